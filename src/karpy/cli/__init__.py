@@ -1,0 +1,6 @@
+"""
+LAW: parse, ask the core, print, exit.
+
+Answers go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed, 2 misuse, 3 the
+answer is no.
+"""

@@ -1,0 +1,1 @@
+"""Pending pods in, launches and nominations out."""

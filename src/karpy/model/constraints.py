@@ -1,0 +1,166 @@
+"""What pods ask of nodes and of each other: taints, selectors, affinity, topology spread."""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.model.requirement import Operator, Requirement, as_integer
+
+EXISTS: Final = "Exists"
+NO_SCHEDULE: Final = "NoSchedule"
+NO_EXECUTE: Final = "NoExecute"
+PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
+UNREGISTERED_TAINT: Final = "karpenter.sh/unregistered"
+DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
+
+
+class Taint(Struct, frozen=True, gc=False):
+    """What keeps pods off a node unless they tolerate it."""
+
+    key: str
+    effect: str
+    value: str = ""
+
+    def __str__(self) -> str:
+        """Write `key=value:effect`, as kubectl does."""
+        return f"{self.key}{'=' + self.value if self.value else ''}:{self.effect}"
+
+
+class Toleration(Struct, frozen=True, gc=False):
+    """Which taints a pod puts up with; an empty key or effect stands for all."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def allows(self, taint: Taint) -> bool:
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        match self.operator:
+            case "Exists":
+                return True
+            case "" | "Equal":
+                return bool(self.key) and self.value == taint.value
+            case "Gt" | "Lt":
+                mine, its = as_integer(self.value), as_integer(taint.value)
+                if mine is None or its is None:
+                    return False
+                return its > mine if self.operator == "Gt" else its < mine
+        return False
+
+
+TOLERATE_PREFERENCES: Final = Toleration(operator=EXISTS, effect=PREFER_NO_SCHEDULE)
+
+
+def first_untolerated(taints: Sequence[Taint], tolerations: Sequence[Toleration]) -> Taint | None:
+    """Return the first taint that no toleration allows; soft taints count like hard ones."""
+    for taint in taints:
+        if not any(toleration.allows(taint) for toleration in tolerations):
+            return taint
+    return None
+
+
+class LabelSelector(Struct, frozen=True, gc=False):
+    """
+    Which pods (or namespaces) a rule is about.
+
+    `expressions` are requirements on labels; matchLabels are among them as single values. A rule
+    without a selector has None instead, which selects nothing; an empty selector selects all.
+    """
+
+    expressions: tuple[Requirement, ...] = ()
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        for wanted in self.expressions:
+            value = labels.get(wanted.key)
+            if value is None:
+                if not wanted.is_negative:
+                    return False
+            elif value not in wanted:
+                return False
+        return True
+
+
+class WhenUnsatisfiable(Enum):
+    """Whether a spread constraint is a rule or a wish."""
+
+    DO_NOT_SCHEDULE = "DoNotSchedule"
+    SCHEDULE_ANYWAY = "ScheduleAnyway"
+
+
+class SpreadConstraint(Struct, frozen=True, gc=False):
+    """Keep the selected pods even over the domains of a label key."""
+
+    topology_key: str
+    max_skew: int
+    when_unsatisfiable: WhenUnsatisfiable = WhenUnsatisfiable.DO_NOT_SCHEDULE
+    selector: LabelSelector | None = None
+    min_domains: int | None = None
+    honors_affinity: bool = True
+    honors_taints: bool = False
+    match_label_keys: tuple[str, ...] = ()
+
+    @property
+    def is_soft(self) -> bool:
+        return self.when_unsatisfiable is WhenUnsatisfiable.SCHEDULE_ANYWAY
+
+
+class AffinityTerm(Struct, frozen=True, gc=False):
+    """Pods to be near to, or away from, within one domain of a label key."""
+
+    topology_key: str
+    selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedTerm(Struct, frozen=True, gc=False):
+    """A pod (anti-)affinity term one would like to hold."""
+
+    weight: int
+    term: AffinityTerm
+
+
+class NodeTerm(Struct, frozen=True, gc=False):
+    """One alternative of a node affinity: all its expressions together."""
+
+    expressions: tuple[Requirement, ...] = ()
+    has_match_fields: bool = False
+
+
+class WeightedNodeTerm(Struct, frozen=True, gc=False):
+    """A node affinity term one would like to hold."""
+
+    weight: int
+    term: NodeTerm
+
+
+def resolve_label_keys(
+    selector: LabelSelector | None,
+    labels: Mapping[str, str],
+    match: Sequence[str] = (),
+    mismatch: Sequence[str] = (),
+) -> LabelSelector | None:
+    """
+    Merge a pod's own label values into a selector, as the API server does for a new pod.
+
+    Keys the pod does not carry are ignored. Doing it twice changes nothing.
+    """
+    if selector is None or not (match or mismatch):
+        return selector
+    extra = [Requirement(key, frozenset({labels[key]})) for key in match if key in labels]
+    extra += [Requirement(key, frozenset({labels[key]}), True) for key in mismatch if key in labels]
+    new = tuple(each for each in extra if each not in selector.expressions)
+    return LabelSelector(selector.expressions + new) if new else selector
+
+
+SELECTOR_OPERATORS: Final = frozenset(
+    {Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST}
+)

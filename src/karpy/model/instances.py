@@ -1,0 +1,93 @@
+"""What a cloud sells: instance types, their offerings and prices."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.model.labels import CAPACITY_TYPE, RESERVED, WELL_KNOWN, ZONE
+from karpy.model.requirements import Requirements
+from karpy.model.resources import HUGEPAGES_PREFIX, MEMORY, Resources
+
+MICROS_PER_DOLLAR: Final = 1_000_000
+LAUNCH_OPTIONS_MAX: Final = 600
+
+
+def micros(dollars: float) -> int:
+    """Turn a price into whole micro-dollars; prices are never compared as floats."""
+    return round(dollars * MICROS_PER_DOLLAR)
+
+
+class Offering(Struct, frozen=True, gc=False):
+    """An instance type in one zone and capacity type at one price."""
+
+    requirements: Requirements
+    price: int
+    """Micro-dollars per hour."""
+    is_available: bool = True
+    reservation_capacity: int = 0
+    reservation_id: str = ""
+    capacity_override: Resources = {}
+    overhead_override: Resources = {}
+
+    @property
+    def zone(self) -> str:
+        return self._only(ZONE)
+
+    @property
+    def capacity_type(self) -> str:
+        return self._only(CAPACITY_TYPE)
+
+    @property
+    def is_reserved(self) -> bool:
+        return self.capacity_type == RESERVED
+
+    @property
+    def is_launchable(self) -> bool:
+        """Whether a machine can be had now: a full reservation is healthy, but cannot."""
+        return self.is_available and (not self.is_reserved or self.reservation_capacity > 0)
+
+    def _only(self, key: str) -> str:
+        requirement = self.requirements.get(key)
+        return min(requirement.values) if requirement and requirement.values else ""
+
+
+class InstanceType(Struct, frozen=True, gc=False):
+    """A kind of machine; `overhead` is what the system keeps of its capacity."""
+
+    name: str
+    requirements: Requirements
+    offerings: tuple[Offering, ...]
+    capacity: Resources
+    overhead: Resources = {}
+    volume_limits: Mapping[str, int] = {}
+    """Attachable volumes by CSI driver; an absent driver has no known limit."""
+    is_price_overlaid: bool = False
+    is_capacity_overlaid: bool = False
+
+    @property
+    def allocatable(self) -> dict[str, int]:
+        return allocatable(self.capacity, self.overhead)
+
+
+def allocatable(capacity: Resources, overhead: Resources) -> dict[str, int]:
+    """Subtract overhead from capacity; huge pages also come out of memory, which stops at zero."""
+    result = {name: amount - overhead.get(name, 0) for name, amount in capacity.items()}
+    pages = sum(amount for name, amount in capacity.items() if name.startswith(HUGEPAGES_PREFIX))
+    if pages and MEMORY in result:
+        result[MEMORY] = max(0, result[MEMORY] - pages)
+    return result
+
+
+class Catalog(Struct, frozen=True, gc=False):
+    """Everything on sale, and which of it each NodePool may use."""
+
+    types: tuple[InstanceType, ...] = ()
+    by_pool: Mapping[str, tuple[InstanceType, ...]] = {}
+    """Types of a pool that does not have them all (or sees other prices)."""
+    well_known: frozenset[str] = WELL_KNOWN
+    reservation_label: str = ""
+    """The label that tells one capacity reservation from another."""
+
+    def types_for(self, pool: str) -> tuple[InstanceType, ...]:
+        return self.by_pool.get(pool, self.types)

@@ -1,0 +1,167 @@
+"""What a decision needs to know of a pod."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.model.constraints import (
+    AffinityTerm,
+    NodeTerm,
+    SpreadConstraint,
+    Toleration,
+    WeightedNodeTerm,
+    WeightedTerm,
+)
+from karpy.model.requirement import Requirement
+from karpy.model.resources import Resources
+
+DAEMON_SET: Final = ("apps/v1", "DaemonSet")
+STATEFUL_SET: Final = ("apps/v1", "StatefulSet")
+NODE: Final = ("v1", "Node")
+
+
+class HostPort(Struct, frozen=True, gc=False):
+    """A port of the node that a container takes for itself."""
+
+    port: int
+    protocol: str = "TCP"
+    address: str = "0.0.0.0"  # noqa: S104 - what Kubernetes means by an absent host address
+
+    def clashes_with(self, other: "HostPort") -> bool:
+        if self.port != other.port or self.protocol != other.protocol:
+            return False
+        return self.address == other.address or self.is_any or other.is_any
+
+    @property
+    def is_any(self) -> bool:
+        return self.address in {"0.0.0.0", "::"}  # noqa: S104 - the unspecified addresses
+
+
+class PodVolume(Struct, frozen=True, gc=False):
+    """A volume that is a claim: by name, or one made for the pod and named after it."""
+
+    name: str
+    claim: str | None = None
+    """Name of the PersistentVolumeClaim; None for an ephemeral volume."""
+
+    def claim_of(self, pod_name: str) -> str:
+        return f"{pod_name}-{self.name}" if self.claim is None else self.claim
+
+
+class PodRules(Struct, frozen=True, gc=False):
+    """
+    All that scheduling reads of a pod but its name, labels and requests.
+
+    Pods of one workload share one object, so that work done per rules is done once.
+    """
+
+    node_selector: tuple[Requirement, ...] = ()
+    required_node_terms: tuple[NodeTerm, ...] = ()
+    preferred_node_terms: tuple[WeightedNodeTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    spreads: tuple[SpreadConstraint, ...] = ()
+    affinity: tuple[AffinityTerm, ...] = ()
+    preferred_affinity: tuple[WeightedTerm, ...] = ()
+    anti_affinity: tuple[AffinityTerm, ...] = ()
+    preferred_anti_affinity: tuple[WeightedTerm, ...] = ()
+    ports: tuple[HostPort, ...] = ()
+    volumes: tuple[PodVolume, ...] = ()
+    claims_devices: bool = False
+    """Whether the pod asks for devices by ResourceClaims (dynamic resource allocation)."""
+
+    @property
+    def has_topology(self) -> bool:
+        """Whether the pod's place depends on where other pods are."""
+        return bool(
+            self.spreads
+            or self.affinity
+            or self.anti_affinity
+            or self.preferred_affinity
+            or self.preferred_anti_affinity
+        )
+
+
+class Owner(Struct, frozen=True, gc=False):
+    """The object a pod belongs to."""
+
+    api_version: str
+    kind: str
+    name: str = ""
+    uid: str = ""
+    is_controller: bool = False
+
+
+class Pod(Struct, frozen=True, gc=False):
+    """One pod, pending or bound; `rules`, `labels` and `requests` are shared between equals."""
+
+    name: str
+    namespace: str
+    uid: str
+    created: datetime
+    labels: Mapping[str, str]
+    requests: Resources
+    """Effective requests, the pod itself (`pods: 1`) included."""
+    rules: PodRules
+    node_name: str = ""
+    nominated_node: str = ""
+    phase: str = ""
+    is_unschedulable: bool = False
+    """Whether kube-scheduler has given up on it for now (PodScheduled, reason Unschedulable)."""
+    is_deleting: bool = False
+    owners: tuple[Owner, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """Namespace and name, as users write it."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.phase in {"Failed", "Succeeded"}
+
+    @property
+    def is_active(self) -> bool:
+        return not self.is_terminal and not self.is_deleting
+
+    def is_owned_by(self, kind: tuple[str, str]) -> bool:
+        return any((owner.api_version, owner.kind) == kind for owner in self.owners)
+
+
+class DaemonSet(Struct, frozen=True, gc=False):
+    """A DaemonSet and the pod it would run on a node."""
+
+    name: str
+    namespace: str
+    pod: Pod
+
+
+class Service(Struct, frozen=True, gc=False):
+    """What a Service selects; default spread constraints are deduced from it."""
+
+    name: str
+    namespace: str
+    selector: Mapping[str, str] | None = None
+
+
+class PodController(Struct, frozen=True, gc=False):
+    """A ReplicaSet, StatefulSet or ReplicationController and what it selects."""
+
+    api_version: str
+    kind: str
+    name: str
+    namespace: str
+    uid: str
+    selector: tuple[Requirement, ...] = ()
+
+
+class DisruptionBudget(Struct, frozen=True, gc=False):
+    """A PodDisruptionBudget: which pods, and how many may go now."""
+
+    name: str
+    namespace: str
+    selector: tuple[Requirement, ...] | None = None
+    min_available: str | None = None
+    max_unavailable: str | None = None
+    disruptions_allowed: int | None = None

@@ -1,0 +1,99 @@
+"""
+Every reason for a no: a stable name, and the sentence people read.
+
+The member names are the interface: JSON, events and metrics carry them. The values are prose.
+"""
+
+from enum import Enum
+
+from msgspec import Struct
+
+
+class Reason(Enum):
+    """Why a pod was left alone."""
+
+    NOT_YET_UNSCHEDULABLE = "kube-scheduler has not given up on it yet"
+    PREEMPTING = "it waits for the pods it preempts on another node"
+    OPTED_OUT = "it asks for nodes that belong to no NodePool"
+    RESTRICTED_LABEL = "it selects nodes by a label that may not be asked for"
+    MATCH_FIELDS = "its node affinity uses matchFields, which no new node can promise"
+    BAD_REQUIREMENT = "its node selector or affinity is malformed"
+    DEVICE_CLAIMS = "it asks for devices by ResourceClaim, which is switched off"
+    VOLUME_CLAIM_MISSING = "one of its PersistentVolumeClaims does not exist"
+    VOLUME_CLAIM_DELETING = "one of its PersistentVolumeClaims is being deleted"
+    VOLUME_CLAIM_LOST = "one of its PersistentVolumeClaims has lost its volume"
+    VOLUME_CLAIM_BINDING = "one of its PersistentVolumeClaims is still being bound"
+    VOLUME_CLAIM_IMMEDIATE = "one of its PersistentVolumeClaims is bound before scheduling, but not yet"
+    VOLUME_MISSING = "one of its PersistentVolumes does not exist"
+    VOLUME_DELETING = "one of its PersistentVolumes is being deleted"
+    STORAGE_CLASS_MISSING = "the StorageClass of one of its claims does not exist"
+    NO_POOL = "no NodePool is ready to make nodes"
+    NO_HOST = "no node has room and no NodePool can make one that would"
+    WAITS_FOR_RESERVATION = "reserved capacity that would suit it is taken for now"
+    MIN_VALUES_TRUNCATED = "the cheapest types to launch with lack the variety minValues asks for"
+    UNDECIDED = "time ran out before its turn; it comes first next time"
+
+
+class Constraint(Enum):
+    """What kept a pod from a node, an instance type or a NodePool."""
+
+    POOL_NOT_READY = "the NodePool is not ready"
+    POOL_STATIC = "the NodePool keeps a fixed number of nodes"
+    POOL_DELETING = "the NodePool is being deleted"
+    POOL_EMPTY = "no instance type meets the NodePool's own requirements"
+    TAINT = "a taint is not tolerated"
+    UNDEFINED_LABEL = "a label it needs is not defined there"
+    REQUIREMENT = "a node selector or affinity does not match"
+    RESOURCE = "a resource does not suffice"
+    OFFERING = "nothing that matches is on sale in an allowed zone and capacity type"
+    LIMIT = "a limit of the NodePool is reached"
+    NODE_LIMIT = "the NodePool has as many nodes as it may"
+    SPREAD = "a topology spread constraint would be broken"
+    AFFINITY = "no allowed domain holds the pods it must be near to"
+    ANTI_AFFINITY = "every allowed domain holds pods it must be away from"
+    HOST_PORT = "a host port is taken"
+    VOLUME_TOPOLOGY = "its volumes are elsewhere"
+    VOLUME_LIMIT = "no more volumes can be attached"
+    MIN_VALUES = "too little variety is left for minValues"
+    RESERVATION = "reserved capacity is taken"
+
+
+class Exclusion(Struct, frozen=True, gc=False):
+    """How many instance types (or nodes) one constraint rules out, on its own."""
+
+    constraint: Constraint
+    detail: str
+    """The requirement, taint, resource or group meant, as text."""
+    count: int
+
+
+class NearMiss(Struct, frozen=True, gc=False):
+    """The instance type that lacks least, and what it lacks."""
+
+    instance_type: str
+    lacks: tuple[str, ...]
+
+
+class PoolRefusal(Struct, frozen=True, gc=False):
+    """Why one NodePool cannot make a node for a pod."""
+
+    pool: str
+    decisive: Exclusion
+    """Lifting this one helps most; it alone decides if everything else would allow a type."""
+    is_single: bool
+    """Whether lifting `decisive` alone would be enough."""
+    types: int
+    """How many instance types the pool has."""
+    exclusions: tuple[Exclusion, ...] = ()
+    nearest: NearMiss | None = None
+
+
+class Refusal(Struct, frozen=True, gc=False):
+    """Why pods that are alike were left alone."""
+
+    reason: Reason
+    pods: tuple[str, ...]
+    detail: str = ""
+    pools: tuple[PoolRefusal, ...] = ()
+    nodes: tuple[Exclusion, ...] = ()
+    """Existing nodes and new claims that said no, by their first reason."""

@@ -1,0 +1,99 @@
+"""
+Quantities and resource vectors as integers.
+
+CPU counts in thousandths of a core, everything else in whole units (bytes, pods, devices), rounded
+up: a pod never gets less than it asked for.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+Resources: TypeAlias = Mapping[str, int]
+"""Amounts by resource name; treat as immutable. An absent name means zero."""
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+PODS: Final = "pods"
+NODES: Final = "nodes"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+HUGEPAGES_PREFIX: Final = "hugepages-"
+
+_BINARY: Final = {suffix: 1024 ** (i + 1) for i, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))}
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_QUANTITY: Final = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
+    r"(?:(?P<binary>[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+)|(?P<decimal>[numkMGTPE]?))",
+    re.ASCII,
+)
+
+
+def parse_quantity(text: str, resource: str) -> int:
+    """Read a Kubernetes quantity; raise ValueError if it is none."""
+    return _parse(text, 1000 if resource == CPU or resource.endswith(".cpu") else 1)
+
+
+@lru_cache(maxsize=65536)
+def _parse(text: str, scale: int) -> int:
+    match = _QUANTITY.fullmatch(text)
+    if match is None or not (match["whole"] or match["part"]):
+        msg = f"`{text}` is not a quantity"
+        raise ValueError(msg)
+    part = match["part"] or ""
+    numerator = int((match["whole"] or "0") + part) * scale
+    exponent = -len(part)
+    if match["binary"]:
+        numerator *= _BINARY[match["binary"]]
+    else:
+        exponent += int(match["exponent"]) if match["exponent"] else _DECIMAL[match["decimal"] or ""]
+    if match["sign"] == "-":
+        numerator = -numerator
+    if exponent >= 0:
+        return numerator * int(10**exponent)
+    return -(-numerator // int(10**-exponent))
+
+
+def format_quantity(amount: int, resource: str) -> str:
+    """Write an amount the way people read it: `1500m`, `4`, `2Gi`."""
+    if resource == CPU or resource.endswith(".cpu"):
+        return str(amount // 1000) if amount % 1000 == 0 else f"{amount}m"
+    for suffix in ("Ti", "Gi", "Mi", "Ki"):
+        unit = _BINARY[suffix]
+        if amount and amount % unit == 0:
+            return f"{amount // unit}{suffix}"
+    return str(amount)
+
+
+def add(*vectors: Resources) -> dict[str, int]:
+    """Sum resource vectors name by name."""
+    total: dict[str, int] = {}
+    for vector in vectors:
+        for name, amount in vector.items():
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def subtract(left: Resources, right: Resources) -> dict[str, int]:
+    """Take `right` from `left`; names that only `right` has go negative."""
+    rest = dict(left)
+    for name, amount in right.items():
+        rest[name] = rest.get(name, 0) - amount
+    return rest
+
+
+def largest(vectors: Iterable[Resources]) -> dict[str, int]:
+    """Return the largest amount of each name."""
+    most: dict[str, int] = {}
+    for vector in vectors:
+        for name, amount in vector.items():
+            if amount > most.get(name, 0):
+                most[name] = amount
+    return most
+
+
+def fits(requests: Resources, available: Resources) -> bool:
+    """Say whether every request is met; a negative total anywhere means nothing fits."""
+    if any(amount < 0 for amount in available.values()):
+        return False
+    return all(amount <= available.get(name, 0) for name, amount in requests.items())

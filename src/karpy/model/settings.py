@@ -1,0 +1,40 @@
+"""Operator settings that decisions depend on, as one value."""
+
+from enum import Enum
+
+from msgspec import Struct
+
+from karpy.model.constraints import SpreadConstraint
+
+
+class PreferencePolicy(Enum):
+    """Whether preferences are tried as if required, or left to kube-scheduler."""
+
+    RESPECT = "Respect"
+    IGNORE = "Ignore"
+
+
+class MinValuesPolicy(Enum):
+    """Whether a claim without enough variety is refused or launched with what there is."""
+
+    STRICT = "Strict"
+    BEST_EFFORT = "BestEffort"
+
+
+class ReservedMode(Enum):
+    """Whether a pod waits for a reservation it might get, or goes elsewhere."""
+
+    STRICT = "Strict"
+    FALLBACK = "Fallback"
+
+
+class Settings(Struct, frozen=True, gc=False):
+    """Defaults are Karpenter's."""
+
+    preference_policy: PreferencePolicy = PreferencePolicy.RESPECT
+    min_values_policy: MinValuesPolicy = MinValuesPolicy.STRICT
+    reserved_capacity: bool = True
+    reserved_mode: ReservedMode = ReservedMode.STRICT
+    node_overlay: bool = False
+    ignore_device_claims: bool = True
+    default_spreads: tuple[SpreadConstraint, ...] = ()

@@ -1,0 +1,32 @@
+"""The cluster as one decision sees it."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from msgspec import Struct
+
+from karpy.model.instances import Catalog
+from karpy.model.nodes import Node
+from karpy.model.pods import DaemonSet, DisruptionBudget, Pod, PodController, Service
+from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.settings import Settings
+from karpy.model.storage import Storage
+
+
+class Snapshot(Struct, frozen=True, gc=False):
+    """All that is known at `now`; a decision reads nothing else."""
+
+    now: datetime
+    pods: tuple[Pod, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    pools: tuple[NodePool, ...] = ()
+    daemons: tuple[DaemonSet, ...] = ()
+    catalog: Catalog = Catalog()
+    overlays: tuple[NodeOverlay, ...] = ()
+    storage: Storage = Storage()
+    namespaces: Mapping[str, Mapping[str, str]] = {}
+    """Labels by namespace."""
+    services: tuple[Service, ...] = ()
+    controllers: tuple[PodController, ...] = ()
+    budgets: tuple[DisruptionBudget, ...] = ()
+    settings: Settings = Settings()
