@@ -1,5 +1,6 @@
 """What pods ask of nodes and of each other: taints, selectors, affinity, topology spread."""
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Final
@@ -14,6 +15,8 @@ NO_EXECUTE: Final = "NoExecute"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 UNREGISTERED_TAINT: Final = "karpenter.sh/unregistered"
 DISRUPTED_TAINT: Final = "karpenter.sh/disrupted"
+REBOOTING_TAINT: Final = "karpenter.sh/rebooting"
+_CANONICAL_INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*", re.ASCII)
 
 
 class Taint(Struct, frozen=True, gc=False):
@@ -47,11 +50,16 @@ class Toleration(Struct, frozen=True, gc=False):
             case "" | "Equal":
                 return bool(self.key) and self.value == taint.value
             case "Gt" | "Lt":
-                mine, its = as_integer(self.value), as_integer(taint.value)
+                mine, its = _as_canonical(self.value), _as_canonical(taint.value)
                 if mine is None or its is None:
                     return False
                 return its > mine if self.operator == "Gt" else its < mine
         return False
+
+
+def _as_canonical(text: str) -> int | None:
+    # Parity: kubernetes component-helpers; a comparison takes neither `+5` nor `007`.
+    return as_integer(text) if _CANONICAL_INTEGER.fullmatch(text) else None
 
 
 TOLERATE_PREFERENCES: Final = Toleration(operator=EXISTS, effect=PREFER_NO_SCHEDULE)

@@ -7,6 +7,7 @@ from msgspec import Struct
 from karpy.model.constraints import (
     NO_EXECUTE,
     NO_SCHEDULE,
+    REBOOTING_TAINT,
     UNREGISTERED_TAINT,
     Taint,
 )
@@ -20,6 +21,7 @@ _EPHEMERAL = frozenset(
         ("node.kubernetes.io/unreachable", NO_SCHEDULE),
         ("node.cloudprovider.kubernetes.io/uninitialized", NO_SCHEDULE),
         (UNREGISTERED_TAINT, NO_EXECUTE),
+        (REBOOTING_TAINT, NO_SCHEDULE),
     }
 )
 _EPHEMERAL_PREFIX = "readiness.k8s.io/"
@@ -37,6 +39,7 @@ class NodeClaim(Struct, frozen=True, gc=False):
     capacity: Resources = {}
     allocatable: Resources = {}
     is_deleting: bool = False
+    is_rebooting: bool = False
 
 
 class KubeNode(Struct, frozen=True, gc=False):
@@ -89,29 +92,29 @@ def join_node(
     See a Node and its NodeClaim as one.
 
     Until the Node is registered the claim speaks for labels, taints and name. Until it is
-    initialized, taints that will go by themselves do not count, and the claim fills in resources
-    the kubelet has not reported yet.
+    initialized, taints that will go by themselves do not count (nor during a reboot), and the claim
+    fills in resources the kubelet has not reported yet.
     """
     assert node is not None or claim is not None
+    # Differs: a NodePool's label is enough to be managed, since a recording may hold Nodes alone;
+    # Karpenter asks for the NodeClaim.
     is_managed = claim is not None or (node is not None and NODE_POOL in node.labels)
     is_registered = node is not None and (not is_managed or node.labels.get(REGISTERED) == "true")
-    is_initialized = node is not None and (
-        not is_managed or node.labels.get(INITIALIZED) == "true"
-    )
+    is_initialized = node is not None and (not is_managed or node.labels.get(INITIALIZED) == "true")
     if claim is None or (node is not None and is_registered):
         assert node is not None
         name, labels, taints = node.name, node.labels, node.taints
     else:
-        name, labels, taints = claim.name, claim.labels, claim.taints + claim.startup_taints
-    if not is_initialized:
+        name, labels, taints = claim.name, claim.labels, claim.taints
+    if not is_initialized or (claim is not None and claim.is_rebooting):
         startup = {(taint.key, taint.effect) for taint in claim.startup_taints} if claim else set()
         taints = tuple(taint for taint in taints if not _goes_by_itself(taint, startup))
     return Node(
         name=name,
         labels=labels,
         taints=taints,
-        capacity={**_reported(node, claim, "capacity", is_initialized), NODES: 1},
-        allocatable=_reported(node, claim, "allocatable", is_initialized),
+        capacity={**_reported("capacity", node, None if is_initialized else claim), NODES: 1},
+        allocatable=_reported("allocatable", node, None if is_initialized else claim),
         is_initialized=is_initialized,
         is_deleting=claim.is_deleting if claim else node is not None and node.is_deleting,
         claim=claim.name if claim else "",
@@ -124,11 +127,9 @@ def _goes_by_itself(taint: Taint, startup: set[tuple[str, str]]) -> bool:
     return known in _EPHEMERAL or known in startup or taint.key.startswith(_EPHEMERAL_PREFIX)
 
 
-def _reported(
-    node: KubeNode | None, claim: NodeClaim | None, field: str, is_initialized: bool
-) -> dict[str, int]:
+def _reported(field: str, node: KubeNode | None, claim: NodeClaim | None) -> dict[str, int]:
     amounts: dict[str, int] = dict(getattr(node, field)) if node else {}
-    if claim and not is_initialized:
+    if claim:
         for name, amount in getattr(claim, field).items():
             if not amounts.get(name):
                 amounts[name] = amount

@@ -20,6 +20,7 @@ from karpy.model.resources import Resources
 DAEMON_SET: Final = ("apps/v1", "DaemonSet")
 STATEFUL_SET: Final = ("apps/v1", "StatefulSet")
 NODE: Final = ("v1", "Node")
+ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - what Kubernetes means by an absent host address
 
 
 class HostPort(Struct, frozen=True, gc=False):
@@ -27,7 +28,7 @@ class HostPort(Struct, frozen=True, gc=False):
 
     port: int
     protocol: str = "TCP"
-    address: str = "0.0.0.0"  # noqa: S104 - what Kubernetes means by an absent host address
+    address: str = ANY_ADDRESS
 
     def clashes_with(self, other: "HostPort") -> bool:
         if self.port != other.port or self.protocol != other.protocol:
@@ -36,7 +37,7 @@ class HostPort(Struct, frozen=True, gc=False):
 
     @property
     def is_any(self) -> bool:
-        return self.address in {"0.0.0.0", "::"}  # noqa: S104 - the unspecified addresses
+        return self.address in {ANY_ADDRESS, "::"}
 
 
 class PodVolume(Struct, frozen=True, gc=False):

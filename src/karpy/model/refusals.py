@@ -23,7 +23,9 @@ class Reason(Enum):
     VOLUME_CLAIM_DELETING = "one of its PersistentVolumeClaims is being deleted"
     VOLUME_CLAIM_LOST = "one of its PersistentVolumeClaims has lost its volume"
     VOLUME_CLAIM_BINDING = "one of its PersistentVolumeClaims is still being bound"
-    VOLUME_CLAIM_IMMEDIATE = "one of its PersistentVolumeClaims is bound before scheduling, but not yet"
+    VOLUME_CLAIM_IMMEDIATE = (
+        "one of its PersistentVolumeClaims is bound before scheduling, but not yet"
+    )
     VOLUME_MISSING = "one of its PersistentVolumes does not exist"
     VOLUME_DELETING = "one of its PersistentVolumes is being deleted"
     STORAGE_CLASS_MISSING = "the StorageClass of one of its claims does not exist"

@@ -10,7 +10,7 @@ from msgspec import Struct
 from karpy.model.labels import normalise
 
 INT64_MAX: Final = 2**63 - 1
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_INTEGER: Final = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
 _VALUES_SHOWN: Final = 5
 
 
@@ -69,7 +69,7 @@ class Requirement(Struct, frozen=True, gc=False):
         return Requirement(self.key, values, min_values=min_values)
 
     def intersects(self, other: "Requirement") -> bool:
-        """Say whether some value is allowed by both; two open sets meet unless their bounds cross."""
+        """Say whether both allow some value; two open sets do unless their bounds cross."""
         return not (self & other).is_empty
 
     @property
@@ -145,8 +145,12 @@ def anything(key: str) -> Requirement:
 
 
 def as_integer(text: str) -> int | None:
-    """Read a whole number as Go's parser does, or None."""
-    return int(text) if _INTEGER.fullmatch(text) else None
+    """Read a whole number of 64 bits as Go's parser does, or None; `+5` and `007` are fine."""
+    match = _INTEGER.fullmatch(text)
+    if match is None:
+        return None
+    number = int(match[1] + match[2])
+    return number if -INT64_MAX - 1 <= number <= INT64_MAX else None
 
 
 def _within(value: str, gte: int | None, lte: int | None) -> bool:

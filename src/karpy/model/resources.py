@@ -20,23 +20,34 @@ NODES: Final = "nodes"
 EPHEMERAL_STORAGE: Final = "ephemeral-storage"
 HUGEPAGES_PREFIX: Final = "hugepages-"
 
-_BINARY: Final = {suffix: 1024 ** (i + 1) for i, suffix in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))}
-_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY: Final = {f"{prefix}i": 1024**power for power, prefix in enumerate("KMGTPE", start=1)}
+_DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0} | {
+    prefix: 3 * power for power, prefix in enumerate("kMGTPE", start=1)
+}
 _QUANTITY: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<part>[0-9]*))?"
     r"(?:(?P<binary>[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+)|(?P<decimal>[numkMGTPE]?))",
     re.ASCII,
 )
+_AMOUNT_MAX: Final = 2**63 - 1
+_LENGTH_MAX: Final = 256
+# With no more digits than that, a larger exponent decides alone: all there is, or next to nothing.
+# Without the limit `1e999999999` would keep us busy for minutes.
+_EXPONENT_MAX: Final = 2 * _LENGTH_MAX
 
 
 def parse_quantity(text: str, resource: str) -> int:
-    """Read a Kubernetes quantity; raise ValueError if it is none."""
+    """
+    Read a Kubernetes quantity; raise ValueError if it is none.
+
+    Amounts stop at what 64 bits hold, as in Kubernetes.
+    """
     return _parse(text, 1000 if resource == CPU or resource.endswith(".cpu") else 1)
 
 
 @lru_cache(maxsize=65536)
 def _parse(text: str, scale: int) -> int:
-    match = _QUANTITY.fullmatch(text)
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LENGTH_MAX else None
     if match is None or not (match["whole"] or match["part"]):
         msg = f"`{text}` is not a quantity"
         raise ValueError(msg)
@@ -46,12 +57,13 @@ def _parse(text: str, scale: int) -> int:
     if match["binary"]:
         numerator *= _BINARY[match["binary"]]
     else:
-        exponent += int(match["exponent"]) if match["exponent"] else _DECIMAL[match["decimal"] or ""]
+        exponent += int(match["exponent"] or _DECIMAL[match["decimal"] or ""])
     if match["sign"] == "-":
         numerator = -numerator
-    if exponent >= 0:
-        return numerator * int(10**exponent)
-    return -(-numerator // int(10**-exponent))
+    exponent = max(-_EXPONENT_MAX, min(exponent, _EXPONENT_MAX))
+    amount = numerator * int(10 ** max(exponent, 0))
+    amount = -(-amount // int(10 ** max(-exponent, 0)))
+    return max(-_AMOUNT_MAX * scale, min(amount, _AMOUNT_MAX * scale))
 
 
 def format_quantity(amount: int, resource: str) -> str:

@@ -1,0 +1,56 @@
+"""The DaemonSets that come along with a node."""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from karpy.core.check.wishes import Values, may_grant, tolerates
+from karpy.model.constraints import NodeTerm, Taint
+from karpy.model.pods import DAEMON_SET, Pod
+from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirements, collect, why_disjoint, why_incompatible
+from karpy.model.resources import Resources, add
+
+
+class Daemon(Struct, frozen=True):
+    """The pod of a DaemonSet, and what it requires of labels, once per required term."""
+
+    pod: Pod
+    alternatives: tuple[Requirements, ...]
+
+    def may_run(self, values: Values, taints: Sequence[Taint]) -> bool:
+        """Say whether it runs on a node with such labels, or may do so if values are open."""
+        return self._tolerates(taints) and any(
+            all(may_grant(values(key), wanted) for key, wanted in each.items())
+            for each in self.alternatives
+        )
+
+    def is_expected(
+        self, template: Requirements, its_type: Requirements, well_known: frozenset[str]
+    ) -> bool:
+        """Say whether some node of a template and type might run it, wherever it comes up."""
+        return any(
+            not why_incompatible(template, each, well_known) and not why_disjoint(its_type, each)
+            for each in self.alternatives
+        )
+
+    def _tolerates(self, taints: Sequence[Taint]) -> bool:
+        return tolerates(self.pod.rules.tolerations, taints)
+
+
+def daemon(pod: Pod) -> Daemon:
+    """Read the pod of a DaemonSet."""
+    return Daemon(pod, tuple(strict_requirements(pod)))
+
+
+def strict_requirements(pod: Pod) -> list[dict[str, Requirement]]:
+    """List what a pod requires of labels, once for each of its required terms."""
+    terms = pod.rules.required_node_terms or (NodeTerm(),)
+    return [collect((*pod.rules.node_selector, *term.expressions)) for term in terms]
+
+
+def still_to_come(daemons: Iterable[Daemon], bound: Iterable[Pod]) -> Resources:
+    """Return what daemons of a node will request on top of those that run there, none below zero."""
+    there = add(*(pod.requests for pod in bound if pod.is_owned_by(DAEMON_SET)))
+    expected = add(*(each.pod.requests for each in daemons))
+    return {name: max(0, amount - there.get(name, 0)) for name, amount in expected.items()}

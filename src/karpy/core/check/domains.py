@@ -1,0 +1,45 @@
+"""Where a node may come up, as far as one label key can tell."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from karpy.model.requirement import Requirement
+
+
+class Domains(Struct, frozen=True):
+    """In which domains of a key a node is or may come up."""
+
+    values: frozenset[str] = frozenset()
+    is_open: bool = False
+    """Whether any other value is possible, too."""
+    may_lack: bool = False
+    """Whether the node may carry no such label."""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the label is sure to be there, with one of the values."""
+        return bool(self.values) and not self.is_open and not self.may_lack
+
+    @property
+    def settled(self) -> str | None:
+        """The one domain it is sure to be in, or None."""
+        return min(self.values) if self.is_sure and len(self.values) == 1 else None
+
+
+def as_domains(values: Requirement | None) -> Domains:
+    """Read what is known of a label as domains."""
+    if values is None or values.is_empty:
+        return Domains(may_lack=True)
+    if values.complement:
+        return Domains(is_open=True)
+    return Domains(values.values)
+
+
+def join_domains(parts: Sequence[Domains]) -> Domains:
+    """Say where a node may come up that may be any of several machines."""
+    return Domains(
+        frozenset().union(*(part.values for part in parts)),
+        any(part.is_open for part in parts),
+        any(part.may_lack for part in parts),
+    )

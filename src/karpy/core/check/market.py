@@ -1,0 +1,243 @@
+"""
+What a launch may turn out to be.
+
+A launch names requirements and instance types. The cloud then picks any of the types and any of
+their offerings that can be had now and that the requirements allow. Each such pick is a *machine*
+here, and a plan is only right if it is right for all of them.
+
+The requirements of a launch are a promise: the node gets a label for each key they define, with a
+value they allow (custom keys are written as labels, the cloud sees to the others). Keys that only
+the type or the offering defines become labels as well.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from karpy.core.check.daemons import daemon
+from karpy.core.check.domains import Domains, as_domains, join_domains
+from karpy.core.check.overlays import overlaid_types
+from karpy.core.check.wishes import Wish, grants, is_granted, may_grant, tolerates
+from karpy.model.constraints import NodeTerm
+from karpy.model.instances import InstanceType, Offering, allocatable
+from karpy.model.labels import HOSTNAME, INITIALIZED, INSTANCE_TYPE, NODE_POOL, REGISTERED
+from karpy.model.pods import HostPort
+from karpy.model.pools import NodePool
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import (
+    Requirements,
+    collect,
+    from_labels,
+    merge,
+    why_disjoint,
+    why_incompatible,
+)
+from karpy.model.resources import Resources, add
+from karpy.model.snapshot import Snapshot
+
+_LATER_LABELS: Final = {
+    HOSTNAME: one_of(HOSTNAME, "(a name no node has yet)"),
+    REGISTERED: one_of(REGISTERED, "true"),
+    INITIALIZED: one_of(INITIALIZED, "true"),
+}
+"""What every node of ours carries once pods can be bound to it."""
+
+_Daemons: TypeAlias = tuple[int, ...]
+"""Which DaemonSets, by their place in the snapshot."""
+
+
+class Machine(Struct, frozen=True, gc=False):
+    """One pick: an instance type, bought in one zone and capacity type."""
+
+    instance_type: InstanceType
+    offering: Offering
+    granted: Requirements
+    """What the NodePool and the launch require."""
+
+    def values(self, key: str) -> Requirement | None:
+        """Return the values that the label of the node may have."""
+        if key == INSTANCE_TYPE:
+            return one_of(key, self.instance_type.name)
+        sides = (self.granted, self.instance_type.requirements, self.offering.requirements)
+        return collect(side[key] for side in sides if key in side).get(key)
+
+    @property
+    def capacity(self) -> Resources:
+        return {**self.instance_type.capacity, **self.offering.capacity_override}
+
+    @property
+    def allocatable(self) -> Resources:
+        overhead = {**self.instance_type.overhead, **self.offering.overhead_override}
+        return allocatable(self.capacity, overhead)
+
+
+class Room(Struct, frozen=True, gc=False):
+    """What a machine has for everyone, and what its daemons take of it."""
+
+    allocatable: Resources
+    daemon_requests: Resources
+    daemon_ports: tuple[HostPort, ...]
+
+
+class Stock:
+    """What a NodePool can deliver under certain requirements; launches that ask alike share it."""
+
+    def __init__(self, pool: NodePool, granted: Requirements, market: "Market") -> None:
+        self.pool = pool
+        self.granted = granted
+        self.types = market.types[pool.name]
+        self._market = market
+        self._machines: dict[str, tuple[Machine, ...]] = {}
+        self._rooms: dict[str, tuple[Room, ...]] = {}
+        self._lacking: dict[Wish, frozenset[str]] = {}
+        self._domains: dict[tuple[str, str], Domains] = {}
+
+    def machines(self, name: str) -> tuple[Machine, ...]:
+        """List the picks of one type: none if it is excluded, or cannot be had."""
+        if name not in self._machines:
+            self._machines[name] = tuple(self._find_machines(self.types.get(name)))
+        return self._machines[name]
+
+    def _find_machines(self, instance_type: InstanceType | None) -> list[Machine]:
+        if instance_type is None or why_disjoint(self.granted, instance_type.requirements):
+            return []
+        return [
+            Machine(instance_type, offering, self.granted)
+            for offering in instance_type.offerings
+            if offering.is_launchable
+            and not why_incompatible(self.granted, offering.requirements, self._market.well_known)
+        ]
+
+    def rooms(self, name: str) -> tuple[Room, ...]:
+        """List the different rooms that the machines of one type have."""
+        if name not in self._rooms:
+            found: dict[tuple[frozenset[tuple[str, int]], _Daemons], Room] = {}
+            for machine in self.machines(name):
+                have = machine.allocatable
+                daemons = self._market.daemons_on(machine, self.pool)
+                key = (frozenset(have.items()), daemons)
+                if key not in found:
+                    found[key] = Room(have, *self._market.needs(daemons))
+            self._rooms[name] = tuple(found.values())
+        return self._rooms[name]
+
+    def lacking(self, wish: Wish) -> frozenset[str]:
+        """Return the types that have a machine which does not grant the wish."""
+        if wish not in self._lacking:
+            is_promised = any(self._promises(term) for term in wish)
+            suspects = () if is_promised else tuple(self.types)
+            self._lacking[wish] = frozenset(
+                name
+                for name in suspects
+                if not all(is_granted(wish, each.values) for each in self.machines(name))
+            )
+        return self._lacking[wish]
+
+    def _promises(self, term: NodeTerm) -> bool:
+        """Say whether the requirements alone grant it: types and offerings only narrow them."""
+        return (
+            bool(term.expressions)
+            and not term.has_match_fields
+            and all(self._promises_value(wanted) for wanted in term.expressions)
+        )
+
+    def _promises_value(self, wanted: Requirement) -> bool:
+        have = self.granted.get(wanted.key)
+        # A NotIn leaves room for a type that has no such label at all.
+        if have is None or (have.is_negative and not wanted.is_negative):
+            return False
+        return grants(have, wanted)
+
+    def may_grant(self, wish: Wish) -> bool:
+        """Say whether the requirements leave an alternative open; nothing may be undefined."""
+        return any(
+            not term.has_match_fields
+            and all(may_grant(self.granted.get(each.key), each) for each in term.expressions)
+            for term in wish
+        )
+
+    def domains(self, key: str, names: Sequence[str]) -> Domains:
+        """Say where a node may come up that may be any machine of these types."""
+        stated = as_domains(self.granted.get(key))
+        if stated.settled is not None:
+            return stated
+        return join_domains([self._domains_of_type(key, name) for name in names])
+
+    def _domains_of_type(self, key: str, name: str) -> Domains:
+        if (key, name) not in self._domains:
+            values = [as_domains(machine.values(key)) for machine in self.machines(name)]
+            self._domains[key, name] = join_domains(values)
+        return self._domains[key, name]
+
+
+class Market:
+    """The NodePools, what they sell, and the daemons that come along."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.well_known = snapshot.catalog.well_known
+        self.pools = {pool.name: pool for pool in snapshot.pools}
+        self.types: dict[str, dict[str, InstanceType]] = {
+            pool: {each.name: each for each in types}
+            for pool, types in overlaid_types(snapshot).items()
+        }
+        self.daemons = [daemon(each.pod) for each in snapshot.daemons]
+        self._needs: dict[_Daemons, tuple[Resources, tuple[HostPort, ...]]] = {}
+        self._stocks: dict[tuple[str, frozenset[Requirement]], Stock] = {}
+
+    @cached_property
+    def pools_in_use(self) -> tuple[NodePool, ...]:
+        """The NodePools that may make nodes, in the order in which they are asked."""
+        by_name = sorted(self.pools.values(), key=lambda pool: pool.name, reverse=True)
+        by_weight = sorted(by_name, key=lambda pool: pool.weight, reverse=True)
+        return tuple(pool for pool in by_weight if may_make_nodes(pool))
+
+    def stock(self, pool: NodePool, requirements: Requirements) -> Stock:
+        """Return what a launch may get; the types it names itself are not looked at."""
+        parts = {key: each for key, each in requirements.items() if key != INSTANCE_TYPE}
+        signature = (pool.name, frozenset(parts.values()))
+        if signature not in self._stocks:
+            granted = {**merge(template_of(pool), parts), **_LATER_LABELS}
+            self._stocks[signature] = Stock(pool, granted, self)
+        return self._stocks[signature]
+
+    def daemons_on(self, machine: Machine, pool: NodePool) -> _Daemons:
+        """Return the DaemonSets that may run a pod there."""
+        return tuple(
+            number
+            for number, each in enumerate(self.daemons)
+            if each.may_run(machine.values, pool.taints)
+        )
+
+    def daemons_expected(self, pool: NodePool, instance_type: InstanceType) -> _Daemons:
+        """Return those that some node of this NodePool and type might run, wherever it comes up."""
+        template = {**template_of(pool), **_LATER_LABELS}
+        return tuple(
+            number
+            for number, each in enumerate(self.daemons)
+            if tolerates(each.pod.rules.tolerations, pool.taints)
+            and each.is_expected(template, instance_type.requirements, self.well_known)
+        )
+
+    def needs(self, daemons: _Daemons) -> tuple[Resources, tuple[HostPort, ...]]:
+        """Return what daemons request together, and their host ports."""
+        if daemons not in self._needs:
+            pods = [self.daemons[number].pod for number in daemons]
+            ports = tuple(port for pod in pods for port in pod.rules.ports)
+            self._needs[daemons] = (add(*(pod.requests for pod in pods)), ports)
+        return self._needs[daemons]
+
+
+def may_make_nodes(pool: NodePool) -> bool:
+    """Say whether a NodePool takes part in decisions."""
+    return pool.is_ready and not pool.is_static and not pool.is_deleting
+
+
+def template_of(pool: NodePool) -> Requirements:
+    """Return what holds for every node of a NodePool."""
+    marks = {NODE_POOL: pool.name}
+    reference = pool.node_class
+    if reference.group and reference.kind and reference.name:
+        marks[f"{reference.group}/{reference.kind.lower()}"] = reference.name
+    return merge(collect(pool.requirements), from_labels(pool.labels), from_labels(marks))

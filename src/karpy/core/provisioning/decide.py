@@ -1,0 +1,226 @@
+"""Pending pods in, launches, nominations and reasons out."""
+
+from collections.abc import Callable, Iterator
+
+from karpy.core.provisioning.existing import ExistingNodes
+from karpy.core.provisioning.fleet import Fleet
+from karpy.core.provisioning.greedy import Outcome, Packer
+from karpy.core.provisioning.launches import Launcher
+from karpy.core.provisioning.limits import Limits
+from karpy.core.provisioning.pending import Batch, collect_batch
+from karpy.core.provisioning.refuse import Refuser
+from karpy.core.provisioning.reservations import Reservations
+from karpy.core.provisioning.signatures import Signatures
+from karpy.core.provisioning.steps import Planner, PodClass
+from karpy.core.provisioning.templates import (
+    PoolDomains,
+    Template,
+    assign_daemons,
+    build_template,
+    has_soft_taint,
+    usable_pools,
+)
+from karpy.core.provisioning.topology import Topology
+from karpy.core.provisioning.typetable import TypeTable
+from karpy.core.provisioning.volumes import VolumeFacts, volume_facts
+from karpy.model.pods import Pod
+from karpy.model.refusals import Exclusion, Reason, Refusal
+from karpy.model.settings import MinValuesPolicy, PreferencePolicy
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Launch, Nomination, PoolNotice, Verdict
+
+_PODS_BETWEEN_LOOKS_AT_THE_CLOCK = 16
+
+KeepGoing = Callable[[], bool]
+Entry = tuple[Pod, PodClass]
+
+
+def decide(snapshot: Snapshot, *, keep_going: KeepGoing | None = None) -> Verdict:
+    """
+    Decide where pending pods go: onto existing nodes, or onto which new ones.
+
+    The same snapshot gives the same verdict. With `keep_going` the decision ends early when that
+    says False, with what is decided so far.
+    """
+    batch = collect_batch(snapshot)
+    if not batch.pods:
+        return Verdict(refusals=batch.refusals, pools=tuple(usable_pools(snapshot.pools)[1]))
+    return _Decision(snapshot, batch).run(keep_going)
+
+
+class _Decision:
+    """The scratch state of one decision, from the batch to the verdict."""
+
+    def __init__(self, snapshot: Snapshot, batch: Batch) -> None:
+        self.snapshot = snapshot
+        self.batch = batch
+        settings = snapshot.settings
+        pools, notices = usable_pools(snapshot.pools)
+        self.notices: list[PoolNotice] = notices
+        types_of = {pool.name: snapshot.catalog.types_for(pool.name) for pool in pools}
+        distinct = {id(types): types for types in types_of.values()}
+        table = TypeTable(
+            (each for types in distinct.values() for each in types), snapshot.catalog.well_known
+        )
+        self.signatures = Signatures(table)
+        self.templates: list[Template] = []
+        for pool in pools:
+            made = build_template(
+                pool, types_of[pool.name], self.signatures, settings.min_values_policy
+            )
+            if isinstance(made, Exclusion):
+                self.notices.append(PoolNotice(pool.name, made))
+                continue
+            made.index = len(self.templates)
+            assign_daemons(made, snapshot.daemons, self.signatures)
+            self.templates.append(made)
+        self.existing = ExistingNodes(snapshot.nodes)
+        self.fleet = Fleet(self.existing, self.signatures)
+        self.topology = Topology(
+            self.signatures,
+            snapshot.namespaces,
+            PoolDomains(self.templates, types_of),
+            self.fleet.site,
+        )
+        self.topology.know_nodes(self.existing.labels)
+        self.packer = Packer(
+            self.fleet,
+            Limits(self.templates, snapshot.nodes, table),
+            Reservations(
+                table, settings.reserved_mode, is_enabled=settings.reserved_capacity
+            ),
+            snapshot.catalog,
+        )
+        self.packer.use(
+            self.templates,
+            relaxes_variety=settings.min_values_policy is MinValuesPolicy.BEST_EFFORT,
+        )
+
+    def run(self, keep_going: KeepGoing | None) -> Verdict:
+        queue = self._prepare()
+        if keep_going is not None:
+            queue = self._hopeless_last(queue)
+        return self._verdict(self._pack(queue, keep_going))
+
+    def _prepare(self) -> list[Entry]:
+        """Count what is there, make groups and classes; return the queue."""
+        snapshot, batch = self.snapshot, self.batch
+        self._settle_existing()
+        planner = Planner(self.signatures, self.topology, self.existing, self.templates)
+        planner.register(
+            batch,
+            respects_preferences=snapshot.settings.preference_policy is PreferencePolicy.RESPECT,
+            can_tolerate=has_soft_taint(self.templates),
+        )
+        if self.existing.count:
+            placed_again = {pod.uid for pod in batch.pods if pod.node_name}
+            bound = list(self._bound())
+            self.topology.register_inverse(bound, placed_again)
+            self.topology.count_bound(bound, placed_again)
+        self.fleet.tables = list(self.topology.tables.values())
+        return planner.classes()
+
+    def _bound(self) -> Iterator[tuple[Pod, int]]:
+        number = self.existing.number
+        for pod in self.snapshot.pods:
+            if pod.node_name and pod.is_active:
+                node = number.get(pod.node_name)
+                if node is not None:
+                    yield pod, node
+
+    def _settle_existing(self) -> None:
+        if not self.existing.count:
+            return
+        number = self.existing.number
+        bound: list[list[Pod]] = [[] for _ in range(self.existing.count)]
+        for pod in self.snapshot.pods:
+            if pod.node_name and not pod.is_terminal:
+                node = number.get(pod.node_name)
+                if node is not None:
+                    bound[node].append(pod)
+                    if pod.rules.ports:
+                        self.fleet.take_ports(node, pod)
+                    if pod.rules.volumes:
+                        facts = volume_facts(pod, self.snapshot.storage)
+                        if isinstance(facts, VolumeFacts) and facts.attachments:
+                            self.fleet.attach(node, facts.attachments)
+        self.existing.settle(bound, self.snapshot.daemons)
+
+    def _hopeless_last(self, queue: list[Entry]) -> list[Entry]:
+        known: dict[int, bool] = {}
+        for _, each in queue:
+            if id(each) not in known:
+                known[id(each)] = self.packer.is_hopeless(each)
+        return sorted(queue, key=lambda entry: known[id(entry[1])])
+
+    def _pack(self, queue: list[Entry], keep_going: KeepGoing | None) -> "_Leftover":
+        """Place what can be placed."""
+        place = self.packer.place
+        is_first_round = True
+        while True:
+            left = _Leftover()
+            for turn, entry in enumerate(queue):
+                if (
+                    keep_going is not None
+                    and turn % _PODS_BETWEEN_LOOKS_AT_THE_CLOCK == 0
+                    and not keep_going()
+                ):
+                    rest = queue[turn:]
+                    (left.undecided if is_first_round else left.refused).extend(rest)
+                    left.is_complete = False
+                    return left
+                outcome = place(entry[1], entry[0])
+                if outcome is not Outcome.PLACED:
+                    left.refused.append(entry)
+                    if outcome is Outcome.WAITS:
+                        left.waiting.add(entry[0].uid)
+            if not left.refused or len(left.refused) == len(queue):
+                return left
+            queue = left.refused
+            is_first_round = False
+
+    def _verdict(self, left: "_Leftover") -> Verdict:
+        launches, dropped = self._launches()
+        existing, pods = self.existing, self.fleet.pods
+        nominations = tuple(
+            Nomination(existing.nodes[node].name, tuple(pod.key for pod in pods[node]))
+            for node in range(existing.count)
+            if pods[node]
+        )
+        refusals = list(self.batch.refusals)
+        if dropped:
+            refusals.append(Refusal(Reason.MIN_VALUES_TRUNCATED, tuple(dropped)))
+        if left.refused:
+            refuser = Refuser(self.packer, self.templates, self.notices)
+            refusals += refuser.refuse(left.refused, left.waiting)
+        if left.undecided:
+            refusals.append(Refusal(Reason.UNDECIDED, tuple(pod.key for pod, _ in left.undecided)))
+        return Verdict(
+            tuple(launches), nominations, tuple(refusals), tuple(self.notices), left.is_complete
+        )
+
+    def _launches(self) -> tuple[list[Launch], list[str]]:
+        """Turn claims into launches; return also the pods of claims that had to be dropped."""
+        launcher = Launcher(
+            self.fleet, self.signatures, self.snapshot.catalog.reservation_label
+        )
+        is_strict = self.snapshot.settings.min_values_policy is MinValuesPolicy.STRICT
+        launches: list[Launch] = []
+        dropped: list[str] = []
+        for node in range(self.existing.count, self.fleet.size):
+            launch = launcher.launch(node, is_strict=is_strict)
+            if launch is None:
+                dropped += [pod.key for pod in self.fleet.pods[node]]
+            else:
+                launches.append(launch)
+        return launches, dropped
+
+
+class _Leftover:
+    """Pods without a place: refused after a try, or never tried for want of time."""
+
+    def __init__(self) -> None:
+        self.refused: list[Entry] = []
+        self.undecided: list[Entry] = []
+        self.waiting: set[str] = set()
+        self.is_complete = True

@@ -1,0 +1,77 @@
+"""The domains of topology keys, and which nodes may end up in which."""
+
+from collections.abc import Iterable, Mapping
+
+from karpy.core.provisioning.bits import members
+from karpy.core.provisioning.signatures import Signatures
+from karpy.model.requirement import Requirement
+
+
+class DomainTable:
+    """One topology key: its domains by name, and the nodes (as bits) that each may hold."""
+
+    __slots__ = ("_index", "_signatures", "all", "is_well_known", "key", "names", "nodes")
+
+    def __init__(self, key: str, names: Iterable[str], signatures: Signatures) -> None:
+        self.key = key
+        self.names = tuple(sorted(set(names)))
+        self.all = (1 << len(self.names)) - 1
+        self.nodes = [0] * len(self.names)
+        self.is_well_known = key in signatures.table.well_known
+        self._index = {name: index for index, name in enumerate(self.names)}
+        self._signatures = signatures
+
+    def bit(self, name: str) -> int:
+        """Return a domain as a bit, or 0 if nobody knows it."""
+        index = self._index.get(name)
+        return 0 if index is None else 1 << index
+
+    def allowed_by(self, requirement: Requirement | None) -> int:
+        """Return the domains one requirement leaves open; none leaves all."""
+        if requirement is None:
+            return self.all
+        if not requirement.complement:
+            mask = 0
+            for value in requirement.values:
+                mask |= self.bit(value)
+            return mask
+        return sum(1 << bit for bit, name in enumerate(self.names) if name in requirement)
+
+    def of_signature(self, signature: int) -> int:
+        """Return the domains a claim may still land in; none if it cannot carry the label."""
+        memo = self._signatures.domain_masks[signature]
+        mask = memo.get(self.key)
+        if mask is None:
+            requirement = self._signatures.requirements[signature].get(self.key)
+            if requirement is None and not self.is_well_known:
+                mask = 0
+            else:
+                mask = self.allowed_by(requirement)
+            memo[self.key] = mask
+        return mask
+
+    def settled(self, signature: int) -> int:
+        """Return the domains a claim names itself; none while it leaves the key open."""
+        requirement = self._signatures.requirements[signature].get(self.key)
+        if requirement is None or requirement.complement:
+            return 0
+        return self.of_signature(signature)
+
+    def nodes_in(self, domains: int) -> int:
+        """Return the nodes that may be in any of some domains."""
+        if domains == self.all and len(self.names) == 1:
+            return self.nodes[0]
+        mask = 0
+        for bit in members(domains):
+            mask |= self.nodes[bit]
+        return mask
+
+    def place(self, node: int, domains: int) -> None:
+        """Note where a new node may be."""
+        for bit in members(domains):
+            self.nodes[bit] |= 1 << node
+
+    def move(self, node: int, before: int, after: int) -> None:
+        """Note that a node can be in fewer domains than before."""
+        for bit in members(before & ~after):
+            self.nodes[bit] &= ~(1 << node)

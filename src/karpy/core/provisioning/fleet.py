@@ -1,0 +1,181 @@
+"""
+The nodes of one decision while it is being made: existing ones first, then claims.
+
+Scratch state, created and dropped within one call. Nodes are numbered; sets of nodes are bits of an
+integer. A claim only ever gets tighter: fewer types, fewer domains, less room.
+"""
+
+from bisect import insort
+from collections.abc import Iterator, Mapping
+
+from karpy.core.provisioning.bits import members
+from karpy.core.provisioning.domains import DomainTable
+from karpy.core.provisioning.existing import ExistingNodes
+from karpy.core.provisioning.signatures import Signatures
+from karpy.core.provisioning.templates import Template
+from karpy.core.provisioning.topology import Site
+from karpy.model.pods import HostPort, Pod
+from karpy.model.requirements import from_labels
+from karpy.model.resources import Resources
+
+_SPARSE = 8
+
+
+class Fleet:
+    """What each node holds and may still become."""
+
+    def __init__(self, existing: ExistingNodes, signatures: Signatures) -> None:
+        count = existing.count
+        self.existing = existing
+        self.signatures = signatures
+        self.existing_mask = (1 << count) - 1
+        self.size = count
+        self.templates: list[Template | None] = [None] * count
+        self.signature: list[int] = [-1] * count
+        self.types: list[int] = [0] * count
+        self.used: list[dict[str, int]] = [{} for _ in range(count)]
+        """Requests of the pods placed, by resource."""
+        self.pods: list[list[Pod]] = [[] for _ in range(count)]
+        self.held: list[frozenset[str]] = [frozenset()] * count
+        """Reservations a claim holds."""
+        self.relaxed: list[bool] = [False] * count
+        self.by_template: dict[int, int] = {}
+        """Claims by the template they were made from."""
+        self.by_count: list[int] = [0, 0]
+        """Claims with so many pods, as bits."""
+        self.counts: list[int] = []
+        """The pod counts that some claim has, ascending."""
+        self.by_turn: list[dict[int, None]] = [{}, {}]
+        """The same, in the order they got there."""
+        self.born_as: dict[int, int] = {}
+        """Claims by the signature they were made with."""
+        self.tables: list[DomainTable] = []
+        self._ports: dict[tuple[str, int], list[tuple[HostPort, int]]] = {}
+        self._attached: dict[int, dict[str, set[str]]] = {}
+        self._sites: dict[int, Site] = {}
+
+    def open_claim(self, template: Template, signature: int, types: int) -> int:
+        """Add a claim without pods; return its number."""
+        node = self.size
+        self.size += 1
+        self.templates.append(template)
+        self.signature.append(signature)
+        self.types.append(types)
+        self.used.append({})
+        self.pods.append([])
+        self.held.append(frozenset())
+        self.relaxed.append(template.is_relaxed)
+        bit = 1 << node
+        self.by_count[0] |= bit
+        self.by_turn[0][node] = None
+        self.by_template[template.index] = self.by_template.get(template.index, 0) | bit
+        self.born_as[signature] = self.born_as.get(signature, 0) | bit
+        for table in self.tables:
+            table.place(node, table.of_signature(signature))
+        return node
+
+    def retype(self, node: int, signature: int, types: int) -> None:
+        """Note what a claim is left with."""
+        before = self.signature[node]
+        if signature != before:
+            self.signature[node] = signature
+            for table in self.tables:
+                old = table.of_signature(before)
+                new = table.of_signature(signature)
+                if old != new:
+                    table.move(node, old, new)
+        self.types[node] = types
+
+    def put(self, node: int, pod: Pod, requests: Resources) -> None:
+        """Place a pod."""
+        pods = self.pods[node]
+        pods.append(pod)
+        if node < self.existing.count:
+            left = self.existing.free[node]
+            for resource, amount in requests.items():
+                left[resource] = left.get(resource, 0) - amount
+        else:
+            used = self.used[node]
+            for resource, amount in requests.items():
+                used[resource] = used.get(resource, 0) + amount
+            count = len(pods)
+            by_count, by_turn = self.by_count, self.by_turn
+            if count == len(by_count):
+                by_count.append(0)
+                by_turn.append({})
+            bit = 1 << node
+            by_count[count - 1] ^= bit
+            if not by_count[count - 1] and count > 1:
+                self.counts.remove(count - 1)
+            if not by_count[count]:
+                insort(self.counts, count)
+            by_count[count] |= bit
+            del by_turn[count - 1][node]
+            by_turn[count][node] = None
+        if pod.rules.ports:
+            self.take_ports(node, pod)
+
+    def in_turn(self, count: int, claims: int) -> Iterator[int]:
+        """
+        List some of the claims with `count` pods: the one that got its last pod most recently first.
+
+        Claims with a single pod come in the order they were made.
+        """
+        # Parity: Karpenter re-sorts its list of claims by pod count before each pod, and a stable sort
+        # leaves a claim that has just grown ahead of those that had as many pods before.
+        if count <= 1 or self.size - self.existing.count > 16 or claims & (claims - 1) == 0:
+            return members(claims)
+        turns = self.by_turn[count]
+        if claims.bit_count() * _SPARSE < len(turns):
+            chosen = set(members(claims))
+            return iter([node for node in reversed(turns) if node in chosen])
+        return (node for node in list(reversed(turns)) if claims >> node & 1)
+
+    def take_ports(self, node: int, pod: Pod) -> None:
+        for port in pod.rules.ports:
+            users = self._ports.setdefault((port.protocol, port.port), [])
+            for index, (known, nodes) in enumerate(users):
+                if known == port:
+                    users[index] = (known, nodes | 1 << node)
+                    break
+            else:
+                users.append((port, 1 << node))
+
+    def with_port_clash(self, ports: tuple[HostPort, ...]) -> int:
+        """Return the nodes where one of the ports is taken."""
+        mask = 0
+        for port in ports:
+            for taken, nodes in self._ports.get((port.protocol, port.port), ()):
+                if port.clashes_with(taken):
+                    mask |= nodes
+        return mask
+
+    def attach(self, node: int, attachments: tuple[tuple[str, str], ...]) -> None:
+        drivers = self._attached.setdefault(node, {})
+        for driver, claim in attachments:
+            drivers.setdefault(driver, set()).add(claim)
+
+    def attached_with(
+        self, node: int | None, attachments: tuple[tuple[str, str], ...]
+    ) -> dict[str, int]:
+        """Count volumes per driver if these came to those of a node (None: a fresh one)."""
+        drivers = self._attached.get(node, {}) if node is not None else {}
+        wanted: dict[str, set[str]] = {}
+        for driver, claim in attachments:
+            wanted.setdefault(driver, set()).add(claim)
+        return {
+            driver: len(claims | drivers.get(driver, set())) for driver, claims in wanted.items()
+        }
+
+    def site(self, node: int) -> Site:
+        """Return what is known of a node: labels or requirements, and its taints."""
+        if node < self.existing.count:
+            known = self._sites.get(node)
+            if known is None:
+                labels: Mapping[str, str] = self.existing.labels[node]
+                known = Site(from_labels(labels), self.existing.nodes[node].taints)
+                self._sites[node] = known
+            return known
+        template = self.templates[node]
+        assert template is not None
+        return Site(self.signatures.requirements[self.signature[node]], template.taints)

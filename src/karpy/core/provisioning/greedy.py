@@ -1,0 +1,355 @@
+"""
+Who chooses the node: Karpenter's order, first fit.
+
+Existing nodes by name, then claims with the fewest pods, then a new claim of the first NodePool that
+can make one. Everything else (classes, masks, signatures, topology, verdict) is shared with any other
+packer.
+"""
+
+from bisect import bisect_left
+from enum import Enum
+from itertools import product
+from typing import NamedTuple
+
+from karpy.core.provisioning.domains import DomainTable
+from karpy.core.provisioning.existing import attach_limits
+from karpy.core.provisioning.fleet import Fleet
+from karpy.core.provisioning.groups import HostGroup, Kind
+from karpy.core.provisioning.limits import Limits
+from karpy.core.provisioning.reservations import Refused, Reservations
+from karpy.core.provisioning.shapes import Shape, Shapes
+from karpy.core.provisioning.signatures import NEVER, Signatures
+from karpy.core.provisioning.steps import KeyRule, PodClass, Step
+from karpy.core.provisioning.templates import Template
+from karpy.core.provisioning.variety import reached, relax
+from karpy.model.instances import Catalog
+from karpy.model.pods import Pod
+
+FOR_GOOD = -1
+
+
+class Outcome(Enum):
+    """What became of a try."""
+
+    PLACED = "placed"
+    REFUSED = "refused"
+    WAITS = "waits for a reservation"
+
+
+class Choice(NamedTuple):
+    """The domains of one key that are open now; pinned means one of them must be chosen."""
+
+    rule: KeyRule
+    domains: int
+    is_pinned: bool
+
+
+class Settled(NamedTuple):
+    """What a claim would be with one more pod."""
+
+    signature: int
+    types: int
+    held: frozenset[str] = frozenset()
+    is_relaxed: bool = False
+
+
+class Packer:
+    """Places pods one after the other; keeps no state but the fleet's."""
+
+    def __init__(self, fleet: Fleet, limits: Limits, reservations: Reservations, catalog: Catalog) -> None:
+        self.fleet = fleet
+        self.signatures: Signatures = fleet.signatures
+        self.shapes = Shapes(fleet, fleet.signatures)
+        self.limits = limits
+        self.reservations = reservations
+        self.relaxes_variety = False
+        self._catalog = catalog
+        self._pools_in_use: frozenset[str] = frozenset()
+
+    def use(self, templates: list[Template], *, relaxes_variety: bool) -> None:
+        """Learn which pools take part, and whether minValues may be lowered for a new claim."""
+        self._pools_in_use = frozenset(template.name for template in templates)
+        self.relaxes_variety = relaxes_variety
+
+    def place(self, pod_class: PodClass, pod: Pod) -> Outcome:
+        """Find a place for one pod, letting go of preferences as needed."""
+        failed_at = pod_class.failed_at
+        for index, step in enumerate(pod_class.steps):
+            failed = failed_at[index]
+            if failed is not None and (failed == FOR_GOOD or failed == self._version(step)):
+                continue
+            outcome = self._attempt(pod_class, index, step, pod)
+            if outcome is not Outcome.REFUSED:
+                return outcome
+            is_final = step.is_monotone and not self.reservations.is_active
+            failed_at[index] = FOR_GOOD if is_final else self._version(step)
+        return Outcome.REFUSED
+
+    def shape_of(self, pod_class: PodClass, index: int) -> Shape:
+        """Return the shape of one step of a class."""
+        shape = pod_class.shapes[index]
+        if shape is None:
+            shape = pod_class.shapes[index] = self.shapes.of(pod_class, pod_class.steps[index])
+        assert isinstance(shape, Shape)
+        return shape
+
+    def is_hopeless(self, pod_class: PodClass) -> bool:
+        """Say whether no step of a class could be met even by a node made for it."""
+        return all(
+            self.shapes.is_hopeless(self.shape_of(pod_class, index))
+            for index in range(len(pod_class.steps))
+        )
+
+    def _version(self, step: Step) -> int:
+        version = self.reservations.version
+        for group in step.watched:
+            version += group.version
+        return version
+
+    def _attempt(self, pod_class: PodClass, index: int, step: Step, pod: Pod) -> Outcome:
+        choices = []
+        for rule in step.keys:
+            domains, is_pinned = rule.open_domains()
+            if not domains:
+                return Outcome.REFUSED
+            choices.append(Choice(rule, domains, is_pinned))
+        shape = self.shape_of(pod_class, index)
+        fleet = self.fleet
+        if shape.seen < fleet.size:
+            self.shapes.refresh(shape)
+        candidates = shape.alive
+        for group, is_selected in step.hosts:
+            candidates &= hosts_open(group, is_selected)
+        for choice in choices:
+            if not candidates:
+                break
+            candidates &= choice.rule.table.nodes_in(choice.domains)
+        if candidates and shape.ports:
+            candidates &= ~fleet.with_port_clash(shape.ports)
+        if candidates:
+            if existing := candidates & fleet.existing_mask:
+                if self._place_on_existing(pod_class, shape, existing, pod):
+                    return Outcome.PLACED
+                candidates ^= existing
+            if candidates and self._place_on_claim(pod_class, shape, candidates, choices, pod):
+                return Outcome.PLACED
+        return self._open_claim(pod_class, step, shape, choices, pod)
+
+    def _place_on_existing(self, pod_class: PodClass, shape: Shape, nodes: int, pod: Pod) -> bool:
+        existing = self.fleet.existing
+        while nodes:
+            low = nodes & -nodes
+            nodes ^= low
+            node = low.bit_length() - 1
+            left = existing.free[node]
+            if any(left.get(name, 0) < amount for name, amount in shape.requests.items()):
+                shape.alive ^= low
+                continue
+            if not self._is_attachable(node, pod_class):
+                shape.alive ^= low
+                continue
+            labels, label_set = existing.labels[node], existing.label_set_of[node]
+            if any(self.signatures.label_fits(labels, label_set, want) for want in shape.wants):
+                self._record(pod_class, node, pod)
+                return True
+            shape.alive ^= low
+        return False
+
+    def _place_on_claim(
+        self, pod_class: PodClass, shape: Shape, claims: int, choices: list[Choice], pod: Pod
+    ) -> bool:
+        fleet = self.fleet
+        by_count = fleet.by_count
+        for count in fleet.counts:
+            candidates = by_count[count] & claims
+            if not candidates:
+                continue
+            claims ^= candidates
+            for node in fleet.in_turn(count, candidates):
+                settled = self._fit(pod_class, shape, node, choices)
+                if settled is not None:
+                    self._take(node, settled)
+                    self._record(pod_class, node, pod)
+                    return True
+            if not claims:
+                break
+        return False
+
+    def _fit(
+        self, pod_class: PodClass, shape: Shape, node: int, choices: list[Choice]
+    ) -> Settled | None:
+        """Return what a claim would be with the pod; drop it from the shape if it never can be."""
+        fleet = self.fleet
+        template = fleet.templates[node]
+        assert template is not None
+        have = fleet.types[node]
+        used = fleet.used[node]
+        before = fleet.signature[node]
+        for name, amount, room in shape.needs(template, self.signatures):
+            have &= room.at_least[bisect_left(room.values, used.get(name, 0) + amount)]
+        if shape.ports:
+            have &= template.without_port_clash(shape.ports)
+        if pod_class.volumes.attachments:
+            have &= self.types_attaching(node, pod_class)
+        may_fit = False
+        for want in shape.wants:
+            signature = want.joined.get(before)
+            if signature is None:
+                signature = self.signatures.join(before, want)
+            if signature == NEVER:
+                continue
+            types = have & self.signatures.masks[signature]
+            if types:
+                may_fit = True
+                settled = self._settle(signature, types, choices, fleet.held[node])
+                if isinstance(settled, Settled):
+                    return settled
+        if not may_fit:
+            shape.alive ^= 1 << node
+        return None
+
+    def _open_claim(
+        self, pod_class: PodClass, step: Step, shape: Shape, choices: list[Choice], pod: Pod
+    ) -> Outcome:
+        if not all(fresh_host_open(group, is_selected) for group, is_selected in step.hosts):
+            return Outcome.REFUSED
+        for template in step.reach.templates:
+            options = self.shapes.fresh(shape, template)
+            if not options or not self.limits.has_node_left(template.name):
+                continue
+            within = self.limits.types_within(template.name)
+            if pod_class.volumes.attachments:
+                within &= self.types_attaching(None, pod_class)
+            for signature, types in options:
+                if not (left := types & within):
+                    continue
+                settled = self._settle(signature, left, choices, None)
+                if settled is Refused.WAIT:
+                    return Outcome.WAITS
+                if isinstance(settled, Settled):
+                    node = self.fleet.open_claim(template, settled.signature, settled.types)
+                    self.limits.spend(template.name, settled.types)
+                    self._take(node, settled)
+                    self._record(pod_class, node, pod)
+                    return Outcome.PLACED
+        return Outcome.REFUSED
+
+    def _settle(
+        self, signature: int, types: int, choices: list[Choice], held: frozenset[str] | None
+    ) -> Settled | Refused | None:
+        """Choose domains so that some type is left; `held` is None for a claim yet to be made."""
+        if not choices:
+            return self._vet(signature, types, held)
+        options = []
+        for rule, domains, is_pinned in choices:
+            allowed = domains & rule.table.of_signature(signature)
+            if not allowed:
+                return None
+            options.append(rule.preferred(allowed) if is_pinned else [allowed])
+        refused = None
+        for combination in product(*options):
+            narrowed = signature
+            for (rule, _, _), domains in zip(choices, combination, strict=True):
+                table = rule.table
+                narrowed = self.signatures.narrow(narrowed, table.key, table.names, domains)
+            left = types & self.signatures.masks[narrowed]
+            if left:
+                settled = self._vet(narrowed, left, held)
+                if isinstance(settled, Settled):
+                    return settled
+                refused = refused or settled
+        return refused
+
+    def _vet(self, signature: int, types: int, held: frozenset[str] | None) -> Settled | Refused | None:
+        """See to minValues and reservations."""
+        is_relaxed = False
+        if self.signatures.varieties[signature] and (
+            lacking := reached(self.signatures, signature, types)
+        ):
+            if held is not None or not self.relaxes_variety:
+                return None
+            signature = relax(self.signatures, signature, lacking)
+            is_relaxed = True
+        if not self.reservations.is_active:
+            return Settled(signature, types, is_relaxed=is_relaxed)
+        offered = self.reservations.offer(self.signatures, signature, types, held or frozenset())
+        if isinstance(offered, Refused):
+            return offered
+        return Settled(signature, types, offered, is_relaxed)
+
+    def _take(self, node: int, settled: Settled) -> None:
+        fleet = self.fleet
+        fleet.retype(node, settled.signature, settled.types)
+        if settled.is_relaxed:
+            fleet.relaxed[node] = True
+        if self.reservations.is_active and fleet.held[node] != settled.held:
+            self.reservations.hold(fleet.held[node], settled.held)
+            fleet.held[node] = settled.held
+
+    def _record(self, pod_class: PodClass, node: int, pod: Pod) -> None:
+        fleet = self.fleet
+        fleet.put(node, pod, pod_class.requests)
+        if pod_class.volumes.attachments:
+            fleet.attach(node, pod_class.volumes.attachments)
+        for group in pod_class.counted:
+            if group.filter is not None and not group.filter.accepts(node):
+                continue
+            if isinstance(group, HostGroup):
+                group.add(node)
+                continue
+            domains = self._settled_domains(node, group.domains)
+            if group.kind is Kind.ANTI_AFFINITY or domains & (domains - 1) == 0:
+                group.add(domains)
+        for group in pod_class.owned_inverse:
+            if isinstance(group, HostGroup):
+                group.add(node)
+            else:
+                group.add(self._settled_domains(node, group.domains))
+
+    def _settled_domains(self, node: int, table: DomainTable) -> int:
+        if node < self.fleet.existing.count:
+            return table.bit(self.fleet.existing.labels[node].get(table.key, ""))
+        return table.settled(self.fleet.signature[node])
+
+    def _is_attachable(self, node: int, pod_class: PodClass) -> bool:
+        attachments = pod_class.volumes.attachments
+        if not attachments:
+            return True
+        limits = attach_limits(self.fleet.existing.nodes[node], self._catalog, self._pools_in_use)
+        for driver, count in self.fleet.attached_with(node, attachments).items():
+            limit = limits.get(driver)
+            if limit is not None and count > limit:
+                return False
+        return True
+
+    def types_attaching(self, node: int | None, pod_class: PodClass) -> int:
+        """Return the types that can attach the volumes of a claim and of the pod, as bits."""
+        counts = self.fleet.attached_with(node, pod_class.volumes.attachments)
+        mask = 0
+        for bit, each in enumerate(self.signatures.table.types):
+            limits = each.volume_limits
+            if all(driver not in limits or count <= limits[driver] for driver, count in counts.items()):
+                mask |= 1 << bit
+        return mask
+
+
+def hosts_open(group: HostGroup, is_selected: int) -> int:
+    """Return the nodes (as bits, possibly more than exist) where a hostname rule allows the pod."""
+    if group.kind is Kind.SPREAD:
+        too_many = group.max_skew - is_selected + 1
+        return ~group.nodes_with(too_many) if too_many > 0 else 0
+    held = group.nodes_with(1)
+    if group.kind is Kind.AFFINITY:
+        if held:
+            return held
+        return -1 if is_selected else 0
+    return ~held
+
+
+def fresh_host_open(group: HostGroup, is_selected: int) -> bool:
+    """Say whether a hostname rule allows the pod on a node without pods."""
+    if group.kind is Kind.SPREAD:
+        return is_selected <= group.max_skew
+    if group.kind is Kind.AFFINITY:
+        return bool(is_selected) and not group.nodes_with(1)
+    return True

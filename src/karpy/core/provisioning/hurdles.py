@@ -1,0 +1,188 @@
+"""What stands between a pod and a fresh node of one NodePool, each hurdle as a mask of types."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from karpy.core.provisioning.bits import members
+from karpy.core.provisioning.greedy import Packer, fresh_host_open
+from karpy.core.provisioning.groups import Group, Kind
+from karpy.core.provisioning.signatures import NEVER, contradicts
+from karpy.core.provisioning.steps import KeyRule, PodClass, Step
+from karpy.core.provisioning.templates import Template
+from karpy.core.provisioning.variety import reached
+from karpy.model.constraints import first_untolerated
+from karpy.model.labels import CAPACITY_TYPE, ZONE
+from karpy.model.refusals import Constraint
+from karpy.model.requirement import Requirement
+from karpy.model.requirements import collect, merge
+from karpy.model.resources import NODES, format_quantity
+
+_CONSTRAINTS = {
+    Kind.SPREAD: Constraint.SPREAD,
+    Kind.AFFINITY: Constraint.AFFINITY,
+    Kind.ANTI_AFFINITY: Constraint.ANTI_AFFINITY,
+    Kind.INVERSE: Constraint.ANTI_AFFINITY,
+}
+
+
+class Hurdle(NamedTuple):
+    """One constraint, and the types of the pool that clear it."""
+
+    constraint: Constraint
+    detail: str
+    cleared: int
+
+
+class Course:
+    """All hurdles between one class of pods and one template."""
+
+    def __init__(self, packer: Packer, pod_class: PodClass, step: Step, template: Template) -> None:
+        self._packer = packer
+        self._class = pod_class
+        self._step = step
+        self._template = template
+        self._signatures = packer.signatures
+        self._table = packer.signatures.table
+
+    def hurdles(self) -> list[Hurdle]:
+        """List what excludes at least one type, in the order a placement checks it."""
+        everything = [
+            *self._taints(),
+            *self._requirements(),
+            *self._resources(),
+            *self._ports_and_volumes(),
+            *self._topology(),
+            *self._limits(),
+        ]
+        found = [hurdle for hurdle in everything if self._template.mask & ~hurdle.cleared]
+        return found or list(self._rest())
+
+    def _taints(self) -> Iterator[Hurdle]:
+        taint = first_untolerated(self._template.taints, self._step.rung.tolerations)
+        if taint is not None:
+            yield Hurdle(Constraint.TAINT, str(taint), 0)
+
+    def _requirements(self) -> Iterator[Hurdle]:
+        have = self._signatures.requirements[self._template.signature]
+        for key, wanted in sorted(self._step.rung.full.items()):
+            present = have.get(key)
+            if present is None and key not in self._table.well_known and not wanted.is_negative:
+                yield Hurdle(Constraint.UNDEFINED_LABEL, str(wanted), 0)
+            elif present is not None and contradicts({key: present}, {key: wanted}):
+                yield Hurdle(Constraint.REQUIREMENT, f"{wanted}, the pool has {present}", 0)
+            else:
+                both = wanted if present is None else present & wanted
+                yield Hurdle(Constraint.REQUIREMENT, str(wanted), self._table.allowing(both))
+        yield from self._offerings()
+
+    def _offerings(self) -> Iterator[Hurdle]:
+        have = self._signatures.requirements[self._template.signature]
+        asked = {key: each for key, each in self._step.rung.full.items() if key in {ZONE, CAPACITY_TYPE}}
+        if not asked or contradicts(have, asked):
+            return
+        cleared = 0
+        for market in self._table.markets_for(merge(have, asked)):
+            cleared |= market.available
+        text = ", ".join(str(each) for _, each in sorted(asked.items()))
+        yield Hurdle(Constraint.OFFERING, text, cleared)
+
+    def _resources(self) -> Iterator[Hurdle]:
+        for name, amount in sorted(self._class.requests.items()):
+            if amount <= 0:
+                continue
+            room = self._template.room(name, self._table.allocatable)
+            most = max(0, room.largest(self._template.mask))
+            detail = (
+                f"{name}: {format_quantity(amount, name)} asked, "
+                f"{format_quantity(most, name)} is the most a type leaves"
+            )
+            yield Hurdle(Constraint.RESOURCE, detail, room.reaching(amount))
+
+    def _ports_and_volumes(self) -> Iterator[Hurdle]:
+        ports = self._class.pod.rules.ports
+        if ports:
+            text = ", ".join(f"{port.port}/{port.protocol}" for port in ports)
+            yield Hurdle(Constraint.HOST_PORT, text, self._template.without_port_clash(ports))
+        volumes = self._class.volumes
+        if volumes.attachments:
+            drivers = sorted({driver for driver, _ in volumes.attachments})
+            mask = self._packer.types_attaching(None, self._class)
+            yield Hurdle(Constraint.VOLUME_LIMIT, ", ".join(drivers), mask)
+        if volumes.alternatives != ((),):
+            mask = 0
+            for want in self._step.wants:
+                signature = self._signatures.join(self._template.signature, want)
+                if signature != NEVER:
+                    mask |= self._signatures.masks[signature]
+            places = " or ".join(_text(alternative) for alternative in volumes.alternatives)
+            yield Hurdle(Constraint.VOLUME_TOPOLOGY, places, mask)
+
+    def _topology(self) -> Iterator[Hurdle]:
+        for group, is_selected in self._step.hosts:
+            if not fresh_host_open(group, is_selected):
+                yield Hurdle(_CONSTRAINTS[group.kind], describe(group), 0)
+        for rule in self._step.keys:
+            domains, _ = rule.open_domains()
+            cleared = 0
+            open_here = domains & rule.table.of_signature(self._template.signature)
+            for bit in members(open_here):
+                names, key = rule.table.names, rule.table.key
+                narrowed = self._signatures.narrow(self._template.signature, key, names, 1 << bit)
+                cleared |= self._signatures.masks[narrowed]
+            group = tightest(rule)
+            if group is not None:
+                open_names = [name for bit, name in enumerate(rule.table.names) if open_here >> bit & 1]
+                allowed = ", ".join(open_names) or "nowhere"
+                yield Hurdle(_CONSTRAINTS[group.kind], f"{describe(group)}; open: {allowed}", cleared)
+
+    def _limits(self) -> Iterator[Hurdle]:
+        limits = self._packer.limits
+        left = limits.left(self._template.name)
+        if left is None:
+            return
+        if not limits.has_node_left(self._template.name):
+            yield Hurdle(Constraint.NODE_LIMIT, f"limit {self._template.pool.limits[NODES]}", 0)
+        for name, amount in sorted(left.items()):
+            if name != NODES:
+                detail = (
+                    f"{name}: {format_quantity(max(0, amount), name)} left of "
+                    f"{format_quantity(self._template.pool.limits[name], name)}"
+                )
+                yield Hurdle(Constraint.LIMIT, detail, self._table.capacity(name).below(amount))
+
+    def _rest(self) -> Iterator[Hurdle]:
+        """Name what only shows once every single type has cleared all else."""
+        shape = self._packer.shapes.of(self._class, self._step)
+        for signature, types in self._packer.shapes.fresh(shape, self._template):
+            lacking = reached(self._signatures, signature, types)
+            for key, count in sorted(lacking.items()):
+                yield Hurdle(Constraint.MIN_VALUES, f"{key}: {count} values left", 0)
+                return
+        yield Hurdle(Constraint.RESERVATION, "", 0)
+
+
+def describe(group: Group) -> str:
+    """Name a topology group the way its owner wrote it."""
+    selector = group.selector
+    chosen = ", ".join(str(each) for each in selector.expressions) if selector else "no pod"
+    return f"{group.kind.value} on {group.key} of pods with {chosen or 'any label'}"
+
+
+def tightest(rule: KeyRule) -> Group | None:
+    """Return the group of a key that leaves the fewest domains."""
+    best: tuple[int, Group] | None = None
+    for spread, is_selected in rule.spreads:
+        left = spread.within_skew(rule.pod_mask, is_selected).bit_count()
+        best = min(best or (left, spread), (left, spread), key=lambda pair: pair[0])
+    for affinity, is_selected in rule.affinities:
+        held = affinity.nonzero & rule.pod_mask
+        left = (held or (rule.pod_mask if is_selected else 0)).bit_count()
+        best = min(best or (left, affinity), (left, affinity), key=lambda pair: pair[0])
+    for anti in rule.antis:
+        left = (rule.pod_mask & ~anti.nonzero).bit_count()
+        best = min(best or (left, anti), (left, anti), key=lambda pair: pair[0])
+    return best[1] if best else None
+
+
+def _text(alternative: tuple[Requirement, ...]) -> str:
+    return " and ".join(str(each) for each in collect(alternative).values()) or "anywhere"

@@ -1,0 +1,99 @@
+"""Preferences, dropped one by one until the pod fits: the ladder of a pod's rules."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from karpy.model.constraints import (
+    TOLERATE_PREFERENCES,
+    AffinityTerm,
+    NodeTerm,
+    SpreadConstraint,
+    Toleration,
+    WeightedNodeTerm,
+    WeightedTerm,
+)
+from karpy.model.pods import PodRules
+from karpy.model.requirement import Requirement
+from karpy.model.requirements import collect
+
+
+class Rung(Struct, frozen=True):
+    """What is asked for at one step: preferences still held count as required."""
+
+    strict: dict[str, Requirement]
+    """Node selector and the first required term left; decides topology."""
+    full: dict[str, Requirement]
+    """Also the heaviest preferred node term left; decides compatibility."""
+    required_terms: tuple[NodeTerm, ...]
+    tolerations: tuple[Toleration, ...]
+    spreads: tuple[SpreadConstraint, ...]
+    affinity: tuple[AffinityTerm, ...]
+    anti_affinity: tuple[AffinityTerm, ...]
+
+
+class _Held:
+    """The preferences still held, mutable while climbing down."""
+
+    def __init__(self, rules: PodRules, respects_preferences: bool) -> None:  # noqa: FBT001 - one flag of the settings
+        self.terms = list(rules.required_node_terms)
+        self.spreads = [each for each in rules.spreads if respects_preferences or not each.is_soft]
+        self.affinity: list[WeightedTerm] = []
+        self.anti_affinity: list[WeightedTerm] = []
+        self.node_terms: list[WeightedNodeTerm] = []
+        self.tolerations = rules.tolerations
+        if respects_preferences:
+            self.affinity = _heaviest_first(rules.preferred_affinity)
+            self.anti_affinity = _heaviest_first(rules.preferred_anti_affinity)
+            self.node_terms = sorted(rules.preferred_node_terms, key=lambda term: -term.weight)
+
+    def drop(self, can_tolerate: bool) -> bool:  # noqa: FBT001 - whether any template has a soft taint
+        """Let go of the next preference; say whether there was one."""
+        if len(self.terms) > 1:
+            del self.terms[0]
+        elif self.affinity:
+            del self.affinity[0]
+        elif self.anti_affinity:
+            del self.anti_affinity[0]
+        elif self.node_terms:
+            del self.node_terms[0]
+        elif (soft := next((i for i, each in enumerate(self.spreads) if each.is_soft), None)) is not None:
+            self.spreads[soft] = self.spreads[-1]
+            del self.spreads[-1]
+        elif can_tolerate and TOLERATE_PREFERENCES not in self.tolerations:
+            self.tolerations = (*self.tolerations, TOLERATE_PREFERENCES)
+        else:
+            return False
+        return True
+
+
+def rungs(
+    rules: PodRules, *, respects_preferences: bool, can_tolerate: bool
+) -> Iterator[Rung]:
+    """List the steps from everything wished for down to what is required."""
+    held = _Held(rules, respects_preferences)
+    while True:
+        yield _rung(rules, held)
+        if not held.drop(can_tolerate):
+            return
+
+
+def _rung(rules: PodRules, held: _Held) -> Rung:
+    first = held.terms[0].expressions if held.terms else ()
+    strict = collect((*rules.node_selector, *first))
+    full = strict
+    if held.node_terms:
+        full = collect((*strict.values(), *held.node_terms[0].term.expressions))
+    return Rung(
+        strict=strict,
+        full=full,
+        required_terms=tuple(held.terms),
+        tolerations=held.tolerations,
+        spreads=tuple(held.spreads),
+        affinity=rules.affinity + tuple(each.term for each in held.affinity),
+        anti_affinity=rules.anti_affinity + tuple(each.term for each in held.anti_affinity),
+    )
+
+
+def _heaviest_first(terms: Sequence[WeightedTerm]) -> list[WeightedTerm]:
+    return sorted(terms, key=lambda term: -term.weight)

@@ -1,0 +1,121 @@
+"""Claims as launches: types to launch with, cheapest first."""
+
+from collections.abc import Sequence
+from itertools import compress
+from operator import itemgetter
+
+from karpy.core.provisioning.bits import flags
+from karpy.core.provisioning.fleet import Fleet
+from karpy.core.provisioning.signatures import Signatures
+from karpy.core.provisioning.templates import SIMULATED
+from karpy.core.provisioning.typetable import Market
+from karpy.core.provisioning.variety import reached
+from karpy.model.instances import LAUNCH_OPTIONS_MAX
+from karpy.model.labels import CAPACITY_TYPE, RESERVED
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirements, collect
+from karpy.model.resources import add
+from karpy.model.verdicts import Launch, LaunchOption
+
+
+class _Ranking:
+    """The types sold in some markets, cheapest first, each with its best offering there."""
+
+    def __init__(self, markets: Sequence[Market], names: Sequence[str]) -> None:
+        best: dict[int, tuple[int, str, str, str]] = {}
+        for market in markets:
+            zone, capacity_type = market.zone, market.capacity_type
+            for bit, price in market.prices.items():
+                offer = (price, names[bit], zone, capacity_type)
+                known = best.get(bit)
+                if known is None or offer < known:
+                    best[bit] = offer
+        ranked = sorted((offer, bit) for bit, offer in best.items())
+        self.bits = [bit for _, bit in ranked]
+        self.options = [
+            LaunchOption(name, price, zone, capacity_type)
+            for (price, name, zone, capacity_type), _ in ranked
+        ]
+        self._pick = itemgetter(*self.bits) if len(self.bits) > 1 else None
+        self._known: dict[int, tuple[LaunchOption, ...]] = {}
+
+    def among(self, types: int, size: int) -> tuple[LaunchOption, ...]:
+        """Return the options among some types, each type once."""
+        found = self._known.get(types)
+        if found is None:
+            spelled = flags(types, size)
+            chosen = self._pick(spelled) if self._pick else [spelled[bit] for bit in self.bits]
+            found = self._known[types] = tuple(compress(self.options, chosen))
+        return found
+
+
+class Launcher:
+    """Turns the claims of a fleet into launches."""
+
+    def __init__(self, fleet: Fleet, signatures: Signatures, reservation_label: str) -> None:
+        self._fleet = fleet
+        self._signatures = signatures
+        self._reservation_label = reservation_label
+        self._names = [each.name for each in signatures.table.types]
+        self._rankings: dict[tuple[int, ...], _Ranking] = {}
+        self._stripped: dict[int, Requirements] = {}
+
+    def launch(self, node: int, *, is_strict: bool) -> Launch | None:
+        """Return the launch of a claim, or None if its cheapest types lack the variety asked for."""
+        fleet, signatures = self._fleet, self._signatures
+        template = fleet.templates[node]
+        assert template is not None
+        held = fleet.held[node]
+        signature = self._signature(node) if held else fleet.signature[node]
+        types = fleet.types[node]
+        options = self._options(signature, types)
+        if len(options) > LAUNCH_OPTIONS_MAX:
+            options = options[:LAUNCH_OPTIONS_MAX]
+            if is_strict and signatures.varieties[signature]:
+                kept = {option.instance_type for option in options}
+                mask = sum(1 << bit for bit, name in enumerate(self._names) if name in kept)
+                if reached(signatures, signature, mask & types):
+                    return None
+        if not options:
+            return None
+        return Launch(
+            f"{template.name}-{node - fleet.existing.count}",
+            template.name,
+            tuple([f"{pod.namespace}/{pod.name}" for pod in fleet.pods[node]]),
+            self._requirements(signature),
+            add(fleet.used[node], template.least_overhead(types)),
+            options,
+            tuple(sorted(held)),
+            fleet.relaxed[node],
+        )
+
+    def _options(self, signature: int, types: int) -> tuple[LaunchOption, ...]:
+        markets = self._signatures.markets[signature]
+        key = tuple([market.index for market in markets])
+        ranking = self._rankings.get(key)
+        if ranking is None:
+            ranking = self._rankings[key] = _Ranking(markets, self._names)
+        options = ranking.among(types, self._signatures.table.size)
+        if not self._signatures.table.is_split:
+            return options
+        return tuple({option.instance_type: option for option in reversed(options)}.values())[::-1]
+
+    def _signature(self, node: int) -> int:
+        held = self._fleet.held[node]
+        requirements = dict(self._signatures.requirements[self._fleet.signature[node]])
+        requirements[CAPACITY_TYPE] = one_of(CAPACITY_TYPE, RESERVED)
+        if self._reservation_label:
+            present = requirements.get(self._reservation_label)
+            only = Requirement(self._reservation_label, held)
+            requirements[self._reservation_label] = only if present is None else present & only
+        return self._signatures.intern(requirements)
+
+    def _requirements(self, signature: int) -> Requirements:
+        found = self._stripped.get(signature)
+        if found is None:
+            found = self._stripped[signature] = collect(
+                requirement
+                for key, requirement in sorted(self._signatures.requirements[signature].items())
+                if key not in SIMULATED
+            )
+        return found

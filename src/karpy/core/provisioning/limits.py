@@ -1,0 +1,55 @@
+"""Pool limits as running balances."""
+
+from collections.abc import Iterable, Mapping
+
+from karpy.core.provisioning.templates import Template
+from karpy.core.provisioning.typetable import TypeTable
+from karpy.model.nodes import Node
+from karpy.model.resources import NODES
+
+
+class Limits:
+    """What each pool may still make; a claim counts with the largest type it could become."""
+
+    def __init__(self, templates: Iterable[Template], nodes: Iterable[Node], table: TypeTable) -> None:
+        self._table = table
+        self._left: dict[str, dict[str, int]] = {
+            template.name: dict(template.pool.limits)
+            for template in templates
+            if template.pool.limits
+        }
+        for node in nodes:
+            left = self._left.get(node.pool) if self._left and not node.is_deleting else None
+            if left is not None:
+                for resource in left:
+                    left[resource] -= 1 if resource == NODES else node.capacity.get(resource, 0)
+
+    def left(self, pool: str) -> Mapping[str, int] | None:
+        """Return what a pool has left of its limits, or None if it has none."""
+        return self._left.get(pool)
+
+    def has_node_left(self, pool: str) -> bool:
+        left = self._left.get(pool)
+        return left is None or left.get(NODES, 1) > 0
+
+    def types_within(self, pool: str) -> int:
+        """Return the types that do not exceed what is left, as bits; -1 stands for all."""
+        left = self._left.get(pool)
+        if left is None:
+            return -1
+        mask = -1
+        for resource, amount in left.items():
+            if resource != NODES:
+                mask &= self._table.capacity(resource).below(amount)
+        return mask
+
+    def spend(self, pool: str, types: int) -> None:
+        """Take off what a new claim may use up at most."""
+        left = self._left.get(pool)
+        if left is None:
+            return
+        # Differs: Karpenter does not count `nodes` within one loop and overshoots the limit.
+        for resource in left:
+            left[resource] -= (
+                1 if resource == NODES else self._table.capacity(resource).largest(types)
+            )

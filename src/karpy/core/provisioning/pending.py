@@ -1,0 +1,135 @@
+"""Which pods are to be placed, in which order, and why not the others."""
+
+from collections.abc import Iterable
+from operator import attrgetter
+
+from msgspec import Struct
+
+from karpy.core.provisioning.volumes import VolumeFacts, VolumeRefusal, volume_facts
+from karpy.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, NODE_POOL, is_restricted
+from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod, PodRules
+from karpy.model.refusals import Reason, Refusal
+from karpy.model.requirement import Operator, Requirement
+from karpy.model.requirements import collect
+from karpy.model.resources import CPU, MEMORY
+from karpy.model.snapshot import Snapshot
+
+_oldest_first = attrgetter("created", "uid")
+
+
+class Batch(Struct, frozen=True):
+    """The pods to place, in order, with what their volumes ask; and the pods left out."""
+
+    pods: tuple[Pod, ...]
+    volumes: dict[str, VolumeFacts]
+    """By pod UID; pods without volumes are absent."""
+    refusals: tuple[Refusal, ...]
+
+
+def collect_batch(snapshot: Snapshot) -> Batch:
+    """Choose the pods this decision is about."""
+    deleting = {node.name for node in snapshot.nodes if node.is_deleting}
+    left_out: dict[tuple[Reason, str], list[str]] = {}
+    judged: dict[int, tuple[Reason, str] | None] = {}
+    volumes: dict[str, VolumeFacts] = {}
+    by_size: dict[tuple[int, int], list[Pod]] = {}
+    ignores_devices = snapshot.settings.ignore_device_claims
+    well_known = snapshot.catalog.well_known
+    for pod in snapshot.pods:
+        if pod.node_name:
+            if pod.node_name not in deleting or not _is_displaced(pod):
+                continue
+        elif not _is_considered(pod):
+            continue
+        elif why_waiting := _why_waiting(pod):
+            left_out.setdefault((why_waiting, ""), []).append(pod.key)
+            continue
+        rules = pod.rules
+        if id(rules) not in judged:
+            judged[id(rules)] = _why_not(rules, well_known, ignores_devices=ignores_devices)
+        why = judged[id(rules)]
+        if why is None and rules.volumes:
+            facts = volume_facts(pod, snapshot.storage)
+            if isinstance(facts, VolumeRefusal):
+                why = facts.reason, facts.detail
+            else:
+                volumes[pod.uid] = facts
+        if why is None:
+            requests = pod.requests
+            size = (-requests.get(CPU, 0), -requests.get(MEMORY, 0))
+            known = by_size.get(size)
+            if known is None:
+                by_size[size] = [pod]
+            else:
+                known.append(pod)
+        else:
+            left_out.setdefault(why, []).append(pod.key)
+    chosen: list[Pod] = []
+    for _, pods in sorted(by_size.items()):
+        chosen += sorted(pods, key=_oldest_first) if len(pods) > 1 else pods
+    refusals = tuple(
+        Refusal(reason, tuple(keys), detail) for (reason, detail), keys in left_out.items()
+    )
+    return Batch(tuple(chosen), volumes, refusals)
+
+
+def _is_considered(pod: Pod) -> bool:
+    if pod.phase and pod.is_terminal:
+        return False
+    if pod.is_deleting:
+        return False
+    return not pod.owners or not (pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE))
+
+
+def _is_displaced(pod: Pod) -> bool:
+    if pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE):
+        return False
+    return pod.is_active or (pod.is_deleting and pod.is_owned_by(STATEFUL_SET))
+
+
+def _why_waiting(pod: Pod) -> Reason | None:
+    if not pod.is_unschedulable:
+        return Reason.NOT_YET_UNSCHEDULABLE
+    if pod.nominated_node:
+        return Reason.PREEMPTING
+    return None
+
+
+def _why_not(
+    rules: PodRules, well_known: frozenset[str], *, ignores_devices: bool
+) -> tuple[Reason, str] | None:
+    if rules.claims_devices and ignores_devices:
+        return Reason.DEVICE_CLAIMS, ""
+    if not (rules.node_selector or rules.required_node_terms or rules.preferred_node_terms):
+        return None
+    first = rules.required_node_terms[:1]
+    heaviest = sorted(rules.preferred_node_terms, key=lambda each: -each.weight)[:1]
+    asked = collect(
+        (
+            *rules.node_selector,
+            *(each for term in first for each in term.expressions),
+            *(each for weighted in heaviest for each in weighted.term.expressions),
+        )
+    )
+    pool = asked.get(NODE_POOL)
+    if pool is not None and pool.operator is Operator.DOES_NOT_EXIST:
+        return Reason.OPTED_OUT, ""
+    if any(term.has_match_fields for term in rules.required_node_terms):
+        return Reason.MATCH_FIELDS, ""
+    required = (
+        *rules.node_selector,
+        *(each for term in rules.required_node_terms for each in term.expressions),
+    )
+    return _first_bad(required, well_known)
+
+
+def _first_bad(
+    requirements: Iterable[Requirement], well_known: frozenset[str]
+) -> tuple[Reason, str] | None:
+    for requirement in requirements:
+        if is_restricted(requirement.key, well_known):
+            return Reason.RESTRICTED_LABEL, requirement.key
+        if requirement.key == CAPACITY_TYPE and requirement.operator is Operator.IN:
+            if not requirement.values & CAPACITY_TYPES:
+                return Reason.BAD_REQUIREMENT, str(requirement)
+    return None

@@ -1,0 +1,164 @@
+"""Why a pod fits nowhere: per NodePool what excludes how many types, what decides, what nearly fits."""
+
+from collections.abc import Sequence
+
+from karpy.core.provisioning.bits import members
+from karpy.core.provisioning.greedy import Packer, hosts_open
+from karpy.core.provisioning.hurdles import Course, Hurdle
+from karpy.core.provisioning.steps import PodClass
+from karpy.core.provisioning.templates import Template
+from karpy.model.pods import Pod
+from karpy.model.refusals import (
+    Constraint,
+    Exclusion,
+    NearMiss,
+    PoolRefusal,
+    Reason,
+    Refusal,
+)
+from karpy.model.verdicts import PoolNotice
+
+_NEAR_MISSES_COMPARED = 64
+
+
+class Refuser:
+    """Explains the pods a packer could not place."""
+
+    def __init__(
+        self, packer: Packer, templates: Sequence[Template], notices: Sequence[PoolNotice]
+    ) -> None:
+        self._packer = packer
+        self._templates = templates
+        self._notices = notices
+
+    def refuse(self, left: Sequence[tuple[Pod, PodClass]], waiting: set[str]) -> list[Refusal]:
+        """Return one refusal for each class of pods left over."""
+        grouped: dict[tuple[int, bool], tuple[PodClass, list[str]]] = {}
+        for pod, pod_class in left:
+            key = (id(pod_class), pod.uid in waiting)
+            grouped.setdefault(key, (pod_class, []))[1].append(pod.key)
+        refusals = []
+        trees: dict[tuple[object, ...], Refusal] = {}
+        for (_, waits), (pod_class, pods) in grouped.items():
+            if waits:
+                refusals.append(Refusal(Reason.WAITS_FOR_RESERVATION, tuple(pods)))
+                continue
+            asked = (id(pod_class.requests), pod_class.steps[-1], pod_class.volumes)
+            tree = trees.get(asked)
+            if tree is None:
+                tree = trees[asked] = self._tree(pod_class)
+            refusals.append(
+                Refusal(tree.reason, tuple(pods), tree.detail, tree.pools, tree.nodes)
+            )
+        return refusals
+
+    def _tree(self, pod_class: PodClass) -> Refusal:
+        pools = [self._judge(pod_class, template) for template in self._templates]
+        pools += [PoolRefusal(each.pool, each.why, True, each.why.count) for each in self._notices]  # noqa: FBT003 - a notice stands alone
+        reason = Reason.NO_HOST if pools else Reason.NO_POOL
+        return Refusal(reason, (), "", tuple(pools), tuple(self._nodes(pod_class)))
+
+    def _judge(self, pod_class: PodClass, template: Template) -> PoolRefusal:
+        course = Course(self._packer, pod_class, pod_class.steps[-1], template)
+        hurdles = course.hurdles()
+        exclusions = tuple(self._exclusion(hurdle, template) for hurdle in hurdles)
+        decisive, is_single = _decisive(hurdles, template.mask)
+        return PoolRefusal(
+            template.name,
+            exclusions[decisive],
+            is_single,
+            self._count(template.mask),
+            exclusions,
+            self._nearest(hurdles, template),
+        )
+
+    def _exclusion(self, hurdle: Hurdle, template: Template) -> Exclusion:
+        count = self._count(template.mask) - self._count(template.mask & hurdle.cleared)
+        return Exclusion(hurdle.constraint, hurdle.detail, count)
+
+    def _count(self, mask: int) -> int:
+        table = self._packer.signatures.table
+        if not table.is_split:
+            return mask.bit_count()
+        return len({table.types[bit].name for bit in members(mask)})
+
+    def _nearest(self, hurdles: Sequence[Hurdle], template: Template) -> NearMiss | None:
+        """Find the type that fails the fewest hurdles, then the one that comes closest."""
+        missed = _fewest_failed(hurdles, template.mask)
+        table = self._packer.signatures.table
+        best: tuple[int, str, tuple[str, ...]] | None = None
+        for bit in list(members(missed))[-_NEAR_MISSES_COMPARED:]:
+            lacks = tuple(hurdle.detail for hurdle in hurdles if not hurdle.cleared >> bit & 1)
+            room = sum(table.allocatable[bit].get(name, 0) for name in ("cpu", "memory"))
+            candidate = (-room, table.types[bit].name, lacks)
+            if best is None or candidate < best:
+                best = candidate
+        return NearMiss(best[1], best[2]) if best else None
+
+    def _nodes(self, pod_class: PodClass) -> list[Exclusion]:
+        """Count existing nodes by the first reason they said no for."""
+        existing = self._packer.fleet.existing
+        if not existing.count:
+            return []
+        step = pod_class.steps[-1]
+        label_fits = self._packer.signatures.label_fits
+        matching = 0
+        for label_set in existing.label_sets:
+            if any(label_fits(label_set.labels, label_set.index, want) for want in step.wants):
+                matching |= label_set.nodes
+        roomy = 0
+        for node, left in enumerate(existing.free):
+            if all(left.get(name, 0) >= amount for name, amount in pod_class.requests.items()):
+                roomy |= 1 << node
+        stages = [
+            (Constraint.TAINT, step.reach.nodes),
+            (Constraint.REQUIREMENT, matching),
+            (Constraint.RESOURCE, roomy),
+            (Constraint.HOST_PORT, ~self._packer.fleet.with_port_clash(pod_class.pod.rules.ports)),
+        ]
+        stages += [(Constraint.ANTI_AFFINITY, hosts_open(*host)) for host in step.hosts]
+        stages += [
+            (Constraint.SPREAD, rule.table.nodes_in(rule.open_domains()[0])) for rule in step.keys
+        ]
+        stages.append((Constraint.VOLUME_LIMIT, 0))
+        return _stagewise((1 << existing.count) - 1, stages)
+
+
+def _stagewise(nodes: int, stages: Sequence[tuple[Constraint, int]]) -> list[Exclusion]:
+    exclusions = []
+    for constraint, passing in stages:
+        failing = nodes & ~passing
+        if failing:
+            exclusions.append(Exclusion(constraint, "", failing.bit_count()))
+        nodes &= passing
+    return exclusions
+
+
+def _decisive(hurdles: Sequence[Hurdle], types: int) -> tuple[int, bool]:
+    """Return which hurdle to lift, and whether lifting it alone would do."""
+    best, best_left = -1, 0
+    for index in range(len(hurdles)):
+        left = types
+        for other, hurdle in enumerate(hurdles):
+            if other != index:
+                left &= hurdle.cleared
+        if left.bit_count() > best_left:
+            best, best_left = index, left.bit_count()
+    if best >= 0:
+        return best, True
+    worst = min(range(len(hurdles)), key=lambda index: (types & hurdles[index].cleared).bit_count())
+    return worst, False
+
+
+def _fewest_failed(hurdles: Sequence[Hurdle], types: int) -> int:
+    """Return the types that fail the smallest number of hurdles."""
+    failing_at_least = [types] + [0] * len(hurdles)
+    for hurdle in hurdles:
+        failed = types & ~hurdle.cleared
+        for count in range(len(hurdles), 0, -1):
+            failing_at_least[count] |= failing_at_least[count - 1] & failed
+    for count in range(1, len(hurdles) + 1):
+        exactly = failing_at_least[count - 1] & ~failing_at_least[count]
+        if exactly:
+            return exactly
+    return failing_at_least[len(hurdles)]

@@ -1,0 +1,185 @@
+"""
+Requirement sets as numbers, so that the algebra runs once per distinct pair.
+
+A signature is what a claim (or a template) requires of its node, the hostname apart. A want is what
+a pod requires. Joining the two is remembered with the want.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from karpy.core.provisioning.typetable import Market, TypeTable
+from karpy.model.labels import HOSTNAME
+from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirements, merge, why_disjoint, why_incompatible
+
+NEVER: Final = -1
+
+
+class Want:
+    """Requirements of pods, with the outcome of every join tried so far."""
+
+    __slots__ = ("claims", "index", "joined", "label_fits", "needs_hostname", "requirements", "seen")
+
+    def __init__(self, index: int, requirements: Requirements) -> None:
+        self.index = index
+        self.requirements = requirements
+        self.needs_hostname = HOSTNAME in requirements
+        self.joined: dict[int, int] = {}
+        """Signature of a claim after taking such a pod, by signature before, or NEVER."""
+        self.label_fits: dict[int, bool] = {}
+        """Whether existing nodes match, by their label set."""
+        self.claims = 0
+        """Claims that could take such a pod when they were made, as bits."""
+        self.seen = 0
+        """How many nodes `claims` has taken into account."""
+
+
+class Signatures:
+    """The requirement sets met so far, and what follows from each."""
+
+    def __init__(self, table: TypeTable) -> None:
+        self.table = table
+        self.requirements: list[Requirements] = []
+        self.masks: list[int] = []
+        """Types that meet the requirements and are sold in a market they allow."""
+        self.markets: list[tuple[Market, ...]] = []
+        self.varieties: list[tuple[Requirement, ...]] = []
+        """Requirements with minValues."""
+        self.domain_masks: list[dict[str, int]] = []
+        self._ids: dict[frozenset[Requirement], int] = {}
+        self._narrowed: dict[tuple[int, str, int], int] = {}
+        self._wants: dict[frozenset[Requirement], Want] = {}
+        self._key_users: dict[str, _KeyUsers] = {}
+
+    def intern(self, requirements: Requirements) -> int:
+        """Return the number of a requirement set."""
+        key = frozenset(requirements.values())
+        known = self._ids.get(key)
+        if known is not None:
+            return known
+        signature = self._ids[key] = len(self.requirements)
+        markets = self.table.markets_for(requirements)
+        mask = 0
+        for market in markets:
+            mask |= market.available
+        for requirement in requirements.values():
+            if not mask:
+                break
+            mask &= self.table.allowing(requirement)
+        self.requirements.append(requirements)
+        self.masks.append(mask)
+        self.markets.append(markets)
+        self.varieties.append(tuple(each for each in requirements.values() if each.min_values))
+        self.domain_masks.append({})
+        for requirement in requirements.values():
+            self._users_of(requirement.key).add(signature, requirement)
+        return signature
+
+    def want(self, requirements: Requirements) -> Want:
+        """Return the one object for what pods require."""
+        key = frozenset(requirements.values())
+        known = self._wants.get(key)
+        if known is None:
+            known = self._wants[key] = Want(len(self._wants), requirements)
+        return known
+
+    def join(self, signature: int, want: Want) -> int:
+        """Return the signature of a claim that takes such a pod, or NEVER."""
+        result = want.joined.get(signature)
+        if result is None:
+            result = want.joined[signature] = self._join(signature, want)
+        return result
+
+    def _join(self, signature: int, want: Want) -> int:
+        if not want.requirements:
+            return signature
+        if want.needs_hostname:
+            return NEVER
+        have = self.requirements[signature]
+        if why_incompatible(have, want.requirements, self.table.well_known) is not None:
+            return NEVER
+        return self.intern(merge(have, want.requirements))
+
+    def joinable(self, want: Want) -> int:
+        """Return all signatures that might take such a pod, as bits: never too few of them."""
+        every = (1 << len(self.requirements)) - 1
+        if want.needs_hostname:
+            return 0
+        for key, wanted in want.requirements.items():
+            users = self._users_of(key)
+            allowed = users.open
+            if wanted.complement or not wanted.values:
+                allowed = users.all
+            else:
+                for value in wanted.values:
+                    allowed |= users.by_value.get(value, 0)
+            if key in self.table.well_known or wanted.is_negative:
+                allowed |= ~users.all
+            every &= allowed
+        return every
+
+    def narrow(self, signature: int, key: str, names: tuple[str, ...], domains: int) -> int:
+        """Return the signature that allows only some domains (bits over names) of a key."""
+        memo = (signature, key, domains)
+        result = self._narrowed.get(memo)
+        if result is None:
+            only = Requirement(
+                key, frozenset(name for bit, name in enumerate(names) if domains >> bit & 1)
+            )
+            have = self.requirements[signature]
+            present = have.get(key)
+            narrowed = only if present is None else present & only
+            result = self._narrowed[memo] = self.intern({**have, key: narrowed})
+        return result
+
+    def label_fits(self, labels: Mapping[str, str], label_set: int, want: Want) -> bool:
+        """Say whether an existing node's labels meet a want; absent keys only by negation."""
+        if want.needs_hostname:
+            return _labels_meet(labels, want.requirements)
+        result = want.label_fits.get(label_set)
+        if result is None:
+            result = want.label_fits[label_set] = _labels_meet(labels, want.requirements)
+        return result
+
+    def _users_of(self, key: str) -> "_KeyUsers":
+        users = self._key_users.get(key)
+        if users is None:
+            users = self._key_users[key] = _KeyUsers()
+        return users
+
+
+class _KeyUsers:
+    """Which signatures define a key, and with which values."""
+
+    __slots__ = ("all", "by_value", "open")
+
+    def __init__(self) -> None:
+        self.all = 0
+        self.open = 0
+        self.by_value: dict[str, int] = {}
+
+    def add(self, signature: int, requirement: Requirement) -> None:
+        bit = 1 << signature
+        self.all |= bit
+        if requirement.complement:
+            self.open |= bit
+            return
+        for value in requirement.values:
+            self.by_value[value] = self.by_value.get(value, 0) | bit
+
+
+def _labels_meet(labels: Mapping[str, str], wanted: Requirements) -> bool:
+    for key, requirement in wanted.items():
+        value = labels.get(key)
+        if value is None:
+            if not requirement.is_negative:
+                return False
+        elif value not in requirement:
+            return False
+    return True
+
+
+def contradicts(left: Requirements, right: Requirements) -> bool:
+    """Say whether two sets of requirements exclude each other on some key."""
+    return why_disjoint(left, right) is not None

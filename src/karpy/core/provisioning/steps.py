@@ -1,0 +1,284 @@
+"""Pods as classes, and the steps of each class's ladder, ready for the packer."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from karpy.core.provisioning.existing import ExistingNodes
+from karpy.core.provisioning.groups import DomainGroup, HostGroup, Kind
+from karpy.core.provisioning.ladder import Rung, rungs
+from karpy.core.provisioning.pending import Batch
+from karpy.core.provisioning.signatures import Signatures, Want, contradicts
+from karpy.core.provisioning.templates import Template
+from karpy.core.provisioning.topology import AnyGroup, Topology, pod_domains
+from karpy.core.provisioning.volumes import NO_VOLUMES, VolumeFacts
+from karpy.model.constraints import Toleration, first_untolerated
+from karpy.model.pods import Pod
+from karpy.model.requirements import collect
+from karpy.model.resources import Resources
+
+
+class Reach:
+    """What some tolerations open: templates in order of choice, and existing nodes."""
+
+    __slots__ = ("index", "nodes", "templates")
+
+    def __init__(self, index: int, templates: tuple[Template, ...], nodes: int) -> None:
+        self.index = index
+        self.templates = templates
+        self.nodes = nodes
+
+
+class KeyRule:
+    """All that a step asks of the domains of one key."""
+
+    __slots__ = ("affinities", "antis", "pod_mask", "spreads", "table")
+
+    def __init__(self, topology: Topology, key: str, rung: Rung) -> None:
+        self.table = topology.table(key)
+        self.pod_mask = pod_domains(self.table, rung.strict)
+        self.spreads: list[tuple[DomainGroup, int]] = []
+        self.affinities: list[tuple[DomainGroup, int]] = []
+        self.antis: list[DomainGroup] = []
+
+    def open_domains(self) -> tuple[int, bool]:
+        """Return the domains that suit every group now, and whether one of them must be chosen."""
+        mask = self.table.all
+        is_pinned = bool(self.spreads)
+        for spread, is_selected in self.spreads:
+            mask &= spread.within_skew(self.pod_mask, is_selected)
+        for affinity, is_selected in self.affinities:
+            held = affinity.nonzero & self.pod_mask
+            if held:
+                mask &= held
+            elif is_selected:
+                mask &= self.pod_mask
+                is_pinned = True
+            else:
+                return 0, False
+        for anti in self.antis:
+            mask &= self.pod_mask & ~anti.nonzero
+        return mask, is_pinned
+
+    def preferred(self, domains: int) -> list[int]:
+        """List domains as bits: those with the fewest pods of the spreads first, then by name."""
+        bits = [1 << bit for bit in range(domains.bit_length()) if domains >> bit & 1]
+        if len(bits) > 1 and self.spreads:
+            groups = [group.counts for group, _ in self.spreads]
+            bits.sort(key=lambda bit: sum(counts[bit.bit_length() - 1] for counts in groups))
+        return bits
+
+
+class Step:
+    """One rung of a ladder, made ready."""
+
+    __slots__ = ("hosts", "is_monotone", "keys", "reach", "rung", "wants", "watched")
+
+    def __init__(self, rung: Rung, reach: Reach, wants: tuple[Want, ...]) -> None:
+        self.rung = rung
+        self.reach = reach
+        self.wants = wants
+        self.hosts: list[tuple[HostGroup, int]] = []
+        self.keys: list[KeyRule] = []
+        self.watched: list[AnyGroup] = []
+        """Groups whose counts may turn a no into a yes."""
+        self.is_monotone = True
+        """Whether a no is final, because nothing that happens later can open a place."""
+
+    def version(self) -> int:
+        """Return a number that moves whenever a watched group does."""
+        return sum(group.version for group in self.watched)
+
+
+class PodClass:
+    """Pods that are alike in all that matters to the packer."""
+
+    __slots__ = (
+        "blocks",
+        "counted",
+        "failed_at",
+        "owned_inverse",
+        "pod",
+        "requests",
+        "shapes",
+        "steps",
+        "volumes",
+    )
+
+    def __init__(self, pod: Pod, steps: Sequence[Step], volumes: VolumeFacts) -> None:
+        self.pod = pod
+        self.requests: Resources = pod.requests
+        self.steps = steps
+        self.volumes = volumes
+        self.counted: tuple[AnyGroup, ...] = ()
+        self.owned_inverse: tuple[AnyGroup, ...] = ()
+        self.blocks: tuple[AnyGroup, ...] = ()
+        self.failed_at: list[int | None] = [None] * len(steps)
+        """For each step the version it failed at; -1 if for good."""
+        self.shapes: list[object] = [None] * len(steps)
+
+
+class _Groups(NamedTuple):
+    rung: Rung
+    spreads: list[AnyGroup]
+    affinities: list[AnyGroup]
+    antis: list[AnyGroup]
+
+
+class _Alike:
+    """Pods that share rules, requests, labels and namespace: no telling them apart."""
+
+    __slots__ = ("facts", "made", "pod")
+
+    def __init__(self, pod: Pod, facts: VolumeFacts) -> None:
+        self.pod = pod
+        self.facts = facts
+        self.made: PodClass | None = None
+
+
+class Planner:
+    """Turns the batch into classes; groups are made first, then found by labels."""
+
+    def __init__(
+        self,
+        signatures: Signatures,
+        topology: Topology,
+        existing: ExistingNodes,
+        templates: Sequence[Template],
+    ) -> None:
+        self._signatures = signatures
+        self._topology = topology
+        self._existing = existing
+        self._templates = templates
+        self._reaches: dict[tuple[Toleration, ...], Reach] = {}
+        self._ladders: dict[object, list[_Groups]] = {}
+        self._steps: dict[object, tuple[Step, ...]] = {}
+        self._kinds: dict[object, _Alike] = {}
+        self._queue: list[tuple[Pod, _Alike]] = []
+
+    def register(self, batch: Batch, *, respects_preferences: bool, can_tolerate: bool) -> None:
+        """Tell alike pods apart from others, and make every group that any of their steps counts."""
+        kinds = self._kinds
+        volumes = batch.volumes
+        for pod in batch.pods:
+            facts = volumes.get(pod.uid) if volumes else None
+            key = (id(pod.rules), id(pod.requests), id(pod.labels), pod.namespace, facts)
+            kind = kinds.get(key)
+            if kind is None:
+                kind = kinds[key] = _Alike(pod, facts or NO_VOLUMES)
+            self._queue.append((pod, kind))
+        for kind in kinds.values():
+            ladder_key = _ladder_key(kind.pod)
+            if ladder_key not in self._ladders:
+                self._ladders[ladder_key] = [
+                    self._groups(kind.pod, rung)
+                    for rung in rungs(
+                        kind.pod.rules,
+                        respects_preferences=respects_preferences,
+                        can_tolerate=can_tolerate,
+                    )
+                ]
+                for term in kind.pod.rules.anti_affinity:
+                    self._topology.affinity(Kind.INVERSE, term, kind.pod)
+
+    def classes(self) -> list[tuple[Pod, PodClass]]:
+        """Give each pod its class, in the order of the batch."""
+        known: dict[object, PodClass] = {}
+        for kind in self._kinds.values():
+            pod = kind.pod
+            groups = self._topology.selecting(pod.namespace, pod.labels)
+            key = (_ladder_key(pod), id(pod.requests), groups, kind.facts)
+            kind.made = known.get(key)
+            if kind.made is None:
+                kind.made = known[key] = self._class(pod, groups, kind.facts)
+        return [(pod, kind.made) for pod, kind in self._queue if kind.made is not None]
+
+    def _groups(self, pod: Pod, rung: Rung) -> _Groups:
+        topology, rules = self._topology, pod.rules
+        if not rules.has_topology:
+            return _Groups(rung, [], [], [])
+        return _Groups(
+            rung,
+            [topology.spread(each, rules, rung, pod) for each in rung.spreads],
+            [topology.affinity(Kind.AFFINITY, each, pod) for each in rung.affinity],
+            [topology.affinity(Kind.ANTI_AFFINITY, each, pod) for each in rung.anti_affinity],
+        )
+
+    def _class(self, pod: Pod, groups: tuple[AnyGroup, ...], facts: VolumeFacts) -> PodClass:
+        blocks = tuple(group for group in groups if group.kind is Kind.INVERSE)
+        made = PodClass(pod, self._steps_of(pod, blocks, facts), facts)
+        if groups:
+            made.counted = tuple(group for group in groups if group.kind is not Kind.INVERSE)
+            made.blocks = blocks
+        if pod.rules.anti_affinity:
+            made.owned_inverse = tuple(
+                self._topology.affinity(Kind.INVERSE, term, pod) for term in pod.rules.anti_affinity
+            )
+        return made
+
+    def _steps_of(
+        self, pod: Pod, blocks: tuple[AnyGroup, ...], facts: VolumeFacts
+    ) -> tuple[Step, ...]:
+        ladder_key = _ladder_key(pod)
+        key = (ladder_key, blocks, facts)
+        steps = self._steps.get(key)
+        if steps is None:
+            steps = self._steps[key] = tuple(
+                self._step(pod, groups, blocks, facts) for groups in self._ladders[ladder_key]
+            )
+        return steps
+
+    def _step(
+        self, pod: Pod, groups: _Groups, blocks: tuple[AnyGroup, ...], facts: VolumeFacts
+    ) -> Step:
+        rung = groups.rung
+        step = Step(rung, self._reach(rung.tolerations), self._wants(rung, facts))
+        rules: dict[str, KeyRule] = {}
+        for group in (*groups.spreads, *groups.affinities, *groups.antis, *blocks):
+            is_selected = int(group.selects(pod.namespace, pod.labels))
+            if isinstance(group, HostGroup):
+                step.hosts.append((group, is_selected))
+                if group.kind is Kind.AFFINITY:
+                    step.watched.append(group)
+                continue
+            rule = rules.get(group.key)
+            if rule is None:
+                rule = rules[group.key] = KeyRule(self._topology, group.key, rung)
+            if group.kind is Kind.SPREAD:
+                rule.spreads.append((group, is_selected))
+            elif group.kind is Kind.AFFINITY:
+                rule.affinities.append((group, is_selected))
+            else:
+                rule.antis.append(group)
+            if group.kind in {Kind.SPREAD, Kind.AFFINITY}:
+                step.watched.append(group)
+        step.keys = [rules[key] for key in sorted(rules)]
+        step.is_monotone = not step.watched
+        return step
+
+    def _wants(self, rung: Rung, facts: VolumeFacts) -> tuple[Want, ...]:
+        if facts is NO_VOLUMES:
+            return (self._signatures.want(rung.full),)
+        wants = []
+        for alternative in facts.alternatives:
+            asked = collect(alternative)
+            if not contradicts(rung.full, asked):
+                wants.append(self._signatures.want(collect((*rung.full.values(), *alternative))))
+        return tuple(wants)
+
+    def _reach(self, tolerations: tuple[Toleration, ...]) -> Reach:
+        reach = self._reaches.get(tolerations)
+        if reach is None:
+            templates = tuple(
+                each for each in self._templates if first_untolerated(each.taints, tolerations) is None
+            )
+            nodes = self._existing.tolerated_by(tolerations)
+            reach = self._reaches[tolerations] = Reach(len(self._reaches), templates, nodes)
+        return reach
+
+
+def _ladder_key(pod: Pod) -> object:
+    if pod.rules.has_topology:
+        return (id(pod.rules), pod.namespace, id(pod.labels))
+    return id(pod.rules)
+
+

@@ -1,0 +1,222 @@
+"""Topology groups of one decision: made from pods' rules, found by labels, counted from bound pods."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from karpy.core.provisioning.domains import DomainTable
+from karpy.core.provisioning.groups import DomainGroup, Group, HostGroup, Kind, NodeFilter
+from karpy.core.provisioning.ladder import Rung
+from karpy.core.provisioning.signatures import Signatures
+from karpy.core.provisioning.templates import PoolDomains
+from karpy.model.constraints import (
+    AffinityTerm,
+    LabelSelector,
+    SpreadConstraint,
+    Taint,
+    first_untolerated,
+    resolve_label_keys,
+)
+from karpy.model.labels import HOSTNAME
+from karpy.model.pods import Pod, PodRules
+from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirements, collect, why_incompatible
+
+AnyGroup = HostGroup | DomainGroup
+
+
+class Site:
+    """A place a group may be asked about: what a node (or a claim) is known to be."""
+
+    __slots__ = ("requirements", "taints")
+
+    def __init__(self, requirements: Requirements, taints: tuple[Taint, ...]) -> None:
+        self.requirements = requirements
+        self.taints = taints
+
+
+class Topology:
+    """All groups of a decision."""
+
+    def __init__(
+        self,
+        signatures: Signatures,
+        namespaces: Mapping[str, Mapping[str, str]],
+        pool_domains: PoolDomains,
+        site_of: Callable[[int], Site],
+    ) -> None:
+        self.tables: dict[str, DomainTable] = {}
+        self.groups: list[AnyGroup] = []
+        self._signatures = signatures
+        self._namespaces = namespaces
+        self._pool_domains = pool_domains
+        self._site_of = site_of
+        self._existing_domains: dict[str, dict[str, int]] = {}
+        self._by_identity: dict[object, AnyGroup] = {}
+        self._filters: dict[object, NodeFilter | None] = {}
+        self._by_label: dict[tuple[str, str], list[AnyGroup]] = {}
+        self._unindexed: list[AnyGroup] = []
+        self._selected: dict[tuple[str, int], tuple[AnyGroup, ...]] = {}
+        self._existing: Sequence[Mapping[str, str]] = ()
+
+    def know_nodes(self, labels: Sequence[Mapping[str, str]]) -> None:
+        """Learn the labels of existing nodes, in the order of their numbers."""
+        self._existing = labels
+
+    def table(self, key: str) -> DomainTable:
+        """Return the domains of a key, of pools and existing nodes together."""
+        table = self.tables.get(key)
+        if table is None:
+            names = set(self._pool_domains.of(key))
+            names.update(labels[key] for labels in self._existing if key in labels)
+            table = self.tables[key] = DomainTable(key, names, self._signatures)
+            for node, labels in enumerate(self._existing):
+                if key in labels:
+                    table.place(node, table.bit(labels[key]))
+        return table
+
+    def spread(self, constraint: SpreadConstraint, rules: PodRules, rung: Rung, pod: Pod) -> AnyGroup:
+        """Return the group a spread constraint counts."""
+        selector = resolve_label_keys(constraint.selector, pod.labels, constraint.match_label_keys)
+        node_filter, filter_key = self._filter(constraint, rules, rung)
+        identity = (
+            Kind.SPREAD,
+            constraint.topology_key,
+            pod.namespace,
+            selector,
+            constraint.max_skew,
+            constraint.min_domains,
+            filter_key,
+        )
+        known = self._by_identity.get(identity)
+        if known is None:
+            key, spaces = constraint.topology_key, frozenset({pod.namespace})
+            known = self._add(identity, self._new(Kind.SPREAD, key, spaces, selector))
+            known.max_skew = constraint.max_skew
+            known.filter = node_filter
+            if isinstance(known, DomainGroup):
+                known.min_domains = constraint.min_domains or 0
+                known.known = self._known_domains(known, constraint, rung)
+        return known
+
+    def affinity(self, kind: Kind, term: AffinityTerm, pod: Pod) -> AnyGroup:
+        """Return the group a pod (anti-)affinity term counts."""
+        selector = resolve_label_keys(
+            term.selector, pod.labels, term.match_label_keys, term.mismatch_label_keys
+        )
+        spaces = self._term_namespaces(term, pod.namespace)
+        identity = (kind, term.topology_key, spaces, selector)
+        known = self._by_identity.get(identity)
+        if known is None:
+            known = self._add(identity, self._new(kind, term.topology_key, spaces, selector))
+        return known
+
+    def selecting(self, namespace: str, labels: Mapping[str, str]) -> tuple[AnyGroup, ...]:
+        """Return the groups that select a pod; call it once all groups are made."""
+        if not self.groups:
+            return ()
+        memo = (namespace, id(labels))
+        found = self._selected.get(memo)
+        if found is None:
+            candidates = list(self._unindexed)
+            for pair in labels.items():
+                candidates += self._by_label.get(pair, ())
+            found = tuple(group for group in candidates if group.selects(namespace, labels))
+            self._selected[memo] = found
+        return found
+
+    def count_bound(self, pods: Iterable[tuple[Pod, int]], batch: set[str]) -> None:
+        """Count pods that run on existing nodes, unless they are to be placed again."""
+        for pod, node in pods:
+            if pod.uid in batch:
+                continue
+            for group in self.selecting(pod.namespace, pod.labels):
+                if group.kind is not Kind.INVERSE:
+                    self._count(group, node)
+            for term in pod.rules.anti_affinity:
+                self._count(self.affinity(Kind.INVERSE, term, pod), node)
+
+    def register_inverse(self, pods: Iterable[tuple[Pod, int]], batch: set[str]) -> None:
+        """Make the groups that bound pods' required anti-affinity needs."""
+        for pod, _ in pods:
+            if pod.rules.anti_affinity and pod.uid not in batch:
+                for term in pod.rules.anti_affinity:
+                    self.affinity(Kind.INVERSE, term, pod)
+
+    def _count(self, group: AnyGroup, node: int) -> None:
+        if group.filter is not None and not group.filter.accepts(node):
+            return
+        if isinstance(group, HostGroup):
+            group.add(node)
+        else:
+            value = self._existing[node].get(group.key)
+            if value is not None:
+                group.add(group.domains.bit(value))
+
+    def _new(
+        self, kind: Kind, key: str, spaces: frozenset[str], selector: LabelSelector | None
+    ) -> AnyGroup:
+        if key == HOSTNAME:
+            return HostGroup(kind, key, spaces, selector)
+        return DomainGroup(kind, self.table(key), spaces, selector)
+
+    def _add(self, identity: object, group: AnyGroup) -> AnyGroup:
+        self._by_identity[identity] = group
+        self.groups.append(group)
+        if group.selector is not None:
+            for expression in group.selector.expressions:
+                if not expression.complement and len(expression.values) == 1:
+                    (value,) = expression.values
+                    self._by_label.setdefault((expression.key, value), []).append(group)
+                    return group
+            self._unindexed.append(group)
+        return group
+
+    def _term_namespaces(self, term: AffinityTerm, own: str) -> frozenset[str]:
+        if term.namespace_selector is None:
+            return frozenset(term.namespaces) if term.namespaces else frozenset({own})
+        selected = {
+            name
+            for name, labels in self._namespaces.items()
+            if term.namespace_selector.selects(labels)
+        }
+        return frozenset(selected.union(term.namespaces))
+
+    def _filter(
+        self, constraint: SpreadConstraint, rules: PodRules, rung: Rung
+    ) -> tuple[NodeFilter | None, object]:
+        selector = rules.node_selector if constraint.honors_affinity else ()
+        terms = rung.required_terms if constraint.honors_affinity else ()
+        tolerations = rung.tolerations if constraint.honors_taints else None
+        if not selector and not terms and tolerations is None:
+            return None, None
+        identity = (selector, terms, tolerations)
+        if identity not in self._filters:
+            alternatives = [collect((*selector, *term.expressions)) for term in terms] or [
+                collect(selector)
+            ]
+
+            def accepts(node: int) -> bool:
+                site = self._site_of(node)
+                if tolerations is not None and first_untolerated(site.taints, tolerations):
+                    return False
+                return any(why_incompatible(site.requirements, each) is None for each in alternatives)
+
+            self._filters[identity] = NodeFilter(len(self._filters), accepts)
+        return self._filters[identity], identity
+
+    def _known_domains(self, group: DomainGroup, constraint: SpreadConstraint, rung: Rung) -> int:
+        table = group.domains
+        known = 0
+        for name, taint_sets in self._pool_domains.of(group.key).items():
+            if not constraint.honors_taints or any(
+                first_untolerated(taints, rung.tolerations) is None for taints in taint_sets
+            ):
+                known |= table.bit(name)
+        for node, labels in enumerate(self._existing):
+            if group.key in labels and (group.filter is None or group.filter.accepts(node)):
+                known |= table.bit(labels[group.key])
+        return known
+
+
+def pod_domains(table: DomainTable, strict: Mapping[str, Requirement]) -> int:
+    """Return the domains a pod's strict requirements allow."""
+    return table.allowed_by(strict.get(table.key))

@@ -1,0 +1,234 @@
+"""
+Instance types as bits of one integer, so that filtering them is a handful of ANDs.
+
+A bit stands for one instance type with one allocatable: a type whose offerings override capacity or
+overhead has several bits, each with the offerings that share it. A type fits if any of its bits is
+left.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from karpy.model.instances import InstanceType, Offering, allocatable
+from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirements, why_incompatible
+from karpy.model.resources import Resources
+
+
+class Thresholds:
+    """Which bits have at least so much of one resource: one bisect."""
+
+    __slots__ = ("at_least", "values")
+
+    def __init__(self, amounts: Iterable[tuple[int, int]]) -> None:
+        by_value: dict[int, int] = {}
+        for bit, amount in amounts:
+            by_value[amount] = by_value.get(amount, 0) | 1 << bit
+        self.values = sorted(by_value)
+        self.at_least = [0] * (len(self.values) + 1)
+        mask = 0
+        for index in range(len(self.values) - 1, -1, -1):
+            mask |= by_value[self.values[index]]
+            self.at_least[index] = mask
+
+    def reaching(self, amount: int) -> int:
+        """Return the bits with at least `amount`."""
+        return self.at_least[bisect_left(self.values, amount)]
+
+    def below(self, amount: int) -> int:
+        """Return the bits with at most `amount`."""
+        return self.at_least[0] & ~self.reaching(amount + 1)
+
+    def largest(self, mask: int) -> int:
+        """Return the largest amount among the bits of a mask that is not empty."""
+        low, high = 0, len(self.values) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if mask & self.at_least[middle]:
+                low = middle
+            else:
+                high = middle - 1
+        return self.values[low]
+
+
+class _KeyIndex:
+    """How the types see one label key: which leave it open, which allow a value."""
+
+    __slots__ = ("by_value", "distinct", "undefined")
+
+    def __init__(self, types: Sequence[InstanceType], key: str) -> None:
+        seen: dict[int, Requirement | None] = {}
+        masks: dict[int, int] = {}
+        for bit, each in enumerate(types):
+            requirement = each.requirements.get(key)
+            known = masks.get(id(requirement))
+            if known is None:
+                known = 0
+                seen[id(requirement)] = requirement
+            masks[id(requirement)] = known | 1 << bit
+        self.undefined = masks.pop(id(None), 0)
+        self.by_value: dict[str, int] = {}
+        self.distinct: list[tuple[Requirement, int]] = [
+            (requirement, masks[key])
+            for key, requirement in seen.items()
+            if requirement is not None
+        ]
+        for requirement, mask in self.distinct:
+            if not requirement.complement:
+                for value in requirement.values:
+                    self.by_value[value] = self.by_value.get(value, 0) | mask
+
+    def allowing(self, wanted: Requirement) -> int:
+        """Return the bits whose requirement on the key is not disjoint from the wanted one."""
+        mask = self.undefined
+        if wanted.complement or not wanted.values:
+            for requirement, bits in self.distinct:
+                if requirement.intersects(wanted) or (
+                    requirement.is_negative and wanted.is_negative
+                ):
+                    mask |= bits
+            return mask
+        for value in wanted.values:
+            mask |= self.by_value.get(value, 0)
+        for requirement, bits in self.distinct:
+            if requirement.complement and requirement.intersects(wanted):
+                mask |= bits
+        return mask
+
+
+class Market:
+    """All offerings with equal requirements: who sells there, and at what price."""
+
+    __slots__ = ("available", "capacity_type", "index", "is_reserved", "prices", "requirements", "reserved", "zone")
+
+    def __init__(self, index: int, offering: Offering) -> None:
+        self.index = index
+        self.requirements = offering.requirements
+        self.zone = offering.zone
+        self.capacity_type = offering.capacity_type
+        self.available = 0
+        self.is_reserved = offering.is_reserved
+        self.prices: dict[int, int] = {}
+        """Lowest price by bit, of what can be launched."""
+        self.reserved: list[tuple[int, Offering]] = []
+
+    def add(self, bit: int, offering: Offering) -> None:
+        """Add an available offering."""
+        self.available |= 1 << bit
+        if self.is_reserved:
+            self.reserved.append((bit, offering))
+            if not offering.is_launchable:
+                return
+        known = self.prices.get(bit)
+        if known is None or offering.price < known:
+            self.prices[bit] = offering.price
+
+
+class TypeTable:
+    """Every instance type of every pool, its offerings, and masks over them."""
+
+    def __init__(self, types: Iterable[InstanceType], well_known: frozenset[str]) -> None:
+        self.well_known = well_known
+        self.types: list[InstanceType] = []
+        self.allocatable: list[Resources] = []
+        self.markets: list[Market] = []
+        self.has_reserved = False
+        self._market_ids: dict[int, Market] = {}
+        self._market_keys: dict[frozenset[Requirement], Market] = {}
+        self._bits: dict[int, int] = {}
+        self._keys: dict[str, _KeyIndex] = {}
+        self._key_masks: dict[Requirement, int] = {}
+        self._capacity: dict[str, Thresholds] = {}
+        for each in types:
+            self._add(each)
+        self.size = len(self.types)
+        self.is_split = self.size > len(self._bits)
+        """Whether some type has several bits."""
+        self.sound = sum(
+            1 << bit for bit, amounts in enumerate(self.allocatable) if min(amounts.values(), default=0) >= 0
+        )
+
+    def mask_of(self, types: Iterable[InstanceType]) -> int:
+        """Return the bits of some of the types."""
+        mask = 0
+        for each in types:
+            mask |= self._bits[id(each)]
+        return mask
+
+    def allowing(self, requirement: Requirement) -> int:
+        """Return the bits whose types can meet one requirement."""
+        mask = self._key_masks.get(requirement)
+        if mask is None:
+            index = self._keys.get(requirement.key)
+            if index is None:
+                index = self._keys[requirement.key] = _KeyIndex(self.types, requirement.key)
+            mask = self._key_masks[requirement] = index.allowing(requirement)
+        return mask
+
+    def values(self, key: str) -> dict[str, int]:
+        """Return the bits by value of a key, for counting variety."""
+        index = self._keys.get(key)
+        if index is None:
+            index = self._keys[key] = _KeyIndex(self.types, key)
+        return index.by_value
+
+    def markets_for(self, requirements: Requirements) -> tuple[Market, ...]:
+        """Return the markets a claim with these requirements may buy in."""
+        return tuple(
+            market
+            for market in self.markets
+            if why_incompatible(requirements, market.requirements, self.well_known) is None
+        )
+
+    def capacity(self, resource: str) -> Thresholds:
+        """Return who has how much of a resource in all, system overhead included."""
+        table = self._capacity.get(resource)
+        if table is None:
+            table = Thresholds(
+                (bit, each.capacity.get(resource, 0)) for bit, each in enumerate(self.types)
+            )
+            self._capacity[resource] = table
+        return table
+
+    def _add(self, each: InstanceType) -> None:
+        if id(each) in self._bits:
+            return
+        groups: dict[tuple[tuple[tuple[str, int], ...], ...], list[Offering]] = {((), ()): []}
+        for offering in each.offerings:
+            if offering.is_available:
+                if offering.capacity_override or offering.overhead_override:
+                    key = (
+                        tuple(sorted(offering.capacity_override.items())),
+                        tuple(sorted(offering.overhead_override.items())),
+                    )
+                    groups.setdefault(key, []).append(offering)
+                else:
+                    groups[(), ()].append(offering)
+        mask = 0
+        for (capacity, overhead), offerings in groups.items():
+            bit = len(self.types)
+            mask |= 1 << bit
+            self.types.append(each)
+            if capacity or overhead:
+                amounts = allocatable(
+                    {**each.capacity, **dict(capacity)}, {**each.overhead, **dict(overhead)}
+                )
+            else:
+                amounts = each.allocatable
+            self.allocatable.append(amounts)
+            for offering in offerings:
+                self._market(offering).add(bit, offering)
+        self._bits[id(each)] = mask
+
+    def _market(self, offering: Offering) -> Market:
+        market = self._market_ids.get(id(offering.requirements))
+        if market is None:
+            key = frozenset(offering.requirements.values())
+            market = self._market_keys.get(key)
+            if market is None:
+                market = Market(len(self.markets), offering)
+                self.markets.append(market)
+                self._market_keys[key] = market
+                self.has_reserved = self.has_reserved or offering.is_reserved
+            self._market_ids[id(offering.requirements)] = market
+        return market

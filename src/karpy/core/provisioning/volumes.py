@@ -1,0 +1,109 @@
+"""Where a pod's volumes allow it to run, and what they count for on a node."""
+
+from collections.abc import Iterable
+from itertools import product
+
+from msgspec import Struct
+
+from karpy.model.constraints import NodeTerm
+from karpy.model.labels import HOSTNAME
+from karpy.model.pods import Pod
+from karpy.model.refusals import Reason
+from karpy.model.requirement import Requirement
+from karpy.model.requirements import collect, why_disjoint
+from karpy.model.storage import IMMEDIATE, PersistentVolumeClaim, Storage
+
+Alternative = tuple[Requirement, ...]
+
+
+class VolumeFacts(Struct, frozen=True):
+    """What a pod's volumes ask of a node: any one alternative, and some attachments."""
+
+    alternatives: tuple[Alternative, ...] = ((),)
+    attachments: tuple[tuple[str, str], ...] = ()
+    """Pairs of CSI driver and `namespace/claim`."""
+
+
+NO_VOLUMES = VolumeFacts()
+
+
+class VolumeRefusal(Struct, frozen=True):
+    """Why a pod's volumes keep it from being placed at all."""
+
+    reason: Reason
+    detail: str
+
+
+def volume_facts(pod: Pod, storage: Storage) -> VolumeFacts | VolumeRefusal:
+    """Look up a pod's volumes, or say which of them is in the way."""
+    if not pod.rules.volumes:
+        return NO_VOLUMES
+    per_volume: list[tuple[NodeTerm, ...]] = []
+    attachments: dict[tuple[str, str], None] = {}
+    for volume in pod.rules.volumes:
+        key = f"{pod.namespace}/{volume.claim_of(pod.name)}"
+        claim = storage.claims.get(key)
+        if claim is None:
+            return VolumeRefusal(Reason.VOLUME_CLAIM_MISSING, key)
+        found = _resolve(claim, storage)
+        if isinstance(found, VolumeRefusal):
+            return found
+        driver, terms = found
+        if driver:
+            attachments[driver, key] = None
+        if terms:
+            per_volume.append(terms)
+    return VolumeFacts(_alternatives(per_volume), tuple(attachments))
+
+
+def _resolve(
+    claim: PersistentVolumeClaim, storage: Storage
+) -> tuple[str | None, tuple[NodeTerm, ...]] | VolumeRefusal:
+    if claim.is_deleting:
+        return VolumeRefusal(Reason.VOLUME_CLAIM_DELETING, claim.key)
+    if claim.phase == "Lost":
+        return VolumeRefusal(Reason.VOLUME_CLAIM_LOST, claim.key)
+    if claim.volume_name:
+        return _resolve_bound(claim, storage)
+    storage_class = storage.classes.get(claim.storage_class or "")
+    if storage_class is None:
+        wanted = claim.storage_class or "none named"
+        return VolumeRefusal(Reason.STORAGE_CLASS_MISSING, f"{claim.key}: {wanted}")
+    if storage_class.binding_mode == IMMEDIATE:
+        return VolumeRefusal(Reason.VOLUME_CLAIM_IMMEDIATE, claim.key)
+    return storage_class.provisioner, storage_class.topologies
+
+
+def _resolve_bound(
+    claim: PersistentVolumeClaim, storage: Storage
+) -> tuple[str | None, tuple[NodeTerm, ...]] | VolumeRefusal:
+    volume = storage.volumes.get(claim.volume_name)
+    if volume is None:
+        return VolumeRefusal(Reason.VOLUME_MISSING, claim.volume_name)
+    if volume.is_deleting:
+        return VolumeRefusal(Reason.VOLUME_DELETING, claim.volume_name)
+    if not claim.is_bind_completed:
+        return VolumeRefusal(Reason.VOLUME_CLAIM_BINDING, claim.key)
+    if not volume.is_local:
+        return volume.driver, volume.terms
+    terms = tuple(
+        NodeTerm(tuple(each for each in term.expressions if each.key != HOSTNAME))
+        for term in volume.terms
+    )
+    return volume.driver, terms
+
+
+def _alternatives(per_volume: Iterable[tuple[NodeTerm, ...]]) -> tuple[Alternative, ...]:
+    merged: list[Alternative] = []
+    sound: list[Alternative] = []
+    for combination in product(*per_volume):
+        requirements: dict[str, Requirement] = {}
+        agrees = True
+        for term in combination:
+            wanted = collect(term.expressions)
+            agrees = agrees and why_disjoint(requirements, wanted) is None
+            requirements = collect((*requirements.values(), *wanted.values()))
+        merged.append(tuple(requirements.values()))
+        if agrees:
+            sound.append(merged[-1])
+    return tuple(sound or merged)
