@@ -44,7 +44,8 @@ class ManifestInvalid(ConfigError):
     code = "KP1001"
 
     def __init__(self, *, where: str, path: str, problem: str, hint: str) -> None:
-        super().__init__(f"{where}: `{path}` {problem}" if path else f"{where}: {problem}", hint=hint)
+        what = f"`{path}` {problem}" if path else problem
+        super().__init__(f"{where}: {what}", hint=hint)
         self.where = where
         self.path = path
         self.problem = problem
@@ -56,7 +57,9 @@ class FileUnreadable(ConfigError):
     code = "KP1002"
 
     def __init__(self, *, path: str, problem: str) -> None:
-        super().__init__(f"cannot read `{path}`: {problem}", hint="check the path and its permissions")
+        super().__init__(
+            f"cannot read `{path}`: {problem}", hint="check the path and its permissions"
+        )
 
 
 class WorkloadInvalid(ConfigError):

@@ -1,5 +1,5 @@
 """
-LAW: bytes and plain objects to model values and back, pure.
+LAW: plain objects to model values and back; the only place that knows JSON names.
 
-The only place that knows the names Kubernetes writes.
+Pure: no files, no clock, no logging. Callers pass text or plain objects, and a name for errors.
 """

@@ -22,7 +22,7 @@ class Rule(Enum):
     NO_OPTION = "a launch has no instance type to choose from"
     TOO_MANY_OPTIONS = "a launch has more options than a cloud takes"
     OPTION_ORDER = "the options of a launch are not in order of price, then name"
-    OPTION_TYPE = "an option is no type of its NodePool, or one that the requirements exclude"
+    OPTION_TYPE = "an option is no type of its NodePool, is excluded by requirements, or sold out"
     OPTION_PRICE = "an option is not the cheapest offering of its type that can be had"
     OUTSIDE_POOL = "the requirements of a launch go beyond those of its NodePool"
     MIN_VALUES = "the options of a launch lack the variety that minValues asks for"

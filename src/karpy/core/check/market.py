@@ -93,6 +93,7 @@ class Stock:
         self._rooms: dict[str, tuple[Room, ...]] = {}
         self._lacking: dict[Wish, frozenset[str]] = {}
         self._domains: dict[tuple[str, str], Domains] = {}
+        self._most: dict[tuple[str, str], int] = {}
 
     def machines(self, name: str) -> tuple[Machine, ...]:
         """List the picks of one type: none if it is excluded, or cannot be had."""
@@ -157,6 +158,13 @@ class Stock:
             and all(may_grant(self.granted.get(each.key), each) for each in term.expressions)
             for term in wish
         )
+
+    def most(self, resource: str, name: str) -> int:
+        """Return how much of a resource the largest machine of a type has."""
+        if (resource, name) not in self._most:
+            amounts = [machine.capacity.get(resource, 0) for machine in self.machines(name)]
+            self._most[resource, name] = max(amounts, default=0)
+        return self._most[resource, name]
 
     def domains(self, key: str, names: Sequence[str]) -> Domains:
         """Say where a node may come up that may be any machine of these types."""

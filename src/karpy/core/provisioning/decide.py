@@ -157,8 +157,9 @@ class _Decision:
         """Place what can be placed."""
         place = self.packer.place
         is_first_round = True
+        hopeless: list[Entry] = []
         while True:
-            left = _Leftover()
+            left = _Leftover(hopeless)
             for turn, entry in enumerate(queue):
                 if (
                     keep_going is not None
@@ -166,17 +167,17 @@ class _Decision:
                     and not keep_going()
                 ):
                     rest = queue[turn:]
-                    (left.undecided if is_first_round else left.refused).extend(rest)
+                    (left.undecided if is_first_round else left.again).extend(rest)
                     left.is_complete = False
                     return left
                 outcome = place(entry[1], entry[0])
                 if outcome is not Outcome.PLACED:
-                    left.refused.append(entry)
+                    (hopeless if entry[1].is_hopeless else left.again).append(entry)
                     if outcome is Outcome.WAITS:
                         left.waiting.add(entry[0].uid)
-            if not left.refused or len(left.refused) == len(queue):
+            if not left.again or len(left.again) == len(queue):
                 return left
-            queue = left.refused
+            queue = left.again
             is_first_round = False
 
     def _verdict(self, left: "_Leftover") -> Verdict:
@@ -190,9 +191,9 @@ class _Decision:
         refusals = list(self.batch.refusals)
         if dropped:
             refusals.append(Refusal(Reason.MIN_VALUES_TRUNCATED, tuple(dropped)))
-        if left.refused:
+        if left.hopeless or left.again:
             refuser = Refuser(self.packer, self.templates, self.notices)
-            refusals += refuser.refuse(left.refused, left.waiting)
+            refusals += refuser.refuse((*left.hopeless, *left.again), left.waiting)
         if left.undecided:
             refusals.append(Refusal(Reason.UNDECIDED, tuple(pod.key for pod, _ in left.undecided)))
         return Verdict(
@@ -219,8 +220,9 @@ class _Decision:
 class _Leftover:
     """Pods without a place: refused after a try, or never tried for want of time."""
 
-    def __init__(self) -> None:
-        self.refused: list[Entry] = []
+    def __init__(self, hopeless: list[Entry]) -> None:
+        self.hopeless = hopeless
+        self.again: list[Entry] = []
         self.undecided: list[Entry] = []
         self.waiting: set[str] = set()
         self.is_complete = True

@@ -10,13 +10,15 @@ from karpy.model.requirement import Requirement
 class DomainTable:
     """One topology key: its domains by name, and the nodes (as bits) that each may hold."""
 
-    __slots__ = ("_index", "_signatures", "all", "is_well_known", "key", "names", "nodes")
+    __slots__ = ("_index", "_signatures", "all", "anywhere", "is_well_known", "key", "names", "nodes")
 
     def __init__(self, key: str, names: Iterable[str], signatures: Signatures) -> None:
         self.key = key
         self.names = tuple(sorted(set(names)))
         self.all = (1 << len(self.names)) - 1
         self.nodes = [0] * len(self.names)
+        self.anywhere = 0
+        """Nodes that may be in any domain at all."""
         self.is_well_known = key in signatures.table.well_known
         self._index = {name: index for index, name in enumerate(self.names)}
         self._signatures = signatures
@@ -59,15 +61,19 @@ class DomainTable:
 
     def nodes_in(self, domains: int) -> int:
         """Return the nodes that may be in any of some domains."""
-        if domains == self.all and len(self.names) == 1:
-            return self.nodes[0]
+        if domains == self.all:
+            return self.anywhere
         mask = 0
-        for bit in members(domains):
-            mask |= self.nodes[bit]
+        for nodes in self.nodes:
+            if domains & 1:
+                mask |= nodes
+            domains >>= 1
         return mask
 
     def place(self, node: int, domains: int) -> None:
         """Note where a new node may be."""
+        if domains:
+            self.anywhere |= 1 << node
         for bit in members(domains):
             self.nodes[bit] |= 1 << node
 
@@ -75,3 +81,5 @@ class DomainTable:
         """Note that a node can be in fewer domains than before."""
         for bit in members(before & ~after):
             self.nodes[bit] &= ~(1 << node)
+        if not after:
+            self.anywhere &= ~(1 << node)

@@ -49,6 +49,8 @@ class Fleet:
         """The same, in the order they got there."""
         self.born_as: dict[int, int] = {}
         """Claims by the signature they were made with."""
+        self.birth_signatures = 0
+        """Signatures some claim was made with, as bits."""
         self.tables: list[DomainTable] = []
         self._ports: dict[tuple[str, int], list[tuple[HostPort, int]]] = {}
         self._attached: dict[int, dict[str, set[str]]] = {}
@@ -69,6 +71,7 @@ class Fleet:
         self.by_count[0] |= bit
         self.by_turn[0][node] = None
         self.by_template[template.index] = self.by_template.get(template.index, 0) | bit
+        self.birth_signatures |= 1 << signature
         self.born_as[signature] = self.born_as.get(signature, 0) | bit
         for table in self.tables:
             table.place(node, table.of_signature(signature))

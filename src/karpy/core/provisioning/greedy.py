@@ -73,6 +73,8 @@ class Packer:
 
     def place(self, pod_class: PodClass, pod: Pod) -> Outcome:
         """Find a place for one pod, letting go of preferences as needed."""
+        if pod_class.is_hopeless:
+            return Outcome.REFUSED
         failed_at = pod_class.failed_at
         for index, step in enumerate(pod_class.steps):
             failed = failed_at[index]
@@ -83,6 +85,7 @@ class Packer:
                 return outcome
             is_final = step.is_monotone and not self.reservations.is_active
             failed_at[index] = FOR_GOOD if is_final else self._version(step)
+        pod_class.is_hopeless = all(failed == FOR_GOOD for failed in failed_at)
         return Outcome.REFUSED
 
     def shape_of(self, pod_class: PodClass, index: int) -> Shape:
@@ -185,8 +188,10 @@ class Packer:
         have = fleet.types[node]
         used = fleet.used[node]
         before = fleet.signature[node]
-        for name, amount, room in shape.needs(template, self.signatures):
-            have &= room.at_least[bisect_left(room.values, used.get(name, 0) + amount)]
+        rooms = template.rooms
+        for resource, amount in shape.requests.items():
+            room = rooms.get(resource) or template.room(resource)
+            have &= room.at_least[bisect_left(room.values, used.get(resource, 0) + amount)]
         if shape.ports:
             have &= template.without_port_clash(shape.ports)
         if pod_class.volumes.attachments:

@@ -90,7 +90,7 @@ class Course:
         for name, amount in sorted(self._class.requests.items()):
             if amount <= 0:
                 continue
-            room = self._template.room(name, self._table.allocatable)
+            room = self._template.room(name)
             most = max(0, room.largest(self._template.mask))
             detail = (
                 f"{name}: {format_quantity(amount, name)} asked, "

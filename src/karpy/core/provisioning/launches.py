@@ -59,6 +59,7 @@ class Launcher:
         self._names = [each.name for each in signatures.table.types]
         self._rankings: dict[tuple[int, ...], _Ranking] = {}
         self._stripped: dict[int, Requirements] = {}
+        self._ranking_of: dict[int, _Ranking] = {}
 
     def launch(self, node: int, *, is_strict: bool) -> Launch | None:
         """Return the launch of a claim, or None if its cheapest types lack the variety asked for."""
@@ -78,23 +79,27 @@ class Launcher:
                     return None
         if not options:
             return None
+        overhead = template.least_overhead(types)
         return Launch(
             f"{template.name}-{node - fleet.existing.count}",
             template.name,
             tuple([f"{pod.namespace}/{pod.name}" for pod in fleet.pods[node]]),
             self._requirements(signature),
-            add(fleet.used[node], template.least_overhead(types)),
+            add(fleet.used[node], overhead) if overhead else fleet.used[node],
             options,
             tuple(sorted(held)),
             fleet.relaxed[node],
         )
 
     def _options(self, signature: int, types: int) -> tuple[LaunchOption, ...]:
-        markets = self._signatures.markets[signature]
-        key = tuple([market.index for market in markets])
-        ranking = self._rankings.get(key)
+        ranking = self._ranking_of.get(signature)
         if ranking is None:
-            ranking = self._rankings[key] = _Ranking(markets, self._names)
+            markets = self._signatures.markets[signature]
+            key = tuple([market.index for market in markets])
+            ranking = self._rankings.get(key)
+            if ranking is None:
+                ranking = self._rankings[key] = _Ranking(markets, self._names)
+            self._ranking_of[signature] = ranking
         options = ranking.among(types, self._signatures.table.size)
         if not self._signatures.table.is_split:
             return options

@@ -13,6 +13,7 @@ class Limits:
 
     def __init__(self, templates: Iterable[Template], nodes: Iterable[Node], table: TypeTable) -> None:
         self._table = table
+        self._within: dict[str, int] = {}
         self._left: dict[str, dict[str, int]] = {
             template.name: dict(template.pool.limits)
             for template in templates
@@ -34,13 +35,13 @@ class Limits:
 
     def types_within(self, pool: str) -> int:
         """Return the types that do not exceed what is left, as bits; -1 stands for all."""
-        left = self._left.get(pool)
-        if left is None:
-            return -1
-        mask = -1
-        for resource, amount in left.items():
-            if resource != NODES:
-                mask &= self._table.capacity(resource).below(amount)
+        mask = self._within.get(pool)
+        if mask is None:
+            mask = -1
+            for resource, amount in self._left.get(pool, {}).items():
+                if resource != NODES:
+                    mask &= self._table.capacity(resource).below(amount)
+            self._within[pool] = mask
         return mask
 
     def spend(self, pool: str, types: int) -> None:
@@ -48,6 +49,7 @@ class Limits:
         left = self._left.get(pool)
         if left is None:
             return
+        self._within.pop(pool, None)
         # Differs: Karpenter does not count `nodes` within one loop and overshoots the limit.
         for resource in left:
             left[resource] -= (

@@ -5,11 +5,11 @@ Within one decision a node only gets tighter, so a no for reasons of its own (re
 ports) is final: the node is dropped from the shape, and every class of that shape is spared it.
 """
 
+from karpy.core.provisioning.bits import members
 from karpy.core.provisioning.fleet import Fleet
 from karpy.core.provisioning.signatures import NEVER, Signatures, Want
 from karpy.core.provisioning.steps import PodClass, Reach, Step
 from karpy.core.provisioning.templates import Template
-from karpy.core.provisioning.typetable import Thresholds
 from karpy.model.pods import HostPort
 from karpy.model.resources import Resources
 
@@ -19,7 +19,7 @@ _FEW = 8
 class Shape:
     """One kind of demand on a node."""
 
-    __slots__ = ("_needs", "alive", "fresh", "ports", "reach", "requests", "seen", "wants")
+    __slots__ = ("alive", "fresh", "ports", "reach", "requests", "seen", "wants")
 
     def __init__(self, requests: Resources, wants: tuple[Want, ...], reach: Reach) -> None:
         self.requests = requests
@@ -31,19 +31,6 @@ class Shape:
         self.seen = 0
         self.fresh: dict[int, list[tuple[int, int]]] = {}
         """By template: signature and types of a new claim, for each alternative that has any."""
-        self._needs: dict[int, tuple[tuple[str, int, Thresholds], ...]] = {}
-
-    def needs(self, template: Template, signatures: Signatures) -> tuple[tuple[str, int, Thresholds], ...]:
-        """Return resource, amount and who has it, for claims of a template."""
-        found = self._needs.get(template.index)
-        if found is None:
-            allocatable = signatures.table.allocatable
-            found = self._needs[template.index] = tuple(
-                (name, amount, template.room(name, allocatable))
-                for name, amount in self.requests.items()
-                if amount > 0
-            )
-        return found
 
 
 class Shapes:
@@ -103,8 +90,8 @@ class Shapes:
     def _fresh(self, shape: Shape, template: Template) -> list[tuple[int, int]]:
         signatures = self._signatures
         roomy = template.roomy
-        for name, amount, room in shape.needs(template, signatures):
-            roomy &= room.reaching(amount)
+        for resource, amount in shape.requests.items():
+            roomy &= template.room(resource).reaching(amount)
         if shape.ports:
             roomy &= template.without_port_clash(shape.ports)
         if not roomy:
@@ -145,8 +132,7 @@ class Shapes:
         else:
             joinable = signatures.joinable(want)
             found = 0
-            for signature, nodes in fleet.born_as.items():
-                if joinable >> signature & 1:
-                    found |= nodes
+            for signature in members(joinable & fleet.birth_signatures):
+                found |= fleet.born_as[signature]
             want.claims |= found >> start << start
         want.seen = fleet.size

@@ -96,6 +96,7 @@ class PodClass:
         "blocks",
         "counted",
         "failed_at",
+        "is_hopeless",
         "owned_inverse",
         "pod",
         "requests",
@@ -114,6 +115,8 @@ class PodClass:
         self.blocks: tuple[AnyGroup, ...] = ()
         self.failed_at: list[int | None] = [None] * len(steps)
         """For each step the version it failed at; -1 if for good."""
+        self.is_hopeless = False
+        """Whether every step has failed for good."""
         self.shapes: list[object] = [None] * len(steps)
 
 

@@ -41,8 +41,10 @@ class DaemonGroup:
 class Template:
     """A NodePool ready to make nodes."""
 
-    def __init__(self, index: int, pool: NodePool, signature: int, mask: int) -> None:
-        self.index = index
+    def __init__(
+        self, pool: NodePool, signature: int, mask: int, allocatable: Sequence[Resources]
+    ) -> None:
+        self.index = 0
         self.pool = pool
         self.name = pool.name
         self.taints = pool.taints
@@ -52,16 +54,19 @@ class Template:
         self.is_relaxed = False
         """Whether the pool's own minValues had to be lowered."""
         self.groups: list[DaemonGroup] = []
+        self.has_daemons = False
         self.roomy = mask
         """Types whose daemons leave anything at all."""
         self.node_labels: dict[str, str] = {}
-        self._tables: dict[str, Thresholds] = {}
+        self.rooms: dict[str, Thresholds] = {}
+        self._allocatable = allocatable
 
-    def room(self, resource: str, allocatable: Sequence[Resources]) -> Thresholds:
+    def room(self, resource: str) -> Thresholds:
         """Return what each type has left of a resource once its daemons run."""
-        table = self._tables.get(resource)
+        table = self.rooms.get(resource)
         if table is None:
-            table = self._tables[resource] = Thresholds(
+            allocatable = self._allocatable
+            table = self.rooms[resource] = Thresholds(
                 (bit, allocatable[bit].get(resource, 0) - group.overhead.get(resource, 0))
                 for group in self.groups
                 for bit in members(group.mask)
@@ -70,6 +75,8 @@ class Template:
 
     def least_overhead(self, mask: int) -> Resources:
         """Return what daemons take at least on the types of a mask."""
+        if not self.has_daemons:
+            return {}
         overheads = [group.overhead for group in self.groups if group.mask & mask]
         if not overheads:
             return {}
@@ -139,7 +146,7 @@ def build_template(
             is_relaxed = True
     if not mask:
         return Exclusion(Constraint.POOL_EMPTY, pool.name, len(types))
-    template = Template(0, pool, signature, mask)
+    template = Template(pool, signature, mask, table.allocatable)
     template.is_relaxed = is_relaxed
     return template
 
@@ -148,7 +155,6 @@ def assign_daemons(
     template: Template, daemons: Sequence[DaemonSet], signatures: Signatures
 ) -> None:
     """Work out which daemons run on which types of a template, and what they leave."""
-    table = signatures.table
     requirements = signatures.requirements[template.signature]
     groups: list[tuple[int, list[Pod]]] = [(template.mask, [])]
     for daemon in daemons:
@@ -165,9 +171,10 @@ def assign_daemons(
         )
         for mask, pods in groups
     ]
+    template.has_daemons = any(group.overhead for group in template.groups)
     for group in template.groups:
         for resource in group.overhead:
-            fits = template.room(resource, table.allocatable).reaching(0)
+            fits = template.room(resource).reaching(0)
             template.roomy &= fits | ~group.mask
 
 

@@ -18,12 +18,13 @@ from karpy.model.resources import Resources
 class Thresholds:
     """Which bits have at least so much of one resource: one bisect."""
 
-    __slots__ = ("at_least", "values")
+    __slots__ = ("_largest", "at_least", "values")
 
     def __init__(self, amounts: Iterable[tuple[int, int]]) -> None:
         by_value: dict[int, int] = {}
         for bit, amount in amounts:
             by_value[amount] = by_value.get(amount, 0) | 1 << bit
+        self._largest: dict[int, int] = {}
         self.values = sorted(by_value)
         self.at_least = [0] * (len(self.values) + 1)
         mask = 0
@@ -41,20 +42,23 @@ class Thresholds:
 
     def largest(self, mask: int) -> int:
         """Return the largest amount among the bits of a mask that is not empty."""
-        low, high = 0, len(self.values) - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            if mask & self.at_least[middle]:
-                low = middle
-            else:
-                high = middle - 1
-        return self.values[low]
+        known = self._largest.get(mask)
+        if known is None:
+            low, high = 0, len(self.values) - 1
+            while low < high:
+                middle = (low + high + 1) // 2
+                if mask & self.at_least[middle]:
+                    low = middle
+                else:
+                    high = middle - 1
+            known = self._largest[mask] = self.values[low]
+        return known
 
 
 class _KeyIndex:
     """How the types see one label key: which leave it open, which allow a value."""
 
-    __slots__ = ("by_value", "distinct", "undefined")
+    __slots__ = ("by_value", "distinct", "open", "undefined")
 
     def __init__(self, types: Sequence[InstanceType], key: str) -> None:
         seen: dict[int, Requirement | None] = {}
@@ -68,15 +72,17 @@ class _KeyIndex:
             masks[id(requirement)] = known | 1 << bit
         self.undefined = masks.pop(id(None), 0)
         self.by_value: dict[str, int] = {}
+        self.open: list[tuple[Requirement, int]] = []
         self.distinct: list[tuple[Requirement, int]] = [
             (requirement, masks[key])
             for key, requirement in seen.items()
             if requirement is not None
         ]
         for requirement, mask in self.distinct:
-            if not requirement.complement:
-                for value in requirement.values:
-                    self.by_value[value] = self.by_value.get(value, 0) | mask
+            if requirement.complement:
+                self.open.append((requirement, mask))
+            for value in () if requirement.complement else requirement.values:
+                self.by_value[value] = self.by_value.get(value, 0) | mask
 
     def allowing(self, wanted: Requirement) -> int:
         """Return the bits whose requirement on the key is not disjoint from the wanted one."""
@@ -90,8 +96,8 @@ class _KeyIndex:
             return mask
         for value in wanted.values:
             mask |= self.by_value.get(value, 0)
-        for requirement, bits in self.distinct:
-            if requirement.complement and requirement.intersects(wanted):
+        for requirement, bits in self.open:
+            if requirement.intersects(wanted):
                 mask |= bits
         return mask
 

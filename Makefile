@@ -1,0 +1,56 @@
+# `make` alone lists what there is. Every target prepares .venv first, with pip and any Python >= 3.11.
+# CI runs `make test` and nothing else: green here is green there.
+
+MAKEFLAGS += --no-print-directory
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench fuzz fix clean
+
+BIN   := .venv/bin
+PATHS := src tests $(wildcard benchmarks)
+SEEDS ?= 1000
+ARGS  ?=
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: .venv/.ready ## Watch Karpy decide for a cluster that exists only in memory
+	@$(BIN)/karpy demo $(ARGS)
+
+test: check ## Check everything, then run all tests, on all cores and in random order
+	@echo "pytest"
+	@$(BIN)/pytest -q -n auto $(ARGS)
+
+check: .venv/.ready ## Check format, lint, types and layers
+	@echo "ruff format" && $(BIN)/ruff format --quiet --check --output-format concise $(PATHS) || { echo "hint: make fix"; exit 1; }
+	@echo "ruff check"  && $(BIN)/ruff check --quiet $(PATHS)
+	@echo "mypy"        && $(BIN)/mypy --no-error-summary $(PATHS)
+	@echo "lint-imports" && { out=$$($(BIN)/lint-imports 2>&1) || { echo "$$out"; exit 1; }; }
+
+bench: .venv/.ready ## Measure the solver on the benchmark workloads
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+fuzz: .venv/.ready ## Compare the solver with its reference on random clusters; SEEDS=1000
+	@$(BIN)/python -m tests.fuzz --seeds $(SEEDS) $(ARGS)
+
+fix: .venv/.ready ## Format, mend what can be mended, write the generated pages anew
+	@$(BIN)/ruff check --quiet --fix-only $(PATHS)
+	@$(BIN)/ruff format --quiet $(PATHS)
+	@$(BIN)/python -m tests.tidy.generate
+
+clean: ## Remove everything that make and the tools have made
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.ready: pyproject.toml
+	@python=; for each in $${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11}; do \
+	  $$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && python=$$each && break; \
+	done; \
+	if [ -z "$$python" ]; then \
+	  echo "error: Karpy needs Python 3.11 or newer, and there is none on the PATH"; \
+	  echo; echo "hint: install one, or name it: make PYTHON=/path/to/python3.12 ..."; exit 1; \
+	fi; \
+	echo "preparing .venv with $$($$python --version)"; \
+	[ -x $(BIN)/python ] || $$python -m venv .venv || { \
+	  echo; echo "hint: on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@

@@ -1,0 +1,1 @@
+"""How fast Karpy decides, measured in fresh processes; `python -m benchmarks` writes the page."""

@@ -1,0 +1,93 @@
+"""Measure workload files: best of some rounds, opponents by turns, so that noise hits both."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from benchmarks.processes import Outcome, run_karpy, run_prototype
+
+SECONDS_TO_CHECK: Final = 180
+BIG_BYTES: Final = 10_000_000
+ROUNDS_OF_BIG: Final = 3
+HAS_NODES: Final = "mixed"
+"""Names of workloads with running nodes start like this."""
+
+
+class Measurement(Struct, frozen=True):
+    """Everything measured on one file."""
+
+    name: str
+    ours: tuple[Outcome, ...]
+    theirs: tuple[Outcome, ...] = ()
+    verdict: str = ""
+    """What our checker said of the plan: `sound`, `3 breaches`, or why it was not asked."""
+
+    @property
+    def best(self) -> Outcome:
+        return min(self.ours, key=_by_time)
+
+    @property
+    def their_best(self) -> Outcome | None:
+        return min(self.theirs, key=_by_time, default=None)
+
+    @property
+    def ratio(self) -> float | None:
+        """Our time as a multiple of theirs."""
+        other = self.their_best
+        return self.best.wall_s / other.wall_s if other else None
+
+    @property
+    def peak_rss_mb(self) -> float:
+        return max((each.peak_rss_mb or 0.0 for each in self.ours), default=0.0)
+
+
+def measure_file(
+    path: Path, *, rounds: int, against: Path | None = None, detail_to: Path | None = None
+) -> Measurement:
+    """Measure one file; the plan of the last round is checked."""
+    if path.stat().st_size > BIG_BYTES:
+        rounds = min(rounds, ROUNDS_OF_BIG)
+    ours, theirs = [], []
+    for _ in range(rounds):
+        if against is not None:
+            theirs.append(run_prototype(against, path))
+        ours.append(run_karpy(path))
+    checked, verdict = _checked_run(path, detail_to)
+    if checked is not None:
+        ours.append(checked)
+    measurement = Measurement(path.stem, tuple(ours), tuple(theirs), verdict)
+    tell(progress(measurement))
+    return measurement
+
+
+def progress(measurement: Measurement) -> str:
+    """Say in one line how it went."""
+    best = measurement.best
+    text = f"{measurement.name:24} {best.wall_s:8.3f} s {best.pods_per_s:10,.0f} pods/s"
+    text += f" {best.nodes:6,} nodes {best.total_price:12,.2f} $/h"
+    text += f" {measurement.peak_rss_mb:7,.0f} MB  {measurement.verdict}"
+    if measurement.ratio is not None:
+        text += f"  ratio {measurement.ratio:.2f}"
+    return text
+
+
+def tell(text: str) -> None:
+    """Report progress on stderr, at once."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _checked_run(path: Path, detail_to: Path | None) -> tuple[Outcome | None, str]:
+    try:
+        outcome = run_karpy(
+            path, is_checked=True, detail_to=detail_to, seconds_max=SECONDS_TO_CHECK
+        )
+    except subprocess.TimeoutExpired:
+        return None, f"not checked within {SECONDS_TO_CHECK} s"
+    return outcome, f"{outcome.breaches} breaches" if outcome.breaches else "sound"
+
+
+def _by_time(outcome: Outcome) -> float:
+    return outcome.wall_s

@@ -1,0 +1,81 @@
+"""Run Karpy, and whatever it is compared with, each time in a process of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+KARPY = (sys.executable, "-m", "karpy")
+
+
+class Outcome(Struct, frozen=True):
+    """What the comparison needs of a karpbench/v1 result line."""
+
+    workload: str
+    pods: int
+    scheduled: int
+    failed: int
+    nodes: int
+    total_price: float
+    wall_s: float
+    pods_per_s: float
+    instance_types: int = 0
+    scheduled_on_existing: int = 0
+    peak_rss_mb: float | None = None
+    breaches: int | None = None
+    timed_out: bool = False
+
+
+class RunFailed(Exception):
+    """A process ended badly; the message holds the end of what it said."""
+
+
+def make_file(name: str, folder: Path) -> Path:
+    """Generate a workload by Karpy's own command."""
+    _output([*KARPY, "workload", name, "--out", str(folder)], seconds_max=600)
+    return folder / f"{name}.json"
+
+
+def run_karpy(
+    path: Path, *, is_checked: bool = False, detail_to: Path | None = None, seconds_max: int = 900
+) -> Outcome:
+    """Decide once; if asked, check the plan, and leave the whole result line in a file."""
+    command = [*KARPY, "bench", str(path), "--check" if is_checked else "--no-check"]
+    if detail_to is not None:
+        command.append("--detail")
+    # A plan that breaks a rule ends with 1, and still prints its result.
+    line = _output(command, seconds_max=seconds_max, codes=(0, 1))
+    if detail_to is not None:
+        detail_to.write_text(line)
+    return _decoded(line, path)
+
+
+def run_prototype(script: Path, path: Path, *, seconds_max: int = 900) -> Outcome:
+    """Decide once with another program that prints a result line."""
+    command = [sys.executable, str(script), str(path), "--runs", "1"]
+    return _decoded(_output(command, seconds_max=seconds_max), path)
+
+
+def run_checker(script: Path, workload: Path, result: Path) -> str:
+    """Ask an independent checker; return empty if it agrees, else the end of what it said."""
+    command = [sys.executable, str(script), str(workload), str(result)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "" if done.returncode == 0 else (done.stdout + done.stderr)[-500:].strip() or "no words"
+
+
+def _decoded(text: str, path: Path) -> Outcome:
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    if not lines:
+        msg = f"{path}: no result line"
+        raise RunFailed(msg)
+    return msgspec.json.decode(lines[-1], type=Outcome)
+
+
+def _output(command: list[str], *, seconds_max: int, codes: tuple[int, ...] = (0,)) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds_max)
+    if done.returncode not in codes or (done.returncode and not done.stdout):
+        msg = f"`{' '.join(command)}` ended with {done.returncode}:\n{done.stderr[-800:]}"
+        raise RunFailed(msg)
+    return done.stdout

@@ -1,0 +1,181 @@
+"""
+Hold Karpy against a prototype and recorded figures on shared workload files.
+
+    python -m benchmarks.shared --dir DIR --proto PROTO.py --figures DIR --checker CHECK.py
+
+The opponents run by turns, each time in a fresh process, and the best time of each counts. Exits
+with 3 if a requirement is missed. Result lines with all names are left in .bench/shared.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from benchmarks.figures import Figure, read_figures
+from benchmarks.measuring import HAS_NODES, Measurement, measure_file, tell
+from benchmarks.processes import RunFailed, run_checker
+from benchmarks.report import growth
+
+RATIO_MAX: Final = {
+    "diverse-1000": 1.0,
+    "diverse-10000": 1.0,
+    "diverse-50000": 1.0,
+    "real-2000": 1.0,
+    "real-10000": 1.0,
+    "real-50000": 1.0,
+    "preference-4000": 1.0,
+    "adv-selectors-2000": 0.3,
+    "adv-distinct-2000": 0.5,
+    "adv-hostanti-2000": 1.2,
+    "adv-zonespread-2000": 1.2,
+    "adv-prefs-2000": 1.2,
+    "adv-unschedulable-2000": 1.2,
+}
+MIXED: Final = ("mixed-1000", "mixed-2000")
+MIXED_YARDSTICK: Final = "real-10000"
+MIXED_MAX: Final = 1.5
+PEAK_MB_MAX: Final = {"real-50000": 1200.0}
+GROWTH_MAX: Final = 6.0
+PRICE_TOLERANCE: Final = 1e-9
+WORK: Final = Path(".bench/shared")
+
+
+class Judgement(Struct, frozen=True):
+    """One requirement: what was wanted, what was had."""
+
+    name: str
+    what: str
+    had: str
+    wanted: str
+    is_met: bool
+
+    def __str__(self) -> str:
+        """Write it as one line."""
+        mark = "ok    " if self.is_met else "MISSED"
+        return f"{mark} {self.name:24} {self.what:24} {self.had:>14}  wanted {self.wanted}"
+
+
+def main() -> int:
+    """Measure, judge, print."""
+    asked = _parse()
+    names = asked.names or [*RATIO_MAX, *MIXED]
+    WORK.mkdir(parents=True, exist_ok=True)
+    figures = read_figures(asked.figures) if asked.figures else {}
+    measurements: list[Measurement] = []
+    judgements: list[Judgement] = []
+    try:
+        for name in names:
+            path, detail = asked.dir / f"{name}.json", WORK / f"{name}.jsonl"
+            # The prototype knows no running nodes.
+            against = None if name.startswith(HAS_NODES) else asked.proto
+            measurements.append(
+                measure_file(path, rounds=asked.rounds, against=against, detail_to=detail)
+            )
+            if asked.checker is not None and detail.exists():
+                judgements.append(_judge_by_checker(asked.checker, path, detail))
+    except (RunFailed, OSError) as error:
+        tell(f"error: {error}")
+        return 1
+    for each in measurements:
+        judgements += judge_alone(each, figures.get(each.name))
+    judgements += judge_together(measurements)
+    _print_table(measurements, figures)
+    print()
+    for judgement in judgements:
+        print(judgement)
+    missed = sum(not judgement.is_met for judgement in judgements)
+    print(f"\n{len(judgements) - missed} of {len(judgements)} requirements met")
+    return 3 if missed else 0
+
+
+def _judge_by_checker(checker: Path, path: Path, detail: Path) -> Judgement:
+    said = run_checker(checker, path, detail)
+    if said:
+        tell(f"  {checker.name}: {said}")
+    return Judgement(path.stem, checker.name, "objects" if said else "agrees", "agrees", not said)
+
+
+def judge_alone(each: Measurement, figure: Figure | None) -> Iterator[Judgement]:
+    """Judge one workload by itself."""
+    best, name = each.best, each.name
+    if each.ratio is not None and name in RATIO_MAX:
+        most = RATIO_MAX[name]
+        yield Judgement(
+            name, "time : prototype", f"{each.ratio:.3f}", f"<= {most}", each.ratio <= most
+        )
+    if figure is not None:
+        most_price = figure.median_price * (1 + PRICE_TOLERANCE)
+        wanted = f"<= {figure.median_price:,.4f}"
+        is_met = best.total_price <= most_price
+        yield Judgement(name, "price", f"{best.total_price:,.4f}", wanted, is_met)
+    failed = figure.failed if figure else tuple({other.failed for other in each.theirs})
+    if failed:
+        wanted = " or ".join(str(count) for count in failed)
+        yield Judgement(
+            name, "pods without a place", str(best.failed), wanted, best.failed in failed
+        )
+    if name in PEAK_MB_MAX:
+        most = PEAK_MB_MAX[name]
+        peak = each.peak_rss_mb
+        yield Judgement(name, "peak memory", f"{peak:,.0f} MB", f"< {most:,.0f} MB", peak < most)
+    is_one = len({(outcome.total_price, outcome.nodes) for outcome in each.ours}) == 1
+    yield Judgement(name, "same plan in each run", "same" if is_one else "differs", "same", is_one)
+    is_sound = "breach" not in each.verdict
+    yield Judgement(name, "our checker", each.verdict, "sound", is_sound)
+
+
+def judge_together(measurements: Sequence[Measurement]) -> Iterator[Judgement]:
+    """Judge how workloads compare with each other."""
+    times = {each.name: each.best.wall_s for each in measurements}
+    yardstick = times.get(MIXED_YARDSTICK)
+    for name in MIXED:
+        if yardstick is not None and name in times:
+            ratio = times[name] / yardstick
+            what = f"time : {MIXED_YARDSTICK}"
+            yield Judgement(name, what, f"{ratio:.3f}", f"<= {MIXED_MAX}", ratio <= MIXED_MAX)
+    for family, small, large, ratio in growth(measurements):
+        if large == 5 * small:
+            what = f"growth {small} to {large}"
+            yield Judgement(family, what, f"{ratio:.2f}", f"<= {GROWTH_MAX}", ratio <= GROWTH_MAX)
+
+
+def _print_table(measurements: Sequence[Measurement], figures: Mapping[str, Figure]) -> None:
+    print(
+        f"{'workload':24} {'karpy s':>9} {'proto s':>9} {'ratio':>6} {'karpy $/h':>12}"
+        f" {'proto $/h':>12} {'median $/h':>12} {'lowest':>12} {'n':>3} {'go s':>8} {'MB':>6}"
+    )
+    for each in measurements:
+        best, other, figure = each.best, each.their_best, figures.get(each.name)
+        row = f"{each.name:24} {best.wall_s:9.3f}"
+        row += f" {other.wall_s:9.3f} {each.ratio:6.2f}" if other else " " * 17
+        row += f" {best.total_price:12,.2f}"
+        row += f" {other.total_price:12,.2f}" if other else " " * 13
+        if figure is None:
+            row += " " * 39
+        else:
+            row += f" {figure.median_price:12,.2f} {figure.lowest_price:12,.2f} {figure.runs:3}"
+            row += f" {figure.best_s:8.2f}"
+        print(f"{row} {each.peak_rss_mb:6,.0f}")
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.shared",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("names", nargs="*", help="workloads; by default all with requirements")
+    parser.add_argument("--dir", type=Path, required=True, help="folder of workload files")
+    parser.add_argument("--proto", type=Path, help="the prototype's script")
+    parser.add_argument("--figures", type=Path, help="result lines of Karpenter, file or folder")
+    parser.add_argument("--checker", type=Path, help="independent checker of result lines")
+    parser.add_argument("--rounds", type=int, default=5, help="turns; at most 3 on big files")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

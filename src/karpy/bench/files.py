@@ -1,0 +1,66 @@
+"""Workload files on disk, plain or gzipped; what cannot be used is told with its path."""
+
+import gzip
+import json
+import zlib
+from pathlib import Path
+from typing import Final
+
+from karpy.bench.shapes import Json
+from karpy.bench.workloads import FORMAT
+from karpy.errors import FileUnreadable, WorkloadInvalid
+
+_GZIP_MAGIC: Final = b"\x1f\x8b"
+_SHOWN_MAX: Final = 60
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a file, unpacked if it is gzipped, whatever its name."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise FileUnreadable(path=str(path), problem=error.strerror or str(error)) from error
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error) as error:
+        raise WorkloadInvalid(path=str(path), problem=f"its gzip data is bad ({error})") from error
+
+
+def parse_workload(path: Path, data: bytes) -> Json:
+    """Make fresh objects of a provisioning workload, one for each pod."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise WorkloadInvalid(path=str(path), problem=f"it is no JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise WorkloadInvalid(path=str(path), problem="it is no JSON object")
+    if value.get("format") != FORMAT:
+        problem = f"its `format` is {_shown(value.get('format'))}"
+        raise WorkloadInvalid(path=str(path), problem=problem)
+    if value.get("kind", "provision") != "provision":
+        problem = f"its `kind` is {_shown(value['kind'])}, and only `provision` can be measured"
+        raise WorkloadInvalid(path=str(path), problem=problem)
+    return value
+
+
+def write_bytes(path: Path, data: bytes, *, is_gzipped: bool) -> Path:
+    """Write a workload, packed or not, and say where; the folder is made if need be."""
+    if is_gzipped:
+        path = path.with_name(path.name + ".gz")
+        data = gzip.compress(data, mtime=0)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    except OSError as error:
+        problem = f"it should be written, but: {error.strerror or error}"
+        raise FileUnreadable(path=str(path), problem=problem) from error
+    return path
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "missing"
+    text = json.dumps(value)
+    return f"`{text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + '…'}`"

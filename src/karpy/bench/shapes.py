@@ -1,0 +1,148 @@
+"""Kubernetes objects as a workload file holds them: pods, their rules, NodePools, DaemonSets."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+Json: TypeAlias = dict[str, Any]
+
+CREATED: Final = "2026-01-01T00:00:00Z"
+REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
+GPU: Final = "nvidia.com/gpu"
+AMPLE: Final = {"cpu": "10000000", "memory": "10000000Gi"}
+_SCHEDULER_GAVE_UP: Final = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+
+
+class Shape(Struct, frozen=True):
+    """What all pods of one deployment have in common."""
+
+    labels: Mapping[str, str]
+    cpu_milli: int
+    memory_mib: int
+    namespace: str = "default"
+    gpus: int = 0
+    rules: Mapping[str, Any] = {}
+    """Fields of the pod spec that scheduling reads: nodeSelector, affinity and the like."""
+
+
+def pod(shape: Shape, name: str, uid: str, node: str = "") -> Json:
+    """Write one pod out in full: bound to the node, or pending if none is given."""
+    requests = {"cpu": f"{shape.cpu_milli}m", "memory": f"{shape.memory_mib}Mi"}
+    resources: Json = {"requests": requests}
+    if shape.gpus:
+        requests[GPU] = str(shape.gpus)
+        resources["limits"] = {GPU: str(shape.gpus)}
+    spec: Json = {"containers": [{"name": "main", "resources": resources}], **shape.rules}
+    status: Json = {"phase": "Pending", "conditions": [_SCHEDULER_GAVE_UP]}
+    if node:
+        spec["nodeName"] = node
+        status = {"phase": "Running"}
+    metadata = {
+        "name": name,
+        "namespace": shape.namespace,
+        "uid": uid,
+        "labels": shape.labels,
+        "creationTimestamp": CREATED,
+    }
+    return {"metadata": metadata, "spec": spec, "status": status}
+
+
+def expression(key: str, operator: str, *values: str) -> Json:
+    """Write one requirement on a label."""
+    written: Json = {"key": key, "operator": operator}
+    if values:
+        written["values"] = list(values)
+    return written
+
+
+def selector(labels: Mapping[str, str]) -> Json:
+    """Write a label selector."""
+    return {"matchLabels": dict(labels)}
+
+
+def spread(key: str, labels: Mapping[str, str], *, skew: int = 1, soft: bool = False) -> Json:
+    """Write a topology spread constraint."""
+    return {
+        "maxSkew": skew,
+        "topologyKey": key,
+        "whenUnsatisfiable": "ScheduleAnyway" if soft else "DoNotSchedule",
+        "labelSelector": selector(labels),
+    }
+
+
+def term(key: str, labels: Mapping[str, str]) -> Json:
+    """Write a pod affinity term."""
+    return {"topologyKey": key, "labelSelector": selector(labels)}
+
+
+def wish(weight: int, key: str, labels: Mapping[str, str]) -> Json:
+    """Write a preferred pod affinity term."""
+    return {"weight": weight, "podAffinityTerm": term(key, labels)}
+
+
+def node_wish(weight: int, *expressions: Json) -> Json:
+    """Write a preferred node affinity term."""
+    return {"weight": weight, "preference": {"matchExpressions": list(expressions)}}
+
+
+def node_terms(*alternatives: Sequence[Json]) -> Json:
+    """Write a required node affinity: any of the alternatives, each with all its expressions."""
+    terms = [{"matchExpressions": list(each)} for each in alternatives]
+    return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
+
+
+def pool(
+    name: str,
+    requirements: Sequence[Json] = (),
+    *,
+    weight: int = 0,
+    labels: Mapping[str, str] | None = None,
+    taint: tuple[str, str] | None = None,
+) -> Json:
+    """Write a NodePool whose limits are out of reach."""
+    node: Json = {
+        "requirements": list(requirements),
+        "nodeClassRef": {"group": "karpenter.test.sh", "kind": "TestNodeClass", "name": "default"},
+        "expireAfter": "Never",
+    }
+    if taint:
+        node["taints"] = [{"key": taint[0], "value": taint[1], "effect": "NoSchedule"}]
+    spec: Json = {
+        "template": {"metadata": {"labels": dict(labels or {})}, "spec": node},
+        "disruption": {
+            "consolidationPolicy": "WhenEmptyOrUnderutilized",
+            "consolidateAfter": "0s",
+            "budgets": [{"nodes": "100%"}],
+        },
+        "limits": dict(AMPLE),
+    }
+    if weight:
+        spec["weight"] = weight
+    metadata = {"name": name}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def daemon_set(name: str, shape: Shape) -> Json:
+    """Write a DaemonSet; its pods tolerate every taint."""
+    template = pod(shape, name, uid="")
+    requests = template["spec"]["containers"]
+    spec: Json = {"containers": requests, "tolerations": [{"operator": "Exists"}], **shape.rules}
+    return {
+        "metadata": {"name": name, "namespace": shape.namespace, "uid": daemon_uid(name)},
+        "spec": {
+            "selector": selector(shape.labels),
+            "template": {"metadata": {"labels": shape.labels}, "spec": spec},
+        },
+    }
+
+
+def daemon_uid(name: str) -> str:
+    """Name the UID that a DaemonSet and the owner references of its pods share."""
+    return f"daemon-set-{name}"

@@ -1,0 +1,82 @@
+"""Workloads by name: `family-N`, or `family-NxT` to limit the instance types to T."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.bench import mixes
+from karpy.bench.draws import Draws
+from karpy.bench.occupied import mixed
+from karpy.bench.realistic import real
+from karpy.bench.shapes import Json
+from karpy.errors import ObjectNotFound
+
+FORMAT: Final = "karpbench/v1"
+SEED: Final = 42
+_NAME: Final = re.compile(
+    r"(?P<family>[a-z-]+)-(?P<count>[1-9][0-9]{0,6})(?:x(?P<types>[1-9][0-9]{0,3}))?", re.ASCII
+)
+
+
+class Family(Struct, frozen=True):
+    """A kind of input in any size."""
+
+    about: str
+    """One line, `N` being the number in the name."""
+    make: Callable[[Draws, int, int | None], Json]
+
+
+FAMILIES: Final = {
+    "diverse": Family("Karpenter's benchmark mix: N pods in five parts", mixes.diverse),
+    "preference": Family("Karpenter's preference benchmark: N equal pods", mixes.preference),
+    "real": Family("a company's deployments: about N pods, 4 NodePools, 5 DaemonSets", real),
+    "mixed": Family("N running nodes at about 70 %, 10 N pending pods", mixed),
+    "adv-distinct": Family("N pods, no two alike", mixes.adversarial(mixes.distinct)),
+    "adv-hostanti": Family(
+        "N pods that want a node each (anti-affinity)", mixes.adversarial(mixes.host_averse)
+    ),
+    "adv-zonespread": Family("N pods in N/20 deployments spread over zones", mixes.zone_spread),
+    "adv-prefs": Family(
+        "N pods with six preferences to give up", mixes.adversarial(mixes.preferring)
+    ),
+    "adv-unschedulable": Family(
+        "N pods, every other one impossible", mixes.adversarial(mixes.unschedulable)
+    ),
+    "adv-selectors": Family("N pods, each pinned to one instance type", mixes.selectors),
+}
+
+
+class Recipe(Struct, frozen=True):
+    """A name that was understood."""
+
+    name: str
+    family: Family
+    count: int
+    types: int | None
+
+    def make(self, seed: int = SEED) -> Json:
+        """Make the workload."""
+        head = {"format": FORMAT, "name": self.name, "kind": "provision", "seed": seed}
+        made = self.family.make(Draws(self.name, seed), self.count, self.types)
+        return {**head, "options": {}, "daemonSets": [], "pdbs": [], "nodes": [], **made}
+
+
+def find_recipe(name: str) -> Recipe:
+    """Understand a name; raise ObjectNotFound if there is no such family."""
+    match = _NAME.fullmatch(name)
+    family = FAMILIES.get(match["family"]) if match else None
+    if match is None or family is None:
+        raise ObjectNotFound(
+            kind="workload", name=name, known=", ".join(f"{known}-N" for known in FAMILIES)
+        )
+    return Recipe(
+        name, family, int(match["count"]), int(match["types"]) if match["types"] else None
+    )
+
+
+def encode_workload(workload: Json) -> bytes:
+    """Write a workload as compact JSON: equal workloads, equal bytes."""
+    return json.dumps(workload, separators=(",", ":")).encode()

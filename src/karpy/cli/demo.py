@@ -1,0 +1,150 @@
+"""`karpy demo`: the shipped web shop, placed and explained."""
+
+from importlib.resources import files
+from typing import Annotated, Any, Final
+
+from cyclopts import Parameter
+from msgspec.structs import replace
+
+from karpy.cli.answers import explanation_answer, plan_answer
+from karpy.cli.explanations import explanation_lines
+from karpy.cli.inputs import Decided, decide_documents
+from karpy.cli.nodetable import node_lines, total_lines
+from karpy.cli.options import DONE, USUAL, Injected, Output
+from karpy.cli.plans import headline, join_sections, nomination_lines
+from karpy.cli.tables import count_of, dollars, per_month
+from karpy.cli.terminal import Line, Span, Style, line
+from karpy.core.explain import explain_pod
+from karpy.core.provisioning.decide import decide
+from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND
+from karpy.model.requirement import one_of
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Verdict
+
+_EXAMPLE: Final = "shop"
+
+
+def demo(
+    *,
+    manifests: Annotated[
+        bool, Parameter(negative="", help="Print the example's manifests instead.")
+    ] = False,
+    output: Output = "text",
+    terminal: Injected,
+) -> int:
+    """
+    Place a small web shop on new nodes: the plan, its price, and why one pod stays pending.
+
+    For example:
+
+        $ karpy demo
+        $ karpy demo --manifests > shop.yaml
+        $ karpy explain shop/web-0 shop.yaml
+
+    The shop has two NodePools and a dozen workloads; instance types and prices are KWOK's. Nothing
+    is launched anywhere. Exits with 0, the pending pod is part of the show.
+    """
+    documents = example_documents()
+    if manifests:
+        text = "---\n".join(text for _, text in documents)
+        terminal.out.stream.write(text)
+        return DONE
+    decided = decide_documents(documents, USUAL, terminal)
+    on_demand = decide(on_demand_only(decided.snapshot))
+    if output == "json":
+        terminal.answer_json(_answer(decided, on_demand))
+    else:
+        terminal.answer(_demo_lines(decided, on_demand, terminal.width))
+    return DONE
+
+
+def example_documents() -> list[tuple[str, str]]:
+    """Read the manifests that come with the package."""
+    folder = files("karpy").joinpath("examples", _EXAMPLE)
+    names = sorted(each.name for each in folder.iterdir() if each.name.endswith(".yaml"))
+    return [
+        (f"{_EXAMPLE}/{name}", folder.joinpath(name).read_text(encoding="utf-8")) for name in names
+    ]
+
+
+def on_demand_only(snapshot: Snapshot) -> Snapshot:
+    """Ask the same question of NodePools that may not use spot, for comparison."""
+    only = one_of(CAPACITY_TYPE, ON_DEMAND)
+    pools = tuple(replace(pool, requirements=(*pool.requirements, only)) for pool in snapshot.pools)
+    return replace(snapshot, pools=pools)
+
+
+def _demo_lines(decided: Decided, on_demand: Verdict, width: int) -> list[Line]:
+    snapshot, verdict = decided.snapshot, decided.verdict
+    return join_sections(
+        (
+            _intro_lines(snapshot),
+            [*headline(verdict), *_time_lines(decided)],
+            node_lines(snapshot, verdict.launches, width),
+            nomination_lines(verdict.nominations, width),
+            [*total_lines(snapshot, verdict.launches), *_comparison_lines(verdict, on_demand)],
+            *_pending_sections(decided, width),
+            _next_lines(verdict),
+        )
+    )
+
+
+def _intro_lines(snapshot: Snapshot) -> list[Line]:
+    pools = " and ".join(pool.name for pool in snapshot.pools)
+    types = count_of(len(snapshot.catalog.types), "instance type")
+    text = f"{len(snapshot.pods)} pods wait for nodes of the NodePools {pools}; {types} on sale."
+    return [line(Span("A web shop moves in", Style.STRONG)), line(text)]
+
+
+def _time_lines(decided: Decided) -> list[Line]:
+    return [line(Span(f"decided in {decided.seconds * 1000:,.0f} ms", Style.QUIET))]
+
+
+def _comparison_lines(verdict: Verdict, on_demand: Verdict) -> list[Line]:
+    """Compare with the same shop on on-demand nodes alone, if the same pods find a place there."""
+    if _pending(verdict) != _pending(on_demand) or on_demand.price <= verdict.price:
+        return []
+    saved = on_demand.price - verdict.price
+    share = round(100 * saved / on_demand.price)
+    return [
+        line(
+            Span("Spot  ", Style.STRONG),
+            f"the same pods on on-demand nodes only: {dollars(on_demand.price)} an hour;",
+            f" spot saves {share}%, {per_month(saved)} a month",
+        )
+    ]
+
+
+def _pending(verdict: Verdict) -> list[str]:
+    return sorted(pod for refusal in verdict.refusals for pod in refusal.pods)
+
+
+def _pending_sections(decided: Decided, width: int) -> list[list[Line]]:
+    explanations = [
+        explain_pod(decided.snapshot, decided.verdict, refusal.pods[0])
+        for refusal in decided.verdict.refusals
+    ]
+    return [explanation_lines(each, width) for each in explanations]
+
+
+def _next_lines(verdict: Verdict) -> list[Line]:
+    placed = verdict.launches[0].pods[0] if verdict.launches else "POD"
+    return [
+        line(Span("Next", Style.STRONG)),
+        line("  karpy demo --manifests > shop.yaml    the manifests behind this"),
+        line(f"  karpy explain {placed} shop.yaml".ljust(40), "why a pod goes where it goes"),
+        line("  karpy solve your-cluster.yaml         the same for your own pods"),
+    ]
+
+
+def _answer(decided: Decided, on_demand: Verdict) -> dict[str, Any]:
+    verdict = decided.verdict
+    return {
+        **plan_answer(verdict),
+        "seconds": decided.seconds,
+        "onDemandOnly": plan_answer(on_demand)["summary"],
+        "explanations": [
+            explanation_answer(explain_pod(decided.snapshot, verdict, pod))
+            for pod in _pending(verdict)
+        ],
+    }

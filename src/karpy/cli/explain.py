@@ -1,0 +1,87 @@
+"""`karpy explain`: one pod, or one node of the plan."""
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Annotated, Final
+
+from cyclopts import Parameter
+
+from karpy.cli.answers import explanation_answer
+from karpy.cli.explanations import explanation_lines
+from karpy.cli.hosts import explain_host, host_answer, host_lines
+from karpy.cli.inputs import Decided, decide_files
+from karpy.cli.options import ANSWERED_NO, DONE, FAILED, USUAL, Injected, Output, Question
+from karpy.cli.solve import Files
+from karpy.cli.tables import few_of
+from karpy.cli.terminal import Terminal
+from karpy.core.explain import explain_pod, find_pods
+from karpy.errors import ObjectNotFound
+
+_NODE_PREFIX: Final = "node/"
+_POD_PREFIX: Final = "pod/"
+_NAMES_SHOWN: Final = 5
+
+
+def explain(
+    name: Annotated[str, Parameter(help="namespace/name or name of a pod, or node/NAME.")],
+    files: Files,
+    /,
+    *,
+    question: Question = USUAL,
+    output: Output = "text",
+    terminal: Injected,
+) -> int:
+    """
+    Say why a pod goes where it goes, or why it stays pending and what is the smallest fix.
+
+    For example:
+
+        $ karpy explain shop/checkout-7d4 cluster.yaml
+        $ karpy explain node/general-1 cluster.yaml
+
+    A node is one of the input, or one the plan of `karpy solve --details` names.
+    Exits with 3 if the pod stays pending, and with 1 if a part of the input could not be read.
+    """
+    decided = decide_files(files, question, terminal)
+    if name.startswith(_NODE_PREFIX):
+        is_no = _explain_node(decided, name.removeprefix(_NODE_PREFIX), output, terminal)
+    else:
+        is_no = _explain_pod(decided, name.removeprefix(_POD_PREFIX), output, terminal)
+    if decided.problems:
+        return FAILED
+    return ANSWERED_NO if is_no else DONE
+
+
+def _explain_pod(decided: Decided, name: str, output: Output, terminal: Terminal) -> bool:
+    pods = find_pods(decided.snapshot, name)
+    if len(pods) != 1:
+        kind = "single pod named" if pods else "pod"
+        keys = [pod.key for pod in pods or decided.snapshot.pods]
+        raise ObjectNotFound(kind=kind, name=name, known=_known(name, keys))
+    explanation = explain_pod(decided.snapshot, decided.verdict, pods[0].key)
+    if output == "json":
+        terminal.answer_json(explanation_answer(explanation))
+    else:
+        terminal.answer(explanation_lines(explanation, terminal.width))
+    return explanation.is_no
+
+
+def _explain_node(decided: Decided, name: str, output: Output, terminal: Terminal) -> bool:
+    host = explain_host(decided.snapshot, decided.verdict, name)
+    if host is None:
+        names = [launch.name for launch in decided.verdict.launches]
+        names += [node.name for node in decided.snapshot.nodes]
+        raise ObjectNotFound(kind="node", name=name, known=_known(name, names))
+    if output == "json":
+        terminal.answer_json(host_answer(host))
+    else:
+        terminal.answer(host_lines(host, terminal.width))
+    return False
+
+
+def _known(name: str, names: Sequence[str]) -> str:
+    """List the names most like the one given."""
+    bare = {each.rpartition("/")[2]: each for each in reversed(names)}
+    close = [bare[each] for each in get_close_matches(name.rpartition("/")[2], bare)]
+    ranked = [*close, *(each for each in names if each not in close)]
+    return few_of(ranked, _NAMES_SHOWN) or "none, the input holds no such object"

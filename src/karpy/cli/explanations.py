@@ -1,0 +1,180 @@
+"""One pod explained for a person; a refusal never takes more than 14 lines of 100 columns."""
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from karpy.cli.nodetable import zone_text
+from karpy.cli.plans import BLANK, constraint_text, options_text, requirements_text
+from karpy.cli.tables import count_of, cut, dollars, few_of, labelled
+from karpy.cli.terminal import Line, Span, Style, line
+from karpy.core.explain import GROUPS_MAX, Explanation, Fix, Outcome, PoolGroup
+from karpy.model.nodes import Node
+from karpy.model.refusals import Constraint, Exclusion
+from karpy.model.verdicts import Launch
+
+_LABEL_WIDTH: Final = 11
+_POOLS_SHOWN: Final = 3
+_PODS_SHOWN: Final = 5
+_EXCLUSIONS_MAX: Final = 3
+_NODE_REASONS_MAX: Final = 3
+_FIX_LINES: Final = 2
+_OTHER_REASONS: Final = "other reasons; --output json lists them"
+
+_Row: TypeAlias = tuple[int, Constraint, tuple[str, ...]]
+
+_STYLES: Final = {
+    Outcome.NEW_NODE: Style.GOOD,
+    Outcome.EXISTING_NODE: Style.GOOD,
+    Outcome.REFUSED: Style.BAD,
+    Outcome.RUNNING: Style.PLAIN,
+    Outcome.NOT_CONSIDERED: Style.CARE,
+}
+
+
+def explanation_lines(explanation: Explanation, width: int) -> list[Line]:
+    """Write where a pod goes and what else was possible, or why it stays and what would help."""
+    lines = [_headline(explanation, width), BLANK]
+    if explanation.asks:
+        lines += _entry("asks for", "; ".join(explanation.asks), width, 1)
+    if explanation.launch is not None:
+        lines += _launch_lines(explanation, explanation.launch, width)
+    if explanation.node is not None:
+        lines += _node_lines(explanation, explanation.node, width)
+    if explanation.refusal is not None:
+        lines += _refusal_lines(explanation, width)
+    return lines
+
+
+def _headline(explanation: Explanation, width: int) -> Line:
+    text = cut(explanation.sentence, max(0, width - len(explanation.pod) - 1))
+    return line(Span(explanation.pod, Style.STRONG), " ", Span(text, _STYLES[explanation.outcome]))
+
+
+def _launch_lines(explanation: Explanation, launch: Launch, width: int) -> list[Line]:
+    first, last = launch.options[0], launch.options[-1]
+    cheapest = (
+        f"{first.instance_type} in {first.zone or 'any zone'}, {first.capacity_type},"
+        f" {dollars(first.price)} an hour"
+    )
+    others = [name for name in launch.pods if name != explanation.pod]
+    variety = (
+        f"{count_of(len(launch.options), 'instance type')},"
+        f" {dollars(first.price)} to {dollars(last.price)} an hour; zone: {zone_text(launch)}"
+    )
+    return [
+        *_entry("cheapest", cheapest, width, 1),
+        *_entry("possible", variety, width, 1),
+        *_entry("first of", options_text(launch, _POOLS_SHOWN), width, 2),
+        *_entry("requires", requirements_text(launch) or "nothing in particular", width, 2),
+        *_entry("shared by", few_of(others, _PODS_SHOWN) or "nobody else", width, 2),
+    ]
+
+
+def _node_lines(explanation: Explanation, node: Node, width: int) -> list[Line]:
+    pool = f"NodePool {node.pool}" if node.pool else "no NodePool"
+    state = "initialized" if node.is_initialized else "on its way"
+    lines = _entry("node", f"{node.name}, {pool}, {state}", width, 1)
+    if explanation.nomination is not None:
+        others = [name for name in explanation.nomination.pods if name != explanation.pod]
+        lines += _entry("along with", few_of(others, _PODS_SHOWN) or "nobody else", width, 2)
+    return lines
+
+
+def _refusal_lines(explanation: Explanation, width: int) -> list[Line]:
+    refusal = explanation.refusal
+    assert refusal is not None
+    lines = _group_lines(explanation.groups, len(refusal.pools), width)
+    lines += _exclusion_lines(explanation.exclusions, explanation.types, width)
+    if refusal.nodes:
+        lines += _entry("nodes", _nodes_text(refusal.nodes), width, 1)
+    if explanation.nearest is not None:
+        pool, miss = explanation.nearest.pool, explanation.nearest.miss
+        lacks = ", ".join(miss.lacks)
+        lines += _entry("nearest", f"{miss.instance_type} of {pool} lacks {lacks}", width, 1)
+    return lines + _fix_lines(explanation.fixes, width)
+
+
+def _group_lines(groups: Sequence[PoolGroup], pools: int, width: int) -> list[Line]:
+    """Write one row per decisive constraint, the last for all that do not fit."""
+    rows = groups if len(groups) <= GROUPS_MAX else groups[: GROUPS_MAX - 1]
+    lines: list[Line] = []
+    for group in rows:
+        only = "only " if group.is_single else ""
+        why = f"{only}{constraint_text(group.constraint, group.details)}"
+        label = "" if lines else "NodePools"
+        lines.append(_counted(label, (len(group.pools), pools), why, group.pools, width=width))
+    if hidden := groups[len(rows) :]:
+        left = sum(len(group.pools) for group in hidden)
+        lines.append(_counted("", (left, pools), _OTHER_REASONS, width=width))
+    return lines
+
+
+def _exclusion_lines(exclusions: Sequence[Exclusion], types: int, width: int) -> list[Line]:
+    """Write what rules out most; if there is too much, details of one constraint go together."""
+    rows: list[_Row] = [(each.count, each.constraint, (each.detail,)) for each in exclusions]
+    if len(rows) > _EXCLUSIONS_MAX:
+        rows = _by_constraint(exclusions)
+    return [
+        _counted(
+            "" if place else "ruled out",
+            (count, types),
+            constraint_text(constraint, details),
+            width=width,
+        )
+        for place, (count, constraint, details) in enumerate(rows[:_EXCLUSIONS_MAX])
+    ]
+
+
+def _by_constraint(exclusions: Sequence[Exclusion]) -> list[_Row]:
+    members: dict[Constraint, list[Exclusion]] = {}
+    for each in exclusions:
+        members.setdefault(each.constraint, []).append(each)
+    rows = [
+        (sum(each.count for each in same), constraint, tuple(each.detail for each in same))
+        for constraint, same in members.items()
+    ]
+    return sorted(rows, key=lambda row: (-row[0], row[1].name))
+
+
+def _fix_lines(fixes: Sequence[Fix], width: int) -> list[Line]:
+    """Write the smallest fix, and the next one if it would be enough too and there is room."""
+    if not fixes:
+        return []
+    first = _entry("try", _fix_text(fixes[0]), width, _FIX_LINES)
+    others = [fix for fix in fixes[1:] if fix.is_enough]
+    if len(first) == _FIX_LINES or not others:
+        return first
+    return first + _entry("or", others[0].text, width, 1)
+
+
+def _fix_text(fix: Fix) -> str:
+    return f"{fix.text}{' (enough on its own)' if fix.is_enough else ''}"
+
+
+def _nodes_text(nodes: Sequence[Exclusion]) -> str:
+    total = sum(each.count for each in nodes)
+    reasons = [
+        f"{each.count:,} {constraint_text(each.constraint, (each.detail,))}" for each in nodes
+    ]
+    return f"{total:,} said no: {few_of(reasons, _NODE_REASONS_MAX)}"
+
+
+def _counted(
+    label: str, share: tuple[int, int], text: str, names: Sequence[str] = (), *, width: int
+) -> Line:
+    """Write how many of how many, what about them, and as many of their names as there is room."""
+    part, whole = share
+    count = f"{part:,} of {whole:,}".rjust(2 * len(f"{whole:,}") + len(" of "))
+    room = width - _LABEL_WIDTH - len(count) - 2
+    shown = cut(text, room)
+    asides = (f"  ({few_of(names, number)})" for number in range(_POOLS_SHOWN, 0, -1) if names)
+    aside = next((each for each in asides if len(shown) + len(each) <= room), "")
+    return line(
+        Span(label.ljust(_LABEL_WIDTH), Style.QUIET),
+        f"{count}  {shown}",
+        Span(aside, Style.QUIET),
+    )
+
+
+def _entry(label: str, text: str, width: int, lines_max: int) -> list[Line]:
+    return labelled(label, text, width, label_width=_LABEL_WIDTH, lines_max=lines_max)

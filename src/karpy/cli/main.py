@@ -1,0 +1,137 @@
+"""The program: commands, exit codes, and how errors reach people."""
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from importlib import import_module
+from importlib.util import find_spec
+from traceback import format_exception
+from types import TracebackType
+from typing import Any, Final
+
+from cyclopts import App, CycloptsError
+
+from karpy import __version__
+from karpy.cli.codes import UNEXPECTED
+from karpy.cli.options import DONE, FAILED, INTERRUPTED, MISUSED, PIPE_CLOSED, STDIN
+from karpy.cli.terminal import Span, Style, Terminal, line
+from karpy.errors import KarpyError
+
+_REPORT: Final = (
+    "report this with the input that caused it; KARPY_DEBUG=1 adds the traceback we need"
+)
+_NO_COLOUR: Final = "--no-color"
+_COMMANDS: Final = {
+    "demo": "karpy.cli.demo",
+    "solve": "karpy.cli.solve",
+    "explain": "karpy.cli.explain",
+    "errors": "karpy.cli.codes",
+    "bench": "karpy.cli.bench",
+    "workload": "karpy.cli.workload",
+}
+"""Where each command lives; only the one asked for is imported."""
+
+_HELP: Final = """\
+Decide which nodes a Kubernetes cluster needs, and say why.
+
+Karpy is a node autoscaler and a drop-in for Karpenter. These commands need no cluster: they read
+manifests, ask the same solver the autoscaler runs, and change nothing.
+
+    karpy demo                               a web shop, placed and explained
+    karpy solve cluster.yaml                 what would be launched, and what it costs
+    karpy explain shop/web-7d4 cluster.yaml  why this pod goes there, or stays pending
+    kubectl get nodepools,pods,nodes,daemonsets -A -o yaml | karpy solve -"""
+
+_EPILOGUE: Final = """\
+Everywhere: --no-color (or NO_COLOR=1) leaves out colour; answers go to stdout, the rest to stderr.
+
+Exit codes: 0 done, 1 failed, 2 misuse, 3 the answer is no (a pod stays pending)."""
+
+
+def main() -> None:
+    """Run the program on the arguments and streams of this process, and end it."""
+    words = sys.argv[1:]
+    terminal = Terminal.of_process(os.environ, no_colour=_NO_COLOUR in words)
+    code = execute(words, terminal, is_debugging=bool(os.environ.get("KARPY_DEBUG")))
+    if code == PIPE_CLOSED:
+        # The interpreter flushes stdout once more when it ends, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def execute(words: Sequence[str], terminal: Terminal, *, is_debugging: bool = False) -> int:
+    """Run one command; return its exit code."""
+    with _LastWord(terminal, is_debugging=is_debugging) as end:
+        end.code = _dispatch(words, terminal)
+    return end.code
+
+
+class _LastWord(AbstractContextManager["_LastWord"]):
+    """Turns whatever a command raises into a message and an exit code."""
+
+    def __init__(self, terminal: Terminal, *, is_debugging: bool) -> None:
+        self.code = FAILED
+        self._terminal = terminal
+        self._is_debugging = is_debugging
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        match error:
+            case None | SystemExit():
+                return False
+            case KeyboardInterrupt():
+                self.code = INTERRUPTED
+            case BrokenPipeError():
+                self.code = PIPE_CLOSED
+            case CycloptsError():
+                self.code = MISUSED
+                chain = " ".join(("karpy", *(error.command_chain or ())))
+                self._tell(str(error).strip(), f"see `{chain} --help`")
+            case KarpyError():
+                self._tell(f"{error.message} ({error.code})", error.hint)
+            case _:
+                if self._is_debugging:
+                    parts = "".join(format_exception(kind, error, trace))
+                    self._terminal.tell(*(line(part) for part in parts.splitlines()))
+                self._tell(f"karpy made a mistake: {error!r} ({UNEXPECTED})", _REPORT)
+        return True
+
+    def _tell(self, message: str, hint: str) -> None:
+        first, *rest = message.splitlines() or [""]
+        self._terminal.tell(
+            line(Span("error: ", Style.BAD), first),
+            *(line(f"  {each}") for each in rest),
+            (),
+            line(Span("hint: ", Style.CARE), hint),
+        )
+
+
+def _dispatch(words: Sequence[str], terminal: Terminal) -> int:
+    plain = [STDIN if word == "-" else word for word in words if word != _NO_COLOUR]
+    out, err = terminal.out.console(terminal.width), terminal.err.console(terminal.width)
+    command, bound, injected = _app(plain).parse_args(
+        plain, console=out, error_console=err, exit_on_error=False, print_error=False
+    )
+    given: dict[str, Any] = {"terminal": terminal} if "terminal" in injected else {}
+    code = command(*bound.args, **bound.kwargs, **given)
+    return code if isinstance(code, int) else DONE
+
+
+def _app(words: Sequence[str]) -> App:
+    app = App(
+        name="karpy",
+        help=_HELP,
+        help_epilogue=_EPILOGUE,
+        help_format="plaintext",
+        version=f"karpy {__version__}",
+    )
+    asked = next((word for word in words if word in _COMMANDS), None)
+    for name, module in _COMMANDS.items():
+        if asked in (name, None) and find_spec(module) is not None:
+            app.command(getattr(import_module(module), name), name=name)
+    return app

@@ -1,0 +1,195 @@
+"""A verdict as text: the nodes to launch, what they cost, who goes where, who stays and why."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from karpy.cli.nodetable import node_lines, total_lines, zone_text
+from karpy.cli.tables import count_of, dollars, few_of, heading, labelled
+from karpy.cli.terminal import Line, Span, Style, line
+from karpy.core.explain import group_pools
+from karpy.model.labels import HOSTNAME, NODE_POOL
+from karpy.model.refusals import Constraint, Refusal
+from karpy.model.resources import PODS, format_quantity
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Launch, Nomination, PoolNotice, Verdict
+
+BLANK: Final[Line] = ()
+_REFUSALS_MAX: Final = 10
+_NODES_MAX: Final = 20
+_NAMES_MAX: Final = 4
+_OPTIONS_SHOWN: Final = 5
+_LABEL_WIDTH: Final = 12
+_HIDDEN: Final = frozenset({NODE_POOL, HOSTNAME})
+
+
+def plan_lines(
+    snapshot: Snapshot, verdict: Verdict, *, width: int, again: str, details: bool = False
+) -> list[Line]:
+    """Write a whole verdict; `again` is what follows `karpy explain POD` to learn more."""
+    return join_sections(
+        (
+            headline(verdict),
+            node_lines(snapshot, verdict.launches, width),
+            detail_lines(verdict.launches, width) if details else [],
+            nomination_lines(verdict.nominations, width, details=details),
+            total_lines(snapshot, verdict.launches),
+            refusal_lines(verdict, width, again=again, details=details),
+            notice_lines(verdict.pools, width),
+        )
+    )
+
+
+def join_sections(sections: Iterable[Sequence[Line]]) -> list[Line]:
+    """Put an empty line between the sections that have something to say."""
+    result: list[Line] = []
+    for section in sections:
+        if section:
+            result += [BLANK, *section] if result else section
+    return result
+
+
+def headline(verdict: Verdict) -> list[Line]:
+    """Say in one line what will happen, and in another if time ran out."""
+    launched = sum(len(each.pods) for each in verdict.launches)
+    nominated = sum(len(each.pods) for each in verdict.nominations)
+    refused = sum(len(each.pods) for each in verdict.refusals)
+    parts = []
+    if verdict.launches:
+        nodes = count_of(len(verdict.launches), "new node")
+        parts.append(f"{nodes} for {count_of(launched, 'pod')}")
+    if verdict.nominations:
+        nodes = count_of(len(verdict.nominations), "node that exists", "nodes that exist")
+        parts.append(f"{count_of(nominated, 'pod')} on {nodes}")
+    if refused:
+        parts.append(f"{count_of(refused, 'pod stays', 'pods stay')} pending")
+    text = "; ".join(parts) or "Nothing to do: no pod is pending"
+    lines = [line(Span(text, Style.STRONG))]
+    if not verdict.is_complete:
+        lines.append(line(Span("Time ran out; this is what was decided so far.", Style.CARE)))
+    return lines
+
+
+def detail_lines(launches: Sequence[Launch], width: int) -> list[Line]:
+    """Write every new node with its pods, its requirements and the cheapest ways to make it."""
+    blocks = [launch_block(launch, width) for launch in launches]
+    return [line_ for block in blocks for line_ in block]
+
+
+def nomination_lines(
+    nominations: Sequence[Nomination], width: int, *, details: bool = False
+) -> list[Line]:
+    """Write which pods go to nodes that are there."""
+    if not nominations:
+        return []
+    shown = nominations if details else nominations[:_NODES_MAX]
+    lines = [heading("Existing nodes")]
+    label_width = 2 + max(len(each.node) for each in shown) + 2
+    for each in shown:
+        names = few_of(each.pods, len(each.pods) if details else _NAMES_MAX)
+        text = f"{count_of(len(each.pods), 'pod')}: {names}"
+        lines += labelled(f"  {each.node}", text, width, label_width=label_width, lines_max=99)
+    if len(shown) < len(nominations):
+        lines.append(line(f"  and {len(nominations) - len(shown):,} more nodes (--details)"))
+    return lines
+
+
+def refusal_lines(verdict: Verdict, width: int, *, again: str, details: bool = False) -> list[Line]:
+    """Write who stays pending, alike pods together, one reason each, and how to learn more."""
+    refusals = verdict.refusals
+    if not refusals:
+        return []
+    shown = refusals if details else refusals[:_REFUSALS_MAX]
+    lines = [heading("Pending")]
+    for refusal in shown:
+        names = few_of(refusal.pods, len(refusal.pods) if details else _NAMES_MAX)
+        lines += [line("  ", Span(names, Style.BAD))]
+        lines += labelled("", why_line(refusal), width, label_width=4, lines_max=3)
+    if hidden := refusals[len(shown) :]:
+        pods = count_of(sum(len(each.pods) for each in hidden), "more pod")
+        lines.append(line(f"  and {pods} in {count_of(len(hidden), 'group')} (--details)"))
+    command = f"karpy explain {refusals[0].pods[0]} {again}".rstrip()
+    return [*lines, line(Span("  Learn more: ", Style.QUIET), command)]
+
+
+def why_line(refusal: Refusal) -> str:
+    """Say in one sentence why pods were refused, and which constraint decides where."""
+    sentence = refusal.reason.value
+    if refusal.detail:
+        sentence += f" ({refusal.detail})"
+    groups = group_pools(refusal.pools, groups_max=2)
+    parts = [
+        f"{_pools_text(group.pools)}: {constraint_text(group.constraint, group.details)}"
+        for group in groups[:2]
+    ]
+    hidden = sum(len(group.pools) for group in groups[2:])
+    if hidden:
+        parts.append(f"{count_of(hidden, 'more NodePool')} for other reasons")
+    return "; ".join([sentence, *parts])
+
+
+def constraint_text(constraint: Constraint, details: Sequence[str]) -> str:
+    """Write a constraint and what it is about."""
+    known = [detail for detail in details if detail]
+    return f"{constraint.value}: {few_of(known, 2)}" if known else constraint.value
+
+
+def notice_lines(notices: Sequence[PoolNotice], width: int) -> list[Line]:
+    """Write which NodePools took no part."""
+    if not notices:
+        return []
+    lines = [heading("NodePools that took no part")]
+    label_width = 4 + max(len(each.pool) for each in notices)
+    for each in notices:
+        about = each.why.detail if each.why.detail != each.pool else ""
+        text = constraint_text(each.why.constraint, (about,))
+        lines += labelled(f"  {each.pool}", text, width, label_width=label_width)
+    return lines
+
+
+def request_text(launch: Launch) -> str:
+    """Write what pods and daemons of a launch ask for together."""
+    return ", ".join(
+        f"{format_quantity(amount, name)} {name}"
+        for name, amount in sorted(launch.resources.items())
+        if name != PODS and amount
+    )
+
+
+def options_text(launch: Launch, shown: int) -> str:
+    """Write the cheapest ways to make a node, and how many more there are."""
+    names = [
+        f"{each.instance_type} {dollars(each.price)} {each.capacity_type}"
+        for each in launch.options
+    ]
+    return few_of(names, shown)
+
+
+def requirements_text(launch: Launch) -> str:
+    """Write what a launch demands of its machine, without what every launch carries."""
+    return ", ".join(
+        str(each) for key, each in sorted(launch.requirements.items()) if key not in _HIDDEN
+    )
+
+
+def launch_block(launch: Launch, width: int) -> list[Line]:
+    """Write one new node with all that is known of it."""
+    entries = (
+        ("pods", ", ".join(launch.pods)),
+        ("requests", request_text(launch)),
+        ("requires", requirements_text(launch)),
+        ("options", options_text(launch, _OPTIONS_SHOWN)),
+        ("reserved", ", ".join(launch.reservations)),
+        ("relaxed", "minValues, to what there is" if launch.is_min_values_relaxed else ""),
+    )
+    lines = [
+        line(Span(launch.name, Style.NAME), f"  {launch.pool}, zone {zone_text(launch)},")
+        + line(f" {dollars(launch.price)} an hour")
+    ]
+    for label, text in entries:
+        if text:
+            lines += labelled(f"  {label}", text, width, label_width=_LABEL_WIDTH, lines_max=10_000)
+    return lines
+
+
+def _pools_text(pools: Sequence[str]) -> str:
+    return f"NodePool {pools[0]}" if len(pools) == 1 else f"{len(pools)} NodePools"

@@ -1,0 +1,63 @@
+"""`karpy solve`: manifests in, plan and reasons out."""
+
+import shlex
+from typing import Annotated, TypeAlias
+
+from cyclopts import Parameter
+
+from karpy.cli.answers import plan_answer
+from karpy.cli.inputs import decide_files
+from karpy.cli.options import (
+    ANSWERED_NO,
+    DONE,
+    FAILED,
+    STDIN,
+    USUAL,
+    Injected,
+    Output,
+    Question,
+)
+from karpy.cli.plans import plan_lines
+
+Files: TypeAlias = Annotated[
+    list[str],
+    Parameter(help="Manifests (YAML or JSON), directories of them, or - for standard input."),
+]
+
+
+def solve(
+    files: Files,
+    /,
+    *,
+    question: Question = USUAL,
+    details: Annotated[bool, Parameter(negative="", help="List pods and options by node.")] = False,
+    output: Output = "text",
+    terminal: Injected,
+) -> int:
+    """
+    Say which nodes would be launched for the pending pods, and why some pods would stay pending.
+
+    For example:
+
+        $ karpy solve cluster.yaml
+        $ kubectl get nodepools,pods,nodes,daemonsets -A -o yaml | karpy solve -
+
+    Pods, nodes, NodePools and workloads are read from FILES; nothing is changed anywhere.
+    Exits with 3 if a pod stays pending, and with 1 if a part of the input could not be read.
+    """
+    decided = decide_files(files, question, terminal)
+    if output == "json":
+        terminal.answer_json(plan_answer(decided.verdict))
+    else:
+        again = " ".join("-" if name == STDIN else shlex.quote(name) for name in files)
+        lines = plan_lines(
+            decided.snapshot,
+            decided.verdict,
+            width=terminal.width,
+            again=again,
+            details=details,
+        )
+        terminal.answer(lines)
+    if decided.problems:
+        return FAILED
+    return ANSWERED_NO if decided.verdict.refusals else DONE

@@ -1,0 +1,132 @@
+"""Text with a meaning and the streams it goes to; colour, ASCII and JSON are decided here."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import IO, Final, NamedTuple, Self, TypeAlias
+
+from rich.console import Console
+
+WIDTH_MAX: Final = 100
+WIDTH_MIN: Final = 72
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_ASCII: Final = str.maketrans("█░…", "#.~")
+
+
+class Style(Enum):
+    """What a piece of text is to the reader; the value is how a terminal shows it."""
+
+    PLAIN = ""
+    STRONG = "1"
+    QUIET = "2"
+    GOOD = "32"
+    CARE = "33"
+    BAD = "31"
+    NAME = "36"
+
+
+class Span(NamedTuple):
+    """A piece of a line."""
+
+    text: str
+    style: Style = Style.PLAIN
+
+
+Line: TypeAlias = tuple[Span, ...]
+
+
+def line(*parts: str | Span) -> Line:
+    """Build a line of plain and styled pieces."""
+    return tuple(Span(part) if isinstance(part, str) else part for part in parts)
+
+
+def width_of(spans: Line) -> int:
+    """Count the columns a line takes."""
+    return sum(len(span.text) for span in spans)
+
+
+class Channel:
+    """One output stream: writes lines the way its reader can show them."""
+
+    def __init__(self, stream: IO[str], *, has_colour: bool) -> None:
+        self.stream = stream
+        self.has_colour = has_colour
+        encoding = (getattr(stream, "encoding", None) or "utf-8").lower()
+        self._encoding = encoding
+        self._is_unicode = encoding.replace("_", "-") in {"utf-8", "utf8", "utf-8-sig", "cp65001"}
+
+    def write(self, lines: Iterable[Line]) -> None:
+        """Write whole lines at once; names from manifests cannot steer the terminal."""
+        self.stream.write("".join(f"{self._shown(each)}\n" for each in lines))
+        self.stream.flush()
+
+    def console(self, width: int) -> Console:
+        """Give the help printer a view of this stream."""
+        return Console(
+            file=self.stream,
+            width=width,
+            color_system="standard" if self.has_colour else None,
+            force_terminal=self.has_colour,
+            no_color=not self.has_colour,
+            highlight=False,
+        )
+
+    def _shown(self, spans: Line) -> str:
+        text = "".join(self._styled(span) for span in spans)
+        return text if self.has_colour else text.rstrip()
+
+    def _styled(self, span: Span) -> str:
+        text = _CONTROL.sub("?", span.text)
+        if not self._is_unicode:
+            text = text.translate(_ASCII).encode(self._encoding, "replace").decode(self._encoding)
+        if not self.has_colour or span.style is Style.PLAIN or not text:
+            return text
+        return f"\x1b[{span.style.value}m{text}\x1b[0m"
+
+
+class Terminal:
+    """Answers go out by `out`, everything else by `err`."""
+
+    def __init__(self, stdin: IO[str], out: Channel, err: Channel, width: int = WIDTH_MAX) -> None:
+        self.stdin = stdin
+        self.out = out
+        self.err = err
+        self.width = width
+
+    @classmethod
+    def of_process(cls, environ: Mapping[str, str], *, no_colour: bool) -> Self:
+        """Join the standard streams; colour only where a person looks and did not object."""
+        wanted = not no_colour and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+        return cls(
+            sys.stdin,
+            Channel(sys.stdout, has_colour=wanted and sys.stdout.isatty()),
+            Channel(sys.stderr, has_colour=wanted and sys.stderr.isatty()),
+            _columns(sys.stdout),
+        )
+
+    def answer(self, lines: Iterable[Line]) -> None:
+        """Write the answer as text."""
+        self.out.write(lines)
+
+    def answer_json(self, value: object) -> None:
+        """Write the answer for machines: plain ASCII JSON, two spaces deep."""
+        self.out.stream.write(json.dumps(value, indent=2) + "\n")
+        self.out.stream.flush()
+
+    def tell(self, *lines: Line) -> None:
+        """Write what is not the answer."""
+        self.err.write(lines)
+
+
+def _columns(stream: IO[str]) -> int:
+    if not stream.isatty():
+        return WIDTH_MAX
+    try:
+        columns = os.get_terminal_size(stream.fileno()).columns
+    except OSError:
+        return WIDTH_MAX
+    return max(WIDTH_MIN, min(WIDTH_MAX, columns))

@@ -1,0 +1,195 @@
+"""Catalogs of instance types: the one that KWOK sells, and those users bring along."""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from karpy.codec.constraints import POOL_OPERATORS, read_requirement
+from karpy.codec.fields import FieldInvalid, Fields, describe
+from karpy.codec.instances import InstanceReader, read_price
+from karpy.errors import CatalogInvalid
+from karpy.model.instances import Catalog, InstanceType, Offering, micros
+from karpy.model.labels import (
+    ARCH,
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    ON_DEMAND,
+    OS,
+    SPOT,
+    WELL_KNOWN,
+    ZONE,
+)
+from karpy.model.requirement import one_of
+from karpy.model.requirements import Requirements, collect
+from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, format_quantity
+
+KWOK: Final = "karpenter.kwok.sh/"
+KWOK_LABELS: Final = frozenset(
+    KWOK + name for name in ("instance-size", "instance-family", "instance-cpu", "instance-memory")
+)
+_CPUS: Final = (1, 2, 4, 8, 16, 32, 48, 64, 96, 128, 192, 256)
+_FAMILIES: Final = (("c", 2), ("s", 4), ("m", 8))
+"""Name and gibibytes per CPU."""
+_SYSTEMS: Final = ("linux", "windows")
+_ARCHITECTURES: Final = ("amd64", "arm64")
+_ZONES: Final = ("test-zone-a", "test-zone-b", "test-zone-c", "test-zone-d")
+_GIB: Final = 2**30
+_PODS_PER_CPU: Final = 16
+_PODS_MAX: Final = 1024
+_PODS_DEFAULT: Final = 110
+_DOLLARS_PER_CPU: Final = 0.025
+_DOLLARS_PER_GB: Final = 0.001
+_SPOT_SHARE: Final = 0.7
+_OVERHEAD: Final = {CPU: 100, MEMORY: 10 * 2**20}
+_SIZE: Final = re.compile(r"\w+\.(nano|micro|small|medium|large|\d*xlarge|metal)", re.ASCII)
+_ARCHITECTURE: Final = "architecture"
+
+
+@lru_cache(maxsize=1)
+def kwok_catalog() -> Catalog:
+    """Return the 144 types that Karpenter's KWOK provider sells."""
+    # Parity: karpenter kwok/tools/gen_instance_types.go.
+    types = tuple(
+        _kwok_type(cpu, family, gib, system, architecture)
+        for cpu in _CPUS
+        for family, gib in _FAMILIES
+        for system in _SYSTEMS
+        for architecture in _ARCHITECTURES
+    )
+    return Catalog(types=types, well_known=WELL_KNOWN | KWOK_LABELS)
+
+
+def read_catalog(value: object, name: str = "catalog") -> Catalog:
+    """
+    Read a catalog of any of three shapes.
+
+    They are the list that Karpenter's KWOK provider takes, a list of karpbench instance types, and
+    an object with such a list as `instanceTypes`, and `wellKnownLabels`.
+    """
+    try:
+        return _read_catalog(value)
+    except FieldInvalid as error:
+        raise CatalogInvalid(path=name, problem=f"{error}; {error.hint}") from error
+
+
+def _read_catalog(value: object) -> Catalog:
+    match value:
+        case dict():
+            fields = Fields(value)
+        case list():
+            fields = Fields({"instanceTypes": value})
+        case _:
+            raise FieldInvalid("", f"it is {describe(value)}", "give a list or an object")
+    entries = fields.items("instanceTypes")
+    if not entries:
+        fields.fail("instanceTypes", "is empty", "add at least one instance type")
+    well_known = WELL_KNOWN.union(fields.texts("wellKnownLabels"))
+    reader = InstanceReader()
+    types = []
+    for index, each in enumerate(entries):
+        place = f"instanceTypes[{index}]"
+        entry = Fields(each, place)
+        if _ARCHITECTURE in entry:
+            types.append(_read_kwok_type(entry))
+            well_known |= KWOK_LABELS.union(*(made.requirements for made in types[-1].offerings))
+        else:
+            types.append(reader.read(each, place))
+    _refuse_twins(types)
+    return Catalog(tuple(types), well_known=well_known, reservation_label=reader.reservation_label)
+
+
+def _refuse_twins(types: Sequence[InstanceType]) -> None:
+    seen: set[str] = set()
+    for index, each in enumerate(types):
+        if each.name in seen:
+            path = f"instanceTypes[{index}].name"
+            raise FieldInvalid(path, f"is `{each.name}` again", "give each type its own name")
+        seen.add(each.name)
+
+
+def _kwok_type(
+    cpu: int, family: str, gib_per_cpu: int, system: str, architecture: str
+) -> InstanceType:
+    memory = cpu * gib_per_cpu * _GIB
+    price = _DOLLARS_PER_CPU * cpu + _DOLLARS_PER_GB * memory / 1e9
+    offerings = tuple(
+        Offering(_offered(zone, capacity_type), micros(price * share))
+        for zone in _ZONES
+        for capacity_type, share in ((SPOT, _SPOT_SHARE), (ON_DEMAND, 1.0))
+    )
+    capacity = {
+        CPU: cpu * 1000,
+        MEMORY: memory,
+        PODS: min(_PODS_PER_CPU * cpu, _PODS_MAX),
+        EPHEMERAL_STORAGE: 20 * _GIB,
+    }
+    name = f"{family}-{cpu}x-{architecture}-{system}"
+    return _assemble(name, architecture, (system,), capacity, offerings)
+
+
+@lru_cache(maxsize=64)
+def _offered(zone: str, capacity_type: str) -> Requirements:
+    return collect((one_of(CAPACITY_TYPE, capacity_type), one_of(ZONE, zone)))
+
+
+def _read_kwok_type(fields: Fields) -> InstanceType:
+    capacity = fields.quantities("resources")
+    for name in (CPU, MEMORY):
+        if name not in capacity:
+            fields.fail(f"resources.{name}", "is missing", f"add how much {name} the type has")
+    capacity.setdefault(PODS, _PODS_DEFAULT)
+    offerings = tuple(_read_kwok_offering(each) for each in fields.children("offerings"))
+    if not offerings:
+        fields.fail("offerings", "is empty", "add at least one offering")
+    systems = fields.texts("operatingSystems") or ("linux",)
+    name, architecture = fields.needed("name"), fields.needed(_ARCHITECTURE)
+    return _assemble(name, architecture, systems, capacity, offerings)
+
+
+def _read_kwok_offering(fields: Fields) -> Offering:
+    """Read an offering; names in either case, as Go reads them, and always available."""
+    # Parity: karpenter kwok/cloudprovider; the file's own word on availability is not taken.
+    lower = Fields({key.lower(): value for key, value in fields.obj.items()}, fields.path)
+    parts = [read_requirement(each, POOL_OPERATORS) for each in lower.children("requirements")]
+    requirements = collect(parts)
+    for key in (ZONE, CAPACITY_TYPE):
+        if key not in requirements:
+            fields.fail("Requirements", f"say nothing of `{key}`", f"add `{key}`")
+    return Offering(
+        requirements=requirements,
+        price=micros(read_price(lower)),
+        reservation_capacity=lower.number("reservationcapacity", 0) or 0,
+    )
+
+
+def _assemble(
+    name: str,
+    architecture: str,
+    systems: Sequence[str],
+    capacity: dict[str, int],
+    offerings: tuple[Offering, ...],
+) -> InstanceType:
+    cpu = format_quantity(capacity[CPU], CPU)
+    sized = _SIZE.fullmatch(name)
+    parts = [
+        one_of(INSTANCE_TYPE, name),
+        one_of(ARCH, architecture),
+        one_of(OS, *systems),
+        one_of(ZONE, *_values(offerings, ZONE)),
+        one_of(CAPACITY_TYPE, *_values(offerings, CAPACITY_TYPE)),
+        one_of(KWOK + "instance-size", sized[1] if sized else cpu),
+        one_of(KWOK + "instance-family", _family(name)),
+        one_of(KWOK + "instance-cpu", cpu),
+        one_of(KWOK + "instance-memory", format_quantity(capacity[MEMORY], MEMORY)),
+    ]
+    return InstanceType(name, collect(parts), offerings, capacity, _OVERHEAD)
+
+
+def _family(name: str) -> str:
+    head = re.split(r"[.-]", name, maxsplit=1)[0]
+    return head if head != name else name[:1]
+
+
+def _values(offerings: Sequence[Offering], key: str) -> set[str]:
+    return {value for each in offerings for value in each.requirements[key].values}

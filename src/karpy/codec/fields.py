@@ -1,0 +1,228 @@
+"""Read plain objects field by field; what is wrong is told with its path and a way out."""
+
+from collections.abc import Collection, Iterator
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final, NoReturn, TypeAlias
+
+from karpy.model.resources import CPU, parse_quantity
+
+JsonObject: TypeAlias = dict[str, Any]
+"""What `json.loads` makes of an object."""
+
+_SHORT: Final = 8
+"""Up to so many characters no quantity comes near the largest one."""
+_UNITS: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_SHOWN_MAX: Final = 60
+
+
+class FieldInvalid(ValueError):
+    """A field cannot be read; callers turn it into an error that names the file or object."""
+
+    def __init__(self, path: str, problem: str, hint: str) -> None:
+        super().__init__(f"`{path}` {problem}" if path else problem)
+        self.path = path
+        self.problem = problem
+        self.hint = hint
+
+
+class Fields:
+    """An object within a document; an absent field and null are the same, as in Kubernetes."""
+
+    __slots__ = ("_key", "_parent", "obj")
+
+    def __init__(self, obj: object, key: str = "", parent: "Fields | None" = None) -> None:
+        self._key = key
+        self._parent = parent
+        if not isinstance(obj, dict):
+            raise FieldInvalid(
+                self.path, f"is {describe(obj)}, not an object", "write it as `name: value` pairs"
+            )
+        self.obj: JsonObject = obj
+
+    @property
+    def path(self) -> str:
+        """Where this object is within its document, as `spec.containers[0]`."""
+        above = self._parent.path if self._parent else ""
+        if not above or self._key.startswith("["):
+            return above + self._key
+        return f"{above}.{self._key}" if self._key else above
+
+    def __contains__(self, key: str) -> bool:
+        """Say whether the field is there and not null."""
+        return self.obj.get(key) is not None
+
+    def fail(self, key: str, problem: str, hint: str) -> NoReturn:
+        """Give up on a field; an empty key means the object itself."""
+        path = self.path
+        if key:
+            path = f"{path}{key}" if key.startswith("[") or not path else f"{path}.{key}"
+        raise FieldInvalid(path, problem, hint)
+
+    def child(self, key: str) -> "Fields":
+        """Return the object of that name, or an empty one."""
+        value = self.obj.get(key)
+        return Fields({} if value is None else value, key, self)
+
+    def items(self, key: str) -> list[Any]:
+        """Return the list of that name, or an empty one."""
+        value = self.obj.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self.fail(key, f"is {describe(value)}, not a list", "write it as a list, `- ...`")
+        return value
+
+    def children(self, key: str) -> Iterator["Fields"]:
+        """Walk through a list of objects."""
+        for index, each in enumerate(self.items(key)):
+            yield Fields(each, f"{key}[{index}]", self)
+
+    def text(self, key: str, default: str = "") -> str:
+        value = self.obj.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            self.fail(key, f"is {describe(value)}, not text", f'quote it: `"{_shown(value)}"`')
+        return value
+
+    def needed(self, key: str) -> str:
+        """Return a text that must be there and not be empty."""
+        value = self.text(key)
+        if not value:
+            self.fail(key, "is missing", f"add `{key}`")
+        return value
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of texts."""
+        values = self.items(key)
+        for index, each in enumerate(values):
+            if not isinstance(each, str):
+                self.fail(
+                    f"{key}[{index}]",
+                    f"is {describe(each)}, not text",
+                    f'quote it: `"{_shown(each)}"`',
+                )
+        return tuple(values)
+
+    def number(self, key: str, default: int | None = None) -> int | None:
+        value = self.obj.get(key)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.fail(key, f"is {describe(value)}, not a whole number", "write a whole number")
+        return value
+
+    def flag(self, key: str, *, default: bool = False) -> bool:
+        value = self.obj.get(key)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            self.fail(key, f"is {describe(value)}, not true or false", "write true or false")
+        return value
+
+    def choice(self, key: str, known: Collection[str], default: str = "") -> str:
+        """Return one of the known words."""
+        value = self.text(key, default)
+        if value not in known:
+            words = ", ".join(sorted(known))
+            self.fail(key, f"is `{value}`" if value else "is missing", f"use one of: {words}")
+        return value
+
+    def labels(self, key: str) -> dict[str, str]:
+        """Return a mapping of text to text."""
+        value = self.obj.get(key)
+        if value is None:
+            return {}
+        child = Fields(value, key, self)
+        for name, each in child.obj.items():
+            if type(name) is not str:
+                child.fail("", f"has the key {describe(name)}, not text", f'quote it: `"{name}"`')
+            if type(each) is not str:
+                child.fail(
+                    f"[{name}]", f"is {describe(each)}, not text", f'quote it: `"{_shown(each)}"`'
+                )
+        return child.obj
+
+    def time(self, key: str) -> datetime | None:
+        """Return a moment, written as RFC 3339 has it."""
+        value = self.text(key)
+        if not value:
+            return None
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            moment = None
+        if moment is None or moment.tzinfo is None:
+            self.fail(key, f"is `{value}`, not a time", "write it as `2026-01-31T12:00:00Z`")
+        return moment
+
+    def quantities(self, key: str) -> dict[str, int]:
+        """Return amounts by resource name."""
+        value = self.obj.get(key)
+        if not value:
+            return {}
+        amounts = read_amounts(value)
+        if amounts is None or min(amounts.values()) < 0:
+            child = Fields(value, key, self)
+            return {name: child.quantity(name) for name in child.obj}
+        return amounts
+
+    def quantity(self, name: str) -> int:
+        """Return one amount; a number stands for its decimal text."""
+        value = self.obj[name]
+        if type(value) is not str:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                self.fail(name, f"is {describe(value)}, not a quantity", _QUANTITY_HINT)
+            value = str(value)
+        try:
+            amount = _amount(value, name)
+        except ValueError:
+            self.fail(name, f"is `{_shown(value)}`, not a quantity", _QUANTITY_HINT)
+        if amount < 0:
+            self.fail(name, f"is `{value}`, less than nothing", "write a quantity of 0 or more")
+        return amount
+
+
+_QUANTITY_HINT: Final = "write a quantity such as `500m`, `2` or `4Gi`"
+
+
+def read_amounts(quantities: JsonObject) -> dict[str, int] | None:
+    """Read quantities that are all written as text; None if one of them is not."""
+    try:
+        return {name: _amount(text, name) for name, text in quantities.items()}
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
+@lru_cache(maxsize=65536)
+def _amount(text: str, resource: str) -> int:
+    """Read a quantity; whole numbers of the usual units at once, the rest as the model does."""
+    if len(text) <= _SHORT and text.isascii():
+        if resource == CPU:
+            if text[-1:] == "m" and text[:-1].isdecimal():
+                return int(text[:-1])
+        elif text[:-2].isdecimal() and text[-2:] in _UNITS and not resource.endswith(".cpu"):
+            return int(text[:-2]) * _UNITS[text[-2:]]
+    return parse_quantity(text, resource)
+
+
+def describe(value: object) -> str:
+    """Name what was found where something else was expected."""
+    match value:
+        case None:
+            return "nothing"
+        case bool() | int() | float():
+            return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+        case str():
+            return f"the text `{_shown(value)}`"
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+    return f"a {type(value).__name__}"
+
+
+def _shown(value: object) -> str:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."

@@ -1,0 +1,196 @@
+"""Instance types as karpbench/v1 and Karpy's own catalogs write them, fast."""
+
+from decimal import Decimal, InvalidOperation
+from marshal import dumps
+from typing import Any, Final, TypeAlias
+
+from karpy.codec.constraints import POOL_OPERATORS, read_requirement
+from karpy.codec.fields import FieldInvalid, Fields, JsonObject
+from karpy.codec.syntax import is_label_key
+from karpy.model.instances import InstanceType, Offering, micros
+from karpy.model.labels import ALIASES
+from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirements, collect, from_labels
+from karpy.model.resources import Resources, add
+
+RESERVATION_SUFFIX: Final = "reservation-id"
+_PRICE_MAX: Final = 1e9
+_MARSHAL: Final = 2
+_Known: TypeAlias = str | int | tuple[str, ...]
+"""
+What tells requirements on one key apart: the one value of In, or the length of an operator that
+stands alone (they all differ), or everything.
+"""
+_NOTHING: Final[Resources] = {}
+_USUAL: Final = 3
+"""Labels, price and availability are the three fields of most offerings."""
+_OVERHEAD_PARTS: Final = ("kubeReserved", "systemReserved", "evictionThreshold")
+
+
+class InstanceReader:
+    """Reads instance types; equal requirements, offering labels and amounts are one object."""
+
+    def __init__(self) -> None:
+        """Start with nothing known."""
+        self.reservation_label = ""
+        self._requirements: dict[str, dict[_Known, Requirement]] = {}
+        self._offered: dict[tuple[str, ...], tuple[Requirements, str]] = {}
+        self._amounts: dict[bytes, Resources] = {}
+        self._overheads: dict[bytes, Resources] = {}
+
+    def read(self, obj: JsonObject, path: str = "") -> InstanceType:
+        """Read one instance type; raise FieldInvalid with the path of what is wrong."""
+        fields = Fields(obj, path)
+        try:
+            return InstanceType(
+                name=fields.needed("name"),
+                requirements=self._requirements_of(fields, obj),
+                offerings=tuple(self._offerings_of(fields, obj["offerings"])),
+                capacity=self._capacity_of(fields, "capacity"),
+                overhead=self._overhead_of(fields, "overhead"),
+                volume_limits=_volume_limits(fields) if "volumeLimits" in obj else {},
+            )
+        except FieldInvalid:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            self._find_fault(fields)
+            fields.fail("", f"is no instance type: {error!r}", "compare it with a working one")
+
+    def _requirements_of(self, fields: Fields, obj: JsonObject) -> Requirements:
+        known = self._requirements
+        found: dict[str, Requirement] = {}
+        for each in obj["requirements"]:
+            key = each["key"]
+            operator = each["operator"]
+            values = each.get("values")
+            if not values:
+                value: _Known = len(operator)
+            elif len(values) == 1 and operator == "In":
+                value = values[0]
+            else:
+                value = (operator, *values)
+            try:
+                found[key] = known[key][value]
+            except KeyError:
+                found[key] = self._add_requirement(key, value, each, fields)
+        if len(found) < len(obj["requirements"]) or not ALIASES.keys().isdisjoint(found):
+            parts = list(fields.children("requirements"))
+            return collect(read_requirement(part, POOL_OPERATORS) for part in parts)
+        return found
+
+    def _add_requirement(
+        self, key: str, value: _Known, obj: JsonObject, fields: Fields
+    ) -> Requirement:
+        if type(value) is str and is_label_key(key):
+            requirement = Requirement(key, frozenset((value,)))
+        else:
+            index = next(i for i, each in enumerate(fields.items("requirements")) if each is obj)
+            part = Fields(obj, f"requirements[{index}]", fields)
+            requirement = read_requirement(part, POOL_OPERATORS)
+        self._requirements.setdefault(key, {})[value] = requirement
+        return requirement
+
+    def _offerings_of(self, fields: Fields, raw: list[JsonObject]) -> list[Offering]:
+        known = self._offered
+        offerings: list[Offering] = []
+        for each in raw:
+            labels, price = each["labels"], each["price"]
+            shared = known.get((*labels, *labels.values()))
+            if shared and len(each) == _USUAL and type(price) is float and 0 <= price < _PRICE_MAX:
+                # The empty overrides are passed on purpose: a fresh pair for each offering wakes
+                # the garbage collector, which then walks through the whole workload.
+                offering = Offering(
+                    shared[0],
+                    micros(price),
+                    each["available"] is True,
+                    0,
+                    shared[1],
+                    _NOTHING,
+                    _NOTHING,
+                )
+            else:
+                part = Fields(each, f"offerings[{len(offerings)}]", fields)
+                offering = self._unusual_offering(part)
+            offerings.append(offering)
+        return offerings
+
+    def _unusual_offering(self, fields: Fields) -> Offering:
+        labels = fields.labels("labels")
+        key = (*labels, *labels.values())
+        requirements, reservation = self._offered.get(key) or self._add_offered(key, labels)
+        return Offering(
+            requirements=requirements,
+            price=micros(read_price(fields)),
+            is_available=fields.flag("available", default=True),
+            reservation_capacity=fields.number("reservationCapacity", 0) or 0,
+            reservation_id=reservation,
+            capacity_override=self._capacity_of(fields, "capacityOverride"),
+            overhead_override=self._overhead_of(fields, "overheadOverride"),
+        )
+
+    def _add_offered(
+        self, key: tuple[str, ...], labels: dict[str, str]
+    ) -> tuple[Requirements, str]:
+        named = [name for name in sorted(labels) if name.endswith(RESERVATION_SUFFIX)]
+        if named and not self.reservation_label:
+            self.reservation_label = named[0]
+        self._offered[key] = from_labels(labels), labels[named[0]] if named else ""
+        return self._offered[key]
+
+    def _capacity_of(self, fields: Fields, name: str) -> Resources:
+        raw = fields.obj.get(name)
+        key = dumps(raw, _MARSHAL)
+        amounts = self._amounts.get(key)
+        if amounts is None:
+            amounts = self._amounts[key] = fields.quantities(name)
+        return amounts
+
+    def _overhead_of(self, fields: Fields, name: str) -> Resources:
+        key = dumps(fields.obj.get(name), _MARSHAL)
+        amounts = self._overheads.get(key)
+        if amounts is None:
+            amounts = self._overheads[key] = _read_overhead(fields, name)
+        return amounts
+
+    def _find_fault(self, fields: Fields) -> None:
+        """Read an instance type carefully, to learn which field is not what it should be."""
+        for key in ("requirements", "offerings"):
+            if key not in fields:
+                fields.fail(key, "is missing", f"add a list of {key}")
+        for part in fields.children("requirements"):
+            read_requirement(part, POOL_OPERATORS)
+        for offering in fields.children("offerings"):
+            offering.labels("labels")
+            if "labels" not in offering:
+                offering.fail("labels", "is missing", "add the zone and the capacity type")
+            read_price(offering)
+            offering.flag("available")
+
+
+def _read_overhead(fields: Fields, name: str) -> dict[str, int]:
+    """Sum up the parts of an overhead; a plain list of amounts is one, too."""
+    if name not in fields:
+        return {}
+    overhead = fields.child(name)
+    parts = [part for part in _OVERHEAD_PARTS if part in overhead]
+    if not parts:
+        return fields.quantities(name)
+    return add(*(overhead.quantities(part) for part in parts))
+
+
+def read_price(fields: Fields, key: str = "price") -> float:
+    """Read dollars per hour, written as a number or as text."""
+    value: Any = fields.obj.get(key)
+    try:
+        price = float(Decimal(str(value)))
+    except (InvalidOperation, ValueError):
+        price = -1.0
+    if isinstance(value, bool) or not 0 <= price < _PRICE_MAX:
+        shown = "missing" if value is None else f"`{value}`"
+        fields.fail(key, f"is {shown}, not a price", "write dollars per hour, such as `0.096`")
+    return price
+
+
+def _volume_limits(fields: Fields) -> dict[str, int]:
+    limits = fields.child("volumeLimits")
+    return {driver: limits.number(driver) or 0 for driver in sorted(limits.obj)}

@@ -1,0 +1,118 @@
+"""Kubernetes' own kinds from plain objects: namespaces, services, budgets, controllers, nodes."""
+
+from typing import Final
+
+from karpy.codec.constraints import check_label, read_selector, read_taints
+from karpy.codec.fields import Fields, JsonObject
+from karpy.codec.pods import PodReader
+from karpy.model.nodes import KubeNode
+from karpy.model.pods import DaemonSet, DisruptionBudget, PodController, Service
+from karpy.model.requirement import Requirement
+
+APPS: Final = "apps/v1"
+
+
+def read_node(fields: Fields) -> KubeNode:
+    """Read a Node."""
+    meta, spec, status = (fields.child(key) for key in ("metadata", "spec", "status"))
+    capacity = status.quantities("capacity")
+    return KubeNode(
+        name=meta.needed("name"),
+        labels=meta.labels("labels"),
+        taints=read_taints(spec, "taints"),
+        provider_id=spec.text("providerID"),
+        capacity=capacity,
+        allocatable=status.quantities("allocatable") or capacity,
+        is_deleting="deletionTimestamp" in meta,
+    )
+
+
+def read_namespace(fields: Fields) -> tuple[str, dict[str, str]]:
+    """Read the name and labels of a Namespace."""
+    meta = fields.child("metadata")
+    return meta.needed("name"), meta.labels("labels")
+
+
+def read_service(fields: Fields) -> Service:
+    """Read a Service; without a selector it has None."""
+    meta, spec = fields.child("metadata"), fields.child("spec")
+    selector = spec.labels("selector") if "selector" in spec else None
+    return Service(meta.needed("name"), meta.text("namespace") or "default", selector)
+
+
+def read_controller(fields: Fields, kind: str) -> PodController:
+    """Read a ReplicaSet, StatefulSet or ReplicationController as what selects pods."""
+    meta, spec = fields.child("metadata"), fields.child("spec")
+    name, namespace = meta.needed("name"), meta.text("namespace") or "default"
+    is_core = kind == "ReplicationController"
+    return PodController(
+        api_version="v1" if is_core else APPS,
+        kind=kind,
+        name=name,
+        namespace=namespace,
+        uid=meta.text("uid"),
+        selector=_plain_selector(spec) if is_core else _expressions(spec) or (),
+    )
+
+
+def read_budget(fields: Fields) -> DisruptionBudget:
+    """Read a PodDisruptionBudget; without a selector it has None, which selects nothing."""
+    meta, spec = fields.child("metadata"), fields.child("spec")
+    return DisruptionBudget(
+        name=meta.needed("name"),
+        namespace=meta.text("namespace") or "default",
+        selector=_expressions(spec),
+        min_available=_count_or_share(spec, "minAvailable"),
+        max_unavailable=_count_or_share(spec, "maxUnavailable"),
+        disruptions_allowed=fields.child("status").number("disruptionsAllowed"),
+    )
+
+
+def read_daemon_set(fields: Fields, pods: PodReader) -> DaemonSet:
+    """Read a DaemonSet and the pod it would run."""
+    meta = fields.child("metadata")
+    name, namespace = meta.needed("name"), meta.text("namespace") or "default"
+    template = fields.child("spec").child("template")
+    pod: JsonObject = {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": meta.text("uid") or f"{namespace}/{name}",
+            "creationTimestamp": meta.obj.get("creationTimestamp"),
+            "labels": template.child("metadata").labels("labels"),
+            "ownerReferences": [
+                {
+                    "apiVersion": APPS,
+                    "kind": "DaemonSet",
+                    "name": name,
+                    "uid": meta.text("uid"),
+                    "controller": True,
+                }
+            ],
+        },
+        "spec": template.child("spec").obj,
+    }
+    return DaemonSet(name, namespace, pods.read(pod))
+
+
+def _expressions(spec: Fields) -> tuple[Requirement, ...] | None:
+    selector = read_selector(spec, "selector")
+    return None if selector is None else selector.expressions
+
+
+def _plain_selector(spec: Fields) -> tuple[Requirement, ...]:
+    selector = spec.child("selector")
+    return tuple(
+        Requirement(key, frozenset({check_label(selector, key)}))
+        for key in sorted(spec.labels("selector"))
+    )
+
+
+def _count_or_share(spec: Fields, key: str) -> str | None:
+    value = spec.obj.get(key)
+    if value is None:
+        return None
+    text = str(value)
+    if isinstance(value, bool) or not text.removesuffix("%").isdecimal():
+        spec.fail(key, f"is `{value}`", "write a number of pods or a share such as `25%`")
+    return text

@@ -1,0 +1,355 @@
+"""
+Pods from plain objects, fast: what pods of one workload have in common is read once.
+
+A pod is mostly its workload's template written out again. The raw parts of a template are told
+apart by their bytes, so that a pod whose parts were seen before costs a few look-ups, and shares
+its rules, labels and requests with the others.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from ipaddress import ip_address
+from marshal import dumps
+from typing import Final, TypeAlias
+
+from msgspec.structs import replace
+
+from karpy.codec.constraints import (
+    check_label,
+    read_affinity_terms,
+    read_node_terms,
+    read_preferred_affinity_terms,
+    read_preferred_node_terms,
+    read_spreads,
+    read_tolerations,
+)
+from karpy.codec.fields import FieldInvalid, Fields, JsonObject
+from karpy.codec.requests import effective_requests, plain_requests
+from karpy.model.pods import ANY_ADDRESS, HostPort, Owner, Pod, PodRules, PodVolume
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.resources import Resources
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_LABELS: Final[Mapping[str, str]] = {}
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+_PROTOCOLS: Final = frozenset({"TCP", "UDP", "SCTP"})
+_PORT_MAX: Final = 65535
+_RARE: Final = frozenset({"initContainers", "overhead", "resources", "hostNetwork"})
+_MARSHAL: Final = 2
+"""The newest format whose bytes depend on the value alone, not on how it is shared in memory."""
+
+_Ports: TypeAlias = tuple[HostPort, ...]
+_Template: TypeAlias = tuple[Mapping[str, str], Resources, PodRules]
+
+
+class PodReader:
+    """
+    Reads pods and keeps what they share.
+
+    Objects are taken over, not copied: do not change them afterwards.
+    """
+
+    def __init__(
+        self, *, created: datetime = EPOCH, is_pending_unschedulable: bool = False
+    ) -> None:
+        """Take the creation time of pods without one, and whether to trust a pod's conditions."""
+        self._default_created = created
+        self._is_pending_unschedulable = is_pending_unschedulable
+        self._templates: dict[bytes, _Template] = {}
+        self._labels: dict[bytes, Mapping[str, str]] = {}
+        self._created: dict[str | None, datetime] = {None: created}
+        self._owners: dict[bytes, tuple[Owner, ...]] = {}
+        self._needs: dict[bytes, tuple[Resources, _Ports]] = {}
+        self._rules: dict[bytes | tuple[bytes, _Ports], PodRules] = {}
+        self._equal_requests: dict[frozenset[tuple[str, int]], Resources] = {}
+        self._equal_rules: dict[PodRules, PodRules] = {}
+
+    @property
+    def latest(self) -> datetime:
+        """When the youngest pod read so far was created."""
+        return max(self._created.values())
+
+    def read(self, obj: JsonObject) -> Pod:
+        """Read one pod; raise FieldInvalid with the path of what is wrong."""
+        try:
+            return self._read(obj)
+        except FieldInvalid:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+            _find_fault(obj)
+            hint = "compare it with a pod that works"
+            raise FieldInvalid("", f"cannot be read: {error!r}", hint) from error
+
+    def _read(self, obj: JsonObject) -> Pod:
+        meta: JsonObject = obj["metadata"]
+        spec: JsonObject = obj["spec"]
+        status: JsonObject | None = obj.get("status")
+        node_name = spec.get("nodeName") or ""
+        phase = nominated = ""
+        is_unschedulable = not node_name
+        if status:
+            phase = status.get("phase") or ""
+            nominated = status.get("nominatedNodeName") or ""
+            if is_unschedulable and not self._is_pending_unschedulable:
+                is_unschedulable = _was_given_up(status)
+        namespace = meta.get("namespace") or "default"
+        owners = meta.get("ownerReferences")
+        labels, requests, rules = (
+            self._parts_of(meta, spec, status)
+            if node_name or "volumes" in spec
+            else self._template_of(meta, spec, status)
+        )
+        return Pod(
+            meta["name"],
+            namespace,
+            meta.get("uid") or f"{namespace}/{meta['name']}",
+            self._created.get(meta.get("creationTimestamp")) or self._add_created(meta),
+            labels,
+            requests,
+            rules,
+            node_name,
+            nominated,
+            phase,
+            is_unschedulable,
+            meta.get("deletionTimestamp") is not None,
+            self._shared_owners(meta) if owners else (),
+        )
+
+    def _template_of(
+        self, meta: JsonObject, spec: JsonObject, status: JsonObject | None
+    ) -> _Template:
+        """Find by one look-up what pods share that differ in nothing but their metadata."""
+        key = dumps((meta.get("labels"), spec), _MARSHAL)
+        template = self._templates.get(key)
+        if template is None:
+            template = self._templates[key] = self._parts_of(meta, spec, status)
+        return template
+
+    def _parts_of(self, meta: JsonObject, spec: JsonObject, status: JsonObject | None) -> _Template:
+        requests, ports = self._needs_of(spec, status)
+        return self._shared_labels(meta), requests, self._rules_of(spec, ports)
+
+    def _add_created(self, meta: JsonObject) -> datetime:
+        created = Fields(meta, "metadata").time("creationTimestamp") or self._default_created
+        self._created[meta["creationTimestamp"]] = created
+        return created
+
+    def _shared_labels(self, meta: JsonObject) -> Mapping[str, str]:
+        raw = meta.get("labels")
+        if not raw:
+            return _NO_LABELS
+        key = dumps(raw, _MARSHAL)
+        labels = self._labels.get(key)
+        if labels is None:
+            labels = self._labels[key] = Fields(meta, "metadata").labels("labels")
+        return labels
+
+    def _shared_owners(self, meta: JsonObject) -> tuple[Owner, ...]:
+        key = dumps(meta["ownerReferences"], _MARSHAL)
+        owners = self._owners.get(key)
+        if owners is None:
+            owners = self._owners[key] = read_owners(Fields(meta, "metadata"))
+        return owners
+
+    def _needs_of(self, spec: JsonObject, status: JsonObject | None) -> tuple[Resources, _Ports]:
+        containers: list[JsonObject] = spec["containers"]
+        resized = _resize_status(status) if status and "containerStatuses" in status else None
+        if len(containers) == 1 and resized is None and _RARE.isdisjoint(spec):
+            only = containers[0]
+            resources = only.get("resources")
+            key = dumps((resources, only.get("ports")), _MARSHAL)
+            plain = None if "ports" in only else resources
+        else:
+            key = _needs_key(spec, resized)
+            plain = None
+        needs = self._needs.get(key)
+        if needs is None:
+            requests = plain_requests(plain)
+            needs = (requests, ()) if requests else _read_needs(spec, resized)
+            self._needs[key] = needs = self._shared_needs(*needs)
+        return needs
+
+    def _shared_needs(self, requests: Resources, ports: _Ports) -> tuple[Resources, _Ports]:
+        return self._equal_requests.setdefault(frozenset(requests.items()), requests), ports
+
+    def _rules_of(self, spec: JsonObject, ports: _Ports) -> PodRules:
+        volumes = spec.get("volumes")
+        raw = dumps(
+            (
+                spec.get("nodeSelector"),
+                spec.get("affinity"),
+                spec.get("tolerations"),
+                spec.get("topologySpreadConstraints"),
+                spec.get("resourceClaims"),
+                _claim_volumes(volumes) if volumes else None,
+            ),
+            _MARSHAL,
+        )
+        key = (raw, ports) if ports else raw
+        rules = self._rules.get(key)
+        if rules is None:
+            rules = read_rules(Fields(spec, "spec"), ports)
+            rules = self._rules[key] = self._equal_rules.setdefault(rules, rules)
+        return rules
+
+
+def read_rules(spec: Fields, ports: tuple[HostPort, ...] = ()) -> PodRules:
+    """Read all that scheduling asks of a pod's specification but its requests."""
+    rules = PodRules(
+        node_selector=_read_node_selector(spec) if "nodeSelector" in spec else (),
+        tolerations=read_tolerations(spec),
+        spreads=read_spreads(spec, "topologySpreadConstraints"),
+        ports=ports,
+        volumes=_read_volumes(spec),
+        claims_devices=bool(spec.items("resourceClaims")),
+    )
+    return _with_affinity(rules, spec.child("affinity")) if "affinity" in spec else rules
+
+
+def _with_affinity(rules: PodRules, affinity: Fields) -> PodRules:
+    node, near, away = (
+        affinity.child(key) for key in ("nodeAffinity", "podAffinity", "podAntiAffinity")
+    )
+    return replace(
+        rules,
+        required_node_terms=read_node_terms(node.child(_REQUIRED), "nodeSelectorTerms"),
+        preferred_node_terms=read_preferred_node_terms(node),
+        affinity=read_affinity_terms(near),
+        preferred_affinity=read_preferred_affinity_terms(near),
+        anti_affinity=read_affinity_terms(away),
+        preferred_anti_affinity=read_preferred_affinity_terms(away),
+    )
+
+
+def read_owners(meta: Fields) -> tuple[Owner, ...]:
+    """Read the owner references of an object."""
+    return tuple(
+        Owner(
+            each.text("apiVersion"),
+            each.needed("kind"),
+            each.text("name"),
+            each.text("uid"),
+            each.flag("controller"),
+        )
+        for each in meta.children("ownerReferences")
+    )
+
+
+def _read_needs(spec: JsonObject, resized: JsonObject | None) -> tuple[Resources, _Ports]:
+    fields = Fields(spec, "spec")
+    if not fields.items("containers"):
+        fields.fail("containers", "is empty", "add a container")
+    return effective_requests(fields, Fields(resized or {}, "status")), _read_ports(fields)
+
+
+def _was_given_up(status: JsonObject) -> bool:
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "PodScheduled":
+            return bool(condition.get("reason") == "Unschedulable")
+    return False
+
+
+def _resize_status(status: JsonObject) -> JsonObject | None:
+    """Keep of a status what requests depend on; None if nothing there differs from the template."""
+    kept: JsonObject = {}
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        entries = [
+            {part: each.get(part) for part in ("name", "resources", "allocatedResources")}
+            for each in status.get(kind) or ()
+            if each.get("resources")
+        ]
+        if entries:
+            kept[kind] = entries
+    if not kept:
+        return None
+    pending = [
+        each for each in status.get("conditions") or () if each.get("type") == "PodResizePending"
+    ]
+    return {**kept, "conditions": [{k: c.get(k) for k in ("type", "reason")} for c in pending]}
+
+
+def _needs_key(spec: JsonObject, resized: JsonObject | None) -> bytes:
+    return dumps(
+        (
+            [(c.get("name"), c.get("resources"), c.get("ports")) for c in spec["containers"]],
+            [
+                (c.get("name"), c.get("resources"), c.get("restartPolicy"))
+                for c in spec.get("initContainers") or ()
+            ],
+            spec.get("overhead"),
+            spec.get("resources"),
+            spec.get("hostNetwork"),
+            resized,
+        ),
+        _MARSHAL,
+    )
+
+
+def _claim_volumes(volumes: list[JsonObject]) -> list[tuple[object, object]] | None:
+    """Tell volumes apart by what counts; most pods have one with a random name that does not."""
+    kept = [
+        (each.get("name"), each.get("persistentVolumeClaim"))
+        for each in volumes
+        if each.get("persistentVolumeClaim") is not None or each.get("ephemeral") is not None
+    ]
+    return kept or None
+
+
+def _read_node_selector(spec: Fields) -> tuple[Requirement, ...]:
+    selector = spec.child("nodeSelector")
+    names = sorted(spec.labels("nodeSelector"))
+    return tuple(one_of(name, check_label(selector, name)) for name in names)
+
+
+def _read_volumes(spec: Fields) -> tuple[PodVolume, ...]:
+    volumes = []
+    for each in spec.children("volumes"):
+        if "persistentVolumeClaim" in each:
+            claim = each.child("persistentVolumeClaim").needed("claimName")
+            volumes.append(PodVolume(each.needed("name"), claim))
+        elif "ephemeral" in each:
+            volumes.append(PodVolume(each.needed("name")))
+    return tuple(volumes)
+
+
+def _read_ports(spec: Fields) -> _Ports:
+    is_host = spec.flag("hostNetwork")
+    ports = []
+    for container in spec.children("containers"):
+        if "ports" not in container:
+            continue
+        for each in container.children("ports"):
+            number = each.number("hostPort") or (each.number("containerPort") if is_host else 0)
+            if number:
+                ports.append(_read_port(each, number))
+    return tuple(ports)
+
+
+def _read_port(fields: Fields, number: int) -> HostPort:
+    if not 1 <= number <= _PORT_MAX:
+        fields.fail("hostPort", f"is {number}", "write a port from 1 to 65535")
+    address = fields.text("hostIP") or ANY_ADDRESS
+    try:
+        ip_address(address)
+    except ValueError:
+        fields.fail("hostIP", f"is `{address}`, which is no address", "write an IP address")
+    return HostPort(number, fields.choice("protocol", _PROTOCOLS, "TCP"), address)
+
+
+def _find_fault(obj: JsonObject) -> None:
+    """Read a pod carefully, to learn which field is not what it should be."""
+    root = Fields(obj)
+    meta, spec, status = root.child("metadata"), root.child("spec"), root.child("status")
+    meta.needed("name")
+    for key in ("namespace", "uid", "creationTimestamp", "deletionTimestamp"):
+        meta.text(key)
+    meta.labels("labels")
+    read_owners(meta)
+    spec.text("nodeName")
+    if not spec.items("containers"):
+        spec.fail("containers", "is missing", "add a container")
+    effective_requests(spec, status)
+    _read_ports(spec)
+    read_rules(spec)
+    for condition in status.children("conditions"):
+        condition.text("type")

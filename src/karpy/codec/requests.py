@@ -1,0 +1,98 @@
+"""What a pod asks for in total, as the API server and kube-scheduler count it."""
+
+from karpy.codec.fields import Fields, JsonObject, read_amounts
+from karpy.model.resources import CPU, HUGEPAGES_PREFIX, MEMORY, PODS, add, largest
+
+
+def plain_requests(resources: JsonObject | None) -> dict[str, int] | None:
+    """Read the most common case, one container with nothing but requests; else return None."""
+    if not resources or len(resources) != 1:
+        return None
+    requests = resources.get("requests")
+    amounts = read_amounts(requests) if requests else None
+    if amounts is None or min(amounts.values()) <= 0:
+        return None
+    amounts[PODS] = 1
+    return amounts
+
+
+def effective_requests(spec: Fields, status: Fields) -> dict[str, int]:
+    """
+    Sum up the requests of a pod, the pod itself included; amounts of zero are left out.
+
+    Containers run together and add up. An init container runs alone, next to the sidecars started
+    before it. Pod-level requests replace the sum; the overhead comes on top.
+    """
+    # Parity: component-helpers PodRequests, with status resources in use.
+    reported = _Reported(status)
+    parts = [reported.needs(each) for each in spec.children("containers")]
+    total = parts[0] if len(parts) == 1 else add(*parts)
+    if "initContainers" in spec:
+        total = _with_init_containers(spec, total, reported)
+    if "resources" in spec:
+        total |= _pod_level(spec.child("resources"), total)
+    if "overhead" in spec:
+        total = add(total, spec.quantities("overhead"))
+    total = {name: amount for name, amount in total.items() if amount}
+    total[PODS] = 1
+    return total
+
+
+class _Reported:
+    """What the kubelet says of containers whose size was changed while they run."""
+
+    def __init__(self, status: Fields) -> None:
+        self._containers = {
+            each.text("name"): each
+            for key in ("initContainerStatuses", "containerStatuses")
+            for each in status.children(key)
+            if "resources" in each
+        }
+        self._is_infeasible = any(
+            each.text("type") == "PodResizePending" and each.text("reason") == "Infeasible"
+            for each in status.children("conditions")
+        )
+
+    def needs(self, container: Fields) -> dict[str, int]:
+        """Return the most of what is wanted (if it can be had), given and promised."""
+        wanted = _wanted(container)
+        status = self._containers.get(container.text("name"))
+        if status is None:
+            return wanted
+        given = status.child("resources").quantities("requests")
+        promised = status.quantities("allocatedResources")
+        return largest((given, promised) if self._is_infeasible else (wanted, given, promised))
+
+
+def _wanted(container: Fields) -> dict[str, int]:
+    resources = container.child("resources")
+    wanted = resources.quantities("requests")
+    return {**resources.quantities("limits"), **wanted} if "limits" in resources else wanted
+
+
+def _with_init_containers(
+    spec: Fields, total: dict[str, int], reported: _Reported
+) -> dict[str, int]:
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.children("initContainers"):
+        if container.text("restartPolicy") == "Always":
+            needs = reported.needs(container)
+            total = add(total, needs)
+            sidecars = add(sidecars, needs)
+            peak = largest((peak, sidecars))
+        else:
+            peak = largest((peak, add(_wanted(container), sidecars)))
+    return largest((total, peak))
+
+
+def _pod_level(resources: Fields, total: dict[str, int]) -> dict[str, int]:
+    requests = resources.quantities("requests")
+    for name, amount in resources.quantities("limits").items():
+        if name not in total:
+            requests.setdefault(name, amount)
+    return {name: amount for name, amount in requests.items() if _is_pod_level(name)}
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in {CPU, MEMORY} or name.startswith(HUGEPAGES_PREFIX)

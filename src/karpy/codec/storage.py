@@ -1,0 +1,141 @@
+"""PersistentVolumes, their claims, StorageClasses and attach limits from plain objects."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from msgspec.structs import replace
+
+from karpy.codec.constraints import read_node_terms
+from karpy.codec.fields import Fields
+from karpy.model.constraints import NodeTerm
+from karpy.model.labels import ZONE
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.storage import (
+    IMMEDIATE,
+    WAIT_FOR_FIRST_CONSUMER,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Storage,
+    StorageClass,
+)
+
+EBS_DRIVER: Final = "ebs.csi.aws.com"
+_IN_TREE: Final = {"kubernetes.io/aws-ebs": EBS_DRIVER}
+_ZONE_KEYS: Final = frozenset({"topology.ebs.csi.aws.com/zone"})
+"""What CSI drivers call the zone; nodes to be made are only known by the usual name."""
+_BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
+_DEFAULT_ANNOTATIONS: Final = (
+    "storageclass.kubernetes.io/is-default-class",
+    "storageclass.beta.kubernetes.io/is-default-class",
+)
+_BINDING_MODES: Final = frozenset({IMMEDIATE, WAIT_FOR_FIRST_CONSUMER})
+
+
+def read_claim(fields: Fields) -> PersistentVolumeClaim:
+    """Read a PersistentVolumeClaim; its class is None if it names none, which is not `""`."""
+    meta, spec = fields.child("metadata"), fields.child("spec")
+    annotations = meta.labels("annotations")
+    name = annotations.get(_CLASS_ANNOTATION)
+    if name is None and "storageClassName" in spec:
+        name = spec.text("storageClassName")
+    return PersistentVolumeClaim(
+        name=meta.needed("name"),
+        namespace=meta.text("namespace") or "default",
+        volume_name=spec.text("volumeName"),
+        storage_class=name,
+        phase=fields.child("status").text("phase"),
+        is_bind_completed=_BIND_COMPLETED in annotations,
+        is_deleting="deletionTimestamp" in meta,
+    )
+
+
+def read_volume(fields: Fields) -> PersistentVolume:
+    """Read a PersistentVolume."""
+    meta, spec = fields.child("metadata"), fields.child("spec")
+    driver = None
+    if "csi" in spec:
+        driver = spec.child("csi").needed("driver")
+    elif "awsElasticBlockStore" in spec:
+        driver = EBS_DRIVER
+    terms = read_node_terms(spec.child("nodeAffinity").child("required"), "nodeSelectorTerms")
+    return PersistentVolume(
+        name=meta.needed("name"),
+        driver=driver,
+        terms=tuple(_with_known_zone(term) for term in terms),
+        is_local="local" in spec or "hostPath" in spec,
+        is_deleting="deletionTimestamp" in meta,
+    )
+
+
+def read_class(fields: Fields) -> StorageClass:
+    """Read a StorageClass; the names of in-tree provisioners become those of their CSI drivers."""
+    meta = fields.child("metadata")
+    annotations = meta.labels("annotations")
+    provisioner = fields.needed("provisioner")
+    return StorageClass(
+        name=meta.needed("name"),
+        provisioner=_IN_TREE.get(provisioner, provisioner),
+        binding_mode=fields.choice("volumeBindingMode", _BINDING_MODES, IMMEDIATE),
+        topologies=tuple(_topology(each) for each in fields.children("allowedTopologies")),
+        is_default=any(annotations.get(each) == "true" for each in _DEFAULT_ANNOTATIONS),
+    )
+
+
+def read_attach_limits(fields: Fields) -> dict[str, int | None]:
+    """Read the attach limits of a CSINode by driver; None is unlimited."""
+    limits: dict[str, int | None] = {}
+    for driver in fields.child("spec").children("drivers"):
+        count = driver.child("allocatable").number("count")
+        if count is not None and count < 0:
+            driver.fail("allocatable.count", f"is {count}", "write a count of 0 or more")
+        limits[driver.needed("name")] = count
+    return limits
+
+
+def gather_storage(
+    claims: Iterable[PersistentVolumeClaim],
+    volumes: Iterable[PersistentVolume],
+    classes: Iterable[StorageClass],
+) -> Storage:
+    """Put storage together; a claim without a class gets the default one, if there is one."""
+    by_name = {each.name: each for each in classes}
+    defaults = sorted(name for name, each in by_name.items() if each.is_default)
+    default = defaults[0] if defaults else None
+    return Storage(
+        claims={each.key: _with_class(each, default) for each in claims},
+        volumes={each.name: each for each in volumes},
+        classes=by_name,
+    )
+
+
+def _with_class(claim: PersistentVolumeClaim, default: str | None) -> PersistentVolumeClaim:
+    if claim.storage_class is not None or claim.volume_name or default is None:
+        return claim
+    return replace(claim, storage_class=default)
+
+
+def _topology(fields: Fields) -> NodeTerm:
+    expressions = []
+    for each in fields.children("matchLabelExpressions"):
+        values = each.texts("values")
+        if not values:
+            each.fail("values", "is empty", "add at least one value")
+        expressions.append(one_of(_known_zone_key(each.needed("key")), *values))
+    return NodeTerm(tuple(expressions))
+
+
+def _with_known_zone(term: NodeTerm) -> NodeTerm:
+    return replace(term, expressions=tuple(_renamed(each) for each in term.expressions))
+
+
+def _renamed(requirement: Requirement) -> Requirement:
+    key = _known_zone_key(requirement.key)
+    return requirement if key == requirement.key else replace(requirement, key=key)
+
+
+def _known_zone_key(key: str) -> str:
+    return ZONE if key in _ZONE_KEYS else key
+
+
+AttachLimits = Mapping[str, Mapping[str, int | None]]

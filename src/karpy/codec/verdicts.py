@@ -1,0 +1,144 @@
+"""Verdicts as plain objects and as JSON bytes that are equal whenever the verdicts are."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec.json import encode
+
+from karpy.model.instances import MICROS_PER_DOLLAR
+from karpy.model.refusals import Exclusion, NearMiss, PoolRefusal, Refusal
+from karpy.model.requirement import Operator, Requirement
+from karpy.model.requirements import Requirements
+from karpy.model.resources import Resources, format_quantity
+from karpy.model.verdicts import Launch, LaunchOption, Nomination, PoolNotice, Verdict
+
+
+def verdict_to_json(verdict: Verdict) -> bytes:
+    """Write a verdict as JSON, keys sorted."""
+    return encode(verdict_to_dict(verdict), order="sorted")
+
+
+def verdict_to_dict(verdict: Verdict) -> dict[str, Any]:
+    """Write a verdict as plain objects; reasons by name, with the sentence next to it."""
+    return {
+        "isComplete": verdict.is_complete,
+        "dollarsPerHour": dollars(verdict.price),
+        "launches": [_launch(each) for each in verdict.launches],
+        "nominations": [_nomination(each) for each in verdict.nominations],
+        "refusals": [_refusal(each) for each in verdict.refusals],
+        "pools": [_notice(each) for each in verdict.pools],
+    }
+
+
+def requirements_to_list(requirements: Requirements) -> list[dict[str, Any]]:
+    """Write requirements as Kubernetes has them, sorted by key."""
+    return [
+        entry for key in sorted(requirements) for entry in requirement_to_entries(requirements[key])
+    ]
+
+
+def requirement_to_entries(requirement: Requirement) -> list[dict[str, Any]]:
+    """
+    Write one requirement, as several entries if one cannot say it.
+
+    Reading the entries again and intersecting them gives the requirement back.
+    """
+    values = sorted(requirement.values)
+    entries: list[tuple[Operator, list[str]]] = []
+    if requirement.gte is not None:
+        entries.append((Operator.GTE, [str(requirement.gte)]))
+    if requirement.lte is not None:
+        entries.append((Operator.LTE, [str(requirement.lte)]))
+    # Differs: Karpenter forgets what a bounded requirement excludes.
+    if values or not entries:
+        entries.append((requirement.operator, values))
+    return [_entry(requirement, operator, some) for operator, some in entries]
+
+
+def dollars(price: int) -> float:
+    """Turn micro-dollars into dollars; JSON shows them to the last digit."""
+    return price / MICROS_PER_DOLLAR
+
+
+def amounts_to_dict(amounts: Resources) -> dict[str, str]:
+    """Write amounts as quantities."""
+    return {name: format_quantity(amounts[name], name) for name in sorted(amounts)}
+
+
+def _entry(requirement: Requirement, operator: Operator, values: list[str]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"key": requirement.key, "operator": operator.value}
+    if values:
+        entry["values"] = values
+    if requirement.min_values is not None:
+        entry["minValues"] = requirement.min_values
+    return entry
+
+
+def _launch(launch: Launch) -> dict[str, Any]:
+    return {
+        "name": launch.name,
+        "pool": launch.pool,
+        "pods": list(launch.pods),
+        "requirements": requirements_to_list(launch.requirements),
+        "resources": amounts_to_dict(launch.resources),
+        "dollarsPerHour": dollars(launch.price),
+        "options": [_option(each) for each in launch.options],
+        "reservations": list(launch.reservations),
+        "isMinValuesRelaxed": launch.is_min_values_relaxed,
+    }
+
+
+def _option(option: LaunchOption) -> dict[str, Any]:
+    return {
+        "instanceType": option.instance_type,
+        "zone": option.zone,
+        "capacityType": option.capacity_type,
+        "dollarsPerHour": dollars(option.price),
+    }
+
+
+def _nomination(nomination: Nomination) -> dict[str, Any]:
+    return {"node": nomination.node, "pods": list(nomination.pods)}
+
+
+def _refusal(refusal: Refusal) -> dict[str, Any]:
+    return {
+        "reason": refusal.reason.name,
+        "sentence": refusal.reason.value,
+        "detail": refusal.detail,
+        "pods": list(refusal.pods),
+        "pools": [_pool_refusal(each) for each in refusal.pools],
+        "nodes": _exclusions(refusal.nodes),
+    }
+
+
+def _pool_refusal(refusal: PoolRefusal) -> dict[str, Any]:
+    return {
+        "pool": refusal.pool,
+        "decisive": _exclusion(refusal.decisive),
+        "isSingle": refusal.is_single,
+        "types": refusal.types,
+        "exclusions": _exclusions(refusal.exclusions),
+        "nearest": _near_miss(refusal.nearest) if refusal.nearest else None,
+    }
+
+
+def _near_miss(nearest: NearMiss) -> Mapping[str, Any]:
+    return {"instanceType": nearest.instance_type, "lacks": list(nearest.lacks)}
+
+
+def _exclusions(exclusions: Iterable[Exclusion]) -> list[dict[str, Any]]:
+    return [_exclusion(each) for each in exclusions]
+
+
+def _exclusion(exclusion: Exclusion) -> dict[str, Any]:
+    return {
+        "constraint": exclusion.constraint.name,
+        "sentence": exclusion.constraint.value,
+        "detail": exclusion.detail,
+        "count": exclusion.count,
+    }
+
+
+def _notice(notice: PoolNotice) -> dict[str, Any]:
+    return {"pool": notice.pool, **_exclusion(notice.why)}

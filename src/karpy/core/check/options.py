@@ -1,0 +1,174 @@
+"""Whether a launch is in order: its pool, its requirements, its options and their prices."""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from karpy.core.check.breaches import Breach, Rule, shortened
+from karpy.core.check.market import Machine, Stock, may_make_nodes, template_of
+from karpy.core.check.places import LaunchPlace
+from karpy.core.check.scene import Scene
+from karpy.core.check.wishes import grants
+from karpy.model.instances import LAUNCH_OPTIONS_MAX, InstanceType
+from karpy.model.labels import INSTANCE_TYPE
+from karpy.model.pods import Pod
+from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirements
+from karpy.model.resources import add, fits
+from karpy.model.settings import MinValuesPolicy
+from karpy.model.verdicts import LaunchOption, Verdict
+
+_ROUNDING: Final = 1
+"""Micro-dollars by which two ways to reckon a percentage may differ."""
+
+
+def check_names(scene: Scene) -> Iterator[Breach]:
+    """Look for nodes and NodePools that cannot be counted on, and for launches without sense."""
+    verdict: Verdict = scene.verdict
+    staying = {place.name for place in scene.nodes if place.is_staying}
+    for nomination in verdict.nominations:
+        if nomination.node not in staying:
+            yield Breach(Rule.UNKNOWN_NODE, nomination.node)
+    names: set[str] = set()
+    for launch in verdict.launches:
+        pool = scene.market.pools.get(launch.pool)
+        if pool is None or not may_make_nodes(pool):
+            yield Breach(Rule.UNKNOWN_POOL, launch.name, detail=launch.pool)
+        if launch.name in names:
+            yield Breach(Rule.SHARED_NAME, launch.name)
+        if not launch.pods:
+            yield Breach(Rule.EMPTY_LAUNCH, launch.name)
+        names.add(launch.name)
+
+
+def check_options(scene: Scene) -> Iterator[Breach]:
+    """Look at each launch as an order to the cloud."""
+    policy = scene.snapshot.settings.min_values_policy
+    free = scene.market.well_known | {scene.snapshot.catalog.reservation_label}
+    for place in scene.launches:
+        yield from _check_list(place)
+        yield from _check_types(place)
+        yield from _check_requirements(place, free)
+        yield from _check_variety(place, policy)
+        if not fits(add(*(pod.requests for pod in place.pods)), place.launch.resources):
+            yield Breach(Rule.STATED_RESOURCES, place.name)
+
+
+def _check_list(place: LaunchPlace) -> Iterator[Breach]:
+    options = place.launch.options
+    if not options:
+        yield Breach(Rule.NO_OPTION, place.name)
+    if len(options) > LAUNCH_OPTIONS_MAX:
+        yield Breach(Rule.TOO_MANY_OPTIONS, place.name, detail=str(len(options)))
+    order = [(option.price, option.instance_type) for option in options]
+    for before, after in zip(order, order[1:], strict=False):
+        if before >= after:
+            yield Breach(Rule.OPTION_ORDER, place.name, detail=f"{before[1]} before {after[1]}")
+            return
+
+
+def _check_types(place: LaunchPlace) -> Iterator[Breach]:
+    names = set(place.types)
+    options = place.launch.options
+    foreign = [option.instance_type for option in options if option.instance_type not in names]
+    if foreign:
+        yield Breach(Rule.OPTION_TYPE, place.name, detail=shortened(foreign))
+    wrong = [
+        option.instance_type
+        for option in options
+        if option.instance_type in names and not _is_cheapest(option, place.stock)
+    ]
+    if wrong:
+        yield Breach(Rule.OPTION_PRICE, place.name, detail=shortened(wrong))
+
+
+def _is_cheapest(option: LaunchOption, stock: Stock) -> bool:
+    machines = stock.machines(option.instance_type)
+    least = min(machine.offering.price for machine in machines)
+    return any(
+        machine.offering.price == least
+        and (machine.offering.zone, machine.offering.capacity_type)
+        == (option.zone, option.capacity_type)
+        and abs(option.price - least) <= _tolerance(machine)
+        for machine in machines
+    )
+
+
+def _tolerance(machine: Machine) -> int:
+    return _ROUNDING if machine.instance_type.is_price_overlaid else 0
+
+
+def _check_requirements(place: LaunchPlace, free: frozenset[str]) -> Iterator[Breach]:
+    """
+    Compare the requirements of a launch with those of its NodePool.
+
+    They may only be narrower, and must say whatever the NodePool says; its labels need not be
+    said, they are on every node anyway. A key the NodePool does not define may be asked for if
+    it is well-known, or to stay away from values. Once a pod of the launch has done the latter the
+    key counts as defined: the next pod may ask for a value of it.
+    """
+    template = template_of(place.stock.pool)
+    stated = place.launch.requirements
+    for written in place.stock.pool.requirements:
+        if written.key not in stated:
+            yield Breach(Rule.OUTSIDE_POOL, place.name, detail=f"nothing about {written.key}")
+    for key, requirement in sorted(stated.items()):
+        have = template.get(key)
+        if have is None:
+            is_free = key in free or requirement.is_negative
+            if not is_free and not _is_shunned(key, place.pods):
+                yield Breach(Rule.OUTSIDE_POOL, place.name, detail=f"{key} is not defined")
+        elif not grants(requirement, have):
+            yield Breach(Rule.OUTSIDE_POOL, place.name, detail=str(requirement))
+
+
+def _is_shunned(key: str, pods: Iterable[Pod]) -> bool:
+    """Say whether a pod asks a node not to have some value of a label."""
+    return any(
+        wanted.key == key and wanted.is_negative
+        for pod in pods
+        for wanted in (
+            *pod.rules.node_selector,
+            *(each for term in pod.rules.required_node_terms for each in term.expressions),
+            *(each for wish in pod.rules.preferred_node_terms for each in wish.term.expressions),
+        )
+    )
+
+
+def _check_variety(place: LaunchPlace, policy: MinValuesPolicy) -> Iterator[Breach]:
+    """
+    Count the values of each key with minValues over the options.
+
+    BestEffort excuses a launch that says so, and one that was cut to the cheapest options.
+    """
+    launch = place.launch
+    is_cut = len(launch.options) == LAUNCH_OPTIONS_MAX
+    if policy is MinValuesPolicy.BEST_EFFORT and (launch.is_min_values_relaxed or is_cut):
+        return
+    types = [place.stock.types[name] for name in place.types]
+    if missing := lack_of_variety(place.stock.pool.requirements, types, launch.requirements):
+        yield Breach(Rule.MIN_VALUES, place.name, detail=missing)
+
+
+def lack_of_variety(
+    written: Iterable[Requirement], types: Iterable[InstanceType], narrowed: Requirements
+) -> str:
+    """Name a key with fewer values than minValues asks for; only values still allowed count."""
+    types = list(types)
+    for requirement in written:
+        key, least = requirement.key, requirement.min_values
+        if least is None:
+            continue
+        allowed = narrowed.get(key, requirement)
+        values = {
+            value for each in types for value in _values(each, key) if value in allowed
+        }
+        if len(values) < least:
+            return f"{len(values)} values of {key}, at least {least} wanted"
+    return ""
+
+
+def _values(instance_type: InstanceType, key: str) -> frozenset[str]:
+    if key == INSTANCE_TYPE:
+        return frozenset({instance_type.name})
+    requirement = instance_type.requirements.get(key)
+    return frozenset() if requirement is None or requirement.complement else requirement.values

@@ -1,0 +1,150 @@
+"""
+Topology spread: whether the plan can come true without breaking a DoNotSchedule constraint.
+
+kube-scheduler looks at a spread constraint when it binds a pod that carries it, never later, and a
+plan does not say in which order pods will be bound. So this asks whether some order works. The
+best case for a carrier is that it comes before all new pods that are selected but do not carry the
+constraint (nothing keeps those from coming later), and that every domain is as full as it will
+ever be. What is left to check is, for each domain a carrier may come to:
+
+    pods selected there before + carriers selected there − fullness of the emptiest domain ≤ maxSkew
+
+- A carrier on a node that may come up in several domains counts in each of them; for the emptiest
+  domain only pods count whose domain is settled. That is right whatever the cloud picks.
+- Domains that count are those of nodes that will be there and pass the node filter (as in
+  kube-scheduler), and those that a NodePool could open: a zone without nodes is an empty domain.
+  Of the latter only those count that each of the carrier's required terms allows, since a new node
+  is made for one of them.
+- With fewer domains than minDomains the emptiest counts as empty.
+- The hostname: a fresh node is always possible, so the emptiest is empty.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+from msgspec import Struct
+
+from karpy.core.check.breaches import Breach, Rule
+from karpy.core.check.crowd import Resident, Scope, Tally, settled, spread_scope
+from karpy.core.check.defaults import hard_spreads
+from karpy.core.check.places import Place
+from karpy.core.check.scene import Scene
+from karpy.core.check.universe import domains_on_offer
+from karpy.core.check.wishes import Wish, tolerates, wishes_of
+from karpy.model.constraints import SpreadConstraint, Toleration
+from karpy.model.labels import HOSTNAME, normalise
+from karpy.model.pods import Pod
+from karpy.model.pools import NodePool
+
+
+class Spread(Struct, frozen=True):
+    """A constraint as its carriers share it."""
+
+    key: str
+    scope: Scope
+    max_skew: int
+    min_domains: int | None
+    honors_affinity: bool
+    wishes: tuple[Wish, ...]
+    tolerations: tuple[Toleration, ...] | None
+    """Given if nodes count only if their taints are tolerated."""
+
+    def counts(self, place: Place) -> bool:
+        """Say whether pods at a place count, as far as is known of it."""
+        return self._is_tolerant_of(place) and (
+            not self.honors_affinity or all(place.may_meet(wish) for wish in self.wishes)
+        )
+
+    def counts_surely(self, place: Place) -> bool:
+        return self._is_tolerant_of(place) and (
+            not self.honors_affinity or all(place.meets(wish) for wish in self.wishes)
+        )
+
+    def _is_tolerant_of(self, place: Place) -> bool:
+        return self.tolerations is None or tolerates(self.tolerations, place.taints)
+
+
+def as_spread(constraint: SpreadConstraint, pod: Pod) -> Spread:
+    """See a pod's constraint with all that its meaning depends on."""
+    return Spread(
+        normalise(constraint.topology_key),
+        spread_scope(constraint, pod),
+        constraint.max_skew,
+        constraint.min_domains,
+        constraint.honors_affinity,
+        wishes_of(pod),
+        pod.rules.tolerations if constraint.honors_taints else None,
+    )
+
+
+def check_spreads(scene: Scene) -> Iterator[Breach]:
+    """Look for spread constraints that hold in no order of arrival."""
+    carriers: dict[Spread, list[Resident]] = {}
+    for resident in scene.crowd.residents:
+        for constraint in hard_spreads(resident.pod, scene.snapshot) if resident.is_new else ():
+            carriers.setdefault(as_spread(constraint, resident.pod), []).append(resident)
+    for spread, theirs in carriers.items():
+        yield from _check_spread(scene, spread, theirs)
+
+
+def _check_spread(scene: Scene, spread: Spread, carriers: list[Resident]) -> Iterator[Breach]:
+    selected = [
+        each for each in scene.crowd.select(spread.scope) if spread.counts(each.place)
+    ]
+    before = _tally(spread, (each for each in selected if not each.is_new))
+    counted = _tally(spread, (each for each in carriers if spread.scope.selects(each.pod)))
+    least = _emptiest(scene, spread, selected)
+    reported: set[str] = set()
+    for carrier in carriers:
+        domains = carrier.place.domains(spread.key)
+        if not domains.is_sure:
+            detail = f"it is not sure to have a label {spread.key}"
+            yield Breach(Rule.SPREAD, carrier.place.name, carrier.pod.key, detail)
+        for domain in sorted(domains.values - reported):
+            count = before[domain] + counted[domain]
+            if count - least > spread.max_skew:
+                reported.add(domain)
+                detail = f"{spread.key}: {count} in {domain}, {least} in the emptiest"
+                yield Breach(Rule.SPREAD, carrier.place.name, carrier.pod.key, detail)
+
+
+def _tally(spread: Spread, residents: Iterable[Resident]) -> Tally:
+    return Tally(each.place.domains(spread.key) for each in residents)
+
+
+def _emptiest(scene: Scene, spread: Spread, selected: list[Resident]) -> int:
+    if spread.key == HOSTNAME:
+        return 0
+    sure = Tally(settled(each.place.domains(spread.key) for each in selected))
+    domains = _domains_that_count(scene, spread)
+    if len(domains) < (spread.min_domains or 0):
+        return 0
+    return min((sure[domain] for domain in domains), default=0)
+
+
+def _domains_that_count(scene: Scene, spread: Spread) -> frozenset[str]:
+    pools = [pool for pool in scene.market.pools_in_use if _sells(scene, pool)]
+    on_offer = domains_on_offer(scene, spread.key, pools, spread.tolerations)
+    found = {
+        domain
+        for domain in on_offer
+        if all(allows(wish, spread.key, domain, every=True) for wish in spread.wishes)
+    }
+    for place in scene.places:
+        domain = place.domains(spread.key).settled
+        if domain is not None and place.is_staying and spread.counts_surely(place):
+            found.add(domain)
+    return frozenset(found)
+
+
+def _sells(scene: Scene, pool: NodePool) -> bool:
+    stock = scene.market.stock(pool, {})
+    return any(stock.machines(name) for name in stock.types)
+
+
+def allows(wish: Wish, key: str, domain: str, *, every: bool) -> bool:
+    """Say whether one alternative of a wish, or every one, lets a label have a value."""
+    answers = (
+        all(wanted.key != key or domain in wanted for wanted in term.expressions) for term in wish
+    )
+    return all(answers) if every else any(answers)

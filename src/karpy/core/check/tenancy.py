@@ -1,0 +1,150 @@
+"""Whether each pod may be at its place: taints, labels, host ports, volumes, resources."""
+
+from collections.abc import Iterator
+from itertools import combinations
+
+from karpy.core.check.breaches import Breach, Rule, shortened
+from karpy.core.check.daemons import still_to_come
+from karpy.core.check.market import Market, Room
+from karpy.core.check.places import LaunchPlace, NodePlace, Place
+from karpy.core.check.scene import Scene
+from karpy.core.check.volumes import attached, over_limit, volumes_of
+from karpy.core.check.wishes import hard_taints, wishes_of
+from karpy.model.constraints import first_untolerated
+from karpy.model.labels import INSTANCE_TYPE
+from karpy.model.pods import HostPort, Pod
+from karpy.model.resources import Resources, add, fits, format_quantity, subtract
+from karpy.model.storage import Storage
+
+
+def check_tenancy(scene: Scene) -> Iterator[Breach]:
+    """Look at each place on its own, with the pods that the plan puts there."""
+    storage = scene.snapshot.storage
+    for place in scene.places:
+        if place.pods:
+            ignores_devices = scene.snapshot.settings.ignore_device_claims
+            yield from _check_pods(place, ignores_devices)
+            yield from _check_volumes(place, storage)
+            yield from _check_ports(place)
+    for node in scene.nodes:
+        if node.pods:
+            yield from _check_node_room(node, scene.market)
+            yield from _check_node_volumes(node, scene)
+    for launch in scene.launches:
+        yield from _check_launch_room(launch)
+        yield from _check_launch_volumes(launch, storage)
+
+
+def _check_pods(place: Place, ignores_devices: bool) -> Iterator[Breach]:
+    taints = hard_taints(place.taints)
+    for pod in place.pods:
+        if taint := first_untolerated(taints, pod.rules.tolerations):
+            yield Breach(Rule.TAINT, place.name, pod.key, str(taint))
+        if any(not place.meets(wish) for wish in wishes_of(pod)):
+            yield Breach(Rule.NODE_AFFINITY, place.name, pod.key, _where_not(place, pod))
+        if pod.rules.claims_devices and ignores_devices:
+            yield Breach(Rule.DEVICES, place.name, pod.key)
+
+
+def _where_not(place: Place, pod: Pod) -> str:
+    if isinstance(place, NodePlace):
+        return ""
+    return shortened([name for wish in wishes_of(pod) for name in place.lacking(wish)])
+
+
+def _check_volumes(place: Place, storage: Storage) -> Iterator[Breach]:
+    for pod in place.pods:
+        volumes, problems = volumes_of(pod, storage)
+        for problem in problems:
+            yield Breach(Rule.VOLUME_READY, place.name, pod.key, problem)
+        for volume in volumes:
+            if volume.reach is not None and not place.meets(volume.reach):
+                yield Breach(Rule.VOLUME_TOPOLOGY, place.name, pod.key, volume.claim)
+
+
+def _check_ports(place: Place) -> Iterator[Breach]:
+    """Look for clashes in which at least one new pod takes part; what runs already, runs."""
+    takers = [(pod, port) for pod in place.pods for port in pod.rules.ports]
+    there = [port for pod in place.bound for port in pod.rules.ports]
+    for pod, port in takers:
+        if _clashes(port, there):
+            yield Breach(Rule.HOST_PORT, place.name, pod.key, str(port.port))
+    for (one, port), (other, its) in combinations(takers, 2):
+        if one is not other and port.clashes_with(its):
+            yield Breach(Rule.HOST_PORT, place.name, other.key, f"{its.port} of {one.key}")
+
+
+def _clashes(port: HostPort, others: list[HostPort] | tuple[HostPort, ...]) -> bool:
+    return any(port.clashes_with(other) for other in others)
+
+
+def _check_node_room(place: NodePlace, market: Market) -> Iterator[Breach]:
+    """
+    Fit the new pods into what the bound ones and the daemons still to come leave.
+
+    Only what the new pods ask for must be there: a node that is short of something else already
+    is not the plan's fault.
+    """
+    daemons = [each for each in market.daemons if each.may_run(place.values, place.taints)]
+    taken = add(*(pod.requests for pod in place.bound), still_to_come(daemons, place.bound))
+    left = subtract(place.node.allocatable, taken)
+    wanted = add(*(pod.requests for pod in place.pods))
+    if short := _shortage(wanted, left):
+        yield Breach(Rule.RESOURCES, place.name, detail=short)
+
+
+def _shortage(wanted: Resources, available: Resources) -> str:
+    for name, amount in sorted(wanted.items()):
+        have = available.get(name, 0)
+        if amount > max(0, have):
+            texts = format_quantity(amount, name), format_quantity(have, name)
+            return f"{name}: {texts[0]} wanted, {texts[1]} there"
+    return ""
+
+
+def _check_launch_room(place: LaunchPlace) -> Iterator[Breach]:
+    """
+    Fit pods and daemons into every machine the cloud may pick.
+
+    A launch states its `resources`, and no cloud picks an offering with less than that; so of a
+    type whose offerings differ in size only those count that have as much, and one must.
+    """
+    pods = add(*(pod.requests for pod in place.pods))
+    ports = [port for pod in place.pods for port in pod.rules.ports]
+    too_small: list[str] = []
+    clashing: list[str] = []
+    for name in place.types:
+        rooms = place.stock.rooms(name)
+        picks = [room for room in rooms if fits(place.launch.resources, room.allocatable)]
+        if not picks or not all(_holds(room, pods) for room in picks):
+            too_small.append(name)
+        if any(_clashes(port, room.daemon_ports) for port in ports for room in rooms):
+            clashing.append(name)
+    if too_small:
+        yield Breach(Rule.RESOURCES, place.name, detail=shortened(too_small))
+    if clashing:
+        yield Breach(Rule.HOST_PORT, place.name, detail=f"with daemons on {shortened(clashing)}")
+
+
+def _holds(room: Room, pods: Resources) -> bool:
+    return fits(add(pods, room.daemon_requests), room.allocatable)
+
+
+def _check_node_volumes(place: NodePlace, scene: Scene) -> Iterator[Breach]:
+    storage = scene.snapshot.storage
+    types = scene.market.types.get(place.node.pool, {})
+    its_type = types.get(place.node.labels.get(INSTANCE_TYPE, ""))
+    limits = {**(its_type.volume_limits if its_type else {}), **place.node.volume_limits}
+    if why := over_limit(attached(place.pods, storage), attached(place.bound, storage), limits):
+        yield Breach(Rule.VOLUME_LIMIT, place.name, detail=why)
+
+
+def _check_launch_volumes(place: LaunchPlace, storage: Storage) -> Iterator[Breach]:
+    claims = attached(place.pods, storage)
+    short = [
+        name
+        for name in (place.types if claims else ())
+        if over_limit(claims, {}, place.stock.types[name].volume_limits)
+    ]
+    if short:
+        yield Breach(Rule.VOLUME_LIMIT, place.name, detail=shortened(short))

@@ -1,0 +1,1 @@
+"""Tests of Karpy; `builders` makes the values they talk about."""

@@ -1,0 +1,100 @@
+"""`karpy workload` and `karpy bench` as people run them."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from karpy.cli.main import execute
+from karpy.cli.terminal import Channel, Terminal
+
+
+class Desk:
+    """A terminal whose streams can be read afterwards."""
+
+    def __init__(self) -> None:
+        self.out, self.err = io.StringIO(), io.StringIO()
+
+    def run(self, *tokens: str) -> int:
+        out, err = Channel(self.out, has_colour=False), Channel(self.err, has_colour=False)
+        return execute(tokens, Terminal(io.StringIO(), out, err))
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def test_a_made_workload_can_be_measured(desk: Desk, tmp_path: Path) -> None:
+    made = desk.run("workload", "diverse-20x10", "--out", str(tmp_path / "new"))
+    table = desk.out.getvalue()
+    measured = desk.run("bench", str(tmp_path / "new" / "diverse-20x10.json"), "--runs", "2")
+
+    assert (made, measured) == (0, 0)
+    assert "diverse-20x10.json" in table
+    lines = desk.out.getvalue().removeprefix(table).splitlines()
+    assert [json.loads(line)["workload"] for line in lines] == ["diverse-20x10"] * 2
+    assert not desk.err.getvalue()
+
+
+def test_gz_packs_the_same_bytes(desk: Desk, tmp_path: Path) -> None:
+    desk.run("workload", "diverse-20x10", "--out", str(tmp_path))
+    desk.run("workload", "diverse-20x10", "--out", str(tmp_path), "--gz")
+
+    first, second = (line.split() for line in desk.out.getvalue().splitlines()[1::2])
+    assert first[-1] == second[-1]
+    assert (tmp_path / "diverse-20x10.json.gz").stat().st_size < 20_000
+
+
+def test_without_a_name_the_families_are_listed(desk: Desk) -> None:
+    code = desk.run("workload")
+
+    assert code == 0
+    assert "adv-selectors-N" in desk.out.getvalue()
+
+
+def test_several_files_give_a_line_each(desk: Desk, tmp_path: Path) -> None:
+    names = ["diverse-20x10", "preference-10x10"]
+    desk.run("workload", *names, "--out", str(tmp_path))
+    before = len(desk.out.getvalue())
+
+    code = desk.run("bench", *(str(tmp_path / f"{name}.json") for name in names), "--no-check")
+
+    lines = [json.loads(line) for line in desk.out.getvalue()[before:].splitlines()]
+    assert code == 0
+    assert [line["workload"] for line in lines] == names
+    assert all("breaches" not in line for line in lines)
+
+
+def test_no_file_is_made_if_one_name_is_wrong(desk: Desk, tmp_path: Path) -> None:
+    code = desk.run("workload", "diverse-20x10", "nonsense-1", "--out", str(tmp_path))
+
+    assert code == 1
+    assert "KP1005" in desk.err.getvalue()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_made_is_told(desk: Desk, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    code = desk.run("workload", "diverse-20x10", "--out", str(tmp_path / "file"))
+
+    assert code == 1
+    assert "written" in desk.err.getvalue()
+
+
+def test_a_bad_file_is_told_with_its_code(desk: Desk, tmp_path: Path) -> None:
+    path = tmp_path / "w.json"
+    path.write_text("{}")
+
+    code = desk.run("bench", str(path))
+
+    assert code == 1
+    assert "KP1003" in desk.err.getvalue()
+    assert not desk.out.getvalue()
+
+
+def test_bench_without_a_file_is_misuse(desk: Desk) -> None:
+    assert desk.run("bench") == 2
+    assert desk.run("bench", "x.json", "--runs", "0") == 2

@@ -1,0 +1,118 @@
+"""A workload is a pure function of its name and seed."""
+
+import os
+import subprocess
+import sys
+from hashlib import sha256
+
+import pytest
+
+from karpy.bench.catalogs import cloud_types, linear_types
+from karpy.bench.workloads import FAMILIES, encode_workload, find_recipe
+from karpy.codec.karpbench import read_workload
+from karpy.errors import ObjectNotFound
+from karpy.model.resources import add, fits
+
+NAMES = tuple(f"{family}-40x30" for family in FAMILIES)
+DIGEST = """
+import sys
+from hashlib import sha256
+from karpy.bench.workloads import encode_workload, find_recipe
+for name in sys.argv[1:]:
+    print(name, sha256(encode_workload(find_recipe(name).make())).hexdigest())
+"""
+
+
+def _digests(hash_seed: str) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    command = [sys.executable, "-c", DIGEST, *NAMES]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_hash_seeds_do_not_show_in_the_bytes() -> None:
+    assert _digests("1") == _digests("2")
+
+
+def test_the_bytes_of_a_name_and_seed_never_change() -> None:
+    """Figures are quoted by workload name; a changed file would make them lie."""
+    digests = {
+        name: sha256(encode_workload(find_recipe(name).make())).hexdigest()[:16] for name in NAMES
+    }
+
+    assert digests == {
+        "diverse-40x30": "5d9afea9897febf4",
+        "preference-40x30": "275d007fc9007936",
+        "real-40x30": "cf998195b257870b",
+        "mixed-40x30": "5c679394174b315c",
+        "adv-distinct-40x30": "0f75734d5ab0f3a7",
+        "adv-hostanti-40x30": "dbcf13eedd114767",
+        "adv-zonespread-40x30": "95e32c1b94148c56",
+        "adv-prefs-40x30": "8dedfdd152a71bff",
+        "adv-unschedulable-40x30": "d7bc4b320c67fa9e",
+        "adv-selectors-40x30": "c2095947afb8a6d8",
+    }
+
+
+def test_another_seed_is_another_draw() -> None:
+    recipe = find_recipe("diverse-40x10")
+
+    assert recipe.make(seed=1)["pods"] != recipe.make(seed=2)["pods"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_family_can_be_read(name: str) -> None:
+    snapshot = read_workload(find_recipe(name).make(), name)
+
+    pending = [pod for pod in snapshot.pods if not pod.node_name]
+    assert pending
+    assert all(pod.is_unschedulable for pod in pending)
+    assert len(snapshot.catalog.types) == 30
+
+
+@pytest.mark.parametrize("name", ["", "diverse", "diverse-", "diverse-0", "nothing-5", "real-5x0"])
+def test_a_name_nobody_knows_is_refused_with_those_there_are(name: str) -> None:
+    with pytest.raises(ObjectNotFound, match="KP1005") as caught:
+        find_recipe(name)
+
+    assert "diverse-N" in caught.value.hint
+
+
+def test_the_size_is_the_number_in_the_name() -> None:
+    made = find_recipe("diverse-43x7").make()
+
+    assert (len(made["pods"]), len(made["instanceTypes"])) == (43, 7)
+
+
+def test_the_mix_has_five_equal_parts_and_the_rest_is_free() -> None:
+    pods = find_recipe("diverse-43x7").make()["pods"]
+
+    spread_over = [
+        pod["spec"]["topologySpreadConstraints"][0]["topologyKey"]
+        for pod in pods
+        if "topologySpreadConstraints" in pod["spec"]
+    ]
+    related = [next(iter(pod["spec"]["affinity"])) for pod in pods if "affinity" in pod["spec"]]
+    assert spread_over == ["topology.kubernetes.io/zone"] * 8 + ["kubernetes.io/hostname"] * 8
+    assert related == ["podAffinity"] * 8 + ["podAntiAffinity"] * 8
+
+
+def test_running_nodes_hold_no_more_than_they_can() -> None:
+    snapshot = read_workload(find_recipe("mixed-30x60").make(), "mixed")
+
+    requests = {
+        node.name: add(*(pod.requests for pod in snapshot.pods if pod.node_name == node.name))
+        for node in snapshot.nodes
+    }
+
+    assert len(snapshot.nodes) == 30
+    assert all(fits(requests[node.name], node.allocatable) for node in snapshot.nodes)
+
+
+def test_catalogs_have_distinct_names_and_something_on_sale() -> None:
+    types = [*linear_types(), *cloud_types()]
+
+    assert len({each["name"] for each in types}) == len(types) > 1000
+    assert all(any(sold["available"] for sold in each["offerings"]) for each in types)
+    assert all(sold["price"] > 0 for each in types for sold in each["offerings"])

@@ -1,0 +1,46 @@
+import io
+from typing import NamedTuple
+
+import pytest
+
+from karpy.cli.main import execute
+from karpy.cli.terminal import Channel, Terminal
+
+
+class Run(NamedTuple):
+    """What one run of the program left behind."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Karpy:
+    """Runs the program in this process, on streams of its own."""
+
+    def __call__(
+        self, *words: str, stdin: str = "", has_colour: bool = False, encoding: str = "utf-8"
+    ) -> Run:
+        out, err = _stream(encoding), _stream(encoding)
+        terminal = Terminal(
+            io.StringIO(stdin),
+            Channel(out, has_colour=has_colour),
+            Channel(err, has_colour=has_colour),
+        )
+        code = execute(words, terminal)
+        return Run(code, _text(out), _text(err))
+
+
+@pytest.fixture
+def karpy() -> Karpy:
+    return Karpy()
+
+
+def _stream(encoding: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="\n", write_through=True)
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    buffer = stream.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode(stream.encoding)

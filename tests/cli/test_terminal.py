@@ -1,0 +1,41 @@
+import io
+
+from karpy.cli.terminal import Channel, Span, Style, Terminal, line
+
+
+def written(*spans: str | Span, has_colour: bool = False, encoding: str = "utf-8") -> str:
+    buffer = io.BytesIO()
+    stream = io.TextIOWrapper(buffer, encoding=encoding, newline="\n")
+    Channel(stream, has_colour=has_colour).write([line(*spans)])
+    return buffer.getvalue().decode(encoding)
+
+
+def test_a_style_is_colour_for_those_who_see_it() -> None:
+    assert written("a ", Span("bad", Style.BAD), has_colour=True) == "a \x1b[31mbad\x1b[0m\n"
+
+
+def test_a_style_is_nothing_for_those_who_do_not() -> None:
+    assert written("a ", Span("bad", Style.BAD), Span("  ")) == "a bad\n"
+
+
+def test_bars_and_ellipses_have_a_shape_in_ascii() -> None:
+    assert written("██░ cut… café", encoding="ascii") == "##. cut~ caf?\n"
+
+
+def test_a_name_cannot_steer_the_terminal() -> None:
+    """Manifests come from others; an escape sequence in a name must stay text."""
+    assert written("evil\x1b[2J\x07\u202ename\n") == "evil?[2J??name?\n"
+
+
+def test_no_color_and_the_flag_turn_colour_off() -> None:
+    assert not Terminal.of_process({"NO_COLOR": "1"}, no_colour=False).out.has_colour
+    assert not Terminal.of_process({}, no_colour=True).out.has_colour
+
+
+def test_json_is_plain_ascii() -> None:
+    out = io.StringIO()
+    channel = Channel(out, has_colour=True)
+
+    Terminal(io.StringIO(), channel, channel).answer_json({"name": "café"})
+
+    assert out.getvalue() == '{\n  "name": "caf\\u00e9"\n}\n'

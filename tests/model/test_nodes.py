@@ -1,0 +1,174 @@
+"""A Node and its NodeClaim, seen as one at every stage of a node's life."""
+
+import pytest
+
+from karpy.model.constraints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
+from karpy.model.labels import HOSTNAME, INITIALIZED, NODE_POOL, REGISTERED, ZONE
+from karpy.model.nodes import KubeNode, Node, NodeClaim, join_node
+
+DEDICATED = Taint("dedicated", NO_SCHEDULE, "web")
+STARTUP = Taint("cilium", NO_EXECUTE, "starting")
+NOT_READY = Taint("node.kubernetes.io/not-ready", NO_SCHEDULE)
+CORDON = Taint("node.kubernetes.io/unschedulable", NO_SCHEDULE)
+REBOOTING = Taint("karpenter.sh/rebooting", NO_SCHEDULE)
+
+CLAIM = NodeClaim(
+    "web-abc",
+    labels={NODE_POOL: "web", ZONE: "a"},
+    taints=(DEDICATED,),
+    startup_taints=(STARTUP,),
+    capacity={"cpu": 4000, "memory": 16, "example.com/gpu": 1},
+    allocatable={"cpu": 3900, "memory": 14, "example.com/gpu": 1},
+)
+ON_NODE = {NODE_POOL: "web", ZONE: "a", HOSTNAME: "ip-1"}
+
+
+def _kube_node(*marks: str, taints: tuple[Taint, ...] = ()) -> KubeNode:
+    return KubeNode(
+        "ip-1",
+        labels=ON_NODE | dict.fromkeys(marks, "true"),
+        taints=taints,
+        capacity={"cpu": 4000, "memory": 15, "example.com/gpu": 0},
+        allocatable={"cpu": 3800, "memory": 13, "example.com/gpu": 0},
+    )
+
+
+def test_a_claim_without_a_node_speaks_for_itself() -> None:
+    assert join_node(None, CLAIM) == Node(
+        "web-abc",
+        labels=CLAIM.labels,
+        taints=(DEDICATED,),
+        capacity={"cpu": 4000, "memory": 16, "example.com/gpu": 1, "nodes": 1},
+        allocatable={"cpu": 3900, "memory": 14, "example.com/gpu": 1},
+        is_initialized=False,
+        claim="web-abc",
+    )
+
+
+def test_the_claim_speaks_for_a_node_that_is_not_registered() -> None:
+    """Its labels and taints are not complete yet; what the kubelet measured already counts."""
+    assert join_node(_kube_node(taints=(NOT_READY, CORDON)), CLAIM) == Node(
+        "web-abc",
+        labels=CLAIM.labels,
+        taints=(DEDICATED,),
+        capacity={"cpu": 4000, "memory": 15, "example.com/gpu": 1, "nodes": 1},
+        allocatable={"cpu": 3800, "memory": 13, "example.com/gpu": 1},
+        is_initialized=False,
+        claim="web-abc",
+    )
+
+
+def test_a_registered_node_speaks_for_itself_but_its_devices_are_still_the_claims() -> None:
+    """A device plugin reports zero until it runs; pods that want the device may still go there."""
+    node = _kube_node(REGISTERED, taints=(DEDICATED, STARTUP, NOT_READY, CORDON))
+
+    assert join_node(node, CLAIM) == Node(
+        "ip-1",
+        labels=node.labels,
+        taints=(DEDICATED, CORDON),
+        capacity={"cpu": 4000, "memory": 15, "example.com/gpu": 1, "nodes": 1},
+        allocatable={"cpu": 3800, "memory": 13, "example.com/gpu": 1},
+        is_initialized=False,
+        claim="web-abc",
+    )
+
+
+def test_an_initialized_node_is_taken_as_it_is() -> None:
+    """A startup taint that comes back now is there for another reason."""
+    node = _kube_node(REGISTERED, INITIALIZED, taints=(STARTUP, NOT_READY))
+
+    assert join_node(node, CLAIM) == Node(
+        "ip-1",
+        labels=node.labels,
+        taints=(STARTUP, NOT_READY),
+        capacity={"cpu": 4000, "memory": 15, "example.com/gpu": 0, "nodes": 1},
+        allocatable={"cpu": 3800, "memory": 13, "example.com/gpu": 0},
+        is_initialized=True,
+        claim="web-abc",
+    )
+
+
+def test_a_node_of_no_pool_is_always_registered_and_initialized() -> None:
+    node = KubeNode("metal-1", labels={ZONE: "a"}, taints=(NOT_READY,), capacity={"cpu": 8000})
+
+    assert join_node(node, None) == Node(
+        "metal-1", {ZONE: "a"}, (NOT_READY,), capacity={"cpu": 8000, "nodes": 1}
+    )
+
+
+def test_a_node_of_a_pool_whose_claim_is_not_in_sight_is_managed_all_the_same() -> None:
+    """A recording may hold Nodes alone."""
+    node = _kube_node(REGISTERED, taints=(NOT_READY, CORDON))
+
+    joined = join_node(node, None)
+
+    assert (joined.name, joined.taints, joined.is_initialized) == ("ip-1", (CORDON,), False)
+    assert joined.claim == ""
+
+
+@pytest.mark.parametrize(
+    ("taint", "goes"),
+    [
+        (NOT_READY, True),
+        (Taint("node.kubernetes.io/not-ready", NO_EXECUTE), True),
+        (Taint("node.kubernetes.io/not-ready", PREFER_NO_SCHEDULE), False),
+        (Taint("node.kubernetes.io/unreachable", NO_SCHEDULE), True),
+        (Taint("node.kubernetes.io/unreachable", NO_EXECUTE), False),
+        (Taint("node.cloudprovider.kubernetes.io/uninitialized", NO_SCHEDULE, "true"), True),
+        (Taint("karpenter.sh/unregistered", NO_EXECUTE), True),
+        (Taint("karpenter.sh/disrupted", NO_SCHEDULE), False),
+        (REBOOTING, True),
+        (Taint("readiness.k8s.io/network", NO_EXECUTE, "pending"), True),
+        (Taint("cilium", NO_EXECUTE, "another value"), True),
+        (Taint("cilium", NO_SCHEDULE, "starting"), False),
+        (CORDON, False),
+    ],
+    ids=str,
+)
+def test_taints_that_go_by_themselves_are_told_by_key_and_effect(
+    taint: Taint, *, goes: bool
+) -> None:
+    joined = join_node(_kube_node(REGISTERED, taints=(taint,)), CLAIM)
+
+    assert joined.taints == (() if goes else (taint,))
+
+
+@pytest.mark.parametrize(
+    ("is_rebooting", "expected"), [(True, (CORDON,)), (False, (REBOOTING, CORDON))]
+)
+def test_a_rebooting_node_will_be_back(*, is_rebooting: bool, expected: tuple[Taint, ...]) -> None:
+    """Its fence goes with the reboot; without one somebody else has put it there."""
+    node = _kube_node(REGISTERED, INITIALIZED, taints=(REBOOTING, CORDON))
+    claim = NodeClaim("web-abc", is_rebooting=is_rebooting)
+
+    assert join_node(node, claim).taints == expected
+
+
+@pytest.mark.parametrize(
+    ("node_goes", "claim_goes", "expected"),
+    [(False, True, True), (True, False, False), (True, None, True), (False, None, False)],
+)
+def test_the_claim_decides_whether_the_node_goes(
+    *, node_goes: bool, claim_goes: bool | None, expected: bool
+) -> None:
+    node = KubeNode("ip-1", labels=ON_NODE, is_deleting=node_goes)
+    claim = None if claim_goes is None else NodeClaim("web-abc", is_deleting=claim_goes)
+
+    assert join_node(node, claim).is_deleting is expected
+
+
+def test_volume_limits_are_passed_on() -> None:
+    limits = {"ebs.csi.aws.com": 25, "efs.csi.aws.com": None}
+
+    assert join_node(_kube_node(), None, limits).volume_limits == limits
+
+
+def test_a_node_is_known_by_hostname_and_pool() -> None:
+    assert (Node("n", {}).hostname, Node("n", {}).pool) == ("n", "")
+    assert (Node("n", ON_NODE).hostname, Node("n", ON_NODE).pool) == ("ip-1", "web")
+    assert Node("n", {HOSTNAME: ""}).hostname == "n"
+
+
+def test_there_is_no_node_made_of_nothing() -> None:
+    with pytest.raises(AssertionError):
+        join_node(None, None)

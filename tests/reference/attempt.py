@@ -1,0 +1,31 @@
+"""One pod at one step of its ladder, and all that follows from that alone."""
+
+from dataclasses import dataclass
+
+from karpy.model.pods import Pod, PodRules
+from karpy.model.requirements import Requirements
+from karpy.model.storage import Storage
+from tests.reference.ladder import full
+from tests.reference.volumes import Attachments, attachments, volume_alternatives
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What is tried: a pod with the preferences that are left of it."""
+
+    pod: Pod
+    rules: PodRules
+    full: Requirements
+    volume_alternatives: list[Requirements]
+    attachments: Attachments
+
+
+def make_attempt(pod: Pod, rules: PodRules, storage: Storage) -> Attempt:
+    """Work out what a pod asks for at one step of its ladder."""
+    return Attempt(
+        pod=pod,
+        rules=rules,
+        full=full(rules),
+        volume_alternatives=volume_alternatives(pod, storage),
+        attachments=attachments(pod, storage),
+    )

@@ -1,0 +1,140 @@
+"""Which pods are to be placed, in which order, and why the others are left alone (section 1)."""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from karpy.model.constraints import LabelSelector
+from karpy.model.labels import NODE_POOL, is_restricted
+from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod, PodController, PodRules
+from karpy.model.refusals import Reason
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.resources import CPU, MEMORY
+from karpy.model.settings import PreferencePolicy
+from karpy.model.snapshot import Snapshot
+from tests.reference.ladder import full
+from tests.reference.volumes import why_unusable
+
+REPLICATION_CONTROLLER = ("v1", "ReplicationController")
+REPLICA_SET = ("apps/v1", "ReplicaSet")
+
+
+def select(snapshot: Snapshot) -> tuple[list[Pod], dict[str, Reason]]:
+    """Return the pods to place, in order, and a reason for those considered and left alone."""
+    deleting = {node.name for node in snapshot.nodes if node.is_deleting}
+    batch: list[Pod] = []
+    refused: dict[str, Reason] = {}
+    for pod in snapshot.pods:
+        if pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE):
+            continue
+        if not (_is_unbound(pod) or _is_displaced(pod, deleting)):
+            continue
+        prepared = with_wishes(pod, snapshot)
+        why = _why_waiting(pod) or why_refused(prepared, snapshot)
+        if why is None:
+            batch.append(prepared)
+        else:
+            refused[pod.key] = why
+    return sorted(batch, key=_largest_first), refused
+
+
+def _is_unbound(pod: Pod) -> bool:
+    return not pod.node_name and pod.is_active
+
+
+def _is_displaced(pod: Pod, deleting: set[str]) -> bool:
+    leaves = pod.is_active or (pod.is_deleting and pod.is_owned_by(STATEFUL_SET))
+    return pod.node_name in deleting and leaves
+
+
+def _why_waiting(pod: Pod) -> Reason | None:
+    if pod.node_name:
+        return None
+    if not pod.is_unschedulable:
+        return Reason.NOT_YET_UNSCHEDULABLE
+    return Reason.PREEMPTING if pod.nominated_node else None
+
+
+def _largest_first(pod: Pod) -> tuple[int, int, object, str]:
+    requests = pod.requests
+    return -requests.get(CPU, 0), -requests.get(MEMORY, 0), pod.created, pod.uid
+
+
+def why_refused(pod: Pod, snapshot: Snapshot) -> Reason | None:
+    """Say why a pod cannot be placed whatever the nodes are; reasons in the order of the law."""
+    rules = pod.rules
+    if rules.claims_devices and snapshot.settings.ignore_device_claims:
+        return Reason.DEVICE_CLAIMS
+    pools = full(rules).get(NODE_POOL)
+    if pools is not None and pools.is_empty:
+        return Reason.OPTED_OUT
+    well_known = snapshot.catalog.well_known
+    if any(is_restricted(each.key, well_known) for each in _required(rules)):
+        return Reason.RESTRICTED_LABEL
+    if any(term.has_match_fields for term in rules.required_node_terms):
+        return Reason.MATCH_FIELDS
+    if any(_is_malformed(each) for each in _required(rules)):
+        return Reason.BAD_REQUIREMENT
+    return why_unusable(pod, snapshot.storage)
+
+
+def _required(rules: PodRules) -> Iterator[Requirement]:
+    yield from rules.node_selector
+    for term in rules.required_node_terms:
+        yield from term.expressions
+
+
+def _is_malformed(requirement: Requirement) -> bool:
+    # `Lt 0` is well formed and means "at most -1"; lower bounds than that were negative as written.
+    below = requirement.lte is not None and requirement.lte < -1
+    return below or (requirement.gte is not None and requirement.gte < 0)
+
+
+# --- preferences and default spreads ---------------------------------------------------------
+
+
+def with_wishes(pod: Pod, snapshot: Snapshot) -> Pod:
+    """Add default spreads to a pod, and take its preferences away if they are to be ignored."""
+    rules = pod.rules
+    if not rules.spreads and (selector := deduced_selector(pod, snapshot)):
+        defaults = snapshot.settings.default_spreads
+        rules = replace(rules, spreads=tuple(replace(each, selector=selector) for each in defaults))
+    if snapshot.settings.preference_policy is PreferencePolicy.IGNORE:
+        rules = replace(
+            rules,
+            preferred_node_terms=(),
+            preferred_affinity=(),
+            preferred_anti_affinity=(),
+            spreads=tuple(each for each in rules.spreads if not each.is_soft),
+        )
+    return replace(pod, rules=rules)
+
+
+def deduced_selector(pod: Pod, snapshot: Snapshot) -> LabelSelector | None:
+    """Select the pods that belong together with this one: its Services' and its controller's."""
+    labels: dict[str, str] = {}
+    for service in snapshot.services:
+        if service.namespace == pod.namespace and service.selector is not None:
+            wanted = service.selector.items()
+            labels |= dict(wanted) if wanted <= pod.labels.items() else {}
+    more: tuple[Requirement, ...] = ()
+    controller = _controller(pod, snapshot)
+    if controller is not None:
+        kind = (controller.api_version, controller.kind)
+        if kind == REPLICATION_CONTROLLER:
+            labels.update({each.key: min(each.values) for each in controller.selector})
+        elif kind in {REPLICA_SET, STATEFUL_SET}:
+            more = controller.selector
+    expressions = tuple(one_of(key, value) for key, value in labels.items()) + more
+    return LabelSelector(expressions) if expressions else None
+
+
+def _controller(pod: Pod, snapshot: Snapshot) -> PodController | None:
+    for owner in pod.owners:
+        if not owner.is_controller:
+            continue
+        for each in snapshot.controllers:
+            mine = (owner.api_version, owner.kind, owner.name, pod.namespace)
+            if (each.api_version, each.kind, each.name, each.namespace) == mine:
+                return each
+    return None

@@ -1,0 +1,193 @@
+"""Nodes to be made: which types are left as pods are added (sections 3 and 7)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from karpy.model.constraints import first_untolerated
+from karpy.model.instances import InstanceType
+from karpy.model.labels import HOSTNAME
+from karpy.model.pods import HostPort, Pod
+from karpy.model.requirement import one_of
+from karpy.model.requirements import Requirements, merge, why_disjoint, why_incompatible
+from karpy.model.resources import add
+from karpy.model.settings import MinValuesPolicy, ReservedMode, Settings
+from tests.reference.attempt import Attempt
+from tests.reference.templates import (
+    Template,
+    compatible_offerings,
+    has_room,
+    lacking,
+    lowered,
+)
+from tests.reference.topology import Topology
+from tests.reference.volumes import Attachments, clash, exceeds, together
+
+
+class No(Enum):
+    """Why a claim does not take a pod, as far as it matters."""
+
+    ORDINARY = "something does not fit"
+    RESERVATION = "reserved capacity is taken"
+
+
+@dataclass
+class Claim:
+    """A node to be made."""
+
+    template: Template
+    hostname: str
+    requirements: Requirements
+    types: list[InstanceType]
+    pods: list[Pod] = field(default_factory=list)
+    requests: dict[str, int] = field(default_factory=dict)
+    ports: list[HostPort] = field(default_factory=list)
+    volumes: Attachments = field(default_factory=dict)
+    reservations: set[str] = field(default_factory=set)
+    first_types: list[InstanceType] = field(default_factory=list)
+    """The types it had when it was made."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a claim would be with one more pod."""
+
+    requirements: Requirements
+    types: list[InstanceType]
+    reservations: set[str]
+
+
+def new_claim(template: Template, number: int, types: list[InstanceType]) -> Claim:
+    """Begin a claim of some types of a template; its hostname is its own."""
+    hostname = f"claim-{number:04d}"
+    promises = {**template.requirements, HOSTNAME: one_of(HOSTNAME, hostname)}
+    return Claim(template, hostname, promises, types)
+
+
+@dataclass
+class Claims:
+    """The claims of this decision, and what they hold of the reservations."""
+
+    topology: Topology
+    settings: Settings
+    well_known: frozenset[str]
+    capacity: dict[str, int]
+    """Of reservations, by id."""
+    made: list[Claim] = field(default_factory=list)
+
+    def in_order(self) -> list[Claim]:
+        """Return the claims with fewest pods first, then oldest."""
+        return sorted(self.made, key=lambda claim: len(claim.pods))
+
+    def try_add(self, claim: Claim, attempt: Attempt) -> Fit | No:
+        """Say what the claim would be with the pod, or why it does not take it."""
+        rules = attempt.rules
+        if first_untolerated(claim.template.pool.taints, rules.tolerations):
+            return No.ORDINARY
+        if clash(rules.ports, claim.ports):
+            return No.ORDINARY
+        if why_incompatible(claim.requirements, attempt.full, self.well_known):
+            return No.ORDINARY
+        answers = []
+        for requirements in self._candidates(claim, attempt):
+            answers.append(answer := self._narrow(claim, attempt, requirements))
+            if isinstance(answer, Fit):
+                return answer
+        return No.RESERVATION if No.RESERVATION in answers else No.ORDINARY
+
+    def _candidates(self, claim: Claim, attempt: Attempt) -> Iterator[Requirements]:
+        base = merge(claim.requirements, attempt.full)
+        for alternative in attempt.volume_alternatives:
+            if why_incompatible(base, alternative, self.well_known):
+                continue
+            there = merge(base, alternative)
+            for choice in self.topology.choices(attempt.pod, attempt.rules, there):
+                if not why_incompatible(there, choice, self.well_known):
+                    yield merge(there, choice)
+
+    def _narrow(self, claim: Claim, attempt: Attempt, requirements: Requirements) -> Fit | No:
+        volumes = together(claim.volumes, attempt.attachments)
+        total = add(claim.requests, attempt.pod.requests)
+        types = [
+            kind
+            for kind in claim.types
+            if not exceeds(volumes, kind.volume_limits)
+            and not clash(attempt.rules.ports, claim.template.daemon_ports(kind))
+            and not why_disjoint(requirements, kind.requirements)
+            and self._has_room(claim.template, kind, total, requirements)
+        ]
+        if lacking(types, requirements):
+            is_lenient = self.settings.min_values_policy is MinValuesPolicy.BEST_EFFORT
+            if claim.pods or not is_lenient:
+                return No.ORDINARY
+            requirements = lowered(types, requirements)
+        if not types:
+            return No.ORDINARY
+        reservations = self._reserve(claim, types, requirements)
+        if isinstance(reservations, No):
+            return reservations
+        return Fit(requirements, types, reservations)
+
+    def _has_room(
+        self,
+        template: Template,
+        kind: InstanceType,
+        total: dict[str, int],
+        requirements: Requirements,
+    ) -> bool:
+        with_daemons = add(total, template.daemon_requests(kind))
+        return has_room(kind, with_daemons, requirements, self.well_known)
+
+    # --- reservations (section 7) ------------------------------------------------------------
+
+    def left(self, reservation: str) -> int:
+        holders = sum(reservation in claim.reservations for claim in self.made)
+        return self.capacity[reservation] - holders
+
+    def _reserve(
+        self, claim: Claim, types: list[InstanceType], requirements: Requirements
+    ) -> set[str] | No:
+        if not self.settings.reserved_capacity:
+            return set()
+        offerings = [
+            offering
+            for kind in types
+            for offering in compatible_offerings(kind, requirements, self.well_known)
+        ]
+        has_unreserved = any(not offering.is_reserved for offering in offerings)
+        with_capacity = [
+            offering.reservation_id
+            for offering in offerings
+            if offering.is_reserved and offering.reservation_capacity > 0
+        ]
+        taken = {
+            reservation
+            for reservation in with_capacity
+            if reservation in claim.reservations or self.left(reservation) > 0
+        }
+        is_strict = self.settings.reserved_mode is ReservedMode.STRICT
+        if is_strict and with_capacity and not taken:
+            return No.RESERVATION
+        if not with_capacity and not has_unreserved:
+            return No.RESERVATION if is_strict else No.ORDINARY
+        if is_strict and claim.reservations and not taken:
+            return No.RESERVATION
+        return taken
+
+    def add(self, claim: Claim, attempt: Attempt, fit: Fit) -> None:
+        """Put a pod on a claim as the fit says."""
+        if not claim.pods:
+            claim.first_types = fit.types
+            self.made.append(claim)
+            self.topology.hostnames.add(claim.hostname)
+        claim.pods.append(attempt.pod)
+        claim.requirements, claim.types, claim.reservations = (
+            fit.requirements,
+            fit.types,
+            fit.reservations,
+        )
+        claim.requests = add(claim.requests, attempt.pod.requests)
+        claim.ports += attempt.rules.ports
+        claim.volumes = together(claim.volumes, attempt.attachments)
+        taints = claim.template.pool.taints
+        self.topology.record(attempt.pod, fit.requirements, taints)

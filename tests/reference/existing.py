@@ -1,0 +1,97 @@
+"""Nodes that are there or on their way (section 3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from karpy.model.constraints import first_untolerated
+from karpy.model.instances import InstanceType
+from karpy.model.labels import INSTANCE_TYPE
+from karpy.model.nodes import Node
+from karpy.model.pods import DAEMON_SET, DaemonSet, HostPort, Pod
+from karpy.model.requirements import Requirements, why_incompatible
+from karpy.model.resources import add, fits, subtract
+from karpy.model.snapshot import Snapshot
+from tests.reference.attempt import Attempt
+from tests.reference.ladder import alternatives
+from tests.reference.templates import pools_in_use
+from tests.reference.topology import Topology, node_requirements
+from tests.reference.volumes import Attachments, attachments, clash, exceeds, together
+
+
+@dataclass
+class Existing:
+    """A node and what is left of it."""
+
+    node: Node
+    requirements: Requirements
+    left: dict[str, int]
+    ports: list[HostPort]
+    volumes: Attachments
+    volume_limits: Mapping[str, int | None]
+    placed: list[Pod] = field(default_factory=list)
+
+    def accepts(self, attempt: Attempt, topology: Topology) -> bool:
+        rules = attempt.rules
+        if first_untolerated(self.node.taints, rules.tolerations):
+            return False
+        if exceeds(together(self.volumes, attempt.attachments), self.volume_limits):
+            return False
+        if clash(rules.ports, self.ports) or not fits(attempt.pod.requests, self.left):
+            return False
+        if why_incompatible(self.requirements, attempt.full):
+            return False
+        return any(
+            why_incompatible(self.requirements, {**alternative}) is None
+            for alternative in attempt.volume_alternatives
+        ) and any(
+            why_incompatible(self.requirements, choice) is None
+            for choice in topology.choices(attempt.pod, rules, self.requirements)
+        )
+
+    def add(self, attempt: Attempt, topology: Topology) -> None:
+        self.placed.append(attempt.pod)
+        self.left = subtract(self.left, attempt.pod.requests)
+        self.ports += attempt.rules.ports
+        self.volumes = together(self.volumes, attempt.attachments)
+        topology.record(attempt.pod, self.requirements, self.node.taints)
+
+
+def existing_nodes(
+    snapshot: Snapshot, types: dict[str, tuple[InstanceType, ...]]
+) -> list[Existing]:
+    """Return the nodes that pods can be put on, initialized ones first, then by name."""
+    nodes = [node for node in snapshot.nodes if not node.is_deleting]
+    nodes.sort(key=lambda node: (not node.is_initialized, node.name))
+    return [_existing(node, snapshot, types) for node in nodes]
+
+
+def _existing(
+    node: Node, snapshot: Snapshot, types: dict[str, tuple[InstanceType, ...]]
+) -> Existing:
+    bound = [pod for pod in snapshot.pods if pod.node_name == node.name and not pod.is_terminal]
+    requirements = node_requirements(node)
+    expected = add(
+        *(each.pod.requests for each in snapshot.daemons if _runs_on(each, node, requirements))
+    )
+    running = add(*(pod.requests for pod in bound if pod.is_owned_by(DAEMON_SET)))
+    to_come = {name: max(0, amount) for name, amount in subtract(expected, running).items()}
+    in_use = {pool.name for pool in pools_in_use(snapshot)}
+    fallback: Mapping[str, int | None] = {}
+    for kind in types[node.pool] if node.pool in in_use else ():
+        if kind.name == node.labels.get(INSTANCE_TYPE):
+            fallback = kind.volume_limits
+    return Existing(
+        node=node,
+        requirements=requirements,
+        left=subtract(subtract(node.allocatable, add(*(pod.requests for pod in bound))), to_come),
+        ports=[port for pod in bound for port in pod.rules.ports],
+        volumes=together(*(attachments(pod, snapshot.storage) for pod in bound)),
+        volume_limits={**fallback, **node.volume_limits},
+    )
+
+
+def _runs_on(daemon: DaemonSet, node: Node, requirements: Requirements) -> bool:
+    rules = daemon.pod.rules
+    if first_untolerated(node.taints, rules.tolerations):
+        return False
+    return any(why_incompatible(requirements, each) is None for each in alternatives(rules))

@@ -1,0 +1,71 @@
+"""Preferences, dropped one by one (section 4)."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from karpy.model.constraints import TOLERATE_PREFERENCES, WeightedNodeTerm, WeightedTerm
+from karpy.model.pods import PodRules
+from karpy.model.requirement import Requirement
+from karpy.model.requirements import collect
+
+
+def steps(rules: PodRules, *, has_soft_taints: bool) -> Iterator[PodRules]:
+    """Yield the rules with all preferences, then with one less each time."""
+    left: PodRules | None = rules
+    while left is not None:
+        yield left
+        left = _with_one_less(left, has_soft_taints=has_soft_taints)
+
+
+def _with_one_less(rules: PodRules, *, has_soft_taints: bool) -> PodRules | None:
+    if len(rules.required_node_terms) > 1:
+        return replace(rules, required_node_terms=rules.required_node_terms[1:])
+    if rules.preferred_affinity:
+        return replace(rules, preferred_affinity=_without_heaviest(rules.preferred_affinity))
+    if rules.preferred_anti_affinity:
+        lighter = _without_heaviest(rules.preferred_anti_affinity)
+        return replace(rules, preferred_anti_affinity=lighter)
+    if rules.preferred_node_terms:
+        at = _heaviest(rules.preferred_node_terms)
+        rest = rules.preferred_node_terms[:at] + rules.preferred_node_terms[at + 1 :]
+        return replace(rules, preferred_node_terms=rest)
+    if any(spread.is_soft for spread in rules.spreads):
+        spreads = list(rules.spreads)
+        at = next(i for i, spread in enumerate(spreads) if spread.is_soft)
+        spreads[at] = spreads[-1]
+        return replace(rules, spreads=tuple(spreads[:-1]))
+    if has_soft_taints and TOLERATE_PREFERENCES not in rules.tolerations:
+        return replace(rules, tolerations=(*rules.tolerations, TOLERATE_PREFERENCES))
+    return None
+
+
+def _without_heaviest(terms: tuple[WeightedTerm, ...]) -> tuple[WeightedTerm, ...]:
+    at = _heaviest(terms)
+    return terms[:at] + terms[at + 1 :]
+
+
+def _heaviest(terms: Sequence[WeightedTerm | WeightedNodeTerm]) -> int:
+    return max(range(len(terms)), key=lambda i: (terms[i].weight, -i))
+
+
+def strict(rules: PodRules) -> dict[str, Requirement]:
+    """Return what a pod must have of a node: its selector and the first required term."""
+    first = rules.required_node_terms[:1]
+    return collect([*rules.node_selector, *(each for term in first for each in term.expressions)])
+
+
+def full(rules: PodRules) -> dict[str, Requirement]:
+    """Return what a pod must have, and the heaviest of its wishes as if it must have that too."""
+    wishes = rules.preferred_node_terms
+    heaviest = wishes[_heaviest(wishes)].term.expressions if wishes else ()
+    return collect([*strict(rules).values(), *heaviest])
+
+
+def alternatives(rules: PodRules) -> list[dict[str, Requirement]]:
+    """Return the selector together with each required term; with itself alone if there is none."""
+    if not rules.required_node_terms:
+        return [collect(rules.node_selector)]
+    return [
+        collect([*rules.node_selector, *term.expressions]) for term in rules.required_node_terms
+    ]

@@ -1,0 +1,151 @@
+"""The order of it all: who is placed when, and what is tried first (section 3)."""
+
+from dataclasses import dataclass
+
+from karpy.model.constraints import PREFER_NO_SCHEDULE
+from karpy.model.instances import InstanceType
+from karpy.model.pods import Pod
+from karpy.model.refusals import Reason
+from karpy.model.resources import NODES, add, largest
+from karpy.model.snapshot import Snapshot
+from tests.reference.attempt import Attempt, make_attempt
+from tests.reference.batch import select
+from tests.reference.claims import Claims, Fit, No, new_claim
+from tests.reference.existing import existing_nodes
+from tests.reference.ladder import steps
+from tests.reference.launches import PlannedLaunch, plan_launch
+from tests.reference.overlays import types_by_pool
+from tests.reference.templates import Template, make_templates, pools_in_use
+from tests.reference.topology import Topology
+
+
+@dataclass(frozen=True)
+class Placements:
+    """Where every pod of the batch goes, and why those that were considered go nowhere."""
+
+    launches: tuple[PlannedLaunch, ...]
+    """In the order in which their claims were made."""
+    nominations: dict[str, tuple[str, ...]]
+    refused: dict[str, Reason]
+
+
+def solve(snapshot: Snapshot) -> Placements:
+    """Place the pods of a snapshot by the law of docs/concepts/provisioning.md."""
+    batch, refused = select(snapshot)
+    solver = _Solver(snapshot, batch)
+    refused |= solver.place_all(batch)
+    launches = []
+    for claim in solver.claims.made:
+        launch = plan_launch(claim, snapshot)
+        if launch is None:
+            refused |= {pod.key: Reason.MIN_VALUES_TRUNCATED for pod in claim.pods}
+        else:
+            launches.append(launch)
+    nominations = {
+        each.node.name: tuple(pod.key for pod in each.placed)
+        for each in solver.nodes
+        if each.placed
+    }
+    return Placements(tuple(launches), nominations, refused)
+
+
+class _Solver:
+    def __init__(self, snapshot: Snapshot, batch: list[Pod]) -> None:
+        types = types_by_pool(snapshot)
+        pools = pools_in_use(snapshot)
+        self.snapshot = snapshot
+        self.has_pools = bool(pools)
+        self.has_soft_taints = any(
+            taint.effect == PREFER_NO_SCHEDULE for pool in pools for taint in pool.taints
+        )
+        self.templates = make_templates(snapshot, types)
+        self.topology = Topology(snapshot, types, {pod.key for pod in batch})
+        self.nodes = existing_nodes(snapshot, types)
+        self.claims = Claims(
+            topology=self.topology,
+            settings=snapshot.settings,
+            well_known=snapshot.catalog.well_known,
+            capacity=_reservations([kind for pool in pools for kind in types[pool.name]]),
+        )
+
+    def place_all(self, batch: list[Pod]) -> dict[str, Reason]:
+        """Place pods round by round until a round places none; return who is left, and why."""
+        queue = batch
+        while True:
+            answers = {pod.key: self._place(pod) for pod in queue}
+            left = [pod for pod in queue if answers[pod.key] is not None]
+            if len(left) == len(queue):
+                return {key: why for key, why in answers.items() if why is not None}
+            queue = left
+
+    def _place(self, pod: Pod) -> Reason | None:
+        for rules in steps(pod.rules, has_soft_taints=self.has_soft_taints):
+            attempt = make_attempt(pod, rules, self.snapshot.storage)
+            if self._place_on_node(attempt) or self._place_on_claim(attempt):
+                return None
+            answer = self._place_on_new_claim(attempt)
+            if answer is None:
+                return None
+            if answer is No.RESERVATION:
+                return Reason.WAITS_FOR_RESERVATION
+        return Reason.NO_HOST if self.has_pools else Reason.NO_POOL
+
+    def _place_on_node(self, attempt: Attempt) -> bool:
+        for node in self.nodes:
+            if node.accepts(attempt, self.topology):
+                node.add(attempt, self.topology)
+                return True
+        return False
+
+    def _place_on_claim(self, attempt: Attempt) -> bool:
+        for claim in self.claims.in_order():
+            fit = self.claims.try_add(claim, attempt)
+            if isinstance(fit, Fit):
+                self.claims.add(claim, attempt, fit)
+                return True
+        return False
+
+    def _place_on_new_claim(self, attempt: Attempt) -> No | None:
+        for template in self.templates:
+            types = self._types_within_limits(template)
+            claim = new_claim(template, len(self.claims.made), types)
+            fit = self.claims.try_add(claim, attempt)
+            if isinstance(fit, Fit):
+                self.claims.add(claim, attempt, fit)
+                return None
+            if fit is No.RESERVATION:
+                return fit
+        return No.ORDINARY
+
+    def _types_within_limits(self, template: Template) -> list[InstanceType]:
+        pool = template.pool
+        used = add(
+            *(
+                node.capacity
+                for node in self.snapshot.nodes
+                if node.pool == pool.name and not node.is_deleting
+            ),
+            *(
+                {**largest(kind.capacity for kind in claim.first_types), NODES: 1}
+                for claim in self.claims.made
+                if claim.template is template
+            ),
+        )
+        left = {name: limit - used.get(name, 0) for name, limit in pool.limits.items()}
+        if left.pop(NODES, 1) <= 0:
+            return []
+        return [
+            kind
+            for kind in template.types
+            if all(kind.capacity.get(name, 0) <= amount for name, amount in left.items())
+        ]
+
+
+def _reservations(types: list[InstanceType]) -> dict[str, int]:
+    capacity: dict[str, int] = {}
+    for kind in types:
+        for offering in kind.offerings:
+            if offering.is_reserved:
+                known = capacity.get(offering.reservation_id, offering.reservation_capacity)
+                capacity[offering.reservation_id] = min(known, offering.reservation_capacity)
+    return capacity

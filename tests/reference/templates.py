@@ -1,0 +1,183 @@
+"""What each NodePool can make, and the daemons that come along (section 2)."""
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from karpy.model.constraints import TOLERATE_PREFERENCES, first_untolerated
+from karpy.model.instances import InstanceType, Offering, allocatable
+from karpy.model.labels import INITIALIZED, NODE_POOL, REGISTERED
+from karpy.model.pods import DaemonSet, HostPort
+from karpy.model.pools import NodePool
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import (
+    Requirements,
+    collect,
+    from_labels,
+    merge,
+    why_disjoint,
+    why_incompatible,
+)
+from karpy.model.resources import Resources, add, fits
+from karpy.model.settings import MinValuesPolicy
+from karpy.model.snapshot import Snapshot
+from tests.reference.ladder import alternatives
+
+
+@dataclass(frozen=True)
+class Template:
+    """A NodePool that takes part: what its nodes promise, the types left, their daemons."""
+
+    pool: NodePool
+    requirements: Requirements
+    types: list[InstanceType]
+    daemons: dict[str, list[DaemonSet]]
+    """By type name."""
+
+    def daemon_requests(self, kind: InstanceType) -> dict[str, int]:
+        return add(*(daemon.pod.requests for daemon in self.daemons[kind.name]))
+
+    def daemon_ports(self, kind: InstanceType) -> list[HostPort]:
+        return [port for daemon in self.daemons[kind.name] for port in daemon.pod.rules.ports]
+
+
+def pools_in_use(snapshot: Snapshot) -> list[NodePool]:
+    """Return dynamic, ready pools that stay: heaviest first, then by name, last first."""
+    pools = [
+        pool
+        for pool in snapshot.pools
+        if pool.is_ready and not pool.is_static and not pool.is_deleting
+    ]
+    return sorted(pools, key=lambda pool: (pool.weight, pool.name), reverse=True)
+
+
+def own_requirements(pool: NodePool) -> dict[str, Requirement]:
+    """Return what a pool itself says of its nodes: its requirements and its labels."""
+    return merge(collect(pool.requirements), from_labels(pool.labels))
+
+
+def template_requirements(pool: NodePool) -> dict[str, Requirement]:
+    """Return all that is promised of a pool's nodes."""
+    promises = [
+        one_of(NODE_POOL, pool.name),
+        one_of(REGISTERED, "true"),
+        one_of(INITIALIZED, "true"),
+    ]
+    reference = pool.node_class
+    if reference.group and reference.kind and reference.name:
+        promises.append(one_of(f"{reference.group}/{reference.kind.lower()}", reference.name))
+    return merge(own_requirements(pool), collect(promises))
+
+
+def make_templates(
+    snapshot: Snapshot, types: dict[str, tuple[InstanceType, ...]]
+) -> list[Template]:
+    """Return a template for each pool in use that has some type left, in order."""
+    templates = [_template(pool, snapshot, types[pool.name]) for pool in pools_in_use(snapshot)]
+    return [template for template in templates if template.types]
+
+
+def _template(pool: NodePool, snapshot: Snapshot, types: tuple[InstanceType, ...]) -> Template:
+    requirements = template_requirements(pool)
+    well_known = snapshot.catalog.well_known
+    fitting = [
+        kind
+        for kind in types
+        if not why_disjoint(requirements, kind.requirements)
+        and compatible_offerings(kind, requirements, well_known)
+    ]
+    if lacking(fitting, requirements):
+        if snapshot.settings.min_values_policy is MinValuesPolicy.STRICT:
+            fitting = []
+        requirements = lowered(fitting, requirements)
+    daemons = {
+        kind.name: [
+            daemon
+            for daemon in snapshot.daemons
+            if _comes_along(daemon, pool, requirements, kind, well_known)
+        ]
+        for kind in fitting
+    }
+    return Template(pool, requirements, fitting, daemons)
+
+
+def _comes_along(
+    daemon: DaemonSet,
+    pool: NodePool,
+    requirements: Requirements,
+    kind: InstanceType,
+    well_known: frozenset[str],
+) -> bool:
+    tolerations = (*daemon.pod.rules.tolerations, TOLERATE_PREFERENCES)
+    if first_untolerated(pool.taints, tolerations):
+        return False
+    return any(
+        not why_incompatible(requirements, wanted, well_known)
+        and not why_disjoint(kind.requirements, wanted)
+        for wanted in alternatives(daemon.pod.rules)
+    )
+
+
+# --- offerings and room ----------------------------------------------------------------------
+
+
+def compatible_offerings(
+    kind: InstanceType, requirements: Requirements, well_known: frozenset[str]
+) -> list[Offering]:
+    """Return the available offerings of a type that go together with requirements."""
+    return [
+        offering
+        for offering in kind.offerings
+        if offering.is_available
+        and why_incompatible(requirements, offering.requirements, well_known) is None
+    ]
+
+
+def has_room(
+    kind: InstanceType, total: Resources, requirements: Requirements, well_known: frozenset[str]
+) -> bool:
+    """Say whether some available compatible offering of a type has room for a total."""
+    # Offerings with equal overrides are one group of the law; a group asks for one of them.
+    return any(
+        fits(
+            total,
+            allocatable(
+                {**kind.capacity, **offering.capacity_override},
+                {**kind.overhead, **offering.overhead_override},
+            ),
+        )
+        for offering in compatible_offerings(kind, requirements, well_known)
+    )
+
+
+# --- minValues -------------------------------------------------------------------------------
+
+
+def variety(types: list[InstanceType], requirement: Requirement) -> int:
+    """Count the values that a requirement allows and that some type has."""
+    values: set[str] = set()
+    for kind in types:
+        have = kind.requirements.get(requirement.key)
+        if have is not None and not have.complement:
+            values |= {value for value in have.values if value in requirement}
+    return len(values)
+
+
+def lacking(types: list[InstanceType], requirements: Requirements) -> dict[str, int]:
+    """Return the keys whose minValues are not met, with what there is instead."""
+    result = {}
+    for key, requirement in requirements.items():
+        if requirement.min_values is not None:
+            count = variety(types, requirement)
+            if count < requirement.min_values:
+                result[key] = count
+    return result
+
+
+def lowered(types: list[InstanceType], requirements: Requirements) -> dict[str, Requirement]:
+    """Return the requirements with minValues lowered to what there is."""
+    counts = lacking(types, requirements)
+    return {
+        key: replace(requirement, min_values=counts[key]) if key in counts else requirement
+        for key, requirement in requirements.items()
+    }

@@ -1,0 +1,301 @@
+"""How pods are spread, held together and held apart (section 5)."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import product
+
+from karpy.model.constraints import (
+    AffinityTerm,
+    LabelSelector,
+    SpreadConstraint,
+    Taint,
+    Toleration,
+    first_untolerated,
+    resolve_label_keys,
+)
+from karpy.model.instances import InstanceType
+from karpy.model.labels import HOSTNAME
+from karpy.model.nodes import Node
+from karpy.model.pods import Pod, PodRules
+from karpy.model.pools import NodePool
+from karpy.model.requirement import Requirement, anything, one_of
+from karpy.model.requirements import Requirements, from_labels, merge, why_incompatible
+from karpy.model.snapshot import Snapshot
+from tests.reference.ladder import alternatives, strict
+from tests.reference.templates import own_requirements, pools_in_use
+
+
+class Kind(Enum):
+    """What a group does with the pods it counts."""
+
+    SPREAD = "spread"
+    AFFINITY = "affinity"
+    ANTI_AFFINITY = "anti-affinity"
+    INVERSE = "inverse anti-affinity"
+
+
+@dataclass(frozen=True)
+class NodeFilter:
+    """On which nodes a spread counts pods."""
+
+    wanted: tuple[tuple[Requirement, ...], ...] | None
+    """Alternatives of what the node must have; None if it does not matter."""
+    tolerations: tuple[Toleration, ...] | None
+    """None if taints do not matter."""
+
+    def accepts(self, node: Requirements, taints: tuple[Taint, ...]) -> bool:
+        if self.tolerations is not None and first_untolerated(taints, self.tolerations):
+            return False
+        return self.wanted is None or any(
+            why_incompatible(node, {each.key: each for each in wanted}) is None
+            for wanted in self.wanted
+        )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Pods that are counted together, by domain of a key."""
+
+    kind: Kind
+    key: str
+    namespaces: frozenset[str]
+    selector: LabelSelector | None
+    max_skew: int = 0
+    min_domains: int | None = None
+    filter: NodeFilter | None = None
+
+    def selects(self, pod: Pod) -> bool:
+        if self.selector is None or pod.namespace not in self.namespaces:
+            return False
+        return self.selector.selects(pod.labels)
+
+    def accepts(self, place: "Place") -> bool:
+        return self.filter is None or self.filter.accepts(place.requirements, place.taints)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A pod and what was known of its node when it was put there."""
+
+    pod: Pod
+    requirements: Requirements
+    taints: tuple[Taint, ...]
+
+
+def node_requirements(node: Node) -> dict[str, Requirement]:
+    """Return the labels of a node as requirements, its hostname among them."""
+    return {**from_labels(node.labels), HOSTNAME: one_of(HOSTNAME, node.hostname)}
+
+
+@dataclass
+class Topology:
+    """Which domains there are, and who is where."""
+
+    snapshot: Snapshot
+    types: dict[str, tuple[InstanceType, ...]]
+    batch: set[str]
+    places: list[Place] = field(default_factory=list)
+    hostnames: set[str] = field(default_factory=set)
+    """Of claims."""
+    inverse: list[Group] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        nodes = {node.name: node for node in self.snapshot.nodes}
+        for pod in self.snapshot.pods:
+            if pod.key in self.batch:
+                self._learn_inverse(pod)
+            elif pod.is_active and pod.node_name in nodes:
+                node = nodes[pod.node_name]
+                self.places.append(Place(pod, node_requirements(node), node.taints))
+                self._learn_inverse(pod)
+        self._offers = [
+            (pool, _offered_by(pool, self.types[pool.name])) for pool in pools_in_use(self.snapshot)
+        ]
+        self._labels = [
+            (node, node_requirements(node)) for node in nodes.values() if not node.is_deleting
+        ]
+        self._counts: dict[Group, Counter[str]] = {}
+        self._domains: dict[Group, set[str]] = {}
+
+    def _learn_inverse(self, pod: Pod) -> None:
+        for group in self._inverse_of(pod):
+            if group not in self.inverse:
+                self.inverse.append(group)
+
+    def record(self, pod: Pod, requirements: Requirements, taints: tuple[Taint, ...]) -> None:
+        """Remember a placed pod and what its node promised at that time."""
+        self.places.append(Place(pod, requirements, taints))
+        self._counts.clear()
+        self._domains.clear()
+
+    # --- groups ------------------------------------------------------------------------------
+
+    def groups(self, pod: Pod, rules: PodRules) -> list[Group]:
+        """Return the groups that decide where a pod may go: its own, and those that shun it."""
+        near = [*rules.affinity, *(each.term for each in rules.preferred_affinity)]
+        away = [*rules.anti_affinity, *(each.term for each in rules.preferred_anti_affinity)]
+        own = [self._spread(pod, rules, each) for each in rules.spreads]
+        own += [self._term(Kind.AFFINITY, pod, each) for each in near]
+        own += [self._term(Kind.ANTI_AFFINITY, pod, each) for each in away]
+        own += [group for group in self.inverse if group.selects(pod)]
+        return list(dict.fromkeys(own))
+
+    def _spread(self, pod: Pod, rules: PodRules, spread: SpreadConstraint) -> Group:
+        wanted = tuple(tuple(each.values()) for each in alternatives(rules))
+        return Group(
+            kind=Kind.SPREAD,
+            key=spread.topology_key,
+            namespaces=frozenset({pod.namespace}),
+            selector=resolve_label_keys(spread.selector, pod.labels, spread.match_label_keys),
+            max_skew=spread.max_skew,
+            min_domains=spread.min_domains,
+            filter=NodeFilter(
+                wanted if spread.honors_affinity else None,
+                rules.tolerations if spread.honors_taints else None,
+            ),
+        )
+
+    def _term(self, kind: Kind, pod: Pod, term: AffinityTerm) -> Group:
+        return Group(
+            kind=kind,
+            key=term.topology_key,
+            namespaces=self._namespaces(pod, term),
+            selector=resolve_label_keys(
+                term.selector, pod.labels, term.match_label_keys, term.mismatch_label_keys
+            ),
+        )
+
+    def _inverse_of(self, pod: Pod) -> list[Group]:
+        return [self._term(Kind.INVERSE, pod, term) for term in pod.rules.anti_affinity]
+
+    def _namespaces(self, pod: Pod, term: AffinityTerm) -> frozenset[str]:
+        if not term.namespaces and term.namespace_selector is None:
+            return frozenset({pod.namespace})
+        selector = term.namespace_selector
+        selected = {
+            name
+            for name, labels in self.snapshot.namespaces.items()
+            if selector is not None and selector.selects(labels)
+        }
+        return frozenset(term.namespaces) | selected
+
+    # --- domains and counts ------------------------------------------------------------------
+
+    def domains(self, group: Group) -> set[str]:
+        """Return the domains of a group's key, those with untolerated taints left out if asked."""
+        if group not in self._domains:
+            self._domains[group] = self._find_domains(group)
+        return self._domains[group]
+
+    def _find_domains(self, group: Group) -> set[str]:
+        tolerations = group.filter.tolerations if group.filter else None
+        found = set(self.hostnames) if group.key == HOSTNAME else set()
+        for pool, offered in self._offers:
+            if tolerations is None or not first_untolerated(pool.taints, tolerations):
+                found |= offered.get(group.key, set())
+        for node, labels in self._labels:
+            if tolerations is None or not first_untolerated(node.taints, tolerations):
+                found |= labels[group.key].values if group.key in labels else set()
+        return found
+
+    def counts(self, group: Group) -> Counter[str]:
+        """Count the pods of a group by domain."""
+        if group not in self._counts:
+            self._counts[group] = Counter(
+                domain
+                for place in self.places
+                if self._counts_place(group, place)
+                for domain in self._domains_left(group, place)
+            )
+        return self._counts[group]
+
+    def _counts_place(self, group: Group, place: Place) -> bool:
+        if group.kind is Kind.INVERSE:
+            return group in self._inverse_of(place.pod)
+        return group.selects(place.pod) and group.accepts(place)
+
+    def _domains_left(self, group: Group, place: Place) -> set[str]:
+        there = place.requirements.get(group.key)
+        if there is None:
+            return set()
+        left = set(there.values)
+        if there.complement:
+            left = {domain for domain in self.domains(group) if domain in there}
+        if group.kind in {Kind.SPREAD, Kind.AFFINITY} and len(left) != 1:
+            return set()
+        return left
+
+    # --- where a pod may go ------------------------------------------------------------------
+
+    def choices(
+        self, pod: Pod, rules: PodRules, node: Requirements
+    ) -> Iterator[dict[str, Requirement]]:
+        """
+        Yield what topology asks of a node for a pod, the best choice first.
+
+        Each choice has one requirement for each key that some group is about. No choice: no place.
+        """
+        groups = self.groups(pod, rules)
+        pod_side = strict(rules)
+        per_key = []
+        for key in sorted({group.key for group in groups}):
+            mine = [group for group in groups if group.key == key]
+            wanted, there = pod_side.get(key, anything(key)), node.get(key, anything(key))
+            per_key.append(self._choices_of_key(pod, mine, wanted, there))
+        for combination in product(*per_key):
+            yield {requirement.key: requirement for requirement in combination}
+
+    def _choices_of_key(
+        self, pod: Pod, groups: list[Group], wanted: Requirement, there: Requirement
+    ) -> list[Requirement]:
+        key = there.key
+        allowed = set.intersection(*(self.allowed(pod, each, wanted, there) for each in groups))
+        if not allowed:
+            return []
+        spreads = [group for group in groups if group.kind is Kind.SPREAD]
+        if not spreads and not any(self._bootstraps(pod, each, wanted) for each in groups):
+            return [one_of(key, *allowed)]
+        total = {domain: sum(self.counts(each)[domain] for each in spreads) for domain in allowed}
+        return [one_of(key, each) for each in sorted(allowed, key=lambda each: (total[each], each))]
+
+    def allowed(self, pod: Pod, group: Group, wanted: Requirement, there: Requirement) -> set[str]:
+        """Return the domains one group allows, given what the pod and the node side allow."""
+        counts = self.counts(group)
+        known = self.domains(group) | (there.values if group.key == HOSTNAME else set())
+        here = {domain for domain in known if domain in there}
+        if group.kind is Kind.SPREAD:
+            least = self._least(group, wanted) + group.max_skew - group.selects(pod)
+            return {domain for domain in here if counts[domain] <= least}
+        here = {domain for domain in here if domain in wanted}
+        if group.kind is not Kind.AFFINITY:
+            return {domain for domain in here if counts[domain] == 0}
+        if self._bootstraps(pod, group, wanted):
+            return here
+        return {domain for domain in here if counts[domain] > 0}
+
+    def _least(self, group: Group, wanted: Requirement) -> int:
+        if group.key == HOSTNAME:
+            return 0
+        counts = self.counts(group)
+        reachable = [domain for domain in self.domains(group) if domain in wanted]
+        if len(reachable) < (group.min_domains or 0):
+            return 0
+        return min((counts[domain] for domain in reachable), default=0)
+
+    def _bootstraps(self, pod: Pod, group: Group, wanted: Requirement) -> bool:
+        if group.kind is not Kind.AFFINITY or not group.selects(pod):
+            return False
+        counts = self.counts(group)
+        return not any(counts[each] for each in self.domains(group) if each in wanted)
+
+
+def _offered_by(pool: NodePool, types: tuple[InstanceType, ...]) -> dict[str, set[str]]:
+    own = own_requirements(pool)
+    offered: dict[str, set[str]] = {}
+    for some in [own, *(merge(own, kind.requirements) for kind in types)]:
+        for key, requirement in some.items():
+            if not requirement.complement:
+                offered.setdefault(key, set()).update(requirement.values)
+    return offered

@@ -1,0 +1,59 @@
+import re
+
+import pytest
+
+from karpy import errors
+from karpy.errors import (
+    Bug,
+    CatalogInvalid,
+    ConfigError,
+    FileUnreadable,
+    KarpyError,
+    LimitPassed,
+    ManifestInvalid,
+    ObjectNotFound,
+    WorkloadInvalid,
+)
+
+KINDS = [kind for family in (ConfigError, Bug) for kind in family.__subclasses__()]
+EXAMPLES = [
+    ManifestInvalid(where="a.yaml, document 2", path="spec.x", problem="is missing", hint="add it"),
+    FileUnreadable(path="a.yaml", problem="no such file"),
+    WorkloadInvalid(path="a.json", problem="it has no pods"),
+    CatalogInvalid(path="a.json", problem="it is empty"),
+    ObjectNotFound(kind="pod", name="shop/web", known="shop/db"),
+    LimitPassed(what="still packing after 1000 rounds"),
+]
+
+
+def test_every_error_has_an_example_here() -> None:
+    assert [type(each) for each in EXAMPLES] == KINDS
+
+
+def test_codes_are_unique() -> None:
+    codes = [kind.code for kind in KINDS]
+
+    assert sorted(set(codes)) == sorted(codes)
+
+
+def test_the_tree_on_top_of_the_module_is_complete() -> None:
+    """It is what people read first."""
+    drawn = re.findall(r"── (\w+) +(KP\d+)", errors.__doc__ or "")
+
+    assert drawn == [(kind.__name__, kind.code) for kind in KINDS]
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: str(error.code))
+def test_an_error_says_what_happened_its_code_and_the_way_out(error: KarpyError) -> None:
+    assert str(error) == f"{error.message} ({error.code})\n\nhint: {error.hint}"
+    assert error.hint[0].islower()
+    assert not error.hint.endswith(".")
+
+
+def test_a_manifest_error_names_the_field_if_there_is_one() -> None:
+    field = ManifestInvalid(where="a.yaml", path="spec.x", problem="is missing", hint="add it")
+    whole = ManifestInvalid(where="a.yaml", path="", problem="is no YAML", hint="check it")
+
+    assert field.message == "a.yaml: `spec.x` is missing"
+    assert whole.message == "a.yaml: is no YAML"
+    assert (field.where, field.path, field.problem) == ("a.yaml", "spec.x", "is missing")

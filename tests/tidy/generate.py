@@ -1,0 +1,16 @@
+"""Write the generated pages anew: `python -m tests.tidy.generate`, or `make fix`."""
+
+from tests.tidy.pages import PAGES
+from tests.tidy.repository import shown
+
+
+def main() -> None:
+    for path, write in PAGES.items():
+        text = write()
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {shown(path)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""The pages of docs/ that are written by the code they describe."""
+
+import os
+from collections.abc import Callable, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from karpy import errors
+from karpy.model.refusals import Constraint, Reason
+from tests.tidy.parity import Mark, marks_in_code, marks_in_rules
+from tests.tidy.repository import ROOT
+
+_NOTE: Final = "<!-- Written by `make fix`; change the code instead. -->\n"
+
+
+def errors_page() -> str:
+    """List every error with its code."""
+    families = [("Yours to mend", errors.ConfigError), ("Ours to mend", errors.Bug)]
+    parts = [
+        _NOTE,
+        "# Errors\n",
+        "Each error says what happened, its code, and a hint. The codes never change.\n",
+    ]
+    for title, family in families:
+        kinds = sorted(family.__subclasses__(), key=lambda kind: kind.code)
+        rows = [(f"`{kind.code}`", kind.__name__, _first_line(kind)) for kind in kinds]
+        parts += [f"## {title}\n", _table(("code", "name", "meaning"), rows)]
+    return "\n".join(parts)
+
+
+def refusals_page() -> str:
+    """List every reason for a no."""
+    return "\n".join(
+        [
+            _NOTE,
+            "# Refusals\n",
+            "Karpy says why it left a pod alone. The names are stable; JSON output carries them.",
+            "The sentences are for people and may get better.\n",
+            "## Why a pod was left alone\n",
+            _enum_table(Reason),
+            "## What kept a pod from a node, an instance type or a NodePool\n",
+            _enum_table(Constraint),
+        ]
+    )
+
+
+def parity_page() -> str:
+    """List where behaviour follows Karpenter on purpose, and where it does not."""
+    code = marks_in_code()
+    return "\n".join(
+        [
+            _NOTE,
+            "# Parity with Karpenter\n",
+            "Karpenter v1.15 is the model. This page lists where Karpy deliberately does something",
+            "else, and where it follows a detail that is easy to miss.\n",
+            "## Where the rules differ\n",
+            _list(marks_in_rules(), "[{name}]({link}#{place})"),
+            "## Where the code differs\n",
+            _list(
+                [each for each in code if each.kind == "Differs"], "`{place}` in [{name}]({link})"
+            ),
+            "## Where the code follows\n",
+            _list(
+                [each for each in code if each.kind == "Parity"], "`{place}` in [{name}]({link})"
+            ),
+        ]
+    )
+
+
+PAGES: Final[dict[Path, Callable[[], str]]] = {
+    ROOT / "docs" / "errors.md": errors_page,
+    ROOT / "docs" / "parity.md": parity_page,
+    ROOT / "docs" / "refusals.md": refusals_page,
+}
+
+
+def _first_line(kind: type) -> str:
+    return (kind.__doc__ or "").strip().splitlines()[0]
+
+
+def _enum_table(kind: type[Enum]) -> str:
+    rows = [(f"`{member.name}`", str(member.value)) for member in kind]
+    return _table(("name", "meaning"), rows)
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _list(marks: list[Mark], place: str) -> str:
+    return "".join(f"- {_sentence(mark, place)}\n" for mark in marks) or "Nowhere yet.\n"
+
+
+def _sentence(mark: Mark, place: str) -> str:
+    link = Path(os.path.relpath(mark.path, ROOT / "docs")).as_posix()
+    where = place.format(place=mark.place, name=mark.path.name, link=link)
+    return f"{mark.text[0].upper()}{mark.text[1:].rstrip('.')}. ({where.removeprefix('`` in ')})"
