@@ -19,15 +19,20 @@ class Karpy:
     """Runs the program in this process, on streams of its own."""
 
     def __call__(
-        self, *words: str, stdin: str = "", has_colour: bool = False, encoding: str = "utf-8"
+        self,
+        *words: str,
+        stdin: str | io.StringIO = "",
+        has_colour: bool = False,
+        encoding: str = "utf-8",
+        is_debugging: bool = False,
     ) -> Run:
         out, err = _stream(encoding), _stream(encoding)
         terminal = Terminal(
-            io.StringIO(stdin),
+            io.StringIO(stdin) if isinstance(stdin, str) else stdin,
             Channel(out, has_colour=has_colour),
             Channel(err, has_colour=has_colour),
         )
-        code = execute(words, terminal)
+        code = execute(words, terminal, is_debugging=is_debugging)
         return Run(code, _text(out), _text(err))
 
 

@@ -11,7 +11,6 @@ from karpy.cli.tables import Column, heading, table
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.errors import Bug, ConfigError, KarpyError
 
-
 UNEXPECTED: Final = "KP9000"
 _FAMILIES: Final = (("Yours to mend", ConfigError), ("Ours to mend", Bug))
 

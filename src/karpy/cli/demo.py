@@ -27,7 +27,8 @@ _EXAMPLE: Final = "shop"
 def demo(
     *,
     manifests: Annotated[
-        bool, Parameter(negative="", help="Print the example's manifests instead.")
+        bool,
+        Parameter(negative="", show_default=False, help="Print the example's manifests instead."),
     ] = False,
     output: Output = "text",
     terminal: Injected,

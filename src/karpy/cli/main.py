@@ -130,8 +130,8 @@ def _app(words: Sequence[str]) -> App:
         help_format="plaintext",
         version=f"karpy {__version__}",
     )
-    asked = next((word for word in words if word in _COMMANDS), None)
+    first = next((word for word in words if not word.startswith("-")), "")
     for name, module in _COMMANDS.items():
-        if asked in (name, None) and find_spec(module) is not None:
+        if (first == name or first not in _COMMANDS) and find_spec(module) is not None:
             app.command(getattr(import_module(module), name), name=name)
     return app

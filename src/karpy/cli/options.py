@@ -45,7 +45,9 @@ class Question:
 
     catalog: Annotated[
         Path | None,
-        Parameter(help="JSON file of instance types and prices. [default: KWOK's 144 types]"),
+        Parameter(
+            help="Instance types and prices as JSON. [default: KWOK's 144 types]", metavar="FILE"
+        ),
     ] = None
     preference_policy: Annotated[
         Literal["Respect", "Ignore"],
@@ -57,12 +59,17 @@ class Question:
     ] = "Strict"
     now: Annotated[
         datetime | None,
-        Parameter(help="Decide as of this time (ISO 8601). [default: now]", converter=_moment),
+        Parameter(
+            help="Decide as of this time (ISO 8601). [default: now]",
+            metavar="TIME",
+            converter=_moment,
+        ),
     ] = None
     timeout: Annotated[
         float | None,
         Parameter(
-            help="Stop deciding after so many seconds and show what there is.",
+            help="Stop deciding after so long and show what there is.",
+            metavar="SECONDS",
             validator=Number(gt=0),
         ),
     ] = None

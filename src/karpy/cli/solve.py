@@ -21,7 +21,9 @@ from karpy.cli.plans import plan_lines
 
 Files: TypeAlias = Annotated[
     list[str],
-    Parameter(help="Manifests (YAML or JSON), directories of them, or - for standard input."),
+    Parameter(
+        help="Manifests (YAML or JSON), directories of them, or - for standard input.", negative=""
+    ),
 ]
 
 
@@ -30,7 +32,14 @@ def solve(
     /,
     *,
     question: Question = USUAL,
-    details: Annotated[bool, Parameter(negative="", help="List pods and options by node.")] = False,
+    details: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="List every pod, and every new node with its cheapest options.",
+        ),
+    ] = False,
     output: Output = "text",
     terminal: Injected,
 ) -> int:

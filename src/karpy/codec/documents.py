@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 import yaml
@@ -14,10 +14,10 @@ from karpy.errors import ManifestInvalid
 _START: Final = re.compile(r"^(?=---(?:\s|$))", re.MULTILINE)
 _NOTHING: Final = re.compile(r"(?:\s|#.*$|^---|^%.*$|^\.\.\.)*", re.MULTILINE)
 _VALUES_MAX: Final = 5_000_000
-_INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0b[01_]+|0o?[0-7_]+|0x[0-9a-fA-F_]+)")
+_INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0b[01_]+|0[0-7_]+|0x[0-9a-fA-F_]+)$")
 _NUMBER: Final = re.compile(
-    r"[-+]?(?:[0-9][0-9_]*)?\.?[0-9_]+(?:[eE][-+]?[0-9]+)?|[0-9]+\.(?:[eE][-+]?[0-9]+)?"
-    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+    r"(?:[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
 
 
@@ -46,9 +46,7 @@ def read_documents(file: str, text: str) -> Iterator[Document | ManifestInvalid]
     """Read every document of a file; one that cannot be read does not keep the others back."""
     is_json = text.lstrip("\ufeff \t\r\n")[:1] in {"{", "["}
     values = _json_values(text) if is_json else _yaml_values(text)
-    number = 0
-    for value in values:
-        number += 1
+    for number, value in enumerate(values, start=1):
         document = Document(file, number, value)
         if isinstance(value, _Unreadable):
             yield ManifestInvalid(
@@ -109,7 +107,7 @@ def _yaml_values(text: str) -> Iterator[object]:
 
 def _yaml_value(chunk: str, line: int) -> object:
     try:
-        value = yaml.load(chunk, Loader=_Loader)  # noqa: S506 - a safe loader, with fewer surprises
+        value = _parse(chunk)
     except yaml.YAMLError as error:
         return _yaml_unreadable(error, chunk, line)
     except (ValueError, OverflowError, RecursionError) as error:
@@ -117,6 +115,14 @@ def _yaml_value(chunk: str, line: int) -> object:
     if "*" in chunk and _is_endless(value):
         return _Unreadable("repeats itself by aliases without end", "write the repeated parts out")
     return value
+
+
+def _parse(chunk: str) -> object:
+    loader = _Loader(chunk)
+    try:
+        return loader.get_single_data()
+    finally:
+        loader.dispose()
 
 
 def _yaml_unreadable(error: yaml.YAMLError, chunk: str, line: int) -> _Unreadable:
@@ -148,19 +154,18 @@ def _is_endless(value: object) -> bool:
     return bool(waiting)
 
 
-_SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+def _loader() -> type[yaml.SafeLoader]:
+    """Make a loader that reads YAML as kubectl does: times stay text, `12:30` is no number."""
+    safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    made = cast("type[yaml.SafeLoader]", type("ManifestLoader", (safe,), {}))
+    dropped = {f"tag:yaml.org,2002:{name}" for name in ("timestamp", "value", "int", "float")}
+    made.yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag not in dropped]
+        for first, resolvers in safe.yaml_implicit_resolvers.items()
+    }
+    for tag, pattern in (("int", _INTEGER), ("float", _NUMBER)):
+        made.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", pattern, list("-+.0123456789"))
+    return made
 
 
-class _Loader(_SafeLoader):  # type: ignore[misc]  # either of two classes, as PyYAML was built
-    """Reads YAML as kubectl does: times stay text, and `12:30` is no number."""
-
-
-_DROPPED: Final = {f"tag:yaml.org,2002:{name}" for name in ("timestamp", "value", "int", "float")}
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _DROPPED]
-    for first, resolvers in _SafeLoader.yaml_implicit_resolvers.items()
-}
-for _tag, _pattern in (("float", _NUMBER), ("int", _INTEGER)):
-    _Loader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern.pattern})$"), list("-+.0123456789")
-    )
+_Loader: Final = _loader()

@@ -25,6 +25,13 @@ class FieldInvalid(ValueError):
         self.problem = problem
         self.hint = hint
 
+    def within(self, prefix: str) -> "FieldInvalid":
+        """Return the same as seen from further up."""
+        if not prefix:
+            return self
+        path = f"{prefix}.{self.path}" if self.path else prefix
+        return FieldInvalid(path, self.problem, self.hint)
+
 
 class Fields:
     """An object within a document; an absent field and null are the same, as in Kubernetes."""

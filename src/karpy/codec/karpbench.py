@@ -12,7 +12,6 @@ from karpy.codec.instances import InstanceReader
 from karpy.codec.objects import (
     read_budget,
     read_controller,
-    read_daemon_set,
     read_namespace,
     read_service,
 )
@@ -24,6 +23,7 @@ from karpy.codec.storage import (
     read_class,
     read_volume,
 )
+from karpy.codec.workloads import read_daemon_set
 from karpy.errors import WorkloadInvalid
 from karpy.model.instances import Catalog, InstanceType
 from karpy.model.labels import WELL_KNOWN
@@ -89,9 +89,7 @@ def _read_pods(fields: Fields, reader: PodReader) -> tuple[Pod, ...]:
         for each in fields.items("pods"):
             keep(read(each))
     except FieldInvalid as error:
-        place = f"pods[{len(pods)}]"
-        path = f"{place}.{error.path}" if error.path else place
-        fields.fail(path, error.problem, error.hint)
+        raise error.within(f"pods[{len(pods)}]") from error
     return tuple(pods)
 
 

@@ -3,23 +3,27 @@
 from typing import Final
 
 from karpy.codec.constraints import check_label, read_selector, read_taints
-from karpy.codec.fields import Fields, JsonObject
-from karpy.codec.pods import PodReader
+from karpy.codec.fields import Fields
+from karpy.model.constraints import NO_SCHEDULE, Taint
 from karpy.model.nodes import KubeNode
-from karpy.model.pods import DaemonSet, DisruptionBudget, PodController, Service
+from karpy.model.pods import DisruptionBudget, PodController, Service
 from karpy.model.requirement import Requirement
 
 APPS: Final = "apps/v1"
+_CORDON: Final = Taint("node.kubernetes.io/unschedulable", NO_SCHEDULE)
 
 
 def read_node(fields: Fields) -> KubeNode:
     """Read a Node."""
     meta, spec, status = (fields.child(key) for key in ("metadata", "spec", "status"))
     capacity = status.quantities("capacity")
+    taints = read_taints(spec, "taints")
+    if spec.flag("unschedulable") and _CORDON not in taints:
+        taints = (*taints, _CORDON)
     return KubeNode(
         name=meta.needed("name"),
         labels=meta.labels("labels"),
-        taints=read_taints(spec, "taints"),
+        taints=taints,
         provider_id=spec.text("providerID"),
         capacity=capacity,
         allocatable=status.quantities("allocatable") or capacity,
@@ -66,33 +70,6 @@ def read_budget(fields: Fields) -> DisruptionBudget:
         max_unavailable=_count_or_share(spec, "maxUnavailable"),
         disruptions_allowed=fields.child("status").number("disruptionsAllowed"),
     )
-
-
-def read_daemon_set(fields: Fields, pods: PodReader) -> DaemonSet:
-    """Read a DaemonSet and the pod it would run."""
-    meta = fields.child("metadata")
-    name, namespace = meta.needed("name"), meta.text("namespace") or "default"
-    template = fields.child("spec").child("template")
-    pod: JsonObject = {
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "uid": meta.text("uid") or f"{namespace}/{name}",
-            "creationTimestamp": meta.obj.get("creationTimestamp"),
-            "labels": template.child("metadata").labels("labels"),
-            "ownerReferences": [
-                {
-                    "apiVersion": APPS,
-                    "kind": "DaemonSet",
-                    "name": name,
-                    "uid": meta.text("uid"),
-                    "controller": True,
-                }
-            ],
-        },
-        "spec": template.child("spec").obj,
-    }
-    return DaemonSet(name, namespace, pods.read(pod))
 
 
 def _expressions(spec: Fields) -> tuple[Requirement, ...] | None:

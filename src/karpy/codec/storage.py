@@ -1,6 +1,6 @@
 """PersistentVolumes, their claims, StorageClasses and attach limits from plain objects."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -35,19 +35,24 @@ _BINDING_MODES: Final = frozenset({IMMEDIATE, WAIT_FOR_FIRST_CONSUMER})
 def read_claim(fields: Fields) -> PersistentVolumeClaim:
     """Read a PersistentVolumeClaim; its class is None if it names none, which is not `""`."""
     meta, spec = fields.child("metadata"), fields.child("spec")
-    annotations = meta.labels("annotations")
-    name = annotations.get(_CLASS_ANNOTATION)
-    if name is None and "storageClassName" in spec:
-        name = spec.text("storageClassName")
     return PersistentVolumeClaim(
         name=meta.needed("name"),
         namespace=meta.text("namespace") or "default",
         volume_name=spec.text("volumeName"),
-        storage_class=name,
+        storage_class=read_claim_class(fields),
         phase=fields.child("status").text("phase"),
-        is_bind_completed=_BIND_COMPLETED in annotations,
+        is_bind_completed=_BIND_COMPLETED in meta.labels("annotations"),
         is_deleting="deletionTimestamp" in meta,
     )
+
+
+def read_claim_class(fields: Fields) -> str | None:
+    """Read the class that a claim, or a template of one, names."""
+    annotated = fields.child("metadata").labels("annotations").get(_CLASS_ANNOTATION)
+    if annotated is not None:
+        return annotated
+    spec = fields.child("spec")
+    return spec.text("storageClassName") if "storageClassName" in spec else None
 
 
 def read_volume(fields: Fields) -> PersistentVolume:
@@ -136,6 +141,3 @@ def _renamed(requirement: Requirement) -> Requirement:
 
 def _known_zone_key(key: str) -> str:
     return ZONE if key in _ZONE_KEYS else key
-
-
-AttachLimits = Mapping[str, Mapping[str, int | None]]

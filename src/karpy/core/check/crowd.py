@@ -48,6 +48,7 @@ class Crowd:
     def __init__(self, places: Iterable[Place]) -> None:
         self.residents: list[Resident] = []
         self._kinds: dict[Kind, list[Resident]] = {}
+        self._by_label: dict[tuple[str, str], list[Kind]] = {}
         for place in places:
             for pod in place.bound:
                 if pod.is_active:
@@ -58,15 +59,27 @@ class Crowd:
     def _add(self, resident: Resident) -> None:
         self.residents.append(resident)
         kind = (resident.pod.namespace, frozenset(resident.pod.labels.items()))
-        self._kinds.setdefault(kind, []).append(resident)
+        if kind not in self._kinds:
+            self._kinds[kind] = []
+            for label in sorted(kind[1]):
+                self._by_label.setdefault(label, []).append(kind)
+        self._kinds[kind].append(resident)
 
     def select(self, *scopes: Scope) -> list[Resident]:
         """Return those that every scope selects."""
         found: list[Resident] = []
-        for members in self._kinds.values():
+        for kind in self._candidates(scopes[0]):
+            members = self._kinds[kind]
             if all(scope.selects(members[0].pod) for scope in scopes):
                 found += members
         return found
+
+    def _candidates(self, scope: Scope) -> Iterable[Kind]:
+        """Return all kinds, or those with a label that the selector wants in any case."""
+        for wanted in scope.selector.expressions if scope.selector else ():
+            if len(wanted.values) == 1 and not wanted.complement:
+                return self._by_label.get((wanted.key, min(wanted.values)), ())
+        return self._kinds
 
 
 class Tally:

@@ -50,7 +50,7 @@ def strict_requirements(pod: Pod) -> list[dict[str, Requirement]]:
 
 
 def still_to_come(daemons: Iterable[Daemon], bound: Iterable[Pod]) -> Resources:
-    """Return what daemons of a node will request on top of those that run there, none below zero."""
+    """Return what daemons will request on top of those that run there, nothing below zero."""
     there = add(*(pod.requests for pod in bound if pod.is_owned_by(DAEMON_SET)))
     expected = add(*(each.pod.requests for each in daemons))
     return {name: max(0, amount - there.get(name, 0)) for name, amount in expected.items()}

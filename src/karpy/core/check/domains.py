@@ -26,6 +26,12 @@ class Domains(Struct, frozen=True):
         """The one domain it is sure to be in, or None."""
         return min(self.values) if self.is_sure and len(self.values) == 1 else None
 
+    def may_meet(self, other: "Domains") -> bool:
+        """Say whether two nodes may come up in the same domain."""
+        if self.is_open or other.is_open:
+            return all(each.is_open or each.values for each in (self, other))
+        return not self.values.isdisjoint(other.values)
+
 
 def as_domains(values: Requirement | None) -> Domains:
     """Read what is known of a label as domains."""

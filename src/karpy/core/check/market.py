@@ -192,6 +192,7 @@ class Market:
         }
         self.daemons = [daemon(each.pod) for each in snapshot.daemons]
         self._needs: dict[_Daemons, tuple[Resources, tuple[HostPort, ...]]] = {}
+        self._expected: dict[tuple[str, str], _Daemons] = {}
         self._stocks: dict[tuple[str, frozenset[Requirement]], Stock] = {}
 
     @cached_property
@@ -220,13 +221,15 @@ class Market:
 
     def daemons_expected(self, pool: NodePool, instance_type: InstanceType) -> _Daemons:
         """Return those that some node of this NodePool and type might run, wherever it comes up."""
-        template = {**template_of(pool), **_LATER_LABELS}
-        return tuple(
-            number
-            for number, each in enumerate(self.daemons)
-            if tolerates(each.pod.rules.tolerations, pool.taints)
-            and each.is_expected(template, instance_type.requirements, self.well_known)
-        )
+        if (pool.name, instance_type.name) not in self._expected:
+            template = {**template_of(pool), **_LATER_LABELS}
+            self._expected[pool.name, instance_type.name] = tuple(
+                number
+                for number, each in enumerate(self.daemons)
+                if tolerates(each.pod.rules.tolerations, pool.taints)
+                and each.is_expected(template, instance_type.requirements, self.well_known)
+            )
+        return self._expected[pool.name, instance_type.name]
 
     def needs(self, daemons: _Daemons) -> tuple[Resources, tuple[HostPort, ...]]:
         """Return what daemons request together, and their host ports."""

@@ -1,6 +1,7 @@
 """Whether a launch is in order: its pool, its requirements, its options and their prices."""
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Final
 
 from karpy.core.check.breaches import Breach, Rule, shortened
@@ -60,7 +61,7 @@ def _check_list(place: LaunchPlace) -> Iterator[Breach]:
     if len(options) > LAUNCH_OPTIONS_MAX:
         yield Breach(Rule.TOO_MANY_OPTIONS, place.name, detail=str(len(options)))
     order = [(option.price, option.instance_type) for option in options]
-    for before, after in zip(order, order[1:], strict=False):
+    for before, after in pairwise(order):
         if before >= after:
             yield Breach(Rule.OPTION_ORDER, place.name, detail=f"{before[1]} before {after[1]}")
             return
@@ -159,9 +160,7 @@ def lack_of_variety(
         if least is None:
             continue
         allowed = narrowed.get(key, requirement)
-        values = {
-            value for each in types for value in _values(each, key) if value in allowed
-        }
+        values = {value for each in types for value in _values(each, key) if value in allowed}
         if len(values) < least:
             return f"{len(values)} values of {key}, at least {least} wanted"
     return ""

@@ -108,4 +108,3 @@ class LaunchPlace:
 
 
 Place: TypeAlias = NodePlace | LaunchPlace
-

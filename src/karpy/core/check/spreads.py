@@ -7,7 +7,7 @@ best case for a carrier is that it comes before all new pods that are selected b
 constraint (nothing keeps those from coming later), and that every domain is as full as it will
 ever be. What is left to check is, for each domain a carrier may come to:
 
-    pods selected there before + carriers selected there − fullness of the emptiest domain ≤ maxSkew
+    pods selected there before + carriers selected there - pods in the emptiest domain <= maxSkew
 
 - A carrier on a node that may come up in several domains counts in each of them; for the emptiest
   domain only pods count whose domain is settled. That is right whatever the cloud picks.
@@ -20,7 +20,6 @@ ever be. What is left to check is, for each domain a carrier may come to:
 """
 
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 
 from msgspec import Struct
 
@@ -37,25 +36,23 @@ from karpy.model.pods import Pod
 from karpy.model.pools import NodePool
 
 
-class Spread(Struct, frozen=True):
-    """A constraint as its carriers share it."""
+class NodeFilter(Struct, frozen=True):
+    """Which domains of a key a constraint compares."""
 
     key: str
-    scope: Scope
-    max_skew: int
-    min_domains: int | None
-    honors_affinity: bool
     wishes: tuple[Wish, ...]
+    honors_affinity: bool
     tolerations: tuple[Toleration, ...] | None
     """Given if nodes count only if their taints are tolerated."""
 
     def counts(self, place: Place) -> bool:
-        """Say whether pods at a place count, as far as is known of it."""
+        """Say whether pods at a place count, as far as its requirements tell."""
         return self._is_tolerant_of(place) and (
             not self.honors_affinity or all(place.may_meet(wish) for wish in self.wishes)
         )
 
     def counts_surely(self, place: Place) -> bool:
+        """Say whether they count whatever the cloud picks."""
         return self._is_tolerant_of(place) and (
             not self.honors_affinity or all(place.meets(wish) for wish in self.wishes)
         )
@@ -64,16 +61,28 @@ class Spread(Struct, frozen=True):
         return self.tolerations is None or tolerates(self.tolerations, place.taints)
 
 
+class Spread(Struct, frozen=True):
+    """A constraint as its carriers share it."""
+
+    scope: Scope
+    max_skew: int
+    min_domains: int | None
+    filter: NodeFilter
+
+    @property
+    def key(self) -> str:
+        return self.filter.key
+
+
 def as_spread(constraint: SpreadConstraint, pod: Pod) -> Spread:
     """See a pod's constraint with all that its meaning depends on."""
+    key = normalise(constraint.topology_key)
+    tolerations = pod.rules.tolerations if constraint.honors_taints else None
     return Spread(
-        normalise(constraint.topology_key),
         spread_scope(constraint, pod),
         constraint.max_skew,
         constraint.min_domains,
-        constraint.honors_affinity,
-        wishes_of(pod),
-        pod.rules.tolerations if constraint.honors_taints else None,
+        NodeFilter(key, wishes_of(pod), constraint.honors_affinity, tolerations),
     )
 
 
@@ -83,17 +92,25 @@ def check_spreads(scene: Scene) -> Iterator[Breach]:
     for resident in scene.crowd.residents:
         for constraint in hard_spreads(resident.pod, scene.snapshot) if resident.is_new else ():
             carriers.setdefault(as_spread(constraint, resident.pod), []).append(resident)
+    domains = {each: _domains_that_count(scene, each) for each in {s.filter for s in carriers}}
     for spread, theirs in carriers.items():
-        yield from _check_spread(scene, spread, theirs)
+        selected = select_counted(scene, spread)
+        least = _emptiest(spread, selected, domains[spread.filter])
+        yield from _check_spread(spread, theirs, selected, least)
 
 
-def _check_spread(scene: Scene, spread: Spread, carriers: list[Resident]) -> Iterator[Breach]:
-    selected = [
-        each for each in scene.crowd.select(spread.scope) if spread.counts(each.place)
-    ]
+def select_counted(scene: Scene, spread: Spread) -> list[Resident]:
+    """Return the pods that a constraint selects, at places that count."""
+    selected = scene.crowd.select(spread.scope)
+    places = {each.place: spread.filter.counts(each.place) for each in selected}
+    return [each for each in selected if places[each.place]]
+
+
+def _check_spread(
+    spread: Spread, carriers: list[Resident], selected: list[Resident], least: int
+) -> Iterator[Breach]:
     before = _tally(spread, (each for each in selected if not each.is_new))
     counted = _tally(spread, (each for each in carriers if spread.scope.selects(each.pod)))
-    least = _emptiest(scene, spread, selected)
     reported: set[str] = set()
     for carrier in carriers:
         domains = carrier.place.domains(spread.key)
@@ -112,27 +129,26 @@ def _tally(spread: Spread, residents: Iterable[Resident]) -> Tally:
     return Tally(each.place.domains(spread.key) for each in residents)
 
 
-def _emptiest(scene: Scene, spread: Spread, selected: list[Resident]) -> int:
-    if spread.key == HOSTNAME:
+def _emptiest(spread: Spread, selected: list[Resident], domains: frozenset[str]) -> int:
+    if spread.key == HOSTNAME or len(domains) < (spread.min_domains or 0):
         return 0
     sure = Tally(settled(each.place.domains(spread.key) for each in selected))
-    domains = _domains_that_count(scene, spread)
-    if len(domains) < (spread.min_domains or 0):
-        return 0
     return min((sure[domain] for domain in domains), default=0)
 
 
-def _domains_that_count(scene: Scene, spread: Spread) -> frozenset[str]:
+def _domains_that_count(scene: Scene, asked: NodeFilter) -> frozenset[str]:
+    if asked.key == HOSTNAME:
+        return frozenset()
     pools = [pool for pool in scene.market.pools_in_use if _sells(scene, pool)]
-    on_offer = domains_on_offer(scene, spread.key, pools, spread.tolerations)
+    on_offer = domains_on_offer(scene, asked.key, pools, asked.tolerations)
     found = {
         domain
         for domain in on_offer
-        if all(allows(wish, spread.key, domain, every=True) for wish in spread.wishes)
+        if all(allows(wish, asked.key, domain, every=True) for wish in asked.wishes)
     }
     for place in scene.places:
-        domain = place.domains(spread.key).settled
-        if domain is not None and place.is_staying and spread.counts_surely(place):
+        domain = place.domains(asked.key).settled if place.is_staying else None
+        if domain is not None and domain not in found and asked.counts_surely(place):
             found.add(domain)
     return frozenset(found)
 

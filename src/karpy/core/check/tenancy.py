@@ -14,6 +14,7 @@ from karpy.model.constraints import first_untolerated
 from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.pods import HostPort, Pod
 from karpy.model.resources import Resources, add, fits, format_quantity, subtract
+from karpy.model.settings import Settings
 from karpy.model.storage import Storage
 
 
@@ -22,8 +23,7 @@ def check_tenancy(scene: Scene) -> Iterator[Breach]:
     storage = scene.snapshot.storage
     for place in scene.places:
         if place.pods:
-            ignores_devices = scene.snapshot.settings.ignore_device_claims
-            yield from _check_pods(place, ignores_devices)
+            yield from _check_pods(place, scene.snapshot.settings)
             yield from _check_volumes(place, storage)
             yield from _check_ports(place)
     for node in scene.nodes:
@@ -35,14 +35,14 @@ def check_tenancy(scene: Scene) -> Iterator[Breach]:
         yield from _check_launch_volumes(launch, storage)
 
 
-def _check_pods(place: Place, ignores_devices: bool) -> Iterator[Breach]:
+def _check_pods(place: Place, settings: Settings) -> Iterator[Breach]:
     taints = hard_taints(place.taints)
     for pod in place.pods:
         if taint := first_untolerated(taints, pod.rules.tolerations):
             yield Breach(Rule.TAINT, place.name, pod.key, str(taint))
         if any(not place.meets(wish) for wish in wishes_of(pod)):
             yield Breach(Rule.NODE_AFFINITY, place.name, pod.key, _where_not(place, pod))
-        if pod.rules.claims_devices and ignores_devices:
+        if pod.rules.claims_devices and settings.ignore_device_claims:
             yield Breach(Rule.DEVICES, place.name, pod.key)
 
 

@@ -85,7 +85,7 @@ class _Decision:
         self.topology.know_nodes(self.existing.labels)
         self.packer = Packer(
             self.fleet,
-            Limits(self.templates, snapshot.nodes, table),
+            Limits(self.templates, snapshot.nodes, table, len(batch.pods)),
             Reservations(
                 table, settings.reserved_mode, is_enabled=settings.reserved_capacity
             ),

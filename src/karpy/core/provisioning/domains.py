@@ -10,7 +10,7 @@ from karpy.model.requirement import Requirement
 class DomainTable:
     """One topology key: its domains by name, and the nodes (as bits) that each may hold."""
 
-    __slots__ = ("_index", "_signatures", "all", "anywhere", "is_well_known", "key", "names", "nodes")
+    __slots__ = ("_index", "_narrowed", "_signatures", "all", "anywhere", "is_well_known", "key", "names", "nodes")
 
     def __init__(self, key: str, names: Iterable[str], signatures: Signatures) -> None:
         self.key = key
@@ -22,6 +22,7 @@ class DomainTable:
         self.is_well_known = key in signatures.table.well_known
         self._index = {name: index for index, name in enumerate(self.names)}
         self._signatures = signatures
+        self._narrowed: dict[int, int] = {}
 
     def bit(self, name: str) -> int:
         """Return a domain as a bit, or 0 if nobody knows it."""
@@ -51,6 +52,15 @@ class DomainTable:
                 mask = self.allowed_by(requirement)
             memo[self.key] = mask
         return mask
+
+    def narrow(self, signature: int, domains: int) -> int:
+        """Return the signature of a claim that may land in these domains only."""
+        memo = signature << len(self.names) | domains
+        narrowed = self._narrowed.get(memo)
+        if narrowed is None:
+            narrowed = self._signatures.narrow(signature, self.key, self.names, domains)
+            self._narrowed[memo] = narrowed
+        return narrowed
 
     def settled(self, signature: int) -> int:
         """Return the domains a claim names itself; none while it leaves the key open."""

@@ -6,9 +6,8 @@ integer. A claim only ever gets tighter: fewer types, fewer domains, less room.
 """
 
 from bisect import insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from karpy.core.provisioning.bits import members
 from karpy.core.provisioning.domains import DomainTable
 from karpy.core.provisioning.existing import ExistingNodes
 from karpy.core.provisioning.signatures import Signatures
@@ -18,7 +17,7 @@ from karpy.model.pods import HostPort, Pod
 from karpy.model.requirements import from_labels
 from karpy.model.resources import Resources
 
-_SPARSE = 8
+CLAIMS_BY_TURN_MAX = 16
 
 
 class Fleet:
@@ -46,7 +45,9 @@ class Fleet:
         self.counts: list[int] = []
         """The pod counts that some claim has, ascending."""
         self.by_turn: list[dict[int, None]] = [{}, {}]
-        """The same, in the order they got there."""
+        """The same, in the order they got there; kept up only until `is_by_age`."""
+        self.is_by_age = False
+        """Whether there are so many claims that equals come oldest first."""
         self.born_as: dict[int, int] = {}
         """Claims by the signature they were made with."""
         self.birth_signatures = 0
@@ -69,7 +70,9 @@ class Fleet:
         self.relaxed.append(template.is_relaxed)
         bit = 1 << node
         self.by_count[0] |= bit
-        self.by_turn[0][node] = None
+        self.is_by_age = node - self.existing.count >= CLAIMS_BY_TURN_MAX
+        if not self.is_by_age:
+            self.by_turn[0][node] = None
         self.by_template[template.index] = self.by_template.get(template.index, 0) | bit
         self.birth_signatures |= 1 << signature
         self.born_as[signature] = self.born_as.get(signature, 0) | bit
@@ -77,17 +80,15 @@ class Fleet:
             table.place(node, table.of_signature(signature))
         return node
 
-    def retype(self, node: int, signature: int, types: int) -> None:
-        """Note what a claim is left with."""
+    def retype(self, node: int, signature: int) -> None:
+        """Note the requirements a claim has now."""
         before = self.signature[node]
-        if signature != before:
-            self.signature[node] = signature
-            for table in self.tables:
-                old = table.of_signature(before)
-                new = table.of_signature(signature)
-                if old != new:
-                    table.move(node, old, new)
-        self.types[node] = types
+        self.signature[node] = signature
+        for table in self.tables:
+            old = table.of_signature(before)
+            new = table.of_signature(signature)
+            if old != new:
+                table.move(node, old, new)
 
     def put(self, node: int, pod: Pod, requests: Resources) -> None:
         """Place a pod."""
@@ -105,7 +106,7 @@ class Fleet:
             by_count, by_turn = self.by_count, self.by_turn
             if count == len(by_count):
                 by_count.append(0)
-                by_turn.append({})
+                self.by_turn.append({})
             bit = 1 << node
             by_count[count - 1] ^= bit
             if not by_count[count - 1] and count > 1:
@@ -113,26 +114,18 @@ class Fleet:
             if not by_count[count]:
                 insort(self.counts, count)
             by_count[count] |= bit
-            del by_turn[count - 1][node]
-            by_turn[count][node] = None
+            if not self.is_by_age:
+                del by_turn[count - 1][node]
+                by_turn[count][node] = None
         if pod.rules.ports:
             self.take_ports(node, pod)
 
-    def in_turn(self, count: int, claims: int) -> Iterator[int]:
-        """
-        List some of the claims with `count` pods: the one that got its last pod most recently first.
-
-        Claims with a single pod come in the order they were made.
-        """
+    def in_turn(self, count: int, claims: int) -> list[int]:
+        """List some of the claims with `count` pods, the one that got its last pod latest first."""
         # Parity: Karpenter re-sorts its list of claims by pod count before each pod, and a stable sort
-        # leaves a claim that has just grown ahead of those that had as many pods before.
-        if count <= 1 or self.size - self.existing.count > 16 or claims & (claims - 1) == 0:
-            return members(claims)
-        turns = self.by_turn[count]
-        if claims.bit_count() * _SPARSE < len(turns):
-            chosen = set(members(claims))
-            return iter([node for node in reversed(turns) if node in chosen])
-        return (node for node in list(reversed(turns)) if claims >> node & 1)
+        # leaves a claim that has just grown ahead of those that had as many pods before. Go's sort is
+        # stable for a dozen elements; beyond, its order is arbitrary and ours is by age.
+        return [node for node in reversed(self.by_turn[count]) if claims >> node & 1]
 
     def take_ports(self, node: int, pod: Pod) -> None:
         for port in pod.rules.ports:

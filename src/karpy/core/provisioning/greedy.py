@@ -7,9 +7,10 @@ packer.
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from enum import Enum
 from itertools import product
-from typing import NamedTuple
+from typing import Final, TypeAlias
 
 from karpy.core.provisioning.domains import DomainTable
 from karpy.core.provisioning.existing import attach_limits
@@ -19,13 +20,13 @@ from karpy.core.provisioning.limits import Limits
 from karpy.core.provisioning.reservations import Refused, Reservations
 from karpy.core.provisioning.shapes import Shape, Shapes
 from karpy.core.provisioning.signatures import NEVER, Signatures
-from karpy.core.provisioning.steps import KeyRule, PodClass, Step
+from karpy.core.provisioning.steps import FOR_GOOD, Failure, KeyRule, PodClass, Step
 from karpy.core.provisioning.templates import Template
+from karpy.core.provisioning.topology import AnyGroup
 from karpy.core.provisioning.variety import reached, relax
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
 
-FOR_GOOD = -1
 
 
 class Outcome(Enum):
@@ -36,21 +37,13 @@ class Outcome(Enum):
     WAITS = "waits for a reservation"
 
 
-class Choice(NamedTuple):
-    """The domains of one key that are open now; pinned means one of them must be chosen."""
+Choice: TypeAlias = tuple[KeyRule, int, bool]
+"""A key, the domains of it that are open now, and whether one of them must be chosen."""
 
-    rule: KeyRule
-    domains: int
-    is_pinned: bool
+Settled: TypeAlias = tuple[int, int, frozenset[str], bool]
+"""What a claim would be with one more pod: signature, types, reservations, minValues lowered."""
 
-
-class Settled(NamedTuple):
-    """What a claim would be with one more pod."""
-
-    signature: int
-    types: int
-    held: frozenset[str] = frozenset()
-    is_relaxed: bool = False
+_HOLDS_NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class Packer:
@@ -63,6 +56,8 @@ class Packer:
         self.limits = limits
         self.reservations = reservations
         self.relaxes_variety = False
+        self.is_plain = False
+        """Whether neither minValues nor reservations have a say."""
         self._catalog = catalog
         self._pools_in_use: frozenset[str] = frozenset()
 
@@ -70,30 +65,42 @@ class Packer:
         """Learn which pools take part, and whether minValues may be lowered for a new claim."""
         self._pools_in_use = frozenset(template.name for template in templates)
         self.relaxes_variety = relaxes_variety
+        self.is_plain = not self.reservations.is_active and not any(
+            requirement.min_values for template in templates for requirement in template.pool.requirements
+        )
 
     def place(self, pod_class: PodClass, pod: Pod) -> Outcome:
         """Find a place for one pod, letting go of preferences as needed."""
         if pod_class.is_hopeless:
             return Outcome.REFUSED
-        failed_at = pod_class.failed_at
+        failures = pod_class.failures
         for index, step in enumerate(pod_class.steps):
-            failed = failed_at[index]
-            if failed is not None and (failed == FOR_GOOD or failed == self._version(step)):
+            failure = failures[index]
+            if failure is not None and not failure.may_have_passed():
                 continue
             outcome = self._attempt(pod_class, index, step, pod)
-            if outcome is not Outcome.REFUSED:
+            if outcome is Outcome.PLACED or outcome is Outcome.WAITS:
                 return outcome
-            is_final = step.is_monotone and not self.reservations.is_active
-            failed_at[index] = FOR_GOOD if is_final else self._version(step)
-        pod_class.is_hopeless = all(failed == FOR_GOOD for failed in failed_at)
+            failures[index] = self._failure(step)
+        pod_class.is_hopeless = all(failure is FOR_GOOD for failure in failures)
         return Outcome.REFUSED
+
+    def _failure(self, step: Step) -> Failure:
+        """Remember what would have to change for the step to succeed."""
+        if self.reservations.is_active:
+            return Failure(None)
+        blockers: Sequence[AnyGroup] = step.watched
+        for rule in step.keys:
+            if not rule.open_domains()[0]:
+                blockers = rule.blockers()
+                break
+        return Failure(blockers) if blockers else FOR_GOOD
 
     def shape_of(self, pod_class: PodClass, index: int) -> Shape:
         """Return the shape of one step of a class."""
         shape = pod_class.shapes[index]
         if shape is None:
             shape = pod_class.shapes[index] = self.shapes.of(pod_class, pod_class.steps[index])
-        assert isinstance(shape, Shape)
         return shape
 
     def is_hopeless(self, pod_class: PodClass) -> bool:
@@ -103,40 +110,38 @@ class Packer:
             for index in range(len(pod_class.steps))
         )
 
-    def _version(self, step: Step) -> int:
-        version = self.reservations.version
-        for group in step.watched:
-            version += group.version
-        return version
-
     def _attempt(self, pod_class: PodClass, index: int, step: Step, pod: Pod) -> Outcome:
-        choices = []
+        choices: list[Choice] = []
         for rule in step.keys:
             domains, is_pinned = rule.open_domains()
             if not domains:
                 return Outcome.REFUSED
-            choices.append(Choice(rule, domains, is_pinned))
-        shape = self.shape_of(pod_class, index)
-        fleet = self.fleet
-        if shape.seen < fleet.size:
+            choices.append((rule, domains, is_pinned))
+        shape = pod_class.shapes[index]
+        if shape is None:
+            shape = self.shape_of(pod_class, index)
+        if shape.seen < self.fleet.size:
             self.shapes.refresh(shape)
-        candidates = shape.alive
-        for group, is_selected in step.hosts:
-            candidates &= hosts_open(group, is_selected)
-        for choice in choices:
-            if not candidates:
-                break
-            candidates &= choice.rule.table.nodes_in(choice.domains)
-        if candidates and shape.ports:
-            candidates &= ~fleet.with_port_clash(shape.ports)
+        candidates = self._candidates(step, shape, choices)
         if candidates:
-            if existing := candidates & fleet.existing_mask:
+            if existing := candidates & self.fleet.existing_mask:
                 if self._place_on_existing(pod_class, shape, existing, pod):
                     return Outcome.PLACED
                 candidates ^= existing
             if candidates and self._place_on_claim(pod_class, shape, candidates, choices, pod):
                 return Outcome.PLACED
         return self._open_claim(pod_class, step, shape, choices, pod)
+
+    def _candidates(self, step: Step, shape: Shape, choices: list[Choice]) -> int:
+        """Return the nodes that have not said no, and where the pod's neighbours allow it."""
+        candidates: int = shape.alive
+        for group, is_selected in step.hosts:
+            candidates &= hosts_open(group, is_selected)
+        for rule, domains, _ in choices:
+            candidates &= rule.table.nodes_in(domains)
+        if candidates and shape.ports:
+            candidates &= ~self.fleet.with_port_clash(shape.ports)
+        return candidates
 
     def _place_on_existing(self, pod_class: PodClass, shape: Shape, nodes: int, pod: Pod) -> bool:
         existing = self.fleet.existing
@@ -168,12 +173,21 @@ class Packer:
             if not candidates:
                 continue
             claims ^= candidates
-            for node in fleet.in_turn(count, candidates):
-                settled = self._fit(pod_class, shape, node, choices)
-                if settled is not None:
-                    self._take(node, settled)
-                    self._record(pod_class, node, pod)
-                    return True
+            if fleet.is_by_age or count == 1:
+                while candidates:
+                    low = candidates & -candidates
+                    candidates ^= low
+                    node = low.bit_length() - 1
+                    settled = self._fit(pod_class, shape, node, choices)
+                    if settled is not None:
+                        self._add(pod_class, node, settled, pod)
+                        return True
+            else:
+                for node in fleet.in_turn(count, candidates):
+                    settled = self._fit(pod_class, shape, node, choices)
+                    if settled is not None:
+                        self._add(pod_class, node, settled, pod)
+                        return True
             if not claims:
                 break
         return False
@@ -207,7 +221,7 @@ class Packer:
             if types:
                 may_fit = True
                 settled = self._settle(signature, types, choices, fleet.held[node])
-                if isinstance(settled, Settled):
+                if settled.__class__ is tuple:
                     return settled
         if not may_fit:
             shape.alive ^= 1 << node
@@ -231,11 +245,10 @@ class Packer:
                 settled = self._settle(signature, left, choices, None)
                 if settled is Refused.WAIT:
                     return Outcome.WAITS
-                if isinstance(settled, Settled):
-                    node = self.fleet.open_claim(template, settled.signature, settled.types)
-                    self.limits.spend(template.name, settled.types)
-                    self._take(node, settled)
-                    self._record(pod_class, node, pod)
+                if isinstance(settled, tuple):
+                    node = self.fleet.open_claim(template, settled[0], settled[1])
+                    self.limits.spend(template.name, settled[1])
+                    self._add(pod_class, node, settled, pod)
                     return Outcome.PLACED
         return Outcome.REFUSED
 
@@ -244,28 +257,33 @@ class Packer:
     ) -> Settled | Refused | None:
         """Choose domains so that some type is left; `held` is None for a claim yet to be made."""
         if not choices:
+            if self.is_plain:
+                return (signature, types, _HOLDS_NOTHING, False)
             return self._vet(signature, types, held)
         options = []
         for rule, domains, is_pinned in choices:
             allowed = domains & rule.table.of_signature(signature)
             if not allowed:
                 return None
-            options.append(rule.preferred(allowed) if is_pinned else [allowed])
-        refused = None
-        for combination in product(*options):
+            options.append(rule.preferred(allowed) if is_pinned else (allowed,))
+        masks, refused = self.signatures.masks, None
+        for combination in product(*options) if len(options) > 1 else zip(options[0]):
             narrowed = signature
-            for (rule, _, _), domains in zip(choices, combination, strict=True):
-                table = rule.table
-                narrowed = self.signatures.narrow(narrowed, table.key, table.names, domains)
-            left = types & self.signatures.masks[narrowed]
+            for choice, domains in zip(choices, combination):
+                narrowed = choice[0].table.narrow(narrowed, domains)
+            left = types & masks[narrowed]
             if left:
+                if self.is_plain:
+                    return (narrowed, left, _HOLDS_NOTHING, False)
                 settled = self._vet(narrowed, left, held)
-                if isinstance(settled, Settled):
+                if isinstance(settled, tuple):
                     return settled
                 refused = refused or settled
         return refused
 
-    def _vet(self, signature: int, types: int, held: frozenset[str] | None) -> Settled | Refused | None:
+    def _vet(
+        self, signature: int, types: int, held: frozenset[str] | None
+    ) -> Settled | Refused | None:
         """See to minValues and reservations."""
         is_relaxed = False
         if self.signatures.varieties[signature] and (
@@ -276,26 +294,33 @@ class Packer:
             signature = relax(self.signatures, signature, lacking)
             is_relaxed = True
         if not self.reservations.is_active:
-            return Settled(signature, types, is_relaxed=is_relaxed)
-        offered = self.reservations.offer(self.signatures, signature, types, held or frozenset())
+            return (signature, types, _HOLDS_NOTHING, is_relaxed)
+        offered = self.reservations.offer(self.signatures, signature, types, held or _HOLDS_NOTHING)
         if isinstance(offered, Refused):
             return offered
-        return Settled(signature, types, offered, is_relaxed)
+        return (signature, types, offered, is_relaxed)
 
-    def _take(self, node: int, settled: Settled) -> None:
+    def _add(self, pod_class: PodClass, node: int, settled: Settled, pod: Pod) -> None:
+        """Put the pod on a claim that becomes what was settled."""
         fleet = self.fleet
-        fleet.retype(node, settled.signature, settled.types)
-        if settled.is_relaxed:
+        signature, types, held, is_relaxed = settled
+        fleet.types[node] = types
+        if signature != fleet.signature[node]:
+            fleet.retype(node, signature)
+        if is_relaxed:
             fleet.relaxed[node] = True
-        if self.reservations.is_active and fleet.held[node] != settled.held:
-            self.reservations.hold(fleet.held[node], settled.held)
-            fleet.held[node] = settled.held
+        if self.reservations.is_active and fleet.held[node] != held:
+            self.reservations.hold(fleet.held[node], held)
+            fleet.held[node] = held
+        self._record(pod_class, node, pod)
 
     def _record(self, pod_class: PodClass, node: int, pod: Pod) -> None:
         fleet = self.fleet
         fleet.put(node, pod, pod_class.requests)
         if pod_class.volumes.attachments:
             fleet.attach(node, pod_class.volumes.attachments)
+        if not pod_class.is_counted:
+            return
         for group in pod_class.counted:
             if group.filter is not None and not group.filter.accepts(node):
                 continue

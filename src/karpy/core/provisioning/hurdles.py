@@ -126,8 +126,7 @@ class Course:
             cleared = 0
             open_here = domains & rule.table.of_signature(self._template.signature)
             for bit in members(open_here):
-                names, key = rule.table.names, rule.table.key
-                narrowed = self._signatures.narrow(self._template.signature, key, names, 1 << bit)
+                narrowed = rule.table.narrow(self._template.signature, 1 << bit)
                 cleared |= self._signatures.masks[narrowed]
             group = tightest(rule)
             if group is not None:

@@ -1,6 +1,6 @@
 """Pool limits as running balances."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from karpy.core.provisioning.templates import Template
 from karpy.core.provisioning.typetable import TypeTable
@@ -11,7 +11,9 @@ from karpy.model.resources import NODES
 class Limits:
     """What each pool may still make; a claim counts with the largest type it could become."""
 
-    def __init__(self, templates: Iterable[Template], nodes: Iterable[Node], table: TypeTable) -> None:
+    def __init__(
+        self, templates: Sequence[Template], nodes: Iterable[Node], table: TypeTable, pods: int
+    ) -> None:
         self._table = table
         self._within: dict[str, int] = {}
         self._left: dict[str, dict[str, int]] = {
@@ -24,6 +26,21 @@ class Limits:
             if left is not None:
                 for resource in left:
                     left[resource] -= 1 if resource == NODES else node.capacity.get(resource, 0)
+
+        for template in templates:
+            self._drop_if_out_of_reach(template, pods)
+
+    def _drop_if_out_of_reach(self, template: Template, pods: int) -> None:
+        """Forget limits that not even the largest type, once for each pod, would exhaust."""
+        left = self._left.get(template.name, {})
+        if all(
+            amount >= (pods + 1) * self._largest(resource, template)
+            for resource, amount in left.items()
+        ):
+            self._left.pop(template.name, None)
+
+    def _largest(self, resource: str, template: Template) -> int:
+        return 1 if resource == NODES else self._table.capacity(resource).largest(template.mask)
 
     def left(self, pool: str) -> Mapping[str, int] | None:
         """Return what a pool has left of its limits, or None if it has none."""

@@ -48,7 +48,6 @@ class Signatures:
         """Requirements with minValues."""
         self.domain_masks: list[dict[str, int]] = []
         self._ids: dict[frozenset[Requirement], int] = {}
-        self._narrowed: dict[tuple[int, str, int], int] = {}
         self._wants: dict[frozenset[Requirement], Want] = {}
         self._key_users: dict[str, _KeyUsers] = {}
 
@@ -121,17 +120,12 @@ class Signatures:
 
     def narrow(self, signature: int, key: str, names: tuple[str, ...], domains: int) -> int:
         """Return the signature that allows only some domains (bits over names) of a key."""
-        memo = (signature, key, domains)
-        result = self._narrowed.get(memo)
-        if result is None:
-            only = Requirement(
-                key, frozenset(name for bit, name in enumerate(names) if domains >> bit & 1)
-            )
-            have = self.requirements[signature]
-            present = have.get(key)
-            narrowed = only if present is None else present & only
-            result = self._narrowed[memo] = self.intern({**have, key: narrowed})
-        return result
+        only = Requirement(
+            key, frozenset(name for bit, name in enumerate(names) if domains >> bit & 1)
+        )
+        have = self.requirements[signature]
+        present = have.get(key)
+        return self.intern({**have, key: only if present is None else present & only})
 
     def label_fits(self, labels: Mapping[str, str], label_set: int, want: Want) -> bool:
         """Say whether an existing node's labels meet a want; absent keys only by negation."""

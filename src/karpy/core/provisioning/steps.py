@@ -1,7 +1,7 @@
 """Pods as classes, and the steps of each class's ladder, ready for the packer."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from karpy.core.provisioning.existing import ExistingNodes
 from karpy.core.provisioning.groups import DomainGroup, HostGroup, Kind
@@ -59,6 +59,15 @@ class KeyRule:
             mask &= self.pod_mask & ~anti.nonzero
         return mask, is_pinned
 
+    def blockers(self) -> list[AnyGroup]:
+        """Return the groups whose counts would have to change for a domain to open; none: never."""
+        for affinity, is_selected in self.affinities:
+            if not is_selected and not affinity.nonzero & self.pod_mask:
+                return [affinity]
+        if any(not self.pod_mask & ~anti.nonzero for anti in self.antis):
+            return []
+        return [group for group, _ in (*self.spreads, *self.affinities)]
+
     def preferred(self, domains: int) -> list[int]:
         """List domains as bits: those with the fewest pods of the spreads first, then by name."""
         bits = [1 << bit for bit in range(domains.bit_length()) if domains >> bit & 1]
@@ -71,7 +80,7 @@ class KeyRule:
 class Step:
     """One rung of a ladder, made ready."""
 
-    __slots__ = ("hosts", "is_monotone", "keys", "reach", "rung", "wants", "watched")
+    __slots__ = ("hosts", "keys", "reach", "rung", "wants", "watched")
 
     def __init__(self, rung: Rung, reach: Reach, wants: tuple[Want, ...]) -> None:
         self.rung = rung
@@ -81,12 +90,29 @@ class Step:
         self.keys: list[KeyRule] = []
         self.watched: list[AnyGroup] = []
         """Groups whose counts may turn a no into a yes."""
-        self.is_monotone = True
-        """Whether a no is final, because nothing that happens later can open a place."""
 
-    def version(self) -> int:
-        """Return a number that moves whenever a watched group does."""
-        return sum(group.version for group in self.watched)
+
+class Failure:
+    """Why a step did not work, as far as that may change."""
+
+    __slots__ = ("groups", "version")
+
+    def __init__(self, groups: Sequence[AnyGroup] | None) -> None:
+        self.groups = groups
+        self.version = 0 if groups is None else sum(group.version for group in groups)
+
+    def may_have_passed(self) -> bool:
+        """Say whether anything has happened that could make it work now."""
+        if self.groups is None:
+            return True
+        version = 0
+        for group in self.groups:
+            version += group.version
+        return version != self.version
+
+
+FOR_GOOD = Failure(())
+"""Nothing that can still happen helps."""
 
 
 class PodClass:
@@ -95,7 +121,8 @@ class PodClass:
     __slots__ = (
         "blocks",
         "counted",
-        "failed_at",
+        "failures",
+        "is_counted",
         "is_hopeless",
         "owned_inverse",
         "pod",
@@ -113,11 +140,14 @@ class PodClass:
         self.counted: tuple[AnyGroup, ...] = ()
         self.owned_inverse: tuple[AnyGroup, ...] = ()
         self.blocks: tuple[AnyGroup, ...] = ()
-        self.failed_at: list[int | None] = [None] * len(steps)
-        """For each step the version it failed at; -1 if for good."""
+        self.failures: list[Failure | None] = [None] * len(steps)
+        """What became of each step, if it was tried and did not work."""
         self.is_hopeless = False
         """Whether every step has failed for good."""
-        self.shapes: list[object] = [None] * len(steps)
+        self.shapes: list[Any] = [None] * len(steps)
+        """The shape of each step, once it is needed."""
+        self.is_counted = False
+        """Whether any group counts the pods."""
 
 
 class _Groups(NamedTuple):
@@ -216,6 +246,7 @@ class Planner:
             made.owned_inverse = tuple(
                 self._topology.affinity(Kind.INVERSE, term, pod) for term in pod.rules.anti_affinity
             )
+        made.is_counted = bool(made.counted or made.owned_inverse)
         return made
 
     def _steps_of(
@@ -255,7 +286,6 @@ class Planner:
             if group.kind in {Kind.SPREAD, Kind.AFFINITY}:
                 step.watched.append(group)
         step.keys = [rules[key] for key in sorted(rules)]
-        step.is_monotone = not step.watched
         return step
 
     def _wants(self, rung: Rung, facts: VolumeFacts) -> tuple[Want, ...]:

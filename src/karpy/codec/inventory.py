@@ -1,0 +1,173 @@
+"""Everything read from manifests so far, by kind and name."""
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import Final, TypeAlias, TypeVar
+
+from msgspec.structs import replace
+
+from karpy.codec.constraints import check_label
+from karpy.codec.crds import read_node_claim, read_overlay, read_pool
+from karpy.codec.fields import FieldInvalid, Fields
+from karpy.codec.objects import (
+    read_budget,
+    read_controller,
+    read_namespace,
+    read_node,
+    read_service,
+)
+from karpy.codec.pods import PodReader
+from karpy.codec.poolrules import check_overlay, check_pool, why_not_ready
+from karpy.codec.storage import read_attach_limits, read_claim, read_class, read_volume
+from karpy.codec.vocabulary import unknown_in_overlay, unknown_in_pod, unknown_in_pool
+from karpy.codec.workloads import (
+    Workload,
+    ephemeral_volumes,
+    read_daemon_set,
+    read_workload_object,
+)
+from karpy.model.nodes import KubeNode, NodeClaim
+from karpy.model.pods import DaemonSet, DisruptionBudget, Pod, PodController, Service
+from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+
+NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
+Key: TypeAlias = tuple[str, str, str]
+"""Kind, namespace and name."""
+
+T = TypeVar("T")
+
+
+class Inventory:
+    """Holds what was read; of two objects with one name the later one counts."""
+
+    def __init__(self, well_known: frozenset[str], now: datetime) -> None:
+        """Take the labels NodePools may ask for, and the age of what has none."""
+        self.pods: dict[Key, Pod] = {}
+        self.nodes: dict[Key, KubeNode] = {}
+        self.node_claims: dict[Key, NodeClaim] = {}
+        self.pools: dict[Key, NodePool] = {}
+        self.overlays: dict[Key, NodeOverlay] = {}
+        self.daemons: dict[Key, DaemonSet] = {}
+        self.workloads: dict[Key, Workload] = {}
+        self.controllers: dict[Key, PodController] = {}
+        self.services: dict[Key, Service] = {}
+        self.budgets: dict[Key, DisruptionBudget] = {}
+        self.volumes: dict[Key, PersistentVolume] = {}
+        self.volume_claims: dict[Key, PersistentVolumeClaim] = {}
+        self.classes: dict[Key, StorageClass] = {}
+        self.namespaces: dict[Key, Mapping[str, str]] = {}
+        self.attach_limits: dict[Key, Mapping[str, int | None]] = {}
+        self.made_claims: list[PersistentVolumeClaim] = []
+        """Claims that come into being with pods that are not in the cluster yet."""
+        self.repeated: list[Key] = []
+        self._well_known = well_known
+        self._reader = PodReader(created=now)
+        self._generated = 0
+
+    def add(self, group: str, kind: str, fields: Fields) -> list[str] | None:
+        """
+        Take an object in and name the fields of it that nobody knows; None if nobody knows the kind.
+
+        Raises FieldInvalid if the object is left out, or if it is a NodePool that is not ready for
+        what is wrong with it.
+        """
+        read = _READERS.get((group, kind))
+        return None if read is None else list(read(self, fields) or ())
+
+    def _keep(self, into: dict[Key, T], kind: str, fields: Fields, value: T) -> None:
+        meta = fields.child("metadata")
+        key = (kind, meta.text("namespace"), meta.text("name"))
+        if key in into:
+            self.repeated.append(key)
+        into[key] = value
+
+    def _add_pod(self, fields: Fields) -> Iterator[str]:
+        fields = self._named(fields)
+        _check_labels(fields.child("metadata"))
+        try:
+            pod = self._reader.read(fields.obj)
+        except FieldInvalid as error:
+            raise error.within(fields.path) from error
+        self._keep(self.pods, "Pod", fields, pod)
+        spec = fields.child("spec")
+        if not fields.obj.get("status") and "volumes" in spec:
+            self.made_claims += [
+                PersistentVolumeClaim(f"{pod.name}-{name}", pod.namespace, storage_class=kind)
+                for name, kind in ephemeral_volumes(spec)
+            ]
+        return unknown_in_pod(spec)
+
+    def _named(self, fields: Fields) -> Fields:
+        """Give a pod that is to be named by the API server a name."""
+        meta = fields.child("metadata")
+        if "name" in meta or "generateName" not in meta:
+            return fields
+        self._generated += 1
+        name = f"{meta.needed('generateName')}{self._generated}"
+        return fields.with_field("metadata", {**meta.obj, "name": name})
+
+    def _add_workload(self, kind: str, fields: Fields) -> Iterator[str]:
+        template = fields.child("spec").child("template")
+        _check_labels(template.child("metadata"))
+        workload = read_workload_object(fields, kind, self._reader)
+        self._keep(self.workloads, kind, fields, workload)
+        if kind in _SELECTING:
+            self._keep(self.controllers, kind, fields, read_controller(fields, kind))
+        return unknown_in_pod(template.child("spec"))
+
+    def _add_daemon_set(self, fields: Fields) -> Iterator[str]:
+        template = fields.child("spec").child("template")
+        _check_labels(template.child("metadata"))
+        self._keep(self.daemons, "DaemonSet", fields, read_daemon_set(fields, self._reader))
+        return unknown_in_pod(template.child("spec"))
+
+    def _add_pool(self, fields: Fields) -> Iterator[str]:
+        check_pool(fields)
+        pool = read_pool(fields)
+        fault = why_not_ready(fields, self._well_known)
+        if fault:
+            pool = replace(pool, is_ready=False)
+        self._keep(self.pools, "NodePool", fields, pool)
+        if fault:
+            raise fault
+        return unknown_in_pool(fields)
+
+    def _add_overlay(self, fields: Fields) -> Iterator[str]:
+        overlay = read_overlay(fields)
+        check_overlay(fields, self._well_known)
+        self._keep(self.overlays, "NodeOverlay", fields, overlay)
+        return unknown_in_overlay(fields)
+
+    def _add_namespace(self, fields: Fields) -> None:
+        name, labels = read_namespace(fields)
+        self._keep(self.namespaces, "Namespace", fields, {NAMESPACE_LABEL: name, **labels})
+
+    def _add_attach_limits(self, fields: Fields) -> None:
+        fields.child("metadata").needed("name")
+        self._keep(self.attach_limits, "CSINode", fields, read_attach_limits(fields))
+
+
+def _check_labels(meta: Fields) -> None:
+    labels = meta.child("labels")
+    for key in meta.labels("labels"):
+        check_label(labels, key)
+
+
+_Reader: TypeAlias = Callable[[Inventory, Fields], Iterator[str] | None]
+
+
+def _workload(kind: str) -> _Reader:
+    return lambda inventory, fields: inventory._add_workload(kind, fields)
+
+
+def _plain(kind: str, holder: str, read: Callable[[Fields], object]) -> _Reader:
+    return lambda inventory, fields: inventory._keep(
+        getattr(inventory, holder), kind, fields, read(fields)
+    )
+
+
+_SELECTING: Final = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
+_READERS: Final[Mapping[tuple[str, str], _Reader]] = {
+    ("", "Pod"): Inventory._add_pod,
+}

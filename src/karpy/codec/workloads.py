@@ -1,0 +1,241 @@
+"""Workloads written out as the pods their controllers would make."""
+
+import hashlib
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.codec.constraints import read_selector
+from karpy.codec.fields import FieldInvalid, Fields, JsonObject
+from karpy.codec.pods import PodReader, read_owners
+from karpy.codec.storage import read_claim_class
+from karpy.model.constraints import LabelSelector
+from karpy.model.pods import DAEMON_SET, DaemonSet, Owner, Pod, PodController, PodVolume
+from karpy.model.requirement import Requirement
+from karpy.model.storage import PersistentVolumeClaim
+
+REPLICAS_MAX: Final = 250_000
+HASH_LABEL: Final = "pod-template-hash"
+_POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
+_POD_INDEX: Final = "apps.kubernetes.io/pod-index"
+_JOB_NAMES: Final = ("batch.kubernetes.io/job-name", "job-name")
+_HASH_DIGITS: Final = 10
+_TEMPLATE: Final = "spec.template"
+
+
+class Workload(Struct, frozen=True):
+    """What makes pods: how many, and what they look like."""
+
+    kind: str
+    owner: Owner
+    """What the pods belong to: the workload itself, or the ReplicaSet of a Deployment."""
+    name: str
+    namespace: str
+    replicas: int
+    pod: Pod
+    """The pod that all others are copies of."""
+    owners: tuple[Owner, ...] = ()
+    selector: LabelSelector | None = None
+    ordinal: int = 0
+    """Number of the first pod."""
+    claims: tuple[tuple[str, str | None], ...] = ()
+    """Volumes of a StatefulSet that each pod gets its own claim for, and their class."""
+    ephemeral: tuple[tuple[str, str | None], ...] = ()
+    """Volumes made for each pod, and their class."""
+
+    def selects(self, pod: Pod) -> bool:
+        return self.selector is not None and self.selector.selects(pod.labels)
+
+
+def read_workload_object(fields: Fields, kind: str, pods: PodReader) -> Workload:
+    """Read a Deployment, ReplicaSet, StatefulSet, Job or ReplicationController."""
+    meta, spec = fields.child("metadata"), fields.child("spec")
+    name, namespace = meta.needed("name"), meta.text("namespace") or "default"
+    template = spec.child("template")
+    owner = _owner(fields, kind, name, namespace)
+    labels = dict(template.child("metadata").labels("labels"))
+    if kind == "Deployment":
+        digest = _template_hash(template.obj)
+        labels[HASH_LABEL] = digest
+        uid = derived_uid("ReplicaSet", namespace, name, digest)
+        owner = Owner("apps/v1", "ReplicaSet", f"{name}-{digest}", uid, True)
+    elif kind == "Job":
+        labels |= dict.fromkeys(_JOB_NAMES, name)
+    is_core = kind == "ReplicationController"
+    return Workload(
+        kind=kind,
+        owner=owner,
+        name=name,
+        namespace=namespace,
+        replicas=_job_pods(fields) if kind == "Job" else _replicas(spec, "replicas"),
+        pod=_template_pod(fields, owner, labels, pods),
+        owners=read_owners(meta),
+        selector=None if is_core else read_selector(spec, "selector"),
+        ordinal=spec.child("ordinals").number("start", 0) or 0,
+        claims=_own_claims(spec) if kind == "StatefulSet" else (),
+        ephemeral=ephemeral_volumes(template.child("spec")),
+    )
+
+
+def read_daemon_set(fields: Fields, pods: PodReader) -> DaemonSet:
+    """Read a DaemonSet and the pod it would run."""
+    meta = fields.child("metadata")
+    name, namespace = meta.needed("name"), meta.text("namespace") or "default"
+    uid = meta.text("uid") or derived_uid("DaemonSet", namespace, name)
+    labels = fields.child("spec").child("template").child("metadata").labels("labels")
+    owner = Owner(*DAEMON_SET, name, uid, True)
+    return DaemonSet(name, namespace, _template_pod(fields, owner, labels, pods))
+
+
+def expand(workload: Workload) -> Iterable[Pod]:
+    """Write the pods of a workload out, named and numbered as their controller would."""
+    pod = workload.pod
+    own = {volume for volume, _ in workload.claims}
+    kept = tuple(volume for volume in pod.rules.volumes if volume.name not in own)
+    for number in range(workload.ordinal, workload.ordinal + workload.replicas):
+        name = f"{workload.name}-{number}"
+        labels, rules = pod.labels, pod.rules
+        if workload.kind == "StatefulSet":
+            labels = {**labels, _POD_NAME: name, _POD_INDEX: str(number)}
+        if own:
+            claims = tuple(PodVolume(each, f"{each}-{name}") for each, _ in workload.claims)
+            rules = replace(rules, volumes=claims + kept)
+        uid = derived_uid(workload.kind, workload.namespace, workload.name, str(number))
+        yield replace(pod, name=name, uid=uid, labels=labels, rules=rules)
+
+
+def claims_for(workload: Workload, pod: Pod) -> list[PersistentVolumeClaim]:
+    """Make the claims that come into being with a pod of this workload."""
+    made = [(f"{volume}-{pod.name}", kind) for volume, kind in workload.claims]
+    made += [(f"{pod.name}-{volume}", kind) for volume, kind in workload.ephemeral]
+    return [PersistentVolumeClaim(name, pod.namespace, storage_class=kind) for name, kind in made]
+
+
+def replica_set(workload: Workload) -> PodController | None:
+    """Make the ReplicaSet that a Deployment would have."""
+    if workload.kind != "Deployment":
+        return None
+    digest = workload.pod.labels[HASH_LABEL]
+    expressions = workload.selector.expressions if workload.selector else ()
+    owner = workload.owner
+    return PodController(
+        api_version=owner.api_version,
+        kind=owner.kind,
+        name=owner.name,
+        namespace=workload.namespace,
+        uid=owner.uid,
+        selector=(*expressions, Requirement(HASH_LABEL, frozenset({digest}))),
+    )
+
+
+def has_pods(workload: Workload, pods: Iterable[Pod], chain: dict[tuple[str, str], str]) -> bool:
+    """
+    Say whether one of these pods of its namespace is this workload's.
+
+    `chain` has the owner of each ReplicaSet by namespace and name. A ReplicaSet that is not there
+    is told by its name, which ends in the hash of the template.
+    """
+    return any(_is_of(workload, pod, owner, chain) for pod in pods for owner in pod.owners)
+
+
+def _is_of(workload: Workload, pod: Pod, owner: Owner, chain: dict[tuple[str, str], str]) -> bool:
+    if (owner.kind, owner.name) == (workload.kind, workload.name):
+        return True
+    if workload.kind != "Deployment" or owner.kind != "ReplicaSet":
+        return False
+    known = chain.get((workload.namespace, owner.name))
+    if known is not None:
+        return known == workload.name
+    named = f"{workload.name}-{pod.labels.get(HASH_LABEL, '')}"
+    return owner.name == named and workload.selects(pod)
+
+
+def derived_uid(*parts: str) -> str:
+    """Make a UID out of names: the same names, the same UID."""
+    digest = hashlib.sha256("/".join(parts).encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
+
+
+def ephemeral_volumes(spec: Fields) -> tuple[tuple[str, str | None], ...]:
+    """Read which volumes a pod gets for itself, and their class."""
+    return tuple(
+        (
+            each.needed("name"),
+            read_claim_class(each.child("ephemeral").child("volumeClaimTemplate")),
+        )
+        for each in spec.children("volumes")
+        if "ephemeral" in each and "persistentVolumeClaim" not in each
+    )
+
+
+def _template_pod(
+    fields: Fields, owner: Owner, labels: dict[str, str], pods: PodReader
+) -> Pod:
+    meta = fields.child("metadata")
+    meta.time("creationTimestamp")
+    raw_owner = {
+        "apiVersion": owner.api_version,
+        "kind": owner.kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+    }
+    obj: JsonObject = {
+        "metadata": {
+            "name": meta.needed("name"),
+            "namespace": meta.text("namespace"),
+            "uid": owner.uid,
+            "creationTimestamp": meta.obj.get("creationTimestamp"),
+            "labels": labels,
+            "ownerReferences": [raw_owner],
+        },
+        "spec": fields.child("spec").child("template").child("spec").obj,
+    }
+    try:
+        return pods.read(obj)
+    except FieldInvalid as error:
+        raise error.within(f"{fields.path}.{_TEMPLATE}" if fields.path else _TEMPLATE) from error
+
+
+def _owner(fields: Fields, kind: str, name: str, namespace: str) -> Owner:
+    uid = fields.child("metadata").text("uid") or derived_uid(kind, namespace, name)
+    return Owner(fields.text("apiVersion"), kind, name, uid, True)
+
+
+def _own_claims(spec: Fields) -> tuple[tuple[str, str | None], ...]:
+    return tuple(
+        (each.child("metadata").needed("name"), read_claim_class(each))
+        for each in spec.children("volumeClaimTemplates")
+    )
+
+
+def _job_pods(fields: Fields) -> int:
+    spec, status = fields.child("spec"), fields.child("status")
+    done = {"Complete", "Failed"}
+    for each in status.children("conditions"):
+        if each.text("type") in done and each.text("status") == "True":
+            return 0
+    if spec.flag("suspend"):
+        return 0
+    wanted = _replicas(spec, "parallelism")
+    completions = spec.number("completions")
+    left = wanted if completions is None else completions - (status.number("succeeded") or 0)
+    return max(0, min(wanted, left))
+
+
+def _replicas(spec: Fields, key: str) -> int:
+    count = spec.number(key, 1)
+    assert count is not None
+    if count < 0:
+        spec.fail(key, f"is {count}", "write a number of 0 or more")
+    if count > REPLICAS_MAX:
+        spec.fail(key, f"is {count}, more than Karpy looks at", f"lower it to {REPLICAS_MAX}")
+    return count
+
+
+def _template_hash(template: JsonObject) -> str:
+    data = msgspec.json.encode(template, order="sorted")
+    return hashlib.sha256(data).hexdigest()[:_HASH_DIGITS]

@@ -1,0 +1,190 @@
+"""
+Whether a refused pod could have had a node for itself, on top of the plan as it stands.
+
+Tries every NodePool, required term, volume alternative, choice of topology domains, type and
+offering. It errs on the side of no. One thing it cannot know: the solver charges a launch with the
+types it had when it was made, this charges the types it ended with. So in a NodePool with limits it
+may find room where the solver must not look for any.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from msgspec import Struct
+
+from karpy.core.check.breaches import Rule
+from karpy.core.check.daemons import strict_requirements
+from karpy.core.check.freedom import find_choices, may_be_alone
+from karpy.core.check.limits import used
+from karpy.core.check.market import Machine, Stock, template_of
+from karpy.core.check.options import lack_of_variety
+from karpy.core.check.scene import Scene
+from karpy.core.check.volumes import Volume, attached, over_limit, volumes_of
+from karpy.core.check.wishes import tolerates
+from karpy.model.instances import LAUNCH_OPTIONS_MAX, InstanceType
+from karpy.model.labels import INSTANCE_TYPE
+from karpy.model.pods import Pod
+from karpy.model.pools import NodePool
+from karpy.model.requirement import anything
+from karpy.model.requirements import Requirements, collect, merge, why_incompatible
+from karpy.model.resources import NODES, add, fits
+from karpy.model.settings import MinValuesPolicy, ReservedMode
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Verdict
+
+
+class Host(Struct, frozen=True, gc=False):
+    """A machine that would do."""
+
+    pool: str
+    instance_type: str
+    zone: str
+    capacity_type: str
+
+
+def why_not_alone(snapshot: Snapshot, verdict: Verdict, pod: str) -> tuple[Rule, ...] | None:
+    """
+    Return the rules that keep a refused pod from any fresh node; None if some node would do.
+
+    Meant for pods refused with NO_HOST: it does not know other reasons to refuse a pod. Where
+    reservations are strict, NodePools from the first with a reservation on are not tried, and
+    RESERVATION is among the rules: there a pod may have to wait although a node could be had.
+    """
+    rules: set[Rule] = set()
+    for outcome in try_alone(Scene(snapshot, verdict), pod):
+        if isinstance(outcome, Host):
+            return None
+        rules.add(outcome)
+    return tuple(rule for rule in Rule if rule in rules)
+
+
+def find_hosts(snapshot: Snapshot, verdict: Verdict, pod: str) -> tuple[Host, ...]:
+    """Return every machine that would do for a refused pod."""
+    outcomes = try_alone(Scene(snapshot, verdict), pod)
+    return tuple(dict.fromkeys(each for each in outcomes if isinstance(each, Host)))
+
+
+def try_alone(scene: Scene, key: str) -> Iterator[Host | Rule]:
+    """Yield what comes of each try: a machine that would do, or the rule that forbids it."""
+    pod = scene.pods[key]
+    volumes, problems = volumes_of(pod, scene.snapshot.storage)
+    if problems:
+        yield Rule.VOLUME_READY
+    elif pod.rules.claims_devices and scene.snapshot.settings.ignore_device_claims:
+        yield Rule.DEVICES
+    elif any(term.has_match_fields for term in pod.rules.required_node_terms):
+        yield Rule.NODE_AFFINITY
+    elif not may_be_alone(scene, pod):
+        yield Rule.AFFINITY
+    else:
+        yield from _try_pools(scene, pod, volumes)
+
+
+def _try_pools(scene: Scene, pod: Pod, volumes: Sequence[Volume]) -> Iterator[Host | Rule]:
+    for pool in scene.market.pools_in_use:
+        outcomes: list[Host | Rule] = [Rule.TAINT]
+        if tolerates(pod.rules.tolerations, pool.taints):
+            outcomes = list(_try_pool(scene, pod, pool, volumes))
+        yield from outcomes
+        if Rule.RESERVATION in outcomes:
+            return
+
+
+def _try_pool(
+    scene: Scene, pod: Pod, pool: NodePool, volumes: Sequence[Volume]
+) -> Iterator[Host | Rule]:
+    template = template_of(pool)
+    for strict, reach in product(strict_requirements(pod), _reaches(volumes)):
+        if why_incompatible(template, strict, scene.market.well_known):
+            yield Rule.NODE_AFFINITY
+            continue
+        if why_incompatible(merge(template, strict), reach, scene.market.well_known):
+            yield Rule.VOLUME_TOPOLOGY
+            continue
+        base = merge(template, strict, reach)
+        choices = find_choices(scene, pod, strict, base)
+        if isinstance(choices, Rule):
+            yield choices
+            continue
+        for choice in choices:
+            yield from _shop(scene, pod, pool, merge(base, choice))
+
+
+def _reaches(volumes: Sequence[Volume]) -> list[Requirements]:
+    """List every way to choose one alternative for each volume."""
+    alternatives = [
+        [collect(term.expressions) for term in volume.reach]
+        for volume in volumes
+        if volume.reach is not None
+    ]
+    return [merge(*choice) for choice in product(*alternatives)]
+
+
+def _shop(
+    scene: Scene, pod: Pod, pool: NodePool, requirements: Requirements
+) -> Iterator[Host | Rule]:
+    """Look for types that fit, then at what they are together."""
+    stock = scene.market.stock(pool, requirements)
+    hosts: dict[str, list[Machine]] = {}
+    for name in stock.types:
+        found = _try_type(scene, pod, stock, name)
+        if isinstance(found, Rule):
+            yield found
+        elif name in requirements.get(INSTANCE_TYPE, anything(INSTANCE_TYPE)):
+            hosts[name] = found
+    settings = scene.snapshot.settings
+    is_strict = settings.min_values_policy is MinValuesPolicy.STRICT
+    if is_strict and lack_of_variety(pool.requirements, _cheapest(stock, hosts), requirements):
+        yield Rule.MIN_VALUES
+    elif (
+        settings.reserved_capacity
+        and settings.reserved_mode is ReservedMode.STRICT
+        and any(_may_wait(scene, stock, name) for name in hosts)
+    ):
+        yield Rule.RESERVATION
+    else:
+        for name, machines in hosts.items():
+            for each in machines:
+                yield Host(pool.name, name, each.offering.zone, each.offering.capacity_type)
+
+
+def _try_type(scene: Scene, pod: Pod, stock: Stock, name: str) -> list[Machine] | Rule:
+    """Return the machines of a type that have room for the pod, or why none has."""
+    instance_type = stock.types[name]
+    machines = stock.machines(name)
+    if not machines:
+        return Rule.OPTION_TYPE
+    if _passes_limit(scene, stock.pool, instance_type):
+        return Rule.LIMIT
+    if over_limit(attached([pod], scene.snapshot.storage), {}, instance_type.volume_limits):
+        return Rule.VOLUME_LIMIT
+    requests, ports = scene.market.needs(scene.market.daemons_expected(stock.pool, instance_type))
+    if any(mine.clashes_with(other) for mine in pod.rules.ports for other in ports):
+        return Rule.HOST_PORT
+    total = add(pod.requests, requests)
+    return [each for each in machines if fits(total, each.allocatable)] or Rule.RESOURCES
+
+
+def _passes_limit(scene: Scene, pool: NodePool, instance_type: InstanceType) -> bool:
+    for resource, limit in pool.limits.items():
+        more = 1 if resource == NODES else instance_type.capacity.get(resource, 0)
+        if more > limit - sum(used(scene, pool, resource)):
+            return True
+    return False
+
+
+def _cheapest(stock: Stock, names: dict[str, list[Machine]]) -> list[InstanceType]:
+    def price(name: str) -> tuple[int, str]:
+        return min(each.offering.price for each in stock.machines(name)), name
+
+    return [stock.types[name] for name in sorted(names, key=price)[:LAUNCH_OPTIONS_MAX]]
+
+
+def _may_wait(scene: Scene, stock: Stock, name: str) -> bool:
+    """Say whether a reservation would suit, free or not."""
+    return any(
+        offering.is_available
+        and offering.is_reserved
+        and not why_incompatible(stock.granted, offering.requirements, scene.market.well_known)
+        for offering in stock.types[name].offerings
+    )

@@ -1,0 +1,137 @@
+"""
+Which domains the rules between pods leave to one more pod on a fresh node.
+
+Unlike the check of a whole plan this is an incremental question, and it errs on the side of no:
+a launch counts wherever its requirements let it come up, as the law of provisioning has it.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from msgspec import Struct
+
+from karpy.core.check.breaches import Rule
+from karpy.core.check.crowd import Resident, Tally, settled
+from karpy.core.check.defaults import hard_spreads
+from karpy.core.check.domains import Domains
+from karpy.core.check.neighbours import Group, groups_of
+from karpy.core.check.scene import Scene
+from karpy.core.check.spreads import Spread, as_spread, select_counted
+from karpy.core.check.universe import domains_on_offer
+from karpy.model.labels import HOSTNAME
+from karpy.model.pods import Pod
+from karpy.model.requirement import Requirement, anything, one_of
+from karpy.model.requirements import Requirements
+
+
+class Freedom(Struct, frozen=True):
+    """What one rule leaves of the domains of its key."""
+
+    rule: Rule
+    key: str
+    domains: frozenset[str]
+    is_pinned: bool
+    """Whether the node must settle on one of them."""
+
+
+def find_choices(
+    scene: Scene, pod: Pod, strict: Requirements, base: Requirements
+) -> list[dict[str, Requirement]] | Rule:
+    """
+    List the requirements that a fresh node may add to satisfy all rules between pods, or say no.
+
+    `strict` is what the pod asks of labels, `base` what the node would require without this.
+    """
+    by_key: dict[str, list[Freedom]] = {}
+    for freedom in _freedoms(scene, pod, strict):
+        by_key.setdefault(freedom.key, []).append(freedom)
+    narrowed: list[list[Requirement]] = []
+    for key, freedoms in sorted(by_key.items()):
+        is_defined = key in base or key in scene.market.well_known
+        allowed = base.get(key, anything(key))
+        left = frozenset.intersection(*(each.domains for each in freedoms))
+        left = frozenset(domain for domain in left if domain in allowed) if is_defined else left
+        if not left or not is_defined:
+            return min(freedoms, key=lambda each: len(each.domains)).rule
+        if any(each.is_pinned for each in freedoms):
+            narrowed.append([one_of(key, domain) for domain in sorted(left)])
+        else:
+            narrowed.append([one_of(key, *left)])
+    return [{each.key: each for each in choice} for choice in product(*narrowed)]
+
+
+def may_be_alone(scene: Scene, pod: Pod) -> bool:
+    """Say whether the pod may be the first on a node, as far as affinity to the hostname goes."""
+    return not any(
+        group.key == HOSTNAME and (not group.selects(pod) or scene.crowd.select(*group.scopes))
+        for group in groups_of(pod.rules.affinity, pod, scene)
+    )
+
+
+def _freedoms(scene: Scene, pod: Pod, strict: Requirements) -> Iterator[Freedom]:
+    """Say what each rule leaves; of hostnames a fresh node has one that nobody uses yet."""
+    for constraint in hard_spreads(pod, scene.snapshot):
+        spread = as_spread(constraint, pod)
+        if spread.key != HOSTNAME:
+            yield _left_by_spread(scene, pod, spread, strict)
+    for group in groups_of(pod.rules.affinity, pod, scene):
+        if group.key != HOSTNAME:
+            yield _left_by_affinity(scene, pod, group, strict)
+    for group in groups_of(pod.rules.anti_affinity, pod, scene):
+        if group.key != HOSTNAME:
+            selected = scene.crowd.select(*group.scopes)
+            yield _left_by_others(scene, group.key, selected, strict)
+    for owner in scene.crowd.residents:
+        for group in groups_of(owner.pod.rules.anti_affinity, owner.pod, scene):
+            if group.key != HOSTNAME and group.selects(pod):
+                yield _left_by_others(scene, group.key, [owner], strict)
+
+
+def _left_by_spread(scene: Scene, pod: Pod, spread: Spread, strict: Requirements) -> Freedom:
+    """Keep the domains where count + self - minimum stays within maxSkew."""
+    selected = [each.place.stated(spread.key) for each in select_counted(scene, spread)]
+    count, sure = Tally(selected), Tally(settled(selected))
+    known = domains_on_offer(
+        scene, spread.key, scene.market.pools_in_use, spread.filter.tolerations
+    )
+    reach = _within(known, strict.get(spread.key))
+    least = min((sure[domain] for domain in reach), default=0)
+    if len(reach) < (spread.min_domains or 0):
+        least = 0
+    most = spread.max_skew + least - int(spread.scope.selects(pod))
+    left = frozenset(domain for domain in known if count[domain] <= most)
+    return Freedom(Rule.SPREAD, spread.key, left, is_pinned=True)
+
+
+def _left_by_affinity(scene: Scene, pod: Pod, group: Group, strict: Requirements) -> Freedom:
+    """Keep the domains that surely have a selected pod; all of them if it may start the group."""
+    selected = [each.place.stated(group.key) for each in scene.crowd.select(*group.scopes)]
+    reach = _reach(scene, group.key, strict)
+    if group.selects(pod) and not any(_touches(each, reach) for each in selected):
+        return Freedom(Rule.AFFINITY, group.key, reach, is_pinned=True)
+    sure = Tally(settled(selected))
+    left = frozenset(domain for domain in reach if sure[domain])
+    return Freedom(Rule.AFFINITY, group.key, left, is_pinned=False)
+
+
+def _touches(domains: Domains, reach: frozenset[str]) -> bool:
+    return domains.is_open or not reach.isdisjoint(domains.values)
+
+
+def _left_by_others(
+    scene: Scene, key: str, others: list[Resident], strict: Requirements
+) -> Freedom:
+    """Keep the domains where none of the others may be."""
+    count = Tally(each.place.stated(key) for each in others)
+    left = frozenset(domain for domain in _reach(scene, key, strict) if not count[domain])
+    return Freedom(Rule.ANTI_AFFINITY, key, left, is_pinned=False)
+
+
+def _reach(scene: Scene, key: str, strict: Requirements) -> frozenset[str]:
+    return _within(domains_on_offer(scene, key, scene.market.pools_in_use), strict.get(key))
+
+
+def _within(domains: frozenset[str], wanted: Requirement | None) -> frozenset[str]:
+    if wanted is None:
+        return domains
+    return frozenset(domain for domain in domains if domain in wanted)

@@ -1,0 +1,34 @@
+"""The judge of plans."""
+
+from karpy.core.check.breaches import Breach
+from karpy.core.check.decisions import check_decisions
+from karpy.core.check.limits import check_limits, check_reservations
+from karpy.core.check.neighbours import check_affinity, check_anti_affinity
+from karpy.core.check.options import check_names, check_options
+from karpy.core.check.scene import Scene
+from karpy.core.check.spreads import check_spreads
+from karpy.core.check.tenancy import check_tenancy
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Verdict
+
+
+def check_plan(snapshot: Snapshot, verdict: Verdict) -> tuple[Breach, ...]:
+    """
+    Return every rule that a plan breaks; a good plan breaks none.
+
+    It must hold as kube-scheduler will see it after the launches, whatever instance type, zone and
+    capacity type the cloud picks for them. Preferences are never required, and nothing is said
+    about how good a plan is: only whether it is right.
+    """
+    scene = Scene(snapshot, verdict)
+    return (
+        *check_decisions(snapshot, verdict),
+        *check_names(scene),
+        *check_options(scene),
+        *check_tenancy(scene),
+        *check_spreads(scene),
+        *check_affinity(scene),
+        *check_anti_affinity(scene),
+        *check_limits(scene),
+        *check_reservations(scene),
+    )

@@ -1,0 +1,131 @@
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tests.cli.conftest import Karpy
+
+SOURCE: Final = Path(__file__).parents[2] / "src"
+
+
+def process(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "karpy", *words],
+        env={**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONIOENCODING": "utf-8", **environ},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize("command", ["", "solve", "explain", "demo", "errors"])
+def test_help_is_worth_reading(karpy: Karpy, command: str, snapshot: SnapshotAssertion) -> None:
+    assert karpy(*command.split(), "--help") == snapshot
+
+
+def test_no_command_shows_the_help(karpy: Karpy) -> None:
+    assert karpy() == karpy("--help")
+
+
+def test_help_in_ascii_draws_ascii(karpy: Karpy) -> None:
+    run = karpy("solve", "--help", encoding="ascii")
+
+    assert run.code == 0
+    assert run.out.isascii()
+
+
+def test_the_version_is_told(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+    assert karpy("--version") == snapshot
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_errors_lists_every_code(karpy: Karpy, output: str, snapshot: SnapshotAssertion) -> None:
+    assert karpy("errors", "--output", output) == snapshot
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["solv", "x.yaml"],
+        ["solve"],
+        ["solve", "x.yaml", "--bogus"],
+        ["solve", "x.yaml", "--output", "xml"],
+        ["solve", "x.yaml", "--timeout", "0"],
+        ["solve", "x.yaml", "--timeout", "soon"],
+        ["solve", "x.yaml", "--now", "yesterday"],
+        ["solve", "x.yaml", "--preference-policy", "Maybe"],
+        ["explain", "shop/web-0"],
+        ["demo", "x.yaml"],
+    ],
+    ids=" ".join,
+)
+def test_misuse_is_told_and_exits_with_2(
+    karpy: Karpy, words: list[str], snapshot: SnapshotAssertion
+) -> None:
+    run = karpy(*words)
+
+    assert run.code == 2
+    assert run == snapshot
+
+
+def test_the_program_runs_as_a_module() -> None:
+    done = process("errors", "--output", "json")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("[\n")
+
+
+def test_a_closed_pipe_is_quiet() -> None:
+    """`karpy demo --manifests | head -1` ends without a complaint."""
+    environ = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as stdout:
+        done = subprocess.run(
+            [sys.executable, "-m", "karpy", "errors"],
+            env=environ,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            check=False,
+            timeout=60,
+        )
+
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+class Failing(io.StringIO):
+    """Standard input that raises when it is read."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self._error = error
+
+    def read(self, size: int | None = -1, /) -> str:
+        del size
+        raise self._error
+
+
+def test_ctrl_c_is_quiet(karpy: Karpy) -> None:
+    assert karpy("solve", "-", stdin=Failing(KeyboardInterrupt())) == (130, "", "")
+
+
+def test_a_mistake_of_ours_asks_for_a_report(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+    run = karpy("solve", "-", stdin=Failing(LookupError("the solver slipped")))
+
+    assert run.code == 1
+    assert run == snapshot
+
+
+def test_debugging_adds_the_traceback(karpy: Karpy) -> None:
+    slip = Failing(LookupError("the solver slipped"))
+
+    run = karpy("solve", "-", stdin=slip, is_debugging=True)
+
+    assert run.err.startswith("Traceback (most recent call last):\n")
+    assert "error: karpy made a mistake: LookupError('the solver slipped') (KP9000)" in run.err

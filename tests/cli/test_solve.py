@@ -1,0 +1,136 @@
+import json
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tests.cli.conftest import Karpy
+from tests.cli.manifests import FITS, NODE, POOL, STUCK, pod, stream
+
+NOW = ("--now", "2026-03-01T12:00:00Z")
+
+
+def test_pods_that_fit_get_a_plan(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+    run = karpy("solve", "-", *NOW, stdin=FITS)
+
+    assert run.code == 0
+    assert run == snapshot
+
+
+def test_pods_that_stay_pending_are_told_with_exit_code_3(
+    karpy: Karpy, snapshot: SnapshotAssertion
+) -> None:
+    run = karpy("solve", "-", *NOW, stdin=STUCK)
+
+    assert run.code == 3
+    assert run == snapshot
+
+
+def test_pods_go_to_nodes_that_exist(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+    run = karpy("solve", "-", *NOW, "--details", stdin=stream(FITS, NODE, pod("web-2")))
+
+    assert run.code == 0
+    assert run == snapshot
+
+
+def test_json_is_the_whole_answer(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+    run = karpy("solve", "-", *NOW, "--output", "json", stdin=STUCK)
+
+    answer = json.loads(run.out)
+    answer["launches"][0]["options"] = answer["launches"][0]["options"][:2]
+    assert (run.code, run.err) == (3, "")
+    assert answer == snapshot
+
+
+def test_colour_changes_nothing_but_colour(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+    assert karpy("solve", "-", *NOW, stdin=STUCK, has_colour=True) == snapshot
+
+
+def test_plain_terminals_get_plain_bars(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+    run = karpy("solve", "-", *NOW, stdin=STUCK, encoding="ascii")
+
+    assert run.out.isascii()
+    assert run == snapshot
+
+
+def test_files_and_directories_are_read_alike(karpy: Karpy, tmp_path: Path) -> None:
+    (tmp_path / "pool.yaml").write_text(POOL)
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "deeper" / "pods.yml").write_text(stream(pod("web-0"), pod("web-1")))
+    (tmp_path / "README.md").write_text("not a manifest")
+
+    whole = karpy("solve", str(tmp_path), *NOW)
+    parts = karpy("solve", str(tmp_path / "pool.yaml"), str(tmp_path / "deeper" / "pods.yml"), *NOW)
+
+    assert whole == parts == karpy("solve", "-", *NOW, stdin=FITS)
+
+
+def test_a_broken_document_does_not_lose_the_others(
+    karpy: Karpy, snapshot: SnapshotAssertion
+) -> None:
+    broken = "apiVersion: v1\nkind: Pod\nmetadata: {name: [}\n"
+
+    run = karpy("solve", "-", *NOW, stdin=stream(POOL, broken, pod("web-0")))
+
+    assert run.code == 1
+    assert "1 new node for 1 pod" in run.out
+    assert run == snapshot
+
+
+def test_a_bad_field_is_named(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+    run = karpy("solve", "-", *NOW, stdin=stream(FITS, pod("odd", cpu="much")))
+
+    assert run.code == 1
+    assert run == snapshot
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n---\n"])
+def test_no_input_is_nothing_to_do(karpy: Karpy, text: str, snapshot: SnapshotAssertion) -> None:
+    assert karpy("solve", "-", *NOW, stdin=text) == snapshot
+
+
+def test_a_missing_file_is_told(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+    run = karpy("solve", "nowhere.yaml")
+
+    assert run.code == 1
+    assert run == snapshot
+
+
+def test_a_directory_without_manifests_is_told(karpy: Karpy, tmp_path: Path) -> None:
+    run = karpy("solve", str(tmp_path))
+
+    assert (run.code, run.out) == (1, "")
+    assert run.err.startswith(
+        f"error: cannot read `{tmp_path}`: the directory holds no *.yaml, *.yml or *.json file"
+    )
+
+
+def test_a_file_that_is_not_text_is_told(karpy: Karpy, tmp_path: Path) -> None:
+    path = tmp_path / "image.yaml"
+    path.write_bytes(b"\xff\xfe\x00\x01")
+
+    run = karpy("solve", str(path))
+
+    assert run.code == 1
+    assert run.err.startswith(f"error: cannot read `{path}`: it is not UTF-8 text (KP1002)\n")
+
+
+@pytest.mark.parametrize("text", ["nonsense", "{}", '[{"name": 3}]', "[" * 100_000])
+def test_a_catalog_that_is_none_is_told(karpy: Karpy, tmp_path: Path, text: str) -> None:
+    path = tmp_path / "catalog.json"
+    path.write_text(text)
+
+    run = karpy("solve", "-", "--catalog", str(path), stdin=FITS)
+
+    assert (run.code, run.out) == (1, "")
+    assert run.err.startswith(f"error: `{path}` is no catalog of instance types: ")
+    assert "(KP1004)" in run.err
+
+
+def test_time_that_runs_out_shows_what_there_is(karpy: Karpy) -> None:
+    pods = [pod(f"web-{n}", cpu=f"{n + 1}00m") for n in range(40)]
+
+    run = karpy("solve", "-", *NOW, "--timeout", "0.000000001", stdin=stream(POOL, *pods))
+
+    assert run.code == 3
+    assert "Time ran out; this is what was decided so far." in run.out
