@@ -59,7 +59,7 @@ def main() -> int:
         page_text(Page(command, own, opponent=opponent, compared=compared, figures=figures))
     )
     tell(f"wrote {page}")
-    return int(any("breach" in each.verdict for each in (*own, *compared)))
+    return int(any("breaches" in each.verdict for each in (*own, *compared)))
 
 
 def _measure_own(name: str, asked: argparse.Namespace) -> Measurement:

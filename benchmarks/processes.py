@@ -41,7 +41,7 @@ def make_file(name: str, folder: Path) -> Path:
 def run_karpy(
     path: Path, *, is_checked: bool = False, detail_to: Path | None = None, seconds_max: int = 900
 ) -> Outcome:
-    """Decide once; if asked, check the plan, and leave the whole result line in a file."""
+    """Decide once; if asked, check the plan, or leave the result with all names in a file."""
     command = [*KARPY, "bench", str(path), "--check" if is_checked else "--no-check"]
     if detail_to is not None:
         command.append("--detail")
@@ -62,7 +62,10 @@ def run_checker(script: Path, workload: Path, result: Path) -> str:
     """Ask an independent checker; return empty if it agrees, else the end of what it said."""
     command = [sys.executable, str(script), str(workload), str(result)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return "" if done.returncode == 0 else (done.stdout + done.stderr)[-500:].strip() or "no words"
+    # One that found nothing to check ends well, too, but says nothing.
+    if done.returncode == 0 and done.stdout.strip():
+        return ""
+    return (done.stdout + done.stderr)[-500:].strip() or "it said nothing"
 
 
 def _decoded(text: str, path: Path) -> Outcome:

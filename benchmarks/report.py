@@ -82,7 +82,7 @@ def _own_row(each: Measurement, *, has_opponent: bool) -> list[str]:
         f"{best.nodes:,}",
         f"{best.total_price:,.2f}",
         f"{best.failed:,}",
-        f"{each.peak_rss_mb:,.0f} MB",
+        f"{each.peak_rss_mb:,.0f} MB" if each.peak_rss_mb else "",
         each.verdict,
     ]
     if has_opponent:

@@ -16,7 +16,7 @@ from typing import Final
 from msgspec import Struct
 
 from benchmarks.figures import Figure, read_figures
-from benchmarks.measuring import HAS_NODES, Measurement, measure_file, tell
+from benchmarks.measuring import HAS_NODES, SOUND, Measurement, measure_file, tell
 from benchmarks.processes import RunFailed, run_checker
 from benchmarks.report import growth
 
@@ -75,7 +75,7 @@ def main() -> int:
             measurements.append(
                 measure_file(path, rounds=asked.rounds, against=against, detail_to=detail)
             )
-            if asked.checker is not None and detail.exists():
+            if asked.checker is not None:
                 judgements.append(_judge_by_checker(asked.checker, path, detail))
     except (RunFailed, OSError) as error:
         tell(f"error: {error}")
@@ -124,8 +124,7 @@ def judge_alone(each: Measurement, figure: Figure | None) -> Iterator[Judgement]
         yield Judgement(name, "peak memory", f"{peak:,.0f} MB", f"< {most:,.0f} MB", peak < most)
     is_one = len({(outcome.total_price, outcome.nodes) for outcome in each.ours}) == 1
     yield Judgement(name, "same plan in each run", "same" if is_one else "differs", "same", is_one)
-    is_sound = "breach" not in each.verdict
-    yield Judgement(name, "our checker", each.verdict, "sound", is_sound)
+    yield Judgement(name, "our checker", each.verdict, SOUND, each.verdict == SOUND)
 
 
 def judge_together(measurements: Sequence[Measurement]) -> Iterator[Judgement]:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from karpy.cli.bench import breach_lines
 from karpy.cli.main import execute
 from karpy.cli.terminal import Channel, Terminal
+from karpy.core.check.breaches import Breach, Rule
 
 
 class Desk:
@@ -98,3 +100,14 @@ def test_a_bad_file_is_told_with_its_code(desk: Desk, tmp_path: Path) -> None:
 def test_bench_without_a_file_is_misuse(desk: Desk) -> None:
     assert desk.run("bench") == 2
     assert desk.run("bench", "x.json", "--runs", "0") == 2
+
+
+def test_the_first_rules_broken_are_named_and_the_rest_counted(desk: Desk) -> None:
+    breaches = [Breach(Rule.TAINT, f"node-{number}", "a/b") for number in range(12)]
+
+    Channel(desk.err, has_colour=False).write(breach_lines(Path("w.json"), breaches))
+
+    lines = desk.err.getvalue().splitlines()
+    assert lines[:2] == ["w.json: the plan breaks 12 rules", "  TAINT node-0 a/b"]
+    assert lines[-1] == "  and 2 more"
+    assert len(lines) == 12

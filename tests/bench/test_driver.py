@@ -96,6 +96,11 @@ def test_all_requirements_can_be_met() -> None:
             None,
             ["same plan in each run", "our checker"],
         ),
+        (
+            Measurement("real-2000", (_outcome(1.0),), (), "not checked within 180 s"),
+            None,
+            ["our checker"],
+        ),
     ],
 )
 def test_what_is_missed_is_named(

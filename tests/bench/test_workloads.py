@@ -42,16 +42,16 @@ def test_the_bytes_of_a_name_and_seed_never_change() -> None:
     }
 
     assert digests == {
-        "diverse-40x30": "5d9afea9897febf4",
-        "preference-40x30": "275d007fc9007936",
-        "real-40x30": "cf998195b257870b",
-        "mixed-40x30": "5c679394174b315c",
-        "adv-distinct-40x30": "0f75734d5ab0f3a7",
-        "adv-hostanti-40x30": "dbcf13eedd114767",
-        "adv-zonespread-40x30": "95e32c1b94148c56",
-        "adv-prefs-40x30": "8dedfdd152a71bff",
-        "adv-unschedulable-40x30": "d7bc4b320c67fa9e",
-        "adv-selectors-40x30": "c2095947afb8a6d8",
+        "diverse-40x30": "88323725ba827759",
+        "preference-40x30": "d9a2eaa2268e43fb",
+        "real-40x30": "8cba243eaff6c45a",
+        "mixed-40x30": "e1e4d84373d8c173",
+        "adv-distinct-40x30": "f6782af039f8b22c",
+        "adv-hostanti-40x30": "a1f463c5379b17dd",
+        "adv-zonespread-40x30": "f119daaedb9e372a",
+        "adv-prefs-40x30": "39dbd02e9c17895d",
+        "adv-unschedulable-40x30": "003216e5500804f4",
+        "adv-selectors-40x30": "94fd53df6b46e920",
     }
 
 

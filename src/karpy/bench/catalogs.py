@@ -243,11 +243,12 @@ def _cloud_offerings(model: _Model, draws: Draws) -> list[Json]:
     for zone in zones:
         per_million = discount * draws.between(920, 1080)
         is_available = not draws.happens(4)
-        offerings.append(_offering(SPOT, zone, price * per_million // 1_000_000, is_available))
+        spot_price = price * per_million // 1_000_000
+        offerings.append(_offering(SPOT, zone, spot_price, is_available=is_available))
     return offerings
 
 
-def _offering(kind: str, zone: str, price: int, is_available: bool = True) -> Json:  # noqa: FBT001, FBT002
+def _offering(kind: str, zone: str, price: int, *, is_available: bool = True) -> Json:
     return {
         "labels": {CAPACITY_TYPE: kind, ZONE: zone},
         "price": price / MICROS_PER_DOLLAR,

@@ -1,27 +1,38 @@
 """Random draws that give the same bytes on every machine."""
 
 from collections.abc import Sequence
-from random import Random
-from typing import TypeVar
+from hashlib import sha256
+from typing import Final, TypeVar
 
 T = TypeVar("T")
+
+_BITS: Final = 64
+_MASK: Final = (1 << _BITS) - 1
+_STEP: Final = 0x9E3779B97F4A7C15
+_MIXERS: Final = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 class Draws:
     """
     A seeded stream of choices.
 
-    Python promises the same stream between releases for `Random.random()` alone, so that every
-    draw is made of it, by operations that IEEE 754 rounds in one way only.
+    Python promises its own stream between releases for floats alone, and floats are another
+    machine's to round: this is SplitMix64, in whole numbers.
     """
 
     def __init__(self, *seed: object) -> None:
         text = ":".join(str(part) for part in seed)
-        self._next = Random(text).random  # noqa: S311 - nothing here is a secret
+        self._state = int.from_bytes(sha256(text.encode()).digest()[:8])
+
+    def _next(self) -> int:
+        self._state = mixed = (self._state + _STEP) & _MASK
+        for shift, factor in _MIXERS:
+            mixed = (mixed ^ (mixed >> shift)) * factor & _MASK
+        return mixed ^ (mixed >> 31)
 
     def below(self, limit: int) -> int:
         """Draw a whole number from zero up to, but not including, the limit."""
-        return int(self._next() * limit)
+        return self._next() * limit >> _BITS
 
     def between(self, least: int, most: int) -> int:
         """Draw a whole number, both ends included."""
@@ -29,7 +40,7 @@ class Draws:
 
     def happens(self, percent: int) -> bool:
         """Say yes this often."""
-        return self._next() * 100 < percent
+        return self.below(100) < percent
 
     def pick(self, items: Sequence[T]) -> T:
         """Draw one of the items, all alike."""
@@ -52,10 +63,9 @@ class Draws:
 
     def heavy_tail(self, most: int) -> int:
         """Draw from a Pareto distribution of exponent 1, cut at `most`: many ones, few giants."""
-        return min(most, int(1 / (1 - self._next())))
+        return min(most, (1 << _BITS) // (self._next() + 1))
 
     def uid(self) -> str:
         """Draw what looks like a UUID."""
-        parts = [self.below(1 << 32) for _ in range(4)]
-        digits = "".join(f"{part:08x}" for part in parts)
+        digits = f"{self._next():016x}{self._next():016x}"
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"

@@ -6,7 +6,6 @@ decision is made, the instance types to launch with included. Nothing is kept fr
 """
 
 import gc
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -80,16 +79,10 @@ def _decide_on_the_clock(path: Path, workload: Json) -> tuple[Snapshot, Verdict,
 
 
 def _peak_rss_mb() -> float | UnsetType:
-    """Read the most memory this process ever held, in millions of bytes."""
-    # Linux hands the parent's mark on to a child in getrusage, but not here.
+    """Read the most memory this process ever held, in millions of bytes, where Linux tells it."""
+    # getrusage would do on more systems, but a child starts there with its parent's mark.
     if _STATUS.exists():
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return round(int(line.split()[1]) / _KIB_PER_MB, 1)
-    if sys.platform == "win32":
-        return UNSET
-    import resource  # noqa: PLC0415 - not there on every platform
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    kib = peak / 1024 if sys.platform == "darwin" else peak
-    return round(kib / _KIB_PER_MB, 1)
+    return UNSET

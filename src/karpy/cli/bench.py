@@ -1,5 +1,6 @@
 """`karpy bench`: decide on workload files against the clock."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -7,10 +8,11 @@ import msgspec
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from karpy.bench.harness import Measured, measure
+from karpy.bench.harness import measure
 from karpy.cli.options import DONE, FAILED, Injected
 from karpy.cli.tables import count_of
 from karpy.cli.terminal import Line, Span, Style, line
+from karpy.core.check.breaches import Breach
 
 _BREACHES_SHOWN: Final = 10
 
@@ -46,13 +48,13 @@ def bench(
             terminal.out.stream.flush()
             if measured.breaches:
                 is_sound = False
-                terminal.tell(*_breach_lines(path, measured))
+                terminal.tell(*breach_lines(path, measured.breaches))
     return DONE if is_sound else FAILED
 
 
-def _breach_lines(path: Path, measured: Measured) -> list[Line]:
-    total = len(measured.breaches)
-    head = Span(f"{path}: the plan breaks {count_of(total, 'rule')}", Style.BAD)
-    shown = [line("  ", str(breach)) for breach in measured.breaches[:_BREACHES_SHOWN]]
-    hidden = total - len(shown)
+def breach_lines(path: Path, breaches: Sequence[Breach]) -> list[Line]:
+    """Write the first rules that a plan breaks, and how many more."""
+    head = Span(f"{path}: the plan breaks {count_of(len(breaches), 'rule')}", Style.BAD)
+    shown = [line("  ", str(breach)) for breach in breaches[:_BREACHES_SHOWN]]
+    hidden = len(breaches) - len(shown)
     return [line(head), *shown, *([line(f"  and {hidden:,} more")] if hidden else [])]

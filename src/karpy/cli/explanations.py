@@ -89,8 +89,8 @@ def _refusal_lines(explanation: Explanation, width: int) -> list[Line]:
         lines += _entry("nodes", _nodes_text(refusal.nodes), width, 1)
     if explanation.nearest is not None:
         pool, miss = explanation.nearest.pool, explanation.nearest.miss
-        lacks = ", ".join(miss.lacks)
-        lines += _entry("nearest", f"{miss.instance_type} of {pool} lacks {lacks}", width, 1)
+        text = f"{miss.instance_type} of {pool} fails on {'; '.join(miss.lacks)}"
+        lines += _entry("nearest", text, width, 1)
     return lines + _fix_lines(explanation.fixes, width)
 
 

@@ -130,7 +130,7 @@ def why_line(refusal: Refusal) -> str:
 def constraint_text(constraint: Constraint, details: Sequence[str]) -> str:
     """Write a constraint and what it is about."""
     known = [detail for detail in details if detail]
-    return f"{constraint.value}: {few_of(known, 2)}" if known else constraint.value
+    return f"{constraint.value}: {few_of(known, 1)}" if known else constraint.value
 
 
 def notice_lines(notices: Sequence[PoolNotice], width: int) -> list[Line]:

@@ -71,6 +71,10 @@ class Fields:
         value = self.obj.get(key)
         return Fields({} if value is None else value, key, self)
 
+    def with_field(self, key: str, value: object) -> "Fields":
+        """Return a copy with one field changed."""
+        return Fields({**self.obj, key: value}, self._key, self._parent)
+
     def items(self, key: str) -> list[Any]:
         """Return the list of that name, or an empty one."""
         value = self.obj.get(key)

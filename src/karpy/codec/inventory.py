@@ -1,8 +1,9 @@
 """Everything read from manifests so far, by kind and name."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Final, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
@@ -35,6 +36,19 @@ NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 Key: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name."""
 
+_Reader: TypeAlias = Callable[[Fields], Iterable[str] | None]
+_APPS: Final = "apps"
+_KARPENTER: Final = "karpenter.sh"
+_STORAGE: Final = "storage.k8s.io"
+_WORKLOADS: Final = (
+    (_APPS, "Deployment"),
+    (_APPS, "ReplicaSet"),
+    (_APPS, "StatefulSet"),
+    ("batch", "Job"),
+    ("", "ReplicationController"),
+)
+_SELECTING: Final = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
+
 T = TypeVar("T")
 
 
@@ -64,20 +78,51 @@ class Inventory:
         self._well_known = well_known
         self._reader = PodReader(created=now)
         self._generated = 0
+        self._readers = self._table()
 
     def add(self, group: str, kind: str, fields: Fields) -> list[str] | None:
         """
-        Take an object in and name the fields of it that nobody knows; None if nobody knows the kind.
+        Take an object in and name its unknown fields; None if the kind is unknown.
 
         Raises FieldInvalid if the object is left out, or if it is a NodePool that is not ready for
         what is wrong with it.
         """
-        read = _READERS.get((group, kind))
-        return None if read is None else list(read(self, fields) or ())
+        read = self._readers.get((group, kind))
+        return None if read is None else list(read(fields) or ())
+
+    def _table(self) -> dict[tuple[str, str], _Reader]:
+        plain: tuple[tuple[str, str, dict[Key, Any], Callable[[Fields], object]], ...] = (
+            ("", "Node", self.nodes, read_node),
+            ("", "Service", self.services, read_service),
+            ("", "PersistentVolume", self.volumes, read_volume),
+            ("", "PersistentVolumeClaim", self.volume_claims, read_claim),
+            (_STORAGE, "StorageClass", self.classes, read_class),
+            (_STORAGE, "CSINode", self.attach_limits, read_attach_limits),
+            ("policy", "PodDisruptionBudget", self.budgets, read_budget),
+            (_KARPENTER, "NodeClaim", self.node_claims, read_node_claim),
+        )
+        table: dict[tuple[str, str], _Reader] = {
+            ("", "Pod"): self._add_pod,
+            ("", "Namespace"): self._add_namespace,
+            (_APPS, "DaemonSet"): self._add_daemon_set,
+            (_KARPENTER, "NodePool"): self._add_pool,
+            (_KARPENTER, "NodeOverlay"): self._add_overlay,
+        }
+        for group, kind, into, read in plain:
+            table[group, kind] = partial(self._add_plain, into, kind, read)
+        for group, kind in _WORKLOADS:
+            table[group, kind] = partial(self._add_workload, kind)
+        return table
+
+    def _add_plain(
+        self, into: dict[Key, T], kind: str, read: Callable[[Fields], T], fields: Fields
+    ) -> None:
+        fields.child("metadata").needed("name")
+        self._keep(into, kind, fields, read(fields))
 
     def _keep(self, into: dict[Key, T], kind: str, fields: Fields, value: T) -> None:
-        meta = fields.child("metadata")
-        key = (kind, meta.text("namespace"), meta.text("name"))
+        namespace = getattr(value, "namespace", "")
+        key = (kind, namespace, fields.child("metadata").text("name"))
         if key in into:
             self.repeated.append(key)
         into[key] = value
@@ -143,31 +188,8 @@ class Inventory:
         name, labels = read_namespace(fields)
         self._keep(self.namespaces, "Namespace", fields, {NAMESPACE_LABEL: name, **labels})
 
-    def _add_attach_limits(self, fields: Fields) -> None:
-        fields.child("metadata").needed("name")
-        self._keep(self.attach_limits, "CSINode", fields, read_attach_limits(fields))
-
 
 def _check_labels(meta: Fields) -> None:
     labels = meta.child("labels")
     for key in meta.labels("labels"):
         check_label(labels, key)
-
-
-_Reader: TypeAlias = Callable[[Inventory, Fields], Iterator[str] | None]
-
-
-def _workload(kind: str) -> _Reader:
-    return lambda inventory, fields: inventory._add_workload(kind, fields)
-
-
-def _plain(kind: str, holder: str, read: Callable[[Fields], object]) -> _Reader:
-    return lambda inventory, fields: inventory._keep(
-        getattr(inventory, holder), kind, fields, read(fields)
-    )
-
-
-_SELECTING: Final = frozenset({"ReplicaSet", "StatefulSet", "ReplicationController"})
-_READERS: Final[Mapping[tuple[str, str], _Reader]] = {
-    ("", "Pod"): Inventory._add_pod,
-}

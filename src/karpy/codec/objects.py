@@ -4,6 +4,7 @@ from typing import Final
 
 from karpy.codec.constraints import check_label, read_selector, read_taints
 from karpy.codec.fields import Fields
+from karpy.codec.uids import derived_uid
 from karpy.model.constraints import NO_SCHEDULE, Taint
 from karpy.model.nodes import KubeNode
 from karpy.model.pods import DisruptionBudget, PodController, Service
@@ -54,7 +55,7 @@ def read_controller(fields: Fields, kind: str) -> PodController:
         kind=kind,
         name=name,
         namespace=namespace,
-        uid=meta.text("uid"),
+        uid=meta.text("uid") or derived_uid(kind, namespace, name),
         selector=_plain_selector(spec) if is_core else _expressions(spec) or (),
     )
 

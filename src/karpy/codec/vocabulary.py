@@ -6,23 +6,64 @@ from typing import Final
 from karpy.codec.fields import Fields
 
 _POD_SPEC: Final = frozenset(
-    """
-    activeDeadlineSeconds affinity automountServiceAccountToken containers dnsConfig dnsPolicy
-    enableServiceLinks ephemeralContainers evictionInterceptors hostAliases hostIPC hostNetwork
-    hostPID hostUsers hostname hostnameOverride imagePullSecrets initContainers nodeName nodeSelector
-    os overhead preemptionPolicy priority priorityClassName readinessGates resourceClaims resources
-    restartPolicy runtimeClassName schedulerName schedulingGates securityContext serviceAccount
-    serviceAccountName setHostnameAsFQDN shareProcessNamespace subdomain schedulingGroup
-    terminationGracePeriodSeconds tolerations topologySpreadConstraints volumes workloadRef
-    """.split()
+    {
+        "activeDeadlineSeconds",
+        "affinity",
+        "automountServiceAccountToken",
+        "containers",
+        "dnsConfig",
+        "dnsPolicy",
+        "enableServiceLinks",
+        "ephemeralContainers",
+        "hostAliases",
+        "hostIPC",
+        "hostNetwork",
+        "hostPID",
+        "hostUsers",
+        "hostname",
+        "hostnameOverride",
+        "imagePullSecrets",
+        "initContainers",
+        "nodeName",
+        "nodeSelector",
+        "os",
+        "overhead",
+        "preemptionPolicy",
+        "priority",
+        "priorityClassName",
+        "readinessGates",
+        "resourceClaims",
+        "resources",
+        "restartPolicy",
+        "runtimeClassName",
+        "schedulerName",
+        "schedulingGates",
+        "securityContext",
+        "serviceAccount",
+        "serviceAccountName",
+        "setHostnameAsFQDN",
+        "shareProcessNamespace",
+        "subdomain",
+        "schedulingGroup",
+        "terminationGracePeriodSeconds",
+        "tolerations",
+        "topologySpreadConstraints",
+        "volumes",
+        "workloadRef",
+    }
 )
-_POOL_SPEC: Final = frozenset("disruption limits replicas template weight".split())
+_POOL_SPEC: Final = frozenset({"disruption", "limits", "replicas", "template", "weight"})
 _POOL_TEMPLATE: Final = frozenset(
-    """
-    expireAfter nodeClassRef requirements startupTaints taints terminationGracePeriod
-    """.split()
+    {
+        "expireAfter",
+        "nodeClassRef",
+        "requirements",
+        "startupTaints",
+        "taints",
+        "terminationGracePeriod",
+    }
 )
-_OVERLAY_SPEC: Final = frozenset("capacity price priceAdjustment requirements weight".split())
+_OVERLAY_SPEC: Final = frozenset({"capacity", "price", "priceAdjustment", "requirements", "weight"})
 
 
 def unknown_in_pod(spec: Fields) -> Iterator[str]:

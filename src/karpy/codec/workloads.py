@@ -12,6 +12,7 @@ from karpy.codec.constraints import read_selector
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.pods import PodReader, read_owners
 from karpy.codec.storage import read_claim_class
+from karpy.codec.uids import derived_uid
 from karpy.model.constraints import LabelSelector
 from karpy.model.pods import DAEMON_SET, DaemonSet, Owner, Pod, PodController, PodVolume
 from karpy.model.requirement import Requirement
@@ -22,6 +23,7 @@ HASH_LABEL: Final = "pod-template-hash"
 _POD_NAME: Final = "statefulset.kubernetes.io/pod-name"
 _POD_INDEX: Final = "apps.kubernetes.io/pod-index"
 _JOB_NAMES: Final = ("batch.kubernetes.io/job-name", "job-name")
+_API_VERSIONS: Final = {"Job": "batch/v1", "ReplicationController": "v1"}
 _HASH_DIGITS: Final = 10
 _TEMPLATE: Final = "spec.template"
 
@@ -45,9 +47,6 @@ class Workload(Struct, frozen=True):
     """Volumes of a StatefulSet that each pod gets its own claim for, and their class."""
     ephemeral: tuple[tuple[str, str | None], ...] = ()
     """Volumes made for each pod, and their class."""
-
-    def selects(self, pod: Pod) -> bool:
-        return self.selector is not None and self.selector.selects(pod.labels)
 
 
 def read_workload_object(fields: Fields, kind: str, pods: PodReader) -> Workload:
@@ -131,34 +130,6 @@ def replica_set(workload: Workload) -> PodController | None:
     )
 
 
-def has_pods(workload: Workload, pods: Iterable[Pod], chain: dict[tuple[str, str], str]) -> bool:
-    """
-    Say whether one of these pods of its namespace is this workload's.
-
-    `chain` has the owner of each ReplicaSet by namespace and name. A ReplicaSet that is not there
-    is told by its name, which ends in the hash of the template.
-    """
-    return any(_is_of(workload, pod, owner, chain) for pod in pods for owner in pod.owners)
-
-
-def _is_of(workload: Workload, pod: Pod, owner: Owner, chain: dict[tuple[str, str], str]) -> bool:
-    if (owner.kind, owner.name) == (workload.kind, workload.name):
-        return True
-    if workload.kind != "Deployment" or owner.kind != "ReplicaSet":
-        return False
-    known = chain.get((workload.namespace, owner.name))
-    if known is not None:
-        return known == workload.name
-    named = f"{workload.name}-{pod.labels.get(HASH_LABEL, '')}"
-    return owner.name == named and workload.selects(pod)
-
-
-def derived_uid(*parts: str) -> str:
-    """Make a UID out of names: the same names, the same UID."""
-    digest = hashlib.sha256("/".join(parts).encode()).hexdigest()
-    return f"{digest[:8]}-{digest[8:12]}-{digest[12:16]}-{digest[16:20]}-{digest[20:32]}"
-
-
 def ephemeral_volumes(spec: Fields) -> tuple[tuple[str, str | None], ...]:
     """Read which volumes a pod gets for itself, and their class."""
     return tuple(
@@ -171,9 +142,7 @@ def ephemeral_volumes(spec: Fields) -> tuple[tuple[str, str | None], ...]:
     )
 
 
-def _template_pod(
-    fields: Fields, owner: Owner, labels: dict[str, str], pods: PodReader
-) -> Pod:
+def _template_pod(fields: Fields, owner: Owner, labels: dict[str, str], pods: PodReader) -> Pod:
     meta = fields.child("metadata")
     meta.time("creationTimestamp")
     raw_owner = {
@@ -202,7 +171,7 @@ def _template_pod(
 
 def _owner(fields: Fields, kind: str, name: str, namespace: str) -> Owner:
     uid = fields.child("metadata").text("uid") or derived_uid(kind, namespace, name)
-    return Owner(fields.text("apiVersion"), kind, name, uid, True)
+    return Owner(_API_VERSIONS.get(kind, "apps/v1"), kind, name, uid, True)
 
 
 def _own_claims(spec: Fields) -> tuple[tuple[str, str | None], ...]:

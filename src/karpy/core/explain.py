@@ -252,7 +252,7 @@ def _grouped(
             pools=tuple(each.pool for each in same),
             ruled_out=sum(each.decisive.count for each in same),
             types=sum(each.types for each in same),
-            is_single=all(each.is_single for each in same),
+            is_single=all(_is_single(each) for each in same),
         )
         for same in members.values()
     ]
@@ -294,7 +294,7 @@ _POOL_FIXES: Final = {
     Constraint.NODE_LIMIT: "raise `limits.nodes` of {pools}",
     Constraint.RESERVATION: "wait for the reservation, or allow other capacity types in {pools}",
     Constraint.MIN_VALUES: "lower minValues in {pools}: {detail}",
-    Constraint.HOST_PORT: "give the pod another host port than {detail}",
+    Constraint.HOST_PORT: "give the pod another host port: {detail}",
     Constraint.SPREAD: "loosen the spread in the pod, or let {pools} reach more domains: {detail}",
     Constraint.ANTI_AFFINITY: (
         "loosen the anti-affinity in the pod, or let {pools} reach more domains: {detail}"
@@ -308,9 +308,9 @@ _POOL_FIXES: Final = {
     Constraint.UNDEFINED_LABEL: (
         "define the label in the template of {pools}, or drop it from the pod: {detail}"
     ),
-    Constraint.REQUIREMENT: "drop `{detail}` from the pod, or allow it in {pools}",
+    Constraint.REQUIREMENT: "drop it from the pod, or allow it in {pools}: {detail}",
     Constraint.RESOURCE: (
-        "lower the pod's request for {detail}, or allow larger instance types in {pools}"
+        "lower the pod's request, or allow larger instance types in {pools}: {detail}"
     ),
     Constraint.VOLUME_TOPOLOGY: "let {pools} make nodes where the volumes are: {detail}",
     Constraint.POOL_EMPTY: "loosen the requirements of {pools} so that some instance type is left",
@@ -325,6 +325,16 @@ A full limit is a smaller matter than a taint somebody put there on purpose, and
 one than a pod that wants another kind of machine.
 """
 
+_UNTRIED: Final = frozenset(
+    {
+        Constraint.POOL_EMPTY,
+        Constraint.POOL_STATIC,
+        Constraint.POOL_NOT_READY,
+        Constraint.POOL_DELETING,
+    }
+)
+"""NodePools that took no part: nobody knows what else would keep the pod out."""
+
 _RANKS: Final = {constraint: rank for rank, constraint in enumerate(_POOL_FIXES)}
 
 
@@ -334,7 +344,7 @@ def fixes_for(refusal: Refusal) -> tuple[Fix, ...]:
         return (Fix(_POD_FIXES[refusal.reason]),)
     members: dict[tuple[Constraint, str, bool], list[PoolRefusal]] = {}
     for pool in refusal.pools:
-        key = (pool.decisive.constraint, pool.decisive.detail, pool.is_single)
+        key = (pool.decisive.constraint, pool.decisive.detail, _is_single(pool))
         members.setdefault(key, []).append(pool)
     ranked = sorted(members.items(), key=lambda item: _smallest_first(item[1]))
     return tuple(_fix(same) for _, same in ranked)
@@ -343,7 +353,7 @@ def fixes_for(refusal: Refusal) -> tuple[Fix, ...]:
 def _smallest_first(same: list[PoolRefusal]) -> tuple[bool, int, int, str]:
     lacks = min(len(each.nearest.lacks) if each.nearest else 1 for each in same)
     first = same[0]
-    return (not first.is_single, lacks, _RANKS[first.decisive.constraint], first.decisive.detail)
+    return (not _is_single(first), lacks, _RANKS[first.decisive.constraint], first.decisive.detail)
 
 
 def _fix(same: list[PoolRefusal]) -> Fix:
@@ -353,4 +363,8 @@ def _fix(same: list[PoolRefusal]) -> Fix:
     text = _POOL_FIXES[first.decisive.constraint].format(
         pools=named, detail=first.decisive.detail or "see the NodePool"
     )
-    return Fix(text, pools, first.decisive.constraint, first.is_single)
+    return Fix(text, pools, first.decisive.constraint, _is_single(first))
+
+
+def _is_single(pool: PoolRefusal) -> bool:
+    return pool.is_single and pool.decisive.constraint not in _UNTRIED

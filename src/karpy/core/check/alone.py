@@ -15,7 +15,7 @@ from msgspec import Struct
 from karpy.core.check.breaches import Rule
 from karpy.core.check.daemons import strict_requirements
 from karpy.core.check.freedom import find_choices, may_be_alone
-from karpy.core.check.limits import used
+from karpy.core.check.limits import remaining
 from karpy.core.check.market import Machine, Stock, template_of
 from karpy.core.check.options import lack_of_variety
 from karpy.core.check.scene import Scene
@@ -27,7 +27,7 @@ from karpy.model.pods import Pod
 from karpy.model.pools import NodePool
 from karpy.model.requirement import anything
 from karpy.model.requirements import Requirements, collect, merge, why_incompatible
-from karpy.model.resources import NODES, add, fits
+from karpy.model.resources import NODES, Resources, add, fits
 from karpy.model.settings import MinValuesPolicy, ReservedMode
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
@@ -125,9 +125,10 @@ def _shop(
 ) -> Iterator[Host | Rule]:
     """Look for types that fit, then at what they are together."""
     stock = scene.market.stock(pool, requirements)
+    left = remaining(scene, pool)
     hosts: dict[str, list[Machine]] = {}
     for name in stock.types:
-        found = _try_type(scene, pod, stock, name)
+        found = _try_type(scene, pod, stock, name, left)
         if isinstance(found, Rule):
             yield found
         elif name in requirements.get(INSTANCE_TYPE, anything(INSTANCE_TYPE)):
@@ -148,13 +149,15 @@ def _shop(
                 yield Host(pool.name, name, each.offering.zone, each.offering.capacity_type)
 
 
-def _try_type(scene: Scene, pod: Pod, stock: Stock, name: str) -> list[Machine] | Rule:
+def _try_type(
+    scene: Scene, pod: Pod, stock: Stock, name: str, left: Resources
+) -> list[Machine] | Rule:
     """Return the machines of a type that have room for the pod, or why none has."""
     instance_type = stock.types[name]
     machines = stock.machines(name)
     if not machines:
         return Rule.OPTION_TYPE
-    if _passes_limit(scene, stock.pool, instance_type):
+    if not _fits_limits(instance_type, left):
         return Rule.LIMIT
     if over_limit(attached([pod], scene.snapshot.storage), {}, instance_type.volume_limits):
         return Rule.VOLUME_LIMIT
@@ -165,12 +168,9 @@ def _try_type(scene: Scene, pod: Pod, stock: Stock, name: str) -> list[Machine] 
     return [each for each in machines if fits(total, each.allocatable)] or Rule.RESOURCES
 
 
-def _passes_limit(scene: Scene, pool: NodePool, instance_type: InstanceType) -> bool:
-    for resource, limit in pool.limits.items():
-        more = 1 if resource == NODES else instance_type.capacity.get(resource, 0)
-        if more > limit - sum(used(scene, pool, resource)):
-            return True
-    return False
+def _fits_limits(instance_type: InstanceType, left: Resources) -> bool:
+    capacity = {**instance_type.capacity, NODES: 1}
+    return all(capacity.get(resource, 0) <= amount for resource, amount in left.items())
 
 
 def _cheapest(stock: Stock, names: dict[str, list[Machine]]) -> list[InstanceType]:

@@ -81,10 +81,18 @@ def _freedoms(scene: Scene, pod: Pod, strict: Requirements) -> Iterator[Freedom]
         if group.key != HOSTNAME:
             selected = scene.crowd.select(*group.scopes)
             yield _left_by_others(scene, group.key, selected, strict)
-    for owner in scene.crowd.residents:
-        for group in groups_of(owner.pod.rules.anti_affinity, owner.pod, scene):
+    for key, owners in _keeping_away(scene, pod).items():
+        yield _left_by_others(scene, key, owners, strict)
+
+
+def _keeping_away(scene: Scene, pod: Pod) -> dict[str, list[Resident]]:
+    """Return those whose own anti-affinity keeps the pod out of their domain, by key."""
+    owners: dict[str, list[Resident]] = {}
+    for resident in scene.crowd.residents:
+        for group in groups_of(resident.pod.rules.anti_affinity, resident.pod, scene):
             if group.key != HOSTNAME and group.selects(pod):
-                yield _left_by_others(scene, group.key, [owner], strict)
+                owners.setdefault(group.key, []).append(resident)
+    return owners
 
 
 def _left_by_spread(scene: Scene, pod: Pod, spread: Spread, strict: Requirements) -> Freedom:

@@ -21,14 +21,22 @@ def check_limits(scene: Scene) -> Iterator[Breach]:
     """
     for pool in scene.market.pools.values():
         for resource, limit in sorted(pool.limits.items()):
-            there, added = used(scene, pool, resource)
+            there, added = _used(scene, pool, resource)
             if added and there + added > limit:
                 amounts = (format_quantity(each, resource) for each in (there, added, limit))
                 detail = "{}: {} there, {} more, at most {}".format(resource, *amounts)
                 yield Breach(Rule.LIMIT, pool.name, detail=detail)
 
 
-def used(scene: Scene, pool: NodePool, resource: str) -> tuple[int, int]:
+def remaining(scene: Scene, pool: NodePool) -> dict[str, int]:
+    """Return what the plan leaves of each limit of a NodePool."""
+    return {
+        resource: limit - sum(_used(scene, pool, resource))
+        for resource, limit in pool.limits.items()
+    }
+
+
+def _used(scene: Scene, pool: NodePool, resource: str) -> tuple[int, int]:
     """Return how much of a resource the nodes of a NodePool have, and its launches may add."""
     nodes = [each.node for each in scene.nodes if each.is_staying and each.node.pool == pool.name]
     launches = [each for each in scene.launches if each.launch.pool == pool.name]

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Iterator
 
+from msgspec.structs import replace
+
+from karpy.core.provisioning.defaults import with_default_spreads
 from karpy.core.provisioning.existing import ExistingNodes
 from karpy.core.provisioning.fleet import Fleet
 from karpy.core.provisioning.greedy import Outcome, Packer
 from karpy.core.provisioning.launches import Launcher
 from karpy.core.provisioning.limits import Limits
+from karpy.core.provisioning.overlays import apply_overlays
 from karpy.core.provisioning.pending import Batch, collect_batch
 from karpy.core.provisioning.refuse import Refuser
 from karpy.core.provisioning.reservations import Reservations
@@ -43,6 +47,8 @@ def decide(snapshot: Snapshot, *, keep_going: KeepGoing | None = None) -> Verdic
     says False, with what is decided so far.
     """
     batch = collect_batch(snapshot)
+    if snapshot.settings.default_spreads:
+        batch = replace(batch, pods=tuple(with_default_spreads(batch.pods, snapshot)))
     if not batch.pods:
         return Verdict(refusals=batch.refusals, pools=tuple(usable_pools(snapshot.pools)[1]))
     return _Decision(snapshot, batch).run(keep_going)
@@ -55,12 +61,15 @@ class _Decision:
         self.snapshot = snapshot
         self.batch = batch
         settings = snapshot.settings
+        catalog = snapshot.catalog
+        if settings.node_overlay:
+            catalog = apply_overlays(catalog, snapshot.pools, snapshot.overlays)
         pools, notices = usable_pools(snapshot.pools)
         self.notices: list[PoolNotice] = notices
-        types_of = {pool.name: snapshot.catalog.types_for(pool.name) for pool in pools}
+        types_of = {pool.name: catalog.types_for(pool.name) for pool in pools}
         distinct = {id(types): types for types in types_of.values()}
         table = TypeTable(
-            (each for types in distinct.values() for each in types), snapshot.catalog.well_known
+            (each for types in distinct.values() for each in types), catalog.well_known
         )
         self.signatures = Signatures(table)
         self.templates: list[Template] = []
@@ -89,7 +98,7 @@ class _Decision:
             Reservations(
                 table, settings.reserved_mode, is_enabled=settings.reserved_capacity
             ),
-            snapshot.catalog,
+            catalog,
         )
         self.packer.use(
             self.templates,

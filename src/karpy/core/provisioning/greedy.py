@@ -81,12 +81,14 @@ class Packer:
             outcome = self._attempt(pod_class, index, step, pod)
             if outcome is Outcome.PLACED or outcome is Outcome.WAITS:
                 return outcome
-            failures[index] = self._failure(step)
+            failures[index] = self._failure(step, pod_class.shapes[index])
         pod_class.is_hopeless = all(failure is FOR_GOOD for failure in failures)
         return Outcome.REFUSED
 
-    def _failure(self, step: Step) -> Failure:
+    def _failure(self, step: Step, shape: Shape | None) -> Failure:
         """Remember what would have to change for the step to succeed."""
+        if shape is not None and self.shapes.is_hopeless(shape):
+            return FOR_GOOD
         if self.reservations.is_active:
             return Failure(None)
         blockers: Sequence[AnyGroup] = step.watched

@@ -1,0 +1,118 @@
+"""Single objects put together to a cluster: nodes with their claims, workloads as pods."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.codec.inventory import NAMESPACE_LABEL, Inventory, Key
+from karpy.codec.workloads import HASH_LABEL, Workload, claims_for, expand, replica_set
+from karpy.model.nodes import KubeNode, Node, NodeClaim, join_node
+from karpy.model.pods import Pod, PodController
+from karpy.model.storage import PersistentVolumeClaim
+
+
+class Population(Struct, frozen=True):
+    """All pods, those of workloads written out, and what comes with them."""
+
+    pods: tuple[Pod, ...]
+    claims: tuple[PersistentVolumeClaim, ...]
+    controllers: tuple[PodController, ...]
+
+
+def populate(inventory: Inventory) -> Population:
+    """Write workloads out as pods, except those whose pods are there already."""
+    pods = {pod.key: pod for pod in inventory.pods.values()}
+    controllers = list(inventory.controllers.values())
+    claims = list(inventory.made_claims)
+    for workload in _without_pods(inventory):
+        controller = replica_set(workload)
+        controllers += [controller] if controller else []
+        for pod in expand(workload):
+            if pod.key in pods:
+                pod = replace(pod, name=f"{pod.name}-{workload.kind.lower()}")
+            pods[pod.key] = pod
+            claims += claims_for(workload, pod)
+    known = {claim.key for claim in inventory.volume_claims.values()}
+    new = tuple(claim for claim in claims if claim.key not in known)
+    return Population(
+        tuple(pods.values()), (*inventory.volume_claims.values(), *new), tuple(controllers)
+    )
+
+
+def join_nodes(inventory: Inventory) -> tuple[Node, ...]:
+    """See each Node and its NodeClaim as one, matched by provider ID or by the node's name."""
+    claims = list(inventory.node_claims.values())
+    by_provider = {claim.provider_id: claim for claim in claims if claim.provider_id}
+    by_node = {claim.node_name: claim for claim in claims if claim.node_name}
+    limits = {key[2]: each for key, each in inventory.attach_limits.items()}
+    nodes = []
+    taken: set[str] = set()
+    for node in inventory.nodes.values():
+        claim = _claim_of(node, by_provider, by_node)
+        if claim:
+            taken.add(claim.name)
+        nodes.append(join_node(node, claim, limits.get(node.name)))
+    nodes += [join_node(None, claim) for claim in claims if claim.name not in taken]
+    return tuple(nodes)
+
+
+def name_namespaces(
+    given: Iterable[Mapping[str, str]], pods: Iterable[Pod]
+) -> dict[str, Mapping[str, str]]:
+    """Index namespaces by name; those that are only mentioned carry the label all of them carry."""
+    namespaces = {labels[NAMESPACE_LABEL]: labels for labels in given}
+    for name in sorted({pod.namespace for pod in pods}):
+        namespaces.setdefault(name, {NAMESPACE_LABEL: name})
+    return namespaces
+
+
+def _claim_of(
+    node: KubeNode, by_provider: Mapping[str, NodeClaim], by_node: Mapping[str, NodeClaim]
+) -> NodeClaim | None:
+    found = by_provider.get(node.provider_id) if node.provider_id else None
+    return found or by_node.get(node.name)
+
+
+def _without_pods(inventory: Inventory) -> Iterator[Workload]:
+    """Find the workloads to write out; a Deployment speaks for its ReplicaSets."""
+    workloads = inventory.workloads
+    deployed = _deployments(workloads.values())
+    served = _owners_of(inventory.pods.values(), deployed)
+    for key, workload in workloads.items():
+        maker = deployed.get((workload.namespace, workload.name), "")
+        is_spoken_for = (
+            workload.kind == "ReplicaSet" and ("Deployment", workload.namespace, maker) in workloads
+        )
+        if not is_spoken_for and key not in served:
+            yield workload
+
+
+def _deployments(workloads: Iterable[Workload]) -> dict[tuple[str, str], str]:
+    """Map each ReplicaSet, by namespace and name, to the Deployment it belongs to."""
+    return {
+        (each.namespace, each.name): owner.name
+        for each in workloads
+        if each.kind == "ReplicaSet"
+        for owner in each.owners
+        if owner.kind == "Deployment"
+    }
+
+
+def _owners_of(pods: Iterable[Pod], deployed: Mapping[tuple[str, str], str]) -> set[Key]:
+    """
+    Find the workloads that pods belong to, directly or through a ReplicaSet.
+
+    A ReplicaSet that is not given tells its Deployment by its name, which ends in the hash that its
+    pods carry as a label.
+    """
+    owners: set[Key] = set()
+    for pod in pods:
+        for owner in pod.owners:
+            owners.add((owner.kind, pod.namespace, owner.name))
+            if owner.kind == "ReplicaSet":
+                ending = f"-{pod.labels.get(HASH_LABEL, '')}"
+                named = owner.name.removesuffix(ending)
+                name = deployed.get((pod.namespace, owner.name), named)
+                owners.add(("Deployment", pod.namespace, name))
+    return owners

@@ -1,0 +1,146 @@
+"""NodeOverlays: corrections of prices and extra capacity, applied to the catalog pool by pool."""
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from karpy.model.instances import MICROS_PER_DOLLAR, Catalog, InstanceType, Offering
+from karpy.model.labels import NODE_POOL
+from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import collect, from_labels, merge, why_incompatible
+
+
+class _Touch(NamedTuple):
+    """One thing an overlay would change: an offering's price, or a resource of a type."""
+
+    pool: str
+    type_index: int
+    part: int | str
+
+
+class _Corrections:
+    """What has been corrected so far, and by an overlay of which weight."""
+
+    def __init__(self) -> None:
+        self.prices: dict[_Touch, tuple[int, int]] = {}
+        self.capacity: dict[_Touch, tuple[int, int]] = {}
+
+    def conflicts(self, overlay: NodeOverlay, touches: Sequence[_Touch]) -> bool:
+        """Say whether an overlay of the same weight has been here before."""
+        for touch in touches:
+            known = (self.prices if isinstance(touch.part, int) else self.capacity).get(touch)
+            if known is not None and known[0] == overlay.weight:
+                return True
+        return False
+
+
+def apply_overlays(catalog: Catalog, pools: Sequence[NodePool], overlays: Sequence[NodeOverlay]) -> Catalog:
+    """Return the catalog as the overlays would have it; the heaviest overlay wins, then the last by name."""
+    if not overlays:
+        return catalog
+    corrections = _Corrections()
+    by_name = sorted(overlays, key=lambda each: each.name, reverse=True)
+    for overlay in sorted(by_name, key=lambda each: -each.weight):
+        touches = [
+            touch
+            for pool in pools
+            for touch in _touches(overlay, pool, catalog.types_for(pool.name), catalog.well_known)
+        ]
+        if not corrections.conflicts(overlay, touches):
+            _note(corrections, overlay, touches, catalog)
+    return replace(
+        catalog,
+        by_pool={
+            **catalog.by_pool,
+            **{pool.name: _corrected(catalog, pool.name, corrections) for pool in pools},
+        },
+    )
+
+
+def adjusted_price(price: int, overlay: NodeOverlay) -> int:
+    """Return a price in micro-dollars as an overlay would have it, never below zero."""
+    try:
+        if overlay.price is not None:
+            return max(0, _micros(Decimal(overlay.price)))
+        change = overlay.price_adjustment or "+0"
+        if change.endswith("%"):
+            factor = 1 + Decimal(change[:-1]) / 100
+            return max(0, int((price * factor).to_integral_value()))
+        if change[0] in "+-":
+            return max(0, price + _micros(Decimal(change)))
+        return max(0, _micros(Decimal(change)))
+    except InvalidOperation:
+        return price
+
+
+def _touches(
+    overlay: NodeOverlay, pool: NodePool, types: Sequence[InstanceType], well_known: frozenset[str]
+) -> Iterator[_Touch]:
+    wanted = collect(overlay.requirements)
+    own = merge(from_labels(pool.labels), {NODE_POOL: one_of(NODE_POOL, pool.name)})
+    changes_price = overlay.price is not None or overlay.price_adjustment is not None
+    for type_index, each in enumerate(types):
+        if why_incompatible(merge(own, each.requirements), wanted) is not None:
+            continue
+        matching = [
+            index
+            for index, offering in enumerate(each.offerings)
+            if _matches(offering, wanted, well_known)
+        ]
+        if matching and changes_price:
+            yield from (_Touch(pool.name, type_index, index) for index in matching)
+        if matching:
+            yield from (_Touch(pool.name, type_index, resource) for resource in overlay.capacity)
+
+
+def _matches(offering: Offering, wanted: dict[str, Requirement], well_known: frozenset[str]) -> bool:
+    return why_incompatible(wanted, offering.requirements, well_known) is None
+
+
+def _note(
+    corrections: _Corrections, overlay: NodeOverlay, touches: Sequence[_Touch], catalog: Catalog
+) -> None:
+    for touch in touches:
+        if isinstance(touch.part, str):
+            amount = overlay.capacity[touch.part]
+            corrections.capacity.setdefault(touch, (overlay.weight, amount))
+        else:
+            offering = catalog.types_for(touch.pool)[touch.type_index].offerings[touch.part]
+            price = adjusted_price(offering.price, overlay)
+            corrections.prices.setdefault(touch, (overlay.weight, price))
+
+
+def _corrected(
+    catalog: Catalog, pool: str, corrections: _Corrections
+) -> tuple[InstanceType, ...]:
+    prices: dict[int, dict[int, int]] = {}
+    for (where, type_index, part), (_, price) in corrections.prices.items():
+        if where == pool and isinstance(part, int):
+            prices.setdefault(type_index, {})[part] = price
+    capacity: dict[int, dict[str, int]] = {}
+    for (where, type_index, part), (_, amount) in corrections.capacity.items():
+        if where == pool and isinstance(part, str):
+            capacity.setdefault(type_index, {})[part] = amount
+    types = list(catalog.types_for(pool))
+    # Differs: Karpenter loses capacity and overhead overrides of offerings whose price it corrects.
+    for type_index, changes in prices.items():
+        offerings = list(types[type_index].offerings)
+        for index, price in changes.items():
+            offerings[index] = replace(offerings[index], price=price)
+        types[type_index] = replace(
+            types[type_index], offerings=tuple(offerings), is_price_overlaid=True
+        )
+    for type_index, extra in capacity.items():
+        types[type_index] = replace(
+            types[type_index],
+            capacity={**types[type_index].capacity, **extra},
+            is_capacity_overlaid=True,
+        )
+    return tuple(types) if prices or capacity else catalog.types_for(pool)
+
+
+def _micros(dollars: Decimal) -> int:
+    return int((dollars * MICROS_PER_DOLLAR).to_integral_value())

@@ -1,0 +1,220 @@
+"""Small values for tests of the checker, and plans made by hand."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from karpy.core.check.breaches import Breach, Rule
+from karpy.core.check.plan import check_plan
+from karpy.model.constraints import AffinityTerm, LabelSelector, SpreadConstraint
+from karpy.model.instances import Catalog, InstanceType, Offering
+from karpy.model.labels import (
+    ARCH,
+    CAPACITY_TYPE,
+    HOSTNAME,
+    INSTANCE_TYPE,
+    NODE_POOL,
+    ON_DEMAND,
+    RESERVED,
+    WELL_KNOWN,
+    ZONE,
+)
+from karpy.model.nodes import Node
+from karpy.model.pods import DAEMON_SET, DaemonSet, Owner, Pod, PodRules
+from karpy.model.pools import NodePool
+from karpy.model.refusals import Reason, Refusal
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.resources import parse_quantity
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Launch, LaunchOption, Nomination, Verdict
+
+NOON: Final = datetime(2026, 11, 16, 12, tzinfo=UTC)
+RESERVATION: Final = "example.com/reservation"
+ZONES: Final = ("a", "b", "c")
+
+
+class World(NamedTuple):
+    """A snapshot and a verdict about it."""
+
+    snapshot: Snapshot
+    verdict: Verdict = Verdict()
+
+    def breaches(self) -> tuple[Breach, ...]:
+        return check_plan(self.snapshot, self.verdict)
+
+    def rules(self) -> set[Rule]:
+        return {breach.rule for breach in self.breaches()}
+
+
+def amounts(**texts: str) -> dict[str, int]:
+    return {name: parse_quantity(text, name) for name, text in texts.items()}
+
+
+def pod(name: str, cpu: str = "1", *, labels: Mapping[str, str] | None = None, **rules: Any) -> Pod:
+    """Make a pending pod; what is no rule (node_name, phase …) goes through `replace`."""
+    return Pod(
+        name=name,
+        namespace="shop",
+        uid=name,
+        created=NOON,
+        labels=labels or {},
+        requests=amounts(cpu=cpu, memory="1Gi", pods="1"),
+        rules=PodRules(**rules),
+        is_unschedulable=True,
+    )
+
+
+def bound(pod: Pod, node: str) -> Pod:
+    return replace(pod, node_name=node, is_unschedulable=False)
+
+
+def daemon(name: str, cpu: str = "100m", **rules: Any) -> DaemonSet:
+    return DaemonSet(name, "kube-system", pod(name, cpu, **rules))
+
+
+def daemon_pod(name: str, node: str, cpu: str = "100m") -> Pod:
+    return replace(bound(pod(name, cpu), node), owners=(Owner(*DAEMON_SET, name),))
+
+
+def offering(zone: str, price: int, capacity_type: str = ON_DEMAND, **others: Any) -> Offering:
+    requirements = {
+        ZONE: one_of(ZONE, zone),
+        CAPACITY_TYPE: one_of(CAPACITY_TYPE, capacity_type),
+    }
+    if name := others.get("reservation_id"):
+        requirements[RESERVATION] = one_of(RESERVATION, name)
+    return Offering(requirements, price, **others)
+
+
+def instance_type(
+    name: str, cpu: int, offerings: Iterable[Offering] | None = None, **others: Any
+) -> InstanceType:
+    """Make a type of so many cores, 100 micro-dollars each, sold on demand in three zones."""
+    offered = tuple(offerings or (offering(zone, cpu * 100) for zone in ZONES))
+    requirements = {
+        INSTANCE_TYPE: one_of(INSTANCE_TYPE, name),
+        ARCH: one_of(ARCH, "amd64"),
+        ZONE: one_of(ZONE, *(each.zone for each in offered)),
+        CAPACITY_TYPE: one_of(CAPACITY_TYPE, *(each.capacity_type for each in offered)),
+        **others.pop("requirements", {}),
+    }
+    capacity = amounts(cpu=str(cpu), memory=f"{4 * cpu}Gi", pods="110")
+    return InstanceType(name, requirements, offered, capacity, **others)
+
+
+SMALL: Final = instance_type("small", 2)
+MEDIUM: Final = instance_type("medium", 4)
+LARGE: Final = instance_type("large", 8)
+
+
+def catalog(*types: InstanceType, **by_pool: tuple[InstanceType, ...]) -> Catalog:
+    return Catalog(
+        types or (SMALL, MEDIUM, LARGE),
+        by_pool=by_pool,
+        well_known=WELL_KNOWN | {RESERVATION},
+        reservation_label=RESERVATION,
+    )
+
+
+def pool(name: str = "web", *requirements: Requirement, **others: Any) -> NodePool:
+    return NodePool(name, requirements=requirements, **others)
+
+
+def node(name: str, zone: str = "a", cpu: str = "8", **others: Any) -> Node:
+    labels = {
+        HOSTNAME: name,
+        ZONE: zone,
+        NODE_POOL: "web",
+        INSTANCE_TYPE: "large",
+        ARCH: "amd64",
+        **others.pop("labels", {}),
+    }
+    resources = amounts(cpu=cpu, memory="32Gi", pods="110")
+    return Node(name, labels, capacity=resources, allocatable=resources, **others)
+
+
+def option(
+    its_type: InstanceType, zone: str = "a", capacity_type: str = ON_DEMAND
+) -> LaunchOption:
+    """Offer a type at the price it has in a zone."""
+    price = min(
+        each.price
+        for each in its_type.offerings
+        if (each.zone, each.capacity_type) == (zone, capacity_type)
+    )
+    return LaunchOption(its_type.name, price, zone, capacity_type)
+
+
+def launch(
+    name: str,
+    pods: Iterable[Pod],
+    *requirements: Requirement,
+    options: Iterable[InstanceType | LaunchOption] = (MEDIUM, LARGE),
+    **others: Any,
+) -> Launch:
+    """Make a launch of pool `web` that states what its pods request and nothing more."""
+    pods = tuple(pods)
+    needed: dict[str, int] = {}
+    for each in pods:
+        for resource, amount in each.requests.items():
+            needed[resource] = needed.get(resource, 0) + amount
+    stated = {NODE_POOL: one_of(NODE_POOL, others.get("pool", "web"))}
+    stated |= {each.key: each for each in requirements}
+    zone = min(stated[ZONE].values) if ZONE in stated else "a"
+    offered = (each if isinstance(each, LaunchOption) else option(each, zone) for each in options)
+    return Launch(
+        name=name,
+        pool=others.pop("pool", "web"),
+        pods=tuple(each.key for each in pods),
+        requirements=stated,
+        resources=others.pop("resources", needed),
+        options=tuple(offered),
+        **others,
+    )
+
+
+def in_zone(*zones: str) -> Requirement:
+    return one_of(ZONE, *zones)
+
+
+def app(name: str) -> LabelSelector:
+    return LabelSelector((one_of("app", name),))
+
+
+def near(name: str, key: str = ZONE) -> AffinityTerm:
+    return AffinityTerm(key, app(name))
+
+
+def even(name: str, key: str = ZONE, max_skew: int = 1, **others: Any) -> SpreadConstraint:
+    return SpreadConstraint(key, max_skew, selector=app(name), **others)
+
+
+def refusal(*pods: Pod) -> Refusal:
+    return Refusal(Reason.NO_HOST, tuple(each.key for each in pods))
+
+
+def world(
+    *launches: Launch,
+    pods: Iterable[Pod] = (),
+    nominations: Mapping[str, Iterable[Pod]] | None = None,
+    refused: Iterable[Pod] = (),
+    **snapshot: Any,
+) -> World:
+    """Make a snapshot with pool `web` and three types unless told otherwise, and a verdict."""
+    named = tuple(
+        Nomination(name, tuple(each.key for each in theirs))
+        for name, theirs in (nominations or {}).items()
+    )
+    refused = tuple(refused)
+    given = {"now": NOON, "pools": (pool(),), "catalog": catalog()} | snapshot
+    return World(
+        Snapshot(pods=tuple(pods), **given),
+        Verdict(launches, named, (refusal(*refused),) if refused else ()),
+    )
+
+
+RESERVED_IN_A: Final = offering(
+    "a", 1, RESERVED, reservation_id="r-1", reservation_capacity=1
+)

@@ -1,0 +1,90 @@
+"""Try seeds on all cores: `python -m tests.fuzz --seeds 1000 [--start N]`, or `--seed N`."""
+
+import argparse
+import multiprocessing
+import os
+import sys
+from collections import Counter
+
+from tests.fuzz.clusters import random_snapshot
+from tests.fuzz.dice import Dice
+from tests.fuzz.judge import DECIDE, Check, Finding, judge, missing
+from tests.fuzz.show import show
+from tests.fuzz.shrink import shrink
+
+_CHUNK = 8
+_SHOWN_PER_SEED = 4
+
+
+def main() -> int:
+    options = _options()
+    if absent := missing():
+        print(f"not there yet, and not checked: {', '.join(absent)}", file=sys.stderr)
+        if DECIDE in absent:
+            return 1
+    checks = frozenset(Check[name.upper()] for name in options.checks)
+    if options.seed is not None:
+        return _one(options.seed, checks, is_shrinking=options.shrink)
+    return _many(range(options.start, options.start + options.seeds), checks)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1000, help="how many seeds to try")
+    parser.add_argument("--start", type=int, default=0, help="the first of them")
+    parser.add_argument("--seed", type=int, help="only this one, with all that is wrong")
+    parser.add_argument("--shrink", action="store_true", help="make the failing cluster small")
+    names = [check.name.lower() for check in Check]
+    parser.add_argument("--checks", nargs="+", choices=names, default=names, metavar="CHECK")
+    return parser.parse_args()
+
+
+def _one(seed: int, checks: frozenset[Check], *, is_shrinking: bool) -> int:
+    snapshot = random_snapshot(seed)
+    findings = judge(snapshot, checks)
+    names = sorted(feature.name for feature in Dice(seed).features)
+    print(f"seed {seed}: {len(findings)} findings; about {', '.join(names)}")
+    for finding in findings:
+        print(f"  {finding}")
+    if findings and is_shrinking:
+        small = shrink(snapshot, findings[0].check)
+        print(show(small))
+        for finding in judge(small, frozenset({findings[0].check})):
+            print(f"  {finding}")
+    return 1 if findings else 0
+
+
+def _many(seeds: range, checks: frozenset[Check]) -> int:
+    failed: Counter[Check] = Counter()
+    bad = 0
+    with multiprocessing.Pool(os.cpu_count()) as workers:
+        jobs = ((seed, checks) for seed in seeds)
+        for done, (seed, findings) in enumerate(
+            workers.imap_unordered(_try, jobs, chunksize=_CHUNK), start=1
+        ):
+            if findings:
+                bad += 1
+                failed.update({finding.check for finding in findings})
+                _report(seed, findings)
+            if done % 100 == 0 or done == len(seeds):
+                print(f"{done}/{len(seeds)} seeds, {bad} bad", file=sys.stderr)
+    for check, count in failed.most_common():
+        print(f"{count} seeds break {check.name}: {check.value}")
+    return 1 if bad else 0
+
+
+def _try(job: tuple[int, frozenset[Check]]) -> tuple[int, list[Finding]]:
+    seed, checks = job
+    return seed, judge(random_snapshot(seed), checks)
+
+
+def _report(seed: int, findings: list[Finding]) -> None:
+    print(f"seed {seed}: python -m tests.fuzz --seed {seed} --shrink")
+    for finding in findings[:_SHOWN_PER_SEED]:
+        print(f"  {finding}")
+    if len(findings) > _SHOWN_PER_SEED:
+        print(f"  and {len(findings) - _SHOWN_PER_SEED} more")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
