@@ -73,7 +73,13 @@ def main() -> int:
             # The prototype knows no running nodes.
             against = None if name.startswith(HAS_NODES) else asked.proto
             measurements.append(
-                measure_file(path, rounds=asked.rounds, against=against, detail_to=detail)
+                measure_file(
+                    path,
+                    rounds=asked.rounds,
+                    against=against,
+                    detail_to=detail,
+                    seconds_to_check=asked.seconds_to_check,
+                )
             )
             if asked.checker is not None:
                 judgements.append(_judge_by_checker(asked.checker, path, detail))
@@ -173,6 +179,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--figures", type=Path, help="result lines of Karpenter, file or folder")
     parser.add_argument("--checker", type=Path, help="independent checker of result lines")
     parser.add_argument("--rounds", type=int, default=5, help="turns; at most 3 on big files")
+    parser.add_argument(
+        "--seconds-to-check", type=int, default=900, help="how long our own checker may take"
+    )
     return parser.parse_args()
 
 

@@ -97,7 +97,7 @@ def test_all_requirements_can_be_met() -> None:
             ["same plan in each run", "our checker"],
         ),
         (
-            Measurement("real-2000", (_outcome(1.0),), (), "not checked within 180 s"),
+            Measurement("real-2000", (_outcome(1.0),), (), "not checked within 120 s"),
             None,
             ["our checker"],
         ),

@@ -126,8 +126,7 @@ def test_a_refused_pod_is_explained_by_its_merged_pools() -> None:
         nearest=PoolNearMiss("big", NearMiss("m-256x", ("cpu",))),
         fixes=(
             Fix(
-                "lower the pod's request,"
-                " or allow larger instance types in one of 2 NodePools: cpu",
+                "lower the pod's cpu request, or allow larger instance types in one of 2 NodePools",
                 ("big", "general"),
                 Constraint.RESOURCE,
                 True,
@@ -145,13 +144,13 @@ def test_a_refused_pod_is_explained_by_its_merged_pools() -> None:
 
 def test_a_full_limit_is_a_smaller_fix_than_a_taint() -> None:
     """The taint was put there on purpose; the limit keeps out pods that belong there."""
-    full = PoolRefusal("general", Exclusion(Constraint.LIMIT, "cpu 200", 144), True, 144)
+    full = PoolRefusal("general", Exclusion(Constraint.LIMIT, "cpu: 0 left of 200", 144), True, 144)
     refusal = Refusal(Reason.NO_HOST, ("shop/web",), pools=(tainted("gpu", "gpu:NoSchedule"), full))
 
     explanation = explain(Verdict(refusals=(refusal,)))
 
     assert [fix.text for fix in explanation.fixes] == [
-        "raise `limits` of NodePool `general`: cpu 200",
+        "raise the cpu limit of NodePool `general`",
         "add a toleration for `gpu:NoSchedule` to the pod, if it may run on NodePool `gpu`",
     ]
 

@@ -10,7 +10,7 @@ from tests.fuzz.clusters import random_snapshot
 from tests.fuzz.dice import Dice
 from tests.fuzz.judge import DECIDE, Check, Finding, judge, missing
 from tests.fuzz.show import show
-from tests.fuzz.shrink import shrink
+from tests.fuzz.shrink import shrink, still_finds
 
 _CHUNK = 8
 _SHOWN_PER_SEED = 4
@@ -47,7 +47,7 @@ def _one(seed: int, checks: frozenset[Check], *, is_shrinking: bool) -> int:
     for finding in findings:
         print(f"  {finding}")
     if findings and is_shrinking:
-        small = shrink(snapshot, findings[0].check)
+        small = shrink(snapshot, still_finds(findings[0]))
         print(show(small))
         for finding in judge(small, frozenset({findings[0].check})):
             print(f"  {finding}")

@@ -82,7 +82,7 @@ class Closet:
         is_local = dice.chance(0.15)
         terms = [_place(dice) for _ in range(dice.one([0, 1, 1, 1, 2, 3]))]
         if is_local:
-            terms = [NodeTerm((is_in(HOSTNAME, "node-1"), *each.expressions)) for each in terms]
+            terms = [_on_its_host(dice, each) for each in terms]
         made = (
             volume(name, *terms, is_local=is_local, driver=None)
             if is_local
@@ -97,9 +97,14 @@ class Closet:
         return storage(*self._objects)
 
 
+def _on_its_host(dice: Dice, place: NodeTerm) -> NodeTerm:
+    host = is_in(HOSTNAME, "node-1")
+    return NodeTerm((host,) if dice.chance(0.5) else (host, *place.expressions))
+
+
 def _place(dice: Dice) -> NodeTerm:
     if dice.chance(0.1):
-        return dice.one([term(), term(is_in(CAPACITY_TYPE, ON_DEMAND)), term(is_in(TEAM, "red"))])
+        return dice.one([term(is_in(CAPACITY_TYPE, ON_DEMAND)), term(is_in(TEAM, "red"))])
     return term(is_in(ZONE, *dice.some(ZONES, 1, 2)))
 
 

@@ -108,10 +108,12 @@ def _add_node_rules(dice: Dice, fields: PodFields) -> None:
 
 
 def _node_term(dice: Dice) -> NodeTerm:
-    return term(*_expressions(dice, 0 if dice.chance(0.1) else 1, 2))
+    return term(*_expressions(dice, 1, 2))
 
 
 def _wished_term(dice: Dice) -> NodeTerm:
+    if dice.chance(0.05):
+        return term()
     if dice.chance(0.05):
         return term(not_in(HOSTNAME, "node-1") if dice.chance(0.5) else exists(HOSTNAME))
     return _node_term(dice)
@@ -130,6 +132,9 @@ def _add_pod_rules(dice: Dice, fields: PodFields, app: str) -> None:
     if dice.has(Feature.SPREAD_WISHES):
         soft = [_random_spread(dice, app, soft=True) for _ in range(dice.number(1, 3))]
         fields["spreads"] = [*soft, *fields.get("spreads", ())]
+    # The API server accepts one hard and one soft spread for each key.
+    spreads = {(each.topology_key, each.is_soft): each for each in fields.get("spreads", ())}
+    fields["spreads"] = list(spreads.values())
     if dice.has(Feature.AFFINITY, 0.4):
         fields["affinity"] = _random_terms(dice, app, 1)
     if dice.has(Feature.ANTI_AFFINITY, 0.4):

@@ -130,11 +130,15 @@ def _pending_sections(decided: Decided, width: int) -> list[list[Line]]:
 
 def _next_lines(verdict: Verdict) -> list[Line]:
     placed = verdict.launches[0].pods[0] if verdict.launches else "POD"
+    commands = [
+        ("karpy demo --manifests > shop.yaml", "the manifests behind this"),
+        (f"karpy explain {placed} shop.yaml", "why a pod goes where it goes"),
+        ("karpy solve your-cluster.yaml", "the same for your own pods"),
+    ]
+    width = max(len(command) for command, _ in commands) + 2
     return [
         line(Span("Next", Style.STRONG)),
-        line("  karpy demo --manifests > shop.yaml    the manifests behind this"),
-        line(f"  karpy explain {placed} shop.yaml".ljust(40), "why a pod goes where it goes"),
-        line("  karpy solve your-cluster.yaml         the same for your own pods"),
+        *(line(f"  {command:{width}}", Span(why, Style.QUIET)) for command, why in commands),
     ]
 
 

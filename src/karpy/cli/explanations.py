@@ -9,7 +9,7 @@ from karpy.cli.tables import count_of, cut, dollars, few_of, labelled
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.core.explain import GROUPS_MAX, Explanation, Fix, Outcome, PoolGroup
 from karpy.model.nodes import Node
-from karpy.model.refusals import Constraint, Exclusion
+from karpy.model.refusals import Constraint, Exclusion, PoolRefusal, Refusal
 from karpy.model.verdicts import Launch
 
 _LABEL_WIDTH: Final = 11
@@ -84,7 +84,7 @@ def _refusal_lines(explanation: Explanation, width: int) -> list[Line]:
     refusal = explanation.refusal
     assert refusal is not None
     lines = _group_lines(explanation.groups, len(refusal.pools), width)
-    lines += _exclusion_lines(explanation.exclusions, explanation.types, width)
+    lines += _exclusion_lines(explanation, refusal, width)
     if refusal.nodes:
         lines += _entry("nodes", _nodes_text(refusal.nodes), width, 1)
     if explanation.nearest is not None:
@@ -109,15 +109,17 @@ def _group_lines(groups: Sequence[PoolGroup], pools: int, width: int) -> list[Li
     return lines
 
 
-def _exclusion_lines(exclusions: Sequence[Exclusion], types: int, width: int) -> list[Line]:
+def _exclusion_lines(explanation: Explanation, refusal: Refusal, width: int) -> list[Line]:
     """Write what rules out most; if there is too much, details of one constraint go together."""
-    rows: list[_Row] = [(each.count, each.constraint, (each.detail,)) for each in exclusions]
+    rows: list[_Row] = [
+        (each.count, each.constraint, (each.detail,)) for each in explanation.exclusions
+    ]
     if len(rows) > _EXCLUSIONS_MAX:
-        rows = _by_constraint(exclusions)
+        rows = _by_constraint(refusal.pools)
     return [
         _counted(
             "" if place else "ruled out",
-            (count, types),
+            (count, explanation.types),
             constraint_text(constraint, details),
             width=width,
         )
@@ -125,14 +127,18 @@ def _exclusion_lines(exclusions: Sequence[Exclusion], types: int, width: int) ->
     ]
 
 
-def _by_constraint(exclusions: Sequence[Exclusion]) -> list[_Row]:
-    members: dict[Constraint, list[Exclusion]] = {}
-    for each in exclusions:
-        members.setdefault(each.constraint, []).append(each)
-    rows = [
-        (sum(each.count for each in same), constraint, tuple(each.detail for each in same))
-        for constraint, same in members.items()
-    ]
+def _by_constraint(pools: Sequence[PoolRefusal]) -> list[_Row]:
+    """Merge by constraint; where one has several details in a NodePool, the worst one counts."""
+    counts: dict[Constraint, int] = {}
+    details: dict[Constraint, dict[str, None]] = {}
+    for pool in pools:
+        worst: dict[Constraint, int] = {}
+        for each in pool.exclusions or (pool.decisive,):
+            worst[each.constraint] = max(worst.get(each.constraint, 0), each.count)
+            details.setdefault(each.constraint, {})[each.detail] = None
+        for constraint, count in worst.items():
+            counts[constraint] = counts.get(constraint, 0) + count
+    rows = [(count, each, tuple(details[each])) for each, count in counts.items()]
     return sorted(rows, key=lambda row: (-row[0], row[1].name))
 
 

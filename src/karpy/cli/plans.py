@@ -19,6 +19,24 @@ _NODES_MAX: Final = 20
 _NAMES_MAX: Final = 4
 _OPTIONS_SHOWN: Final = 5
 _LABEL_WIDTH: Final = 12
+_SHORT: Final = {
+    Constraint.TAINT: "an untolerated taint, {}",
+    Constraint.UNDEFINED_LABEL: "an undefined label, {}",
+    Constraint.REQUIREMENT: "an unmet requirement, {}",
+    Constraint.RESOURCE: "too little {}",
+    Constraint.OFFERING: "nothing on sale for {}",
+    Constraint.LIMIT: "a full limit, {}",
+    Constraint.NODE_LIMIT: "a full node limit, {}",
+    Constraint.SPREAD: "an uneven {}",
+    Constraint.AFFINITY: "an unmet {}",
+    Constraint.ANTI_AFFINITY: "a broken {}",
+    Constraint.HOST_PORT: "a taken host port, {}",
+    Constraint.VOLUME_TOPOLOGY: "volumes elsewhere, {}",
+    Constraint.VOLUME_LIMIT: "no more volumes, {}",
+    Constraint.MIN_VALUES: "too little variety, {}",
+    Constraint.RESERVATION: "a taken reservation, {}",
+}
+"""With a detail the full sentence would be too long; `karpy explain --output json` has both."""
 _HIDDEN: Final = frozenset({NODE_POOL, HOSTNAME})
 
 
@@ -128,9 +146,12 @@ def why_line(refusal: Refusal) -> str:
 
 
 def constraint_text(constraint: Constraint, details: Sequence[str]) -> str:
-    """Write a constraint and what it is about."""
+    """Write a constraint and what it is about, shortly; the first detail stands for the others."""
     known = [detail for detail in details if detail]
-    return f"{constraint.value}: {few_of(known, 1)}" if known else constraint.value
+    if not known:
+        return constraint.value
+    text = _SHORT.get(constraint, f"{constraint.value}: {{}}").format(known[0])
+    return f"{text}; {len(known) - 1:,} more like this" if len(known) > 1 else text
 
 
 def notice_lines(notices: Sequence[PoolNotice], width: int) -> list[Line]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from karpy.codec.constraints import POOL_OPERATORS, read_requirement
 from karpy.codec.fields import FieldInvalid, Fields, describe
-from karpy.codec.instances import InstanceReader, read_price
+from karpy.codec.instances import RESERVATION_SUFFIX, InstanceReader, read_price
 from karpy.errors import CatalogInvalid
 from karpy.model.instances import Catalog, InstanceType, Offering, micros
 from karpy.model.labels import (
@@ -96,7 +96,8 @@ def _read_catalog(value: object) -> Catalog:
         else:
             types.append(reader.read(each, place))
     _refuse_twins(types)
-    return Catalog(tuple(types), well_known=well_known, reservation_label=reader.reservation_label)
+    labels = {_reservation_key(sold.requirements) for kind in types for sold in kind.offerings}
+    return Catalog(tuple(types), well_known=well_known, reservation_label=max(labels))
 
 
 def _refuse_twins(types: Sequence[InstanceType]) -> None:
@@ -156,11 +157,17 @@ def _read_kwok_offering(fields: Fields) -> Offering:
     for key in (ZONE, CAPACITY_TYPE):
         if key not in requirements:
             fields.fail("Requirements", f"say nothing of `{key}`", f"add `{key}`")
+    reservation = _reservation_key(requirements)
     return Offering(
         requirements=requirements,
         price=micros(read_price(lower)),
         reservation_capacity=lower.number("reservationcapacity", 0) or 0,
+        reservation_id=min(requirements[reservation].values, default="") if reservation else "",
     )
+
+
+def _reservation_key(requirements: Requirements) -> str:
+    return min((key for key in requirements if key.endswith(RESERVATION_SUFFIX)), default="")
 
 
 def _assemble(

@@ -28,9 +28,8 @@ def populate(inventory: Inventory) -> Population:
     for workload in _without_pods(inventory):
         controller = replica_set(workload)
         controllers += [controller] if controller else []
-        for pod in expand(workload):
-            if pod.key in pods:
-                pod = replace(pod, name=f"{pod.name}-{workload.kind.lower()}")
+        for copy in expand(workload):
+            pod = _renamed(copy, workload) if copy.key in pods else copy
             pods[pod.key] = pod
             claims += claims_for(workload, pod)
     known = {claim.key for claim in inventory.volume_claims.values()}
@@ -65,6 +64,11 @@ def name_namespaces(
     for name in sorted({pod.namespace for pod in pods}):
         namespaces.setdefault(name, {NAMESPACE_LABEL: name})
     return namespaces
+
+
+def _renamed(pod: Pod, workload: Workload) -> Pod:
+    """Tell the pods of two workloads of one name apart."""
+    return replace(pod, name=f"{pod.name}-{workload.kind.lower()}")
 
 
 def _claim_of(

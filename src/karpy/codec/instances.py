@@ -18,8 +18,8 @@ _PRICE_MAX: Final = 1e9
 _MARSHAL: Final = 2
 _Known: TypeAlias = str | int | tuple[str, ...]
 """
-What tells requirements on one key apart: the one value of In, or the length of an operator that
-stands alone (they all differ), or everything.
+What tells requirements on one key apart: the value of In, or all its values, or the length of an
+operator that stands alone (no two are equal).
 """
 _NOTHING: Final[Resources] = {}
 _USUAL: Final = 3
@@ -62,13 +62,13 @@ class InstanceReader:
         for each in obj["requirements"]:
             key = each["key"]
             operator = each["operator"]
-            values = each.get("values")
-            if not values:
-                value: _Known = len(operator)
-            elif len(values) == 1 and operator == "In":
-                value = values[0]
+            if operator == "In":
+                values = each["values"]
+                value: _Known = values[0] if len(values) == 1 else tuple(values)
+            elif "values" in each:
+                value = (operator, "", *(each["values"] or ()))
             else:
-                value = (operator, *values)
+                value = len(operator)
             try:
                 found[key] = known[key][value]
             except KeyError:

@@ -129,13 +129,16 @@ class Inventory:
 
     def _add_pod(self, fields: Fields) -> Iterator[str]:
         fields = self._named(fields)
-        _check_labels(fields.child("metadata"))
+        meta, spec = fields.child("metadata"), fields.child("spec")
+        _check_labels(meta)
+        for key in ("name", "namespace", "uid"):
+            meta.text(key)
+        spec.text("nodeName")
         try:
             pod = self._reader.read(fields.obj)
         except FieldInvalid as error:
             raise error.within(fields.path) from error
         self._keep(self.pods, "Pod", fields, pod)
-        spec = fields.child("spec")
         if not fields.obj.get("status") and "volumes" in spec:
             self.made_claims += [
                 PersistentVolumeClaim(f"{pod.name}-{name}", pod.namespace, storage_class=kind)

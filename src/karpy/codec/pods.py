@@ -96,7 +96,7 @@ class PodReader:
         owners = meta.get("ownerReferences")
         labels, requests, rules = (
             self._parts_of(meta, spec, status)
-            if node_name or "volumes" in spec
+            if node_name or "volumes" in spec or (status and "containerStatuses" in status)
             else self._template_of(meta, spec, status)
         )
         return Pod(

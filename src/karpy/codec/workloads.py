@@ -69,7 +69,7 @@ def read_workload_object(fields: Fields, kind: str, pods: PodReader) -> Workload
         owner=owner,
         name=name,
         namespace=namespace,
-        replicas=_job_pods(fields) if kind == "Job" else _replicas(spec, "replicas"),
+        replicas=_pods_wanted(fields, kind),
         pod=_template_pod(fields, owner, labels, pods),
         owners=read_owners(meta),
         selector=None if is_core else read_selector(spec, "selector"),
@@ -179,6 +179,12 @@ def _own_claims(spec: Fields) -> tuple[tuple[str, str | None], ...]:
         (each.child("metadata").needed("name"), read_claim_class(each))
         for each in spec.children("volumeClaimTemplates")
     )
+
+
+def _pods_wanted(fields: Fields, kind: str) -> int:
+    if "deletionTimestamp" in fields.child("metadata"):
+        return 0
+    return _job_pods(fields) if kind == "Job" else _replicas(fields.child("spec"), "replicas")
 
 
 def _job_pods(fields: Fields) -> int:

@@ -290,10 +290,10 @@ _POD_FIXES: Final = {
 }
 
 _POOL_FIXES: Final = {
-    Constraint.LIMIT: "raise `limits` of {pools}: {detail}",
+    Constraint.LIMIT: "raise the {topic} limit of {pools}",
     Constraint.NODE_LIMIT: "raise `limits.nodes` of {pools}",
     Constraint.RESERVATION: "wait for the reservation, or allow other capacity types in {pools}",
-    Constraint.MIN_VALUES: "lower minValues in {pools}: {detail}",
+    Constraint.MIN_VALUES: "lower minValues of {topic} in {pools}",
     Constraint.HOST_PORT: "give the pod another host port: {detail}",
     Constraint.SPREAD: "loosen the spread in the pod, or let {pools} reach more domains: {detail}",
     Constraint.ANTI_AFFINITY: (
@@ -310,7 +310,7 @@ _POOL_FIXES: Final = {
     ),
     Constraint.REQUIREMENT: "drop it from the pod, or allow it in {pools}: {detail}",
     Constraint.RESOURCE: (
-        "lower the pod's request, or allow larger instance types in {pools}: {detail}"
+        "lower the pod's {topic} request, or allow larger instance types in {pools}"
     ),
     Constraint.VOLUME_TOPOLOGY: "let {pools} make nodes where the volumes are: {detail}",
     Constraint.POOL_EMPTY: "loosen the requirements of {pools} so that some instance type is left",
@@ -360,8 +360,9 @@ def _fix(same: list[PoolRefusal]) -> Fix:
     first = same[0]
     pools = tuple(each.pool for each in same)
     named = f"NodePool `{pools[0]}`" if len(pools) == 1 else f"one of {len(pools)} NodePools"
+    detail = first.decisive.detail
     text = _POOL_FIXES[first.decisive.constraint].format(
-        pools=named, detail=first.decisive.detail or "see the NodePool"
+        pools=named, detail=detail or "see the NodePool", topic=detail.partition(":")[0]
     )
     return Fix(text, pools, first.decisive.constraint, _is_single(first))
 

@@ -135,9 +135,7 @@ def node(name: str, zone: str = "a", cpu: str = "8", **others: Any) -> Node:
     return Node(name, labels, capacity=resources, allocatable=resources, **others)
 
 
-def option(
-    its_type: InstanceType, zone: str = "a", capacity_type: str = ON_DEMAND
-) -> LaunchOption:
+def option(its_type: InstanceType, zone: str = "a", capacity_type: str = ON_DEMAND) -> LaunchOption:
     """Offer a type at the price it has in a zone."""
     price = min(
         each.price
@@ -215,6 +213,4 @@ def world(
     )
 
 
-RESERVED_IN_A: Final = offering(
-    "a", 1, RESERVED, reservation_id="r-1", reservation_capacity=1
-)
+RESERVED_IN_A: Final = offering("a", 1, RESERVED, reservation_id="r-1", reservation_capacity=1)

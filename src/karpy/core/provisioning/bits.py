@@ -11,6 +11,11 @@ def members(mask: int) -> Iterator[int]:
         mask ^= low
 
 
+def dense_members(mask: int) -> list[int]:
+    """List the numbers in a set, smallest first; faster than `members` for a set with many."""
+    return [number for number, digit in enumerate(bin(mask)[:1:-1]) if digit == "1"]
+
+
 def flags(mask: int, size: int) -> bytes:
     """Spell a set out as one byte per number, 0 or 1, smallest first."""
     digits = bin(mask | 1 << size)[:2:-1]

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import compress
 from operator import itemgetter
 
-from karpy.core.provisioning.bits import flags
+from karpy.core.provisioning.bits import dense_members, flags
 from karpy.core.provisioning.fleet import Fleet
 from karpy.core.provisioning.signatures import Signatures
-from karpy.core.provisioning.templates import SIMULATED
+from karpy.core.provisioning.templates import SIMULATED, Template
 from karpy.core.provisioning.typetable import Market
 from karpy.core.provisioning.variety import reached
 from karpy.model.instances import LAUNCH_OPTIONS_MAX
@@ -19,28 +19,30 @@ from karpy.model.verdicts import Launch, LaunchOption
 
 
 class _Ranking:
-    """The types sold in some markets, cheapest first, each with its best offering there."""
+    """The types of a template sold in some markets, cheapest first, each with its best offering."""
 
-    def __init__(self, markets: Sequence[Market], names: Sequence[str]) -> None:
-        best: dict[int, tuple[int, str, str, str]] = {}
-        for market in markets:
-            zone, capacity_type = market.zone, market.capacity_type
-            for bit, price in market.prices.items():
-                offer = (price, names[bit], zone, capacity_type)
-                known = best.get(bit)
-                if known is None or offer < known:
-                    best[bit] = offer
-        ranked = sorted((offer, bit) for bit, offer in best.items())
+    def __init__(self, markets: Sequence[Market], types: Sequence[int], names: Sequence[str]) -> None:
+        by_place = sorted(markets, key=lambda market: (market.zone, market.capacity_type))
+        best: dict[int, tuple[int, str, int]] = {}
+        for place, market in enumerate(by_place):
+            price_of = market.prices.get
+            for bit in types:
+                price = price_of(bit)
+                if price is not None:
+                    known = best.get(bit)
+                    if known is None or price < known[0]:
+                        best[bit] = (price, names[bit], place)
+        ranked = sorted([(offer, bit) for bit, offer in best.items()])
         self.bits = [bit for _, bit in ranked]
         self.options = [
-            LaunchOption(name, price, zone, capacity_type)
-            for (price, name, zone, capacity_type), _ in ranked
+            LaunchOption(name, price, by_place[place].zone, by_place[place].capacity_type)
+            for (price, name, place), _ in ranked
         ]
         self._pick = itemgetter(*self.bits) if len(self.bits) > 1 else None
         self._known: dict[int, tuple[LaunchOption, ...]] = {}
 
     def among(self, types: int, size: int) -> tuple[LaunchOption, ...]:
-        """Return the options among some types, each type once."""
+        """Return the options among some types."""
         found = self._known.get(types)
         if found is None:
             spelled = flags(types, size)
@@ -58,8 +60,9 @@ class Launcher:
         self._reservation_label = reservation_label
         self._names = [each.name for each in signatures.table.types]
         self._rankings: dict[tuple[int, ...], _Ranking] = {}
+        self._bits: dict[int, list[int]] = {}
         self._stripped: dict[int, Requirements] = {}
-        self._ranking_of: dict[int, _Ranking] = {}
+        self._ranking_of: dict[tuple[int, int], _Ranking] = {}
 
     def launch(self, node: int, *, is_strict: bool) -> Launch | None:
         """Return the launch of a claim, or None if its cheapest types lack the variety asked for."""
@@ -69,7 +72,7 @@ class Launcher:
         held = fleet.held[node]
         signature = self._signature(node) if held else fleet.signature[node]
         types = fleet.types[node]
-        options = self._options(signature, types)
+        options = self._options(signature, types, template)
         if len(options) > LAUNCH_OPTIONS_MAX:
             options = options[:LAUNCH_OPTIONS_MAX]
             if is_strict and signatures.varieties[signature]:
@@ -91,19 +94,28 @@ class Launcher:
             fleet.relaxed[node],
         )
 
-    def _options(self, signature: int, types: int) -> tuple[LaunchOption, ...]:
-        ranking = self._ranking_of.get(signature)
+    def _options(
+        self, signature: int, types: int, template: Template
+    ) -> tuple[LaunchOption, ...]:
+        ranking = self._ranking_of.get((signature, template.index))
         if ranking is None:
-            markets = self._signatures.markets[signature]
-            key = tuple([market.index for market in markets])
-            ranking = self._rankings.get(key)
-            if ranking is None:
-                ranking = self._rankings[key] = _Ranking(markets, self._names)
-            self._ranking_of[signature] = ranking
+            ranking = self._ranking(signature, template)
+            self._ranking_of[signature, template.index] = ranking
         options = ranking.among(types, self._signatures.table.size)
         if not self._signatures.table.is_split:
             return options
         return tuple({option.instance_type: option for option in reversed(options)}.values())[::-1]
+
+    def _ranking(self, signature: int, template: Template) -> _Ranking:
+        markets = self._signatures.markets[signature]
+        key = (template.index, *[market.index for market in markets])
+        ranking = self._rankings.get(key)
+        if ranking is None:
+            bits = self._bits.get(template.index)
+            if bits is None:
+                bits = self._bits[template.index] = dense_members(template.mask)
+            ranking = self._rankings[key] = _Ranking(markets, bits, self._names)
+        return ranking
 
     def _signature(self, node: int) -> int:
         held = self._fleet.held[node]

@@ -119,7 +119,6 @@ class PodClass:
     """Pods that are alike in all that matters to the packer."""
 
     __slots__ = (
-        "blocks",
         "counted",
         "failures",
         "is_counted",
@@ -132,22 +131,29 @@ class PodClass:
         "volumes",
     )
 
-    def __init__(self, pod: Pod, steps: Sequence[Step], volumes: VolumeFacts) -> None:
+    def __init__(self, pod: Pod, volumes: VolumeFacts) -> None:
         self.pod = pod
         self.requests: Resources = pod.requests
-        self.steps = steps
         self.volumes = volumes
+        self.steps: Sequence[Step] = ()
         self.counted: tuple[AnyGroup, ...] = ()
+        """Groups that count the pods."""
         self.owned_inverse: tuple[AnyGroup, ...] = ()
-        self.blocks: tuple[AnyGroup, ...] = ()
-        self.failures: list[Failure | None] = [None] * len(steps)
-        """What became of each step, if it was tried and did not work."""
+        """Groups by which the pods keep others away."""
+        self.is_counted = False
         self.is_hopeless = False
         """Whether every step has failed for good."""
-        self.shapes: list[Any] = [None] * len(steps)
+        self.failures: list[Failure | None] = [None]
+        """What became of each step, if it was tried and did not work."""
+        self.shapes: list[Any] = [None]
         """The shape of each step, once it is needed."""
-        self.is_counted = False
-        """Whether any group counts the pods."""
+
+    def climb(self, steps: Sequence[Step]) -> None:
+        """Take the steps of the ladder."""
+        self.steps = steps
+        if len(steps) > 1:
+            self.failures = [None] * len(steps)
+            self.shapes = [None] * len(steps)
 
 
 class _Groups(NamedTuple):
@@ -155,17 +161,6 @@ class _Groups(NamedTuple):
     spreads: list[AnyGroup]
     affinities: list[AnyGroup]
     antis: list[AnyGroup]
-
-
-class _Alike:
-    """Pods that share rules, requests, labels and namespace: no telling them apart."""
-
-    __slots__ = ("facts", "made", "pod")
-
-    def __init__(self, pod: Pod, facts: VolumeFacts) -> None:
-        self.pod = pod
-        self.facts = facts
-        self.made: PodClass | None = None
 
 
 class Planner:
@@ -185,45 +180,50 @@ class Planner:
         self._reaches: dict[tuple[Toleration, ...], Reach] = {}
         self._ladders: dict[object, list[_Groups]] = {}
         self._steps: dict[object, tuple[Step, ...]] = {}
-        self._kinds: dict[object, _Alike] = {}
-        self._queue: list[tuple[Pod, _Alike]] = []
+        self._plain: dict[int, tuple[Step, ...]] = {}
+        self._classes: dict[object, PodClass] = {}
+        self._queue: list[tuple[Pod, PodClass]] = []
 
     def register(self, batch: Batch, *, respects_preferences: bool, can_tolerate: bool) -> None:
-        """Tell alike pods apart from others, and make every group that any of their steps counts."""
-        kinds = self._kinds
+        """Tell pods that are alike from others, and make every group that any of their steps counts."""
+        classes, enqueue = self._classes, self._queue.append
         volumes = batch.volumes
         for pod in batch.pods:
             facts = volumes.get(pod.uid) if volumes else None
             key = (id(pod.rules), id(pod.requests), id(pod.labels), pod.namespace, facts)
-            kind = kinds.get(key)
-            if kind is None:
-                kind = kinds[key] = _Alike(pod, facts or NO_VOLUMES)
-            self._queue.append((pod, kind))
-        for kind in kinds.values():
-            ladder_key = _ladder_key(kind.pod)
+            found = classes.get(key)
+            if found is None:
+                found = classes[key] = PodClass(pod, facts or NO_VOLUMES)
+            enqueue((pod, found))
+        for each in classes.values():
+            pod = each.pod
+            ladder_key = _ladder_key(pod)
             if ladder_key not in self._ladders:
                 self._ladders[ladder_key] = [
-                    self._groups(kind.pod, rung)
+                    self._groups(pod, rung)
                     for rung in rungs(
-                        kind.pod.rules,
+                        pod.rules,
                         respects_preferences=respects_preferences,
                         can_tolerate=can_tolerate,
                     )
                 ]
-                for term in kind.pod.rules.anti_affinity:
-                    self._topology.affinity(Kind.INVERSE, term, kind.pod)
+                for term in pod.rules.anti_affinity:
+                    self._topology.affinity(Kind.INVERSE, term, pod)
 
     def classes(self) -> list[tuple[Pod, PodClass]]:
         """Give each pod its class, in the order of the batch."""
-        known: dict[object, PodClass] = {}
-        for kind in self._kinds.values():
-            pod = kind.pod
-            groups = self._topology.selecting(pod.namespace, pod.labels)
-            key = (_ladder_key(pod), id(pod.requests), groups, kind.facts)
-            kind.made = known.get(key)
-            if kind.made is None:
-                kind.made = known[key] = self._class(pod, groups, kind.facts)
-        return [(pod, kind.made) for pod, kind in self._queue if kind.made is not None]
+        selecting, plain = self._topology.selecting, self._plain
+        for each in self._classes.values():
+            pod = each.pod
+            groups = selecting(pod.namespace, pod.labels)
+            if groups or pod.rules.has_topology or each.volumes is not NO_VOLUMES:
+                self._complete(each, groups)
+                continue
+            steps = plain.get(id(pod.rules))
+            if steps is None:
+                steps = plain[id(pod.rules)] = self._steps_of(pod, (), NO_VOLUMES)
+            each.climb(steps)
+        return self._queue
 
     def _groups(self, pod: Pod, rung: Rung) -> _Groups:
         topology, rules = self._topology, pod.rules
@@ -236,18 +236,17 @@ class Planner:
             [topology.affinity(Kind.ANTI_AFFINITY, each, pod) for each in rung.anti_affinity],
         )
 
-    def _class(self, pod: Pod, groups: tuple[AnyGroup, ...], facts: VolumeFacts) -> PodClass:
+    def _complete(self, each: PodClass, groups: tuple[AnyGroup, ...]) -> None:
+        pod = each.pod
         blocks = tuple(group for group in groups if group.kind is Kind.INVERSE)
-        made = PodClass(pod, self._steps_of(pod, blocks, facts), facts)
+        each.climb(self._steps_of(pod, blocks, each.volumes))
         if groups:
-            made.counted = tuple(group for group in groups if group.kind is not Kind.INVERSE)
-            made.blocks = blocks
+            each.counted = tuple(group for group in groups if group.kind is not Kind.INVERSE)
         if pod.rules.anti_affinity:
-            made.owned_inverse = tuple(
+            each.owned_inverse = tuple(
                 self._topology.affinity(Kind.INVERSE, term, pod) for term in pod.rules.anti_affinity
             )
-        made.is_counted = bool(made.counted or made.owned_inverse)
-        return made
+        each.is_counted = bool(each.counted or each.owned_inverse)
 
     def _steps_of(
         self, pod: Pod, blocks: tuple[AnyGroup, ...], facts: VolumeFacts

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from karpy.core.provisioning.bits import members
+from karpy.core.provisioning.bits import dense_members
 from karpy.core.provisioning.signatures import Signatures
 from karpy.core.provisioning.typetable import Thresholds
 from karpy.core.provisioning.variety import reached, relax
@@ -69,7 +69,7 @@ class Template:
             table = self.rooms[resource] = Thresholds(
                 (bit, allocatable[bit].get(resource, 0) - group.overhead.get(resource, 0))
                 for group in self.groups
-                for bit in members(group.mask)
+                for bit in dense_members(group.mask)
             )
         return table
 

@@ -199,32 +199,42 @@ class TypeTable:
     def _add(self, each: InstanceType) -> None:
         if id(each) in self._bits:
             return
+        for offering in each.offerings:
+            if offering.capacity_override or offering.overhead_override:
+                self._add_split(each)
+                return
+        self._bits[id(each)] = 1 << len(self.types)
+        self._add_bit(each, each.allocatable, each.offerings)
+
+    def _add_split(self, each: InstanceType) -> None:
+        """Add a type with one bit for each pair of overrides; the first is for none."""
         groups: dict[tuple[tuple[tuple[str, int], ...], ...], list[Offering]] = {((), ()): []}
         for offering in each.offerings:
-            if offering.is_available:
-                if offering.capacity_override or offering.overhead_override:
-                    key = (
-                        tuple(sorted(offering.capacity_override.items())),
-                        tuple(sorted(offering.overhead_override.items())),
-                    )
-                    groups.setdefault(key, []).append(offering)
-                else:
-                    groups[(), ()].append(offering)
+            key = (
+                tuple(sorted(offering.capacity_override.items())),
+                tuple(sorted(offering.overhead_override.items())),
+            )
+            groups.setdefault(key, []).append(offering)
         mask = 0
         for (capacity, overhead), offerings in groups.items():
-            bit = len(self.types)
-            mask |= 1 << bit
-            self.types.append(each)
-            if capacity or overhead:
-                amounts = allocatable(
-                    {**each.capacity, **dict(capacity)}, {**each.overhead, **dict(overhead)}
-                )
-            else:
-                amounts = each.allocatable
-            self.allocatable.append(amounts)
-            for offering in offerings:
-                self._market(offering).add(bit, offering)
+            mask |= 1 << len(self.types)
+            amounts = allocatable(
+                {**each.capacity, **dict(capacity)}, {**each.overhead, **dict(overhead)}
+            )
+            self._add_bit(each, amounts, offerings)
         self._bits[id(each)] = mask
+
+    def _add_bit(
+        self, each: InstanceType, amounts: Resources, offerings: Iterable[Offering]
+    ) -> None:
+        bit = len(self.types)
+        self.types.append(each)
+        self.allocatable.append(amounts)
+        known = self._market_ids
+        for offering in offerings:
+            if offering.is_available:
+                market = known.get(id(offering.requirements)) or self._market(offering)
+                market.add(bit, offering)
 
     def _market(self, offering: Offering) -> Market:
         market = self._market_ids.get(id(offering.requirements))

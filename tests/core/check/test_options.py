@@ -1,0 +1,261 @@
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.check.breaches import Breach, Rule
+from karpy.model.constraints import NodeTerm, WeightedNodeTerm
+from karpy.model.instances import LAUNCH_OPTIONS_MAX
+from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
+from karpy.model.nodes import Node
+from karpy.model.pools import NodeClassRef, NodePool
+from karpy.model.requirement import Operator, Requirement, one_of, require
+from karpy.model.settings import MinValuesPolicy, Settings
+from karpy.model.verdicts import Launch, LaunchOption
+from tests.core.check.builders import (
+    LARGE,
+    MEDIUM,
+    SMALL,
+    World,
+    catalog,
+    in_zone,
+    instance_type,
+    launch,
+    node,
+    offering,
+    option,
+    pod,
+    pool,
+    world,
+)
+
+WEB = pod("web")
+ARM = instance_type("arm", 4, requirements={ARCH: one_of(ARCH, "arm64")})
+TWO_TYPES = require(INSTANCE_TYPE, Operator.EXISTS, min_values=2)
+
+
+def judge(plan: Launch, **snapshot: object) -> World:
+    return world(plan, pods=[WEB], **snapshot)
+
+
+def test_an_ordinary_launch_is_in_order() -> None:
+    assert judge(launch("l1", [WEB])).breaches() == ()
+
+
+@pytest.mark.parametrize("nodes", [(), (node("n1", is_deleting=True),)])
+def test_a_node_that_is_not_there_or_goes_cannot_be_nominated(nodes: tuple[Node, ...]) -> None:
+    plan = world(pods=[WEB], nodes=nodes, nominations={"n1": [WEB]})
+
+    assert plan.breaches() == (Breach(Rule.UNKNOWN_NODE, "n1"),)
+
+
+@pytest.mark.parametrize(
+    "its_pool",
+    [pool("other"), pool(is_static=True), pool(is_ready=False), pool(is_deleting=True)],
+)
+def test_a_pool_must_be_there_dynamic_ready_and_staying(its_pool: NodePool) -> None:
+    plan = judge(launch("l1", [WEB]), pools=(its_pool,))
+
+    assert plan.breaches() == (Breach(Rule.UNKNOWN_POOL, "l1", detail="web"),)
+
+
+def test_launches_have_names_of_their_own() -> None:
+    other = pod("other")
+
+    plan = world(launch("l1", [WEB]), launch("l1", [other]), pods=[WEB, other])
+
+    assert plan.breaches() == (Breach(Rule.SHARED_NAME, "l1"),)
+
+
+def test_a_launch_for_nobody_is_found() -> None:
+    assert world(launch("l1", [])).breaches() == (Breach(Rule.EMPTY_LAUNCH, "l1"),)
+
+
+def test_a_launch_needs_an_option() -> None:
+    assert judge(launch("l1", [WEB], options=())).breaches() == (Breach(Rule.NO_OPTION, "l1"),)
+
+
+def test_a_launch_has_at_most_600_options() -> None:
+    types = [instance_type(f"t{number:03}", 2) for number in range(LAUNCH_OPTIONS_MAX + 1)]
+    shop = catalog(*types)
+
+    enough = judge(launch("l1", [WEB], options=types[:-1]), catalog=shop)
+    too_many = judge(launch("l1", [WEB], options=types), catalog=shop)
+
+    assert enough.breaches() == ()
+    assert too_many.breaches() == (Breach(Rule.TOO_MANY_OPTIONS, "l1", detail="601"),)
+
+
+@pytest.mark.parametrize("types", [(LARGE, MEDIUM), (MEDIUM, MEDIUM)])
+def test_options_are_in_order_and_different(types: tuple[LaunchOption, ...]) -> None:
+    assert judge(launch("l1", [WEB], options=types)).rules() == {Rule.OPTION_ORDER}
+
+
+def test_options_of_one_price_are_in_order_of_name() -> None:
+    twins = (instance_type("x", 2), instance_type("y", 2))
+
+    plan = judge(launch("l1", [WEB], options=reversed(twins)), catalog=catalog(*twins))
+
+    assert plan.breaches() == (Breach(Rule.OPTION_ORDER, "l1", detail="y before x"),)
+
+
+def test_an_option_must_be_a_type_of_the_pool() -> None:
+    shop = catalog(SMALL, MEDIUM, LARGE, web=(SMALL, MEDIUM))
+
+    plan = judge(launch("l1", [WEB]), catalog=shop)
+
+    assert plan.breaches() == (Breach(Rule.OPTION_TYPE, "l1", detail="large"),)
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [one_of(ARCH, "amd64"), one_of(INSTANCE_TYPE, "medium"), one_of(CAPACITY_TYPE, ON_DEMAND)],
+)
+def test_an_option_must_meet_the_requirements_of_the_launch(requirement: Requirement) -> None:
+    spot = instance_type("zspot", 5, [offering("a", 700, SPOT)])
+    shop = catalog(MEDIUM, ARM, spot)
+    options = (option(ARM), option(MEDIUM), option(spot, capacity_type=SPOT))
+    misfits = {
+        ARCH: ("arm",),
+        INSTANCE_TYPE: ("arm", "zspot"),
+        CAPACITY_TYPE: ("zspot",),
+    }
+
+    plan = judge(launch("l1", [WEB], requirement, options=options), catalog=shop)
+
+    assert {each.rule for each in plan.breaches()} == {Rule.OPTION_TYPE}
+    assert plan.breaches()[0].detail.startswith(misfits[requirement.key][0])
+
+
+def test_an_option_that_is_sold_out_is_none() -> None:
+    sold_out = instance_type("medium", 4, [offering("a", 400, is_available=False)])
+
+    plan = judge(launch("l1", [WEB], options=[sold_out]), catalog=catalog(sold_out))
+
+    assert plan.rules() == {Rule.OPTION_TYPE}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        LaunchOption("medium", 399, "a", ON_DEMAND),
+        LaunchOption("medium", 400, "z", ON_DEMAND),
+        LaunchOption("medium", 400, "a", SPOT),
+    ],
+)
+def test_an_option_is_the_cheapest_offering_of_its_type(wrong: LaunchOption) -> None:
+    plan = judge(launch("l1", [WEB], options=[wrong]))
+
+    assert plan.breaches() == (Breach(Rule.OPTION_PRICE, "l1", detail="medium"),)
+
+
+def test_the_price_is_that_of_the_cheapest_zone_the_requirements_leave() -> None:
+    uneven = instance_type("uneven", 2, [offering("a", 200), offering("b", 100)])
+    shop = catalog(uneven)
+
+    free = launch("l1", [WEB], options=[option(uneven, "b")])
+    pinned = launch("l1", [WEB], in_zone("a"), options=[option(uneven, "a")])
+    missed = launch("l1", [WEB], options=[option(uneven, "a")])
+
+    assert judge(free, catalog=shop).rules() == set()
+    assert judge(pinned, catalog=shop).rules() == set()
+    assert judge(missed, catalog=shop).rules() == {Rule.OPTION_PRICE}
+
+
+def test_requirements_lie_within_those_of_the_pool() -> None:
+    pools = (pool("web", in_zone("a", "b"), labels={"team": "x"}),)
+
+    assert judge(launch("l1", [WEB], in_zone("b")), pools=pools).rules() == set()
+    assert judge(launch("l1", [WEB]), pools=pools).breaches() == (
+        Breach(Rule.OUTSIDE_POOL, "l1", detail=f"nothing about {ZONE}"),
+    )
+    assert judge(launch("l1", [WEB], in_zone("b", "c")), pools=pools).breaches() == (
+        Breach(Rule.OUTSIDE_POOL, "l1", detail=f"{ZONE} In [b c]"),
+    )
+
+
+def test_a_custom_key_must_be_defined_by_the_pool() -> None:
+    wanting = launch("l1", [WEB], one_of("rack", "r1"))
+    shunning = launch("l1", [WEB], require("rack", Operator.NOT_IN, ["r1"]))
+    open_rack = (pool("web", require("rack", Operator.EXISTS)),)
+
+    assert judge(wanting).breaches() == (
+        Breach(Rule.OUTSIDE_POOL, "l1", detail="rack is not defined"),
+    )
+    assert judge(shunning).rules() == set()
+    assert judge(wanting, pools=open_rack).rules() == set()
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"node_selector": (require("rack", Operator.NOT_IN, ["r9"]),)},
+        {"required_node_terms": (NodeTerm((require("rack", Operator.NOT_IN, ["r9"]),)),)},
+        {
+            "preferred_node_terms": (
+                WeightedNodeTerm(1, NodeTerm((require("rack", Operator.NOT_IN, ["r9"]),))),
+            )
+        },
+    ],
+)
+def test_a_key_that_a_pod_shuns_counts_as_defined(rules: dict[str, object]) -> None:
+    """So says the requirement algebra; the node will carry the label."""
+    shy = pod("shy", **rules)
+
+    plan = world(launch("l1", [shy], one_of("rack", "r1")), pods=[shy])
+
+    assert plan.rules() == set()
+
+
+def test_the_label_of_the_node_class_belongs_to_the_pool() -> None:
+    reference = NodeClassRef("example.com", "NodeClass", "default")
+    right = one_of("example.com/nodeclass", "default")
+    wrong = one_of("example.com/nodeclass", "other")
+    pools = (pool(node_class=reference),)
+
+    assert judge(launch("l1", [WEB], right), pools=pools).rules() == set()
+    assert Rule.OUTSIDE_POOL in judge(launch("l1", [WEB], wrong), pools=pools).rules()
+
+
+def test_min_values_count_over_the_options() -> None:
+    pools = (pool("web", TWO_TYPES),)
+    stated = require(INSTANCE_TYPE, Operator.EXISTS)
+
+    assert judge(launch("l1", [WEB], stated), pools=pools).rules() == set()
+    assert judge(launch("l1", [WEB], stated, options=[LARGE]), pools=pools).breaches() == (
+        Breach(Rule.MIN_VALUES, "l1", detail=f"1 values of {INSTANCE_TYPE}, at least 2 wanted"),
+    )
+
+
+def test_min_values_count_only_values_that_the_launch_still_allows() -> None:
+    """Two zones of the types do not help a launch that a volume ties to one."""
+    two_zones = require(ZONE, Operator.IN, ["a", "b"], min_values=2)
+    pools = (pool("web", two_zones),)
+
+    assert judge(launch("l1", [WEB], in_zone("a", "b")), pools=pools).rules() == set()
+    assert judge(launch("l1", [WEB], in_zone("a")), pools=pools).rules() == {Rule.MIN_VALUES}
+
+
+def test_a_key_that_no_type_defines_has_no_variety() -> None:
+    racks = require("rack", Operator.IN, ["r1", "r2"], min_values=1)
+    stated = one_of("rack", "r1", "r2")
+
+    plan = judge(launch("l1", [WEB], stated), pools=(pool("web", racks),))
+
+    assert plan.rules() == {Rule.MIN_VALUES}
+
+
+def test_min_values_are_relaxed_only_by_best_effort_and_only_if_it_is_said() -> None:
+    stated = require(INSTANCE_TYPE, Operator.EXISTS)
+    honest = launch("l1", [WEB], stated, options=[LARGE], is_min_values_relaxed=True)
+    silent = replace(honest, is_min_values_relaxed=False)
+    pools = (pool("web", TWO_TYPES),)
+    best_effort = Settings(min_values_policy=MinValuesPolicy.BEST_EFFORT)
+
+    assert judge(honest, pools=pools, settings=best_effort).rules() == set()
+    assert judge(silent, pools=pools, settings=best_effort).rules() == {Rule.MIN_VALUES}
+    assert judge(honest, pools=pools).rules() == {Rule.MIN_VALUES}
+
+
+def test_a_launch_states_at_least_what_its_pods_request() -> None:
+    plan = judge(launch("l1", [WEB], resources={"cpu": 999, "memory": 2**30, "pods": 1}))
+
+    assert plan.breaches() == (Breach(Rule.STATED_RESOURCES, "l1"),)
