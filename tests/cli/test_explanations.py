@@ -19,8 +19,9 @@ LONG = "topology.kubernetes.io/zone In [" + " ".join(f"europe-west-{n}a" for n i
 def lines_of(*pools: PoolRefusal, nodes: tuple[Exclusion, ...] = ()) -> list[Line]:
     trainer = pod("trainer", namespace="ml", cpu="400", memory="1Ti")
     refusal = Refusal(Reason.NO_HOST, (trainer.key,), pools=pools, nodes=nodes)
-    explanation = explain_pod(cluster(pods=[trainer]), Verdict(refusals=(refusal,)), trainer.key)
-    return explanation_lines(explanation, WIDTH)
+    seen = cluster(pods=[trainer])
+    explanation = explain_pod(seen, Verdict(refusals=(refusal,)), trainer.key)
+    return explanation_lines(seen, explanation, WIDTH)
 
 
 def shown(lines: list[Line]) -> str:

@@ -1,6 +1,7 @@
 from syrupy.assertion import SnapshotAssertion
 
-from karpy.cli.nodetable import node_lines, zone_text
+from karpy.cli.launchtext import zone_text
+from karpy.cli.nodetable import node_lines
 from karpy.cli.plans import headline, plan_lines
 from karpy.cli.terminal import Line, width_of
 from karpy.model.labels import ZONE

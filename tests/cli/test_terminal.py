@@ -24,7 +24,7 @@ def test_bars_and_ellipses_have_a_shape_in_ascii() -> None:
 
 def test_a_name_cannot_steer_the_terminal() -> None:
     """Manifests come from others; an escape sequence in a name must stay text."""
-    assert written("evil\x1b[2J\x07\u202ename\n") == "evil?[2J??name?\n"
+    assert written("evil\x1b[2J\x07\u202ename\udcff\n") == "evil?[2J??name??\n"
 
 
 def test_no_color_and_the_flag_turn_colour_off() -> None:

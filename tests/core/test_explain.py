@@ -36,6 +36,7 @@ from tests.builders import (
     snapshot,
     spread,
     term,
+    tolerate,
 )
 
 CPU_SHORT = Exclusion(Constraint.RESOURCE, "cpu", 144)
@@ -237,6 +238,9 @@ def test_what_a_pod_asks_for_is_told_in_the_words_of_its_manifest() -> None:
         selector={ARCH: "arm64"},
         terms=[term(is_in(ZONE, "a")), term(is_in(ZONE, "b"))],
         spreads=[spread(ZONE, {}), spread(HOSTNAME, {}, max_skew=2, soft=True)],
+        prefers=[(80, term(is_in(ARCH, "arm64")))],
+        prefers_away=[(1, affinity(ZONE, {}))],
+        tolerations=[tolerate("dedicated"), tolerate()],
         affinity=[affinity(ZONE, {})],
         anti_affinity=[affinity(HOSTNAME, {})],
         ports=[HostPort(443)],
@@ -247,10 +251,14 @@ def test_what_a_pod_asks_for_is_told_in_the_words_of_its_manifest() -> None:
         "1 cpu, 1Gi memory",
         "kubernetes.io/arch In [arm64]",
         "topology.kubernetes.io/zone In [a] or topology.kubernetes.io/zone In [b]",
+        "tolerates dedicated",
+        "tolerates any taint",
         "needs spread over zone (maxSkew 1)",
         "prefers spread over hostname (maxSkew 2)",
         "near pods in the same zone",
         "away from pods by hostname",
+        "prefers away from pods by zone",
+        "prefers kubernetes.io/arch In [arm64]",
         "host port 443/TCP",
         "volume data-web",
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from karpy.model.refusals import Reason
 from karpy.model.requirements import Requirements
 from karpy.model.verdicts import Launch, Verdict
+from tests.fuzz.show import show
 from tests.reference.launches import PlannedLaunch
 from tests.reference.solver import Placements
 
@@ -46,8 +47,8 @@ def _launches(verdict: Verdict, expected: Placements) -> Iterator[str]:
 def _launch(fast: Launch, readable: PlannedLaunch) -> Iterator[str]:
     if fast.pool != readable.pool:
         yield f"fast has pool {fast.pool}, the law {readable.pool}"
-    have, want = _texts(fast.requirements), _texts(readable.requirements)
-    if have != want:
+    if dict(fast.requirements) != dict(readable.requirements):
+        have, want = _texts(fast.requirements), _texts(readable.requirements)
         yield f"requirements: only fast {sorted(have - want)}, only the law {sorted(want - have)}"
     if fast.options != readable.options:
         only_fast = [each for each in fast.options if each not in readable.options]
@@ -77,7 +78,7 @@ def _refusals(verdict: Verdict, expected: Placements) -> Iterator[str]:
 
 
 def _texts(requirements: Requirements) -> set[str]:
-    return {repr(each) for each in requirements.values()}
+    return {show(each) for each in requirements.values()}
 
 
 def _list(pods: tuple[str, ...]) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from karpy.model.constraints import LabelSelector
-from karpy.model.labels import NODE_POOL, is_restricted
+from karpy.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, NODE_POOL, is_restricted
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod, PodController, PodRules
 from karpy.model.refusals import Reason
-from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirement import Operator, Requirement, one_of
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import PreferencePolicy
 from karpy.model.snapshot import Snapshot
@@ -30,7 +30,7 @@ def select(snapshot: Snapshot) -> tuple[list[Pod], dict[str, Reason]]:
         if not (_is_unbound(pod) or _is_displaced(pod, deleting)):
             continue
         prepared = with_wishes(pod, snapshot)
-        why = _why_waiting(pod) or why_refused(prepared, snapshot)
+        why = _why_waiting(pod) or why_refused(pod, snapshot)
         if why is None:
             batch.append(prepared)
         else:
@@ -61,7 +61,11 @@ def _largest_first(pod: Pod) -> tuple[int, int, object, str]:
 
 
 def why_refused(pod: Pod, snapshot: Snapshot) -> Reason | None:
-    """Say why a pod cannot be placed whatever the nodes are; reasons in the order of the law."""
+    """
+    Say why a pod cannot be placed whatever the nodes are; reasons in the order of the law.
+
+    A pod opts out by its preferences too, even if they are to be ignored.
+    """
     rules = pod.rules
     if rules.claims_devices and snapshot.settings.ignore_device_claims:
         return Reason.DEVICE_CLAIMS
@@ -85,6 +89,8 @@ def _required(rules: PodRules) -> Iterator[Requirement]:
 
 
 def _is_malformed(requirement: Requirement) -> bool:
+    if requirement.key == CAPACITY_TYPE and requirement.operator is Operator.IN:
+        return requirement.values.isdisjoint(CAPACITY_TYPES)
     # `Lt 0` is well formed and means "at most -1"; lower bounds than that were negative as written.
     below = requirement.lte is not None and requirement.lte < -1
     return below or (requirement.gte is not None and requirement.gte < 0)

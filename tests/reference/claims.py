@@ -5,20 +5,19 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from karpy.model.constraints import first_untolerated
-from karpy.model.instances import InstanceType
+from karpy.model.instances import InstanceType, Offering
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import HostPort, Pod
 from karpy.model.requirement import one_of
 from karpy.model.requirements import Requirements, merge, why_disjoint, why_incompatible
-from karpy.model.resources import add
+from karpy.model.resources import Resources, add
 from karpy.model.settings import MinValuesPolicy, ReservedMode, Settings
 from tests.reference.attempt import Attempt
 from tests.reference.templates import (
     Template,
-    compatible_offerings,
-    has_room,
     lacking,
     lowered,
+    roomy_offerings,
 )
 from tests.reference.topology import Topology
 from tests.reference.volumes import Attachments, clash, exceeds, together
@@ -29,6 +28,9 @@ class No(Enum):
 
     ORDINARY = "something does not fit"
     RESERVATION = "reserved capacity is taken"
+
+
+CLAIMS_RESORTED_MAX = 16
 
 
 @dataclass
@@ -74,10 +76,16 @@ class Claims:
     capacity: dict[str, int]
     """Of reservations, by id."""
     made: list[Claim] = field(default_factory=list)
+    resorted: list[Claim] = field(default_factory=list)
+    """The same as the last sort left them: equals keep their order."""
 
     def in_order(self) -> list[Claim]:
-        """Return the claims with fewest pods first, then oldest."""
-        return sorted(self.made, key=lambda claim: len(claim.pods))
+        """Return the claims with fewest pods first; few of them are re-sorted, many sorted by age."""
+        if len(self.made) > CLAIMS_RESORTED_MAX:
+            return sorted(self.made, key=_pod_count)
+        self.resorted += self.made[len(self.resorted) :]
+        self.resorted.sort(key=_pod_count)
+        return list(self.resorted)
 
     def try_add(self, claim: Claim, attempt: Attempt) -> Fit | No:
         """Say what the claim would be with the pod, or why it does not take it."""
@@ -108,13 +116,17 @@ class Claims:
     def _narrow(self, claim: Claim, attempt: Attempt, requirements: Requirements) -> Fit | No:
         volumes = together(claim.volumes, attempt.attachments)
         total = add(claim.requests, attempt.pod.requests)
+        offerings = {
+            kind.name: self.usable_offerings(claim, kind, total, requirements)
+            for kind in claim.types
+        }
         types = [
             kind
             for kind in claim.types
             if not exceeds(volumes, kind.volume_limits)
             and not clash(attempt.rules.ports, claim.template.daemon_ports(kind))
             and not why_disjoint(requirements, kind.requirements)
-            and self._has_room(claim.template, kind, total, requirements)
+            and offerings[kind.name]
         ]
         if lacking(types, requirements):
             is_lenient = self.settings.min_values_policy is MinValuesPolicy.BEST_EFFORT
@@ -123,20 +135,22 @@ class Claims:
             requirements = lowered(types, requirements)
         if not types:
             return No.ORDINARY
-        reservations = self._reserve(claim, types, requirements)
+        usable = [offering for kind in types for offering in offerings[kind.name]]
+        reservations = self._reserve(claim, usable)
         if isinstance(reservations, No):
             return reservations
         return Fit(requirements, types, reservations)
 
-    def _has_room(
+    def usable_offerings(
         self,
-        template: Template,
+        claim: Claim,
         kind: InstanceType,
-        total: dict[str, int],
+        total: Resources,
         requirements: Requirements,
-    ) -> bool:
-        with_daemons = add(total, template.daemon_requests(kind))
-        return has_room(kind, with_daemons, requirements, self.well_known)
+    ) -> list[Offering]:
+        """Return the offerings of a type that have room for pods and the type's daemons."""
+        with_daemons = add(total, claim.template.daemon_requests(kind))
+        return roomy_offerings(kind, with_daemons, requirements, self.well_known)
 
     # --- reservations (section 7) ------------------------------------------------------------
 
@@ -144,16 +158,9 @@ class Claims:
         holders = sum(reservation in claim.reservations for claim in self.made)
         return self.capacity[reservation] - holders
 
-    def _reserve(
-        self, claim: Claim, types: list[InstanceType], requirements: Requirements
-    ) -> set[str] | No:
+    def _reserve(self, claim: Claim, offerings: list[Offering]) -> set[str] | No:
         if not self.settings.reserved_capacity:
             return set()
-        offerings = [
-            offering
-            for kind in types
-            for offering in compatible_offerings(kind, requirements, self.well_known)
-        ]
         has_unreserved = any(not offering.is_reserved for offering in offerings)
         with_capacity = [
             offering.reservation_id
@@ -191,3 +198,7 @@ class Claims:
         claim.volumes = together(claim.volumes, attempt.attachments)
         taints = claim.template.pool.taints
         self.topology.record(attempt.pod, fit.requirements, taints)
+
+
+def _pod_count(claim: Claim) -> int:
+    return len(claim.pods)

@@ -12,7 +12,7 @@ from karpy.model.settings import MinValuesPolicy
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import LaunchOption
 from tests.reference.claims import Claim
-from tests.reference.templates import compatible_offerings, lacking
+from tests.reference.templates import lacking, roomy_offerings
 
 SIMULATED = frozenset({HOSTNAME, REGISTERED, INITIALIZED})
 """Keys that only help to decide."""
@@ -69,9 +69,10 @@ def _options(
 ) -> tuple[LaunchOption, ...]:
     options = []
     for kind in claim.types:
+        total = add(claim.requests, claim.template.daemon_requests(kind))
         launchable = [
             LaunchOption(kind.name, offering.price, offering.zone, offering.capacity_type)
-            for offering in compatible_offerings(kind, requirements, well_known)
+            for offering in roomy_offerings(kind, total, requirements, well_known)
             if offering.is_launchable
         ]
         options += sorted(launchable, key=_cheapest_first)[:1]

@@ -133,21 +133,22 @@ def compatible_offerings(
     ]
 
 
-def has_room(
+def roomy_offerings(
     kind: InstanceType, total: Resources, requirements: Requirements, well_known: frozenset[str]
-) -> bool:
-    """Say whether some available compatible offering of a type has room for a total."""
-    # Offerings with equal overrides are one group of the law; a group asks for one of them.
-    return any(
-        fits(
+) -> list[Offering]:
+    """Return the available compatible offerings of a type whose machines have room for a total."""
+    # Offerings with equal overrides are one group of the law: all of them have the same room.
+    return [
+        offering
+        for offering in compatible_offerings(kind, requirements, well_known)
+        if fits(
             total,
             allocatable(
                 {**kind.capacity, **offering.capacity_override},
                 {**kind.overhead, **offering.overhead_override},
             ),
         )
-        for offering in compatible_offerings(kind, requirements, well_known)
-    )
+    ]
 
 
 # --- minValues -------------------------------------------------------------------------------

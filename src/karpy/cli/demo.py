@@ -14,6 +14,7 @@ from karpy.cli.options import DONE, USUAL, Injected, Output
 from karpy.cli.plans import headline, join_sections, nomination_lines
 from karpy.cli.tables import count_of, dollars, per_month
 from karpy.cli.terminal import Line, Span, Style, line
+from karpy.cli.workloadtable import workload_lines
 from karpy.core.explain import explain_pod
 from karpy.core.provisioning.decide import decide
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND
@@ -34,7 +35,7 @@ def demo(
     terminal: Injected,
 ) -> int:
     """
-    Place a small web shop on new nodes: the plan, its price, and why one pod stays pending.
+    Place a small web shop: the plan, its price, and why one pod stays pending.
 
     For example:
 
@@ -83,6 +84,7 @@ def _demo_lines(decided: Decided, on_demand: Verdict, width: int) -> list[Line]:
             [*headline(verdict), *_time_lines(decided)],
             node_lines(snapshot, verdict.launches, width),
             nomination_lines(verdict.nominations, width),
+            workload_lines(snapshot, verdict, width),
             [*total_lines(snapshot, verdict.launches), *_comparison_lines(verdict, on_demand)],
             *_pending_sections(decided, width),
             _next_lines(verdict),
@@ -125,7 +127,7 @@ def _pending_sections(decided: Decided, width: int) -> list[list[Line]]:
         explain_pod(decided.snapshot, decided.verdict, refusal.pods[0])
         for refusal in decided.verdict.refusals
     ]
-    return [explanation_lines(each, width) for each in explanations]
+    return [explanation_lines(decided.snapshot, each, width) for each in explanations]
 
 
 def _next_lines(verdict: Verdict) -> list[Line]:

@@ -32,14 +32,14 @@ def explain(
     terminal: Injected,
 ) -> int:
     """
-    Say why a pod goes where it goes, or why it stays pending and what is the smallest fix.
+    Say why a pod goes where it goes, or why it stays pending and what would help.
 
     For example:
 
         $ karpy explain shop/checkout-7d4 cluster.yaml
         $ karpy explain node/general-1 cluster.yaml
 
-    A node is one of the input, or one the plan of `karpy solve --details` names.
+    A node is one of the input, or a new one that `karpy solve` names.
     Exits with 3 if the pod stays pending, and with 1 if a part of the input could not be read.
     """
     decided = decide_files(files, question, terminal)
@@ -62,7 +62,7 @@ def _explain_pod(decided: Decided, name: str, output: Output, terminal: Terminal
     if output == "json":
         terminal.answer_json(explanation_answer(explanation))
     else:
-        terminal.answer(explanation_lines(explanation, terminal.width))
+        terminal.answer(explanation_lines(decided.snapshot, explanation, terminal.width))
     return explanation.is_no
 
 
@@ -75,7 +75,7 @@ def _explain_node(decided: Decided, name: str, output: Output, terminal: Termina
     if output == "json":
         terminal.answer_json(host_answer(host))
     else:
-        terminal.answer(host_lines(host, terminal.width))
+        terminal.answer(host_lines(decided.snapshot, host, terminal.width))
     return False
 
 

@@ -3,18 +3,20 @@
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from karpy.cli.nodetable import zone_text
-from karpy.cli.plans import BLANK, constraint_text, options_text, requirements_text
+from karpy.cli.launchtext import narrowed_text, where_text
+from karpy.cli.plans import BLANK, constraint_text
 from karpy.cli.tables import count_of, cut, dollars, few_of, labelled
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.core.explain import GROUPS_MAX, Explanation, Fix, Outcome, PoolGroup
 from karpy.model.nodes import Node
 from karpy.model.refusals import Constraint, Exclusion, PoolRefusal, Refusal
+from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch
 
 _LABEL_WIDTH: Final = 11
 _POOLS_SHOWN: Final = 3
 _PODS_SHOWN: Final = 5
+_TYPES_SHOWN: Final = 3
 _EXCLUSIONS_MAX: Final = 3
 _NODE_REASONS_MAX: Final = 3
 _FIX_LINES: Final = 2
@@ -31,13 +33,14 @@ _STYLES: Final = {
 }
 
 
-def explanation_lines(explanation: Explanation, width: int) -> list[Line]:
+def explanation_lines(snapshot: Snapshot, explanation: Explanation, width: int) -> list[Line]:
     """Write where a pod goes and what else was possible, or why it stays and what would help."""
     lines = [_headline(explanation, width), BLANK]
     if explanation.asks:
-        lines += _entry("asks for", "; ".join(explanation.asks), width, 1)
+        lines_max = 1 if explanation.is_no else 3
+        lines += _entry("asks for", "; ".join(explanation.asks), width, lines_max)
     if explanation.launch is not None:
-        lines += _launch_lines(explanation, explanation.launch, width)
+        lines += _launch_lines(snapshot, explanation, explanation.launch, width)
     if explanation.node is not None:
         lines += _node_lines(explanation, explanation.node, width)
     if explanation.refusal is not None:
@@ -50,22 +53,26 @@ def _headline(explanation: Explanation, width: int) -> Line:
     return line(Span(explanation.pod, Style.STRONG), " ", Span(text, _STYLES[explanation.outcome]))
 
 
-def _launch_lines(explanation: Explanation, launch: Launch, width: int) -> list[Line]:
-    first, last = launch.options[0], launch.options[-1]
+def _launch_lines(
+    snapshot: Snapshot, explanation: Explanation, launch: Launch, width: int
+) -> list[Line]:
+    first, *rest = launch.options
+    where = f"{first.zone}, " if first.zone else ""
     cheapest = (
-        f"{first.instance_type} in {first.zone or 'any zone'}, {first.capacity_type},"
-        f" {dollars(first.price)} an hour"
+        f"{first.instance_type}, {where}{first.capacity_type}, {dollars(first.price)} an hour"
     )
     others = [name for name in launch.pods if name != explanation.pod]
-    variety = (
-        f"{count_of(len(launch.options), 'instance type')},"
-        f" {dollars(first.price)} to {dollars(last.price)} an hour; zone: {zone_text(launch)}"
-    )
+    also = "no other instance type"
+    if rest:
+        names = few_of([each.instance_type for each in rest], _TYPES_SHOWN)
+        count = count_of(len(rest), "instance type")
+        also = f"{count} up to {dollars(rest[-1].price)} an hour: {names}"
+    needs = narrowed_text(snapshot, launch) or "nothing beyond the NodePool"
     return [
+        *_entry("where", where_text(launch), width, 1),
         *_entry("cheapest", cheapest, width, 1),
-        *_entry("possible", variety, width, 1),
-        *_entry("first of", options_text(launch, _POOLS_SHOWN), width, 2),
-        *_entry("requires", requirements_text(launch) or "nothing in particular", width, 2),
+        *_entry("also fits", also, width, 2),
+        *_entry("pods need", needs, width, 2),
         *_entry("shared by", few_of(others, _PODS_SHOWN) or "nobody else", width, 2),
     ]
 

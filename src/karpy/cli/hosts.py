@@ -4,7 +4,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from karpy.cli.plans import BLANK, launch_block
+from karpy.cli.launchtext import launch_lines
+from karpy.cli.plans import BLANK
 from karpy.cli.tables import few_of, labelled
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.codec.verdicts import amounts_to_dict, verdict_to_dict
@@ -50,10 +51,10 @@ def explain_host(snapshot: Snapshot, verdict: Verdict, name: str) -> Host | None
     )
 
 
-def host_lines(host: Host, width: int) -> list[Line]:
+def host_lines(snapshot: Snapshot, host: Host, width: int) -> list[Line]:
     """Write a node for a person."""
     if host.launch is not None:
-        return launch_block(host.launch, width)
+        return launch_lines(snapshot, host.launch, width)
     node = host.node
     assert node is not None
     room = ", ".join(

@@ -47,7 +47,7 @@ def decide_documents(
         settings=question.settings,
         now=question.now or datetime.now(UTC),
     )
-    tell_reading(reading, terminal)
+    _tell_reading(reading, terminal)
     started = time.perf_counter()
     deadline = started + question.timeout if question.timeout else float("inf")
     verdict = decide(reading.snapshot, keep_going=lambda: time.perf_counter() < deadline)
@@ -81,25 +81,36 @@ def read_text(path: Path) -> str:
         raise FileUnreadable(path=str(path), problem="it is no path") from error
 
 
-def tell_reading(reading: Reading, terminal: Terminal) -> None:
+def _tell_reading(reading: Reading, terminal: Terminal) -> None:
     """Write on stderr what could not be read, and what was read in a particular way."""
     for problem in reading.problems:
         terminal.tell(
             line(Span("error: ", Style.BAD), f"{problem.message} ({problem.code})"),
             line(Span("  hint: ", Style.QUIET), problem.hint),
         )
-    for note in reading.notes:
+    notes = list(reading.notes)
+    if not reading.snapshot.pods:
+        notes.append("the input holds no pod")
+    for note in notes:
         terminal.tell(line(Span("note: ", Style.CARE), note))
 
 
 def _manifests_in(directory: Path) -> list[Path]:
-    paths = sorted(each for each in directory.rglob("*") if each.suffix in _SUFFIXES)
+    paths = sorted(
+        each
+        for each in directory.rglob("*")
+        if each.suffix in _SUFFIXES and not _is_hidden(each.relative_to(directory))
+    )
     paths = [each for each in paths if each.is_file()]
     if not paths:
         raise FileUnreadable(
             path=str(directory), problem="the directory holds no *.yaml, *.yml or *.json file"
         )
     return paths
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
 
 
 def _text_of(stdin: IO[str]) -> str:

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from karpy.cli.launchtext import by_pool, zone_text
 from karpy.cli.tables import (
     Align,
     Column,
@@ -19,7 +20,6 @@ from karpy.cli.tables import (
 )
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.model.instances import InstanceType
-from karpy.model.labels import ZONE
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch
@@ -28,7 +28,6 @@ _ROWS_MAX: Final = 40
 _BAR_MIN: Final = 4
 _BAR_MAX: Final = 12
 _NAME_MAX: Final = 28
-_ZONES_MAX: Final = 14
 
 _COLUMNS: Final = (
     Column("cheapest type"),
@@ -68,7 +67,7 @@ def node_lines(snapshot: Snapshot, launches: Sequence[Launch], width: int) -> li
         return []
     types = _types_of(snapshot, launches)
     is_grouped = len(launches) > _ROWS_MAX
-    groups = _alike(launches) if is_grouped else [[launch] for launch in launches]
+    groups = _alike(launches) if is_grouped else [[launch] for launch in by_pool(launches)]
     columns = _GROUPED if is_grouped else _EACH
     narrow = _rows(groups, types, 0, is_grouped=is_grouped)
     spare = (width - table_width(columns, narrow)) // 2
@@ -104,15 +103,6 @@ def packing(launches: Sequence[Launch], types: Types, resource: str) -> Packing:
             used += launch.resources.get(resource, 0)
             there += kind.allocatable.get(resource, 0)
     return Packing(used, there)
-
-
-def zone_text(launch: Launch) -> str:
-    """Name the zones a launch is held to, or say that any will do."""
-    requirement = launch.requirements.get(ZONE)
-    if requirement is None or requirement.complement:
-        return "any"
-    zones = ", ".join(sorted(requirement.values))
-    return zones if len(zones) <= _ZONES_MAX else f"{len(requirement.values)} zones"
 
 
 def _types_of(snapshot: Snapshot, launches: Sequence[Launch]) -> Types:

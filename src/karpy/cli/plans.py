@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from karpy.cli.nodetable import node_lines, total_lines, zone_text
-from karpy.cli.tables import count_of, dollars, few_of, heading, labelled
+from karpy.cli.launchtext import by_pool, launch_lines
+from karpy.cli.nodetable import node_lines, total_lines
+from karpy.cli.tables import count_of, few_of, heading, labelled
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.core.explain import group_pools
-from karpy.model.labels import HOSTNAME, NODE_POOL
 from karpy.model.refusals import Constraint, Refusal
-from karpy.model.resources import PODS, format_quantity
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Nomination, PoolNotice, Verdict
 
@@ -17,8 +16,6 @@ BLANK: Final[Line] = ()
 _REFUSALS_MAX: Final = 10
 _NODES_MAX: Final = 20
 _NAMES_MAX: Final = 4
-_OPTIONS_SHOWN: Final = 5
-_LABEL_WIDTH: Final = 12
 _SHORT: Final = {
     Constraint.TAINT: "an untolerated taint, {}",
     Constraint.UNDEFINED_LABEL: "an undefined label, {}",
@@ -37,7 +34,6 @@ _SHORT: Final = {
     Constraint.RESERVATION: "a taken reservation, {}",
 }
 """With a detail the full sentence would be too long; `karpy explain --output json` has both."""
-_HIDDEN: Final = frozenset({NODE_POOL, HOSTNAME})
 
 
 def plan_lines(
@@ -48,7 +44,7 @@ def plan_lines(
         (
             headline(verdict),
             node_lines(snapshot, verdict.launches, width),
-            detail_lines(verdict.launches, width) if details else [],
+            detail_lines(snapshot, verdict.launches, width) if details else [],
             nomination_lines(verdict.nominations, width, details=details),
             total_lines(snapshot, verdict.launches),
             refusal_lines(verdict, width, again=again, details=details),
@@ -87,10 +83,10 @@ def headline(verdict: Verdict) -> list[Line]:
     return lines
 
 
-def detail_lines(launches: Sequence[Launch], width: int) -> list[Line]:
+def detail_lines(snapshot: Snapshot, launches: Sequence[Launch], width: int) -> list[Line]:
     """Write every new node with its pods, its requirements and the cheapest ways to make it."""
-    blocks = [launch_block(launch, width) for launch in launches]
-    return [line_ for block in blocks for line_ in block]
+    blocks = [launch_lines(snapshot, launch, width) for launch in by_pool(launches)]
+    return [each for block in blocks for each in block]
 
 
 def nomination_lines(
@@ -164,51 +160,6 @@ def notice_lines(notices: Sequence[PoolNotice], width: int) -> list[Line]:
         about = each.why.detail if each.why.detail != each.pool else ""
         text = constraint_text(each.why.constraint, (about,))
         lines += labelled(f"  {each.pool}", text, width, label_width=label_width)
-    return lines
-
-
-def request_text(launch: Launch) -> str:
-    """Write what pods and daemons of a launch ask for together."""
-    return ", ".join(
-        f"{format_quantity(amount, name)} {name}"
-        for name, amount in sorted(launch.resources.items())
-        if name != PODS and amount
-    )
-
-
-def options_text(launch: Launch, shown: int) -> str:
-    """Write the cheapest ways to make a node, and how many more there are."""
-    names = [
-        f"{each.instance_type} {dollars(each.price)} {each.capacity_type}"
-        for each in launch.options
-    ]
-    return few_of(names, shown)
-
-
-def requirements_text(launch: Launch) -> str:
-    """Write what a launch demands of its machine, without what every launch carries."""
-    return ", ".join(
-        str(each) for key, each in sorted(launch.requirements.items()) if key not in _HIDDEN
-    )
-
-
-def launch_block(launch: Launch, width: int) -> list[Line]:
-    """Write one new node with all that is known of it."""
-    entries = (
-        ("pods", ", ".join(launch.pods)),
-        ("requests", request_text(launch)),
-        ("requires", requirements_text(launch)),
-        ("options", options_text(launch, _OPTIONS_SHOWN)),
-        ("reserved", ", ".join(launch.reservations)),
-        ("relaxed", "minValues, to what there is" if launch.is_min_values_relaxed else ""),
-    )
-    lines = [
-        line(Span(launch.name, Style.NAME), f"  {launch.pool}, zone {zone_text(launch)},")
-        + line(f" {dollars(launch.price)} an hour")
-    ]
-    for label, text in entries:
-        if text:
-            lines += labelled(f"  {label}", text, width, label_width=_LABEL_WIDTH, lines_max=10_000)
     return lines
 
 

@@ -1,7 +1,7 @@
 """`karpy solve`: manifests in, plan and reasons out."""
 
 import shlex
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 
@@ -18,6 +18,8 @@ from karpy.cli.options import (
     Question,
 )
 from karpy.cli.plans import plan_lines
+
+_FILES_SHOWN: Final = 3
 
 Files: TypeAlias = Annotated[
     list[str],
@@ -44,7 +46,7 @@ def solve(
     terminal: Injected,
 ) -> int:
     """
-    Say which nodes would be launched for the pending pods, and why some pods would stay pending.
+    Say which nodes would be launched for the pending pods, and why pods would stay pending.
 
     For example:
 
@@ -58,15 +60,20 @@ def solve(
     if output == "json":
         terminal.answer_json(plan_answer(decided.verdict))
     else:
-        again = " ".join("-" if name == STDIN else shlex.quote(name) for name in files)
         lines = plan_lines(
             decided.snapshot,
             decided.verdict,
             width=terminal.width,
-            again=again,
+            again=_again(files),
             details=details,
         )
         terminal.answer(lines)
     if decided.problems:
         return FAILED
     return ANSWERED_NO if decided.verdict.refusals else DONE
+
+
+def _again(files: list[str]) -> str:
+    if len(files) > _FILES_SHOWN:
+        return "FILES"
+    return " ".join("-" if name == STDIN else shlex.quote(name) for name in files)

@@ -1,5 +1,6 @@
 """Text with a meaning and the streams it goes to; colour, ASCII and JSON are decided here."""
 
+import io
 import json
 import os
 import re
@@ -13,7 +14,10 @@ from rich.console import Console
 WIDTH_MAX: Final = 100
 WIDTH_MIN: Final = 72
 
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL: Final = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""What could steer a terminal or turn text around, and what no encoding can write."""
 _ASCII: Final = str.maketrans("█░…", "#.~")
 
 
@@ -101,11 +105,15 @@ class Terminal:
     def of_process(cls, environ: Mapping[str, str], *, no_colour: bool) -> Self:
         """Join the standard streams; colour only where a person looks and did not object."""
         wanted = not no_colour and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+        # A stream that was closed before we started is None, whatever its type says.
+        stdin: IO[str] = sys.stdin or io.StringIO()
+        out: IO[str] = sys.stdout or io.StringIO()
+        err: IO[str] = sys.stderr or io.StringIO()
         return cls(
-            sys.stdin,
-            Channel(sys.stdout, has_colour=wanted and sys.stdout.isatty()),
-            Channel(sys.stderr, has_colour=wanted and sys.stderr.isatty()),
-            _columns(sys.stdout),
+            stdin,
+            Channel(out, has_colour=wanted and out.isatty()),
+            Channel(err, has_colour=wanted and err.isatty()),
+            _columns(out),
         )
 
     def answer(self, lines: Iterable[Line]) -> None:

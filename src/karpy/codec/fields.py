@@ -136,7 +136,7 @@ class Fields:
         """Return one of the known words."""
         value = self.text(key, default)
         if value not in known:
-            words = ", ".join(sorted(known))
+            words = ", ".join(sorted(word for word in known if word))
             self.fail(key, f"is `{value}`" if value else "is missing", f"use one of: {words}")
         return value
 

@@ -16,7 +16,7 @@ from karpy.model.resources import Resources, add
 RESERVATION_SUFFIX: Final = "reservation-id"
 _PRICE_MAX: Final = 1e9
 _MARSHAL: Final = 2
-_Known: TypeAlias = str | int | tuple[str, ...]
+_Known: TypeAlias = str | int | tuple[str | int, ...]
 """
 What tells requirements on one key apart: the value of In, or all its values, or the length of an
 operator that stands alone (no two are equal).
@@ -66,7 +66,7 @@ class InstanceReader:
                 values = each["values"]
                 value: _Known = values[0] if len(values) == 1 else tuple(values)
             elif "values" in each:
-                value = (operator, "", *(each["values"] or ()))
+                value = (operator, 0, *(each["values"] or ()))
             else:
                 value = len(operator)
             try:
@@ -94,15 +94,16 @@ class InstanceReader:
         known = self._offered
         offerings: list[Offering] = []
         for each in raw:
-            labels, price = each["labels"], each["price"]
+            labels, price, is_available = each["labels"], each["price"], each.get("available")
             shared = known.get((*labels, *labels.values()))
-            if shared and len(each) == _USUAL and type(price) is float and 0 <= price < _PRICE_MAX:
+            is_plain = len(each) == _USUAL and type(is_available) is bool
+            if shared and is_plain and type(price) is float and 0 <= price < _PRICE_MAX:
                 # The empty overrides are passed on purpose: a fresh pair for each offering wakes
                 # the garbage collector, which then walks through the whole workload.
                 offering = Offering(
                     shared[0],
                     micros(price),
-                    each["available"] is True,
+                    is_available is True,
                     0,
                     shared[1],
                     _NOTHING,

@@ -110,6 +110,8 @@ def _read_catalog(fields: Fields) -> Catalog:
     reader = InstanceReader()
     types = read_types(fields, reader)
     by_name = {each.name: each for each in types}
+    if len(by_name) < len(types):
+        fields.fail("instanceTypes", "name the same type twice", "give each type its own name")
     pools = fields.child("instanceTypesByNodePool")
     by_pool = {}
     for pool in pools.obj:

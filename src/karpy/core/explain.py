@@ -10,8 +10,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from karpy.model.constraints import NodeTerm
 from karpy.model.nodes import Node
-from karpy.model.pods import DAEMON_SET, NODE, Pod
+from karpy.model.pods import DAEMON_SET, NODE, Pod, PodRules
 from karpy.model.refusals import Constraint, Exclusion, NearMiss, PoolRefusal, Reason, Refusal
 from karpy.model.resources import PODS, format_quantity
 from karpy.model.snapshot import Snapshot
@@ -198,31 +199,39 @@ def _left_out(pod: Pod, snapshot: Snapshot) -> Explanation:
 
 
 def asks_of(pod: Pod) -> tuple[str, ...]:
-    """List what a pod wants of its node, in the words of its manifest."""
+    """List what a pod wants of its node, in the words of its manifest; its requests come first."""
     rules = pod.rules
     requests = ", ".join(
         f"{format_quantity(amount, name)} {name}"
         for name, amount in sorted(pod.requests.items())
         if name != PODS and amount
     )
-    asks = [requests] if requests else []
-    asks += [str(requirement) for requirement in rules.node_selector]
-    asks += [
-        " or ".join(
-            " and ".join(str(each) for each in term.expressions) or "anything"
-            for term in rules.required_node_terms
-        )
-    ]
-    asks += [
+    asks = [requests, *(str(each) for each in rules.node_selector)]
+    asks.append(" or ".join(_term_text(term) for term in rules.required_node_terms))
+    asks += [f"tolerates {each.key or 'any taint'}" for each in rules.tolerations]
+    asks += _neighbour_asks(rules)
+    asks += [f"prefers {_term_text(each.term)}" for each in rules.preferred_node_terms]
+    asks += [f"host port {port.port}/{port.protocol}" for port in rules.ports]
+    asks += [f"volume {volume.claim_of(pod.name)}" for volume in rules.volumes]
+    return tuple(ask for ask in asks if ask)
+
+
+def _neighbour_asks(rules: PodRules) -> list[str]:
+    near, away = "near pods in the same {}", "away from pods by {}"
+    asks = [
         f"{'prefers' if spread.is_soft else 'needs'} spread over {_short(spread.topology_key)}"
         f" (maxSkew {spread.max_skew})"
         for spread in rules.spreads
     ]
-    asks += [f"near pods in the same {_short(term.topology_key)}" for term in rules.affinity]
-    asks += [f"away from pods by {_short(term.topology_key)}" for term in rules.anti_affinity]
-    asks += [f"host port {port.port}/{port.protocol}" for port in rules.ports]
-    asks += [f"volume {volume.claim_of(pod.name)}" for volume in rules.volumes]
-    return tuple(ask for ask in asks if ask)
+    asks += [near.format(_short(each.topology_key)) for each in rules.affinity]
+    asks += [away.format(_short(each.topology_key)) for each in rules.anti_affinity]
+    for text, terms in ((near, rules.preferred_affinity), (away, rules.preferred_anti_affinity)):
+        asks += ["prefers " + text.format(_short(each.term.topology_key)) for each in terms]
+    return asks
+
+
+def _term_text(term: NodeTerm) -> str:
+    return " and ".join(str(each) for each in term.expressions) or "anything"
 
 
 def _short(key: str) -> str:

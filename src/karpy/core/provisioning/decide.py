@@ -1,6 +1,6 @@
 """Pending pods in, launches, nominations and reasons out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -65,6 +65,7 @@ class _Decision:
         if settings.node_overlay:
             catalog = apply_overlays(catalog, snapshot.pools, snapshot.overlays)
         pools, notices = usable_pools(snapshot.pools)
+        self.pools = pools
         self.notices: list[PoolNotice] = notices
         types_of = {pool.name: catalog.types_for(pool.name) for pool in pools}
         distinct = {id(types): types for types in types_of.values()}
@@ -114,46 +115,36 @@ class _Decision:
     def _prepare(self) -> list[Entry]:
         """Count what is there, make groups and classes; return the queue."""
         snapshot, batch = self.snapshot, self.batch
-        self._settle_existing()
+        bound = self._settle_existing()
         planner = Planner(self.signatures, self.topology, self.existing, self.templates)
         planner.register(
             batch,
             respects_preferences=snapshot.settings.preference_policy is PreferencePolicy.RESPECT,
-            can_tolerate=has_soft_taint(self.templates),
+            can_tolerate=has_soft_taint(self.pools),
         )
-        if self.existing.count:
-            placed_again = {pod.uid for pod in batch.pods if pod.node_name}
-            bound = list(self._bound())
-            self.topology.register_inverse(bound, placed_again)
-            self.topology.count_bound(bound, placed_again)
+        self.topology.count_bound([entry for entry in bound if entry[0].is_active])
         self.fleet.tables = list(self.topology.tables.values())
         return planner.classes()
 
-    def _bound(self) -> Iterator[tuple[Pod, int]]:
-        number = self.existing.number
+    def _settle_existing(self) -> list[tuple[Pod, int]]:
+        """Work out what is left on existing nodes; return the pods bound there."""
+        number, fleet = self.existing.number, self.fleet
+        bound: list[tuple[Pod, int]] = []
+        if not number:
+            return bound
         for pod in self.snapshot.pods:
-            if pod.node_name and pod.is_active:
-                node = number.get(pod.node_name)
-                if node is not None:
-                    yield pod, node
-
-    def _settle_existing(self) -> None:
-        if not self.existing.count:
-            return
-        number = self.existing.number
-        bound: list[list[Pod]] = [[] for _ in range(self.existing.count)]
-        for pod in self.snapshot.pods:
-            if pod.node_name and not pod.is_terminal:
-                node = number.get(pod.node_name)
-                if node is not None:
-                    bound[node].append(pod)
-                    if pod.rules.ports:
-                        self.fleet.take_ports(node, pod)
-                    if pod.rules.volumes:
-                        facts = volume_facts(pod, self.snapshot.storage)
-                        if isinstance(facts, VolumeFacts) and facts.attachments:
-                            self.fleet.attach(node, facts.attachments)
+            node = number.get(pod.node_name) if pod.node_name else None
+            if node is None or pod.is_terminal:
+                continue
+            bound.append((pod, node))
+            if pod.rules.ports:
+                fleet.take_ports(node, pod)
+            if pod.rules.volumes:
+                facts = volume_facts(pod, self.snapshot.storage)
+                if isinstance(facts, VolumeFacts) and facts.attachments:
+                    fleet.attach(node, facts.attachments)
         self.existing.settle(bound, self.snapshot.daemons)
+        return bound
 
     def _hopeless_last(self, queue: list[Entry]) -> list[Entry]:
         known: dict[int, bool] = {}
@@ -201,7 +192,8 @@ class _Decision:
         if dropped:
             refusals.append(Refusal(Reason.MIN_VALUES_TRUNCATED, tuple(dropped)))
         if left.hopeless or left.again:
-            refuser = Refuser(self.packer, self.templates, self.notices)
+            why = Reason.NO_HOST if self.pools else Reason.NO_POOL
+            refuser = Refuser(self.packer, self.templates, self.notices, why)
             refusals += refuser.refuse((*left.hopeless, *left.again), left.waiting)
         if left.undecided:
             refusals.append(Refusal(Reason.UNDECIDED, tuple(pod.key for pod, _ in left.undecided)))

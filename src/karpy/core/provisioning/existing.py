@@ -10,7 +10,7 @@ from karpy.model.labels import ALIASES, HOSTNAME, INSTANCE_TYPE, normalise
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, DaemonSet, Pod
 from karpy.model.requirements import why_incompatible, from_labels
-from karpy.model.resources import Resources, add, subtract
+from karpy.model.resources import Resources, add
 
 
 class LabelSet:
@@ -37,6 +37,8 @@ class ExistingNodes:
         self.label_set_of: list[int] = []
         self.by_taints: dict[tuple[Taint, ...], int] = {}
         self.free: list[dict[str, int]] = []
+        self.open = 0
+        """Nodes that are not oversold to begin with, as bits."""
         self._tables: dict[str, Thresholds] = {}
         known: dict[frozenset[tuple[str, str]], LabelSet] = {}
         for number, node in enumerate(self.nodes):
@@ -50,15 +52,27 @@ class ExistingNodes:
             self.label_set_of.append(label_set.index)
             self.by_taints[node.taints] = self.by_taints.get(node.taints, 0) | 1 << number
 
-    def settle(self, bound: Sequence[Sequence[Pod]], daemons: Sequence[DaemonSet]) -> None:
+    def settle(self, bound: Iterable[tuple[Pod, int]], daemons: Sequence[DaemonSet]) -> None:
         """Work out what is left on each node, given the pods bound there."""
+        free = self.free = [dict(node.allocatable) for node in self.nodes]
+        running: dict[int, dict[str, int]] = {}
+        for pod, number in bound:
+            left = free[number]
+            for resource, amount in pod.requests.items():
+                left[resource] = left.get(resource, 0) - amount
+            if daemons and pod.owners and pod.is_owned_by(DAEMON_SET):
+                running[number] = add(running.get(number, {}), pod.requests)
         memo: dict[tuple[int, tuple[Taint, ...]], Resources] = {}
         for number, node in enumerate(self.nodes):
             key = (self.label_set_of[number], node.taints)
             coming = memo.get(key)
             if coming is None:
                 coming = memo[key] = _daemon_requests(node, self.labels[number], daemons)
-            self.free.append(_left(node, bound[number], coming))
+            left = free[number]
+            for resource, amount in coming.items():
+                still = amount - running.get(number, {}).get(resource, 0)
+                if still > 0:
+                    left[resource] = left.get(resource, 0) - still
         self.open = sum(
             1 << number for number, left in enumerate(self.free) if min(left.values(), default=0) >= 0
         )
@@ -119,19 +133,3 @@ def _daemon_requests(
             and any(why_incompatible(have, wanted) is None for wanted in daemon_terms(daemon.pod))
         )
     )
-
-
-def _left(node: Node, bound: Sequence[Pod], coming: Resources) -> dict[str, int]:
-    left = dict(node.allocatable)
-    running: dict[str, int] = {}
-    for pod in bound:
-        for resource, amount in pod.requests.items():
-            left[resource] = left.get(resource, 0) - amount
-        if coming and pod.owners and pod.is_owned_by(DAEMON_SET):
-            running = add(running, pod.requests)
-    for resource, amount in subtract(coming, running).items():
-        if amount > 0:
-            left[resource] = left.get(resource, 0) - amount
-    return left
-
-

@@ -147,23 +147,30 @@ class Packer:
 
     def _place_on_existing(self, pod_class: PodClass, shape: Shape, nodes: int, pod: Pod) -> bool:
         existing = self.fleet.existing
+        requests = tuple(shape.requests.items())
         while nodes:
             low = nodes & -nodes
             nodes ^= low
             node = low.bit_length() - 1
             left = existing.free[node]
-            if any(left.get(name, 0) < amount for name, amount in shape.requests.items()):
+            for resource, amount in requests:
+                if left.get(resource, 0) < amount:
+                    shape.alive ^= low
+                    break
+            else:
+                if self._accepts(pod_class, shape, node):
+                    self._record(pod_class, node, pod)
+                    return True
                 shape.alive ^= low
-                continue
-            if not self._is_attachable(node, pod_class):
-                shape.alive ^= low
-                continue
-            labels, label_set = existing.labels[node], existing.label_set_of[node]
-            if any(self.signatures.label_fits(labels, label_set, want) for want in shape.wants):
-                self._record(pod_class, node, pod)
-                return True
-            shape.alive ^= low
         return False
+
+    def _accepts(self, pod_class: PodClass, shape: Shape, node: int) -> bool:
+        """Say whether an existing node with enough room takes the pod."""
+        existing = self.fleet.existing
+        if pod_class.volumes.attachments and not self._is_attachable(node, pod_class):
+            return False
+        labels, label_set = existing.labels[node], existing.label_set_of[node]
+        return any(self.signatures.label_fits(labels, label_set, want) for want in shape.wants)
 
     def _place_on_claim(
         self, pod_class: PodClass, shape: Shape, claims: int, choices: list[Choice], pod: Pod

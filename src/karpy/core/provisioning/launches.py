@@ -104,7 +104,10 @@ class Launcher:
         options = ranking.among(types, self._signatures.table.size)
         if not self._signatures.table.is_split:
             return options
-        return tuple({option.instance_type: option for option in reversed(options)}.values())[::-1]
+        cheapest: dict[str, LaunchOption] = {}
+        for option in options:
+            cheapest.setdefault(option.instance_type, option)
+        return tuple(cheapest.values())
 
     def _ranking(self, signature: int, template: Template) -> _Ranking:
         markets = self._signatures.markets[signature]

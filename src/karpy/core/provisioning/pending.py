@@ -1,6 +1,5 @@
 """Which pods are to be placed, in which order, and why not the others."""
 
-from collections.abc import Iterable
 from operator import attrgetter
 
 from msgspec import Struct
@@ -114,22 +113,23 @@ def _why_not(
     pool = asked.get(NODE_POOL)
     if pool is not None and pool.operator is Operator.DOES_NOT_EXIST:
         return Reason.OPTED_OUT, ""
-    if any(term.has_match_fields for term in rules.required_node_terms):
-        return Reason.MATCH_FIELDS, ""
     required = (
         *rules.node_selector,
         *(each for term in rules.required_node_terms for each in term.expressions),
     )
-    return _first_bad(required, well_known)
-
-
-def _first_bad(
-    requirements: Iterable[Requirement], well_known: frozenset[str]
-) -> tuple[Reason, str] | None:
-    for requirement in requirements:
+    for requirement in required:
         if is_restricted(requirement.key, well_known):
             return Reason.RESTRICTED_LABEL, requirement.key
-        if requirement.key == CAPACITY_TYPE and requirement.operator is Operator.IN:
-            if not requirement.values & CAPACITY_TYPES:
-                return Reason.BAD_REQUIREMENT, str(requirement)
-    return None
+    if any(term.has_match_fields for term in rules.required_node_terms):
+        return Reason.MATCH_FIELDS, ""
+    bad = next((each for each in required if _is_malformed(each)), None)
+    return None if bad is None else (Reason.BAD_REQUIREMENT, str(bad))
+
+
+def _is_malformed(requirement: Requirement) -> bool:
+    """Say whether Karpenter would reject a requirement: unknown capacity types, negative bounds."""
+    if requirement.key == CAPACITY_TYPE and requirement.operator is Operator.IN:
+        return not requirement.values & CAPACITY_TYPES
+    # `Lt 0` is well formed and leaves -1 as the largest value.
+    is_below = requirement.lte is not None and requirement.lte < -1
+    return is_below or (requirement.gte is not None and requirement.gte < 0)

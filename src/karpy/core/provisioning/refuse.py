@@ -25,9 +25,14 @@ class Refuser:
     """Explains the pods a packer could not place."""
 
     def __init__(
-        self, packer: Packer, templates: Sequence[Template], notices: Sequence[PoolNotice]
+        self,
+        packer: Packer,
+        templates: Sequence[Template],
+        notices: Sequence[PoolNotice],
+        reason: Reason,
     ) -> None:
         self._packer = packer
+        self._reason = reason
         self._templates = templates
         self._notices = notices
 
@@ -55,8 +60,7 @@ class Refuser:
     def _tree(self, pod_class: PodClass) -> Refusal:
         pools = [self._judge(pod_class, template) for template in self._templates]
         pools += [PoolRefusal(each.pool, each.why, True, each.why.count) for each in self._notices]  # noqa: FBT003 - a notice stands alone
-        reason = Reason.NO_HOST if pools else Reason.NO_POOL
-        return Refusal(reason, (), "", tuple(pools), tuple(self._nodes(pod_class)))
+        return Refusal(self._reason, (), "", tuple(pools), tuple(self._nodes(pod_class)))
 
     def _judge(self, pod_class: PodClass, template: Template) -> PoolRefusal:
         course = Course(self._packer, pod_class, pod_class.steps[-1], template)

@@ -235,8 +235,6 @@ class PoolDomains:
         return values
 
 
-def has_soft_taint(templates: Sequence[Template]) -> bool:
-    """Say whether some template carries a taint that is only a wish."""
-    return any(
-        taint.effect == PREFER_NO_SCHEDULE for template in templates for taint in template.taints
-    )
+def has_soft_taint(pools: Sequence[NodePool]) -> bool:
+    """Say whether some pool's nodes carry a taint that is only a wish."""
+    return any(taint.effect == PREFER_NO_SCHEDULE for pool in pools for taint in pool.taints)

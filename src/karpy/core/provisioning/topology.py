@@ -1,7 +1,8 @@
 """Topology groups of one decision: made from pods' rules, found by labels, counted from bound pods."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from karpy.core.provisioning.bits import members
 from karpy.core.provisioning.domains import DomainTable
 from karpy.core.provisioning.groups import DomainGroup, Group, HostGroup, Kind, NodeFilter
 from karpy.core.provisioning.ladder import Rung
@@ -123,23 +124,15 @@ class Topology:
             self._selected[memo] = found
         return found
 
-    def count_bound(self, pods: Iterable[tuple[Pod, int]], batch: set[str]) -> None:
-        """Count pods that run on existing nodes, unless they are to be placed again."""
+    def count_bound(self, pods: Sequence[tuple[Pod, int]]) -> None:
+        """Count active pods on existing nodes, and make the groups by which they keep others away."""
         for pod, node in pods:
-            if pod.uid in batch:
-                continue
+            for term in pod.rules.anti_affinity:
+                self._count(self.affinity(Kind.INVERSE, term, pod), node)
+        for pod, node in pods:
             for group in self.selecting(pod.namespace, pod.labels):
                 if group.kind is not Kind.INVERSE:
                     self._count(group, node)
-            for term in pod.rules.anti_affinity:
-                self._count(self.affinity(Kind.INVERSE, term, pod), node)
-
-    def register_inverse(self, pods: Iterable[tuple[Pod, int]], batch: set[str]) -> None:
-        """Make the groups that bound pods' required anti-affinity needs."""
-        for pod, _ in pods:
-            if pod.rules.anti_affinity and pod.uid not in batch:
-                for term in pod.rules.anti_affinity:
-                    self.affinity(Kind.INVERSE, term, pod)
 
     def _count(self, group: AnyGroup, node: int) -> None:
         if group.filter is not None and not group.filter.accepts(node):
@@ -211,9 +204,10 @@ class Topology:
                 first_untolerated(taints, rung.tolerations) is None for taints in taint_sets
             ):
                 known |= table.bit(name)
-        for node, labels in enumerate(self._existing):
-            if group.key in labels and (group.filter is None or group.filter.accepts(node)):
-                known |= table.bit(labels[group.key])
+        for domain in members(table.all & ~known):
+            nodes = table.nodes[domain]
+            if group.filter is None or any(group.filter.accepts(node) for node in members(nodes)):
+                known |= 1 << domain
         return known
 
 

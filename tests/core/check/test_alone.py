@@ -1,0 +1,339 @@
+from typing import Any, Final
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.check.alone import Host, find_hosts, why_not_alone
+from karpy.core.check.breaches import Rule
+from karpy.model.constraints import NO_SCHEDULE, AffinityTerm, NodeTerm, Taint, Toleration
+from karpy.model.labels import ARCH, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, RESERVED, ZONE
+from karpy.model.pods import HostPort, Pod, PodVolume
+from karpy.model.requirement import Operator, one_of, require
+from karpy.model.settings import MinValuesPolicy, ReservedMode, Settings
+from karpy.model.storage import (
+    WAIT_FOR_FIRST_CONSUMER,
+    PersistentVolumeClaim,
+    Storage,
+    StorageClass,
+)
+from tests.core.check.builders import (
+    LARGE,
+    MEDIUM,
+    RESERVED_IN_A,
+    amounts,
+    app,
+    bound,
+    catalog,
+    daemon,
+    even,
+    in_zone,
+    instance_type,
+    launch,
+    near,
+    node,
+    offering,
+    pod,
+    pool,
+    world,
+)
+
+WEB: Final = {"app": "web"}
+ONLY_A: Final = (pool("web", in_zone("a")),)
+TAINT: Final = Taint("gpu", NO_SCHEDULE)
+
+
+def why(its: Pod, *launches: Any, pods: Any = (), **snapshot: Any) -> tuple[Rule, ...] | None:
+    """Ask about a refused pod beside a plan."""
+    judged = world(*launches, pods=[its, *pods], refused=[its], **snapshot)
+    return why_not_alone(judged.snapshot, judged.verdict, its.key)
+
+
+def hosts(its: Pod, *launches: Any, pods: Any = (), **snapshot: Any) -> set[tuple[str, str]]:
+    judged = world(*launches, pods=[its, *pods], refused=[its], **snapshot)
+    found = find_hosts(judged.snapshot, judged.verdict, its.key)
+    return {(host.instance_type, host.zone) for host in found}
+
+
+def test_a_pod_that_fits_could_have_a_node() -> None:
+    three = pod("three", "3")
+    judged = world(pods=[three], refused=[three], pools=ONLY_A)
+
+    assert why_not_alone(judged.snapshot, judged.verdict, "shop/three") is None
+    assert find_hosts(judged.snapshot, judged.verdict, "shop/three") == (
+        Host("web", "medium", "a", ON_DEMAND),
+        Host("web", "large", "a", ON_DEMAND),
+    )
+
+
+def test_no_pool_no_node() -> None:
+    assert why(pod("web"), pools=()) == ()
+
+
+def test_what_is_too_large_for_every_type_has_no_host() -> None:
+    assert why(pod("huge", "9")) == (Rule.RESOURCES,)
+    assert why(pod("full", "8"), daemons=(daemon("log"),)) == (Rule.RESOURCES,)
+
+
+def test_a_daemon_of_another_zone_is_reckoned_with() -> None:
+    """The solver does so: it asks the type, not the zone."""
+    elsewhere = daemon("log", node_selector=(in_zone("b"),))
+    full = pod("full", "8", node_selector=(in_zone("a"),))
+
+    assert why(full, daemons=(elsewhere,)) == (Rule.OPTION_TYPE, Rule.RESOURCES)[1:]
+
+
+def test_taints_must_be_tolerated_in_some_pool() -> None:
+    tainted = (pool(taints=(TAINT,)),)
+    bold = pod("bold", tolerations=(Toleration("gpu", "Exists"),))
+
+    assert why(pod("shy"), pools=tainted) == (Rule.TAINT,)
+    assert why(bold, pools=tainted) is None
+    assert why(pod("shy"), pools=(*tainted, pool("other"))) is None
+
+
+def test_one_required_term_is_enough() -> None:
+    terms = (NodeTerm((in_zone("moon"),)), NodeTerm((in_zone("b"),)))
+
+    assert hosts(pod("web", "3", required_node_terms=terms)) == {("medium", "b"), ("large", "b")}
+    assert why(pod("web", required_node_terms=terms[:1])) == (Rule.OPTION_TYPE,)
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ({"node_selector": (one_of("rack", "r1"),)}, (Rule.NODE_AFFINITY,)),
+        ({"node_selector": (one_of(ARCH, "arm64"),)}, (Rule.OPTION_TYPE,)),
+        ({"node_selector": (one_of(INSTANCE_TYPE, "large"),)}, None),
+        ({"node_selector": (require("rack", Operator.NOT_IN, ["r1"]),)}, None),
+        (
+            {"required_node_terms": (NodeTerm((in_zone("a"),), has_match_fields=True),)},
+            (Rule.NODE_AFFINITY,),
+        ),
+        ({"claims_devices": True}, (Rule.DEVICES,)),
+        ({"volumes": (PodVolume("disk", "gone"),)}, (Rule.VOLUME_READY,)),
+    ],
+)
+def test_what_a_pod_asks_for_must_be_there(
+    rules: dict[str, Any], expected: tuple[Rule, ...] | None
+) -> None:
+    assert why(pod("web", **rules)) == expected
+
+
+def test_a_named_type_is_the_only_host() -> None:
+    named = pod("web", node_selector=(one_of(INSTANCE_TYPE, "large"),))
+
+    assert hosts(named, pools=ONLY_A) == {("large", "a")}
+
+
+def test_ports_of_daemons_are_taken() -> None:
+    monitor = daemon("monitor", ports=(HostPort(9100),))
+
+    assert why(pod("web", ports=(HostPort(80),)), daemons=(monitor,)) is None
+    assert why(pod("web", ports=(HostPort(9100),)), daemons=(monitor,)) == (Rule.HOST_PORT,)
+
+
+def disks(*zones: str) -> Storage:
+    claim = PersistentVolumeClaim("data", "shop", storage_class="late")
+    terms = tuple(NodeTerm((in_zone(zone),)) for zone in zones)
+    late = StorageClass("late", "ebs", WAIT_FOR_FIRST_CONSUMER, terms)
+    return Storage({claim.key: claim}, {}, {"late": late})
+
+
+DB: Final = pod("db", "3", volumes=(PodVolume("disk", "data"),))
+
+
+def test_one_alternative_of_each_volume_is_enough() -> None:
+    assert hosts(DB, storage=disks("moon", "b")) == {("medium", "b"), ("large", "b")}
+    assert why(DB, storage=disks("b"), pools=ONLY_A) == (Rule.VOLUME_TOPOLOGY,)
+    assert why(DB, storage=disks()) is None
+
+
+def test_a_type_that_attaches_nothing_is_no_host_for_volumes() -> None:
+    bare = instance_type("medium", 4, volume_limits={"ebs": 0})
+
+    assert why(DB, storage=disks(), catalog=catalog(bare)) == (Rule.VOLUME_LIMIT,)
+
+
+def test_what_the_plan_leaves_of_limits_is_for_the_pod() -> None:
+    other = pod("other")
+    beside = launch("l1", [other], options=[MEDIUM])
+    roomy, tight = (pool(limits=amounts(cpu=cpu)) for cpu in ("6", "5"))
+    crowded = pool(limits=amounts(nodes="1"))
+
+    assert hosts(pod("web"), beside, pods=[other], pools=(roomy,)) == {
+        ("small", "a"),
+        ("small", "b"),
+        ("small", "c"),
+    }
+    assert why(pod("web"), beside, pods=[other], pools=(tight,)) == (Rule.LIMIT,)
+    assert why(pod("web"), beside, pods=[other], pools=(crowded,)) == (Rule.LIMIT,)
+
+
+def test_variety_is_needed_unless_best_effort_is_enough() -> None:
+    picky = (pool("web", require(INSTANCE_TYPE, Operator.EXISTS, min_values=2)),)
+    five = pod("five", "5")
+    best_effort = Settings(min_values_policy=MinValuesPolicy.BEST_EFFORT)
+
+    assert why(five, pools=picky) == (Rule.MIN_VALUES, Rule.RESOURCES)
+    assert why(pod("three", "3"), pools=picky) is None
+    assert why(five, pools=picky, settings=best_effort) is None
+
+
+def test_where_reservations_are_strict_nothing_can_be_said() -> None:
+    booked = instance_type("medium", 4, [RESERVED_IN_A, offering("a", 400)])
+    fallback = Settings(reserved_mode=ReservedMode.FALLBACK)
+    shop = catalog(booked)
+    pools = (pool(weight=2), pool("other"))
+
+    assert why(pod("web"), catalog=shop, pools=pools) == (Rule.RESERVATION,)
+    assert why(pod("web"), catalog=shop, settings=fallback) is None
+    assert why(pod("web"), catalog=shop, settings=Settings(reserved_capacity=False)) is None
+
+
+def test_a_reservation_of_another_zone_does_not_matter() -> None:
+    booked = instance_type("medium", 4, [RESERVED_IN_A, offering("b", 400)])
+    tied = pod("web", node_selector=(in_zone("b"),))
+
+    assert why(tied, catalog=catalog(booked)) is None
+
+
+def test_a_full_reservation_is_no_machine() -> None:
+    full = replace(RESERVED_IN_A, reservation_capacity=0)
+    booked = instance_type("medium", 4, [full])
+
+    assert full.capacity_type == RESERVED
+    assert why(pod("web"), catalog=catalog(booked)) == (Rule.OPTION_TYPE,)
+
+
+# --- rules between pods --------------------------------------------------------------------------
+
+
+def beside(*zones: str, count: int = 1, **rules: Any) -> dict[str, Any]:
+    """Place some web pods in each (set of) zones by a plan."""
+    placed = {
+        zone: [pod(f"w-{zone}-{n}", "100m", labels=WEB, **rules) for n in range(count)]
+        for zone in zones
+    }
+    launches = [
+        launch(f"l-{zone}", theirs, in_zone(*zone), options=[LARGE])
+        for zone, theirs in placed.items()
+    ]
+    return {"launches": launches, "pods": [each for theirs in placed.values() for each in theirs]}
+
+
+def zones_for(its: Pod, plan: dict[str, Any], **snapshot: Any) -> set[str]:
+    found = hosts(its, *plan["launches"], pods=plan["pods"], **snapshot)
+    return {zone for _, zone in found}
+
+
+def why_beside(its: Pod, plan: dict[str, Any], **snapshot: Any) -> tuple[Rule, ...] | None:
+    return why(its, *plan["launches"], pods=plan["pods"], **snapshot)
+
+
+def test_a_spread_leaves_the_emptier_zones() -> None:
+    new = pod("new", labels=WEB, spreads=(even("web"),))
+
+    assert zones_for(new, beside("a", "b")) == {"c"}
+    assert zones_for(new, beside("a", "b", "c")) == {"a", "b", "c"}
+    assert zones_for(new, beside("a", "bc")) == set()
+
+
+def test_a_spread_may_leave_nothing() -> None:
+    new = pod("new", labels=WEB, spreads=(even("web"),))
+
+    assert why_beside(new, beside("a"), pools=ONLY_A, nodes=(node("n1", "b"),)) == (Rule.SPREAD,)
+
+
+def test_too_few_domains_are_as_good_as_an_empty_one() -> None:
+    new = pod("new", labels=WEB, spreads=(even("web", min_domains=4),))
+
+    assert why_beside(new, beside("a", "b", "c")) == (Rule.SPREAD,)
+
+
+def test_a_spread_looks_only_where_the_pod_may_go() -> None:
+    new = pod("new", labels=WEB, spreads=(even("web"),), node_selector=(in_zone("a", "b"),))
+
+    assert zones_for(new, beside("a", "b")) == {"a", "b"}
+
+
+def test_a_fresh_node_is_a_fresh_hostname() -> None:
+    new = pod(
+        "new",
+        labels=WEB,
+        spreads=(even("web", HOSTNAME),),
+        anti_affinity=(near("web", HOSTNAME),),
+    )
+
+    assert why_beside(new, beside("a", anti_affinity=(near("web", HOSTNAME),))) is None
+
+
+def test_affinity_leads_to_settled_friends() -> None:
+    new = pod("new", affinity=(near("web"),))
+
+    assert zones_for(new, beside("a", "bc")) == {"a"}
+    assert why_beside(new, beside("bc")) == (Rule.AFFINITY,)
+
+
+def test_a_pod_may_start_its_group_where_nobody_of_it_may_be() -> None:
+    starter = pod("new", labels=WEB, affinity=(near("web"),))
+    tied = replace(starter, rules=replace(starter.rules, node_selector=(in_zone("c"),)))
+
+    assert zones_for(starter, beside()) == {"a", "b", "c"}
+    assert zones_for(tied, beside("a", "b")) == {"c"}
+    assert why_beside(starter, beside("ab")) == (Rule.AFFINITY,)
+
+
+def test_friends_of_the_same_node_are_not_on_a_fresh_one() -> None:
+    new = pod("new", labels=WEB, affinity=(near("web", HOSTNAME),))
+    follower = pod("new", affinity=(near("web", HOSTNAME),))
+
+    assert why(new) is None
+    assert why_beside(new, beside("a")) == (Rule.AFFINITY,)
+    assert why(follower) == (Rule.AFFINITY,)
+
+
+def test_anti_affinity_leaves_the_zones_where_nobody_may_be() -> None:
+    hermit = pod("new", anti_affinity=(near("web"),))
+
+    assert zones_for(hermit, beside("a")) == {"b", "c"}
+    assert zones_for(hermit, beside("ab")) == {"c"}
+    assert why_beside(hermit, beside("ab", "c")) == (Rule.ANTI_AFFINITY,)
+
+
+def test_hermits_of_the_plan_and_of_the_cluster_keep_their_zone() -> None:
+    new = pod("new", labels=WEB)
+    plan = beside("a", anti_affinity=(near("web"),))
+    old = bound(pod("old", anti_affinity=(near("web"),)), "n1")
+    plan["pods"].append(old)
+
+    assert zones_for(new, plan, nodes=(node("n1", "b"),)) == {"c"}
+
+
+def test_a_domain_nobody_offers_is_no_domain() -> None:
+    new = pod("new", labels=WEB, affinity=(AffinityTerm("rack", app("web")),))
+
+    assert why(new) == (Rule.AFFINITY,)
+
+
+def test_an_open_rack_may_be_anyones() -> None:
+    racks = require("rack", Operator.EXISTS)
+    pools = (pool("web", racks),)
+    nodes = (node("n1", labels={"rack": "r1"}),)
+    old = pod("old", labels=WEB)
+    its = launch("l1", [old], racks)
+    hermit = pod("new", anti_affinity=(near("web", "rack"),))
+    starter = pod("new", labels=WEB, affinity=(near("web", "rack"),))
+
+    assert why(hermit, pools=pools, nodes=nodes) is None
+    assert why(hermit, its, pods=[old], pools=pools, nodes=nodes) == (Rule.ANTI_AFFINITY,)
+    assert why(starter, its, pods=[old], pools=pools, nodes=nodes) == (Rule.AFFINITY,)
+
+
+def test_rules_on_one_key_must_agree() -> None:
+    torn = pod("new", labels=WEB, spreads=(even("web"),), anti_affinity=(near("db"),))
+    db = pod("db", labels={"app": "db"})
+    plan = beside("a", "b")
+    plan["launches"].append(launch("l-db", [db], in_zone("c")))
+    plan["pods"].append(db)
+
+    assert why_beside(torn, plan)[0] in {Rule.SPREAD, Rule.ANTI_AFFINITY}  # type: ignore[index]

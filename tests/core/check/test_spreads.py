@@ -1,0 +1,269 @@
+from typing import Any, Final
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.check.breaches import Breach, Rule
+from karpy.model.constraints import (
+    NO_SCHEDULE,
+    NodeTerm,
+    Taint,
+    Toleration,
+    WhenUnsatisfiable,
+)
+from karpy.model.labels import HOSTNAME, ZONE
+from karpy.model.nodes import Node
+from karpy.model.pods import Pod
+from karpy.model.requirement import Operator, one_of, require
+from tests.core.check.builders import (
+    LARGE,
+    World,
+    bound,
+    even,
+    in_zone,
+    launch,
+    node,
+    pod,
+    pool,
+    world,
+)
+
+WEB: Final = {"app": "web"}
+TAINT: Final = Taint("gpu", NO_SCHEDULE)
+
+
+def carrier(name: str, **spread: Any) -> Pod:
+    return pod(name, "100m", labels=WEB, spreads=(even("web", **spread),))
+
+
+def carriers(count: int, **spread: Any) -> list[Pod]:
+    return [carrier(f"web-{number}", **spread) for number in range(count)]
+
+
+def plan(
+    where: dict[str, list[Pod]], there: dict[str, list[Pod]] | None = None, **others: Any
+) -> World:
+    """Launch one node per zone for some pods, beside nodes (one per zone) with others."""
+    old = there or {}
+    nodes = others.pop("nodes", tuple(node(f"n-{zone}", zone) for zone in old))
+    placed = [each for pods in where.values() for each in pods]
+    running = [bound(each, f"n-{zone}") for zone, pods in old.items() for each in pods]
+    launches = [launch(f"l-{z}", pods, in_zone(*z), options=[LARGE]) for z, pods in where.items()]
+    return world(*launches, pods=[*placed, *running], nodes=nodes, **others)
+
+
+def test_pods_are_spread_over_all_zones_on_offer() -> None:
+    """A zone without nodes is an empty domain: a pool could open it."""
+    one, two, three, four = carriers(4)
+
+    even_plan = plan({"a": [one, four], "b": [two], "c": [three]})
+    lopsided = plan({"a": [one, four], "b": [two, three]})
+
+    assert even_plan.breaches() == ()
+    assert lopsided.breaches() == (
+        Breach(Rule.SPREAD, "l-a", "shop/web-0", f"{ZONE}: 2 in a, 0 in the emptiest"),
+        Breach(Rule.SPREAD, "l-b", "shop/web-1", f"{ZONE}: 2 in b, 0 in the emptiest"),
+    )
+
+
+def test_a_wish_to_be_spread_is_not_required() -> None:
+    softly = carriers(2, when_unsatisfiable=WhenUnsatisfiable.SCHEDULE_ANYWAY)
+
+    assert plan({"a": softly}).rules() == set()
+
+
+def test_running_pods_count() -> None:
+    old = [pod("old", labels=WEB)]
+    (new,) = carriers(1)
+
+    assert plan({"b": [new]}, {"a": old}).rules() == set()
+    assert plan({"a": [new]}, {"a": old}).rules() == {Rule.SPREAD}
+
+
+def test_pods_that_do_not_carry_the_rule_may_come_later() -> None:
+    free = [pod(f"free-{number}", "100m", labels=WEB) for number in range(5)]
+    (new,) = carriers(1)
+
+    assert plan({"a": [new, *free]}).rules() == set()
+
+
+def test_pods_that_are_not_selected_do_not_count() -> None:
+    others = [
+        pod("other", labels={"app": "db"}, spreads=(even("web"),)),
+        pod("another", labels={"app": "db"}, spreads=(even("web"),)),
+    ]
+
+    assert plan({"a": others}).rules() == set()
+
+
+def test_pods_of_other_namespaces_do_not_count() -> None:
+    stranger = replace(pod("old", labels=WEB), namespace="elsewhere")
+
+    assert plan({"a": carriers(1)}, {"a": [stranger]}).rules() == set()
+
+
+def test_pods_that_are_leaving_do_not_count() -> None:
+    leaving = replace(pod("old", labels=WEB), is_deleting=True)
+
+    assert plan({"a": carriers(1)}, {"a": [leaving]}).rules() == set()
+
+
+def test_a_larger_skew_allows_more() -> None:
+    assert plan({"a": carriers(2, max_skew=2)}).rules() == set()
+    assert plan({"a": carriers(3, max_skew=2)}).rules() == {Rule.SPREAD}
+
+
+def test_a_carrier_counts_wherever_it_may_come_up() -> None:
+    one, two = carriers(2)
+
+    assert plan({"a": [one], "bc": [two]}).rules() == set()
+    assert plan({"a": [one], "ab": [two]}).rules() == {Rule.SPREAD}
+
+
+def test_a_pod_whose_zone_is_open_fills_no_emptiest_domain() -> None:
+    one, two, three, four = carriers(4)
+
+    assert plan({"a": [one, two], "b": [three], "c": [four]}).rules() == set()
+    assert plan({"a": [one, two], "b": [three], "bc": [four]}).rules() == {Rule.SPREAD}
+
+
+def test_a_carrier_needs_a_node_with_the_label() -> None:
+    (lost,) = carriers(1, key="rack")
+    racks = (pool("web", require("rack", Operator.EXISTS)),)
+    open_rack = launch("l1", [lost], require("rack", Operator.EXISTS))
+    message = "it is not sure to have a label rack"
+
+    assert plan({"a": [lost]}).breaches() == (Breach(Rule.SPREAD, "l-a", "shop/web-0", message),)
+    assert world(open_rack, pods=[lost], pools=racks).breaches() == (
+        Breach(Rule.SPREAD, "l1", "shop/web-0", message),
+    )
+
+
+def test_with_too_few_domains_the_emptiest_is_empty() -> None:
+    one, two, three, four = carriers(4, min_domains=4)
+
+    assert plan({"a": [one], "b": [two], "c": [three]}).rules() == set()
+    assert plan({"a": [one, four], "b": [two], "c": [three]}).rules() == {Rule.SPREAD}
+
+
+def test_each_node_is_a_domain_of_hostnames() -> None:
+    one, two = carriers(2, key=HOSTNAME)
+
+    assert plan({"a": [one], "b": [two]}).rules() == set()
+    assert plan({"a": [one, two]}).rules() == {Rule.SPREAD}
+    assert plan({"a": carriers(2, key=HOSTNAME, max_skew=2)}).rules() == set()
+
+
+def test_hostnames_count_on_existing_nodes_too() -> None:
+    (new,) = carriers(1, key=HOSTNAME)
+    old = bound(pod("old", labels=WEB), "n1")
+    nodes = (node("n1"), node("n2"))
+
+    def onto(name: str) -> World:
+        return world(pods=[new, old], nodes=nodes, nominations={name: [new]})
+
+    assert onto("n2").rules() == set()
+    assert onto("n1").rules() == {Rule.SPREAD}
+
+
+def test_only_domains_within_reach_are_compared() -> None:
+    """kube-scheduler leaves out nodes that the pod's own selector excludes."""
+    tied = [
+        replace(each, rules=replace(each.rules, node_selector=(in_zone("a"),)))
+        for each in carriers(2)
+    ]
+
+    assert plan({"a": tied}).rules() == set()
+
+
+def test_all_domains_are_compared_if_the_rule_ignores_affinity() -> None:
+    tied = [
+        replace(each, rules=replace(each.rules, node_selector=(in_zone("a"),)))
+        for each in carriers(2, honors_affinity=False)
+    ]
+
+    assert plan({"a": tied}, {"b": []}).rules() == {Rule.SPREAD}
+
+
+def test_a_zone_that_another_term_reaches_counts_once_it_has_a_node() -> None:
+    terms = (NodeTerm((in_zone("a"),)), NodeTerm((in_zone("b"),)))
+    torn = [
+        replace(each, rules=replace(each.rules, required_node_terms=terms)) for each in carriers(2)
+    ]
+
+    assert plan({"a": torn}).rules() == set()
+    assert plan({"a": torn}, {"b": []}).rules() == {Rule.SPREAD}
+
+
+@pytest.mark.parametrize(("honors", "expected"), [(True, set()), (False, {Rule.SPREAD})])
+def test_tainted_nodes_count_unless_the_rule_honors_taints(
+    honors: bool, expected: set[Rule]
+) -> None:
+    tainted: tuple[Node, ...] = (node("n-b", "b", taints=(TAINT,)),)
+    pools = (pool("web", in_zone("a")),)
+
+    judged = plan({"a": carriers(2, honors_taints=honors)}, {"b": []}, nodes=tainted, pools=pools)
+
+    assert judged.rules() == expected
+
+
+def test_a_tainted_pool_offers_its_zones_to_those_who_tolerate_it() -> None:
+    pools = (pool("web", in_zone("a")), pool("gpu", in_zone("b"), taints=(TAINT,)))
+    shy = carriers(2, honors_taints=True)
+    bold = [
+        replace(each, rules=replace(each.rules, tolerations=(Toleration(operator="Exists"),)))
+        for each in shy
+    ]
+
+    assert plan({"a": shy}, pools=pools).rules() == set()
+    assert plan({"a": bold}, pools=pools).rules() == {Rule.SPREAD}
+
+
+def test_a_node_that_goes_opens_no_domain() -> None:
+    pools = (pool("web", in_zone("a")),)
+    going = (node("n-b", "b", is_deleting=True),)
+
+    assert plan({"a": carriers(2)}, {"b": []}, nodes=going, pools=pools).rules() == set()
+
+
+def test_a_pool_with_nothing_to_sell_offers_no_zone() -> None:
+    pools = (pool("web", in_zone("a")), pool("moon", in_zone("moon")))
+
+    assert plan({"a": carriers(2)}, pools=pools).rules() == set()
+
+
+def test_match_label_keys_tell_revisions_apart() -> None:
+    old, new = (
+        pod(
+            revision,
+            labels={**WEB, "revision": revision},
+            spreads=(even("web", match_label_keys=("revision",)),),
+        )
+        for revision in ("old", "new")
+    )
+    again = replace(new, name="again")
+
+    assert plan({"a": [old, new]}).rules() == set()
+    assert plan({"a": [again, new]}).rules() == {Rule.SPREAD}
+
+
+def test_a_rule_without_selector_counts_nobody() -> None:
+    blind = [
+        replace(each, rules=replace(each.rules, spreads=(replace(even("web"), selector=None),)))
+        for each in carriers(2)
+    ]
+
+    assert plan({"a": blind}).rules() == set()
+
+
+def test_the_filter_leaves_out_pods_on_nodes_out_of_reach() -> None:
+    """The two on nodes without the label do not fill zone b for this rule."""
+    fast = (one_of("speed", "fast"),)
+    pools = (pool("web", in_zone("a", "b"), labels={"speed": "fast"}),)
+    one, two, three = (
+        replace(each, rules=replace(each.rules, node_selector=fast)) for each in carriers(3)
+    )
+    old = [pod("old", labels=WEB)]
+
+    assert plan({"a": [one], "b": [two, three]}, {"b": old}, pools=pools).rules() == set()
+    assert plan({"a": [one, two]}, {"b": old}, pools=pools).rules() == {Rule.SPREAD}
