@@ -4,6 +4,12 @@ import re
 from syrupy.assertion import SnapshotAssertion
 
 from karpy.cli.demo import example_documents
+from karpy.codec.catalogs import kwok_catalog
+from karpy.codec.manifests import read_manifests
+from karpy.core.check.plan import check_plan
+from karpy.core.provisioning.decide import decide
+from karpy.model.settings import Settings
+from tests.builders import NOON
 from tests.cli.conftest import Karpy
 
 
@@ -18,6 +24,15 @@ def test_the_demo_shows_the_shop(karpy: Karpy, snapshot: SnapshotAssertion) -> N
     assert (run.code, run.err) == (0, "")
     assert max(len(each) for each in run.out.splitlines()) <= 100
     assert timeless(run.out) == snapshot
+
+
+def test_the_plan_of_the_shop_breaks_no_rule() -> None:
+    reading = read_manifests(
+        example_documents(), catalog=kwok_catalog(), settings=Settings(), now=NOON
+    )
+
+    assert (reading.problems, reading.notes) == ((), ())
+    assert check_plan(reading.snapshot, decide(reading.snapshot)) == ()
 
 
 def test_the_demo_is_complete_in_ascii(karpy: Karpy, snapshot: SnapshotAssertion) -> None:

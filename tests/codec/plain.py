@@ -1,17 +1,19 @@
 """Plain objects as JSON has them, for tests that name only what they are about."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
-Json = dict[str, Any]
+Value: TypeAlias = Any
+"""Whatever JSON can hold, or what somebody took for JSON."""
+Json: TypeAlias = dict[str, Value]
 
 
-def container(name: str = "main", **fields: Any) -> Json:
+def container(name: str = "main", **fields: Value) -> Json:
     """Build a container; `requests` and `limits` are its resources."""
     resources = {key: fields.pop(key) for key in ("requests", "limits") if key in fields}
     return {"name": name, **({"resources": resources} if resources else {}), **fields}
 
 
-def plain_pod(name: str = "web", *, meta: Json | None = None, **spec: Any) -> Json:
+def plain_pod(name: str = "web", *, meta: Json | None = None, **spec: Value) -> Json:
     """Build a pod with one container that asks for nothing; keywords go into its spec."""
     status = spec.pop("status", None)
     pod = {
@@ -23,7 +25,7 @@ def plain_pod(name: str = "web", *, meta: Json | None = None, **spec: Any) -> Js
     return pod if status is None else {**pod, "status": status}
 
 
-def workload(kind: str, name: str = "web", **spec: Any) -> Json:
+def workload(kind: str, name: str = "web", **spec: Value) -> Json:
     """Build a Deployment, StatefulSet or the like whose pods are labelled `app: <name>`."""
     version = {"Job": "batch/v1", "ReplicationController": "v1"}.get(kind, "apps/v1")
     labels = {"app": name}
@@ -43,7 +45,7 @@ def workload(kind: str, name: str = "web", **spec: Any) -> Json:
     }
 
 
-def plain_pool(name: str = "default", *requirements: Json, **spec: Any) -> Json:
+def plain_pool(name: str = "default", *requirements: Json, **spec: Value) -> Json:
     """Build a NodePool; `labels`, `taints`, `startupTaints` go into its template."""
     labels = spec.pop("labels", {})
     inner = {key: spec.pop(key) for key in ("taints", "startupTaints") if key in spec}
@@ -67,7 +69,7 @@ def plain_pool(name: str = "default", *requirements: Json, **spec: Any) -> Json:
     }
 
 
-def wants(key: str, operator: str, *values: str, **fields: Any) -> Json:
+def wants(key: str, operator: str, *values: str, **fields: Value) -> Json:
     """Build a requirement as manifests have it."""
     return {
         "key": key,
@@ -77,7 +79,7 @@ def wants(key: str, operator: str, *values: str, **fields: Any) -> Json:
     }
 
 
-def plain_type(name: str = "small", **fields: Any) -> Json:
+def plain_type(name: str = "small", **fields: Value) -> Json:
     """Build an instance type of 2 CPUs as karpbench has it, sold in one zone."""
     return {
         "name": name,
@@ -93,14 +95,14 @@ def plain_type(name: str = "small", **fields: Any) -> Json:
     }
 
 
-def sold(zone: str, capacity_type: str, price: object, **fields: Any) -> Json:
+def sold(zone: str, capacity_type: str, price: object, **fields: Value) -> Json:
     """Build an offering as karpbench has it."""
     labels = {"topology.kubernetes.io/zone": zone, "karpenter.sh/capacity-type": capacity_type}
     more = fields.pop("labels", {})
     return {"labels": {**labels, **more}, "price": price, "available": True, **fields}
 
 
-def plain_workload(**fields: Any) -> Json:
+def plain_workload(**fields: Value) -> Json:
     """Build a karpbench workload with one type and one NodePool."""
     return {
         "format": "karpbench/v1",

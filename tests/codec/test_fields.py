@@ -1,5 +1,5 @@
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from karpy.codec.fields import FieldInvalid, Fields, read_amounts
 from karpy.model.resources import parse_quantity
 
 
-def fault(read: Any) -> tuple[str, str]:
+def fault(read: Callable[[], object]) -> tuple[str, str]:
     with pytest.raises(FieldInvalid) as raised:
         read()
     return raised.value.path, raised.value.problem
@@ -74,7 +74,9 @@ def test_long_texts_are_shown_in_part() -> None:
         (lambda f: f.fail("[k]", "is bad", "mend it"), ("[k]", "is bad")),
     ],
 )
-def test_a_wrong_value_is_told_with_its_path(read: Any, expected: tuple[str, str]) -> None:
+def test_a_wrong_value_is_told_with_its_path(
+    read: Callable[[Fields], object], expected: tuple[str, str]
+) -> None:
     fields = Fields(
         {
             "n": 1,

@@ -25,7 +25,7 @@ from karpy.codec.syntax import is_label_key, is_label_value
         ("a\n", False),
     ],
 )
-def test_a_label_key_is_a_name_with_or_without_a_domain(text: str, expected: bool) -> None:
+def test_a_label_key_is_a_name_with_or_without_a_domain(text: str, *, expected: bool) -> None:
     assert is_label_key(text) is expected
 
 
@@ -33,5 +33,5 @@ def test_a_label_key_is_a_name_with_or_without_a_domain(text: str, expected: boo
     ("text", "expected"),
     [("", True), ("a.b", True), ("x" * 63, True), ("x" * 64, False), ("a b", False), ("-", False)],
 )
-def test_a_label_value_is_short_and_plain(text: str, expected: bool) -> None:
+def test_a_label_value_is_short_and_plain(text: str, *, expected: bool) -> None:
     assert is_label_value(text) is expected

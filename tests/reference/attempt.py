@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from karpy.model.pods import Pod, PodRules
 from karpy.model.requirements import Requirements
 from karpy.model.storage import Storage
-from tests.reference.ladder import full
+from tests.reference.ladder import contradicts_itself, full
 from tests.reference.volumes import Attachments, attachments, volume_alternatives
 
 
@@ -26,6 +26,8 @@ def make_attempt(pod: Pod, rules: PodRules, storage: Storage) -> Attempt:
         pod=pod,
         rules=rules,
         full=full(rules),
-        volume_alternatives=volume_alternatives(pod, storage),
+        volume_alternatives=[]
+        if contradicts_itself(rules)
+        else volume_alternatives(pod, storage),
         attachments=attachments(pod, storage),
     )

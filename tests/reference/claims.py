@@ -80,7 +80,7 @@ class Claims:
     """The same as the last sort left them: equals keep their order."""
 
     def in_order(self) -> list[Claim]:
-        """Return the claims with fewest pods first; few of them are re-sorted, many sorted by age."""
+        """Return the claims with fewest pods first; few are re-sorted, many are sorted by age."""
         if len(self.made) > CLAIMS_RESORTED_MAX:
             return sorted(self.made, key=_pod_count)
         self.resorted += self.made[len(self.resorted) :]

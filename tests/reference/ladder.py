@@ -13,9 +13,13 @@ from karpy.model.requirements import collect
 def steps(rules: PodRules, *, has_soft_taints: bool) -> Iterator[PodRules]:
     """Yield the rules with all preferences, then with one less each time."""
     left: PodRules | None = rules
+    last = rules
     while left is not None:
         yield left
+        last = left
         left = _with_one_less(left, has_soft_taints=has_soft_taints)
+    for term in rules.required_node_terms[:-1]:
+        yield replace(last, required_node_terms=(term,))
 
 
 def _with_one_less(rules: PodRules, *, has_soft_taints: bool) -> PodRules | None:
@@ -60,6 +64,16 @@ def full(rules: PodRules) -> dict[str, Requirement]:
     wishes = rules.preferred_node_terms
     heaviest = wishes[_heaviest(wishes)].term.expressions if wishes else ()
     return collect([*strict(rules).values(), *heaviest])
+
+
+def contradicts_itself(rules: PodRules) -> bool:
+    """Say whether what a pod asks for leaves no value of a label it does not want to be absent."""
+    first = rules.required_node_terms[:1]
+    wishes = rules.preferred_node_terms
+    heaviest = wishes[_heaviest(wishes)].term.expressions if wishes else ()
+    parts = [*rules.node_selector, *(each for term in first for each in term.expressions), *heaviest]
+    absent = {part.key for part in parts if part.is_empty}
+    return any(left.is_empty and key not in absent for key, left in collect(parts).items())
 
 
 def alternatives(rules: PodRules) -> list[dict[str, Requirement]]:

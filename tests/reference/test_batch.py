@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from karpy.model.constraints import NodeTerm
-from karpy.model.labels import HOSTNAME, NODE_POOL
+from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET
 from karpy.model.requirement import Requirement
 from karpy.model.settings import PreferencePolicy, Settings
@@ -69,12 +69,14 @@ def test_what_can_never_be_placed_is_refused_at_once() -> None:
             pod("restricted", selector={HOSTNAME: "n1"}),
             pod("restricted-term", terms=[term(), term(is_in("karpenter.sh/x", "y"))]),
             pod("fields", terms=[NodeTerm(has_match_fields=True)]),
+            pod("capacity", terms=[term(), term(is_in(CAPACITY_TYPE, "cheap"))]),
             pod("negative", selector=[Requirement("tier", complement=True, gte=-1)]),
             pod("wish", prefers=[(1, term(is_in(HOSTNAME, "n1")))]),
         ]
     )
 
     assert hosts(cluster) == {
+        "capacity": "BAD_REQUIREMENT",
         "devices": "DEVICE_CLAIMS",
         "fields": "MATCH_FIELDS",
         "negative": "BAD_REQUIREMENT",

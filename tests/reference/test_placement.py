@@ -94,7 +94,8 @@ def test_soft_taints_of_nodes_count_like_hard_ones() -> None:
     ) == {"p": "n"}
 
 
-def test_claims_are_filled_fewest_pods_first_then_oldest() -> None:
+def test_claims_are_filled_fewest_pods_first() -> None:
+    """Of equals, the claim that got its last pod most recently; with a pod each, the oldest."""
     cluster = snapshot(
         catalog=catalog([instance_type("t", cpu="4")]),
         pods=[
@@ -106,9 +107,20 @@ def test_claims_are_filled_fewest_pods_first_then_oldest() -> None:
     )
 
     assert [launch.pods for launch in solve(cluster).launches] == [
-        ("default/large-0", "default/middle", "default/tiny"),
-        ("default/large-1", "default/small"),
+        ("default/large-0", "default/middle"),
+        ("default/large-1", "default/small", "default/tiny"),
     ]
+
+
+def test_with_more_than_sixteen_claims_the_oldest_of_equals_comes_first() -> None:
+    cluster = snapshot(
+        catalog=catalog([instance_type("t", cpu="4")]),
+        pods=[*pods("large", 17, cpu="3"), *pods("small", 18, cpu="100m")],
+    )
+
+    launches = solve(cluster).launches
+
+    assert [len(launch.pods) for launch in launches] == [3, *[2] * 16]
 
 
 def test_custom_labels_must_be_defined_well_known_ones_need_not() -> None:

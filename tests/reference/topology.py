@@ -196,7 +196,7 @@ class Topology:
             if tolerations is None or not first_untolerated(pool.taints, tolerations):
                 found |= offered.get(group.key, set())
         for node, labels in self._labels:
-            if tolerations is None or not first_untolerated(node.taints, tolerations):
+            if group.filter is None or group.filter.accepts(labels, node.taints):
                 found |= labels[group.key].values if group.key in labels else set()
         return found
 

@@ -137,4 +137,4 @@ def _columns(stream: IO[str]) -> int:
         columns = os.get_terminal_size(stream.fileno()).columns
     except OSError:
         return WIDTH_MAX
-    return max(WIDTH_MIN, min(WIDTH_MAX, columns))
+    return max(WIDTH_MIN, min(WIDTH_MAX, columns or WIDTH_MAX))

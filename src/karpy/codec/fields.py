@@ -215,7 +215,10 @@ def _amount(text: str, resource: str) -> int:
                 return int(text[:-1])
         elif text[:-2].isdecimal() and text[-2:] in _UNITS and not resource.endswith(".cpu"):
             return int(text[:-2]) * _UNITS[text[-2:]]
-    return parse_quantity(text, resource)
+    amount = parse_quantity(text, resource)
+    # Rounding up must not make nothing of what is less than nothing.
+    is_negative = text.startswith("-") and any(digit in text for digit in "123456789")
+    return min(amount, -1) if is_negative else amount
 
 
 def describe(value: object) -> str:

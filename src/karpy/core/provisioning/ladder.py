@@ -1,6 +1,6 @@
 """Preferences, dropped one by one until the pod fits: the ladder of a pod's rules."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -25,6 +25,8 @@ class Rung(Struct, frozen=True):
     """Node selector and the first required term left; decides topology."""
     full: dict[str, Requirement]
     """Also the heaviest preferred node term left; decides compatibility."""
+    is_possible: bool
+    """Whether the requirements do not contradict each other."""
     required_terms: tuple[NodeTerm, ...]
     tolerations: tuple[Toleration, ...]
     spreads: tuple[SpreadConstraint, ...]
@@ -72,26 +74,41 @@ def rungs(
 ) -> Iterator[Rung]:
     """List the steps from everything wished for down to what is required."""
     held = _Held(rules, respects_preferences)
-    while True:
+    yield _rung(rules, held)
+    while held.drop(can_tolerate):
         yield _rung(rules, held)
-        if not held.drop(can_tolerate):
-            return
+    # Differs: Karpenter drops required terms before preferences and never comes back to them, so that
+    # a pod stays pending for a wish. Here the dropped terms get a second chance without any wishes.
+    for term in rules.required_node_terms[:-1]:
+        held.terms = [term]
+        yield _rung(rules, held)
 
 
 def _rung(rules: PodRules, held: _Held) -> Rung:
     first = held.terms[0].expressions if held.terms else ()
+    wished = held.node_terms[0].term.expressions if held.node_terms else ()
+    parts = (*rules.node_selector, *first, *wished)
     strict = collect((*rules.node_selector, *first))
-    full = strict
-    if held.node_terms:
-        full = collect((*strict.values(), *held.node_terms[0].term.expressions))
+    full = collect(parts) if wished else strict
     return Rung(
         strict=strict,
         full=full,
+        is_possible=not _contradicts_itself(full, parts),
         required_terms=tuple(held.terms),
         tolerations=held.tolerations,
         spreads=tuple(held.spreads),
         affinity=rules.affinity + tuple(each.term for each in held.affinity),
         anti_affinity=rules.anti_affinity + tuple(each.term for each in held.anti_affinity),
+    )
+
+
+def _contradicts_itself(merged: Mapping[str, Requirement], parts: Sequence[Requirement]) -> bool:
+    """Say whether no value is left of a key though no part of it asks for the key's absence."""
+    # Differs: Karpenter takes what is left of `In [a]` and `In [b]` for DoesNotExist, and lets the pod
+    # onto nodes without the label.
+    return any(
+        requirement.is_empty and not any(part.is_empty for part in parts if part.key == key)
+        for key, requirement in merged.items()
     )
 
 

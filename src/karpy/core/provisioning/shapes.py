@@ -66,7 +66,7 @@ class Shapes:
                 self._catch_up(want)
             allowed |= want.claims
         allowed = allowed >> shape.seen << shape.seen
-        if len(fleet.by_template) > 1 or len(shape.reach.templates) != 1:
+        if not shape.reach.has_every_template:
             reachable = 0
             for template in shape.reach.templates:
                 reachable |= fleet.by_template.get(template.index, 0)

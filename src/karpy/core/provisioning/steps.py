@@ -20,12 +20,13 @@ from karpy.model.resources import Resources
 class Reach:
     """What some tolerations open: templates in order of choice, and existing nodes."""
 
-    __slots__ = ("index", "nodes", "templates")
+    __slots__ = ("has_every_template", "index", "nodes", "templates")
 
     def __init__(self, index: int, templates: tuple[Template, ...], nodes: int) -> None:
         self.index = index
         self.templates = templates
         self.nodes = nodes
+        self.has_every_template = False
 
 
 class KeyRule:
@@ -288,6 +289,8 @@ class Planner:
         return step
 
     def _wants(self, rung: Rung, facts: VolumeFacts) -> tuple[Want, ...]:
+        if not rung.is_possible:
+            return ()
         if facts is NO_VOLUMES:
             return (self._signatures.want(rung.full),)
         wants = []
@@ -305,6 +308,7 @@ class Planner:
             )
             nodes = self._existing.tolerated_by(tolerations)
             reach = self._reaches[tolerations] = Reach(len(self._reaches), templates, nodes)
+            reach.has_every_template = len(templates) == len(self._templates)
         return reach
 
 
