@@ -39,7 +39,14 @@ status:
 """
 
 
-def pod(name: str, cpu: str = "1", namespace: str = "shop", selector: str = "{}") -> str:
+def pod(
+    name: str,
+    *,
+    cpu: str = "1",
+    memory: str = "1Gi",
+    namespace: str = "shop",
+    selector: str = "{}",
+) -> str:
     """Write a pod that waits for a node."""
     return f"""\
 apiVersion: v1
@@ -53,7 +60,7 @@ spec:
     - name: main
       image: registry.example/main:1
       resources:
-        requests: {{cpu: "{cpu}", memory: 1Gi}}
+        requests: {{cpu: "{cpu}", memory: {memory}}}
 """
 
 

@@ -26,8 +26,6 @@ def make_attempt(pod: Pod, rules: PodRules, storage: Storage) -> Attempt:
         pod=pod,
         rules=rules,
         full=full(rules),
-        volume_alternatives=[]
-        if contradicts_itself(rules)
-        else volume_alternatives(pod, storage),
+        volume_alternatives=[] if contradicts_itself(rules) else volume_alternatives(pod, storage),
         attachments=attachments(pod, storage),
     )

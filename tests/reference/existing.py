@@ -34,7 +34,9 @@ class Existing:
         rules = attempt.rules
         if first_untolerated(self.node.taints, rules.tolerations):
             return False
-        if exceeds(together(self.volumes, attempt.attachments), self.volume_limits):
+        volumes = together(self.volumes, attempt.attachments)
+        mine = {driver: volumes[driver] for driver in attempt.attachments}
+        if exceeds(mine, self.volume_limits):
             return False
         if clash(rules.ports, self.ports) or not fits(attempt.pod.requests, self.left):
             return False

@@ -67,13 +67,17 @@ def full(rules: PodRules) -> dict[str, Requirement]:
 
 
 def contradicts_itself(rules: PodRules) -> bool:
-    """Say whether what a pod asks for leaves no value of a label it does not want to be absent."""
+    """Say whether what a pod asks for leaves no value of a label that it wants to be there."""
     first = rules.required_node_terms[:1]
     wishes = rules.preferred_node_terms
     heaviest = wishes[_heaviest(wishes)].term.expressions if wishes else ()
-    parts = [*rules.node_selector, *(each for term in first for each in term.expressions), *heaviest]
-    absent = {part.key for part in parts if part.is_empty}
-    return any(left.is_empty and key not in absent for key, left in collect(parts).items())
+    parts = [
+        *rules.node_selector,
+        *(each for term in first for each in term.expressions),
+        *heaviest,
+    ]
+    wanted = {part.key for part in parts if not part.is_negative}
+    return any(left.is_empty and key in wanted for key, left in collect(parts).items())
 
 
 def alternatives(rules: PodRules) -> list[dict[str, Requirement]]:

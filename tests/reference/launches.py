@@ -35,7 +35,7 @@ def plan_launch(claim: Claim, snapshot: Snapshot) -> PlannedLaunch | None:
     """Turn a claim into a launch; None if the cheapest types lack the variety asked for."""
     requirements = _final_requirements(claim, snapshot.catalog.reservation_label)
     options = _options(claim, requirements, snapshot.catalog.well_known)
-    if snapshot.settings.min_values_policy is MinValuesPolicy.STRICT:
+    if snapshot.settings.min_values_policy is MinValuesPolicy.STRICT and not claim.reservations:
         chosen = {option.instance_type for option in options}
         if lacking([kind for kind in claim.types if kind.name in chosen], requirements):
             return None

@@ -220,12 +220,11 @@ class Topology:
         there = place.requirements.get(group.key)
         if there is None:
             return set()
-        left = set(there.values)
-        if there.complement:
-            left = {domain for domain in self.domains(group) if domain in there}
-        if group.kind in {Kind.SPREAD, Kind.AFFINITY} and len(left) != 1:
-            return set()
-        return left
+        if group.kind in {Kind.SPREAD, Kind.AFFINITY}:
+            is_known = not there.complement and len(there.values) == 1
+            return set(there.values) if is_known else set()
+        # A claim that rules out some domains may still land in all the others.
+        return {each for each in self.domains(group) | there.values if each in there}
 
     # --- where a pod may go ------------------------------------------------------------------
 

@@ -96,7 +96,7 @@ def _refusal_lines(explanation: Explanation, width: int) -> list[Line]:
         lines += _entry("nodes", _nodes_text(refusal.nodes), width, 1)
     if explanation.nearest is not None:
         pool, miss = explanation.nearest.pool, explanation.nearest.miss
-        text = f"{miss.instance_type} of {pool} fails on {'; '.join(miss.lacks)}"
+        text = f"{miss.instance_type} of {pool} fails on {'; '.join(dict.fromkeys(miss.lacks))}"
         lines += _entry("nearest", text, width, 1)
     return lines + _fix_lines(explanation.fixes, width)
 

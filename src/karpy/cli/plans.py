@@ -121,7 +121,8 @@ def refusal_lines(verdict: Verdict, width: int, *, again: str, details: bool = F
     if hidden := refusals[len(shown) :]:
         pods = count_of(sum(len(each.pods) for each in hidden), "more pod")
         lines.append(line(f"  and {pods} in {count_of(len(hidden), 'group')} (--details)"))
-    command = f"karpy explain {refusals[0].pods[0]} {again}".rstrip()
+    telling = next((each for each in refusals if each.pools), refusals[0])
+    command = f"karpy explain {telling.pods[0]} {again}".rstrip()
     return [*lines, line(Span("  Learn more: ", Style.QUIET), command)]
 
 

@@ -304,13 +304,11 @@ _POOL_FIXES: Final = {
     Constraint.RESERVATION: "wait for the reservation, or allow other capacity types in {pools}",
     Constraint.MIN_VALUES: "lower minValues of {topic} in {pools}",
     Constraint.HOST_PORT: "give the pod another host port: {detail}",
-    Constraint.SPREAD: "loosen the spread in the pod, or let {pools} reach more domains: {detail}",
+    Constraint.SPREAD: "loosen the spread in the pod, or let {pools} reach more domains",
     Constraint.ANTI_AFFINITY: (
-        "loosen the anti-affinity in the pod, or let {pools} reach more domains: {detail}"
+        "loosen the anti-affinity in the pod, or let {pools} reach more domains"
     ),
-    Constraint.AFFINITY: (
-        "start the pods it must be near to, or let {pools} reach their domain: {detail}"
-    ),
+    Constraint.AFFINITY: "start the pods it must be near to, or let {pools} reach their domain",
     Constraint.VOLUME_LIMIT: "mount fewer volumes in the pod, or allow types that attach more",
     Constraint.TAINT: "add a toleration for `{detail}` to the pod, if it may run on {pools}",
     Constraint.OFFERING: "allow another zone or capacity type in the pod or in {pools}: {detail}",

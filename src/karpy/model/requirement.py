@@ -79,8 +79,11 @@ class Requirement(Struct, frozen=True, gc=False):
 
     @property
     def is_negative(self) -> bool:
-        """Whether a node without the label satisfies this: NotIn and DoesNotExist."""
-        return bool(self.values) if self.complement else not self.values
+        """Whether a node without the label satisfies this: NotIn and DoesNotExist, without bounds."""
+        if not self.complement:
+            return not self.values
+        # Differs: Karpenter lets `NotIn [5]` together with `Gt 1` pass for a node without the label.
+        return bool(self.values) and self.gte is None and self.lte is None
 
     @property
     def operator(self) -> Operator:

@@ -165,12 +165,12 @@ def right_world() -> World:
 # --- ways to change a world ----------------------------------------------------------------------
 
 
-def with_launch(name: str, **changes: Any) -> Breakage:
+def with_launch(called: str, /, **changes: Any) -> Breakage:
     """Change fields of one launch."""
 
     def apply(its: World) -> World:
         launches = tuple(
-            replace(each, **changes) if each.name == name else each
+            replace(each, **changes) if each.name == called else each
             for each in its.verdict.launches
         )
         return its._replace(verdict=replace(its.verdict, launches=launches))
@@ -185,6 +185,39 @@ def with_requirement(name: str, *requirements: Requirement) -> Breakage:
         (found,) = (each for each in its.verdict.launches if each.name == name)
         stated = {**found.requirements, **{each.key: each for each in requirements}}
         return with_launch(name, requirements=stated)(its)
+
+    return apply
+
+
+def without_requirement(name: str, key: str) -> Breakage:
+    """Make a launch say nothing about a key."""
+
+    def apply(its: World) -> World:
+        (found,) = (each for each in its.verdict.launches if each.name == name)
+        stated = {other: each for other, each in found.requirements.items() if other != key}
+        return with_launch(name, requirements=stated)(its)
+
+    return apply
+
+
+def without_launch(name: str) -> Breakage:
+    """Strike out a launch."""
+
+    def apply(its: World) -> World:
+        launches = tuple(each for each in its.verdict.launches if each.name != name)
+        return its._replace(verdict=replace(its.verdict, launches=launches))
+
+    return apply
+
+
+def restated(name: str) -> Breakage:
+    """Make a launch state what its pods request now."""
+
+    def apply(its: World) -> World:
+        pods = {each.key: each for each in its.snapshot.pods}
+        (found,) = (each for each in its.verdict.launches if each.name == name)
+        resources = launch("", [pods[key] for key in found.pods]).resources
+        return with_launch(name, resources=resources)(its)
 
     return apply
 
@@ -207,6 +240,18 @@ def with_rules(name: str, **changes: Any) -> Breakage:
     def apply(its: World) -> World:
         rules: PodRules = next(each.rules for each in its.snapshot.pods if each.name == name)
         return with_pod(name, rules=replace(rules, **changes))(its)
+
+    return apply
+
+
+def with_node(name: str, **changes: Any) -> Breakage:
+    """Change fields of one node."""
+
+    def apply(its: World) -> World:
+        nodes = tuple(
+            replace(each, **changes) if each.name == name else each for each in its.snapshot.nodes
+        )
+        return its._replace(snapshot=replace(its.snapshot, nodes=nodes))
 
     return apply
 
@@ -234,20 +279,15 @@ def with_verdict(**changes: Any) -> Breakage:
 
 
 def moved(name: str, old: str, new: str) -> Breakage:
-    """Move a pod from one launch to another, what they state along with it."""
+    """Move a pod from one launch to another, and what they state along with it."""
 
     def apply(its: World) -> World:
-        pods = {each.key: each for each in its.snapshot.pods}
         key = f"shop/{name}"
         found = {each.name: each for each in its.verdict.launches}
-        changed = {
-            old: tuple(each for each in found[old].pods if each != key),
-            new: (*found[new].pods, key),
-        }
-        for where, keys in changed.items():
-            resources = launch("", [pods[each] for each in keys]).resources
-            its = with_launch(where, pods=keys, resources=resources)(its)
-        return its
+        left = tuple(each for each in found[old].pods if each != key)
+        its = with_launch(old, pods=left)(its)
+        its = with_launch(new, pods=(*found[new].pods, key))(its)
+        return both(restated(old), restated(new))(its)
 
     return apply
 
@@ -261,4 +301,3 @@ def both(*breakages: Breakage) -> Breakage:
         return its
 
     return apply
-

@@ -76,14 +76,17 @@ def _check_types(place: LaunchPlace) -> Iterator[Breach]:
     wrong = [
         option.instance_type
         for option in options
-        if option.instance_type in names and not _is_cheapest(option, place.stock)
+        if option.instance_type in names and not _is_cheapest(option, place)
     ]
     if wrong:
         yield Breach(Rule.OPTION_PRICE, place.name, detail=shortened(wrong))
 
 
-def _is_cheapest(option: LaunchOption, stock: Stock) -> bool:
-    machines = stock.machines(option.instance_type)
+def _is_cheapest(option: LaunchOption, place: LaunchPlace) -> bool:
+    """Compare an option with the offerings of its type; those too small for the pods do not count."""
+    requests = add(*(pod.requests for pod in place.pods))
+    every = place.stock.machines(option.instance_type)
+    machines = [each for each in every if fits(requests, each.allocatable)] or every
     least = min(machine.offering.price for machine in machines)
     return any(
         machine.offering.price == least
@@ -139,9 +142,12 @@ def _check_variety(place: LaunchPlace, policy: MinValuesPolicy) -> Iterator[Brea
     """
     Count the values of each key with minValues over the options.
 
-    BestEffort excuses a launch that says so, and one that was cut to the cheapest options.
+    BestEffort excuses a launch that says so, and one that was cut to the cheapest options. A launch
+    into a reservation had the variety and gave it up for capacity that is paid for already.
     """
     launch = place.launch
+    if launch.reservations:
+        return
     is_cut = len(launch.options) == LAUNCH_OPTIONS_MAX
     if policy is MinValuesPolicy.BEST_EFFORT and (launch.is_min_values_relaxed or is_cut):
         return

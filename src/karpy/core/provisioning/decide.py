@@ -89,7 +89,7 @@ class _Decision:
         self.topology = Topology(
             self.signatures,
             snapshot.namespaces,
-            PoolDomains(self.templates, types_of),
+            PoolDomains(pools, types_of),
             self.fleet.site,
         )
         self.topology.know_nodes(self.existing.labels)

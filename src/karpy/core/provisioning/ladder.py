@@ -103,11 +103,11 @@ def _rung(rules: PodRules, held: _Held) -> Rung:
 
 
 def _contradicts_itself(merged: Mapping[str, Requirement], parts: Sequence[Requirement]) -> bool:
-    """Say whether no value is left of a key though no part of it asks for the key's absence."""
+    """Say whether no value is left of a key though some part of it asks for one."""
     # Differs: Karpenter takes what is left of `In [a]` and `In [b]` for DoesNotExist, and lets the pod
     # onto nodes without the label.
     return any(
-        requirement.is_empty and not any(part.is_empty for part in parts if part.key == key)
+        requirement.is_empty and any(not part.is_negative for part in parts if part.key == key)
         for key, requirement in merged.items()
     )
 

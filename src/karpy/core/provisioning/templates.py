@@ -204,9 +204,9 @@ class PoolDomains:
     """Which domains of a label key pools can make nodes in, and behind which taints."""
 
     def __init__(
-        self, templates: Sequence[Template], types_of: Mapping[str, Sequence[InstanceType]]
+        self, pools: Sequence[NodePool], types_of: Mapping[str, Sequence[InstanceType]]
     ) -> None:
-        self._templates = templates
+        self._pools = pools
         self._types_of = types_of
         self._known: dict[str, dict[str, list[tuple[Taint, ...]]]] = {}
 
@@ -215,17 +215,17 @@ class PoolDomains:
         domains = self._known.get(key)
         if domains is None:
             domains = self._known[key] = {}
-            for template in self._templates:
-                for value in self._values(template, key):
-                    domains.setdefault(value, []).append(template.taints)
+            for pool in self._pools:
+                for value in self._values(pool, key):
+                    domains.setdefault(value, []).append(pool.taints)
         return domains
 
-    def _values(self, template: Template, key: str) -> set[str]:
-        own = None if key in SIMULATED else template_requirements(template.pool).get(key)
+    def _values(self, pool: NodePool, key: str) -> set[str]:
+        own = None if key in SIMULATED else template_requirements(pool).get(key)
         values = set() if own is None or own.complement else set(own.values)
         offered = {
             id(each): each
-            for each in (kind.requirements.get(key) for kind in self._types_of[template.name])
+            for each in (kind.requirements.get(key) for kind in self._types_of[pool.name])
             if each is not None
         }
         for requirement in offered.values():

@@ -1,0 +1,43 @@
+"""What the pages show is what the program prints."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.cli.conftest import Karpy
+from tests.cli.manifests import pod
+
+DOCS: Final = Path(__file__).parents[2] / "docs"
+PAGES: Final = (DOCS / "cli.md", DOCS / "guides" / "why-is-my-pod-pending.md")
+CONSOLE: Final = re.compile(r"(?ms)^```console\n\$ (karpy [^\n]+)\n((?!\$ )[^`].*?)```$")
+SHOWN: Final = [match.groups() for page in PAGES for match in CONSOLE.finditer(page.read_text())]
+RESTORE: Final = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: restore, namespace: shop}
+spec:
+  containers: [{name: main, image: main, resources: {requests: {cpu: "1"}}}]
+  volumes: [{name: data, persistentVolumeClaim: {claimName: backup}}]
+"""
+
+
+@pytest.mark.parametrize(("command", "expected"), SHOWN, ids=[command for command, _ in SHOWN])
+def test_a_page_shows_what_the_program_prints(
+    karpy: Karpy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str, expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("shop.yaml").write_text(karpy("demo", "--manifests").out)
+    selector = '{"shop.example/workload-class": data}'
+    Path("migration.yaml").write_text(pod("migration", selector=selector, memory="0"))
+    Path("restore.yaml").write_text(RESTORE)
+
+    run = karpy(*shlex.split(command)[1:])
+
+    assert run.out + run.err == expected
+
+
+def test_the_pages_show_something() -> None:
+    assert len(SHOWN) == 4

@@ -1,0 +1,116 @@
+import pytest
+
+from karpy.codec.fields import FieldInvalid, Fields
+from karpy.codec.poolrules import check_overlay, check_pool, why_not_ready
+from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, NODE_POOL, WELL_KNOWN
+from tests.codec.plain import Json, plain_pool, wants
+
+REQUIREMENTS = "spec.template.spec.requirements"
+LABELS = "spec.template.metadata.labels"
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        {},
+        plain_pool("p", wants(CAPACITY_TYPE, "In", "spot"), wants(ARCH, "In", "arm64")),
+        plain_pool(labels={"team": "a", "example.com/x": ""}),
+        plain_pool(replicas=2, limits={"nodes": 3}),
+        plain_pool("p", wants("my.kubernetes.io/x", "Exists")),
+    ],
+)
+def test_what_the_api_server_takes_is_taken(obj: Json) -> None:
+    check_pool(Fields(obj))
+
+    assert why_not_ready(Fields(obj), WELL_KNOWN) is None
+
+
+@pytest.mark.parametrize(
+    ("obj", "path"),
+    [
+        (plain_pool("p", wants(HOSTNAME, "In", "x")), f"{REQUIREMENTS}[0].key"),
+        (plain_pool("p", wants(NODE_POOL, "In", "x")), f"{REQUIREMENTS}[0].key"),
+        (plain_pool("p", wants("karpenter.sh/x", "In", "x")), f"{REQUIREMENTS}[0].key"),
+        (plain_pool("p", wants("my-karpenter.sh/x", "In", "x")), f"{REQUIREMENTS}[0].key"),
+        (plain_pool("p", *[wants("a", "Exists")] * 101), REQUIREMENTS),
+        (plain_pool(labels={"karpenter.sh/x": "y"}), f"{LABELS}[karpenter.sh/x]"),
+        (plain_pool(labels={HOSTNAME: "y"}), f"{LABELS}[{HOSTNAME}]"),
+        (plain_pool(labels={"a b": "y"}), f"{LABELS}[a b]"),
+        (plain_pool(labels={"a": "b c"}), f"{LABELS}[a]"),
+        (plain_pool(replicas=-1), "spec.replicas"),
+        (plain_pool(replicas=1, weight=5), "spec.weight"),
+        (plain_pool(replicas=1, limits={"cpu": "5"}), "spec.limits"),
+    ],
+)
+def test_what_the_api_server_refuses_is_refused(obj: Json, path: str) -> None:
+    with pytest.raises(FieldInvalid) as raised:
+        check_pool(Fields(obj))
+
+    assert raised.value.path == path
+
+
+def taint(key: str, value: str = "") -> Json:
+    return {"key": key, "value": value, "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        (
+            plain_pool("p", wants(CAPACITY_TYPE, "In", "sopt")),
+            f"`{REQUIREMENTS}[0].values` is [sopt]; too few of them exist",
+        ),
+        (
+            plain_pool("p", wants(CAPACITY_TYPE, "In", "spot", "x", minValues=2)),
+            f"`{REQUIREMENTS}[0].values` is [spot, x]; too few of them exist",
+        ),
+        (
+            plain_pool("p", wants("a", "In", "b c")),
+            f"`{REQUIREMENTS}[0].values[0]` is `b c`, which is no label value",
+        ),
+        (
+            plain_pool("p", wants("karpenter.sh/x", "Exists")),
+            f"`{REQUIREMENTS}[0].key` is `karpenter.sh/x`, which may not be asked for",
+        ),
+        (
+            plain_pool(labels={NODE_POOL: "x"}),
+            f"`{LABELS}[{NODE_POOL}]` is `{NODE_POOL}`, which may not be asked for",
+        ),
+        (
+            plain_pool(taints=[taint("a"), taint("b")], startupTaints=[taint("a", "x")]),
+            "`spec.template.spec.startupTaints[0]` repeats a:NoSchedule",
+        ),
+        (
+            plain_pool(taints=[taint("a", "b c")]),
+            "`spec.template.spec.taints[0].value` is `b c`, which is no taint value",
+        ),
+    ],
+)
+def test_what_karpenter_finds_later_keeps_a_pool_from_being_ready(obj: Json, expected: str) -> None:
+    assert str(why_not_ready(Fields(obj), WELL_KNOWN)) == expected
+
+
+def test_some_unknown_capacity_types_next_to_known_ones_are_fine() -> None:
+    obj = plain_pool("p", wants(CAPACITY_TYPE, "In", "spot", "barter"))
+
+    assert why_not_ready(Fields(obj), WELL_KNOWN) is None
+
+
+def test_providers_may_open_labels_of_their_own() -> None:
+    obj = plain_pool("p", wants("kwok.karpenter.sh/x", "Exists"))
+
+    assert why_not_ready(Fields(obj), WELL_KNOWN | {"kwok.karpenter.sh/x"}) is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "path"),
+    [
+        (wants("a", "NotIn"), "spec.requirements[0].values"),
+        (wants(HOSTNAME, "In", "x"), "spec.requirements[0].key"),
+    ],
+)
+def test_an_overlay_obeys_the_same_rules(entry: Json, path: str) -> None:
+    with pytest.raises(FieldInvalid) as raised:
+        check_overlay(Fields({"spec": {"requirements": [entry]}}), WELL_KNOWN)
+
+    assert raised.value.path == path
