@@ -210,3 +210,14 @@ def test_volumes_that_no_driver_attaches_are_not_counted() -> None:
     assert hosts(snapshot(pods=[pod("p", claims=["a", "b"])], nodes=nodes, storage=closet)) == {
         "p": "n"
     }
+
+
+def test_a_node_with_too_many_volumes_still_takes_pods_without() -> None:
+    closet = storage(volume_claim("old"), volume_claim("new"))
+    nodes = [node("n", volume_limits={DRIVER: 0})]
+    batch = [pod("old", on="n", claims=["old"]), pod("plain"), pod("new", claims=["new"])]
+
+    assert hosts(snapshot(pods=batch, nodes=nodes, storage=closet)) == {
+        "new": "default#0",
+        "plain": "n",
+    }

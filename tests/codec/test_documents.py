@@ -1,0 +1,123 @@
+from typing import cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karpy.codec.documents import Document, read_documents
+from karpy.errors import ManifestInvalid
+
+
+def values(text: str) -> list[object]:
+    """Return the values of documents, and for each that is none what is wrong with it."""
+    return [
+        each.value if isinstance(each, Document) else each.problem
+        for each in read_documents("f.yaml", text)
+    ]
+
+
+def problem(text: str) -> ManifestInvalid:
+    (found,) = read_documents("f.yaml", text)
+    return cast("ManifestInvalid", found)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", []),
+        ("# nothing\n---\n", []),
+        ("a: 1\n", [{"a": 1}]),
+        ("---\na: 1\n---\n# a comment\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
+        ("--- {a: 1}\n--- # and\nb: 2\n...\n", [{"a": 1}, {"b": 2}]),
+        ("%YAML 1.2\n---\na: 1\n", [{"a": 1}]),
+        ("\ufeffa: 1\n", [{"a": 1}]),
+        ("a: |\n  ---\n  b\n", [{"a": "---\nb\n"}]),
+        ("a: 1\r\n---\r\nb: 2\r\n", [{"a": 1}, {"b": 2}]),
+        ('{"a": 1}', [{"a": 1}]),
+        ('\ufeff {"a": 1}\n{"b": 2}\n', [{"a": 1}, {"b": 2}]),
+        ("[1, 2]", [[1, 2]]),
+        ("{a: 1}", [{"a": 1}]),
+        ("a: &x [1]\nb: *x\n", [{"a": [1], "b": [1]}]),
+    ],
+)
+def test_documents_are_found_in_yaml_and_json(text: str, expected: list[object]) -> None:
+    assert values(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z"),
+        ("2026-01-01", "2026-01-01"),
+        ("12:30", "12:30"),
+        ("=", "="),
+        ("1.2.3", "1.2.3"),
+        ("1e3", 1000.0),
+        ("0x10", 16),
+        ("010", 8),
+        ("-7", -7),
+        ("1.5", 1.5),
+        ("yes", True),
+        ("~", None),
+        ("500m", "500m"),
+        ("1_000", 1000),
+    ],
+)
+def test_yaml_means_what_it_means_to_kubectl(text: str, expected: object) -> None:
+    assert values(f"a: {text}") == [{"a": expected}]
+
+
+def test_one_bad_document_does_not_keep_the_others_back() -> None:
+    assert values("a: 1\n---\nb: [\n---\nc: 3\n") == [
+        {"a": 1},
+        "is not YAML: did not find expected node content in line 4",
+        {"c": 3},
+    ]
+
+
+def test_json_up_to_the_first_mistake_is_kept() -> None:
+    assert values('{"a": 1}\n{"b": ') == [
+        {"a": 1},
+        "is not JSON: Expecting value: line 2 column 7 (char 15)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("a: [", "check indentation and quotes in line 1"),
+        ("a:\n\tb: 1", "replace the tabs by spaces"),
+        ("a: {{ .Values.x }}\nb: [", "render the template first, for example with `helm template`"),
+        (
+            "{{ if .Values.x }}\na: 1\n{{ end }}",
+            "render the template first, for example with `helm template`",
+        ),
+        ('{"a": ]', "check the brackets, commas and quotes there"),
+        ("a: &x [*x]", "write the repeated parts out"),
+        ('{"a":' + "[" * 100_000, "check that it is a manifest"),
+        ("a: 0b", "check numbers and nesting"),
+    ],
+)
+def test_a_hint_says_what_to_do(text: str, hint: str) -> None:
+    assert problem(text).hint == hint
+
+
+def test_a_problem_names_the_file_and_the_document() -> None:
+    (_, found) = read_documents("f.yaml", "a: 1\n---\nb: [")
+
+    assert str(found).startswith("`f.yaml` document 2: is not YAML: ")
+
+
+def test_repetitions_that_grow_without_end_are_refused() -> None:
+    """A few lines of aliases can stand for more than all memory."""
+    lines = ["a0: &a0 [1]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+
+    assert problem("\n".join(lines)).problem == "repeats itself by aliases without end"
+
+
+@given(st.text())
+def test_no_text_is_too_strange_to_be_told_about(text: str) -> None:
+    found = list(read_documents("f", text))
+
+    assert all(isinstance(each, Document | ManifestInvalid) for each in found)
