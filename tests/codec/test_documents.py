@@ -70,7 +70,7 @@ def test_yaml_means_what_it_means_to_kubectl(text: str, expected: object) -> Non
 def test_one_bad_document_does_not_keep_the_others_back() -> None:
     assert values("a: 1\n---\nb: [\n---\nc: 3\n") == [
         {"a": 1},
-        "is not YAML: did not find expected node content in line 4",
+        "is not YAML: did not find expected node content in line 3",
         {"c": 3},
     ]
 
@@ -95,7 +95,7 @@ def test_json_up_to_the_first_mistake_is_kept() -> None:
         ('{"a": ]', "check the brackets, commas and quotes there"),
         ("a: &x [*x]", "write the repeated parts out"),
         ('{"a":' + "[" * 100_000, "check that it is a manifest"),
-        ("a: 0b", "check numbers and nesting"),
+        ("a: 0x_", "check numbers and nesting"),
     ],
 )
 def test_a_hint_says_what_to_do(text: str, hint: str) -> None:

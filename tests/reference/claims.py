@@ -19,7 +19,7 @@ from tests.reference.templates import (
     lowered,
     roomy_offerings,
 )
-from tests.reference.topology import Topology
+from tests.reference.topology import Place, Topology
 from tests.reference.volumes import Attachments, clash, exceeds, together
 
 
@@ -109,7 +109,9 @@ class Claims:
             if why_incompatible(base, alternative, self.well_known):
                 continue
             there = merge(base, alternative)
-            for choice in self.topology.choices(attempt.pod, attempt.rules, there):
+            for choice in self.topology.choices(
+                attempt.pod, attempt.rules, there, self.well_known
+            ):
                 if not why_incompatible(there, choice, self.well_known):
                     yield merge(there, choice)
 
@@ -197,7 +199,9 @@ class Claims:
         claim.ports += attempt.rules.ports
         claim.volumes = together(claim.volumes, attempt.attachments)
         taints = claim.template.pool.taints
-        self.topology.record(attempt.pod, fit.requirements, taints)
+        self.topology.record(
+            Place(attempt.pod, fit.requirements, taints, lambda: claim.requirements)
+        )
 
 
 def _pod_count(claim: Claim) -> int:

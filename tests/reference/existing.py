@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from karpy.model.constraints import first_untolerated
+from karpy.model.constraints import TOLERATE_PREFERENCES, first_untolerated
 from karpy.model.instances import InstanceType
 from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.nodes import Node
@@ -14,7 +14,7 @@ from karpy.model.snapshot import Snapshot
 from tests.reference.attempt import Attempt
 from tests.reference.ladder import alternatives
 from tests.reference.templates import pools_in_use
-from tests.reference.topology import Topology, node_requirements
+from tests.reference.topology import Place, Topology, node_requirements
 from tests.reference.volumes import Attachments, attachments, clash, exceeds, together
 
 
@@ -55,7 +55,9 @@ class Existing:
         self.left = subtract(self.left, attempt.pod.requests)
         self.ports += attempt.rules.ports
         self.volumes = together(self.volumes, attempt.attachments)
-        topology.record(attempt.pod, self.requirements, self.node.taints)
+        topology.record(
+            Place(attempt.pod, self.requirements, self.node.taints, lambda: self.requirements)
+        )
 
 
 def existing_nodes(
@@ -94,6 +96,6 @@ def _existing(
 
 def _runs_on(daemon: DaemonSet, node: Node, requirements: Requirements) -> bool:
     rules = daemon.pod.rules
-    if first_untolerated(node.taints, rules.tolerations):
+    if first_untolerated(node.taints, (*rules.tolerations, TOLERATE_PREFERENCES)):
         return False
     return any(why_incompatible(requirements, each) is None for each in alternatives(rules))

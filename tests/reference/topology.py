@@ -1,7 +1,7 @@
 """How pods are spread, held together and held apart (section 5)."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import product
@@ -82,6 +82,8 @@ class Place:
     pod: Pod
     requirements: Requirements
     taints: tuple[Taint, ...]
+    now: Callable[[], Requirements]
+    """What is known of the node by now."""
 
 
 def node_requirements(node: Node) -> dict[str, Requirement]:
@@ -100,15 +102,19 @@ class Topology:
     hostnames: set[str] = field(default_factory=set)
     """Of claims."""
     inverse: list[Group] = field(default_factory=list)
+    required: set[Group] = field(default_factory=set)
+    """Affinity that pods of the batch cannot do without: who is counted must be somewhere."""
 
     def __post_init__(self) -> None:
         nodes = {node.name: node for node in self.snapshot.nodes}
         for pod in self.snapshot.pods:
             if pod.key in self.batch:
                 self._learn_inverse(pod)
+                near = [self._term(Kind.AFFINITY, pod, term) for term in pod.rules.affinity]
+                self.required.update(near)
             elif pod.is_active and pod.node_name in nodes:
                 node = nodes[pod.node_name]
-                self.places.append(Place(pod, node_requirements(node), node.taints))
+                self.places.append(_bound(pod, node_requirements(node), node.taints))
                 self._learn_inverse(pod)
         self._offers = [
             (pool, _offered_by(pool, self.types[pool.name])) for pool in pools_in_use(self.snapshot)
@@ -124,9 +130,9 @@ class Topology:
             if group not in self.inverse:
                 self.inverse.append(group)
 
-    def record(self, pod: Pod, requirements: Requirements, taints: tuple[Taint, ...]) -> None:
-        """Remember a placed pod and what its node promised at that time."""
-        self.places.append(Place(pod, requirements, taints))
+    def record(self, place: Place) -> None:
+        """Remember a placed pod, what its node promised at that time, and how to learn of it later."""
+        self.places.append(place)
         self._counts.clear()
         self._domains.clear()
 
@@ -217,10 +223,11 @@ class Topology:
         return group.selects(place.pod) and group.accepts(place)
 
     def _domains_left(self, group: Group, place: Place) -> set[str]:
-        there = place.requirements.get(group.key)
+        is_near = group.kind in {Kind.SPREAD, Kind.AFFINITY}
+        there = (place.requirements if is_near else place.now()).get(group.key)
         if there is None:
             return set()
-        if group.kind in {Kind.SPREAD, Kind.AFFINITY}:
+        if is_near:
             is_known = not there.complement and len(there.values) == 1
             return set(there.values) if is_known else set()
         # A claim that rules out some domains may still land in all the others.
@@ -229,32 +236,61 @@ class Topology:
     # --- where a pod may go ------------------------------------------------------------------
 
     def choices(
-        self, pod: Pod, rules: PodRules, node: Requirements
+        self,
+        pod: Pod,
+        rules: PodRules,
+        node: Requirements,
+        may_be_undefined: frozenset[str] = frozenset(),
     ) -> Iterator[dict[str, Requirement]]:
         """
         Yield what topology asks of a node for a pod, the best choice first.
 
-        Each choice has one requirement for each key that some group is about. No choice: no place.
+        Each choice has one requirement for each key that some group is about, unless the node cannot
+        have the label and nobody needs it. No choice: no place.
         """
         groups = self.groups(pod, rules)
+        settling = {group.key for group in self.required if group.selects(pod)} - {HOSTNAME}
         pod_side = strict(rules)
-        per_key = []
-        for key in sorted({group.key for group in groups}):
+        per_key: list[list[Requirement | None]] = []
+        for key in sorted({group.key for group in groups} | settling):
             mine = [group for group in groups if group.key == key]
-            wanted, there = pod_side.get(key, anything(key)), node.get(key, anything(key))
-            per_key.append(self._choices_of_key(pod, mine, wanted, there))
+            wanted = pod_side.get(key, anything(key))
+            there = node.get(key)
+            if there is None:
+                there = anything(key) if key in may_be_undefined else Requirement(key)
+            is_needed = any(each.kind in {Kind.SPREAD, Kind.AFFINITY} for each in mine)
+            if not is_needed and not self._possible(key, there):
+                per_key.append([None])
+            elif mine or key in settling:
+                choices = self._choices_of_key(pod, mine, wanted, there, is_settling=key in settling)
+                per_key.append([*choices])
         for combination in product(*per_key):
-            yield {requirement.key: requirement for requirement in combination}
+            yield {each.key: each for each in combination if each is not None}
+
+    def _possible(self, key: str, there: Requirement) -> set[str]:
+        """Return the domains of a key that a node may be in."""
+        everything = Group(Kind.AFFINITY, key, frozenset(), None)
+        known = self.domains(everything) | (there.values if key == HOSTNAME else set())
+        return {domain for domain in known if domain in there}
 
     def _choices_of_key(
-        self, pod: Pod, groups: list[Group], wanted: Requirement, there: Requirement
+        self,
+        pod: Pod,
+        groups: list[Group],
+        wanted: Requirement,
+        there: Requirement,
+        *,
+        is_settling: bool,
     ) -> list[Requirement]:
         key = there.key
-        allowed = set.intersection(*(self.allowed(pod, each, wanted, there) for each in groups))
+        allowed = self._possible(key, there).intersection(
+            *(self.allowed(pod, each, wanted, there) for each in groups)
+        )
         if not allowed:
             return []
         spreads = [group for group in groups if group.kind is Kind.SPREAD]
-        if not spreads and not any(self._bootstraps(pod, each, wanted) for each in groups):
+        bootstraps = any(self._bootstraps(pod, each, wanted) for each in groups)
+        if not spreads and not bootstraps and not is_settling:
             return [one_of(key, *allowed)]
         total = {domain: sum(self.counts(each)[domain] for each in spreads) for domain in allowed}
         return [one_of(key, each) for each in sorted(allowed, key=lambda each: (total[each], each))]
@@ -288,6 +324,10 @@ class Topology:
             return False
         counts = self.counts(group)
         return not any(counts[each] for each in self.domains(group) if each in wanted)
+
+
+def _bound(pod: Pod, requirements: Requirements, taints: tuple[Taint, ...]) -> Place:
+    return Place(pod, requirements, taints, lambda: requirements)
 
 
 def _offered_by(pool: NodePool, types: tuple[InstanceType, ...]) -> dict[str, set[str]]:

@@ -128,7 +128,8 @@ def _parse(chunk: str) -> object:
 def _yaml_unreadable(error: yaml.YAMLError, chunk: str, line: int) -> _Unreadable:
     mark = getattr(error, "problem_mark", None)
     what = getattr(error, "problem", None) or str(error).splitlines()[0]
-    place = f" in line {line + mark.line + 1}" if mark else ""
+    last = chunk.rstrip().count("\n")
+    place = f" in line {line + min(mark.line, last) + 1}" if mark else ""
     hint = _way_out(chunk, f"check indentation and quotes{place}")
     return _Unreadable(f"is not YAML: {what}{place}", hint)
 

@@ -85,8 +85,9 @@ def _each(fields: Fields, key: str, read: Callable[[Fields], T]) -> tuple[T, ...
 def _read_pods(fields: Fields, reader: PodReader) -> tuple[Pod, ...]:
     pods: list[Pod] = []
     read, keep = reader.read, pods.append
+    raw = fields.items("pods")
     try:
-        for each in fields.items("pods"):
+        for each in raw:
             keep(read(each))
     except FieldInvalid as error:
         raise error.within(f"pods[{len(pods)}]") from error

@@ -92,6 +92,9 @@ class PodReader:
             nominated = status.get("nominatedNodeName") or ""
             if is_unschedulable and not self._is_pending_unschedulable:
                 is_unschedulable = _was_given_up(status)
+        name = meta["name"]
+        if type(name) is not str or not name:
+            Fields(meta, "metadata").needed("name")
         namespace = meta.get("namespace") or "default"
         owners = meta.get("ownerReferences")
         labels, requests, rules = (
@@ -100,9 +103,9 @@ class PodReader:
             else self._template_of(meta, spec, status)
         )
         return Pod(
-            meta["name"],
+            name,
             namespace,
-            meta.get("uid") or f"{namespace}/{meta['name']}",
+            meta.get("uid") or f"{namespace}/{name}",
             self._created.get(meta.get("creationTimestamp")) or self._add_created(meta),
             labels,
             requests,

@@ -40,7 +40,7 @@ class Rule(Enum):
 
     SPREAD = "in no order of arrival does a topology spread constraint hold"
     AFFINITY = "a pod is not sure to have those near that it must be near to"
-    AFFINITY_START = "a pod starts a group although the group may have started elsewhere"
+    AFFINITY_START = "a pod must be the first of its group, and others may come before it"
     AFFINITY_TERMS = "a pod has each affinity term met, but not by pods that match all of them"
     ANTI_AFFINITY = "a pod may share a domain with pods that must be kept apart"
 

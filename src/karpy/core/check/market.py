@@ -64,6 +64,11 @@ class Machine(Struct, frozen=True, gc=False):
         return collect(side[key] for side in sides if key in side).get(key)
 
     @property
+    def is_special(self) -> bool:
+        """Whether the offering differs in size from its type."""
+        return bool(self.offering.capacity_override or self.offering.overhead_override)
+
+    @property
     def capacity(self) -> Resources:
         return {**self.instance_type.capacity, **self.offering.capacity_override}
 

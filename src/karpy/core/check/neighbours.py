@@ -6,11 +6,13 @@ selects may not share any possible domain of the key, unless both are there alre
 
 *Affinity*: a pod must be sure to find, when its turn comes, a selected pod in its domain. It is
 sure of pods on its own node, and of pods whose domain is settled, if its node can only come up in
-domains that have one. Some order of arrival must work, so the pods arrive in rounds here: first
-those without affinity, then those who find what they need among the arrived. A pod whose term
-selects the pod itself may be the first of its group if all others that will be selected share its
-domain (or are out of reach of its node selector and affinity); where they may come up
-elsewhere, they might come first, and then it could not start.
+domains that have one. A pod whose term selects the pod itself may also be the first of its group,
+if nobody of the group is elsewhere yet, within reach of its node selector and affinity.
+
+That depends on who comes first, and a plan does not say. So the pods arrive here one by one: those
+with affinity as soon as they can, the new pods without affinity when nobody else can come. Who is
+left in the end comes in no order that we know of: a breach. If instead the pods without
+affinity come first, somebody may be left who was not before: a risk, not a breach.
 
 A pod with several terms also needs, for each of them, pods that match *all* of its terms: that is
 how kube-scheduler counts.
@@ -18,20 +20,19 @@ how kube-scheduler counts.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
 
 from msgspec import Struct
 
 from karpy.core.check.breaches import Breach, Rule
 from karpy.core.check.crowd import Resident, Scope, Tally, affinity_scope
+from karpy.core.check.daemons import strict_requirements
 from karpy.core.check.domains import Domains
 from karpy.core.check.places import Place
 from karpy.core.check.scene import Scene
-from karpy.core.check.spreads import allows
-from karpy.core.check.wishes import wishes_of
 from karpy.model.constraints import AffinityTerm
 from karpy.model.labels import normalise
 from karpy.model.pods import Pod
+from karpy.model.requirement import Requirement, anything
 
 
 class Group(Struct, frozen=True):
@@ -85,142 +86,160 @@ def _first_sharing(domains: Domains, key: str, residents: Iterable[Resident]) ->
 
 
 class Company:
-    """The selected pods of a group: how many on each node, and surely in each domain."""
+    """Those of a group that have arrived: how many on each node, and surely in each domain."""
 
-    def __init__(self, key: str, residents: Iterable[Resident]) -> None:
-        residents = list(residents)
-        self.key = key
-        self.at = Counter(each.place for each in residents)
+    def __init__(self, key: str, residents: Iterable[Resident] = ()) -> None:
+        self._key = key
+        self._at: Counter[Place] = Counter()
         self._surely: Counter[str] = Counter()
-        for place, count in self.at.items():
-            domain = place.domains(key).settled
-            if domain is not None:
-                self._surely[domain] += count
+        for resident in residents:
+            self.join(resident)
 
-    def is_near(self, place: Place, besides: int) -> bool:
+    def join(self, resident: Resident) -> None:
+        self._at[resident.place] += 1
+        domain = resident.place.domains(self._key).settled
+        if domain is not None:
+            self._surely[domain] += 1
+
+    def is_near(self, place: Place, besides: int = 0) -> bool:
         """Say whether more than so many are sure to be in whatever domain the place comes up."""
-        domains = place.domains(self.key)
+        domains = place.domains(self._key)
         if not domains.is_sure:
             return False
-        if self.at[place] > besides:
+        if self._at[place] > besides:
             return True
         # The pod itself is among those counted in a settled domain, not in one of several.
         own = besides if domains.settled is not None else 0
         return all(self._surely[domain] > own for domain in sorted(domains.values))
 
-    def elsewhere(self, place: Place) -> list[Place]:
-        """Return the places with selected pods that are not sure to share its domain."""
-        here = place.domains(self.key)
-        return [
-            other
-            for other in self.at
-            if other is not place and not _is_same(here, other.domains(self.key))
-        ]
+    def may_be_started(self, place: Place, reach: Requirement) -> bool:
+        """Say whether nobody may be elsewhere, as far as the newcomer's reach goes."""
+        here = place.domains(self._key)
+        return here.is_sure and not any(
+            other is not place and _may_be_apart(here, other.domains(self._key), reach)
+            for other in self._at
+        )
 
 
-def _is_same(here: Domains, there: Domains) -> bool:
-    return here.settled is not None and here.settled == there.settled
+def _may_be_apart(here: Domains, there: Domains, reach: Requirement) -> bool:
+    if here.settled is not None and here.settled == there.settled:
+        return False
+    return there.is_open or any(value in reach for value in there.values)
 
 
-_Companies: TypeAlias = dict[Group, Company]
+class Arrivals:
+    """Pods that come one by one, each when its affinity lets it."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.seekers: dict[Resident, tuple[Group, ...]] = {
+            each: groups_of(each.pod.rules.affinity, each.pod, scene)
+            for each in scene.crowd.residents
+            if each.is_new and each.pod.rules.affinity
+        }
+        self._groups: dict[Resident, list[Group]] = {}
+        self._arrived: dict[Group, Company] = {}
+        for group in (group for theirs in self.seekers.values() for group in theirs):
+            if group not in self._arrived:
+                self._arrived[group] = Company(group.key)
+                for resident in scene.crowd.select(*group.scopes):
+                    self._groups.setdefault(resident, []).append(group)
+
+    def come(self, *, bound: bool) -> None:
+        """Let all come who have no affinity: those who are bound, or those who are new."""
+        for resident in self._groups:
+            if resident not in self.seekers and resident.is_new != bound:
+                self._join(resident)
+
+    def _join(self, resident: Resident) -> None:
+        for group in self._groups.get(resident, ()):
+            self._arrived[group].join(resident)
+
+    def let_in(self, waiting: Iterable[Resident]) -> list[Resident]:
+        """Let those with affinity come who can; return the others."""
+        left = list(waiting)
+        waiting = []
+        while len(left) != len(waiting):
+            waiting, left = left, []
+            for each in waiting:
+                if all(self._finds(each, group) for group in self.seekers[each]):
+                    self._join(each)
+                else:
+                    left.append(each)
+        return left
+
+    def _finds(self, seeker: Resident, group: Group) -> bool:
+        company = self._arrived[group]
+        return company.is_near(seeker.place) or may_start(seeker, group, company)
+
+
+def may_start(seeker: Resident, group: Group, company: Company) -> bool:
+    """Say whether a pod may be the first of its group."""
+    return group.selects(seeker.pod) and any(
+        company.may_be_started(seeker.place, each.get(group.key, anything(group.key)))
+        for each in _strict_requirements_met(seeker)
+    )
+
+
+def _strict_requirements_met(seeker: Resident) -> list[dict[str, Requirement]]:
+    """Return what the pod requires, by each of the terms that its node is sure to meet."""
+    terms = seeker.pod.rules.required_node_terms
+    alternatives = strict_requirements(seeker.pod)
+    if not terms:
+        return alternatives
+    return [
+        each for term, each in zip(terms, alternatives, strict=True) if seeker.place.meets((term,))
+    ]
 
 
 def check_affinity(scene: Scene) -> Iterator[Breach]:
-    """Look for pods that are not sure to have those near that they must be near to."""
-    seekers: dict[Resident, tuple[Group, ...]] = {
-        each: groups_of(each.pod.rules.affinity, each.pod, scene)
-        for each in scene.crowd.residents
-        if each.is_new and each.pod.rules.affinity
-    }
-    groups = {group: None for theirs in seekers.values() for group in theirs}
-    final = {group: Company(group.key, scene.crowd.select(*group.scopes)) for group in groups}
-    stranded = _arrive(scene, seekers, final)
+    """Look for pods that are sure to miss those that they must be near to."""
+    arrivals = Arrivals(scene)
+    arrivals.come(bound=True)
+    waiting = arrivals.let_in(arrivals.seekers)
+    arrivals.come(bound=False)
+    stranded = arrivals.let_in(waiting)
     for seeker in stranded:
-        lost = [group for group in seekers[seeker] if not _is_lucky(seeker, group, final)]
-        yield _breach(seeker, lost or list(seekers[seeker]), final)
-    together: dict[tuple[Group, ...], _Companies] = {}
-    for seeker, theirs in seekers.items():
-        if len(theirs) > 1 and seeker not in stranded:
-            if theirs not in together:
-                together[theirs] = _match_all(scene, theirs)
-            matched = together[theirs]
-            if not all(_is_lucky(seeker, group, matched) for group in matched):
-                yield Breach(Rule.AFFINITY_TERMS, seeker.place.name, seeker.pod.key)
+        yield _breach(Rule.AFFINITY, seeker, arrivals)
+    yield from _check_terms_together(scene, arrivals, set(stranded))
 
 
-def _match_all(scene: Scene, groups: tuple[Group, ...]) -> _Companies:
+def find_affinity_risks(scene: Scene) -> Iterator[Breach]:
+    """Look for pods that miss those that they must be near to, if those come first."""
+    lucky, unlucky = Arrivals(scene), Arrivals(scene)
+    lucky.come(bound=True)
+    waiting = lucky.let_in(lucky.seekers)
+    lucky.come(bound=False)
+    stranded = {each.pod.key for each in lucky.let_in(waiting)}
+    unlucky.come(bound=True)
+    unlucky.come(bound=False)
+    for seeker in unlucky.let_in(unlucky.seekers):
+        if seeker.pod.key not in stranded:
+            yield _breach(Rule.AFFINITY_START, seeker, unlucky)
+
+
+def _breach(rule: Rule, seeker: Resident, arrivals: Arrivals) -> Breach:
+    keys = ", ".join(sorted({group.key for group in arrivals.seekers[seeker]}))
+    return Breach(rule, seeker.place.name, seeker.pod.key, keys)
+
+
+def _check_terms_together(
+    scene: Scene, arrivals: Arrivals, stranded: set[Resident]
+) -> Iterator[Breach]:
+    companies: dict[tuple[Group, ...], list[tuple[Group, Company]]] = {}
+    for seeker, theirs in arrivals.seekers.items():
+        if len(theirs) == 1 or seeker in stranded:
+            continue
+        if theirs not in companies:
+            companies[theirs] = _match_all(scene, theirs)
+        for group, company in companies[theirs]:
+            is_near = company.is_near(seeker.place, besides=int(group.selects(seeker.pod)))
+            if not is_near and not may_start(seeker, group, company):
+                yield Breach(Rule.AFFINITY_TERMS, seeker.place.name, seeker.pod.key, group.key)
+
+
+def _match_all(scene: Scene, groups: tuple[Group, ...]) -> list[tuple[Group, Company]]:
     """Return, for the key of each group, the pods that are in all of them."""
     scopes = tuple(dict.fromkeys(scope for group in groups for scope in group.scopes))
-    return {
-        Group(group.key, scopes): Company(group.key, scene.crowd.select(*scopes))
-        for group in groups
-    }
-
-
-def _arrive(
-    scene: Scene, seekers: dict[Resident, tuple[Group, ...]], final: _Companies
-) -> list[Resident]:
-    """Let pods come in rounds; return those that never find what they need."""
-    waiting = list(seekers)
-    while waiting:
-        absent = set(waiting)
-        arrived = {
-            group: Company(
-                group.key,
-                (each for each in scene.crowd.select(*group.scopes) if each not in absent),
-            )
-            for group in final
-        }
-        left = [
-            each
-            for each in waiting
-            if not all(
-                arrived[group].is_near(each.place, besides=0) or may_start(each, group, final)
-                for group in seekers[each]
-            )
-        ]
-        if len(left) == len(waiting):
-            break
-        waiting = left
-    return waiting
-
-
-def may_start(seeker: Resident, group: Group, final: _Companies) -> bool:
-    """Say whether a pod may be the first of its group: nobody may start it elsewhere."""
-    return (
-        group.selects(seeker.pod)
-        and seeker.place.domains(group.key).is_sure
-        and not _rivals(seeker, group, final)
-    )
-
-
-def _rivals(seeker: Resident, group: Group, final: _Companies) -> list[Place]:
-    """Return the places elsewhere, within the pod's reach, with pods of the group."""
-    wishes = wishes_of(seeker.pod)
-    found: list[Place] = []
-    for place in final[group].elsewhere(seeker.place):
-        domains = place.domains(group.key)
-        if domains.is_open or any(
-            all(allows(wish, group.key, domain, every=False) for wish in wishes)
-            for domain in sorted(domains.values)
-        ):
-            found.append(place)
-    return found
-
-
-def _is_lucky(seeker: Resident, group: Group, final: _Companies) -> bool:
-    besides = int(group.selects(seeker.pod))
-    return final[group].is_near(seeker.place, besides) or may_start(seeker, group, final)
-
-
-def _breach(seeker: Resident, lost: list[Group], final: _Companies) -> Breach:
-    """Tell a group that surely is elsewhere from one that only may be."""
-    keys = ", ".join(sorted({group.key for group in lost}))
-    is_risk = all(
-        group.selects(seeker.pod)
-        and seeker.place.domains(group.key).is_sure
-        and all(each.domains(group.key).settled is None for each in _rivals(seeker, group, final))
-        for group in lost
-    )
-    rule = Rule.AFFINITY_START if is_risk else Rule.AFFINITY
-    return Breach(rule, seeker.place.name, seeker.pod.key, keys)
+    everyone = scene.crowd.select(*scopes)
+    keys = dict.fromkeys(group.key for group in groups)
+    return [(Group(key, scopes), Company(key, everyone)) for key in keys]

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Final
 
 from karpy.core.check.breaches import Breach, Rule, shortened
-from karpy.core.check.market import Machine, Stock, may_make_nodes, template_of
+from karpy.core.check.market import Machine, may_make_nodes, template_of
 from karpy.core.check.places import LaunchPlace
 from karpy.core.check.scene import Scene
 from karpy.core.check.wishes import grants
@@ -83,11 +83,9 @@ def _check_types(place: LaunchPlace) -> Iterator[Breach]:
 
 
 def _is_cheapest(option: LaunchOption, place: LaunchPlace) -> bool:
-    """Compare an option with the offerings of its type; those too small for the pods do not count."""
-    requests = add(*(pod.requests for pod in place.pods))
-    every = place.stock.machines(option.instance_type)
-    machines = [each for each in every if fits(requests, each.allocatable)] or every
-    least = min(machine.offering.price for machine in machines)
+    """Compare an option with the machines of its type that the cloud may pick."""
+    machines = place.picks(option.instance_type)
+    least = min((machine.offering.price for machine in machines), default=option.price)
     return any(
         machine.offering.price == least
         and (machine.offering.zone, machine.offering.capacity_type)

@@ -5,12 +5,13 @@ from functools import cached_property
 from typing import TypeAlias
 
 from karpy.core.check.domains import Domains, as_domains
-from karpy.core.check.market import Stock
+from karpy.core.check.market import Machine, Stock
 from karpy.core.check.wishes import Wish, is_granted
 from karpy.model.labels import HOSTNAME, INSTANCE_TYPE, normalise
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.requirement import Requirement, one_of
+from karpy.model.resources import fits
 from karpy.model.verdicts import Launch
 
 
@@ -73,6 +74,19 @@ class LaunchPlace:
         return tuple(
             name for name in names if (own is None or name in own) and self.stock.machines(name)
         )
+
+    def picks(self, name: str) -> tuple[Machine, ...]:
+        """
+        List the machines of an option that the cloud may pick.
+
+        A launch states its resources, and no cloud picks an offering with less than that. If none
+        has as much, all are listed: that is a breach of its own.
+        """
+        machines = self.stock.machines(name)
+        if not any(each.is_special for each in machines):
+            return machines
+        stated = self.launch.resources
+        return tuple(each for each in machines if fits(stated, each.allocatable)) or machines
 
     @cached_property
     def _type_set(self) -> frozenset[str]:

@@ -11,10 +11,11 @@ ever be. What is left to check is, for each domain a carrier may come to:
 
 - A carrier on a node that may come up in several domains counts in each of them; for the emptiest
   domain only pods count whose domain is settled. That is right whatever the cloud picks.
-- Domains that count are those of nodes that will be there and pass the node filter (as in
+- Domains that count are those of nodes that are there and pass the node filter (as in
   kube-scheduler), and those that a NodePool could open: a zone without nodes is an empty domain.
   Of the latter only those count that each of the carrier's required terms allows, since a new node
-  is made for one of them.
+  is made for one of them. A domain that only another launch opens does not count: it may come
+  later.
 - With fewer domains than minDomains the emptiest counts as empty.
 - The hostname: a fresh node is always possible, so the emptiest is empty.
 """
@@ -30,7 +31,7 @@ from karpy.core.check.places import Place
 from karpy.core.check.scene import Scene
 from karpy.core.check.universe import domains_on_offer
 from karpy.core.check.wishes import Wish, tolerates, wishes_of
-from karpy.model.constraints import SpreadConstraint, Toleration
+from karpy.model.constraints import NodeTerm, SpreadConstraint, Toleration
 from karpy.model.labels import HOSTNAME, normalise
 from karpy.model.pods import Pod
 from karpy.model.pools import NodePool
@@ -49,12 +50,6 @@ class NodeFilter(Struct, frozen=True):
         """Say whether pods at a place count, as far as its requirements tell."""
         return self._is_tolerant_of(place) and (
             not self.honors_affinity or all(place.may_meet(wish) for wish in self.wishes)
-        )
-
-    def counts_surely(self, place: Place) -> bool:
-        """Say whether they count whatever the cloud picks."""
-        return self._is_tolerant_of(place) and (
-            not self.honors_affinity or all(place.meets(wish) for wish in self.wishes)
         )
 
     def _is_tolerant_of(self, place: Place) -> bool:
@@ -144,12 +139,11 @@ def _domains_that_count(scene: Scene, asked: NodeFilter) -> frozenset[str]:
     found = {
         domain
         for domain in on_offer
-        if all(allows(wish, asked.key, domain, every=True) for wish in asked.wishes)
+        if all(_allows(term, asked.key, domain) for wish in asked.wishes for term in wish)
     }
-    for place in scene.places:
-        domain = place.domains(asked.key).settled if place.is_staying else None
-        if domain is not None and domain not in found and asked.counts_surely(place):
-            found.add(domain)
+    for place in scene.nodes:
+        if place.is_staying and asked.counts(place):
+            found |= place.domains(asked.key).values
     return frozenset(found)
 
 
@@ -158,9 +152,5 @@ def _sells(scene: Scene, pool: NodePool) -> bool:
     return any(stock.machines(name) for name in stock.types)
 
 
-def allows(wish: Wish, key: str, domain: str, *, every: bool) -> bool:
-    """Say whether one alternative of a wish, or every one, lets a label have a value."""
-    answers = (
-        all(wanted.key != key or domain in wanted for wanted in term.expressions) for term in wish
-    )
-    return all(answers) if every else any(answers)
+def _allows(term: NodeTerm, key: str, domain: str) -> bool:
+    return all(wanted.key != key or domain in wanted for wanted in term.expressions)

@@ -8,6 +8,7 @@ from karpy.core.provisioning.defaults import with_default_spreads
 from karpy.core.provisioning.existing import ExistingNodes
 from karpy.core.provisioning.fleet import Fleet
 from karpy.core.provisioning.greedy import Outcome, Packer
+from karpy.core.provisioning.groups import Site
 from karpy.core.provisioning.launches import Launcher
 from karpy.core.provisioning.limits import Limits
 from karpy.core.provisioning.overlays import apply_overlays
@@ -27,8 +28,10 @@ from karpy.core.provisioning.templates import (
 from karpy.core.provisioning.topology import Topology
 from karpy.core.provisioning.typetable import TypeTable
 from karpy.core.provisioning.volumes import VolumeFacts, volume_facts
+from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod
 from karpy.model.refusals import Exclusion, Reason, Refusal
+from karpy.model.requirements import from_labels
 from karpy.model.settings import MinValuesPolicy, PreferencePolicy
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Nomination, PoolNotice, Verdict
@@ -123,7 +126,9 @@ class _Decision:
             can_tolerate=has_soft_taint(self.pools),
         )
         self.topology.count_bound([entry for entry in bound if entry[0].is_active])
+        self._count_leaving()
         self.fleet.tables = list(self.topology.tables.values())
+        self.fleet.avoided = self.topology.avoided
         return planner.classes()
 
     def _settle_existing(self) -> list[tuple[Pod, int]]:
@@ -145,6 +150,18 @@ class _Decision:
                     fleet.attach(node, facts.attachments)
         self.existing.settle(bound, self.snapshot.daemons)
         return bound
+
+    def _count_leaving(self) -> None:
+        """Count pods that are left to go down with their node."""
+        leaving = {node.name: node for node in self.snapshot.nodes if node.is_deleting}
+        if not leaving:
+            return
+        placed_again = {pod.uid for pod in self.batch.pods if pod.node_name}
+        for pod in self.snapshot.pods:
+            node = leaving.get(pod.node_name)
+            if node is not None and pod.is_active and pod.uid not in placed_again:
+                labels = {**node.labels, HOSTNAME: node.hostname}
+                self.topology.count_leaving(pod, Site(from_labels(labels), node.taints), labels)
 
     def _hopeless_last(self, queue: list[Entry]) -> list[Entry]:
         known: dict[int, bool] = {}

@@ -62,10 +62,9 @@ class DomainTable:
             self._narrowed[memo] = narrowed
         return narrowed
 
-    def settled(self, signature: int) -> int:
-        """Return the domains a claim names itself; none while it leaves the key open."""
-        requirement = self._signatures.requirements[signature].get(self.key)
-        if requirement is None or requirement.complement:
+    def claimed(self, signature: int) -> int:
+        """Return the domains a claim may land in by its own word; none if it says nothing."""
+        if self.key not in self._signatures.requirements[signature]:
             return 0
         return self.of_signature(signature)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from karpy.core.provisioning.templates import daemon_terms
 from karpy.core.provisioning.typetable import Thresholds
-from karpy.model.constraints import Taint, first_untolerated
+from karpy.model.constraints import TOLERATE_PREFERENCES, Taint, first_untolerated
 from karpy.model.instances import Catalog
 from karpy.model.labels import ALIASES, HOSTNAME, INSTANCE_TYPE, normalise
 from karpy.model.nodes import Node
@@ -125,11 +125,13 @@ def _daemon_requests(
     if not daemons:
         return {}
     have = from_labels(labels)
+    # Differs: Karpenter leaves out daemons that do not tolerate a soft taint, but they come all the same.
     return add(
         *(
             daemon.pod.requests
             for daemon in daemons
-            if first_untolerated(node.taints, daemon.pod.rules.tolerations) is None
+            if first_untolerated(node.taints, (*daemon.pod.rules.tolerations, TOLERATE_PREFERENCES))
+            is None
             and any(why_incompatible(have, wanted) is None for wanted in daemon_terms(daemon.pod))
         )
     )

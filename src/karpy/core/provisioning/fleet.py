@@ -6,13 +6,14 @@ integer. A claim only ever gets tighter: fewer types, fewer domains, less room.
 """
 
 from bisect import insort
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from karpy.core.provisioning.domains import DomainTable
 from karpy.core.provisioning.existing import ExistingNodes
 from karpy.core.provisioning.signatures import Signatures
 from karpy.core.provisioning.templates import Template
-from karpy.core.provisioning.topology import Site
+from karpy.core.provisioning.groups import AvoidedGroup, Site
 from karpy.model.pods import HostPort, Pod
 from karpy.model.requirements import from_labels
 from karpy.model.resources import Resources
@@ -53,6 +54,7 @@ class Fleet:
         self.birth_signatures = 0
         """Signatures some claim was made with, as bits."""
         self.tables: list[DomainTable] = []
+        self.avoided: Mapping[str, Sequence[AvoidedGroup]] = {}
         self._ports: dict[tuple[str, int], list[tuple[HostPort, int]]] = {}
         self._attached: dict[int, dict[str, set[str]]] = {}
         self._sites: dict[int, Site] = {}
@@ -89,6 +91,14 @@ class Fleet:
             new = table.of_signature(signature)
             if old != new:
                 table.move(node, old, new)
+                for group in self.avoided.get(table.key, ()):
+                    group.narrow(node, partial(self.domains_in, table))
+
+    def domains_in(self, table: DomainTable, node: int) -> int:
+        """Return where a node is, or a claim says it may be."""
+        if node < self.existing.count:
+            return table.bit(self.existing.labels[node].get(table.key, ""))
+        return table.claimed(self.signature[node])
 
     def put(self, node: int, pod: Pod, requests: Resources) -> None:
         """Place a pod."""

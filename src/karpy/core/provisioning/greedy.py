@@ -12,10 +12,9 @@ from enum import Enum
 from itertools import product
 from typing import Final, TypeAlias
 
-from karpy.core.provisioning.domains import DomainTable
 from karpy.core.provisioning.existing import attach_limits
 from karpy.core.provisioning.fleet import Fleet
-from karpy.core.provisioning.groups import HostGroup, Kind
+from karpy.core.provisioning.groups import AvoidedGroup, HostGroup, Kind
 from karpy.core.provisioning.limits import Limits
 from karpy.core.provisioning.reservations import Refused, Reservations
 from karpy.core.provisioning.shapes import Shape, Shapes
@@ -93,7 +92,7 @@ class Packer:
             return Failure(None)
         blockers: Sequence[AnyGroup] = step.watched
         for rule in step.keys:
-            if not rule.open_domains()[0]:
+            if not rule.is_optional and not rule.open_domains()[0]:
                 blockers = rule.blockers()
                 break
         return Failure(blockers) if blockers else FOR_GOOD
@@ -116,7 +115,7 @@ class Packer:
         choices: list[Choice] = []
         for rule in step.keys:
             domains, is_pinned = rule.open_domains()
-            if not domains:
+            if not domains and not rule.is_optional:
                 return Outcome.REFUSED
             choices.append((rule, domains, is_pinned))
         shape = pod_class.shapes[index]
@@ -140,7 +139,11 @@ class Packer:
         for group, is_selected in step.hosts:
             candidates &= hosts_open(group, is_selected)
         for rule, domains, _ in choices:
-            candidates &= rule.table.nodes_in(domains)
+            table = rule.table
+            if rule.is_optional:
+                candidates &= table.nodes_in(domains) | ~table.anywhere
+            else:
+                candidates &= table.nodes_in(domains)
         if candidates and shape.ports:
             candidates &= ~self.fleet.with_port_clash(shape.ports)
         return candidates
@@ -271,15 +274,20 @@ class Packer:
             return self._vet(signature, types, held)
         options = []
         for rule, domains, is_pinned in choices:
-            allowed = domains & rule.table.of_signature(signature)
-            if not allowed:
+            possible = rule.table.of_signature(signature)
+            allowed = domains & possible
+            if allowed:
+                options.append(rule.preferred(allowed) if is_pinned else (allowed,))
+            elif rule.is_optional and not possible:
+                options.append((0,))
+            else:
                 return None
-            options.append(rule.preferred(allowed) if is_pinned else (allowed,))
         masks, refused = self.signatures.masks, None
         for combination in product(*options) if len(options) > 1 else zip(options[0]):
             narrowed = signature
             for choice, domains in zip(choices, combination):
-                narrowed = choice[0].table.narrow(narrowed, domains)
+                if domains:
+                    narrowed = choice[0].table.narrow(narrowed, domains)
             left = types & masks[narrowed]
             if left:
                 if self.is_plain:
@@ -336,19 +344,16 @@ class Packer:
             if isinstance(group, HostGroup):
                 group.add(node)
                 continue
-            domains = self._settled_domains(node, group.domains)
-            if group.kind is Kind.ANTI_AFFINITY or domains & (domains - 1) == 0:
+            domains = fleet.domains_in(group.domains, node)
+            if isinstance(group, AvoidedGroup):
+                group.add(node, domains)
+            elif domains & (domains - 1) == 0:
                 group.add(domains)
         for group in pod_class.owned_inverse:
             if isinstance(group, HostGroup):
                 group.add(node)
-            else:
-                group.add(self._settled_domains(node, group.domains))
-
-    def _settled_domains(self, node: int, table: DomainTable) -> int:
-        if node < self.fleet.existing.count:
-            return table.bit(self.fleet.existing.labels[node].get(table.key, ""))
-        return table.settled(self.fleet.signature[node])
+            elif isinstance(group, AvoidedGroup):
+                group.add(node, fleet.domains_in(group.domains, node))
 
     def _is_attachable(self, node: int, pod_class: PodClass) -> bool:
         attachments = pod_class.volumes.attachments

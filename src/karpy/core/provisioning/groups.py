@@ -1,10 +1,12 @@
 """Topology groups: pods that are counted together, domain by domain."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 
+from karpy.core.provisioning.bits import members
 from karpy.core.provisioning.domains import DomainTable
-from karpy.model.constraints import LabelSelector
+from karpy.model.constraints import LabelSelector, Taint
+from karpy.model.requirements import Requirements
 
 
 class Kind(Enum):
@@ -16,14 +18,10 @@ class Kind(Enum):
     INVERSE = "inverse anti-affinity"
 
 
-NodeTest = Callable[[int], bool]
-"""Says of a node (by number) whether pods there count."""
-
-
 class Group:
     """What every kind of group has: whom it selects, and a version that moves with its counts."""
 
-    __slots__ = ("filter", "key", "kind", "label", "namespaces", "selector", "version")
+    __slots__ = ("filter", "key", "kind", "namespaces", "selector", "version")
 
     def __init__(
         self, kind: Kind, key: str, namespaces: frozenset[str], selector: LabelSelector | None
@@ -34,9 +32,9 @@ class Group:
         self.selector = selector
         self.filter: NodeFilter | None = None
         self.version = 0
-        self.label = ""
+        """Moves when a count does that may turn a no into a yes."""
 
-    def selects(self, namespace: str, labels: dict[str, str]) -> bool:
+    def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
         return (
             self.selector is not None
             and namespace in self.namespaces
@@ -44,14 +42,28 @@ class Group:
         )
 
 
+class Site:
+    """A place a group may be asked about: what a node (or a claim) is known to be."""
+
+    __slots__ = ("requirements", "taints")
+
+    def __init__(self, requirements: Requirements, taints: tuple[Taint, ...]) -> None:
+        self.requirements = requirements
+        self.taints = taints
+
+
 class NodeFilter:
     """Which nodes a spread counts: those the pod's own node rules would allow."""
 
-    __slots__ = ("accepts", "index")
+    __slots__ = ("_site_of", "allows")
 
-    def __init__(self, index: int, accepts: NodeTest) -> None:
-        self.index = index
-        self.accepts = accepts
+    def __init__(self, allows: Callable[[Site], bool], site_of: Callable[[int], Site]) -> None:
+        self.allows = allows
+        self._site_of = site_of
+
+    def accepts(self, node: int) -> bool:
+        """Say whether pods on a node (by number) count."""
+        return self.allows(self._site_of(node))
 
 
 class HostGroup(Group):
@@ -82,9 +94,9 @@ class HostGroup(Group):
 
 
 class DomainGroup(Group):
-    """A group over the domains of a label key."""
+    """A group over the domains of a label key, for spread and affinity."""
 
-    __slots__ = ("counts", "domains", "known", "max_skew", "min_domains", "nonzero")
+    __slots__ = ("counts", "domains", "is_required", "known", "max_skew", "min_domains", "nonzero")
 
     def __init__(
         self, kind: Kind, table: DomainTable, namespaces: frozenset[str], selector: LabelSelector | None
@@ -93,44 +105,66 @@ class DomainGroup(Group):
         self.domains = table
         self.max_skew = 0
         self.min_domains = 0
+        self.is_required = False
+        """Whether some pod must be near the pods of the group, not only would like to be."""
         self.known = table.all
         self.counts = [0] * len(table.names)
         self.nonzero = 0
 
-    def add(self, domains: int) -> None:
-        mask = domains
-        while mask:
-            low = mask & -mask
-            self.counts[low.bit_length() - 1] += 1
-            mask ^= low
-        if domains:
-            self.nonzero |= domains
+    def add(self, domain: int) -> None:
+        """Count a pod in a domain."""
+        if domain:
+            self.counts[domain.bit_length() - 1] += 1
+            self.nonzero |= domain
             self.version += 1
 
     def within_skew(self, pod_domains: int, is_selected: int) -> int:
         """Return the domains that another pod would leave even enough."""
-        counts = self.counts
-        considered = self.known & pod_domains
-        least = self._least(considered)
-        room = self.max_skew + least - is_selected
+        room = self.max_skew + self._least(self.known & pod_domains) - is_selected
         mask, bit = 0, 1
-        for count in counts:
+        for count in self.counts:
             if count <= room:
                 mask |= bit
             bit <<= 1
         return mask & self.known
 
     def _least(self, considered: int) -> int:
-        if considered.bit_count() < self.min_domains or not considered:
+        if not considered or (self.min_domains and considered.bit_count() < self.min_domains):
             return 0
         if considered == self.domains.all:
             return min(self.counts)
-        counts = self.counts
-        least = -1
-        while considered:
-            low = considered & -considered
-            count = counts[low.bit_length() - 1]
-            if least < 0 or count < least:
-                least = count
-            considered ^= low
-        return least
+        return min(self.counts[bit] for bit in members(considered))
+
+
+class AvoidedGroup(Group):
+    """A group over the domains of a label key that pods keep away from, or are kept away from by."""
+
+    __slots__ = ("_claims", "_settled", "domains", "nonzero")
+
+    def __init__(
+        self, kind: Kind, table: DomainTable, namespaces: frozenset[str], selector: LabelSelector | None
+    ) -> None:
+        super().__init__(kind, table.key, namespaces, selector)
+        self.domains = table
+        self.nonzero = 0
+        """Domains where a pod of the group is or may still end up."""
+        self._settled = 0
+        self._claims: set[int] = set()
+
+    def add(self, node: int, domains: int) -> None:
+        """Note that a pod is on a node, and where that may be."""
+        self.nonzero |= domains
+        if domains & (domains - 1):
+            self._claims.add(node)
+        else:
+            self._settled |= domains
+
+    def narrow(self, node: int, domains_of: Callable[[int], int]) -> None:
+        """Take note that a claim may be in fewer domains than before."""
+        if node in self._claims:
+            left = self._settled
+            for claim in self._claims:
+                left |= domains_of(claim)
+            if left != self.nonzero:
+                self.nonzero = left
+                self.version += 1

@@ -124,7 +124,10 @@ class Course:
         for rule in self._step.keys:
             domains, _ = rule.open_domains()
             cleared = 0
-            open_here = domains & rule.table.of_signature(self._template.signature)
+            possible = rule.table.of_signature(self._template.signature)
+            if rule.is_optional and not possible:
+                continue
+            open_here = domains & possible
             for bit in members(open_here):
                 narrowed = rule.table.narrow(self._template.signature, 1 << bit)
                 cleared |= self._signatures.masks[narrowed]

@@ -113,7 +113,7 @@ class Shapes:
             return 0
         matching = 0
         for want in shape.wants:
-            if want.needs_hostname:
+            if want.has_hostname:
                 return alive
             for label_set in existing.label_sets:
                 if self._signatures.label_fits(label_set.labels, label_set.index, want):

@@ -19,12 +19,15 @@ NEVER: Final = -1
 class Want:
     """Requirements of pods, with the outcome of every join tried so far."""
 
-    __slots__ = ("claims", "index", "joined", "label_fits", "needs_hostname", "requirements", "seen")
+    __slots__ = ("claims", "has_hostname", "index", "joined", "label_fits", "names_hosts", "requirements", "seen")
 
     def __init__(self, index: int, requirements: Requirements) -> None:
         self.index = index
         self.requirements = requirements
-        self.needs_hostname = HOSTNAME in requirements
+        hostname = requirements.get(HOSTNAME)
+        self.has_hostname = hostname is not None
+        self.names_hosts = hostname is not None and not hostname.complement
+        """Whether only nodes of certain names will do; a claim has none yet."""
         self.joined: dict[int, int] = {}
         """Signature of a claim after taking such a pod, by signature before, or NEVER."""
         self.label_fits: dict[int, bool] = {}
@@ -93,19 +96,24 @@ class Signatures:
     def _join(self, signature: int, want: Want) -> int:
         if not want.requirements:
             return signature
-        if want.needs_hostname:
+        if want.names_hosts:
             return NEVER
+        wanted = want.requirements
+        if want.has_hostname:
+            wanted = {key: each for key, each in wanted.items() if key != HOSTNAME}
         have = self.requirements[signature]
-        if why_incompatible(have, want.requirements, self.table.well_known) is not None:
+        if why_incompatible(have, wanted, self.table.well_known) is not None:
             return NEVER
-        return self.intern(merge(have, want.requirements))
+        return self.intern(merge(have, wanted))
 
     def joinable(self, want: Want) -> int:
         """Return all signatures that might take such a pod, as bits: never too few of them."""
         every = (1 << len(self.requirements)) - 1
-        if want.needs_hostname:
+        if want.names_hosts:
             return 0
         for key, wanted in want.requirements.items():
+            if key == HOSTNAME:
+                continue
             users = self._users_of(key)
             allowed = users.open
             if wanted.complement or not wanted.values:
@@ -129,7 +137,7 @@ class Signatures:
 
     def label_fits(self, labels: Mapping[str, str], label_set: int, want: Want) -> bool:
         """Say whether an existing node's labels meet a want; absent keys only by negation."""
-        if want.needs_hostname:
+        if want.has_hostname:
             return _labels_meet(labels, want.requirements)
         result = want.label_fits.get(label_set)
         if result is None:

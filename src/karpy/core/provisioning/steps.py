@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from karpy.core.provisioning.existing import ExistingNodes
-from karpy.core.provisioning.groups import DomainGroup, HostGroup, Kind
+from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, HostGroup, Kind
 from karpy.core.provisioning.ladder import Rung, rungs
 from karpy.core.provisioning.pending import Batch
 from karpy.core.provisioning.signatures import Signatures, Want, contradicts
@@ -32,19 +32,24 @@ class Reach:
 class KeyRule:
     """All that a step asks of the domains of one key."""
 
-    __slots__ = ("affinities", "antis", "pod_mask", "spreads", "table")
+    __slots__ = ("affinities", "antis", "is_optional", "pod_mask", "settles", "spreads", "table")
 
     def __init__(self, topology: Topology, key: str, rung: Rung) -> None:
         self.table = topology.table(key)
         self.pod_mask = pod_domains(self.table, rung.strict)
         self.spreads: list[tuple[DomainGroup, int]] = []
         self.affinities: list[tuple[DomainGroup, int]] = []
-        self.antis: list[DomainGroup] = []
+        self.antis: list[AvoidedGroup] = []
+        self.settles = False
+        """Whether one domain must be chosen so that others can count on the pod being there."""
+
+        self.is_optional = True
+        """Whether a node that does not carry the label will do: nothing can be broken there."""
 
     def open_domains(self) -> tuple[int, bool]:
         """Return the domains that suit every group now, and whether one of them must be chosen."""
         mask = self.table.all
-        is_pinned = bool(self.spreads)
+        is_pinned = self.settles or bool(self.spreads)
         for spread, is_selected in self.spreads:
             mask &= spread.within_skew(self.pod_mask, is_selected)
         for affinity, is_selected in self.affinities:
@@ -65,9 +70,10 @@ class KeyRule:
         for affinity, is_selected in self.affinities:
             if not is_selected and not affinity.nonzero & self.pod_mask:
                 return [affinity]
-        if any(not self.pod_mask & ~anti.nonzero for anti in self.antis):
-            return []
-        return [group for group, _ in (*self.spreads, *self.affinities)]
+        for anti in self.antis:
+            if not self.pod_mask & ~anti.nonzero:
+                return [anti]
+        return [*(group for group, _ in (*self.spreads, *self.affinities)), *self.antis]
 
     def preferred(self, domains: int) -> list[int]:
         """List domains as bits: those with the fewest pods of the spreads first, then by name."""
@@ -210,19 +216,25 @@ class Planner:
                 ]
                 for term in pod.rules.anti_affinity:
                     self._topology.affinity(Kind.INVERSE, term, pod)
+                for term in pod.rules.affinity:
+                    group = self._topology.affinity(Kind.AFFINITY, term, pod)
+                    if isinstance(group, DomainGroup):
+                        group.is_required = True
 
     def classes(self) -> list[tuple[Pod, PodClass]]:
         """Give each pod its class, in the order of the batch."""
         selecting, plain = self._topology.selecting, self._plain
         for each in self._classes.values():
             pod = each.pod
-            groups = selecting(pod.namespace, pod.labels)
-            if groups or pod.rules.has_topology or each.volumes is not NO_VOLUMES:
-                self._complete(each, groups)
+            selected = selecting(pod.namespace, pod.labels)
+            if selected or pod.rules.has_topology or each.volumes is not NO_VOLUMES:
+                self._complete(each, selected)
                 continue
             steps = plain.get(id(pod.rules))
             if steps is None:
-                steps = plain[id(pod.rules)] = self._steps_of(pod, (), NO_VOLUMES)
+                steps = plain[id(pod.rules)] = tuple(
+                    self._step(each, groups, (), ()) for groups in self._ladders[id(pod.rules)]
+                )
             each.climb(steps)
         return self._queue
 
@@ -240,32 +252,36 @@ class Planner:
     def _complete(self, each: PodClass, groups: tuple[AnyGroup, ...]) -> None:
         pod = each.pod
         blocks = tuple(group for group in groups if group.kind is Kind.INVERSE)
-        each.climb(self._steps_of(pod, blocks, each.volumes))
-        if groups:
-            each.counted = tuple(group for group in groups if group.kind is not Kind.INVERSE)
+        # Differs: Karpenter leaves the domain of a pod open that others must be near to, does not count
+        # it, and lets them settle elsewhere.
+        settling = tuple(
+            sorted({group.key for group in groups if isinstance(group, DomainGroup) and group.is_required})
+        )
+        ladder_key = _ladder_key(pod)
+        key = (ladder_key, blocks, settling, each.volumes)
+        steps = self._steps.get(key)
+        if steps is None:
+            steps = self._steps[key] = tuple(
+                self._step(each, rung_groups, blocks, settling)
+                for rung_groups in self._ladders[ladder_key]
+            )
+        each.climb(steps)
+        each.counted = tuple(group for group in groups if group.kind is not Kind.INVERSE)
         if pod.rules.anti_affinity:
             each.owned_inverse = tuple(
                 self._topology.affinity(Kind.INVERSE, term, pod) for term in pod.rules.anti_affinity
             )
         each.is_counted = bool(each.counted or each.owned_inverse)
 
-    def _steps_of(
-        self, pod: Pod, blocks: tuple[AnyGroup, ...], facts: VolumeFacts
-    ) -> tuple[Step, ...]:
-        ladder_key = _ladder_key(pod)
-        key = (ladder_key, blocks, facts)
-        steps = self._steps.get(key)
-        if steps is None:
-            steps = self._steps[key] = tuple(
-                self._step(pod, groups, blocks, facts) for groups in self._ladders[ladder_key]
-            )
-        return steps
-
     def _step(
-        self, pod: Pod, groups: _Groups, blocks: tuple[AnyGroup, ...], facts: VolumeFacts
+        self,
+        each: PodClass,
+        groups: _Groups,
+        blocks: tuple[AnyGroup, ...],
+        settling: tuple[str, ...],
     ) -> Step:
-        rung = groups.rung
-        step = Step(rung, self._reach(rung.tolerations), self._wants(rung, facts))
+        rung, pod = groups.rung, each.pod
+        step = Step(rung, self._reach(rung.tolerations), self._wants(rung, each.volumes))
         rules: dict[str, KeyRule] = {}
         for group in (*groups.spreads, *groups.affinities, *groups.antis, *blocks):
             is_selected = int(group.selects(pod.namespace, pod.labels))
@@ -277,14 +293,19 @@ class Planner:
             rule = rules.get(group.key)
             if rule is None:
                 rule = rules[group.key] = KeyRule(self._topology, group.key, rung)
-            if group.kind is Kind.SPREAD:
-                rule.spreads.append((group, is_selected))
-            elif group.kind is Kind.AFFINITY:
-                rule.affinities.append((group, is_selected))
-            else:
+            if isinstance(group, AvoidedGroup):
                 rule.antis.append(group)
-            if group.kind in {Kind.SPREAD, Kind.AFFINITY}:
-                step.watched.append(group)
+            elif group.kind is Kind.SPREAD:
+                rule.spreads.append((group, is_selected))
+            else:
+                rule.affinities.append((group, is_selected))
+            step.watched.append(group)
+        for key in settling:
+            if key not in rules:
+                rules[key] = KeyRule(self._topology, key, rung)
+            rules[key].settles = True
+        for rule in rules.values():
+            rule.is_optional = not rule.spreads and not rule.affinities
         step.keys = [rules[key] for key in sorted(rules)]
         return step
 

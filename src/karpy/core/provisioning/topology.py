@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from karpy.core.provisioning.bits import members
 from karpy.core.provisioning.domains import DomainTable
-from karpy.core.provisioning.groups import DomainGroup, Group, HostGroup, Kind, NodeFilter
+from karpy.core.provisioning.groups import (
+    AvoidedGroup,
+    DomainGroup,
+    HostGroup,
+    Kind,
+    NodeFilter,
+    Site,
+)
 from karpy.core.provisioning.ladder import Rung
 from karpy.core.provisioning.signatures import Signatures
 from karpy.core.provisioning.templates import PoolDomains
@@ -12,26 +19,16 @@ from karpy.model.constraints import (
     AffinityTerm,
     LabelSelector,
     SpreadConstraint,
-    Taint,
     first_untolerated,
     resolve_label_keys,
 )
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod, PodRules
 from karpy.model.requirement import Requirement
-from karpy.model.requirements import Requirements, collect, why_incompatible
+from karpy.model.requirements import collect, why_incompatible
 
-AnyGroup = HostGroup | DomainGroup
-
-
-class Site:
-    """A place a group may be asked about: what a node (or a claim) is known to be."""
-
-    __slots__ = ("requirements", "taints")
-
-    def __init__(self, requirements: Requirements, taints: tuple[Taint, ...]) -> None:
-        self.requirements = requirements
-        self.taints = taints
+_NO_CLAIM = -1
+AnyGroup = HostGroup | DomainGroup | AvoidedGroup
 
 
 class Topology:
@@ -46,6 +43,8 @@ class Topology:
     ) -> None:
         self.tables: dict[str, DomainTable] = {}
         self.groups: list[AnyGroup] = []
+        self.avoided: dict[str, list[AvoidedGroup]] = {}
+        """Anti-affinity groups by key."""
         self._signatures = signatures
         self._namespaces = namespaces
         self._pool_domains = pool_domains
@@ -134,22 +133,33 @@ class Topology:
                 if group.kind is not Kind.INVERSE:
                     self._count(group, node)
 
+    def count_leaving(self, pod: Pod, site: Site, labels: Mapping[str, str]) -> None:
+        """Count a pod that stays on a node that is being deleted: the domain knows it till the end."""
+        for group in self.selecting(pod.namespace, pod.labels):
+            if group.kind is not Kind.INVERSE and (group.filter is None or group.filter.allows(site)):
+                _count_in(group, labels)
+        for term in pod.rules.anti_affinity:
+            _count_in(self.affinity(Kind.INVERSE, term, pod), labels)
+
     def _count(self, group: AnyGroup, node: int) -> None:
         if group.filter is not None and not group.filter.accepts(node):
             return
         if isinstance(group, HostGroup):
             group.add(node)
         else:
-            value = self._existing[node].get(group.key)
-            if value is not None:
-                group.add(group.domains.bit(value))
+            _count_in(group, self._existing[node])
 
     def _new(
         self, kind: Kind, key: str, spaces: frozenset[str], selector: LabelSelector | None
     ) -> AnyGroup:
         if key == HOSTNAME:
             return HostGroup(kind, key, spaces, selector)
-        return DomainGroup(kind, self.table(key), spaces, selector)
+        table = self.table(key)
+        if kind is Kind.SPREAD or kind is Kind.AFFINITY:
+            return DomainGroup(kind, table, spaces, selector)
+        group = AvoidedGroup(kind, table, spaces, selector)
+        self.avoided.setdefault(key, []).append(group)
+        return group
 
     def _add(self, identity: object, group: AnyGroup) -> AnyGroup:
         self._by_identity[identity] = group
@@ -187,13 +197,12 @@ class Topology:
                 collect(selector)
             ]
 
-            def accepts(node: int) -> bool:
-                site = self._site_of(node)
+            def allows(site: Site) -> bool:
                 if tolerations is not None and first_untolerated(site.taints, tolerations):
                     return False
                 return any(why_incompatible(site.requirements, each) is None for each in alternatives)
 
-            self._filters[identity] = NodeFilter(len(self._filters), accepts)
+            self._filters[identity] = NodeFilter(allows, self._site_of)
         return self._filters[identity], identity
 
     def _known_domains(self, group: DomainGroup, constraint: SpreadConstraint, rung: Rung) -> int:
@@ -209,6 +218,16 @@ class Topology:
             if group.filter is None or any(group.filter.accepts(node) for node in members(nodes)):
                 known |= 1 << domain
         return known
+
+
+def _count_in(group: AnyGroup, labels: Mapping[str, str]) -> None:
+    if isinstance(group, HostGroup):
+        return
+    domain = group.domains.bit(labels.get(group.key, ""))
+    if isinstance(group, DomainGroup):
+        group.add(domain)
+    else:
+        group.add(_NO_CLAIM, domain)
 
 
 def pod_domains(table: DomainTable, strict: Mapping[str, Requirement]) -> int:

@@ -1,0 +1,421 @@
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+from karpy.codec.catalogs import kwok_catalog
+from karpy.codec.manifests import Reading, read_manifests
+from karpy.model.constraints import Taint
+from karpy.model.labels import CAPACITY_TYPE, INITIALIZED, NODE_POOL, REGISTERED
+from karpy.model.nodes import Node
+from karpy.model.pods import (
+    DisruptionBudget,
+    Owner,
+    PodController,
+    Service,
+)
+from karpy.model.pools import NodeOverlay
+from karpy.model.requirement import Requirement
+from karpy.model.settings import MinValuesPolicy, Settings
+from karpy.model.snapshot import Snapshot
+from karpy.model.storage import PersistentVolume, PersistentVolumeClaim, Storage, StorageClass
+from tests.codec.plain import Json, Value, container, plain_pod, plain_pool, wants, workload
+
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+NS = {"default": {"kubernetes.io/metadata.name": "default"}}
+
+
+def read_texts(*texts: str) -> Reading:
+    documents = [(f"{number}.yaml", text) for number, text in enumerate(texts)]
+    return read_manifests(documents, kwok_catalog(), Settings(), NOON)
+
+
+def read(*objects: Value) -> Reading:
+    """Read objects as one JSON stream, one document each."""
+    return read_texts("\n".join(json.dumps(each) for each in objects))
+
+
+def problem(*objects: Value) -> str:
+    (found,) = read(*objects).problems
+    return found.message
+
+
+def obj(kind: str, name: str, **fields: Value) -> Json:
+    groups = {
+        "StorageClass": "storage.k8s.io/v1",
+        "CSINode": "storage.k8s.io/v1",
+        "PodDisruptionBudget": "policy/v1",
+        "NodeClaim": "karpenter.sh/v1",
+        "NodeOverlay": "karpenter.sh/v1alpha1",
+    }
+    meta = {"name": name, **fields.pop("meta", {})}
+    return {"apiVersion": groups.get(kind, "v1"), "kind": kind, "metadata": meta, **fields}
+
+
+def test_nothing_is_a_snapshot_too() -> None:
+    settings = Settings(min_values_policy=MinValuesPolicy.BEST_EFFORT)
+
+    reading = read_manifests([], kwok_catalog(), settings, NOON)
+
+    assert reading == Reading(Snapshot(now=NOON, catalog=kwok_catalog(), settings=settings))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kind: Pod\napiVersion: v1\nmetadata: {name: a}\nspec: {containers: [{name: c}]}\n",
+        json.dumps(plain_pod("a")),
+        json.dumps([plain_pod("a")]),
+        json.dumps({"kind": "List", "apiVersion": "v1", "items": [plain_pod("a")]}),
+        json.dumps(
+            {
+                "kind": "PodList",
+                "apiVersion": "v1",
+                "items": [{"metadata": {"name": "a"}, "spec": {"containers": [container()]}}],
+            }
+        ),
+    ],
+)
+def test_a_pod_is_found_however_it_is_wrapped(text: str) -> None:
+    reading = read_texts(text)
+
+    assert [pod.key for pod in reading.snapshot.pods] == ["default/a"]
+    assert (reading.problems, reading.notes) == ((), ())
+
+
+def test_every_kind_finds_its_place() -> None:
+    selector = {"matchLabels": {"a": "b"}}
+    wanted = (Requirement("a", frozenset({"b"})),)
+    snapshot = read(
+        obj("Namespace", "shop", meta={"labels": {"team": "x"}}),
+        obj("Service", "s", spec={"selector": {"a": "b"}}),
+        obj("PodDisruptionBudget", "b", spec={"selector": selector, "maxUnavailable": 1}),
+        obj("PersistentVolumeClaim", "c", spec={}),
+        obj("PersistentVolume", "pv", spec={"csi": {"driver": "d"}}),
+        obj(
+            "StorageClass",
+            "sc",
+            meta={"annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+            provisioner="kubernetes.io/aws-ebs",
+        ),
+        obj("NodeOverlay", "o", spec={"requirements": [], "priceAdjustment": "-10%"}),
+        workload("DaemonSet", "log"),
+        plain_pool("default"),
+    ).snapshot
+
+    assert snapshot.namespaces == {
+        "shop": {"kubernetes.io/metadata.name": "shop", "team": "x"},
+    }
+    assert snapshot.services == (Service("s", "default", {"a": "b"}),)
+    assert snapshot.budgets == (DisruptionBudget("b", "default", wanted, None, "1"),)
+    assert snapshot.storage == Storage(
+        claims={"default/c": PersistentVolumeClaim("c", "default", storage_class="sc")},
+        volumes={"pv": PersistentVolume("pv", "d")},
+        classes={"sc": StorageClass("sc", "ebs.csi.aws.com", is_default=True)},
+    )
+    assert snapshot.overlays == (NodeOverlay("o", price_adjustment="-10%"),)
+    assert [each.name for each in snapshot.daemons] == ["log"]
+    assert [each.name for each in snapshot.pools] == ["default"]
+    assert snapshot.pods == ()
+
+
+def node(name: str, provider: str = "", **fields: Value) -> Json:
+    status = {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "3"}}
+    return obj("Node", name, spec={"providerID": provider}, status=status, **fields)
+
+
+def claim(name: str, **status: Value) -> Json:
+    labels = {NODE_POOL: "default"}
+    spec = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
+    return obj("NodeClaim", name, meta={"labels": labels}, spec=spec, status=status)
+
+
+READY = {NODE_POOL: "default", REGISTERED: "true", INITIALIZED: "true"}
+
+
+def test_nodes_and_their_claims_are_one() -> None:
+    nodes = read(
+        node("by-provider", "p-1", meta={"labels": READY}),
+        node("by-name", meta={"labels": READY}),
+        node("alone"),
+        claim("c-1", providerID="p-1"),
+        claim("c-2", nodeName="by-name"),
+        claim("in-flight", providerID="p-3", capacity={"cpu": "8"}, allocatable={"cpu": "7"}),
+        obj("CSINode", "alone", spec={"drivers": [{"name": "d"}]}),
+    ).snapshot.nodes
+    capacity, allocatable = {"cpu": 4000, "nodes": 1}, {"cpu": 3000}
+
+    assert nodes == (
+        Node("by-provider", READY, (), capacity, allocatable, claim="c-1"),
+        Node("by-name", READY, (), capacity, allocatable, claim="c-2"),
+        Node("alone", {}, (), capacity, allocatable, volume_limits={"d": None}),
+        Node(
+            "in-flight",
+            {NODE_POOL: "default"},
+            (Taint("k", "NoSchedule"),),
+            {"cpu": 8000, "nodes": 1},
+            {"cpu": 7000},
+            is_initialized=False,
+            claim="in-flight",
+        ),
+    )
+
+
+def owned(name: str, kind: str, owner: str, **labels: str) -> Json:
+    refs = [{"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "u", "controller": True}]
+    return plain_pod(name, meta={"labels": labels, "ownerReferences": refs})
+
+
+def names(*objects: Json) -> list[str]:
+    return [pod.name for pod in read(*objects).snapshot.pods]
+
+
+def replica_set_of(deployment: str, name: str) -> Json:
+    refs = [{"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment, "uid": "u"}]
+    return workload("ReplicaSet", name, meta={"ownerReferences": refs})
+
+
+@pytest.mark.parametrize(
+    ("objects", "expected"),
+    [
+        ([workload("Deployment", replicas=2)], ["web-0", "web-1"]),
+        ([workload("StatefulSet"), owned("web-0", "StatefulSet", "web")], ["web-0"]),
+        ([workload("Deployment"), replica_set_of("web", "web-5d")], ["web-0"]),
+        ([replica_set_of("web", "web-5d")], ["web-5d-0"]),
+        (
+            [
+                workload("Deployment"),
+                replica_set_of("web", "web-5d"),
+                owned("web-5d-x", "ReplicaSet", "web-5d"),
+            ],
+            ["web-5d-x"],
+        ),
+        (
+            [
+                workload("Deployment"),
+                owned("web-5d-x", "ReplicaSet", "web-5d", **{"pod-template-hash": "5d"}),
+            ],
+            ["web-5d-x"],
+        ),
+        (
+            [
+                workload("Deployment"),
+                owned("web-api-5d-x", "ReplicaSet", "web-api-5d", **{"pod-template-hash": "5d"}),
+            ],
+            ["web-api-5d-x", "web-0"],
+        ),
+        (
+            [
+                workload("Deployment", meta={"namespace": "other"}),
+                owned("web-5d-x", "ReplicaSet", "web-5d", **{"pod-template-hash": "5d"}),
+            ],
+            ["web-5d-x", "web-0"],
+        ),
+        ([workload("Deployment"), plain_pod("web-5d-x")], ["web-5d-x", "web-0"]),
+        ([workload("Deployment"), workload("StatefulSet")], ["web-0", "web-0-statefulset"]),
+        ([workload("Job"), workload("ReplicationController", "rc")], ["web-0", "rc-0"]),
+    ],
+)
+def test_a_workload_is_written_out_unless_its_pods_are_there(
+    objects: list[Json], expected: list[str]
+) -> None:
+    assert names(*objects) == expected
+
+
+def test_controllers_are_there_for_default_spreads() -> None:
+    snapshot = read(workload("StatefulSet", "db"), workload("Deployment", "web")).snapshot
+    database, web = snapshot.pods
+    wanted = Requirement("app", frozenset({"db"}))
+
+    assert snapshot.controllers[0] == PodController(
+        "apps/v1", "StatefulSet", "db", "default", database.owners[0].uid, (wanted,)
+    )
+    assert web.owners == (
+        Owner(
+            "apps/v1",
+            "ReplicaSet",
+            snapshot.controllers[1].name,
+            snapshot.controllers[1].uid,
+            True,
+        ),
+    )
+
+
+def test_claims_come_with_pods_that_are_yet_to_be() -> None:
+    template = {"metadata": {"name": "data"}, "spec": {"storageClassName": "fast"}}
+    volume = {"name": "tmp", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+    claims = read(
+        workload("StatefulSet", "db", replicas=2, volumeClaimTemplates=[template]),
+        obj("PersistentVolumeClaim", "data-db-1", spec={"volumeName": "pv"}),
+        plain_pod("bare", volumes=[volume]),
+        plain_pod("live", volumes=[volume], status={"phase": "Pending"}),
+    ).snapshot.storage.claims
+
+    assert claims == {
+        "default/data-db-1": PersistentVolumeClaim("data-db-1", "default", "pv"),
+        "default/bare-tmp": PersistentVolumeClaim("bare-tmp", "default"),
+        "default/data-db-0": PersistentVolumeClaim("data-db-0", "default", storage_class="fast"),
+    }
+
+
+def test_pods_to_be_named_by_the_api_server_get_names() -> None:
+    pods = [{**plain_pod(), "metadata": {"generateName": "run-"}} for _ in range(2)]
+
+    assert names(*pods) == ["run-1", "run-2"]
+
+
+def test_of_two_objects_with_one_name_the_last_one_counts() -> None:
+    reading = read(
+        plain_pod("a"), plain_pod("a", nodeName="n", meta={"namespace": "default"}), node("n")
+    )
+
+    assert [pod.node_name for pod in reading.snapshot.pods] == ["n"]
+    assert reading.notes == ("Pod default/a is there 2 times; the last one counts",)
+
+
+def test_what_scheduling_does_not_depend_on_is_left_aside_and_noted() -> None:
+    reading = read(
+        obj("ConfigMap", "a"),
+        obj("ConfigMap", "b"),
+        {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "d"}},
+        {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"name": "e"}},
+    )
+
+    assert reading == Reading(
+        Snapshot(now=NOON, catalog=kwok_catalog()),
+        notes=(
+            "a CronJob makes Jobs when its time comes; none of them was added",
+            "left aside, since scheduling does not depend on them: 2 ConfigMap, 1 Service",
+        ),
+    )
+
+
+def test_a_slip_of_the_pen_is_noted() -> None:
+    reading = read(
+        plain_pod("a", nodeSelectors={}),
+        workload("Job", "j", pod={"colour": []}),
+        plain_pool("p", limit={}),
+    )
+
+    assert reading.notes == (
+        "`0.yaml` document 1, Pod a: `spec.nodeSelectors` is unknown and has no effect",
+        "`0.yaml` document 2, Job j: `spec.template.spec.colour` is unknown and has no effect",
+        "`0.yaml` document 3, NodePool p: `spec.limit` is unknown and has no effect",
+    )
+
+
+def test_pods_on_nodes_that_are_not_given_are_noted() -> None:
+    pods = [plain_pod(f"p{number}", nodeName=f"n{number}") for number in range(5)]
+
+    assert read(*pods).notes == (
+        "pods are bound to nodes that are not given: n0, n1, n2 and 2 more",
+    )
+
+
+def bad_pod(**spec: Value) -> Json:
+    return plain_pod("bad", meta={"namespace": "shop"}, **spec)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("just text", ": is the text `just text`, not an object"),
+        ({}, ": `kind` is missing"),
+        ({"kind": "Pod"}, ": `apiVersion` is missing"),
+        ({"kind": 5, "apiVersion": "v1"}, ": `kind` is `5`, not text"),
+        ({"kind": "List", "items": {}}, ": `items` is an object, not a list"),
+        (
+            {"kind": "Pod", "apiVersion": "v1"},
+            ", Pod without a name: `metadata.name` is missing",
+        ),
+        (bad_pod(containers=[]), ", Pod shop/bad: `spec.containers` is empty"),
+        (bad_pod(nodeName=5), ", Pod shop/bad: `spec.nodeName` is `5`, not text"),
+        (
+            bad_pod(containers=[container(requests={"cpu": "-1"})]),
+            ", Pod shop/bad: `spec.containers[0].resources.requests.cpu` is `-1`, less than nothing",
+        ),
+        (
+            plain_pod("bad", meta={"labels": {"a": "b c"}}),
+            ", Pod bad: `metadata.labels[a]` is `b c`, which is no label value",
+        ),
+        (
+            workload("Deployment", pod={"tolerations": [{"operator": "Maybe"}]}),
+            ", Deployment web: `spec.template.spec.tolerations[0].operator` is `Maybe`",
+        ),
+        (
+            workload("DaemonSet", pod={"containers": [5]}),
+            ", DaemonSet web: `spec.template.spec.containers[0]` is `5`, not an object",
+        ),
+        (
+            plain_pool("p", wants("a", "In")),
+            ", NodePool p: `spec.template.spec.requirements[0].values` is empty",
+        ),
+        (obj("Node", "", spec={}), ", Node without a name: `metadata.name` is missing"),
+        (obj("CSINode", "", spec={}), ", CSINode without a name: `metadata.name` is missing"),
+        (
+            obj("Service", "s", spec={"selector": []}),
+            ", Service s: `spec.selector` is a list, not an object",
+        ),
+        (
+            obj("NodeOverlay", "o", spec={"requirements": [wants("a", "NotIn")]}),
+            ", NodeOverlay o: `spec.requirements[0].values` is empty",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_once_and_nothing_else_is_lost(value: Value, expected: str) -> None:
+    reading = read(plain_pod("before"), value, plain_pod("after"))
+
+    assert [each.message for each in reading.problems] == [f"`0.yaml` document 2{expected}"]
+    assert [pod.name for pod in reading.snapshot.pods] == ["before", "after"]
+    assert (reading.snapshot.pools, reading.snapshot.nodes, reading.snapshot.daemons) == (
+        (),
+        (),
+        (),
+    )
+
+
+def test_a_bad_item_of_a_list_is_named_by_its_place() -> None:
+    items = [plain_pod("before"), 5, bad_pod(affinity=[]), plain_pod("after")]
+    reading = read({"kind": "List", "apiVersion": "v1", "items": items})
+
+    assert [each.message for each in reading.problems] == [
+        "`0.yaml` document 1: `items[1]` is `5`, not an object",
+        "`0.yaml` document 1, Pod shop/bad: `items[2].spec.affinity` is a list, not an object",
+    ]
+    assert [pod.name for pod in reading.snapshot.pods] == ["before", "after"]
+
+
+def test_a_file_that_cannot_be_parsed_does_not_keep_the_others_back() -> None:
+    reading = read_texts("a: [", json.dumps(plain_pod("a")))
+
+    assert [each.where for each in reading.problems] == ["`0.yaml` document 1"]
+    assert [pod.name for pod in reading.snapshot.pods] == ["a"]
+
+
+def test_a_pool_that_karpenter_would_not_call_ready_is_kept_and_named() -> None:
+    reading = read(plain_pool("typo", wants(CAPACITY_TYPE, "In", "sopt")), plain_pool("fine"))
+
+    assert [(pool.name, pool.is_ready) for pool in reading.snapshot.pools] == [
+        ("typo", False),
+        ("fine", True),
+    ]
+    assert [(each.path, each.hint) for each in reading.problems] == [
+        (
+            "spec.template.spec.requirements[0].values",
+            "use one of: on-demand, reserved, spot",
+        )
+    ]
+
+
+def test_a_selector_of_a_spread_with_bad_syntax_is_named() -> None:
+    spread = {
+        "topologyKey": "zone",
+        "maxSkew": 1,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app name": "web"}},
+    }
+
+    assert problem(bad_pod(topologySpreadConstraints=[spread])) == (
+        "`0.yaml` document 1, Pod shop/bad:"
+        " `spec.topologySpreadConstraints[0].labelSelector.matchLabels[app name]` is no label key"
+    )

@@ -1,0 +1,214 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karpy.codec.constraints import POOL_OPERATORS, read_requirement
+from karpy.codec.fields import Fields
+from karpy.codec.verdicts import (
+    dollars,
+    requirement_to_entries,
+    requirements_to_list,
+    verdict_to_dict,
+    verdict_to_json,
+)
+from karpy.model.labels import ARCH, ZONE
+from karpy.model.refusals import (
+    Constraint,
+    Exclusion,
+    NearMiss,
+    PoolRefusal,
+    Reason,
+    Refusal,
+)
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import collect
+from karpy.model.verdicts import Launch, LaunchOption, Nomination, PoolNotice, Verdict
+from tests.codec.plain import Json, wants
+
+LIMIT = Exclusion(Constraint.LIMIT, "cpu", 3)
+VERDICT = Verdict(
+    launches=(
+        Launch(
+            name="launch-1",
+            pool="default",
+            pods=("ns/a", "ns/b"),
+            requirements=collect([one_of(ZONE, "b", "a"), one_of(ARCH, "amd64")]),
+            resources={"memory": 3 * 2**30, "cpu": 1500},
+            options=(
+                LaunchOption("small", 96_001, "a", "spot"),
+                LaunchOption("large", 2_000_000, "b", "on-demand"),
+            ),
+            reservations=("r-1",),
+            is_min_values_relaxed=True,
+        ),
+    ),
+    nominations=(Nomination("n", ("ns/c",)),),
+    refusals=(
+        Refusal(
+            Reason.NO_HOST,
+            ("ns/d",),
+            "detail",
+            pools=(
+                PoolRefusal("default", LIMIT, True, 144, (LIMIT,), NearMiss("small", ("cpu",))),
+                PoolRefusal("other", LIMIT, False, 0),
+            ),
+            nodes=(Exclusion(Constraint.TAINT, "k:NoSchedule", 1),),
+        ),
+    ),
+    pools=(PoolNotice("static", Exclusion(Constraint.POOL_STATIC, "", 0)),),
+    is_complete=False,
+)
+
+
+def excluded(constraint: Constraint, detail: str, count: int) -> Json:
+    return {
+        "constraint": constraint.name,
+        "sentence": constraint.value,
+        "detail": detail,
+        "count": count,
+    }
+
+
+def test_a_verdict_is_written_whole() -> None:
+    limit = excluded(Constraint.LIMIT, "cpu", 3)
+
+    assert verdict_to_dict(VERDICT) == {
+        "isComplete": False,
+        "dollarsPerHour": 0.096001,
+        "launches": [
+            {
+                "name": "launch-1",
+                "pool": "default",
+                "pods": ["ns/a", "ns/b"],
+                "requirements": [wants(ARCH, "In", "amd64"), wants(ZONE, "In", "a", "b")],
+                "resources": {"cpu": "1500m", "memory": "3Gi"},
+                "dollarsPerHour": 0.096001,
+                "options": [
+                    {
+                        "instanceType": "small",
+                        "zone": "a",
+                        "capacityType": "spot",
+                        "dollarsPerHour": 0.096001,
+                    },
+                    {
+                        "instanceType": "large",
+                        "zone": "b",
+                        "capacityType": "on-demand",
+                        "dollarsPerHour": 2.0,
+                    },
+                ],
+                "reservations": ["r-1"],
+                "isMinValuesRelaxed": True,
+            }
+        ],
+        "nominations": [{"node": "n", "pods": ["ns/c"]}],
+        "refusals": [
+            {
+                "reason": "NO_HOST",
+                "sentence": Reason.NO_HOST.value,
+                "detail": "detail",
+                "pods": ["ns/d"],
+                "pools": [
+                    {
+                        "pool": "default",
+                        "decisive": limit,
+                        "isSingle": True,
+                        "types": 144,
+                        "exclusions": [limit],
+                        "nearest": {"instanceType": "small", "lacks": ["cpu"]},
+                    },
+                    {
+                        "pool": "other",
+                        "decisive": limit,
+                        "isSingle": False,
+                        "types": 0,
+                        "exclusions": [],
+                        "nearest": None,
+                    },
+                ],
+                "nodes": [excluded(Constraint.TAINT, "k:NoSchedule", 1)],
+            }
+        ],
+        "pools": [{"pool": "static", **excluded(Constraint.POOL_STATIC, "", 0)}],
+    }
+
+
+def test_json_has_sorted_keys_and_says_the_same() -> None:
+    data = verdict_to_json(VERDICT)
+
+    assert json.loads(data) == verdict_to_dict(VERDICT)
+    assert json.dumps(json.loads(data), sort_keys=True) == json.dumps(json.loads(data))
+
+
+def test_nothing_decided_is_a_verdict_too() -> None:
+    assert verdict_to_dict(Verdict()) == {
+        "isComplete": True,
+        "dollarsPerHour": 0.0,
+        "launches": [],
+        "nominations": [],
+        "refusals": [],
+        "pools": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("requirement", "expected"),
+    [
+        (one_of("a", "y", "x"), [wants("a", "In", "x", "y")]),
+        (Requirement("a"), [wants("a", "DoesNotExist")]),
+        (Requirement("a", complement=True), [wants("a", "Exists")]),
+        (Requirement("a", frozenset({"x"}), True), [wants("a", "NotIn", "x")]),
+        (Requirement("a", complement=True, gte=3), [wants("a", "Gte", "3")]),
+        (Requirement("a", complement=True, lte=3), [wants("a", "Lte", "3")]),
+        (
+            Requirement("a", frozenset({"5"}), True, 3, 9, 2),
+            [
+                wants("a", "Gte", "3", minValues=2),
+                wants("a", "Lte", "9", minValues=2),
+                wants("a", "NotIn", "5", minValues=2),
+            ],
+        ),
+    ],
+)
+def test_a_requirement_is_written_as_kubernetes_has_it(
+    requirement: Requirement, expected: list[Json]
+) -> None:
+    assert requirement_to_entries(requirement) == expected
+
+
+def test_requirements_are_sorted_by_key() -> None:
+    requirements = collect([one_of("b", "1"), one_of("a", "2")])
+
+    assert requirements_to_list(requirements) == [wants("a", "In", "2"), wants("b", "In", "1")]
+
+
+values = st.frozensets(st.integers(0, 20).map(str), max_size=4)
+bounds = st.none() | st.integers(0, 20)
+sets = st.builds(
+    Requirement,
+    st.just("a"),
+    values,
+    st.booleans(),
+    min_values=st.none() | st.integers(1, 9),
+)
+
+
+@given(sets, bounds, bounds)
+def test_a_requirement_survives_being_written_and_read(
+    made: Requirement, gte: int | None, lte: int | None
+) -> None:
+    bounded = made & Requirement("a", complement=True, gte=gte, lte=lte)
+
+    entries = requirement_to_entries(bounded)
+
+    again = collect(read_requirement(Fields(entry), POOL_OPERATORS) for entry in entries)
+    assert again == {"a": bounded}
+
+
+@given(st.integers(0, 10**12))
+def test_dollars_are_exact_in_json(price: int) -> None:
+    whole, part = divmod(price, 10**6)
+
+    assert f"{dollars(price):.6f}" == f"{whole}.{part:06d}"
