@@ -1,17 +1,12 @@
 import json
-from datetime import UTC, datetime
 
 import pytest
 
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.manifests import Reading, read_manifests
-from karpy.model.constraints import Taint
-from karpy.model.labels import CAPACITY_TYPE, INITIALIZED, NODE_POOL, REGISTERED
-from karpy.model.nodes import Node
+from karpy.model.labels import CAPACITY_TYPE
 from karpy.model.pods import (
     DisruptionBudget,
-    Owner,
-    PodController,
     Service,
 )
 from karpy.model.pools import NodeOverlay
@@ -20,36 +15,7 @@ from karpy.model.settings import MinValuesPolicy, Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.storage import PersistentVolume, PersistentVolumeClaim, Storage, StorageClass
 from tests.codec.plain import Json, Value, container, plain_pod, plain_pool, wants, workload
-
-NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
-NS = {"default": {"kubernetes.io/metadata.name": "default"}}
-
-
-def read_texts(*texts: str) -> Reading:
-    documents = [(f"{number}.yaml", text) for number, text in enumerate(texts)]
-    return read_manifests(documents, kwok_catalog(), Settings(), NOON)
-
-
-def read(*objects: Value) -> Reading:
-    """Read objects as one JSON stream, one document each."""
-    return read_texts("\n".join(json.dumps(each) for each in objects))
-
-
-def problem(*objects: Value) -> str:
-    (found,) = read(*objects).problems
-    return found.message
-
-
-def obj(kind: str, name: str, **fields: Value) -> Json:
-    groups = {
-        "StorageClass": "storage.k8s.io/v1",
-        "CSINode": "storage.k8s.io/v1",
-        "PodDisruptionBudget": "policy/v1",
-        "NodeClaim": "karpenter.sh/v1",
-        "NodeOverlay": "karpenter.sh/v1alpha1",
-    }
-    meta = {"name": name, **fields.pop("meta", {})}
-    return {"apiVersion": groups.get(kind, "v1"), "kind": kind, "metadata": meta, **fields}
+from tests.codec.reading import NOON, names, obj, problem, read, read_texts
 
 
 def test_nothing_is_a_snapshot_too() -> None:
@@ -119,145 +85,6 @@ def test_every_kind_finds_its_place() -> None:
     assert snapshot.pods == ()
 
 
-def node(name: str, provider: str = "", **fields: Value) -> Json:
-    status = {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "3"}}
-    return obj("Node", name, spec={"providerID": provider}, status=status, **fields)
-
-
-def claim(name: str, **status: Value) -> Json:
-    labels = {NODE_POOL: "default"}
-    spec = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
-    return obj("NodeClaim", name, meta={"labels": labels}, spec=spec, status=status)
-
-
-READY = {NODE_POOL: "default", REGISTERED: "true", INITIALIZED: "true"}
-
-
-def test_nodes_and_their_claims_are_one() -> None:
-    nodes = read(
-        node("by-provider", "p-1", meta={"labels": READY}),
-        node("by-name", meta={"labels": READY}),
-        node("alone"),
-        claim("c-1", providerID="p-1"),
-        claim("c-2", nodeName="by-name"),
-        claim("in-flight", providerID="p-3", capacity={"cpu": "8"}, allocatable={"cpu": "7"}),
-        obj("CSINode", "alone", spec={"drivers": [{"name": "d"}]}),
-    ).snapshot.nodes
-    capacity, allocatable = {"cpu": 4000, "nodes": 1}, {"cpu": 3000}
-
-    assert nodes == (
-        Node("by-provider", READY, (), capacity, allocatable, claim="c-1"),
-        Node("by-name", READY, (), capacity, allocatable, claim="c-2"),
-        Node("alone", {}, (), capacity, allocatable, volume_limits={"d": None}),
-        Node(
-            "in-flight",
-            {NODE_POOL: "default"},
-            (Taint("k", "NoSchedule"),),
-            {"cpu": 8000, "nodes": 1},
-            {"cpu": 7000},
-            is_initialized=False,
-            claim="in-flight",
-        ),
-    )
-
-
-def owned(name: str, kind: str, owner: str, **labels: str) -> Json:
-    refs = [{"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "u", "controller": True}]
-    return plain_pod(name, meta={"labels": labels, "ownerReferences": refs})
-
-
-def names(*objects: Json) -> list[str]:
-    return [pod.name for pod in read(*objects).snapshot.pods]
-
-
-def replica_set_of(deployment: str, name: str) -> Json:
-    refs = [{"apiVersion": "apps/v1", "kind": "Deployment", "name": deployment, "uid": "u"}]
-    return workload("ReplicaSet", name, meta={"ownerReferences": refs})
-
-
-@pytest.mark.parametrize(
-    ("objects", "expected"),
-    [
-        ([workload("Deployment", replicas=2)], ["web-0", "web-1"]),
-        ([workload("StatefulSet"), owned("web-0", "StatefulSet", "web")], ["web-0"]),
-        ([workload("Deployment"), replica_set_of("web", "web-5d")], ["web-0"]),
-        ([replica_set_of("web", "web-5d")], ["web-5d-0"]),
-        (
-            [
-                workload("Deployment"),
-                replica_set_of("web", "web-5d"),
-                owned("web-5d-x", "ReplicaSet", "web-5d"),
-            ],
-            ["web-5d-x"],
-        ),
-        (
-            [
-                workload("Deployment"),
-                owned("web-5d-x", "ReplicaSet", "web-5d", **{"pod-template-hash": "5d"}),
-            ],
-            ["web-5d-x"],
-        ),
-        (
-            [
-                workload("Deployment"),
-                owned("web-api-5d-x", "ReplicaSet", "web-api-5d", **{"pod-template-hash": "5d"}),
-            ],
-            ["web-api-5d-x", "web-0"],
-        ),
-        (
-            [
-                workload("Deployment", meta={"namespace": "other"}),
-                owned("web-5d-x", "ReplicaSet", "web-5d", **{"pod-template-hash": "5d"}),
-            ],
-            ["web-5d-x", "web-0"],
-        ),
-        ([workload("Deployment"), plain_pod("web-5d-x")], ["web-5d-x", "web-0"]),
-        ([workload("Deployment"), workload("StatefulSet")], ["web-0", "web-0-statefulset"]),
-        ([workload("Job"), workload("ReplicationController", "rc")], ["web-0", "rc-0"]),
-    ],
-)
-def test_a_workload_is_written_out_unless_its_pods_are_there(
-    objects: list[Json], expected: list[str]
-) -> None:
-    assert names(*objects) == expected
-
-
-def test_controllers_are_there_for_default_spreads() -> None:
-    snapshot = read(workload("StatefulSet", "db"), workload("Deployment", "web")).snapshot
-    database, web = snapshot.pods
-    wanted = Requirement("app", frozenset({"db"}))
-
-    assert snapshot.controllers[0] == PodController(
-        "apps/v1", "StatefulSet", "db", "default", database.owners[0].uid, (wanted,)
-    )
-    assert web.owners == (
-        Owner(
-            "apps/v1",
-            "ReplicaSet",
-            snapshot.controllers[1].name,
-            snapshot.controllers[1].uid,
-            True,
-        ),
-    )
-
-
-def test_claims_come_with_pods_that_are_yet_to_be() -> None:
-    template = {"metadata": {"name": "data"}, "spec": {"storageClassName": "fast"}}
-    volume = {"name": "tmp", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
-    claims = read(
-        workload("StatefulSet", "db", replicas=2, volumeClaimTemplates=[template]),
-        obj("PersistentVolumeClaim", "data-db-1", spec={"volumeName": "pv"}),
-        plain_pod("bare", volumes=[volume]),
-        plain_pod("live", volumes=[volume], status={"phase": "Pending"}),
-    ).snapshot.storage.claims
-
-    assert claims == {
-        "default/data-db-1": PersistentVolumeClaim("data-db-1", "default", "pv"),
-        "default/bare-tmp": PersistentVolumeClaim("bare-tmp", "default"),
-        "default/data-db-0": PersistentVolumeClaim("data-db-0", "default", storage_class="fast"),
-    }
-
-
 def test_pods_to_be_named_by_the_api_server_get_names() -> None:
     pods = [{**plain_pod(), "metadata": {"generateName": "run-"}} for _ in range(2)]
 
@@ -266,7 +93,9 @@ def test_pods_to_be_named_by_the_api_server_get_names() -> None:
 
 def test_of_two_objects_with_one_name_the_last_one_counts() -> None:
     reading = read(
-        plain_pod("a"), plain_pod("a", nodeName="n", meta={"namespace": "default"}), node("n")
+        plain_pod("a"),
+        plain_pod("a", nodeName="n", meta={"namespace": "default"}),
+        obj("Node", "n"),
     )
 
     assert [pod.node_name for pod in reading.snapshot.pods] == ["n"]
@@ -331,8 +160,8 @@ def bad_pod(**spec: Value) -> Json:
         (bad_pod(containers=[]), ", Pod shop/bad: `spec.containers` is empty"),
         (bad_pod(nodeName=5), ", Pod shop/bad: `spec.nodeName` is `5`, not text"),
         (
-            bad_pod(containers=[container(requests={"cpu": "-1"})]),
-            ", Pod shop/bad: `spec.containers[0].resources.requests.cpu` is `-1`, less than nothing",
+            bad_pod(overhead={"cpu": "-1"}),
+            ", Pod shop/bad: `spec.overhead.cpu` is `-1`, less than nothing",
         ),
         (
             plain_pod("bad", meta={"labels": {"a": "b c"}}),

@@ -71,6 +71,15 @@ def excluded(constraint: Constraint, detail: str, count: int) -> Json:
     }
 
 
+def option(name: str, zone: str, capacity_type: str, price: float) -> Json:
+    return {
+        "instanceType": name,
+        "zone": zone,
+        "capacityType": capacity_type,
+        "dollarsPerHour": price,
+    }
+
+
 def test_a_verdict_is_written_whole() -> None:
     limit = excluded(Constraint.LIMIT, "cpu", 3)
 
@@ -86,18 +95,8 @@ def test_a_verdict_is_written_whole() -> None:
                 "resources": {"cpu": "1500m", "memory": "3Gi"},
                 "dollarsPerHour": 0.096001,
                 "options": [
-                    {
-                        "instanceType": "small",
-                        "zone": "a",
-                        "capacityType": "spot",
-                        "dollarsPerHour": 0.096001,
-                    },
-                    {
-                        "instanceType": "large",
-                        "zone": "b",
-                        "capacityType": "on-demand",
-                        "dollarsPerHour": 2.0,
-                    },
+                    option("small", "a", "spot", 0.096001),
+                    option("large", "b", "on-demand", 2.0),
                 ],
                 "reservations": ["r-1"],
                 "isMinValuesRelaxed": True,

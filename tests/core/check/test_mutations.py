@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.check.breaches import Rule
+from karpy.core.check.plan import find_risks
 from karpy.model.constraints import (
     NO_SCHEDULE,
     PREFER_NO_SCHEDULE,
@@ -100,8 +101,8 @@ def sold(*types: object) -> Breakage:
 
 DECISIONS: Final = {
     "a pod nobody knows": (named("l-a", "shop/ghost"), Rule.UNKNOWN_POD),
-    "a running pod placed": (
-        both(named("l-a", "shop/running"), asking("running", "0"), restated("l-a")),
+    "a running daemon placed": (
+        both(named("l-a", "shop/log-n1"), restated("l-a")),
         Rule.NOT_WAITING,
     ),
     "a young pod placed": (with_pod("gpu", is_unschedulable=False), Rule.NOT_WAITING),
@@ -249,16 +250,6 @@ TOPOLOGY: Final = {
         Rule.AFFINITY,
     ),
     "friends nowhere": (with_rules("sidecar", affinity=(near("nobody"),)), Rule.AFFINITY),
-    "a group that may start elsewhere": (
-        both(
-            with_pool("gpu", requirements=(in_zone("a", "c"),)),
-            with_requirement("l-g", in_zone("a", "c")),
-            with_pod("gpu", labels=SIDE),
-            with_pod("sidecar", labels=SIDE),
-            with_rules("sidecar", affinity=(near("side"),)),
-        ),
-        Rule.AFFINITY_START,
-    ),
     "friends for each term but none for all": (
         with_rules("sidecar", affinity=(near("web"), near("cache"))),
         Rule.AFFINITY_TERMS,
@@ -293,6 +284,17 @@ LIMITS: Final = {
 }
 
 BREAKAGES: Final = {**DECISIONS, **OPTIONS, **TENANCY, **TOPOLOGY, **LIMITS}
+
+RISKS: Final = {
+    "a group that others may start elsewhere": (
+        both(
+            with_pod("gpu", labels=SIDE),
+            with_pod("sidecar", labels=SIDE),
+            with_rules("sidecar", affinity=(near("side"),)),
+        ),
+        Rule.AFFINITY_START,
+    ),
+}
 
 HARMLESS: Final = {
     "nothing": both(),
@@ -333,10 +335,17 @@ def test_a_broken_plan_breaks_this_rule_and_no_other(breakage: Breakage, expecte
     assert breakage(RIGHT).rules() == {expected}
 
 
+@pytest.mark.parametrize(("change", "expected"), RISKS.values(), ids=RISKS)
+def test_a_plan_at_the_mercy_of_the_order_is_a_risk(change: Breakage, expected: Rule) -> None:
+    assert change(RIGHT).breaches() == ()
+    assert {risk.rule for risk in find_risks(*change(RIGHT))} == {expected}
+
+
 @pytest.mark.parametrize("change", HARMLESS.values(), ids=HARMLESS)
 def test_a_harmless_change_breaks_nothing(change: Breakage) -> None:
     assert change(RIGHT).breaches() == ()
+    assert find_risks(*change(RIGHT)) == ()
 
 
 def test_every_rule_is_broken_once_at_least() -> None:
-    assert {rule for _, rule in BREAKAGES.values()} == set(Rule)
+    assert {rule for _, rule in [*BREAKAGES.values(), *RISKS.values()]} == set(Rule)

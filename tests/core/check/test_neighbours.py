@@ -4,7 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.check.breaches import Breach, Rule
-from karpy.model.constraints import AffinityTerm, LabelSelector
+from karpy.core.check.plan import find_risks
+from karpy.model.constraints import AffinityTerm, LabelSelector, NodeTerm
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import Pod
 from karpy.model.requirement import Operator, one_of, require
@@ -245,13 +246,23 @@ def test_a_pod_starts_its_group_even_where_the_zone_is_open() -> None:
     assert plan({"ab": [friend("one"), friend("two")]}).rules() == set()
 
 
-def test_a_pod_cannot_start_a_group_that_may_start_elsewhere() -> None:
-    """The other may be bound first, in zone c, and then this one has nowhere to go."""
-    free = pod("free", labels=WEB)
+def test_a_pod_that_must_be_first_takes_a_risk() -> None:
+    """The other may be bound first, elsewhere, and then this one has nowhere to go."""
+    starter, free = friend("one"), pod("free", labels=WEB)
+    risk = (Breach(Rule.AFFINITY_START, "l-a", "shop/one", ZONE),)
 
-    assert plan({"a": [friend("one")], "bc": [free]}).breaches() == (
-        Breach(Rule.AFFINITY_START, "l-a", "shop/one", ZONE),
-    )
+    settled, open_zone = plan({"a": [starter], "b": [free]}), plan({"a": [starter], "bc": [free]})
+    together = plan({"a": [starter, free]})
+
+    assert (settled.breaches(), find_risks(*settled)) == ((), risk)
+    assert (open_zone.breaches(), find_risks(*open_zone)) == ((), risk)
+    assert (together.breaches(), find_risks(*together)) == ((), ())
+
+
+def test_what_is_wrong_in_any_order_is_no_risk() -> None:
+    old = {"a": [pod("old", labels=WEB)]}
+
+    assert find_risks(*plan({"b": [friend("new")]}, old)) == ()
 
 
 def test_what_a_pod_cannot_reach_does_not_keep_it_from_starting_its_group() -> None:
@@ -260,19 +271,27 @@ def test_what_a_pod_cannot_reach_does_not_keep_it_from_starting_its_group() -> N
     assert plan({"b": [tied]}, {"a": [pod("old", labels=WEB)]}).rules() == set()
 
 
+def test_a_pod_can_reach_what_the_term_it_was_placed_by_lets_it_reach() -> None:
+    """Its other term would reach zone a, but then it would not be where it is."""
+    terms = (NodeTerm((in_zone("b"),)), NodeTerm((in_zone("a"), one_of("tier", "x"))))
+    torn = replace(friend("new"), rules=replace(friend("new").rules, required_node_terms=terms))
+
+    assert plan({"b": [torn]}, {"a": [pod("old", labels=WEB)]}).rules() == set()
+
+
 def test_an_open_label_is_within_everybodys_reach() -> None:
     racks = require("rack", Operator.EXISTS)
-    pools = (pool("web", racks),)
     starter, free = friend("one", "rack"), pod("free", labels=WEB)
 
     judged = world(
         launch("l1", [starter], one_of("rack", "r1")),
         launch("l2", [free], racks),
         pods=[starter, free],
-        pools=pools,
+        pools=(pool("web", racks),),
     )
 
-    assert judged.rules() == {Rule.AFFINITY_START}
+    assert judged.rules() == set()
+    assert {risk.rule for risk in find_risks(*judged)} == {Rule.AFFINITY_START}
 
 
 def test_pods_that_wait_for_each_other_never_arrive() -> None:
@@ -307,6 +326,6 @@ def test_several_terms_want_pods_that_match_all_of_them() -> None:
 
     assert plan({"a": [picky, both]}).rules() == set()
     assert plan({"a": [seeker, web, db]}).breaches() == (
-        Breach(Rule.AFFINITY_TERMS, "l-a", "shop/seeker"),
+        Breach(Rule.AFFINITY_TERMS, "l-a", "shop/seeker", ZONE),
     )
     assert plan({"a": [seeker, web]}).rules() == {Rule.AFFINITY}

@@ -127,7 +127,7 @@ def test_an_offering_smaller_than_what_the_launch_states_is_never_picked() -> No
     shop = catalog(halves)
     three = pod("three", "3")
 
-    big = on_launch(three, options=[option(halves, "b")], catalog=shop)
+    big = on_launch(three, options=[option(halves, "a")], catalog=shop)
     vague = on_launch(
         three,
         options=[option(halves, "b")],

@@ -8,24 +8,23 @@ may find room where the solver must not look for any.
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import chain, product
 
 from msgspec import Struct
 
 from karpy.core.check.breaches import Rule
-from karpy.core.check.daemons import strict_requirements
+from karpy.core.check.daemons import strict_wants
 from karpy.core.check.freedom import find_choices, may_be_alone
 from karpy.core.check.limits import remaining
 from karpy.core.check.market import Machine, Stock, template_of
 from karpy.core.check.options import lack_of_variety
 from karpy.core.check.scene import Scene
 from karpy.core.check.volumes import Volume, attached, over_limit, volumes_of
-from karpy.core.check.wishes import tolerates
+from karpy.core.check.wishes import may_grant, tolerates
 from karpy.model.instances import LAUNCH_OPTIONS_MAX, InstanceType
-from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.pods import Pod
 from karpy.model.pools import NodePool
-from karpy.model.requirement import anything
+from karpy.model.requirement import Requirement
 from karpy.model.requirements import Requirements, collect, merge, why_incompatible
 from karpy.model.resources import NODES, Resources, add, fits
 from karpy.model.settings import MinValuesPolicy, ReservedMode
@@ -94,34 +93,39 @@ def _try_pool(
     scene: Scene, pod: Pod, pool: NodePool, volumes: Sequence[Volume]
 ) -> Iterator[Host | Rule]:
     template = template_of(pool)
-    for strict, reach in product(strict_requirements(pod), _reaches(volumes)):
+    for wants, reach in product(strict_wants(pod), _reaches(volumes)):
+        strict, far = collect(wants), collect(reach)
         if why_incompatible(template, strict, scene.market.well_known):
             yield Rule.NODE_AFFINITY
             continue
-        if why_incompatible(merge(template, strict), reach, scene.market.well_known):
+        if why_incompatible(merge(template, strict), far, scene.market.well_known):
             yield Rule.VOLUME_TOPOLOGY
             continue
-        base = merge(template, strict, reach)
+        base = merge(template, strict, far)
         choices = find_choices(scene, pod, strict, base)
         if isinstance(choices, Rule):
             yield choices
             continue
         for choice in choices:
-            yield from _shop(scene, pod, pool, merge(base, choice))
+            yield from _shop(scene, pod, pool, merge(base, choice), (*wants, *reach))
 
 
-def _reaches(volumes: Sequence[Volume]) -> list[Requirements]:
+def _reaches(volumes: Sequence[Volume]) -> list[tuple[Requirement, ...]]:
     """List every way to choose one alternative for each volume."""
     alternatives = [
-        [collect(term.expressions) for term in volume.reach]
+        [term.expressions for term in volume.reach]
         for volume in volumes
         if volume.reach is not None
     ]
-    return [merge(*choice) for choice in product(*alternatives)]
+    return [tuple(chain(*choice)) for choice in product(*alternatives)]
 
 
 def _shop(
-    scene: Scene, pod: Pod, pool: NodePool, requirements: Requirements
+    scene: Scene,
+    pod: Pod,
+    pool: NodePool,
+    requirements: Requirements,
+    wants: tuple[Requirement, ...],
 ) -> Iterator[Host | Rule]:
     """Look for types that fit, then at what they are together."""
     stock = scene.market.stock(pool, requirements)
@@ -131,8 +135,10 @@ def _shop(
         found = _try_type(scene, pod, stock, name, left)
         if isinstance(found, Rule):
             yield found
-        elif name in requirements.get(INSTANCE_TYPE, anything(INSTANCE_TYPE)):
-            hosts[name] = found
+        elif machines := [each for each in found if _grants_all(each, wants)]:
+            hosts[name] = machines
+        else:
+            yield Rule.NODE_AFFINITY
     settings = scene.snapshot.settings
     is_strict = settings.min_values_policy is MinValuesPolicy.STRICT
     if is_strict and lack_of_variety(pool.requirements, _cheapest(stock, hosts), requirements):
@@ -166,6 +172,11 @@ def _try_type(
         return Rule.HOST_PORT
     total = add(pod.requests, requests)
     return [each for each in machines if fits(total, each.allocatable)] or Rule.RESOURCES
+
+
+def _grants_all(machine: Machine, wants: Sequence[Requirement]) -> bool:
+    """Ask for each want as it is written; joined with others it may say less than it did."""
+    return all(may_grant(machine.values(wanted.key), wanted) for wanted in wants)
 
 
 def _fits_limits(instance_type: InstanceType, left: Resources) -> bool:

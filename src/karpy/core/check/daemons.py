@@ -45,8 +45,13 @@ def daemon(pod: Pod) -> Daemon:
 
 def strict_requirements(pod: Pod) -> list[dict[str, Requirement]]:
     """List what a pod requires of labels, once for each of its required terms."""
+    return [collect(each) for each in strict_wants(pod)]
+
+
+def strict_wants(pod: Pod) -> list[tuple[Requirement, ...]]:
+    """List the same as it is written."""
     terms = pod.rules.required_node_terms or (NodeTerm(),)
-    return [collect((*pod.rules.node_selector, *term.expressions)) for term in terms]
+    return [(*pod.rules.node_selector, *term.expressions) for term in terms]
 
 
 def still_to_come(daemons: Iterable[Daemon], bound: Iterable[Pod]) -> Resources:

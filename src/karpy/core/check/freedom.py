@@ -17,7 +17,7 @@ from karpy.core.check.domains import Domains
 from karpy.core.check.neighbours import Group, groups_of
 from karpy.core.check.scene import Scene
 from karpy.core.check.spreads import Spread, as_spread, select_counted
-from karpy.core.check.universe import domains_on_offer
+from karpy.core.check.universe import domains_of_nodes, domains_on_offer
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod
 from karpy.model.requirement import Requirement, anything, one_of
@@ -99,9 +99,9 @@ def _left_by_spread(scene: Scene, pod: Pod, spread: Spread, strict: Requirements
     """Keep the domains where count + self - minimum stays within maxSkew."""
     selected = [each.place.stated(spread.key) for each in select_counted(scene, spread)]
     count, sure = Tally(selected), Tally(settled(selected))
-    known = domains_on_offer(
-        scene, spread.key, scene.market.pools_in_use, spread.filter.tolerations
-    )
+    there = (each for each in scene.nodes if spread.filter.counts(each))
+    known = domains_on_offer(scene, spread.key, spread.filter.tolerations)
+    known |= domains_of_nodes(there, spread.key)
     reach = _within(known, strict.get(spread.key))
     least = min((sure[domain] for domain in reach), default=0)
     if len(reach) < (spread.min_domains or 0):
@@ -136,7 +136,8 @@ def _left_by_others(
 
 
 def _reach(scene: Scene, key: str, strict: Requirements) -> frozenset[str]:
-    return _within(domains_on_offer(scene, key, scene.market.pools_in_use), strict.get(key))
+    known = domains_on_offer(scene, key) | domains_of_nodes(scene.nodes, key)
+    return _within(known, strict.get(key))
 
 
 def _within(domains: frozenset[str], wanted: Requirement | None) -> frozenset[str]:

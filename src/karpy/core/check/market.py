@@ -106,6 +106,15 @@ class Stock:
             self._machines[name] = tuple(self._find_machines(self.types.get(name)))
         return self._machines[name]
 
+    def has_offering(self, name: str) -> bool:
+        """Say whether a type is admitted and on sale, if only as a reservation that is full."""
+        instance_type = self.types[name]
+        return not why_disjoint(self.granted, instance_type.requirements) and any(
+            offering.is_available
+            and not why_incompatible(self.granted, offering.requirements, self._market.well_known)
+            for offering in instance_type.offerings
+        )
+
     def _find_machines(self, instance_type: InstanceType | None) -> list[Machine]:
         if instance_type is None or why_disjoint(self.granted, instance_type.requirements):
             return []
@@ -202,10 +211,15 @@ class Market:
 
     @cached_property
     def pools_in_use(self) -> tuple[NodePool, ...]:
-        """The NodePools that may make nodes, in the order in which they are asked."""
+        """The NodePools that may and can make nodes, in the order in which they are asked."""
         by_name = sorted(self.pools.values(), key=lambda pool: pool.name, reverse=True)
         by_weight = sorted(by_name, key=lambda pool: pool.weight, reverse=True)
-        return tuple(pool for pool in by_weight if may_make_nodes(pool))
+        return tuple(pool for pool in by_weight if may_make_nodes(pool) and self._sells(pool))
+
+    def _sells(self, pool: NodePool) -> bool:
+        """Say whether a NodePool has anything to sell that meets its own requirements."""
+        stock = self.stock(pool, {})
+        return any(stock.has_offering(name) for name in stock.types)
 
     def stock(self, pool: NodePool, requirements: Requirements) -> Stock:
         """Return what a launch may get; the types it names itself are not looked at."""

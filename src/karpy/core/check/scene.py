@@ -1,14 +1,26 @@
 """The world as a plan would leave it."""
 
 from functools import cached_property
+from typing import Final
 
 from karpy.core.check.crowd import Crowd
 from karpy.core.check.decisions import going_nodes, is_considered
 from karpy.core.check.market import Market
 from karpy.core.check.places import LaunchPlace, NodePlace, Place
 from karpy.model.pods import Pod
+from karpy.model.refusals import Reason
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
+
+_AFTER_A_TRY: Final = frozenset(
+    {
+        Reason.NO_POOL,
+        Reason.NO_HOST,
+        Reason.WAITS_FOR_RESERVATION,
+        Reason.MIN_VALUES_TRUNCATED,
+        Reason.UNDECIDED,
+    }
+)
 
 
 class Scene:
@@ -56,11 +68,18 @@ class Scene:
         return found
 
     def _bound_pods(self) -> dict[str, list[Pod]]:
-        """Return the pods that stay where they are, by node."""
+        """
+        Return the pods that stay where they are, by node.
+
+        Among them are those of a going node that were refused at once: no plan moves them.
+        """
         going = going_nodes(self.snapshot)
+        refusals = (each for each in self.verdict.refusals if each.reason not in _AFTER_A_TRY)
+        left_alone = {pod for refusal in refusals for pod in refusal.pods}
         bound: dict[str, list[Pod]] = {}
         for pod in self.snapshot.pods:
-            if pod.node_name and not pod.is_terminal and not is_considered(pod, going):
+            is_moved = is_considered(pod, going) and pod.key not in left_alone
+            if pod.node_name and not pod.is_terminal and not is_moved:
                 bound.setdefault(pod.node_name, []).append(pod)
         return bound
 

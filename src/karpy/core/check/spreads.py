@@ -13,9 +13,9 @@ ever be. What is left to check is, for each domain a carrier may come to:
   domain only pods count whose domain is settled. That is right whatever the cloud picks.
 - Domains that count are those of nodes that are there and pass the node filter (as in
   kube-scheduler), and those that a NodePool could open: a zone without nodes is an empty domain.
-  Of the latter only those count that each of the carrier's required terms allows, since a new node
-  is made for one of them. A domain that only another launch opens does not count: it may come
-  later.
+  Which of the latter are within reach depends on the required term that a pod is placed by; for
+  carriers with several terms they do not count. Nor does a domain that only another launch opens:
+  it may come later.
 - With fewer domains than minDomains the emptiest counts as empty.
 - The hostname: a fresh node is always possible, so the emptiest is empty.
 """
@@ -29,12 +29,11 @@ from karpy.core.check.crowd import Resident, Scope, Tally, settled, spread_scope
 from karpy.core.check.defaults import hard_spreads
 from karpy.core.check.places import Place
 from karpy.core.check.scene import Scene
-from karpy.core.check.universe import domains_on_offer
+from karpy.core.check.universe import domains_of_nodes, domains_on_offer
 from karpy.core.check.wishes import Wish, tolerates, wishes_of
-from karpy.model.constraints import NodeTerm, SpreadConstraint, Toleration
+from karpy.model.constraints import SpreadConstraint, Toleration
 from karpy.model.labels import HOSTNAME, normalise
 from karpy.model.pods import Pod
-from karpy.model.pools import NodePool
 
 
 class NodeFilter(Struct, frozen=True):
@@ -51,6 +50,12 @@ class NodeFilter(Struct, frozen=True):
         return self._is_tolerant_of(place) and (
             not self.honors_affinity or all(place.may_meet(wish) for wish in self.wishes)
         )
+
+    def reaches(self, domain: str) -> bool:
+        """Say whether the carrier may go to a domain, as far as the key tells."""
+        terms = [term for wish in self.wishes for term in wish]
+        wanted = [each for term in terms for each in term.expressions if each.key == self.key]
+        return all(domain in each for each in wanted)
 
     def _is_tolerant_of(self, place: Place) -> bool:
         return self.tolerations is None or tolerates(self.tolerations, place.taints)
@@ -87,11 +92,11 @@ def check_spreads(scene: Scene) -> Iterator[Breach]:
     for resident in scene.crowd.residents:
         for constraint in hard_spreads(resident.pod, scene.snapshot) if resident.is_new else ():
             carriers.setdefault(as_spread(constraint, resident.pod), []).append(resident)
-    domains = {each: _domains_that_count(scene, each) for each in {s.filter for s in carriers}}
+    filters = {spread.filter for spread in carriers}
+    domains = {each: _domains_that_count(scene, each) for each in filters}
     for spread, theirs in carriers.items():
         selected = select_counted(scene, spread)
-        least = _emptiest(spread, selected, domains[spread.filter])
-        yield from _check_spread(spread, theirs, selected, least)
+        yield from _check_spread(spread, theirs, selected, domains[spread.filter])
 
 
 def select_counted(scene: Scene, spread: Spread) -> list[Resident]:
@@ -102,18 +107,20 @@ def select_counted(scene: Scene, spread: Spread) -> list[Resident]:
 
 
 def _check_spread(
-    spread: Spread, carriers: list[Resident], selected: list[Resident], least: int
+    spread: Spread, carriers: list[Resident], selected: list[Resident], domains: frozenset[str]
 ) -> Iterator[Breach]:
     before = _tally(spread, (each for each in selected if not each.is_new))
     counted = _tally(spread, (each for each in carriers if spread.scope.selects(each.pod)))
+    sure = Tally(settled(each.place.domains(spread.key) for each in selected))
     reported: set[str] = set()
     for carrier in carriers:
-        domains = carrier.place.domains(spread.key)
-        if not domains.is_sure:
+        its = carrier.place.domains(spread.key)
+        if not its.is_sure:
             detail = f"it is not sure to have a label {spread.key}"
             yield Breach(Rule.SPREAD, carrier.place.name, carrier.pod.key, detail)
-        for domain in sorted(domains.values - reported):
+        for domain in sorted(its.values - reported):
             count = before[domain] + counted[domain]
+            least = _emptiest(spread, domains | {domain}, sure)
             if count - least > spread.max_skew:
                 reported.add(domain)
                 detail = f"{spread.key}: {count} in {domain}, {least} in the emptiest"
@@ -124,33 +131,15 @@ def _tally(spread: Spread, residents: Iterable[Resident]) -> Tally:
     return Tally(each.place.domains(spread.key) for each in residents)
 
 
-def _emptiest(spread: Spread, selected: list[Resident], domains: frozenset[str]) -> int:
+def _emptiest(spread: Spread, domains: frozenset[str], sure: Tally) -> int:
     if spread.key == HOSTNAME or len(domains) < (spread.min_domains or 0):
         return 0
-    sure = Tally(settled(each.place.domains(spread.key) for each in selected))
-    return min((sure[domain] for domain in domains), default=0)
+    return min(sure[domain] for domain in domains)
 
 
 def _domains_that_count(scene: Scene, asked: NodeFilter) -> frozenset[str]:
-    if asked.key == HOSTNAME:
-        return frozenset()
-    pools = [pool for pool in scene.market.pools_in_use if _sells(scene, pool)]
-    on_offer = domains_on_offer(scene, asked.key, pools, asked.tolerations)
-    found = {
-        domain
-        for domain in on_offer
-        if all(_allows(term, asked.key, domain) for wish in asked.wishes for term in wish)
-    }
-    for place in scene.nodes:
-        if place.is_staying and asked.counts(place):
-            found |= place.domains(asked.key).values
-    return frozenset(found)
-
-
-def _sells(scene: Scene, pool: NodePool) -> bool:
-    stock = scene.market.stock(pool, {})
-    return any(stock.machines(name) for name in stock.types)
-
-
-def _allows(term: NodeTerm, key: str, domain: str) -> bool:
-    return all(wanted.key != key or domain in wanted for wanted in term.expressions)
+    found = domains_of_nodes((each for each in scene.nodes if asked.counts(each)), asked.key)
+    if any(len(wish) > 1 for wish in asked.wishes):
+        return found
+    on_offer = domains_on_offer(scene, asked.key, asked.tolerations)
+    return found | {domain for domain in on_offer if asked.reaches(domain)}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from karpy.core.check.places import NodePlace
 from karpy.core.check.scene import Scene
 from karpy.core.check.wishes import tolerates
 from karpy.model.constraints import Toleration
@@ -11,24 +12,23 @@ from karpy.model.requirements import collect, from_labels, merge
 
 
 def domains_on_offer(
-    scene: Scene,
-    key: str,
-    pools: Iterable[NodePool],
-    tolerations: Sequence[Toleration] | None = None,
+    scene: Scene, key: str, tolerations: Sequence[Toleration] | None = None
 ) -> frozenset[str]:
     """
-    Return the domains that nodes have or that a NodePool could open.
+    Return the domains that NodePools in use could open.
 
-    With tolerations given, only nodes and NodePools count whose taints are tolerated.
+    With tolerations given, only NodePools count whose taints are tolerated.
     """
     found: set[str] = set()
-    for pool in pools:
+    for pool in scene.market.pools_in_use:
         if tolerations is None or tolerates(tolerations, pool.taints):
             found |= _domains_of_pool(scene, key, pool)
-    for place in scene.nodes:
-        if place.is_staying and (tolerations is None or tolerates(tolerations, place.taints)):
-            found |= place.domains(key).values
     return frozenset(found)
+
+
+def domains_of_nodes(places: Iterable[NodePlace], key: str) -> frozenset[str]:
+    """Return the domains that have nodes which stay."""
+    return frozenset().union(*(each.domains(key).values for each in places if each.is_staying))
 
 
 def _domains_of_pool(scene: Scene, key: str, pool: NodePool) -> set[str]:

@@ -10,7 +10,7 @@ from karpy.model.requirement import Requirement
 class DomainTable:
     """One topology key: its domains by name, and the nodes (as bits) that each may hold."""
 
-    __slots__ = ("_index", "_narrowed", "_signatures", "all", "anywhere", "is_well_known", "key", "names", "nodes")
+    __slots__ = ("_index", "_narrowed", "_settled", "_signatures", "all", "anywhere", "is_well_known", "key", "names", "nodes")
 
     def __init__(self, key: str, names: Iterable[str], signatures: Signatures) -> None:
         self.key = key
@@ -23,6 +23,7 @@ class DomainTable:
         self._index = {name: index for index, name in enumerate(self.names)}
         self._signatures = signatures
         self._narrowed: dict[int, int] = {}
+        self._settled: dict[int, int] = {}
 
     def bit(self, name: str) -> int:
         """Return a domain as a bit, or 0 if nobody knows it."""
@@ -62,6 +63,17 @@ class DomainTable:
             self._narrowed[memo] = narrowed
         return narrowed
 
+    def settled(self, signature: int) -> int:
+        """Return the domain a claim is sure to land in, or 0."""
+        domain = self._settled.get(signature)
+        if domain is None:
+            requirement = self._signatures.requirements[signature].get(self.key)
+            domain = 0
+            if requirement is not None and not requirement.complement and len(requirement.values) == 1:
+                domain = self.bit(min(requirement.values))
+            self._settled[signature] = domain
+        return domain
+
     def claimed(self, signature: int) -> int:
         """Return the domains a claim may land in by its own word; none if it says nothing."""
         if self.key not in self._signatures.requirements[signature]:
@@ -87,8 +99,10 @@ class DomainTable:
             self.nodes[bit] |= 1 << node
 
     def move(self, node: int, before: int, after: int) -> None:
-        """Note that a node can be in fewer domains than before."""
+        """Note that a node can be in other domains than before: fewer, or some after none."""
         for bit in members(before & ~after):
             self.nodes[bit] &= ~(1 << node)
         if not after:
             self.anywhere &= ~(1 << node)
+        elif not before:
+            self.place(node, after)

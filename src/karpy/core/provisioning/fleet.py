@@ -21,6 +21,15 @@ from karpy.model.resources import Resources
 CLAIMS_BY_TURN_MAX = 16
 
 
+class Gains:
+    """Counts how often a claim got a label it did not have before."""
+
+    __slots__ = ("version",)
+
+    def __init__(self) -> None:
+        self.version = 0
+
+
 class Fleet:
     """What each node holds and may still become."""
 
@@ -53,6 +62,7 @@ class Fleet:
         """Claims by the signature they were made with."""
         self.birth_signatures = 0
         """Signatures some claim was made with, as bits."""
+        self.gains = Gains()
         self.tables: list[DomainTable] = []
         self.avoided: Mapping[str, Sequence[AvoidedGroup]] = {}
         self._ports: dict[tuple[str, int], list[tuple[HostPort, int]]] = {}
@@ -78,6 +88,7 @@ class Fleet:
         self.by_template[template.index] = self.by_template.get(template.index, 0) | bit
         self.birth_signatures |= 1 << signature
         self.born_as[signature] = self.born_as.get(signature, 0) | bit
+        self._note_gain(template.signature, signature)
         for table in self.tables:
             table.place(node, table.of_signature(signature))
         return node
@@ -86,13 +97,26 @@ class Fleet:
         """Note the requirements a claim has now."""
         before = self.signature[node]
         self.signature[node] = signature
+        self._note_gain(before, signature)
         for table in self.tables:
             old = table.of_signature(before)
             new = table.of_signature(signature)
             if old != new:
                 table.move(node, old, new)
+            if table.claimed(before) != table.claimed(signature):
                 for group in self.avoided.get(table.key, ()):
-                    group.narrow(node, partial(self.domains_in, table))
+                    group.look_again(node, partial(self.domains_in, table))
+
+    def _note_gain(self, before: int, after: int) -> None:
+        known = self.signatures.requirements
+        if len(known[after]) > len(known[before]):
+            self.gains.version += 1
+
+    def domain_of(self, table: DomainTable, node: int) -> int:
+        """Return the one domain where a node is or a claim will be, or 0."""
+        if node < self.existing.count:
+            return table.bit(self.existing.labels[node].get(table.key, ""))
+        return table.settled(self.signature[node])
 
     def domains_in(self, table: DomainTable, node: int) -> int:
         """Return where a node is, or a claim says it may be."""

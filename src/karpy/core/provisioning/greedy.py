@@ -7,7 +7,6 @@ packer.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
 from enum import Enum
 from itertools import product
 from typing import Final, TypeAlias
@@ -19,9 +18,15 @@ from karpy.core.provisioning.limits import Limits
 from karpy.core.provisioning.reservations import Refused, Reservations
 from karpy.core.provisioning.shapes import Shape, Shapes
 from karpy.core.provisioning.signatures import NEVER, Signatures
-from karpy.core.provisioning.steps import FOR_GOOD, Failure, KeyRule, PodClass, Step
+from karpy.core.provisioning.steps import (
+    FOR_GOOD,
+    Failure,
+    KeyRule,
+    PodClass,
+    Step,
+    Versioned,
+)
 from karpy.core.provisioning.templates import Template
-from karpy.core.provisioning.topology import AnyGroup
 from karpy.core.provisioning.variety import reached, relax
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
@@ -90,11 +95,13 @@ class Packer:
             return FOR_GOOD
         if self.reservations.is_active:
             return Failure(None)
-        blockers: Sequence[AnyGroup] = step.watched
+        blockers: list[Versioned] = [*step.watched]
         for rule in step.keys:
             if not rule.is_optional and not rule.open_domains()[0]:
-                blockers = rule.blockers()
+                blockers = [*rule.blockers()]
                 break
+        if any(want.is_patient for want in step.wants):
+            blockers.append(self.fleet.gains)
         return Failure(blockers) if blockers else FOR_GOOD
 
     def shape_of(self, pod_class: PodClass, index: int) -> Shape:
@@ -142,6 +149,9 @@ class Packer:
             table = rule.table
             if rule.is_optional:
                 candidates &= table.nodes_in(domains) | ~table.anywhere
+            elif rule.may_appear:
+                claims_without = ~table.anywhere & ~self.fleet.existing_mask
+                candidates &= table.nodes_in(domains) | claims_without
             else:
                 candidates &= table.nodes_in(domains)
         if candidates and shape.ports:
@@ -228,6 +238,7 @@ class Packer:
             if signature is None:
                 signature = self.signatures.join(before, want)
             if signature == NEVER:
+                may_fit = may_fit or want.is_patient
                 continue
             types = have & self.signatures.masks[signature]
             if types:
@@ -344,11 +355,10 @@ class Packer:
             if isinstance(group, HostGroup):
                 group.add(node)
                 continue
-            domains = fleet.domains_in(group.domains, node)
             if isinstance(group, AvoidedGroup):
-                group.add(node, domains)
-            elif domains & (domains - 1) == 0:
-                group.add(domains)
+                group.add(node, fleet.domains_in(group.domains, node))
+            else:
+                group.add(fleet.domain_of(group.domains, node))
         for group in pod_class.owned_inverse:
             if isinstance(group, HostGroup):
                 group.add(node)

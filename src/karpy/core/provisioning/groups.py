@@ -154,13 +154,13 @@ class AvoidedGroup(Group):
     def add(self, node: int, domains: int) -> None:
         """Note that a pod is on a node, and where that may be."""
         self.nonzero |= domains
-        if domains & (domains - 1):
-            self._claims.add(node)
-        else:
+        if domains and not domains & (domains - 1):
             self._settled |= domains
+        else:
+            self._claims.add(node)
 
-    def narrow(self, node: int, domains_of: Callable[[int], int]) -> None:
-        """Take note that a claim may be in fewer domains than before."""
+    def look_again(self, node: int, domains_of: Callable[[int], int]) -> None:
+        """Take note that a claim says something else than before about where it may be."""
         if node in self._claims:
             left = self._settled
             for claim in self._claims:

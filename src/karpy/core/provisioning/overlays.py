@@ -22,18 +22,19 @@ class _Touch(NamedTuple):
 
 
 class _Corrections:
-    """What has been corrected so far, and by an overlay of which weight."""
+    """What has been corrected so far, and what overlays of each weight were about."""
 
     def __init__(self) -> None:
-        self.prices: dict[_Touch, tuple[int, int]] = {}
-        self.capacity: dict[_Touch, tuple[int, int]] = {}
+        self.prices: dict[_Touch, int] = {}
+        self.capacity: dict[_Touch, int] = {}
+        self._touched: set[tuple[int, _Touch]] = set()
 
     def conflicts(self, overlay: NodeOverlay, touches: Sequence[_Touch]) -> bool:
-        """Say whether an overlay of the same weight has been here before."""
-        for touch in touches:
-            known = (self.prices if isinstance(touch.part, int) else self.capacity).get(touch)
-            if known is not None and known[0] == overlay.weight:
-                return True
+        """Say whether an overlay of the same weight was about the same; if not, remember this one."""
+        mine = {(overlay.weight, touch) for touch in touches}
+        if not mine.isdisjoint(self._touched):
+            return True
+        self._touched |= mine
         return False
 
 
@@ -106,22 +107,22 @@ def _note(
     for touch in touches:
         if isinstance(touch.part, str):
             amount = overlay.capacity[touch.part]
-            corrections.capacity.setdefault(touch, (overlay.weight, amount))
+            corrections.capacity.setdefault(touch, amount)
         else:
             offering = catalog.types_for(touch.pool)[touch.type_index].offerings[touch.part]
             price = adjusted_price(offering.price, overlay)
-            corrections.prices.setdefault(touch, (overlay.weight, price))
+            corrections.prices.setdefault(touch, price)
 
 
 def _corrected(
     catalog: Catalog, pool: str, corrections: _Corrections
 ) -> tuple[InstanceType, ...]:
     prices: dict[int, dict[int, int]] = {}
-    for (where, type_index, part), (_, price) in corrections.prices.items():
+    for (where, type_index, part), price in corrections.prices.items():
         if where == pool and isinstance(part, int):
             prices.setdefault(type_index, {})[part] = price
     capacity: dict[int, dict[str, int]] = {}
-    for (where, type_index, part), (_, amount) in corrections.capacity.items():
+    for (where, type_index, part), amount in corrections.capacity.items():
         if where == pool and isinstance(part, str):
             capacity.setdefault(type_index, {})[part] = amount
     types = list(catalog.types_for(pool))

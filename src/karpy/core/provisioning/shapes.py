@@ -83,7 +83,7 @@ class Shapes:
 
     def is_hopeless(self, shape: Shape) -> bool:
         """Say whether nothing could take the shape even to begin with."""
-        if shape.alive & self._fleet.existing_mask:
+        if shape.alive & self._fleet.existing_mask or any(want.is_patient for want in shape.wants):
             return False
         return not any(self.fresh(shape, template) for template in shape.reach.templates)
 
@@ -123,7 +123,7 @@ class Shapes:
     def _catch_up(self, want: Want) -> None:
         fleet, signatures = self._fleet, self._signatures
         start = max(want.seen, fleet.existing.count)
-        if not want.requirements:
+        if not want.requirements or want.is_patient:
             want.claims |= (1 << fleet.size) - (1 << start)
         elif fleet.size - start <= _FEW:
             for node in range(start, fleet.size):

@@ -19,7 +19,7 @@ NEVER: Final = -1
 class Want:
     """Requirements of pods, with the outcome of every join tried so far."""
 
-    __slots__ = ("claims", "has_hostname", "index", "joined", "label_fits", "names_hosts", "requirements", "seen")
+    __slots__ = ("claims", "has_hostname", "index", "is_patient", "joined", "label_fits", "names_hosts", "requirements", "seen")
 
     def __init__(self, index: int, requirements: Requirements) -> None:
         self.index = index
@@ -36,6 +36,11 @@ class Want:
         """Claims that could take such a pod when they were made, as bits."""
         self.seen = 0
         """How many nodes `claims` has taken into account."""
+        self.is_patient = False
+        """
+        Whether a claim that cannot take such a pod now may do so later: it lacks a label that the
+        pod needs, and gets it by taking a pod that only shuns some of its values.
+        """
 
 
 class Signatures:

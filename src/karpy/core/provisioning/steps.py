@@ -1,7 +1,7 @@
 """Pods as classes, and the steps of each class's ladder, ready for the packer."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from karpy.core.provisioning.existing import ExistingNodes
 from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, HostGroup, Kind
@@ -13,7 +13,7 @@ from karpy.core.provisioning.topology import AnyGroup, Topology, pod_domains
 from karpy.core.provisioning.volumes import NO_VOLUMES, VolumeFacts
 from karpy.model.constraints import Toleration, first_untolerated
 from karpy.model.pods import Pod
-from karpy.model.requirements import collect
+from karpy.model.requirements import Requirements, collect
 from karpy.model.resources import Resources
 
 
@@ -32,7 +32,7 @@ class Reach:
 class KeyRule:
     """All that a step asks of the domains of one key."""
 
-    __slots__ = ("affinities", "antis", "is_optional", "pod_mask", "settles", "spreads", "table")
+    __slots__ = ("affinities", "antis", "is_optional", "may_appear", "pod_mask", "settles", "spreads", "table")
 
     def __init__(self, topology: Topology, key: str, rung: Rung) -> None:
         self.table = topology.table(key)
@@ -43,6 +43,8 @@ class KeyRule:
         self.settles = False
         """Whether one domain must be chosen so that others can count on the pod being there."""
 
+        self.may_appear = False
+        """Whether a claim without the label gets it by taking the pod."""
         self.is_optional = True
         """Whether a node that does not carry the label will do: nothing can be broken there."""
 
@@ -99,12 +101,18 @@ class Step:
         """Groups whose counts may turn a no into a yes."""
 
 
+class Versioned(Protocol):
+    """Something whose version moves when a no may become a yes."""
+
+    version: int
+
+
 class Failure:
     """Why a step did not work, as far as that may change."""
 
     __slots__ = ("groups", "version")
 
-    def __init__(self, groups: Sequence[AnyGroup] | None) -> None:
+    def __init__(self, groups: Sequence[Versioned] | None) -> None:
         self.groups = groups
         self.version = 0 if groups is None else sum(group.version for group in groups)
 
@@ -306,6 +314,7 @@ class Planner:
             rules[key].settles = True
         for rule in rules.values():
             rule.is_optional = not rule.spreads and not rule.affinities
+            rule.may_appear = any(rule.table.key in want.requirements for want in step.wants)
         step.keys = [rules[key] for key in sorted(rules)]
         return step
 
@@ -313,13 +322,25 @@ class Planner:
         if not rung.is_possible:
             return ()
         if facts is NO_VOLUMES:
-            return (self._signatures.want(rung.full),)
+            return (self._want(rung.full),)
         wants = []
         for alternative in facts.alternatives:
             asked = collect(alternative)
             if not contradicts(rung.full, asked):
-                wants.append(self._signatures.want(collect((*rung.full.values(), *alternative))))
+                wants.append(self._want(collect((*rung.full.values(), *alternative))))
         return tuple(wants)
+
+    def _want(self, requirements: Requirements) -> Want:
+        want = self._signatures.want(requirements)
+        well_known = self._signatures.table.well_known
+        have = [self._signatures.requirements[each.signature] for each in self._templates]
+        want.is_patient = any(
+            not requirement.is_negative
+            and key not in well_known
+            and any(key not in each for each in have)
+            for key, requirement in requirements.items()
+        )
+        return want
 
     def _reach(self, tolerations: tuple[Toleration, ...]) -> Reach:
         reach = self._reaches.get(tolerations)
