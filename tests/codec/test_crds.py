@@ -62,6 +62,14 @@ def test_a_pool_says_itself_whether_it_is_ready(condition: Json, *, expected: bo
     assert read_pool(Fields(plain_pool(conditions=[condition]))).is_ready is expected
 
 
+def test_the_node_class_of_an_older_pool_is_understood() -> None:
+    obj = plain_pool()
+    ref = {"apiVersion": "example.com/v1beta1", "kind": "Class", "name": "basic"}
+    obj["spec"]["template"]["spec"]["nodeClassRef"] = ref
+
+    assert read_pool(Fields(obj)).node_class == NodeClassRef("example.com", "Class", "basic")
+
+
 def test_replicas_make_a_pool_static() -> None:
     assert read_pool(Fields(plain_pool(replicas=0))).is_static
 

@@ -289,7 +289,7 @@ class Topology:
         if not allowed:
             return []
         spreads = [group for group in groups if group.kind is Kind.SPREAD]
-        bootstraps = any(self._bootstraps(pod, each, wanted) for each in groups)
+        bootstraps = any(self._bootstraps(pod, each) for each in groups)
         if not spreads and not bootstraps and not is_settling:
             return [one_of(key, *allowed)]
         total = {domain: sum(self.counts(each)[domain] for each in spreads) for domain in allowed}
@@ -306,7 +306,7 @@ class Topology:
         here = {domain for domain in here if domain in wanted}
         if group.kind is not Kind.AFFINITY:
             return {domain for domain in here if counts[domain] == 0}
-        if self._bootstraps(pod, group, wanted):
+        if self._bootstraps(pod, group):
             return here
         return {domain for domain in here if counts[domain] > 0}
 
@@ -314,16 +314,16 @@ class Topology:
         if group.key == HOSTNAME:
             return 0
         counts = self.counts(group)
-        reachable = [domain for domain in self.domains(group) if domain in wanted]
+        ignores = group.filter is not None and group.filter.wanted is None
+        reachable = [domain for domain in self.domains(group) if ignores or domain in wanted]
         if len(reachable) < (group.min_domains or 0):
             return 0
         return min((counts[domain] for domain in reachable), default=0)
 
-    def _bootstraps(self, pod: Pod, group: Group, wanted: Requirement) -> bool:
+    def _bootstraps(self, pod: Pod, group: Group) -> bool:
         if group.kind is not Kind.AFFINITY or not group.selects(pod):
             return False
-        counts = self.counts(group)
-        return not any(counts[each] for each in self.domains(group) if each in wanted)
+        return not any(self.counts(group).values())
 
 
 def _bound(pod: Pod, requirements: Requirements, taints: tuple[Taint, ...]) -> Place:

@@ -56,9 +56,7 @@ def _why_bound_unusable(claim: PersistentVolumeClaim, storage: Storage) -> Reaso
 def volume_alternatives(pod: Pod, storage: Storage) -> list[Requirements]:
     """Return what the volumes ask of a node, as alternatives; one free alternative if nothing."""
     choices = [_places(claim, storage) for claim in claims_of(pod, storage) if claim]
-    combinations = list(product(*choices))
-    sound = [each for each in combinations if _is_sound(each)]
-    return [merge(*each) for each in sound or combinations]
+    return [merge(*each) for each in product(*choices) if _is_sound(each)]
 
 
 def _places(claim: PersistentVolumeClaim, storage: Storage) -> list[dict[str, Requirement]]:

@@ -29,6 +29,8 @@ POOL_OPERATORS: Final = NODE_OPERATORS | {"Gte", "Lte"}
 _SELECTOR_OPERATORS: Final = frozenset(each.value for each in SELECTOR_OPERATORS)
 _TOLERATION_OPERATORS: Final = frozenset({"", "Equal", "Exists", "Gt", "Lt"})
 _WEIGHT_MAX: Final = 100
+_WHEN: Final = {each.value: each for each in WhenUnsatisfiable}
+_POLICIES: Final = frozenset({"Honor", "Ignore"})
 
 
 def read_taints(fields: Fields, key: str) -> tuple[Taint, ...]:
@@ -201,15 +203,13 @@ def _spread(fields: Fields) -> SpreadConstraint:
     min_domains = fields.number("minDomains")
     if min_domains is not None and min_domains < 1:
         fields.fail("minDomains", f"is {min_domains}", "write a minDomains of 1 or more")
-    known = {each.value for each in WhenUnsatisfiable}
-    policies = {"Honor", "Ignore"}
     return SpreadConstraint(
         topology_key=label_key(fields, "topologyKey"),
         max_skew=max_skew,
-        when_unsatisfiable=WhenUnsatisfiable(fields.choice("whenUnsatisfiable", known)),
+        when_unsatisfiable=_WHEN[fields.choice("whenUnsatisfiable", _WHEN)],
         selector=read_selector(fields, "labelSelector"),
         min_domains=min_domains,
-        honors_affinity=fields.choice("nodeAffinityPolicy", policies, "Honor") == "Honor",
-        honors_taints=fields.choice("nodeTaintsPolicy", policies, "Ignore") == "Honor",
+        honors_affinity=fields.choice("nodeAffinityPolicy", _POLICIES, "Honor") == "Honor",
+        honors_taints=fields.choice("nodeTaintsPolicy", _POLICIES, "Ignore") == "Honor",
         match_label_keys=fields.texts("matchLabelKeys"),
     )

@@ -100,7 +100,9 @@ def _pool_requirement(fields: Fields) -> Requirement:
 
 def _node_class(fields: Fields) -> NodeClassRef:
     ref = fields.child("nodeClassRef")
-    return NodeClassRef(ref.text("group"), ref.text("kind"), ref.text("name"))
+    # Before karpenter.sh/v1 the group came with its version, as everywhere else.
+    group = ref.text("group") or ref.text("apiVersion").rpartition("/")[0]
+    return NodeClassRef(group, ref.text("kind"), ref.text("name"))
 
 
 def _weight(fields: Fields, most: int) -> int:

@@ -2,7 +2,8 @@
 Which domains the rules between pods leave to one more pod on a fresh node.
 
 Unlike the check of a whole plan this is an incremental question, and it errs on the side of no:
-a launch counts wherever its requirements let it come up, as the law of provisioning has it.
+a launch counts wherever its requirements let it come up, as the law of provisioning has it, and a
+domain of a NodePool with nothing to sell is an empty domain.
 """
 
 from collections.abc import Iterator
@@ -100,7 +101,8 @@ def _left_by_spread(scene: Scene, pod: Pod, spread: Spread, strict: Requirements
     selected = [each.place.stated(spread.key) for each in select_counted(scene, spread)]
     count, sure = Tally(selected), Tally(settled(selected))
     there = (each for each in scene.nodes if spread.filter.counts(each))
-    known = domains_on_offer(scene, spread.key, spread.filter.tolerations)
+    pools = scene.market.pools_ready
+    known = domains_on_offer(scene, spread.key, pools, spread.filter.tolerations)
     known |= domains_of_nodes(there, spread.key)
     reach = _within(known, strict.get(spread.key))
     least = min((sure[domain] for domain in reach), default=0)
@@ -136,7 +138,8 @@ def _left_by_others(
 
 
 def _reach(scene: Scene, key: str, strict: Requirements) -> frozenset[str]:
-    known = domains_on_offer(scene, key) | domains_of_nodes(scene.nodes, key)
+    known = domains_on_offer(scene, key, scene.market.pools_ready)
+    known |= domains_of_nodes(scene.nodes, key)
     return _within(known, strict.get(key))
 
 

@@ -210,11 +210,16 @@ class Market:
         self._stocks: dict[tuple[str, frozenset[Requirement]], Stock] = {}
 
     @cached_property
-    def pools_in_use(self) -> tuple[NodePool, ...]:
-        """The NodePools that may and can make nodes, in the order in which they are asked."""
+    def pools_ready(self) -> tuple[NodePool, ...]:
+        """The NodePools that may make nodes, in the order in which they are asked."""
         by_name = sorted(self.pools.values(), key=lambda pool: pool.name, reverse=True)
         by_weight = sorted(by_name, key=lambda pool: pool.weight, reverse=True)
-        return tuple(pool for pool in by_weight if may_make_nodes(pool) and self._sells(pool))
+        return tuple(pool for pool in by_weight if may_make_nodes(pool))
+
+    @cached_property
+    def pools_in_use(self) -> tuple[NodePool, ...]:
+        """Those of them that have something to sell."""
+        return tuple(pool for pool in self.pools_ready if self._sells(pool))
 
     def _sells(self, pool: NodePool) -> bool:
         """Say whether a NodePool has anything to sell that meets its own requirements."""

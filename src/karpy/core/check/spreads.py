@@ -141,5 +141,6 @@ def _domains_that_count(scene: Scene, asked: NodeFilter) -> frozenset[str]:
     found = domains_of_nodes((each for each in scene.nodes if asked.counts(each)), asked.key)
     if any(len(wish) > 1 for wish in asked.wishes):
         return found
-    on_offer = domains_on_offer(scene, asked.key, asked.tolerations)
+    pools = scene.market.pools_in_use
+    on_offer = domains_on_offer(scene, asked.key, pools, asked.tolerations)
     return found | {domain for domain in on_offer if asked.reaches(domain)}

@@ -12,15 +12,18 @@ from karpy.model.requirements import collect, from_labels, merge
 
 
 def domains_on_offer(
-    scene: Scene, key: str, tolerations: Sequence[Toleration] | None = None
+    scene: Scene,
+    key: str,
+    pools: Iterable[NodePool],
+    tolerations: Sequence[Toleration] | None = None,
 ) -> frozenset[str]:
     """
-    Return the domains that NodePools in use could open.
+    Return the domains that NodePools could open.
 
     With tolerations given, only NodePools count whose taints are tolerated.
     """
     found: set[str] = set()
-    for pool in scene.market.pools_in_use:
+    for pool in pools:
         if tolerations is None or tolerates(tolerations, pool.taints):
             found |= _domains_of_pool(scene, key, pool)
     return frozenset(found)

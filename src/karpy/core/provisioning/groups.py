@@ -96,7 +96,7 @@ class HostGroup(Group):
 class DomainGroup(Group):
     """A group over the domains of a label key, for spread and affinity."""
 
-    __slots__ = ("counts", "domains", "is_required", "known", "max_skew", "min_domains", "nonzero")
+    __slots__ = ("counts", "domains", "honors_affinity", "is_required", "known", "max_skew", "min_domains", "nonzero")
 
     def __init__(
         self, kind: Kind, table: DomainTable, namespaces: frozenset[str], selector: LabelSelector | None
@@ -105,6 +105,7 @@ class DomainGroup(Group):
         self.domains = table
         self.max_skew = 0
         self.min_domains = 0
+        self.honors_affinity = True
         self.is_required = False
         """Whether some pod must be near the pods of the group, not only would like to be."""
         self.known = table.all
@@ -120,7 +121,10 @@ class DomainGroup(Group):
 
     def within_skew(self, pod_domains: int, is_selected: int) -> int:
         """Return the domains that another pod would leave even enough."""
-        room = self.max_skew + self._least(self.known & pod_domains) - is_selected
+        # Differs: Karpenter takes the least of the domains the pod can go to even where the constraint
+        # says to ignore that; kube-scheduler takes them all then.
+        considered = self.known & pod_domains if self.honors_affinity else self.known
+        room = self.max_skew + self._least(considered) - is_selected
         mask, bit = 0, 1
         for count in self.counts:
             if count <= room:

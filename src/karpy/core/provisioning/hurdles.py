@@ -115,6 +115,7 @@ class Course:
                 if signature != NEVER:
                     mask |= self._signatures.masks[signature]
             places = " or ".join(_text(alternative) for alternative in volumes.alternatives)
+            places = places or "nowhere: its volumes are in different places"
             yield Hurdle(Constraint.VOLUME_TOPOLOGY, places, mask)
 
     def _topology(self) -> Iterator[Hurdle]:
@@ -177,8 +178,8 @@ def tightest(rule: KeyRule) -> Group | None:
         left = spread.within_skew(rule.pod_mask, is_selected).bit_count()
         best = min(best or (left, spread), (left, spread), key=lambda pair: pair[0])
     for affinity, is_selected in rule.affinities:
-        held = affinity.nonzero & rule.pod_mask
-        left = (held or (rule.pod_mask if is_selected else 0)).bit_count()
+        can_start = is_selected and not affinity.nonzero
+        left = (rule.pod_mask if can_start else affinity.nonzero & rule.pod_mask).bit_count()
         best = min(best or (left, affinity), (left, affinity), key=lambda pair: pair[0])
     for anti in rule.antis:
         left = (rule.pod_mask & ~anti.nonzero).bit_count()

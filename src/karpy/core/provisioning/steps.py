@@ -55,9 +55,10 @@ class KeyRule:
         for spread, is_selected in self.spreads:
             mask &= spread.within_skew(self.pod_mask, is_selected)
         for affinity, is_selected in self.affinities:
-            held = affinity.nonzero & self.pod_mask
-            if held:
-                mask &= held
+            # Differs: Karpenter starts anew if the pods to be near to are only where this pod cannot go;
+            # kube-scheduler does not.
+            if affinity.nonzero:
+                mask &= affinity.nonzero & self.pod_mask
             elif is_selected:
                 mask &= self.pod_mask
                 is_pinned = True
@@ -70,7 +71,7 @@ class KeyRule:
     def blockers(self) -> list[AnyGroup]:
         """Return the groups whose counts would have to change for a domain to open; none: never."""
         for affinity, is_selected in self.affinities:
-            if not is_selected and not affinity.nonzero & self.pod_mask:
+            if not affinity.nonzero & self.pod_mask and (affinity.nonzero or not is_selected):
                 return [affinity]
         for anti in self.antis:
             if not self.pod_mask & ~anti.nonzero:

@@ -84,6 +84,7 @@ class Topology:
             selector,
             constraint.max_skew,
             constraint.min_domains,
+            constraint.honors_affinity,
             filter_key,
         )
         known = self._by_identity.get(identity)
@@ -94,6 +95,7 @@ class Topology:
             known.filter = node_filter
             if isinstance(known, DomainGroup):
                 known.min_domains = constraint.min_domains or 0
+                known.honors_affinity = constraint.honors_affinity
                 known.known = self._known_domains(known, constraint, rung)
         return known
 

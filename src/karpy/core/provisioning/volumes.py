@@ -94,7 +94,8 @@ def _resolve_bound(
 
 
 def _alternatives(per_volume: Iterable[tuple[NodeTerm, ...]]) -> tuple[Alternative, ...]:
-    merged: list[Alternative] = []
+    """List the combinations that do not contradict themselves; there may be none."""
+    # Differs: if all of them do, Karpenter goes on with what is left, which may be taken for no demand.
     sound: list[Alternative] = []
     for combination in product(*per_volume):
         requirements: dict[str, Requirement] = {}
@@ -103,7 +104,6 @@ def _alternatives(per_volume: Iterable[tuple[NodeTerm, ...]]) -> tuple[Alternati
             wanted = collect(term.expressions)
             agrees = agrees and why_disjoint(requirements, wanted) is None
             requirements = collect((*requirements.values(), *wanted.values()))
-        merged.append(tuple(requirements.values()))
         if agrees:
-            sound.append(merged[-1])
-    return tuple(sound or merged)
+            sound.append(tuple(requirements.values()))
+    return tuple(sound)
