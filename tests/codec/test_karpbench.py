@@ -57,6 +57,7 @@ def test_a_small_workload_is_read_whole() -> None:
                 is_unschedulable=True,
             ),
         ),
+        namespaces={"default": {"kubernetes.io/metadata.name": "default"}},
         pools=(POOL,),
         catalog=Catalog(types=(kind,), well_known=WELL_KNOWN | {"size"}),
     )

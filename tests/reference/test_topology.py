@@ -4,6 +4,7 @@ from karpy.model.constraints import LabelSelector
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
 from karpy.model.pods import Pod
 from tests.builders import (
+    FAMILY,
     ZONE_A,
     ZONE_B,
     ZONE_C,
@@ -234,12 +235,13 @@ def test_pods_that_select_themselves_begin_in_one_domain_and_stay_there() -> Non
 
 
 def test_a_pod_begins_only_where_nobody_else_has() -> None:
+    """kube-scheduler lets it begin only if there is nobody to be near to, not even out of reach."""
     nodes = [node("n", zone=ZONE_B, cpu="0")]
     batch = [pod("old", labels=WEB, on="n"), *_webs(1, affinity=[affinity(ZONE, WEB)])]
     elsewhere = _webs(1, affinity=[affinity(ZONE, WEB)], selector={ZONE: ZONE_C})
 
     assert values_launched(snapshot(pods=batch, nodes=nodes), ZONE) == [[ZONE_B]]
-    assert values_launched(snapshot(pods=[batch[0], *elsewhere], nodes=nodes), ZONE) == [[ZONE_C]]
+    assert hosts(snapshot(pods=[batch[0], *elsewhere], nodes=nodes)) == {"web-0": "NO_HOST"}
 
 
 def test_affinity_to_nobody_is_refused_unless_only_preferred() -> None:
@@ -312,11 +314,32 @@ def test_placed_pods_of_the_batch_keep_those_they_shun_away() -> None:
 
 def test_a_claim_without_the_key_counts_for_nobody() -> None:
     """It might land in any zone, so that nobody can be near it before it has."""
-    near = pod("near", affinity=[affinity(ZONE, WEB)])
-    pinned = pod("web", cpu="4", labels=WEB, selector={ZONE: ZONE_B})
+    near = pod("near", prefers_near=[(1, affinity(ZONE, WEB))], selector={FAMILY: "c"})
+    free = pod("web", cpu="4", labels=WEB, selector={FAMILY: "m"})
+    pinned = pod("web", cpu="4", labels=WEB, selector={FAMILY: "m", ZONE: ZONE_B})
 
-    assert hosts(snapshot(pods=[*_webs(1, cpu="4"), near]))["near"] == "NO_HOST"
-    assert hosts(snapshot(pods=[pinned, near]))["near"] == "default#0"
+    assert values_launched(snapshot(pods=[free, near]), ZONE) == [[], []]
+    assert values_launched(snapshot(pods=[pinned, near]), ZONE) == [[ZONE_B], [ZONE_B]]
+
+
+def test_a_pod_that_others_must_be_near_to_is_settled_in_one_domain() -> None:
+    """Else it would count nowhere, and they could not follow it."""
+    near = pod("near", affinity=[affinity(ZONE, WEB)], selector={FAMILY: "c"})
+    web = pod("web", cpu="4", labels=WEB, selector={FAMILY: "m"})
+
+    assert values_launched(snapshot(pods=[web, near]), ZONE) == [[ZONE_A]] * 2
+
+
+def test_nothing_is_shunned_where_a_node_cannot_carry_the_key() -> None:
+    """Nobody can meet anybody in a rack that does not exist."""
+    away = [anti_affinity("rack", WEB)]
+    racked = pool("racked", weight=9, labels={"rack": "1"}, limits={"nodes": "1"})
+
+    assert hosts(snapshot(pods=_webs(2, anti_affinity=away), pools=[racked, pool()])) == {
+        "web-0": "racked#0",
+        "web-1": "default#1",
+    }
+    assert hosts(snapshot(pods=_webs(1, anti_affinity=away), nodes=[node("n")])) == {"web-0": "n"}
 
 
 def test_mismatch_label_keys_shun_the_other_revisions() -> None:

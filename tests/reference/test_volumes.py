@@ -102,7 +102,7 @@ def test_alternatives_of_several_volumes_are_combined_if_they_agree() -> None:
     assert zones() == [["any"]]
     assert zones("x") == [[ZONE_A], [ZONE_B]]
     assert zones("x", "y") == [[ZONE_A], [ZONE_A], [ZONE_B], [ZONE_B]]
-    assert zones("x", "z") == [[], []]
+    assert zones("x", "z") == []
 
 
 def test_a_local_volume_does_not_pin_its_old_host() -> None:

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.codec.inventory import NAMESPACE_LABEL, Inventory, Key
+from karpy.codec.inventory import Inventory, Key
 from karpy.codec.workloads import HASH_LABEL, Workload, claims_for, expand, replica_set
+from karpy.model.labels import NAMESPACE_NAME
 from karpy.model.nodes import KubeNode, Node, NodeClaim, join_node
 from karpy.model.pods import Pod, PodController
 from karpy.model.storage import PersistentVolumeClaim
@@ -60,9 +61,9 @@ def name_namespaces(
     given: Iterable[Mapping[str, str]], pods: Iterable[Pod]
 ) -> dict[str, Mapping[str, str]]:
     """Index namespaces by name; those that are only mentioned carry the label all of them carry."""
-    namespaces = {labels[NAMESPACE_LABEL]: labels for labels in given}
+    namespaces = {labels[NAMESPACE_NAME]: labels for labels in given}
     for name in sorted({pod.namespace for pod in pods}):
-        namespaces.setdefault(name, {NAMESPACE_LABEL: name})
+        namespaces.setdefault(name, {NAMESPACE_NAME: name})
     return namespaces
 
 

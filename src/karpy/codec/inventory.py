@@ -27,12 +27,12 @@ from karpy.codec.workloads import (
     read_daemon_set,
     read_workload_object,
 )
+from karpy.model.labels import NAMESPACE_NAME
 from karpy.model.nodes import KubeNode, NodeClaim
 from karpy.model.pods import DaemonSet, DisruptionBudget, Pod, PodController, Service
 from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
-NAMESPACE_LABEL: Final = "kubernetes.io/metadata.name"
 Key: TypeAlias = tuple[str, str, str]
 """Kind, namespace and name."""
 
@@ -189,7 +189,7 @@ class Inventory:
 
     def _add_namespace(self, fields: Fields) -> None:
         name, labels = read_namespace(fields)
-        self._keep(self.namespaces, "Namespace", fields, {NAMESPACE_LABEL: name, **labels})
+        self._keep(self.namespaces, "Namespace", fields, {NAMESPACE_NAME: name, **labels})
 
 
 def _check_labels(meta: Fields) -> None:

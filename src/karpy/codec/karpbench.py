@@ -26,7 +26,7 @@ from karpy.codec.storage import (
 from karpy.codec.workloads import read_daemon_set
 from karpy.errors import WorkloadInvalid
 from karpy.model.instances import Catalog, InstanceType
-from karpy.model.labels import WELL_KNOWN
+from karpy.model.labels import NAMESPACE_NAME, WELL_KNOWN
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod, PodController
 from karpy.model.pools import NodePool
@@ -70,7 +70,7 @@ def _read(fields: Fields) -> Snapshot:
         catalog=catalog,
         overlays=overlays,
         storage=_read_storage(fields),
-        namespaces=dict(_each(fields, "namespaces", read_namespace)),
+        namespaces=_named(pods) | dict(_each(fields, "namespaces", read_namespace)),
         services=_each(fields, "services", read_service),
         controllers=_read_controllers(fields),
         budgets=_each(fields, "pdbs", read_budget),
@@ -84,14 +84,17 @@ def _each(fields: Fields, key: str, read: Callable[[Fields], T]) -> tuple[T, ...
 
 def _read_pods(fields: Fields, reader: PodReader) -> tuple[Pod, ...]:
     pods: list[Pod] = []
-    read, keep = reader.read, pods.append
     raw = fields.items("pods")
     try:
-        for each in raw:
-            keep(read(each))
+        pods.extend(reader.read_all(raw))
     except FieldInvalid as error:
         raise error.within(f"pods[{len(pods)}]") from error
     return tuple(pods)
+
+
+def _named(pods: tuple[Pod, ...]) -> dict[str, dict[str, str]]:
+    """Return the namespaces that pods name, with the label every namespace has."""
+    return {name: {NAMESPACE_NAME: name} for name in sorted({pod.namespace for pod in pods})}
 
 
 def _latest(reader: PodReader, fields: Fields) -> datetime:

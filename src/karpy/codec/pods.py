@@ -6,7 +6,7 @@ apart by their bytes, so that a pod whose parts were seen before costs a few loo
 its rules, labels and requests with the others.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from marshal import dumps
@@ -34,12 +34,25 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PROTOCOLS: Final = frozenset({"TCP", "UDP", "SCTP"})
 _PORT_MAX: Final = 65535
+_UNUSUAL: Final = frozenset({"nodeName", "ownerReferences", "deletionTimestamp"})
+"""Fields of a pod's specification or metadata that most pending pods do not have."""
+_RULES: Final = frozenset(
+    {
+        "affinity",
+        "nodeSelector",
+        "resourceClaims",
+        "tolerations",
+        "topologySpreadConstraints",
+        "volumes",
+    }
+)
+_NO_RULES: Final = PodRules()
+_NOTHING: Final[JsonObject] = {}
 _RARE: Final = frozenset({"initContainers", "overhead", "resources", "hostNetwork"})
 _MARSHAL: Final = 2
 """The newest format whose bytes depend on the value alone, not on how it is shared in memory."""
 
 _Ports: TypeAlias = tuple[HostPort, ...]
-_Template: TypeAlias = tuple[Mapping[str, str], Resources, PodRules]
 
 
 class PodReader:
@@ -55,14 +68,13 @@ class PodReader:
         """Take the creation time of pods without one, and whether to trust a pod's conditions."""
         self._default_created = created
         self._is_pending_unschedulable = is_pending_unschedulable
-        self._templates: dict[bytes, _Template] = {}
         self._labels: dict[bytes, Mapping[str, str]] = {}
         self._created: dict[str | None, datetime] = {None: created}
         self._owners: dict[bytes, tuple[Owner, ...]] = {}
         self._needs: dict[bytes, tuple[Resources, _Ports]] = {}
         self._rules: dict[bytes | tuple[bytes, _Ports], PodRules] = {}
         self._equal_requests: dict[frozenset[tuple[str, int]], Resources] = {}
-        self._equal_rules: dict[PodRules, PodRules] = {}
+        self._equal_rules: dict[PodRules, PodRules] = {_NO_RULES: _NO_RULES}
 
     @property
     def latest(self) -> datetime:
@@ -79,6 +91,34 @@ class PodReader:
             _find_fault(obj)
             hint = "compare it with a pod that works"
             raise FieldInvalid("", f"cannot be read: {error!r}", hint) from error
+
+    def read_all(self, objs: Iterable[JsonObject]) -> Iterator[Pod]:
+        """Read many pods; those with nothing unusual about them take the short way."""
+        created, trusts = self._created, self._is_pending_unschedulable
+        for obj in objs:
+            try:
+                meta, spec, status = obj["metadata"], obj["spec"], obj.get("status") or _NOTHING
+                is_usual = _UNUSUAL.isdisjoint(spec) and _UNUSUAL.isdisjoint(meta)
+                moment = created.get(meta["creationTimestamp"])
+                if not is_usual or moment is None:
+                    yield self.read(obj)
+                    continue
+                requests, ports = self._needs_of(spec, status)
+                yield Pod(
+                    meta["name"],
+                    meta["namespace"],
+                    meta["uid"],
+                    moment,
+                    self._shared_labels(meta),
+                    requests,
+                    self._rules_of(spec, ports),
+                    "",
+                    status.get("nominatedNodeName") or "",
+                    status.get("phase") or "",
+                    trusts or not status or _was_given_up(status),
+                )
+            except (AttributeError, KeyError, TypeError, ValueError):
+                yield self.read(obj)
 
     def _read(self, obj: JsonObject) -> Pod:
         meta: JsonObject = obj["metadata"]
@@ -97,19 +137,15 @@ class PodReader:
             Fields(meta, "metadata").needed("name")
         namespace = meta.get("namespace") or "default"
         owners = meta.get("ownerReferences")
-        labels, requests, rules = (
-            self._parts_of(meta, spec, status)
-            if node_name or "volumes" in spec or (status and "containerStatuses" in status)
-            else self._template_of(meta, spec, status)
-        )
+        requests, ports = self._needs_of(spec, status)
         return Pod(
             name,
             namespace,
             meta.get("uid") or f"{namespace}/{name}",
             self._created.get(meta.get("creationTimestamp")) or self._add_created(meta),
-            labels,
+            self._shared_labels(meta),
             requests,
-            rules,
+            self._rules_of(spec, ports),
             node_name,
             nominated,
             phase,
@@ -117,20 +153,6 @@ class PodReader:
             meta.get("deletionTimestamp") is not None,
             self._shared_owners(meta) if owners else (),
         )
-
-    def _template_of(
-        self, meta: JsonObject, spec: JsonObject, status: JsonObject | None
-    ) -> _Template:
-        """Find by one look-up what pods share that differ in nothing but their metadata."""
-        key = dumps((meta.get("labels"), spec), _MARSHAL)
-        template = self._templates.get(key)
-        if template is None:
-            template = self._templates[key] = self._parts_of(meta, spec, status)
-        return template
-
-    def _parts_of(self, meta: JsonObject, spec: JsonObject, status: JsonObject | None) -> _Template:
-        requests, ports = self._needs_of(spec, status)
-        return self._shared_labels(meta), requests, self._rules_of(spec, ports)
 
     def _add_created(self, meta: JsonObject) -> datetime:
         created = Fields(meta, "metadata").time("creationTimestamp") or self._default_created
@@ -144,7 +166,9 @@ class PodReader:
         key = dumps(raw, _MARSHAL)
         labels = self._labels.get(key)
         if labels is None:
-            labels = self._labels[key] = Fields(meta, "metadata").labels("labels")
+            if set(map(type, raw.values())) != {str}:
+                Fields(meta, "metadata").labels("labels")
+            labels = self._labels[key] = raw
         return labels
 
     def _shared_owners(self, meta: JsonObject) -> tuple[Owner, ...]:
@@ -176,6 +200,8 @@ class PodReader:
         return self._equal_requests.setdefault(frozenset(requests.items()), requests), ports
 
     def _rules_of(self, spec: JsonObject, ports: _Ports) -> PodRules:
+        if not ports and _RULES.isdisjoint(spec):
+            return _NO_RULES
         volumes = spec.get("volumes")
         raw = dumps(
             (

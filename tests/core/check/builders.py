@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple, Unpack
 
 from msgspec.structs import replace
 
@@ -26,9 +26,20 @@ from karpy.model.pods import DAEMON_SET, DaemonSet, Owner, Pod, PodRules
 from karpy.model.pools import NodePool
 from karpy.model.refusals import Reason, Refusal
 from karpy.model.requirement import Requirement, one_of
-from karpy.model.resources import parse_quantity
+from karpy.model.requirements import Requirements
+from karpy.model.resources import Resources, add, parse_quantity
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, LaunchOption, Nomination, Verdict
+from tests.core.check.fields import (
+    LaunchFields,
+    NodeFields,
+    OfferingFields,
+    PoolFields,
+    RuleFields,
+    SnapshotFields,
+    SpreadFields,
+    TypeFields,
+)
 
 NOON: Final = datetime(2026, 11, 16, 12, tzinfo=UTC)
 RESERVATION: Final = "example.com/reservation"
@@ -52,7 +63,13 @@ def amounts(**texts: str) -> dict[str, int]:
     return {name: parse_quantity(text, name) for name, text in texts.items()}
 
 
-def pod(name: str, cpu: str = "1", *, labels: Mapping[str, str] | None = None, **rules: Any) -> Pod:
+def pod(
+    name: str,
+    cpu: str = "1",
+    *,
+    labels: Mapping[str, str] | None = None,
+    **rules: Unpack[RuleFields],
+) -> Pod:
     """Make a pending pod; what is no rule (node_name, phase …) goes through `replace`."""
     return Pod(
         name=name,
@@ -70,7 +87,7 @@ def bound(pod: Pod, node: str) -> Pod:
     return replace(pod, node_name=node, is_unschedulable=False)
 
 
-def daemon(name: str, cpu: str = "100m", **rules: Any) -> DaemonSet:
+def daemon(name: str, cpu: str = "100m", **rules: Unpack[RuleFields]) -> DaemonSet:
     return DaemonSet(name, "kube-system", pod(name, cpu, **rules))
 
 
@@ -78,7 +95,9 @@ def daemon_pod(name: str, node: str, cpu: str = "100m") -> Pod:
     return replace(bound(pod(name, cpu), node), owners=(Owner(*DAEMON_SET, name),))
 
 
-def offering(zone: str, price: int, capacity_type: str = ON_DEMAND, **others: Any) -> Offering:
+def offering(
+    zone: str, price: int, capacity_type: str = ON_DEMAND, **others: Unpack[OfferingFields]
+) -> Offering:
     requirements = {
         ZONE: one_of(ZONE, zone),
         CAPACITY_TYPE: one_of(CAPACITY_TYPE, capacity_type),
@@ -89,19 +108,23 @@ def offering(zone: str, price: int, capacity_type: str = ON_DEMAND, **others: An
 
 
 def instance_type(
-    name: str, cpu: int, offerings: Iterable[Offering] | None = None, **others: Any
+    name: str,
+    cpu: int,
+    offerings: Iterable[Offering] | None = None,
+    requirements: Requirements | None = None,
+    **others: Unpack[TypeFields],
 ) -> InstanceType:
     """Make a type of so many cores, 100 micro-dollars each, sold on demand in three zones."""
     offered = tuple(offerings or (offering(zone, cpu * 100) for zone in ZONES))
-    requirements = {
+    known = {
         INSTANCE_TYPE: one_of(INSTANCE_TYPE, name),
         ARCH: one_of(ARCH, "amd64"),
         ZONE: one_of(ZONE, *(each.zone for each in offered)),
         CAPACITY_TYPE: one_of(CAPACITY_TYPE, *(each.capacity_type for each in offered)),
-        **others.pop("requirements", {}),
+        **(requirements or {}),
     }
     capacity = amounts(cpu=str(cpu), memory=f"{4 * cpu}Gi", pods="110")
-    return InstanceType(name, requirements, offered, capacity, **others)
+    return InstanceType(name, known, offered, capacity, **others)
 
 
 SMALL: Final = instance_type("small", 2)
@@ -118,21 +141,28 @@ def catalog(*types: InstanceType, **by_pool: tuple[InstanceType, ...]) -> Catalo
     )
 
 
-def pool(name: str = "web", *requirements: Requirement, **others: Any) -> NodePool:
+def pool(name: str = "web", *requirements: Requirement, **others: Unpack[PoolFields]) -> NodePool:
     return NodePool(name, requirements=requirements, **others)
 
 
-def node(name: str, zone: str = "a", cpu: str = "8", **others: Any) -> Node:
-    labels = {
+def node(
+    name: str,
+    zone: str = "a",
+    cpu: str = "8",
+    *,
+    labels: Mapping[str, str] | None = None,
+    **others: Unpack[NodeFields],
+) -> Node:
+    known = {
         HOSTNAME: name,
         ZONE: zone,
         NODE_POOL: "web",
         INSTANCE_TYPE: "large",
         ARCH: "amd64",
-        **others.pop("labels", {}),
+        **(labels or {}),
     }
     resources = amounts(cpu=cpu, memory="32Gi", pods="110")
-    return Node(name, labels, capacity=resources, allocatable=resources, **others)
+    return Node(name, known, capacity=resources, allocatable=resources, **others)
 
 
 def option(its_type: InstanceType, zone: str = "a", capacity_type: str = ON_DEMAND) -> LaunchOption:
@@ -150,24 +180,21 @@ def launch(
     pods: Iterable[Pod],
     *requirements: Requirement,
     options: Iterable[InstanceType | LaunchOption] = (MEDIUM, LARGE),
-    **others: Any,
+    pool: str = "web",
+    resources: Resources | None = None,
+    **others: Unpack[LaunchFields],
 ) -> Launch:
-    """Make a launch of pool `web` that states what its pods request and nothing more."""
+    """Make a launch that states what its pods request and nothing more."""
     pods = tuple(pods)
-    needed: dict[str, int] = {}
-    for each in pods:
-        for resource, amount in each.requests.items():
-            needed[resource] = needed.get(resource, 0) + amount
-    stated = {NODE_POOL: one_of(NODE_POOL, others.get("pool", "web"))}
-    stated |= {each.key: each for each in requirements}
+    stated = {NODE_POOL: one_of(NODE_POOL, pool)} | {each.key: each for each in requirements}
     zone = min(stated[ZONE].values) if ZONE in stated else "a"
     offered = (each if isinstance(each, LaunchOption) else option(each, zone) for each in options)
     return Launch(
         name=name,
-        pool=others.pop("pool", "web"),
+        pool=pool,
         pods=tuple(each.key for each in pods),
         requirements=stated,
-        resources=others.pop("resources", needed),
+        resources=add(*(each.requests for each in pods)) if resources is None else resources,
         options=tuple(offered),
         **others,
     )
@@ -185,7 +212,9 @@ def near(name: str, key: str = ZONE) -> AffinityTerm:
     return AffinityTerm(key, app(name))
 
 
-def even(name: str, key: str = ZONE, max_skew: int = 1, **others: Any) -> SpreadConstraint:
+def even(
+    name: str, key: str = ZONE, max_skew: int = 1, **others: Unpack[SpreadFields]
+) -> SpreadConstraint:
     return SpreadConstraint(key, max_skew, selector=app(name), **others)
 
 
@@ -198,7 +227,7 @@ def world(
     pods: Iterable[Pod] = (),
     nominations: Mapping[str, Iterable[Pod]] | None = None,
     refused: Iterable[Pod] = (),
-    **snapshot: Any,
+    **snapshot: Unpack[SnapshotFields],
 ) -> World:
     """Make a snapshot with pool `web` and three types unless told otherwise, and a verdict."""
     named = tuple(
@@ -206,9 +235,9 @@ def world(
         for name, theirs in (nominations or {}).items()
     )
     refused = tuple(refused)
-    given = {"now": NOON, "pools": (pool(),), "catalog": catalog()} | snapshot
+    given: SnapshotFields = {"pools": (pool(),), "catalog": catalog(), **snapshot}
     return World(
-        Snapshot(pods=tuple(pods), **given),
+        Snapshot(NOON, pods=tuple(pods), **given),
         Verdict(launches, named, (refusal(*refused),) if refused else ()),
     )
 

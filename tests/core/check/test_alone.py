@@ -1,4 +1,5 @@
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final, NamedTuple, Unpack
 
 import pytest
 from msgspec.structs import replace
@@ -6,7 +7,7 @@ from msgspec.structs import replace
 from karpy.core.check.alone import Host, find_hosts, why_not_alone
 from karpy.core.check.breaches import Rule
 from karpy.model.constraints import NO_SCHEDULE, AffinityTerm, NodeTerm, Taint, Toleration
-from karpy.model.labels import ARCH, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, RESERVED, ZONE
+from karpy.model.labels import ARCH, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, RESERVED
 from karpy.model.pods import HostPort, Pod, PodVolume
 from karpy.model.requirement import Operator, one_of, require
 from karpy.model.settings import MinValuesPolicy, ReservedMode, Settings
@@ -16,6 +17,7 @@ from karpy.model.storage import (
     Storage,
     StorageClass,
 )
+from karpy.model.verdicts import Launch
 from tests.core.check.builders import (
     LARGE,
     MEDIUM,
@@ -36,19 +38,24 @@ from tests.core.check.builders import (
     pool,
     world,
 )
+from tests.core.check.fields import RuleFields, SnapshotFields
 
 WEB: Final = {"app": "web"}
 ONLY_A: Final = (pool("web", in_zone("a")),)
 TAINT: Final = Taint("gpu", NO_SCHEDULE)
 
 
-def why(its: Pod, *launches: Any, pods: Any = (), **snapshot: Any) -> tuple[Rule, ...] | None:
+def why(
+    its: Pod, *launches: Launch, pods: Iterable[Pod] = (), **snapshot: Unpack[SnapshotFields]
+) -> tuple[Rule, ...] | None:
     """Ask about a refused pod beside a plan."""
     judged = world(*launches, pods=[its, *pods], refused=[its], **snapshot)
     return why_not_alone(judged.snapshot, judged.verdict, its.key)
 
 
-def hosts(its: Pod, *launches: Any, pods: Any = (), **snapshot: Any) -> set[tuple[str, str]]:
+def hosts(
+    its: Pod, *launches: Launch, pods: Iterable[Pod] = (), **snapshot: Unpack[SnapshotFields]
+) -> set[tuple[str, str]]:
     judged = world(*launches, pods=[its, *pods], refused=[its], **snapshot)
     found = find_hosts(judged.snapshot, judged.verdict, its.key)
     return {(host.instance_type, host.zone) for host in found}
@@ -114,7 +121,7 @@ def test_one_required_term_is_enough() -> None:
     ],
 )
 def test_what_a_pod_asks_for_must_be_there(
-    rules: dict[str, Any], expected: tuple[Rule, ...] | None
+    rules: RuleFields, expected: tuple[Rule, ...] | None
 ) -> None:
     assert why(pod("web", **rules)) == expected
 
@@ -208,26 +215,30 @@ def test_a_full_reservation_is_no_machine() -> None:
 # --- rules between pods --------------------------------------------------------------------------
 
 
-def beside(*zones: str, count: int = 1, **rules: Any) -> dict[str, Any]:
-    """Place some web pods in each (set of) zones by a plan."""
-    placed = {
-        zone: [pod(f"w-{zone}-{n}", "100m", labels=WEB, **rules) for n in range(count)]
-        for zone in zones
-    }
+class Plan(NamedTuple):
+    """Launches, and the pods they are for."""
+
+    launches: list[Launch]
+    pods: list[Pod]
+
+
+def beside(*zones: str, **rules: Unpack[RuleFields]) -> Plan:
+    """Place a web pod in each (set of) zones."""
+    placed = {zone: pod(f"w-{zone}", "100m", labels=WEB, **rules) for zone in zones}
     launches = [
-        launch(f"l-{zone}", theirs, in_zone(*zone), options=[LARGE])
-        for zone, theirs in placed.items()
+        launch(f"l-{zone}", [each], in_zone(*zone), options=[LARGE])
+        for zone, each in placed.items()
     ]
-    return {"launches": launches, "pods": [each for theirs in placed.values() for each in theirs]}
+    return Plan(launches, list(placed.values()))
 
 
-def zones_for(its: Pod, plan: dict[str, Any], **snapshot: Any) -> set[str]:
-    found = hosts(its, *plan["launches"], pods=plan["pods"], **snapshot)
+def zones_for(its: Pod, plan: Plan, **snapshot: Unpack[SnapshotFields]) -> set[str]:
+    found = hosts(its, *plan.launches, pods=plan.pods, **snapshot)
     return {zone for _, zone in found}
 
 
-def why_beside(its: Pod, plan: dict[str, Any], **snapshot: Any) -> tuple[Rule, ...] | None:
-    return why(its, *plan["launches"], pods=plan["pods"], **snapshot)
+def why_beside(its: Pod, plan: Plan, **snapshot: Unpack[SnapshotFields]) -> tuple[Rule, ...] | None:
+    return why(its, *plan.launches, pods=plan.pods, **snapshot)
 
 
 def test_a_spread_leaves_the_emptier_zones() -> None:
@@ -279,7 +290,7 @@ def test_a_pod_may_start_its_group_where_nobody_of_it_may_be() -> None:
     tied = replace(starter, rules=replace(starter.rules, node_selector=(in_zone("c"),)))
 
     assert zones_for(starter, beside()) == {"a", "b", "c"}
-    assert zones_for(tied, beside("a", "b")) == {"c"}
+    assert why_beside(tied, beside("a", "b")) == (Rule.AFFINITY,)
     assert why_beside(starter, beside("ab")) == (Rule.AFFINITY,)
 
 
@@ -304,7 +315,7 @@ def test_hermits_of_the_plan_and_of_the_cluster_keep_their_zone() -> None:
     new = pod("new", labels=WEB)
     plan = beside("a", anti_affinity=(near("web"),))
     old = bound(pod("old", anti_affinity=(near("web"),)), "n1")
-    plan["pods"].append(old)
+    plan.pods.append(old)
 
     assert zones_for(new, plan, nodes=(node("n1", "b"),)) == {"c"}
 
@@ -333,7 +344,7 @@ def test_rules_on_one_key_must_agree() -> None:
     torn = pod("new", labels=WEB, spreads=(even("web"),), anti_affinity=(near("db"),))
     db = pod("db", labels={"app": "db"})
     plan = beside("a", "b")
-    plan["launches"].append(launch("l-db", [db], in_zone("c")))
-    plan["pods"].append(db)
+    plan.launches.append(launch("l-db", [db], in_zone("c")))
+    plan.pods.append(db)
 
     assert why_beside(torn, plan) == (Rule.SPREAD,)

@@ -1,4 +1,4 @@
-from typing import Any, Final
+from typing import Final, Unpack
 
 from msgspec.structs import replace
 
@@ -7,10 +7,11 @@ from karpy.core.check.defaults import hard_spreads
 from karpy.model.constraints import LabelSelector, SpreadConstraint, WhenUnsatisfiable
 from karpy.model.labels import ZONE
 from karpy.model.pods import Owner, Pod, PodController, Service
-from karpy.model.requirement import one_of
+from karpy.model.requirement import Requirement, one_of
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from tests.core.check.builders import NOON, even, in_zone, launch, pod, world
+from tests.core.check.fields import SnapshotFields
 
 DEFAULT: Final = SpreadConstraint(ZONE, 1)
 DEFAULTS: Final = Settings(default_spreads=(DEFAULT,))
@@ -27,11 +28,12 @@ def controller(kind: str, api_version: str = "apps/v1") -> PodController:
     return PodController(api_version, kind, "c", "shop", "uid", selector)
 
 
-def deduced(its: Pod, **snapshot: Any) -> tuple[SpreadConstraint, ...]:
-    return hard_spreads(its, Snapshot(NOON, settings=DEFAULTS, **snapshot))
+def deduced(its: Pod, **snapshot: Unpack[SnapshotFields]) -> tuple[SpreadConstraint, ...]:
+    given: SnapshotFields = {"settings": DEFAULTS, **snapshot}
+    return hard_spreads(its, Snapshot(NOON, **given))
 
 
-def spread(*wanted: object) -> tuple[SpreadConstraint, ...]:
+def spread(*wanted: Requirement) -> tuple[SpreadConstraint, ...]:
     return (replace(DEFAULT, selector=LabelSelector(wanted)),)
 
 
@@ -66,7 +68,7 @@ def test_soft_defaults_are_not_required() -> None:
 
 
 def test_a_replica_set_narrows_what_services_select() -> None:
-    both = {"services": (SERVICE,), "controllers": (controller("ReplicaSet"),)}
+    both: SnapshotFields = {"services": (SERVICE,), "controllers": (controller("ReplicaSet"),)}
 
     assert deduced(controlled("ReplicaSet"), **both) == spread(
         one_of("app", "web"), one_of("app", "mine")
@@ -74,7 +76,7 @@ def test_a_replica_set_narrows_what_services_select() -> None:
 
 
 def test_a_replication_controller_overrides_what_services_select() -> None:
-    both = {
+    both: SnapshotFields = {
         "services": (SERVICE,),
         "controllers": (controller("ReplicationController", "v1"),),
     }

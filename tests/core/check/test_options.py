@@ -1,3 +1,5 @@
+from typing import Unpack
+
 import pytest
 from msgspec.structs import replace
 
@@ -26,13 +28,14 @@ from tests.core.check.builders import (
     pool,
     world,
 )
+from tests.core.check.fields import RuleFields, SnapshotFields
 
 WEB = pod("web")
 ARM = instance_type("arm", 4, requirements={ARCH: one_of(ARCH, "arm64")})
 TWO_TYPES = require(INSTANCE_TYPE, Operator.EXISTS, min_values=2)
 
 
-def judge(plan: Launch, **snapshot: object) -> World:
+def judge(plan: Launch, **snapshot: Unpack[SnapshotFields]) -> World:
     return world(plan, pods=[WEB], **snapshot)
 
 
@@ -196,7 +199,7 @@ def test_a_custom_key_must_be_defined_by_the_pool() -> None:
         },
     ],
 )
-def test_a_key_that_a_pod_shuns_counts_as_defined(rules: dict[str, object]) -> None:
+def test_a_key_that_a_pod_shuns_counts_as_defined(rules: RuleFields) -> None:
     """So says the requirement algebra; the node will carry the label."""
     shy = pod("shy", **rules)
 

@@ -1,4 +1,4 @@
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -6,7 +6,7 @@ from karpy.core.check.breaches import Rule
 from karpy.core.check.overlays import new_price, overlaid_types
 from karpy.model.instances import InstanceType
 from karpy.model.labels import INSTANCE_TYPE, NODE_POOL, ON_DEMAND, ZONE
-from karpy.model.pools import NodeOverlay
+from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.requirement import one_of
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
@@ -25,18 +25,26 @@ GATE: Final = Settings(node_overlay=True)
 GPU: Final = "example.com/gpu"
 
 
-def snapshot(*overlays: NodeOverlay, **others: Any) -> Snapshot:
-    given = {"now": NOON, "pools": (pool(),), "catalog": catalog(MEDIUM), "settings": GATE}
-    return Snapshot(overlays=overlays, **(given | others))
-
-
-def medium(*overlays: NodeOverlay, **others: Any) -> InstanceType:
-    (found,) = overlaid_types(snapshot(*overlays, **others))["web"]
+def medium(
+    *overlays: NodeOverlay, its_pool: NodePool | None = None, settings: Settings = GATE
+) -> InstanceType:
+    """Return the one type there is as the overlays make it."""
+    seen = Snapshot(
+        NOON,
+        pools=(its_pool or pool(),),
+        catalog=catalog(MEDIUM),
+        overlays=overlays,
+        settings=settings,
+    )
+    (found,) = overlaid_types(seen)["web"]
     return found
 
 
-def prices(*overlays: NodeOverlay, **others: Any) -> list[int]:
-    return [offering.price for offering in medium(*overlays, **others).offerings]
+def prices(
+    *overlays: NodeOverlay, its_pool: NodePool | None = None, settings: Settings = GATE
+) -> list[int]:
+    found = medium(*overlays, its_pool=its_pool, settings=settings)
+    return [offering.price for offering in found.offerings]
 
 
 @pytest.mark.parametrize(
@@ -74,7 +82,7 @@ def test_an_overlay_touches_the_offerings_it_matches() -> None:
 def test_a_label_of_the_pool_makes_an_overlay_match() -> None:
     overlay = NodeOverlay("o", (one_of("team", "x"),), price="0")
 
-    assert prices(overlay, pools=(pool(labels={"team": "x"}),)) == [0, 0, 0]
+    assert prices(overlay, its_pool=pool(labels={"team": "x"})) == [0, 0, 0]
 
 
 def test_the_heavier_overlay_wins_and_the_lighter_fills_the_gaps() -> None:

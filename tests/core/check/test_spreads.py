@@ -1,4 +1,4 @@
-from typing import Any, Final
+from typing import Final, Unpack
 
 import pytest
 from msgspec.structs import replace
@@ -27,29 +27,35 @@ from tests.core.check.builders import (
     pool,
     world,
 )
+from tests.core.check.fields import CarrierFields, SnapshotFields
 
 WEB: Final = {"app": "web"}
 TAINT: Final = Taint("gpu", NO_SCHEDULE)
 
 
-def carrier(name: str, **spread: Any) -> Pod:
+def carrier(name: str, **spread: Unpack[CarrierFields]) -> Pod:
     return pod(name, "100m", labels=WEB, spreads=(even("web", **spread),))
 
 
-def carriers(count: int, **spread: Any) -> list[Pod]:
+def carriers(count: int, **spread: Unpack[CarrierFields]) -> list[Pod]:
     return [carrier(f"web-{number}", **spread) for number in range(count)]
 
 
 def plan(
-    where: dict[str, list[Pod]], there: dict[str, list[Pod]] | None = None, **others: Any
+    where: dict[str, list[Pod]],
+    there: dict[str, list[Pod]] | None = None,
+    **others: Unpack[SnapshotFields],
 ) -> World:
     """Launch one node per zone for some pods, beside nodes (one per zone) with others."""
     old = there or {}
-    nodes = others.pop("nodes", tuple(node(f"n-{zone}", zone) for zone in old))
     placed = [each for pods in where.values() for each in pods]
     running = [bound(each, f"n-{zone}") for zone, pods in old.items() for each in pods]
     launches = [launch(f"l-{z}", pods, in_zone(*z), options=[LARGE]) for z, pods in where.items()]
-    return world(*launches, pods=[*placed, *running], nodes=nodes, **others)
+    given: SnapshotFields = {
+        "nodes": tuple(node(f"n-{zone}", zone) for zone in old),
+        **others,
+    }
+    return world(*launches, pods=[*placed, *running], **given)
 
 
 def test_pods_are_spread_over_all_zones_on_offer() -> None:
@@ -182,7 +188,7 @@ def test_all_domains_are_compared_if_the_rule_ignores_affinity() -> None:
         for each in carriers(2, honors_affinity=False)
     ]
 
-    assert plan({"a": tied}, {"b": []}).rules() == {Rule.SPREAD}
+    assert plan({"a": tied}).rules() == {Rule.SPREAD}
 
 
 def test_a_zone_that_another_term_reaches_counts_once_it_has_a_node() -> None:
@@ -197,7 +203,7 @@ def test_a_zone_that_another_term_reaches_counts_once_it_has_a_node() -> None:
 
 @pytest.mark.parametrize(("honors", "expected"), [(True, set()), (False, {Rule.SPREAD})])
 def test_tainted_nodes_count_unless_the_rule_honors_taints(
-    honors: bool, expected: set[Rule]
+    expected: set[Rule], *, honors: bool
 ) -> None:
     tainted: tuple[Node, ...] = (node("n-b", "b", taints=(TAINT,)),)
     pools = (pool("web", in_zone("a")),)

@@ -1,3 +1,6 @@
+from collections.abc import Iterable
+from typing import Unpack
+
 import pytest
 from msgspec.structs import replace
 
@@ -9,10 +12,14 @@ from karpy.model.constraints import (
     Taint,
     Toleration,
 )
+from karpy.model.instances import InstanceType
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, ZONE
-from karpy.model.pods import HostPort
+from karpy.model.nodes import Node
+from karpy.model.pods import DaemonSet, HostPort, Pod
 from karpy.model.requirement import Operator, Requirement, one_of, require
+from karpy.model.resources import Resources
 from karpy.model.settings import Settings
+from karpy.model.verdicts import LaunchOption
 from tests.core.check.builders import (
     LARGE,
     MEDIUM,
@@ -33,22 +40,33 @@ from tests.core.check.builders import (
     pool,
     world,
 )
+from tests.core.check.fields import SnapshotFields
 
 GPU = Taint("gpu", NO_SCHEDULE, "yes")
 SOFT = Taint("slow", PREFER_NO_SCHEDULE)
 TOLERANT = Toleration("gpu", value="yes")
 
 
-def on_launch(*pods: object, **others: object) -> World:
-    snapshot = {key: others.pop(key) for key in ("pools", "catalog", "daemons") if key in others}
-    requirements = others.pop("requirements", ())
-    return world(launch("l1", pods, *requirements, **others), pods=pods, **snapshot)
+def on_launch(
+    *pods: Pod,
+    requirements: Iterable[Requirement] = (),
+    options: Iterable[InstanceType | LaunchOption] = (MEDIUM, LARGE),
+    resources: Resources | None = None,
+    **snapshot: Unpack[SnapshotFields],
+) -> World:
+    its = launch("l1", pods, *requirements, options=options, resources=resources)
+    return world(its, pods=pods, **snapshot)
 
 
-def on_node(*pods: object, there: object = (), its: object = None, **others: object) -> World:
-    its = its or node("n1")
+def on_node(
+    *pods: Pod,
+    there: Iterable[Pod] = (),
+    its: Node | None = None,
+    daemons: tuple[DaemonSet, ...] = (),
+) -> World:
+    nodes = (its or node("n1"),)
     everyone = (*pods, *there)
-    return world(pods=everyone, nodes=(its,), nominations={"n1": pods}, **others)
+    return world(pods=everyone, nodes=nodes, nominations={"n1": pods}, daemons=daemons)
 
 
 # --- resources -----------------------------------------------------------------------------------
@@ -89,7 +107,7 @@ def test_daemons_take_their_share_of_a_new_node() -> None:
         daemon("log", required_node_terms=(NodeTerm((one_of(ARCH, "arm64"),)),)),
     ],
 )
-def test_daemons_that_cannot_run_there_take_nothing(shy: object) -> None:
+def test_daemons_that_cannot_run_there_take_nothing(shy: DaemonSet) -> None:
     full = pod("full", "4")
 
     assert on_launch(full, requirements=[in_zone("a")], daemons=(shy,)).rules() == set()
@@ -222,7 +240,7 @@ def test_startup_taints_and_soft_ones_keep_nobody_away() -> None:
 # --- labels --------------------------------------------------------------------------------------
 
 
-def selecting(*wanted: Requirement) -> object:
+def selecting(*wanted: Requirement) -> Pod:
     return pod("web", node_selector=wanted)
 
 

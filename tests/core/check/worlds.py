@@ -15,7 +15,7 @@ A cluster with a bit of everything and a right plan for it, and ways to break th
 """
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias, Unpack
 
 from msgspec.structs import replace
 
@@ -48,6 +48,15 @@ from tests.core.check.builders import (
     pod,
     pool,
     world,
+)
+from tests.core.check.fields import (
+    LaunchChanges,
+    NodeFields,
+    PodFields,
+    PoolChanges,
+    RuleFields,
+    SnapshotChanges,
+    VerdictChanges,
 )
 
 Breakage: TypeAlias = Callable[[World], World]
@@ -165,7 +174,7 @@ def right_world() -> World:
 # --- ways to change a world ----------------------------------------------------------------------
 
 
-def with_launch(called: str, /, **changes: Any) -> Breakage:
+def with_launch(called: str, /, **changes: Unpack[LaunchChanges]) -> Breakage:
     """Change fields of one launch."""
 
     def apply(its: World) -> World:
@@ -222,7 +231,7 @@ def restated(name: str) -> Breakage:
     return apply
 
 
-def with_pod(name: str, **changes: Any) -> Breakage:
+def with_pod(name: str, **changes: Unpack[PodFields]) -> Breakage:
     """Change fields of one pod."""
 
     def apply(its: World) -> World:
@@ -234,17 +243,21 @@ def with_pod(name: str, **changes: Any) -> Breakage:
     return apply
 
 
-def with_rules(name: str, **changes: Any) -> Breakage:
+def with_rules(name: str, **changes: Unpack[RuleFields]) -> Breakage:
     """Change what one pod asks for."""
 
     def apply(its: World) -> World:
         rules: PodRules = next(each.rules for each in its.snapshot.pods if each.name == name)
-        return with_pod(name, rules=replace(rules, **changes))(its)
+        changed = tuple(
+            replace(each, rules=replace(rules, **changes)) if each.name == name else each
+            for each in its.snapshot.pods
+        )
+        return its._replace(snapshot=replace(its.snapshot, pods=changed))
 
     return apply
 
 
-def with_node(name: str, **changes: Any) -> Breakage:
+def with_node(name: str, **changes: Unpack[NodeFields]) -> Breakage:
     """Change fields of one node."""
 
     def apply(its: World) -> World:
@@ -256,7 +269,7 @@ def with_node(name: str, **changes: Any) -> Breakage:
     return apply
 
 
-def with_pool(name: str, **changes: Any) -> Breakage:
+def with_pool(name: str, **changes: Unpack[PoolChanges]) -> Breakage:
     """Change fields of one NodePool."""
 
     def apply(its: World) -> World:
@@ -268,12 +281,12 @@ def with_pool(name: str, **changes: Any) -> Breakage:
     return apply
 
 
-def with_snapshot(**changes: Any) -> Breakage:
+def with_snapshot(**changes: Unpack[SnapshotChanges]) -> Breakage:
     """Change fields of the snapshot."""
     return lambda its: its._replace(snapshot=replace(its.snapshot, **changes))
 
 
-def with_verdict(**changes: Any) -> Breakage:
+def with_verdict(**changes: Unpack[VerdictChanges]) -> Breakage:
     """Change fields of the verdict."""
     return lambda its: its._replace(verdict=replace(its.verdict, **changes))
 

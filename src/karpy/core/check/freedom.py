@@ -14,7 +14,7 @@ from msgspec import Struct
 from karpy.core.check.breaches import Rule
 from karpy.core.check.crowd import Resident, Tally, settled
 from karpy.core.check.defaults import hard_spreads
-from karpy.core.check.domains import Domains
+from karpy.core.check.domains import Domains, join_domains
 from karpy.core.check.neighbours import Group, groups_of
 from karpy.core.check.scene import Scene
 from karpy.core.check.spreads import Spread, as_spread, select_counted
@@ -98,15 +98,17 @@ def _keeping_away(scene: Scene, pod: Pod) -> dict[str, list[Resident]]:
 
 def _left_by_spread(scene: Scene, pod: Pod, spread: Spread, strict: Requirements) -> Freedom:
     """Keep the domains where count + self - minimum stays within maxSkew."""
-    selected = [each.place.stated(spread.key) for each in select_counted(scene, spread)]
-    count, sure = Tally(selected), Tally(settled(selected))
+    selected = select_counted(scene, spread)
+    count = Tally(_anywhere(each, spread.key) for each in selected)
+    sure = Tally(settled(each.place.stated(spread.key) for each in selected))
     there = (each for each in scene.nodes if spread.filter.counts(each))
     pools = scene.market.pools_ready
     known = domains_on_offer(scene, spread.key, pools, spread.filter.tolerations)
     known |= domains_of_nodes(there, spread.key)
-    reach = _within(known, strict.get(spread.key))
-    least = min((sure[domain] for domain in reach), default=0)
-    if len(reach) < (spread.min_domains or 0):
+    wanted = strict.get(spread.key) if spread.filter.honors_affinity else None
+    compared = _within(known, wanted)
+    least = min((sure[domain] for domain in compared), default=0)
+    if len(compared) < (spread.min_domains or 0):
         least = 0
     most = spread.max_skew + least - int(spread.scope.selects(pod))
     left = frozenset(domain for domain in known if count[domain] <= most)
@@ -115,26 +117,28 @@ def _left_by_spread(scene: Scene, pod: Pod, spread: Spread, strict: Requirements
 
 def _left_by_affinity(scene: Scene, pod: Pod, group: Group, strict: Requirements) -> Freedom:
     """Keep the domains that surely have a selected pod; all of them if it may start the group."""
-    selected = [each.place.stated(group.key) for each in scene.crowd.select(*group.scopes)]
+    selected = scene.crowd.select(*group.scopes)
     reach = _reach(scene, group.key, strict)
-    if group.selects(pod) and not any(_touches(each, reach) for each in selected):
+    may_be = [_anywhere(each, group.key) for each in selected]
+    if group.selects(pod) and not any(each.values or each.is_open for each in may_be):
         return Freedom(Rule.AFFINITY, group.key, reach, is_pinned=True)
-    sure = Tally(settled(selected))
+    sure = Tally(settled(each.place.stated(group.key) for each in selected))
     left = frozenset(domain for domain in reach if sure[domain])
     return Freedom(Rule.AFFINITY, group.key, left, is_pinned=False)
-
-
-def _touches(domains: Domains, reach: frozenset[str]) -> bool:
-    return domains.is_open or not reach.isdisjoint(domains.values)
 
 
 def _left_by_others(
     scene: Scene, key: str, others: list[Resident], strict: Requirements
 ) -> Freedom:
     """Keep the domains where none of the others may be."""
-    count = Tally(each.place.stated(key) for each in others)
+    count = Tally(_anywhere(each, key) for each in others)
     left = frozenset(domain for domain in _reach(scene, key, strict) if not count[domain])
     return Freedom(Rule.ANTI_AFFINITY, key, left, is_pinned=False)
+
+
+def _anywhere(resident: Resident, key: str) -> Domains:
+    """Say where a pod may be, by what is stated or by what is sold."""
+    return join_domains([resident.place.stated(key), resident.place.domains(key)])
 
 
 def _reach(scene: Scene, key: str, strict: Requirements) -> frozenset[str]:

@@ -64,11 +64,6 @@ class Machine(Struct, frozen=True, gc=False):
         return collect(side[key] for side in sides if key in side).get(key)
 
     @property
-    def is_special(self) -> bool:
-        """Whether the offering differs in size from its type."""
-        return bool(self.offering.capacity_override or self.offering.overhead_override)
-
-    @property
     def capacity(self) -> Resources:
         return {**self.instance_type.capacity, **self.offering.capacity_override}
 
@@ -82,8 +77,25 @@ class Room(Struct, frozen=True, gc=False):
     """What a machine has for everyone, and what its daemons take of it."""
 
     allocatable: Resources
+    daemons: tuple[int, ...]
+    """Which DaemonSets may run there, by their place in the snapshot."""
     daemon_requests: Resources
     daemon_ports: tuple[HostPort, ...]
+
+
+class Bargain(Struct, frozen=True, gc=False):
+    """The lowest price of some machines, and where it is to be had."""
+
+    price: int
+    zones: frozenset[tuple[str, str]]
+    """Zone and capacity type."""
+
+
+def find_bargain(machines: Sequence[Machine]) -> Bargain:
+    """Return the lowest price of machines; there must be one."""
+    price = min(each.offering.price for each in machines)
+    cheapest = [each.offering for each in machines if each.offering.price == price]
+    return Bargain(price, frozenset((each.zone, each.capacity_type) for each in cheapest))
 
 
 class Stock:
@@ -96,6 +108,7 @@ class Stock:
         self._market = market
         self._machines: dict[str, tuple[Machine, ...]] = {}
         self._rooms: dict[str, tuple[Room, ...]] = {}
+        self._bargains: dict[str, Bargain] = {}
         self._lacking: dict[Wish, frozenset[str]] = {}
         self._domains: dict[tuple[str, str], Domains] = {}
         self._most: dict[tuple[str, str], int] = {}
@@ -134,9 +147,19 @@ class Stock:
                 daemons = self._market.daemons_on(machine, self.pool)
                 key = (frozenset(have.items()), daemons)
                 if key not in found:
-                    found[key] = Room(have, *self._market.needs(daemons))
+                    found[key] = Room(have, daemons, *self._market.needs(daemons))
             self._rooms[name] = tuple(found.values())
         return self._rooms[name]
+
+    def bargain(self, name: str) -> Bargain:
+        """Return the lowest price of a type."""
+        if name not in self._bargains:
+            self._bargains[name] = find_bargain(self.machines(name))
+        return self._bargains[name]
+
+    def is_mixed(self, name: str) -> bool:
+        """Say whether the machines of a type differ in size or in daemons."""
+        return len(self.rooms(name)) > 1
 
     def lacking(self, wish: Wish) -> frozenset[str]:
         """Return the types that have a machine which does not grant the wish."""

@@ -7,7 +7,7 @@ selects may not share any possible domain of the key, unless both are there alre
 *Affinity*: a pod must be sure to find, when its turn comes, a selected pod in its domain. It is
 sure of pods on its own node, and of pods whose domain is settled, if its node can only come up in
 domains that have one. A pod whose term selects the pod itself may also be the first of its group,
-if nobody of the group is elsewhere yet, within reach of its node selector and affinity.
+if nobody of the group is anywhere else yet, be it out of the pod's own reach.
 
 That depends on who comes first, and a plan does not say. So the pods arrive here one by one: those
 with affinity as soon as they can, the new pods without affinity when nobody else can come. Who is
@@ -25,14 +25,12 @@ from msgspec import Struct
 
 from karpy.core.check.breaches import Breach, Rule
 from karpy.core.check.crowd import Resident, Scope, Tally, affinity_scope
-from karpy.core.check.daemons import strict_requirements
 from karpy.core.check.domains import Domains
 from karpy.core.check.places import Place
 from karpy.core.check.scene import Scene
 from karpy.model.constraints import AffinityTerm
 from karpy.model.labels import normalise
 from karpy.model.pods import Pod
-from karpy.model.requirement import Requirement, anything
 
 
 class Group(Struct, frozen=True):
@@ -112,19 +110,19 @@ class Company:
         own = besides if domains.settled is not None else 0
         return all(self._surely[domain] > own for domain in sorted(domains.values))
 
-    def may_be_started(self, place: Place, reach: Requirement) -> bool:
-        """Say whether nobody may be elsewhere, as far as the newcomer's reach goes."""
+    def may_be_started(self, place: Place) -> bool:
+        """Say whether nobody is or may come up elsewhere."""
         here = place.domains(self._key)
         return here.is_sure and not any(
-            other is not place and _may_be_apart(here, other.domains(self._key), reach)
+            other is not place and _may_be_apart(here, other.domains(self._key))
             for other in self._at
         )
 
 
-def _may_be_apart(here: Domains, there: Domains, reach: Requirement) -> bool:
+def _may_be_apart(here: Domains, there: Domains) -> bool:
     if here.settled is not None and here.settled == there.settled:
         return False
-    return there.is_open or any(value in reach for value in there.values)
+    return there.is_open or bool(there.values)
 
 
 class Arrivals:
@@ -174,21 +172,7 @@ class Arrivals:
 
 def may_start(seeker: Resident, group: Group, company: Company) -> bool:
     """Say whether a pod may be the first of its group."""
-    return group.selects(seeker.pod) and any(
-        company.may_be_started(seeker.place, each.get(group.key, anything(group.key)))
-        for each in _strict_requirements_met(seeker)
-    )
-
-
-def _strict_requirements_met(seeker: Resident) -> list[dict[str, Requirement]]:
-    """Return what the pod requires, by each of the terms that its node is sure to meet."""
-    terms = seeker.pod.rules.required_node_terms
-    alternatives = strict_requirements(seeker.pod)
-    if not terms:
-        return alternatives
-    return [
-        each for term, each in zip(terms, alternatives, strict=True) if seeker.place.meets((term,))
-    ]
+    return group.selects(seeker.pod) and company.may_be_started(seeker.place)
 
 
 def check_affinity(scene: Scene) -> Iterator[Breach]:

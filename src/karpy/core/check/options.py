@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Final
 
 from karpy.core.check.breaches import Breach, Rule, shortened
-from karpy.core.check.market import Machine, may_make_nodes, template_of
+from karpy.core.check.market import may_make_nodes, template_of
 from karpy.core.check.places import LaunchPlace
 from karpy.core.check.scene import Scene
 from karpy.core.check.wishes import grants
@@ -83,20 +83,12 @@ def _check_types(place: LaunchPlace) -> Iterator[Breach]:
 
 
 def _is_cheapest(option: LaunchOption, place: LaunchPlace) -> bool:
-    """Compare an option with the machines of its type that the cloud may pick."""
-    machines = place.picks(option.instance_type)
-    least = min((machine.offering.price for machine in machines), default=option.price)
-    return any(
-        machine.offering.price == least
-        and (machine.offering.zone, machine.offering.capacity_type)
-        == (option.zone, option.capacity_type)
-        and abs(option.price - least) <= _tolerance(machine)
-        for machine in machines
+    bargain = place.bargain(option.instance_type)
+    is_overlaid = place.stock.types[option.instance_type].is_price_overlaid
+    difference = abs(option.price - bargain.price)
+    return (option.zone, option.capacity_type) in bargain.zones and (
+        difference <= (_ROUNDING if is_overlaid else 0)
     )
-
-
-def _tolerance(machine: Machine) -> int:
-    return _ROUNDING if machine.instance_type.is_price_overlaid else 0
 
 
 def _check_requirements(place: LaunchPlace, free: frozenset[str]) -> Iterator[Breach]:

@@ -5,13 +5,13 @@ from functools import cached_property
 from typing import TypeAlias
 
 from karpy.core.check.domains import Domains, as_domains
-from karpy.core.check.market import Machine, Stock
+from karpy.core.check.market import Bargain, Room, Stock, find_bargain
 from karpy.core.check.wishes import Wish, is_granted
 from karpy.model.labels import HOSTNAME, INSTANCE_TYPE, normalise
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.requirement import Requirement, one_of
-from karpy.model.resources import fits
+from karpy.model.resources import Resources, fits
 from karpy.model.verdicts import Launch
 
 
@@ -75,18 +75,28 @@ class LaunchPlace:
             name for name in names if (own is None or name in own) and self.stock.machines(name)
         )
 
-    def picks(self, name: str) -> tuple[Machine, ...]:
+    def rooms(self, name: str) -> tuple[Room, ...]:
         """
-        List the machines of an option that the cloud may pick.
+        List the rooms of an option that the cloud may pick.
 
         A launch states its resources, and no cloud picks an offering with less than that. If none
-        has as much, all are listed: that is a breach of its own.
+        has as much, all are listed: they are too small, and that is a breach.
         """
+        rooms = self.stock.rooms(name)
+        if len(rooms) == 1:
+            return rooms
+        return tuple(room for room in rooms if self._is_enough(room.allocatable)) or rooms
+
+    def bargain(self, name: str) -> Bargain:
+        """Return the lowest price of an option among the machines that the cloud may pick."""
+        if not self.stock.is_mixed(name):
+            return self.stock.bargain(name)
         machines = self.stock.machines(name)
-        if not any(each.is_special for each in machines):
-            return machines
-        stated = self.launch.resources
-        return tuple(each for each in machines if fits(stated, each.allocatable)) or machines
+        picks = [each for each in machines if self._is_enough(each.allocatable)]
+        return find_bargain(picks or machines)
+
+    def _is_enough(self, allocatable: Resources) -> bool:
+        return fits(self.launch.resources, allocatable)
 
     @cached_property
     def _type_set(self) -> frozenset[str]:
@@ -117,8 +127,9 @@ class LaunchPlace:
 
     def stated(self, key: str) -> Domains:
         """Say where the requirements let it come up, sold there or not."""
-        stated = as_domains(self.stock.granted.get(key))
-        return stated if stated.is_sure and key != HOSTNAME else self.domains(key)
+        if key == HOSTNAME:
+            return self.domains(key)
+        return as_domains(self.stock.granted.get(key))
 
 
 Place: TypeAlias = NodePlace | LaunchPlace

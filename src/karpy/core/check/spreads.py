@@ -13,7 +13,7 @@ ever be. What is left to check is, for each domain a carrier may come to:
   domain only pods count whose domain is settled. That is right whatever the cloud picks.
 - Domains that count are those of nodes that are there and pass the node filter (as in
   kube-scheduler), and those that a NodePool could open: a zone without nodes is an empty domain.
-  Which of the latter are within reach depends on the required term that a pod is placed by; for
+  Which of the latter pass the filter depends on the required term that a pod is placed by; for
   carriers with several terms they do not count. Nor does a domain that only another launch opens:
   it may come later.
 - With fewer domains than minDomains the emptiest counts as empty.
@@ -51,9 +51,9 @@ class NodeFilter(Struct, frozen=True):
             not self.honors_affinity or all(place.may_meet(wish) for wish in self.wishes)
         )
 
-    def reaches(self, domain: str) -> bool:
-        """Say whether the carrier may go to a domain, as far as the key tells."""
-        terms = [term for wish in self.wishes for term in wish]
+    def admits(self, domain: str) -> bool:
+        """Say whether nodes of a domain may count, as far as the key tells."""
+        terms = [term for wish in self.wishes for term in wish if self.honors_affinity]
         wanted = [each for term in terms for each in term.expressions if each.key == self.key]
         return all(domain in each for each in wanted)
 
@@ -139,8 +139,8 @@ def _emptiest(spread: Spread, domains: frozenset[str], sure: Tally) -> int:
 
 def _domains_that_count(scene: Scene, asked: NodeFilter) -> frozenset[str]:
     found = domains_of_nodes((each for each in scene.nodes if asked.counts(each)), asked.key)
-    if any(len(wish) > 1 for wish in asked.wishes):
+    if asked.honors_affinity and any(len(wish) > 1 for wish in asked.wishes):
         return found
     pools = scene.market.pools_in_use
     on_offer = domains_on_offer(scene, asked.key, pools, asked.tolerations)
-    return found | {domain for domain in on_offer if asked.reaches(domain)}
+    return found | {domain for domain in on_offer if asked.admits(domain)}

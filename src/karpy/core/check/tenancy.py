@@ -5,7 +5,7 @@ from itertools import combinations
 
 from karpy.core.check.breaches import Breach, Rule, shortened
 from karpy.core.check.daemons import still_to_come
-from karpy.core.check.market import Market, Room
+from karpy.core.check.market import Market
 from karpy.core.check.places import LaunchPlace, NodePlace, Place
 from karpy.core.check.scene import Scene
 from karpy.core.check.volumes import attached, over_limit, volumes_of
@@ -103,20 +103,18 @@ def _shortage(wanted: Resources, available: Resources) -> str:
 
 
 def _check_launch_room(place: LaunchPlace) -> Iterator[Breach]:
-    """
-    Fit pods and daemons into every machine the cloud may pick.
-
-    A launch states its `resources`, and no cloud picks an offering with less than that; so of a
-    type whose offerings differ in size only those count that have as much, and one must.
-    """
+    """Fit pods and daemons into every machine the cloud may pick."""
     pods = add(*(pod.requests for pod in place.pods))
     ports = [port for pod in place.pods for port in pod.rules.ports]
+    totals: dict[tuple[int, ...], Resources] = {}
     too_small: list[str] = []
     clashing: list[str] = []
     for name in place.types:
-        rooms = place.stock.rooms(name)
-        picks = [room for room in rooms if fits(place.launch.resources, room.allocatable)]
-        if not picks or not all(_holds(room, pods) for room in picks):
+        rooms = place.rooms(name)
+        for room in rooms:
+            if room.daemons not in totals:
+                totals[room.daemons] = add(pods, room.daemon_requests)
+        if not all(fits(totals[room.daemons], room.allocatable) for room in rooms):
             too_small.append(name)
         if any(_clashes(port, room.daemon_ports) for port in ports for room in rooms):
             clashing.append(name)
@@ -124,10 +122,6 @@ def _check_launch_room(place: LaunchPlace) -> Iterator[Breach]:
         yield Breach(Rule.RESOURCES, place.name, detail=shortened(too_small))
     if clashing:
         yield Breach(Rule.HOST_PORT, place.name, detail=f"with daemons on {shortened(clashing)}")
-
-
-def _holds(room: Room, pods: Resources) -> bool:
-    return fits(add(pods, room.daemon_requests), room.allocatable)
 
 
 def _check_node_volumes(place: NodePlace, scene: Scene) -> Iterator[Breach]:

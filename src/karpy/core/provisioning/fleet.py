@@ -6,9 +6,10 @@ integer. A claim only ever gets tighter: fewer types, fewer domains, less room.
 """
 
 from bisect import insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
+from karpy.core.provisioning.bits import members
 from karpy.core.provisioning.domains import DomainTable
 from karpy.core.provisioning.existing import ExistingNodes
 from karpy.core.provisioning.signatures import Signatures
@@ -154,8 +155,12 @@ class Fleet:
         if pod.rules.ports:
             self.take_ports(node, pod)
 
-    def in_turn(self, count: int, claims: int) -> list[int]:
-        """List some of the claims with `count` pods, the one that got its last pod latest first."""
+    def ordered(self, count: int, claims: int) -> Iterable[int]:
+        """List some of the claims with `count` pods, first choice first."""
+        if claims & (claims - 1) == 0:
+            return (claims.bit_length() - 1,)
+        if self.is_by_age or count == 1:
+            return members(claims)
         # Parity: Karpenter re-sorts its list of claims by pod count before each pod, and a stable sort
         # leaves a claim that has just grown ahead of those that had as many pods before. Go's sort is
         # stable for a dozen elements; beyond, its order is arbitrary and ours is by age.

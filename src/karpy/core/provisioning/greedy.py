@@ -77,6 +77,8 @@ class Packer:
         """Find a place for one pod, letting go of preferences as needed."""
         if pod_class.is_hopeless:
             return Outcome.REFUSED
+        if pod_class.is_simple and self._place_simply(pod_class, pod):
+            return Outcome.PLACED
         failures = pod_class.failures
         for index, step in enumerate(pod_class.steps):
             failure = failures[index]
@@ -88,6 +90,36 @@ class Packer:
             failures[index] = self._failure(step, pod_class.shapes[index])
         pod_class.is_hopeless = all(failure is FOR_GOOD for failure in failures)
         return Outcome.REFUSED
+
+    def _place_simply(self, pod_class: PodClass, pod: Pod) -> bool:
+        """Do what `_attempt` does on claims, for pods that ask for nothing but room and labels."""
+        fleet, shape = self.fleet, pod_class.shapes[0]
+        if shape is None or shape.alive & fleet.existing_mask or not self.is_plain:
+            return False
+        if shape.seen < fleet.size:
+            self.shapes.refresh(shape)
+        claims, by_count, masks = shape.alive, fleet.by_count, self.signatures.masks
+        joined, requests = shape.wants[0].joined, shape.requests
+        for count in fleet.counts if claims else ():
+            candidates = by_count[count] & claims
+            for node in fleet.ordered(count, candidates) if candidates else ():
+                have, used, template = fleet.types[node], fleet.used[node], fleet.templates[node]
+                rooms = template.rooms  # type: ignore[union-attr] - existing nodes are not claims
+                for resource, amount in requests.items():
+                    room = rooms.get(resource) or template.room(resource)  # type: ignore[union-attr] - as above
+                    have &= room.at_least[bisect_left(room.values, used.get(resource, 0) + amount)]
+                signature = joined.get(fleet.signature[node])
+                if signature is None:
+                    signature = self.signatures.join(fleet.signature[node], shape.wants[0])
+                have &= masks[signature] if signature != NEVER else 0
+                if have:
+                    fleet.types[node] = have
+                    if signature != fleet.signature[node]:
+                        fleet.retype(node, signature)
+                    self._record(pod_class, node, pod)
+                    return True
+                shape.alive ^= 1 << node
+        return False
 
     def _failure(self, step: Step, shape: Shape | None) -> Failure:
         """Remember what would have to change for the step to succeed."""
@@ -195,21 +227,11 @@ class Packer:
             if not candidates:
                 continue
             claims ^= candidates
-            if fleet.is_by_age or count == 1:
-                while candidates:
-                    low = candidates & -candidates
-                    candidates ^= low
-                    node = low.bit_length() - 1
-                    settled = self._fit(pod_class, shape, node, choices)
-                    if settled is not None:
-                        self._add(pod_class, node, settled, pod)
-                        return True
-            else:
-                for node in fleet.in_turn(count, candidates):
-                    settled = self._fit(pod_class, shape, node, choices)
-                    if settled is not None:
-                        self._add(pod_class, node, settled, pod)
-                        return True
+            for node in fleet.ordered(count, candidates):
+                settled = self._fit(pod_class, shape, node, choices)
+                if settled is not None:
+                    self._add(pod_class, node, settled, pod)
+                    return True
             if not claims:
                 break
         return False

@@ -13,6 +13,7 @@ from karpy.model.requirements import collect
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.snapshot import Snapshot
 
+_OVER = frozenset({"Failed", "Succeeded"})
 _oldest_first = attrgetter("created", "uid")
 
 
@@ -37,6 +38,9 @@ def collect_batch(snapshot: Snapshot) -> Batch:
     for pod in snapshot.pods:
         if pod.node_name:
             if pod.node_name not in deleting or not _is_displaced(pod):
+                continue
+        elif pod.is_unschedulable and not pod.owners and not pod.is_deleting and not pod.nominated_node:
+            if pod.phase in _OVER:
                 continue
         elif not _is_considered(pod):
             continue

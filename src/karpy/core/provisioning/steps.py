@@ -139,6 +139,7 @@ class PodClass:
         "failures",
         "is_counted",
         "is_hopeless",
+        "is_simple",
         "owned_inverse",
         "pod",
         "requests",
@@ -157,6 +158,8 @@ class PodClass:
         self.owned_inverse: tuple[AnyGroup, ...] = ()
         """Groups by which the pods keep others away."""
         self.is_counted = False
+        self.is_simple = False
+        """Whether the first step asks for nothing but room and labels."""
         self.is_hopeless = False
         """Whether every step has failed for good."""
         self.failures: list[Failure | None] = [None]
@@ -167,6 +170,15 @@ class PodClass:
     def climb(self, steps: Sequence[Step]) -> None:
         """Take the steps of the ladder."""
         self.steps = steps
+        first = steps[0]
+        self.is_simple = (
+            not first.keys
+            and not first.hosts
+            and len(first.wants) == 1
+            and not first.wants[0].is_patient
+            and not self.pod.rules.ports
+            and not self.volumes.attachments
+        )
         if len(steps) > 1:
             self.failures = [None] * len(steps)
             self.shapes = [None] * len(steps)
