@@ -4,7 +4,12 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from karpy.model.constraints import TOLERATE_PREFERENCES, WeightedNodeTerm, WeightedTerm
+from karpy.model.constraints import (
+    TOLERATE_PREFERENCES,
+    NodeTerm,
+    WeightedNodeTerm,
+    WeightedTerm,
+)
 from karpy.model.pods import PodRules
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import collect
@@ -80,10 +85,11 @@ def contradicts_itself(rules: PodRules) -> bool:
     return any(left.is_empty and key in wanted for key, left in collect(parts).items())
 
 
-def alternatives(rules: PodRules) -> list[dict[str, Requirement]]:
+def alternatives(
+    rules: PodRules, terms: tuple[NodeTerm, ...] | None = None
+) -> list[dict[str, Requirement]]:
     """Return the selector together with each required term; with itself alone if there is none."""
-    if not rules.required_node_terms:
+    terms = rules.required_node_terms if terms is None else terms
+    if not terms:
         return [collect(rules.node_selector)]
-    return [
-        collect([*rules.node_selector, *term.expressions]) for term in rules.required_node_terms
-    ]
+    return [collect([*rules.node_selector, *term.expressions]) for term in terms]

@@ -126,7 +126,7 @@ class _Solver:
                 if node.pool == pool.name and not node.is_deleting
             ),
             *(
-                {**largest(kind.capacity for kind in claim.first_types), NODES: 1}
+                {**largest(_most(kind) for kind in claim.first_types), NODES: 1}
                 for claim in self.claims.made
                 if claim.template is template
             ),
@@ -137,8 +137,12 @@ class _Solver:
         return [
             kind
             for kind in template.types
-            if all(kind.capacity.get(name, 0) <= amount for name, amount in left.items())
+            if all(_most(kind).get(name, 0) <= amount for name, amount in left.items())
         ]
+
+
+def _most(kind: InstanceType) -> dict[str, int]:
+    return largest([kind.capacity, *(each.capacity_override for each in kind.offerings)])
 
 
 def _reservations(types: list[InstanceType]) -> dict[str, int]:

@@ -149,7 +149,10 @@ class Topology:
         return list(dict.fromkeys(own))
 
     def _spread(self, pod: Pod, rules: PodRules, spread: SpreadConstraint) -> Group:
-        wanted = tuple(tuple(each.values()) for each in alternatives(rules))
+        wanted = tuple(
+            tuple(each.values())
+            for each in alternatives(rules, pod.rules.required_node_terms)
+        )
         return Group(
             kind=Kind.SPREAD,
             key=spread.topology_key,
@@ -223,11 +226,10 @@ class Topology:
         return group.selects(place.pod) and group.accepts(place)
 
     def _domains_left(self, group: Group, place: Place) -> set[str]:
-        is_near = group.kind in {Kind.SPREAD, Kind.AFFINITY}
-        there = (place.requirements if is_near else place.now()).get(group.key)
+        there = place.now().get(group.key)
         if there is None:
             return set()
-        if is_near:
+        if group.kind in {Kind.SPREAD, Kind.AFFINITY}:
             is_known = not there.complement and len(there.values) == 1
             return set(there.values) if is_known else set()
         # A claim that rules out some domains may still land in all the others.
@@ -292,8 +294,11 @@ class Topology:
         bootstraps = any(self._bootstraps(pod, each) for each in groups)
         if not spreads and not bootstraps and not is_settling:
             return [one_of(key, *allowed)]
+        is_near = any(each.kind in {Kind.SPREAD, Kind.AFFINITY} for each in groups)
+        whole = [] if is_near else [one_of(key, *allowed)]
         total = {domain: sum(self.counts(each)[domain] for each in spreads) for domain in allowed}
-        return [one_of(key, each) for each in sorted(allowed, key=lambda each: (total[each], each))]
+        ranked = sorted(allowed, key=lambda each: (total[each], each))
+        return [one_of(key, each) for each in ranked] + whole
 
     def allowed(self, pod: Pod, group: Group, wanted: Requirement, there: Requirement) -> set[str]:
         """Return the domains one group allows, given what the pod and the node side allow."""

@@ -34,8 +34,6 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PROTOCOLS: Final = frozenset({"TCP", "UDP", "SCTP"})
 _PORT_MAX: Final = 65535
-_UNUSUAL: Final = frozenset({"nodeName", "ownerReferences", "deletionTimestamp"})
-"""Fields of a pod's specification or metadata that most pending pods do not have."""
 _RULES: Final = frozenset(
     {
         "affinity",
@@ -98,9 +96,13 @@ class PodReader:
         for obj in objs:
             try:
                 meta, spec, status = obj["metadata"], obj["spec"], obj.get("status") or _NOTHING
-                is_usual = _UNUSUAL.isdisjoint(spec) and _UNUSUAL.isdisjoint(meta)
                 moment = created.get(meta["creationTimestamp"])
-                if not is_usual or moment is None:
+                if (
+                    moment is None
+                    or "nodeName" in spec
+                    or "ownerReferences" in meta
+                    or "deletionTimestamp" in meta
+                ):
                     yield self.read(obj)
                     continue
                 requests, ports = self._needs_of(spec, status)
@@ -181,7 +183,8 @@ class PodReader:
     def _needs_of(self, spec: JsonObject, status: JsonObject | None) -> tuple[Resources, _Ports]:
         containers: list[JsonObject] = spec["containers"]
         resized = _resize_status(status) if status and "containerStatuses" in status else None
-        if len(containers) == 1 and resized is None and _RARE.isdisjoint(spec):
+        is_plain = len(spec) == 1 or _RARE.isdisjoint(spec)
+        if len(containers) == 1 and resized is None and is_plain:
             only = containers[0]
             resources = only.get("resources")
             key = dumps((resources, only.get("ports")), _MARSHAL)
@@ -200,7 +203,7 @@ class PodReader:
         return self._equal_requests.setdefault(frozenset(requests.items()), requests), ports
 
     def _rules_of(self, spec: JsonObject, ports: _Ports) -> PodRules:
-        if not ports and _RULES.isdisjoint(spec):
+        if not ports and (len(spec) == 1 or _RULES.isdisjoint(spec)):
             return _NO_RULES
         volumes = spec.get("volumes")
         raw = dumps(

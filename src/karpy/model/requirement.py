@@ -41,6 +41,8 @@ class Requirement(Struct, frozen=True, gc=False):
     gte: int | None = None
     lte: int | None = None
     min_values: int | None = None
+    is_needed: bool = False
+    """Whether the label must be there though some of its values are excluded: Exists and NotIn."""
 
     def __contains__(self, value: str) -> bool:
         return (value in self.values) != self.complement and _within(value, self.gte, self.lte)
@@ -65,7 +67,9 @@ class Requirement(Struct, frozen=True, gc=False):
         if gte is not None or lte is not None:
             values = frozenset(value for value in values if _within(value, gte, lte))
         if self.complement and other.complement:
-            return Requirement(self.key, values, True, gte, lte, min_values)
+            # Differs: Karpenter forgets Exists when it meets NotIn, and lets a node without the label pass.
+            is_needed = bool(values) and not (self.is_negative and other.is_negative)
+            return Requirement(self.key, values, True, gte, lte, min_values, is_needed)
         return Requirement(self.key, values, min_values=min_values)
 
     def intersects(self, other: "Requirement") -> bool:
@@ -83,7 +87,7 @@ class Requirement(Struct, frozen=True, gc=False):
         if not self.complement:
             return not self.values
         # Differs: Karpenter lets `NotIn [5]` together with `Gt 1` pass for a node without the label.
-        return bool(self.values) and self.gte is None and self.lte is None
+        return bool(self.values) and self.gte is None and self.lte is None and not self.is_needed
 
     @property
     def operator(self) -> Operator:

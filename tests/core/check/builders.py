@@ -242,4 +242,26 @@ def world(
     )
 
 
+def on_launch(
+    *pods: Pod,
+    requirements: Iterable[Requirement] = (),
+    options: Iterable[InstanceType | LaunchOption] = (MEDIUM, LARGE),
+    resources: Resources | None = None,
+    **snapshot: Unpack[SnapshotFields],
+) -> World:
+    its = launch("l1", pods, *requirements, options=options, resources=resources)
+    return world(its, pods=pods, **snapshot)
+
+
+def on_node(
+    *pods: Pod,
+    there: Iterable[Pod] = (),
+    its: Node | None = None,
+    daemons: tuple[DaemonSet, ...] = (),
+) -> World:
+    nodes = (its or node("n1"),)
+    everyone = (*pods, *there)
+    return world(pods=everyone, nodes=nodes, nominations={"n1": pods}, daemons=daemons)
+
+
 RESERVED_IN_A: Final = offering("a", 1, RESERVED, reservation_id="r-1", reservation_capacity=1)

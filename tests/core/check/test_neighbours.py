@@ -8,6 +8,7 @@ from karpy.core.check.plan import find_risks
 from karpy.model.constraints import AffinityTerm, LabelSelector
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import Pod
+from karpy.model.refusals import Reason, Refusal
 from karpy.model.requirement import Operator, one_of, require
 from tests.core.check.builders import (
     LARGE,
@@ -118,6 +119,24 @@ def test_a_pod_that_moves_is_no_neighbour_of_where_it_was() -> None:
     judged = world(launch("l1", [moving], in_zone("a")), pods=[moving], nodes=nodes)
 
     assert judged.rules() == set()
+
+
+def test_a_pod_of_a_going_node_that_no_plan_moves_is_a_neighbour_still() -> None:
+    """It was refused before anything was tried; until somebody mends it, it stays."""
+    stuck = bound(pod("stuck", labels=WEB, claims_devices=True), "n-a")
+    new = hermit("new")
+    judged = world(
+        launch("l1", [new], in_zone("a")),
+        pods=[new, stuck],
+        nodes=(node("n-a", is_deleting=True),),
+    )
+
+    def refused(reason: Reason) -> set[Rule]:
+        refusals = (Refusal(reason, (stuck.key,)),)
+        return World(judged.snapshot, replace(judged.verdict, refusals=refusals)).rules()
+
+    assert refused(Reason.NO_HOST) == set()
+    assert refused(Reason.DEVICE_CLAIMS) == {Rule.ANTI_AFFINITY}
 
 
 def test_without_the_label_there_is_no_domain_to_share() -> None:

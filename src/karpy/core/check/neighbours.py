@@ -111,18 +111,10 @@ class Company:
         return all(self._surely[domain] > own for domain in sorted(domains.values))
 
     def may_be_started(self, place: Place) -> bool:
-        """Say whether nobody is or may come up elsewhere."""
-        here = place.domains(self._key)
-        return here.is_sure and not any(
-            other is not place and _may_be_apart(here, other.domains(self._key))
-            for other in self._at
-        )
-
-
-def _may_be_apart(here: Domains, there: Domains) -> bool:
-    if here.settled is not None and here.settled == there.settled:
-        return False
-    return there.is_open or bool(there.values)
+        """Say whether nobody is or may come up at another place that carries the key."""
+        others = (each.domains(self._key) for each in self._at if each is not place)
+        is_alone = not any(each.values or each.is_open for each in others)
+        return is_alone and place.domains(self._key).is_sure
 
 
 class Arrivals:

@@ -127,8 +127,6 @@ class LaunchPlace:
 
     def stated(self, key: str) -> Domains:
         """Say where the requirements let it come up, sold there or not."""
-        if key == HOSTNAME:
-            return self.domains(key)
         return as_domains(self.stock.granted.get(key))
 
 

@@ -105,7 +105,7 @@ class _Decision:
             catalog,
         )
         self.packer.use(
-            self.templates,
+            pools,
             relaxes_variety=settings.min_values_policy is MinValuesPolicy.BEST_EFFORT,
         )
 

@@ -14,7 +14,7 @@ from karpy.core.provisioning.domains import DomainTable
 from karpy.core.provisioning.existing import ExistingNodes
 from karpy.core.provisioning.signatures import Signatures
 from karpy.core.provisioning.templates import Template
-from karpy.core.provisioning.groups import AvoidedGroup, Site
+from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, Site
 from karpy.model.pods import HostPort, Pod
 from karpy.model.requirements import from_labels
 from karpy.model.resources import Resources
@@ -64,6 +64,8 @@ class Fleet:
         self.birth_signatures = 0
         """Signatures some claim was made with, as bits."""
         self.gains = Gains()
+        self.uncounted: dict[int, list[DomainGroup]] = {}
+        """Groups that would count pods of a claim if only it were certain where it will be."""
         self.tables: list[DomainTable] = []
         self.avoided: Mapping[str, Sequence[AvoidedGroup]] = {}
         self._ports: dict[tuple[str, int], list[tuple[HostPort, int]]] = {}
@@ -82,10 +84,7 @@ class Fleet:
         self.held.append(frozenset())
         self.relaxed.append(template.is_relaxed)
         bit = 1 << node
-        self.by_count[0] |= bit
         self.is_by_age = node - self.existing.count >= CLAIMS_BY_TURN_MAX
-        if not self.is_by_age:
-            self.by_turn[0][node] = None
         self.by_template[template.index] = self.by_template.get(template.index, 0) | bit
         self.birth_signatures |= 1 << signature
         self.born_as[signature] = self.born_as.get(signature, 0) | bit
@@ -104,6 +103,8 @@ class Fleet:
             new = table.of_signature(signature)
             if old != new:
                 table.move(node, old, new)
+            if node in self.uncounted:
+                self._count_late(node, table)
             if table.claimed(before) != table.claimed(signature):
                 for group in self.avoided.get(table.key, ()):
                     group.look_again(node, partial(self.domains_in, table))
@@ -112,6 +113,16 @@ class Fleet:
         known = self.signatures.requirements
         if len(known[after]) > len(known[before]):
             self.gains.version += 1
+
+    def _count_late(self, node: int, table: DomainTable) -> None:
+        """Count pods of a claim in a domain that has only now become certain."""
+        # Differs: Karpenter never counts pods placed on a claim while its domain was open.
+        domain = table.settled(self.signature[node])
+        if domain:
+            waiting = self.uncounted[node]
+            for group in [each for each in waiting if each.key == table.key]:
+                group.add(domain)
+                waiting.remove(group)
 
     def domain_of(self, table: DomainTable, node: int) -> int:
         """Return the one domain where a node is or a claim will be, or 0."""
@@ -137,23 +148,28 @@ class Fleet:
             used = self.used[node]
             for resource, amount in requests.items():
                 used[resource] = used.get(resource, 0) + amount
-            count = len(pods)
-            by_count, by_turn = self.by_count, self.by_turn
-            if count == len(by_count):
-                by_count.append(0)
-                self.by_turn.append({})
-            bit = 1 << node
-            by_count[count - 1] ^= bit
-            if not by_count[count - 1] and count > 1:
-                self.counts.remove(count - 1)
-            if not by_count[count]:
-                insort(self.counts, count)
-            by_count[count] |= bit
-            if not self.is_by_age:
-                del by_turn[count - 1][node]
-                by_turn[count][node] = None
+            self._promote(node, len(pods))
         if pod.rules.ports:
             self.take_ports(node, pod)
+
+    def _promote(self, node: int, count: int) -> None:
+        """Note that a claim has one pod more."""
+        by_count = self.by_count
+        if count == len(by_count):
+            by_count.append(0)
+            self.by_turn.append({})
+        bit = 1 << node
+        if count > 1:
+            by_count[count - 1] ^= bit
+            if not by_count[count - 1]:
+                self.counts.remove(count - 1)
+        if not by_count[count]:
+            insort(self.counts, count)
+        by_count[count] |= bit
+        if not self.is_by_age:
+            if count > 1:
+                del self.by_turn[count - 1][node]
+            self.by_turn[count][node] = None
 
     def ordered(self, count: int, claims: int) -> Iterable[int]:
         """List some of the claims with `count` pods, first choice first."""

@@ -7,6 +7,7 @@ packer.
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from enum import Enum
 from itertools import product
 from typing import Final, TypeAlias
@@ -26,10 +27,10 @@ from karpy.core.provisioning.steps import (
     Step,
     Versioned,
 )
-from karpy.core.provisioning.templates import Template
 from karpy.core.provisioning.variety import reached, relax
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
+from karpy.model.pools import NodePool
 
 
 
@@ -65,12 +66,12 @@ class Packer:
         self._catalog = catalog
         self._pools_in_use: frozenset[str] = frozenset()
 
-    def use(self, templates: list[Template], *, relaxes_variety: bool) -> None:
+    def use(self, pools: Sequence[NodePool], *, relaxes_variety: bool) -> None:
         """Learn which pools take part, and whether minValues may be lowered for a new claim."""
-        self._pools_in_use = frozenset(template.name for template in templates)
+        self._pools_in_use = frozenset(pool.name for pool in pools)
         self.relaxes_variety = relaxes_variety
         self.is_plain = not self.reservations.is_active and not any(
-            requirement.min_values for template in templates for requirement in template.pool.requirements
+            requirement.min_values for pool in pools for requirement in pool.requirements
         )
 
     def place(self, pod_class: PodClass, pod: Pod) -> Outcome:
@@ -275,13 +276,14 @@ class Packer:
     def _open_claim(
         self, pod_class: PodClass, step: Step, shape: Shape, choices: list[Choice], pod: Pod
     ) -> Outcome:
-        if not all(fresh_host_open(group, is_selected) for group, is_selected in step.hosts):
-            return Outcome.REFUSED
+        for group, is_selected in step.hosts:
+            if not fresh_host_open(group, is_selected):
+                return Outcome.REFUSED
         for template in step.reach.templates:
-            options = self.shapes.fresh(shape, template)
-            if not options or not self.limits.has_node_left(template.name):
-                continue
-            within = self.limits.types_within(template.name)
+            options = shape.fresh.get(template.index)
+            if options is None:
+                options = self.shapes.fresh(shape, template)
+            within = self.limits.types_within(template.name) if options else 0
             if pod_class.volumes.attachments:
                 within &= self.types_attaching(None, pod_class)
             for signature, types in options:
@@ -305,14 +307,16 @@ class Packer:
             if self.is_plain:
                 return (signature, types, _HOLDS_NOTHING, False)
             return self._vet(signature, types, held)
-        options = []
+        options: list[list[int]] = []
         for rule, domains, is_pinned in choices:
             possible = rule.table.of_signature(signature)
             allowed = domains & possible
             if allowed:
-                options.append(rule.preferred(allowed) if is_pinned else (allowed,))
+                options.append(rule.preferred(allowed) if is_pinned else [allowed])
+                if is_pinned and rule.is_optional:
+                    options[-1].append(allowed)
             elif rule.is_optional and not possible:
-                options.append((0,))
+                options.append([0])
             else:
                 return None
         masks, refused = self.signatures.masks, None
@@ -353,15 +357,15 @@ class Packer:
     def _add(self, pod_class: PodClass, node: int, settled: Settled, pod: Pod) -> None:
         """Put the pod on a claim that becomes what was settled."""
         fleet = self.fleet
-        signature, types, held, is_relaxed = settled
-        fleet.types[node] = types
-        if signature != fleet.signature[node]:
-            fleet.retype(node, signature)
-        if is_relaxed:
-            fleet.relaxed[node] = True
-        if self.reservations.is_active and fleet.held[node] != held:
-            self.reservations.hold(fleet.held[node], held)
-            fleet.held[node] = held
+        fleet.types[node] = settled[1]
+        if settled[0] != fleet.signature[node]:
+            fleet.retype(node, settled[0])
+        if not self.is_plain:
+            _, _, held, is_relaxed = settled
+            fleet.relaxed[node] = fleet.relaxed[node] or is_relaxed
+            if fleet.held[node] != held:
+                self.reservations.hold(fleet.held[node], held)
+                fleet.held[node] = held
         self._record(pod_class, node, pod)
 
     def _record(self, pod_class: PodClass, node: int, pod: Pod) -> None:
@@ -379,8 +383,10 @@ class Packer:
                 continue
             if isinstance(group, AvoidedGroup):
                 group.add(node, fleet.domains_in(group.domains, node))
+            elif domain := fleet.domain_of(group.domains, node):
+                group.add(domain)
             else:
-                group.add(fleet.domain_of(group.domains, node))
+                fleet.uncounted.setdefault(node, []).append(group)
         for group in pod_class.owned_inverse:
             if isinstance(group, HostGroup):
                 group.add(node)

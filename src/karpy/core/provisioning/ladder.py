@@ -7,7 +7,6 @@ from msgspec import Struct
 from karpy.model.constraints import (
     TOLERATE_PREFERENCES,
     AffinityTerm,
-    NodeTerm,
     SpreadConstraint,
     Toleration,
     WeightedNodeTerm,
@@ -27,7 +26,6 @@ class Rung(Struct, frozen=True):
     """Also the heaviest preferred node term left; decides compatibility."""
     is_possible: bool
     """Whether the requirements do not contradict each other."""
-    required_terms: tuple[NodeTerm, ...]
     tolerations: tuple[Toleration, ...]
     spreads: tuple[SpreadConstraint, ...]
     affinity: tuple[AffinityTerm, ...]
@@ -94,7 +92,6 @@ def _rung(rules: PodRules, held: _Held) -> Rung:
         strict=strict,
         full=full,
         is_possible=not _contradicts_itself(full, parts),
-        required_terms=tuple(held.terms),
         tolerations=held.tolerations,
         spreads=tuple(held.spreads),
         affinity=rules.affinity + tuple(each.term for each in held.affinity),

@@ -51,11 +51,13 @@ class Limits:
         return left is None or left.get(NODES, 1) > 0
 
     def types_within(self, pool: str) -> int:
-        """Return the types that do not exceed what is left, as bits; -1 stands for all."""
+        """Return the types a new claim may have, as bits; -1 stands for all, 0 if no claim may be."""
+        if pool not in self._left:
+            return -1
         mask = self._within.get(pool)
         if mask is None:
-            mask = -1
-            for resource, amount in self._left.get(pool, {}).items():
+            mask = -1 if self.has_node_left(pool) else 0
+            for resource, amount in self._left[pool].items():
                 if resource != NODES:
                     mask &= self._table.capacity(resource).below(amount)
             self._within[pool] = mask

@@ -19,12 +19,14 @@ _FEW = 8
 class Shape:
     """One kind of demand on a node."""
 
-    __slots__ = ("alive", "fresh", "ports", "reach", "requests", "seen", "wants")
+    __slots__ = ("alive", "fresh", "ports", "reach", "requests", "seen", "takes_any", "wants")
 
     def __init__(self, requests: Resources, wants: tuple[Want, ...], reach: Reach) -> None:
         self.requests = requests
         self.wants = wants
         self.reach = reach
+        self.takes_any = reach.has_every_template and any(not want.requirements for want in wants)
+        """Whether every claim is worth a try."""
         self.ports: tuple[HostPort, ...] = ()
         self.alive = 0
         """Nodes that may still take one, as bits."""
@@ -60,6 +62,10 @@ class Shapes:
         """Let the shape know of claims made since it was last used."""
         fleet = self._fleet
         size = fleet.size
+        if shape.takes_any:
+            shape.alive |= (1 << size) - (1 << shape.seen)
+            shape.seen = size
+            return
         allowed = 0
         for want in shape.wants:
             if want.seen < size:

@@ -189,7 +189,8 @@ class Topology:
         self, constraint: SpreadConstraint, rules: PodRules, rung: Rung
     ) -> tuple[NodeFilter | None, object]:
         selector = rules.node_selector if constraint.honors_affinity else ()
-        terms = rung.required_terms if constraint.honors_affinity else ()
+        # Differs: Karpenter forgets the terms it has dropped on the way; kube-scheduler takes them all.
+        terms = rules.required_node_terms if constraint.honors_affinity else ()
         tolerations = rung.tolerations if constraint.honors_taints else None
         if not selector and not terms and tolerations is None:
             return None, None

@@ -187,11 +187,11 @@ class TypeTable:
         )
 
     def capacity(self, resource: str) -> Thresholds:
-        """Return who has how much of a resource in all, system overhead included."""
+        """Return who has how much of a resource at most, system overhead included."""
         table = self._capacity.get(resource)
         if table is None:
             table = Thresholds(
-                (bit, each.capacity.get(resource, 0)) for bit, each in enumerate(self.types)
+                (bit, _most(each, resource)) for bit, each in enumerate(self.types)
             )
             self._capacity[resource] = table
         return table
@@ -248,3 +248,9 @@ class TypeTable:
                 self.has_reserved = self.has_reserved or offering.is_reserved
             self._market_ids[id(offering.requirements)] = market
         return market
+
+
+def _most(each: InstanceType, resource: str) -> int:
+    """Return the largest capacity a type may turn out to have of a resource."""
+    overrides = [offering.capacity_override.get(resource, 0) for offering in each.offerings]
+    return max(each.capacity.get(resource, 0), *overrides, 0)

@@ -1,0 +1,176 @@
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.check.breaches import Breach, Rule
+from karpy.model.constraints import (
+    NO_SCHEDULE,
+    PREFER_NO_SCHEDULE,
+    NodeTerm,
+    Taint,
+    Toleration,
+)
+from karpy.model.labels import ARCH, ZONE
+from karpy.model.pods import DaemonSet
+from karpy.model.requirement import one_of
+from tests.core.check.builders import (
+    LARGE,
+    MEDIUM,
+    SMALL,
+    amounts,
+    bound,
+    catalog,
+    daemon,
+    daemon_pod,
+    in_zone,
+    instance_type,
+    offering,
+    on_launch,
+    on_node,
+    option,
+    pod,
+    pool,
+)
+
+GPU = Taint("gpu", NO_SCHEDULE, "yes")
+SOFT = Taint("slow", PREFER_NO_SCHEDULE)
+TOLERANT = Toleration("gpu", value="yes")
+
+
+def test_pods_fit_the_smallest_option_not_only_the_largest() -> None:
+    three = pod("three", "3")
+
+    assert on_launch(three, options=[MEDIUM, LARGE]).rules() == set()
+    assert on_launch(three, options=[SMALL, LARGE]).breaches() == (
+        Breach(Rule.RESOURCES, "l1", detail="small"),
+    )
+
+
+def test_what_the_system_keeps_is_not_for_pods() -> None:
+    reserved = instance_type("medium", 4, overhead=amounts(cpu="1500m"))
+
+    plan = on_launch(pod("three", "3"), options=[reserved], catalog=catalog(reserved))
+
+    assert plan.rules() == {Rule.RESOURCES}
+
+
+def test_daemons_take_their_share_of_a_new_node() -> None:
+    pods = [pod("one", "2"), pod("two", "2")]
+
+    assert on_launch(*pods).rules() == set()
+    assert on_launch(*pods, daemons=(daemon("log"),)).breaches() == (
+        Breach(Rule.RESOURCES, "l1", detail="medium"),
+    )
+
+
+@pytest.mark.parametrize(
+    "shy",
+    [
+        daemon("log", node_selector=(one_of(ARCH, "arm64"),)),
+        daemon("log", node_selector=(one_of(ZONE, "b"),)),
+        daemon("log", node_selector=(one_of("rack", "r1"),)),
+        daemon("log", required_node_terms=(NodeTerm((one_of(ARCH, "arm64"),)),)),
+    ],
+)
+def test_daemons_that_cannot_run_there_take_nothing(shy: DaemonSet) -> None:
+    full = pod("full", "4")
+
+    assert on_launch(full, requirements=[in_zone("a")], daemons=(shy,)).rules() == set()
+
+
+def test_a_daemon_that_may_run_there_counts() -> None:
+    """The zone is still open, and so is the second term."""
+    choosy = daemon(
+        "log",
+        required_node_terms=(NodeTerm((one_of(ARCH, "arm64"),)), NodeTerm((one_of(ZONE, "b"),))),
+    )
+
+    assert on_launch(pod("full", "4"), daemons=(choosy,)).rules() == {Rule.RESOURCES}
+
+
+def test_daemons_need_tolerations_but_not_for_soft_or_startup_taints() -> None:
+    full = pod("full", "4", tolerations=(TOLERANT,))
+    hard = (pool(taints=(GPU,)),)
+    soft = (pool(taints=(SOFT,), startup_taints=(GPU,)),)
+
+    assert on_launch(full, pools=hard, daemons=(daemon("log"),)).rules() == set()
+    assert on_launch(full, pools=soft, daemons=(daemon("log"),)).rules() == {Rule.RESOURCES}
+
+
+def test_a_daemon_may_ask_for_the_labels_of_a_ready_node() -> None:
+    ready = daemon("log", node_selector=(one_of("karpenter.sh/initialized", "true"),))
+
+    assert on_launch(pod("full", "4"), daemons=(ready,)).rules() == {Rule.RESOURCES}
+
+
+def test_an_offering_smaller_than_what_the_launch_states_is_never_picked() -> None:
+    halves = instance_type(
+        "mixed", 4, [offering("a", 400), offering("b", 300, capacity_override=amounts(cpu="2"))]
+    )
+    shop = catalog(halves)
+    three = pod("three", "3")
+
+    big = on_launch(three, options=[option(halves, "a")], catalog=shop)
+    vague = on_launch(
+        three,
+        options=[option(halves, "b")],
+        catalog=shop,
+        resources=amounts(cpu="1", memory="1Gi", pods="1"),
+    )
+    nothing = on_launch(
+        three, requirements=[in_zone("b")], options=[option(halves, "b")], catalog=shop
+    )
+
+    assert big.rules() == set()
+    assert vague.rules() == {Rule.RESOURCES, Rule.STATED_RESOURCES}
+    assert nothing.rules() == {Rule.RESOURCES}
+
+
+def test_what_an_offering_keeps_for_itself_replaces_what_its_type_says() -> None:
+    greedy = instance_type("medium", 4, [offering("a", 400, overhead_override=amounts(cpu="2"))])
+
+    plan = on_launch(pod("three", "3"), options=[greedy], catalog=catalog(greedy))
+
+    assert plan.rules() == {Rule.RESOURCES}
+
+
+def test_a_node_has_what_bound_pods_leave() -> None:
+    three = pod("three", "3")
+    five, six = bound(pod("five", "5"), "n1"), bound(pod("six", "6"), "n1")
+    done = replace(six, phase="Succeeded")
+
+    assert on_node(three, there=[five]).rules() == set()
+    assert on_node(three, there=[done]).rules() == set()
+    assert on_node(three, there=[six]).breaches() == (
+        Breach(Rule.RESOURCES, "n1", detail="cpu: 3 wanted, 2 there"),
+    )
+
+
+def test_a_pod_on_its_way_out_still_takes_room() -> None:
+    leaving = replace(bound(pod("leaving", "6"), "n1"), is_deleting=True)
+
+    assert on_node(pod("three", "3"), there=[leaving]).rules() == {Rule.RESOURCES}
+
+
+def test_a_node_keeps_room_for_daemons_still_to_come() -> None:
+    full = pod("full", "7900m")
+    daemons = (daemon("log"), daemon("net"))
+    log = daemon_pod("log-x", "n1")
+
+    assert on_node(full, daemons=daemons[:1]).rules() == set()
+    assert on_node(full, daemons=daemons).rules() == {Rule.RESOURCES}
+    assert on_node(pod("less", "7800m"), daemons=daemons, there=[log]).rules() == set()
+    assert on_node(full, daemons=daemons[:1], there=[log]).rules() == set()
+
+
+def test_a_resource_the_node_does_not_have_is_not_there() -> None:
+    greedy = replace(pod("gpu"), requests={**pod("gpu").requests, "example.com/gpu": 1})
+
+    assert on_node(greedy).breaches() == (
+        Breach(Rule.RESOURCES, "n1", detail="example.com/gpu: 1 wanted, 0 there"),
+    )
+
+
+def test_a_shortage_that_was_there_before_is_not_the_plans_fault() -> None:
+    hog = replace(bound(pod("hog"), "n1"), requests={"example.com/disk": 5})
+
+    assert on_node(pod("web"), there=[hog]).rules() == set()
