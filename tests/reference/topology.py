@@ -258,10 +258,11 @@ class Topology:
             mine = [group for group in groups if group.key == key]
             wanted = pod_side.get(key, anything(key))
             there = node.get(key)
+            is_shunned = there is None or there.is_negative
             if there is None:
                 there = anything(key) if key in may_be_undefined else Requirement(key)
             is_needed = any(each.kind in {Kind.SPREAD, Kind.AFFINITY} for each in mine)
-            if not is_needed and not self._possible(key, there):
+            if not is_needed and is_shunned and not self._possible(key, there):
                 per_key.append([None])
             elif mine or key in settling:
                 choices = self._choices_of_key(pod, mine, wanted, there, is_settling=key in settling)

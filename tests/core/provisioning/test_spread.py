@@ -200,7 +200,7 @@ def test_a_custom_key_spreads_over_the_values_of_pools() -> None:
     batch = pods("web", 4, labels=WEB, spreads=[spread("rack", WEB)])
     cluster = snapshot(pods=batch, pools=pools, catalog=TINY)
 
-    assert values_launched(cluster, "rack") == [["1"], ["2"], ["3"], ["1"]]
+    assert values_launched(cluster, "rack") == [["2"], ["3"], ["1"], ["2"]]
 
 
 def test_a_custom_key_that_types_define_spreads_over_their_values() -> None:

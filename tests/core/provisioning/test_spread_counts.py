@@ -3,12 +3,13 @@
 import pytest
 
 from karpy.model.constraints import LabelSelector, SpreadConstraint
-from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, SPOT, ZONE
+from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, SPOT, ZONE
 from tests.builders import (
     ZONE_A,
     ZONE_B,
     ZONE_C,
     catalog,
+    daemon_pod,
     exists,
     instance_type,
     is_in,
@@ -63,13 +64,10 @@ def test_a_daemon_on_a_deleting_node_is_counted_to_the_end() -> None:
     """It is not placed again, and kube-scheduler sees it until it is gone."""
     cluster = snapshot(
         nodes=[node("old", zone=ZONE_A, deleting=True)],
-        pods=[
-            pod("stays", labels=WEB, on="old", owners=[]),
-            pod("web", labels=WEB, cpu="10m", spreads=[BY_ZONE]),
-        ],
+        pods=[daemon_pod("d", labels=WEB, on="old"), pod("p", labels=WEB, spreads=[BY_ZONE])],
     )
 
-    assert values_launched(cluster, ZONE) == [[], [ZONE_A]]
+    assert values_launched(cluster, ZONE) == [[ZONE_B]]
 
 
 def test_a_node_without_the_label_does_not_count() -> None:
@@ -85,7 +83,7 @@ def test_a_placed_pod_counts_once_its_domain_is_certain() -> None:
     """The free pod may land anywhere; the one in zone-a cannot."""
     free = pod("free", labels=WEB, cpu="4")
     pinned = pod("pinned", labels=WEB, cpu="4", selector={ZONE: ZONE_A})
-    web = pod("p", labels=WEB, spreads=[BY_ZONE], selector={ARCH: "amd64"})
+    web = pod("p", labels=WEB, spreads=[BY_ZONE])
     one = catalog([instance_type("four", cpu="4")])
 
     assert values_launched(snapshot(pods=[free, web], catalog=one), ZONE) == [[], [ZONE_A]]

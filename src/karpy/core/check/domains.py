@@ -34,8 +34,8 @@ class Domains(Struct, frozen=True):
 
 
 def as_domains(values: Requirement | None) -> Domains:
-    """Read what is known of a label as domains."""
-    if values is None or values.is_empty:
+    """Read what is known of a label as domains; one that is only shunned is not written at all."""
+    if values is None or values.is_negative:
         return Domains(may_lack=True)
     if values.complement:
         return Domains(is_open=True)

@@ -54,6 +54,13 @@ class DomainTable:
             memo[self.key] = mask
         return mask
 
+    def is_absent(self, signature: int) -> bool:
+        """Say whether a claim will not carry the label at all."""
+        requirement = self._signatures.requirements[signature].get(self.key)
+        if requirement is None:
+            return not self.of_signature(signature)
+        return requirement.is_negative and not self.of_signature(signature)
+
     def narrow(self, signature: int, domains: int) -> int:
         """Return the signature of a claim that may land in these domains only."""
         memo = signature << len(self.names) | domains

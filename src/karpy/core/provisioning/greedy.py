@@ -315,7 +315,7 @@ class Packer:
                 options.append(rule.preferred(allowed) if is_pinned else [allowed])
                 if is_pinned and rule.is_optional:
                     options[-1].append(allowed)
-            elif rule.is_optional and not possible:
+            elif rule.is_optional and rule.table.is_absent(signature):
                 options.append([0])
             else:
                 return None
