@@ -13,7 +13,6 @@ from karpy.model.resources import add, fits, subtract
 from karpy.model.snapshot import Snapshot
 from tests.reference.attempt import Attempt
 from tests.reference.ladder import alternatives
-from tests.reference.templates import pools_in_use
 from tests.reference.topology import Place, Topology, node_requirements
 from tests.reference.volumes import Attachments, attachments, clash, exceeds, together
 
@@ -79,9 +78,8 @@ def _existing(
     )
     running = add(*(pod.requests for pod in bound if pod.is_owned_by(DAEMON_SET)))
     to_come = {name: max(0, amount) for name, amount in subtract(expected, running).items()}
-    in_use = {pool.name for pool in pools_in_use(snapshot)}
     fallback: Mapping[str, int | None] = {}
-    for kind in types[node.pool] if node.pool in in_use else ():
+    for kind in types.get(node.pool, snapshot.catalog.types_for(node.pool)) if node.pool else ():
         if kind.name == node.labels.get(INSTANCE_TYPE):
             fallback = kind.volume_limits
     return Existing(

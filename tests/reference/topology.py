@@ -258,7 +258,7 @@ class Topology:
             mine = [group for group in groups if group.key == key]
             wanted = pod_side.get(key, anything(key))
             there = node.get(key)
-            is_shunned = there is None or there.is_negative
+            is_shunned = there is None or there.is_negative or self._is_nobody_there(mine)
             if there is None:
                 there = anything(key) if key in may_be_undefined else Requirement(key)
             is_needed = any(each.kind in {Kind.SPREAD, Kind.AFFINITY} for each in mine)
@@ -269,6 +269,11 @@ class Topology:
                 per_key.append([*choices])
         for combination in product(*per_key):
             yield {each.key: each for each in combination if each is not None}
+
+    def _is_nobody_there(self, groups: list[Group]) -> bool:
+        return not any(
+            self._counts_place(group, place) for group in groups for place in self.places
+        )
 
     def _possible(self, key: str, there: Requirement) -> set[str]:
         """Return the domains of a key that a node may be in."""

@@ -1,12 +1,13 @@
 """Section 5: pod anti-affinity, and its inverse: being shunned."""
 
+from karpy.model.constraints import AffinityTerm
 from karpy.model.labels import HOSTNAME, ZONE
-from karpy.model.pods import Pod
 from tests.builders import (
     FAMILY,
     ZONE_A,
     ZONE_B,
     ZONE_C,
+    ZONES,
     anti_affinity,
     catalog,
     daemon_pod,
@@ -27,11 +28,6 @@ WEB = {"app": "web"}
 DB = {"app": "db"}
 AWAY_FROM_WEB = anti_affinity(ZONE, WEB)
 BUSY = [node(zone, zone=zone, cpu="0") for zone in (ZONE_A, ZONE_B, ZONE_C)]
-
-
-def _free(name: str = "web", cpu: str = "2") -> Pod:
-    """Build a pod of type m that may be launched in any zone."""
-    return pod(name, labels=WEB, cpu=cpu, selector={FAMILY: "m"})
 
 
 # --- keeping away ----------------------------------------------------------------------------
@@ -106,11 +102,14 @@ def test_a_pod_refused_is_tried_again_after_a_claim_was_narrowed() -> None:
     assert values_launched(snapshot(pods=[shy, web, narrows]), ZONE) == [[ZONE_A], [ZONE_B, ZONE_C]]
 
 
-def test_a_claim_that_does_not_mention_the_zone_shuns_nobody_there() -> None:
-    """Parity: where a claim says nothing about the key, nothing is counted."""
-    cluster = snapshot(pods=[_free(), pod("p", labels=DB, anti_affinity=[AWAY_FROM_WEB])])
+def test_a_claim_that_says_nothing_about_zones_is_in_the_way_in_none() -> None:
+    """Only those who would *like* to keep away meet such a claim; for the others it must say it."""
+    web = pod("web", cpu="2", labels=WEB, selector={FAMILY: "m"})
+    wishful = pod("p", selector={FAMILY: "c"}, prefers_away=[(1, AWAY_FROM_WEB)])
+    shy = pod("p", selector={FAMILY: "c"}, anti_affinity=[AWAY_FROM_WEB])
 
-    assert values_launched(cluster, ZONE) == [[], []]
+    assert values_launched(snapshot(pods=[web, wishful]), ZONE) == [[], [*ZONES]]
+    assert values_launched(snapshot(pods=[web, shy]), ZONE) == [[*ZONES]]
 
 
 def test_zones_the_pod_cannot_use_are_not_open_either() -> None:
@@ -210,20 +209,16 @@ def test_preferred_anti_affinity_has_no_inverse() -> None:
 
 
 def test_running_pods_of_other_namespaces_shun_by_their_own_terms() -> None:
-    def host(**fields: object) -> dict[str, str]:
-        away = anti_affinity(HOSTNAME, WEB, **fields)  # type: ignore[arg-type]
+    def host(away: AffinityTerm) -> dict[str, str]:
         shy = pod("shy", namespace="shop", on="n", anti_affinity=[away])
-        return hosts(
-            snapshot(
-                nodes=[node("n")],
-                pods=[shy, pod("web", labels=WEB)],
-                namespaces={"default": {"kind": "test"}, "shop": {}},
-            )
-        )
+        namespaces = {"default": {"kind": "test"}, "shop": {}}
+        batch = [shy, pod("web", labels=WEB)]
+        return hosts(snapshot(nodes=[node("n")], pods=batch, namespaces=namespaces))
 
-    assert host() == {"web": "n"}
-    assert host(namespaces=["default"]) == {"web": "default-0"}
-    assert host(namespace_selector=selecting({"kind": "test"})) == {"web": "default-0"}
+    tests = selecting({"kind": "test"})
+    assert host(anti_affinity(HOSTNAME, WEB)) == {"web": "n"}
+    assert host(anti_affinity(HOSTNAME, WEB, namespaces=["default"])) == {"web": "default-0"}
+    assert host(anti_affinity(HOSTNAME, WEB, namespace_selector=tests)) == {"web": "default-0"}
 
 
 def test_mismatch_label_keys_shun_the_other_revisions() -> None:

@@ -100,9 +100,10 @@ class ExistingNodes:
         return mask
 
 
-def attach_limits(node: Node, catalog: Catalog, in_use: frozenset[str]) -> Mapping[str, int | None]:
+def attach_limits(node: Node, catalog: Catalog) -> Mapping[str, int | None]:
     """Return a node's volume limits: as published, else its instance type's."""
-    if node.pool not in in_use:
+    # Differs: Karpenter knows the type only of nodes whose NodePool takes part in the decision.
+    if not node.pool:
         return node.volume_limits
     name = node.labels.get(INSTANCE_TYPE)
     for each in catalog.types_for(node.pool):

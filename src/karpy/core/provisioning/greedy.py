@@ -64,11 +64,9 @@ class Packer:
         self.is_plain = False
         """Whether neither minValues nor reservations have a say."""
         self._catalog = catalog
-        self._pools_in_use: frozenset[str] = frozenset()
 
     def use(self, pools: Sequence[NodePool], *, relaxes_variety: bool) -> None:
         """Learn which pools take part, and whether minValues may be lowered for a new claim."""
-        self._pools_in_use = frozenset(pool.name for pool in pools)
         self.relaxes_variety = relaxes_variety
         self.is_plain = not self.reservations.is_active and not any(
             requirement.min_values for pool in pools for requirement in pool.requirements
@@ -133,7 +131,7 @@ class Packer:
             if not rule.is_optional and not rule.open_domains()[0]:
                 blockers = [*rule.blockers()]
                 break
-        if any(want.is_patient for want in step.wants):
+        if step.is_patient:
             blockers.append(self.fleet.gains)
         return Failure(blockers) if blockers else FOR_GOOD
 
@@ -286,17 +284,19 @@ class Packer:
             within = self.limits.types_within(template.name) if options else 0
             if pod_class.volumes.attachments:
                 within &= self.types_attaching(None, pod_class)
+            has_to_wait = False
             for signature, types in options:
                 if not (left := types & within):
                     continue
                 settled = self._settle(signature, left, choices, None)
-                if settled is Refused.WAIT:
-                    return Outcome.WAITS
+                has_to_wait = has_to_wait or settled is Refused.WAIT
                 if isinstance(settled, tuple):
                     node = self.fleet.open_claim(template, settled[0], settled[1])
                     self.limits.spend(template.name, settled[1])
                     self._add(pod_class, node, settled, pod)
                     return Outcome.PLACED
+            if has_to_wait:
+                return Outcome.WAITS
         return Outcome.REFUSED
 
     def _settle(
@@ -315,7 +315,7 @@ class Packer:
                 options.append(rule.preferred(allowed) if is_pinned else [allowed])
                 if is_pinned and rule.is_optional:
                     options[-1].append(allowed)
-            elif rule.is_optional and rule.table.is_absent(signature):
+            elif not possible and rule.is_free_in_no_domain(signature):
                 options.append([0])
             else:
                 return None
@@ -397,7 +397,7 @@ class Packer:
         attachments = pod_class.volumes.attachments
         if not attachments:
             return True
-        limits = attach_limits(self.fleet.existing.nodes[node], self._catalog, self._pools_in_use)
+        limits = attach_limits(self.fleet.existing.nodes[node], self._catalog)
         for driver, count in self.fleet.attached_with(node, attachments).items():
             limit = limits.get(driver)
             if limit is not None and count > limit:

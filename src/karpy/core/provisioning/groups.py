@@ -163,6 +163,11 @@ class AvoidedGroup(Group):
         else:
             self._claims.add(node)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no pod of the group is anywhere."""
+        return not self.nonzero and not self._claims
+
     def look_again(self, node: int, domains_of: Callable[[int], int]) -> None:
         """Take note that a claim says something else than before about where it may be."""
         if node in self._claims:

@@ -126,7 +126,7 @@ class Course:
             domains, _ = rule.open_domains()
             cleared = 0
             possible = rule.table.of_signature(self._template.signature)
-            if rule.is_optional and rule.table.is_absent(self._template.signature):
+            if not possible and rule.is_free_in_no_domain(self._template.signature):
                 continue
             open_here = domains & possible
             for bit in members(open_here):

@@ -68,6 +68,12 @@ class KeyRule:
             mask &= self.pod_mask & ~anti.nonzero
         return mask, is_pinned
 
+    def is_free_in_no_domain(self, signature: int) -> bool:
+        """Say whether a claim in no known domain will do: it lacks the label, or nobody is there."""
+        if not self.is_optional:
+            return False
+        return self.table.is_absent(signature) or all(anti.is_empty for anti in self.antis)
+
     def blockers(self) -> list[AnyGroup]:
         """Return the groups whose counts would have to change for a domain to open; none: never."""
         for affinity, is_selected in self.affinities:
@@ -90,7 +96,7 @@ class KeyRule:
 class Step:
     """One rung of a ladder, made ready."""
 
-    __slots__ = ("hosts", "keys", "reach", "rung", "wants", "watched")
+    __slots__ = ("hosts", "is_patient", "keys", "reach", "rung", "wants", "watched")
 
     def __init__(self, rung: Rung, reach: Reach, wants: tuple[Want, ...]) -> None:
         self.rung = rung
@@ -100,6 +106,8 @@ class Step:
         self.keys: list[KeyRule] = []
         self.watched: list[AnyGroup] = []
         """Groups whose counts may turn a no into a yes."""
+        self.is_patient = any(want.is_patient for want in wants)
+        """Whether a label that a claim gains may turn a no into a yes."""
 
 
 class Versioned(Protocol):
@@ -328,6 +336,7 @@ class Planner:
         for rule in rules.values():
             rule.is_optional = not rule.spreads and not rule.affinities
             rule.may_appear = any(rule.table.key in want.requirements for want in step.wants)
+            step.is_patient = step.is_patient or not rule.table.is_well_known
         step.keys = [rules[key] for key in sorted(rules)]
         return step
 
