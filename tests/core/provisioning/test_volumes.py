@@ -135,14 +135,17 @@ def test_a_pod_goes_where_its_storage_class_makes_volumes() -> None:
     ]
 
 
-def test_the_first_alternative_that_works_is_taken() -> None:
-    def zones(**fields: object) -> list[list[str]]:
-        batch = [pod("p", claims=["c"], **fields)]  # type: ignore[arg-type]
-        return values_launched(snapshot(pods=batch, storage=_bound(IN_B, IN_A)), ZONE)
+@pytest.mark.parametrize(
+    ("selector", "zones"), [({}, [[ZONE_B]]), ({ZONE: ZONE_A}, [[ZONE_A]]), ({ZONE: ZONE_C}, [])]
+)
+def test_the_first_alternative_that_works_is_taken(
+    selector: dict[str, str], zones: list[list[str]]
+) -> None:
+    cluster = snapshot(
+        pods=[pod("p", claims=["c"], selector=selector)], storage=_bound(IN_B, IN_A)
+    )
 
-    assert zones() == [[ZONE_B]]
-    assert zones(selector={ZONE: ZONE_A}) == [[ZONE_A]]
-    assert zones(selector={ZONE: ZONE_C}) == []
+    assert values_launched(cluster, ZONE) == zones
 
 
 def test_a_volume_without_terms_is_everywhere() -> None:
@@ -280,7 +283,7 @@ def test_a_node_attaches_what_it_publishes_else_what_its_type_does_else_anything
         node("a-limited", type="few", volume_limits={DRIVER: 1}),
         node("b-by-type", type="few"),
         node("c-unlimited", type="few", volume_limits={DRIVER: None}, cpu="200m"),
-        node("d-unknown", type="few", pool="unknown"),
+        node("d-unmanaged", type="few", pool=""),
     ]
     batch = [
         pod("old", on="a-limited", claims=["old"]),
@@ -294,22 +297,22 @@ def test_a_node_attaches_what_it_publishes_else_what_its_type_does_else_anything
         "a": "b-by-type",
         "again": "a-limited",
         "b": "c-unlimited",
-        "both": "d-unknown",
+        "both": "d-unmanaged",
         "c": "c-unlimited",
     }
 
 
 def test_the_limit_of_a_type_holds_though_it_is_sold_out() -> None:
-    # open: the fallback is lost as soon as the pool has nothing to sell (POOL_EMPTY).
+    """Nor does it matter whether the pool takes part in the decision at all."""
     sold_out = instance_type(
         "few", offerings=[offering(available=False)], volume_limits={DRIVER: 1}
     )
     cluster = snapshot(
-        nodes=[node("n", type="few")],
+        nodes=[node("n", type="few"), node("o", type="few", pool="other", cpu="0")],
         pods=[pod("a", claims=["a"]), pod("b", claims=["b"])],
         storage=storage(volume_claim("a"), volume_claim("b")),
         catalog=catalog([sold_out]),
-        pools=[pool()],
+        pools=[pool(), pool("other", static=True)],
     )
 
     assert hosts(cluster) == {"a": "n", "b": "NO_HOST"}

@@ -11,7 +11,7 @@ from karpy.model.labels import HOSTNAME, INSTANCE_TYPE, normalise
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.requirement import Requirement, one_of
-from karpy.model.resources import Resources, fits
+from karpy.model.resources import add, fits
 from karpy.model.verdicts import Launch
 
 
@@ -79,24 +79,26 @@ class LaunchPlace:
         """
         List the rooms of an option that the cloud may pick.
 
-        A launch states its resources, and no cloud picks an offering with less than that. If none
-        has as much, all are listed: they are too small, and that is a breach.
+        Where the offerings of a type differ in size, the cloud is taken to leave out those too small
+        for the pods and the daemons. If none is large enough, all are listed, and that is a breach.
         """
         rooms = self.stock.rooms(name)
         if len(rooms) == 1:
             return rooms
-        return tuple(room for room in rooms if self._is_enough(room.allocatable)) or rooms
+        requests = add(*(pod.requests for pod in self.pods))
+        enough = [
+            room for room in rooms if fits(add(requests, room.daemon_requests), room.allocatable)
+        ]
+        return tuple(enough) or rooms
 
     def bargain(self, name: str) -> Bargain:
         """Return the lowest price of an option among the machines that the cloud may pick."""
         if not self.stock.is_mixed(name):
             return self.stock.bargain(name)
-        machines = self.stock.machines(name)
-        picks = [each for each in machines if self._is_enough(each.allocatable)]
-        return find_bargain(picks or machines)
-
-    def _is_enough(self, allocatable: Resources) -> bool:
-        return fits(self.launch.resources, allocatable)
+        enough = [room.allocatable for room in self.rooms(name)]
+        return find_bargain(
+            [each for each in self.stock.machines(name) if each.allocatable in enough]
+        )
 
     @cached_property
     def _type_set(self) -> frozenset[str]:

@@ -27,7 +27,7 @@ from karpy.core.provisioning.templates import (
 )
 from karpy.core.provisioning.topology import Topology
 from karpy.core.provisioning.typetable import TypeTable
-from karpy.core.provisioning.volumes import VolumeFacts, volume_facts
+from karpy.core.provisioning.volumes import attachments_of
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod
 from karpy.model.refusals import Exclusion, Reason, Refusal
@@ -145,9 +145,7 @@ class _Decision:
             if pod.rules.ports:
                 fleet.take_ports(node, pod)
             if pod.rules.volumes:
-                facts = volume_facts(pod, self.snapshot.storage)
-                if isinstance(facts, VolumeFacts) and facts.attachments:
-                    fleet.attach(node, facts.attachments)
+                fleet.attach(node, attachments_of(pod, self.snapshot.storage))
         self.existing.settle(bound, self.snapshot.daemons)
         return bound
 

@@ -56,6 +56,21 @@ def volume_facts(pod: Pod, storage: Storage) -> VolumeFacts | VolumeRefusal:
     return VolumeFacts(_alternatives(per_volume), tuple(attachments))
 
 
+def attachments_of(pod: Pod, storage: Storage) -> tuple[tuple[str, str], ...]:
+    """List the volumes a running pod has attached, as far as they are known."""
+    attachments: dict[tuple[str, str], None] = {}
+    for volume in pod.rules.volumes:
+        claim = storage.claims.get(f"{pod.namespace}/{volume.claim_of(pod.name)}")
+        if claim is None:
+            continue
+        bound = storage.volumes.get(claim.volume_name)
+        made_by = storage.classes.get(claim.storage_class or "")
+        driver = bound.driver if bound else made_by.provisioner if made_by else None
+        if driver and (bound or not claim.volume_name):
+            attachments[driver, claim.key] = None
+    return tuple(attachments)
+
+
 def _resolve(
     claim: PersistentVolumeClaim, storage: Storage
 ) -> tuple[str | None, tuple[NodeTerm, ...]] | VolumeRefusal:
