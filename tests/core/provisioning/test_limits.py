@@ -2,6 +2,7 @@
 
 import pytest
 
+from karpy.model.pods import HostPort
 from tests.builders import catalog, instance_type, node, offering, pod, pods, pool, snapshot, taint
 from tests.core.provisioning.answers import hosts, launches, pods_launched, types_launched
 
@@ -83,15 +84,13 @@ def test_a_pool_beyond_its_limit_makes_nothing() -> None:
 
 
 def test_a_claim_counts_with_the_largest_type_it_had_when_it_was_made() -> None:
-    """The first claim may become large, so that nothing is left for a second large one."""
+    """The first claim may become large, so that only a small one is left, and then none."""
     cluster = snapshot(
-        pools=[pool(limits={"cpu": "10"})],
-        catalog=BOTH,
-        pods=pods("p", 3, cpu="1500m"),
+        pools=[pool(limits={"cpu": "10"})], catalog=BOTH, pods=pods("p", 3, ports=[HostPort(80)])
     )
 
-    assert types_launched(cluster) == [["large"], ["small"]] or pods_launched(cluster)
-    assert pods_launched(cluster) == [["p-0", "p-1", "p-2"]]
+    assert types_launched(cluster) == [["small", "large"], ["small"]]
+    assert hosts(cluster)["p-2"] == "NO_HOST"
 
 
 def test_what_a_claim_loses_later_is_not_given_back() -> None:

@@ -331,7 +331,6 @@ def test_the_volumes_of_a_running_pod_are_attached_whatever_becomes_of_them(
     old: PersistentVolumeClaim,
 ) -> None:
     """A claim in use is kept until its pod is gone, and so is the attachment."""
-    # open: a running pod's attachments are forgotten if no new pod could use one of its volumes.
     closet = storage(
         old,
         volume_claim("new"),

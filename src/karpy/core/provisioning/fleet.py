@@ -14,6 +14,7 @@ from karpy.core.provisioning.domains import DomainTable
 from karpy.core.provisioning.existing import ExistingNodes
 from karpy.core.provisioning.signatures import Signatures
 from karpy.core.provisioning.templates import Template
+from karpy.core.provisioning.typetable import Thresholds
 from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, Site
 from karpy.model.pods import HostPort, Pod
 from karpy.model.requirements import from_labels
@@ -43,6 +44,10 @@ class Fleet:
         self.templates: list[Template | None] = [None] * count
         self.signature: list[int] = [-1] * count
         self.types: list[int] = [0] * count
+        self.rooms: list[dict[str, Thresholds]] = [{}] * count
+        """What the types of a claim leave for pods, by resource; shared with its template."""
+        self.moment = 0
+        """How many pods have been placed."""
         self.used: list[dict[str, int]] = [{} for _ in range(count)]
         """Requests of the pods placed, by resource."""
         self.pods: list[list[Pod]] = [[] for _ in range(count)]
@@ -79,6 +84,7 @@ class Fleet:
         self.templates.append(template)
         self.signature.append(signature)
         self.types.append(types)
+        self.rooms.append(template.rooms)
         self.used.append({})
         self.pods.append([])
         self.held.append(frozenset())
@@ -92,6 +98,12 @@ class Fleet:
         for table in self.tables:
             table.place(node, table.of_signature(signature))
         return node
+
+    def room(self, node: int, resource: str) -> Thresholds:
+        """Return what the types of a claim leave of a resource."""
+        template = self.templates[node]
+        assert template is not None
+        return template.room(resource)
 
     def retype(self, node: int, signature: int) -> None:
         """Note the requirements a claim has now."""
@@ -140,6 +152,7 @@ class Fleet:
         """Place a pod."""
         pods = self.pods[node]
         pods.append(pod)
+        self.moment += 1
         if node < self.existing.count:
             left = self.existing.free[node]
             for resource, amount in requests.items():

@@ -78,6 +78,8 @@ class Packer:
             return Outcome.REFUSED
         if pod_class.is_simple and self._place_simply(pod_class, pod):
             return Outcome.PLACED
+        if pod_class.reopening is not None and self._open_again(pod_class, pod):
+            return Outcome.PLACED
         failures = pod_class.failures
         for index, step in enumerate(pod_class.steps):
             failure = failures[index]
@@ -92,8 +94,8 @@ class Packer:
 
     def _place_simply(self, pod_class: PodClass, pod: Pod) -> bool:
         """Do what `_attempt` does on claims, for pods that ask for nothing but room and labels."""
-        fleet, shape = self.fleet, pod_class.shapes[0]
-        if shape is None or shape.alive & fleet.existing_mask or not self.is_plain:
+        fleet, shape = self.fleet, pod_class.shapes[0] or self.shape_of(pod_class, 0)
+        if not self.is_plain or shape.alive & fleet.existing_mask:
             return False
         if shape.seen < fleet.size:
             self.shapes.refresh(shape)
@@ -102,10 +104,9 @@ class Packer:
         for count in fleet.counts if claims else ():
             candidates = by_count[count] & claims
             for node in fleet.ordered(count, candidates) if candidates else ():
-                have, used, template = fleet.types[node], fleet.used[node], fleet.templates[node]
-                rooms = template.rooms  # type: ignore[union-attr] - existing nodes are not claims
+                have, used, rooms = fleet.types[node], fleet.used[node], fleet.rooms[node]
                 for resource, amount in requests.items():
-                    room = rooms.get(resource) or template.room(resource)  # type: ignore[union-attr] - as above
+                    room = rooms.get(resource) or fleet.room(node, resource)
                     have &= room.at_least[bisect_left(room.values, used.get(resource, 0) + amount)]
                 signature = joined.get(fleet.signature[node])
                 if signature is None:
@@ -119,6 +120,19 @@ class Packer:
                     return True
                 shape.alive ^= 1 << node
         return False
+
+    def _open_again(self, pod_class: PodClass, pod: Pod) -> bool:
+        """Make one more claim like the last, if nothing has happened since and it must stand alone."""
+        index, template, settled, moment = pod_class.reopening
+        if moment != self.fleet.moment:
+            return False
+        for failure in pod_class.failures[:index]:
+            if failure is None or failure.may_have_passed():
+                return False
+        node = self.fleet.open_claim(template, settled[0], settled[1])
+        self._record(pod_class, node, pod)
+        pod_class.reopening = (index, template, settled, self.fleet.moment)
+        return True
 
     def _failure(self, step: Step, shape: Shape | None) -> Failure:
         """Remember what would have to change for the step to succeed."""
@@ -169,13 +183,26 @@ class Packer:
                 candidates ^= existing
             if candidates and self._place_on_claim(pod_class, shape, candidates, choices, pod):
                 return Outcome.PLACED
-        return self._open_claim(pod_class, step, shape, choices, pod)
+        outcome = self._open_claim(pod_class, step, shape, choices, pod)
+        if outcome is Outcome.PLACED and step.is_exclusive:
+            self._remember_opening(pod_class, index)
+        return outcome
+
+    def _remember_opening(self, pod_class: PodClass, index: int) -> None:
+        fleet = self.fleet
+        template = fleet.templates[-1]
+        if template is not None and self.is_plain and self.limits.types_within(template.name) == -1:
+            settled = (fleet.signature[-1], fleet.types[-1], _HOLDS_NOTHING, False)
+            pod_class.reopening = (index, template, settled, fleet.moment)
 
     def _candidates(self, step: Step, shape: Shape, choices: list[Choice]) -> int:
         """Return the nodes that have not said no, and where the pod's neighbours allow it."""
         candidates: int = shape.alive
         for group, is_selected in step.hosts:
-            candidates &= hosts_open(group, is_selected)
+            if group.kind is Kind.AFFINITY:
+                candidates &= hosts_open(group, is_selected)
+            elif blocked := hosts_blocked(group, is_selected):
+                candidates ^= candidates & blocked
         for rule, domains, _ in choices:
             table = rule.table
             if rule.is_optional:
@@ -240,16 +267,15 @@ class Packer:
     ) -> Settled | None:
         """Return what a claim would be with the pod; drop it from the shape if it never can be."""
         fleet = self.fleet
-        template = fleet.templates[node]
-        assert template is not None
         have = fleet.types[node]
         used = fleet.used[node]
         before = fleet.signature[node]
-        rooms = template.rooms
+        rooms = fleet.rooms[node]
         for resource, amount in shape.requests.items():
-            room = rooms.get(resource) or template.room(resource)
+            room = rooms.get(resource) or fleet.room(node, resource)
             have &= room.at_least[bisect_left(room.values, used.get(resource, 0) + amount)]
-        if shape.ports:
+        template = fleet.templates[node]
+        if shape.ports and template is not None:
             have &= template.without_port_clash(shape.ports)
         if pod_class.volumes.attachments:
             have &= self.types_attaching(node, pod_class)
@@ -286,7 +312,8 @@ class Packer:
                 within &= self.types_attaching(None, pod_class)
             has_to_wait = False
             for signature, types in options:
-                if not (left := types & within):
+                left = types if within == -1 else types & within
+                if not left:
                     continue
                 settled = self._settle(signature, left, choices, None)
                 has_to_wait = has_to_wait or settled is Refused.WAIT
@@ -417,15 +444,18 @@ class Packer:
 
 def hosts_open(group: HostGroup, is_selected: int) -> int:
     """Return the nodes (as bits, possibly more than exist) where a hostname rule allows the pod."""
+    if group.kind is not Kind.AFFINITY:
+        return ~hosts_blocked(group, is_selected)
+    held = group.nodes_with(1)
+    return held or (-1 if is_selected else 0)
+
+
+def hosts_blocked(group: HostGroup, is_selected: int) -> int:
+    """Return the nodes where a spread or an anti-affinity over hostnames forbids the pod."""
     if group.kind is Kind.SPREAD:
         too_many = group.max_skew - is_selected + 1
-        return ~group.nodes_with(too_many) if too_many > 0 else 0
-    held = group.nodes_with(1)
-    if group.kind is Kind.AFFINITY:
-        if held:
-            return held
-        return -1 if is_selected else 0
-    return ~held
+        return group.nodes_with(too_many) if too_many > 0 else -1
+    return group.nodes_with(1)
 
 
 def fresh_host_open(group: HostGroup, is_selected: int) -> bool:

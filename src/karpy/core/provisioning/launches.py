@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import compress
 from operator import itemgetter
+from typing import TypeAlias
 
 from karpy.core.provisioning.bits import dense_members, flags
 from karpy.core.provisioning.fleet import Fleet
@@ -14,7 +15,7 @@ from karpy.model.instances import LAUNCH_OPTIONS_MAX
 from karpy.model.labels import CAPACITY_TYPE, RESERVED
 from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import Requirements, collect
-from karpy.model.resources import add
+from karpy.model.resources import Resources, add
 from karpy.model.verdicts import Launch, LaunchOption
 
 
@@ -39,16 +40,16 @@ class _Ranking:
             for (price, name, place), _ in ranked
         ]
         self._pick = itemgetter(*self.bits) if len(self.bits) > 1 else None
-        self._known: dict[int, tuple[LaunchOption, ...]] = {}
 
     def among(self, types: int, size: int) -> tuple[LaunchOption, ...]:
         """Return the options among some types."""
-        found = self._known.get(types)
-        if found is None:
-            spelled = flags(types, size)
-            chosen = self._pick(spelled) if self._pick else [spelled[bit] for bit in self.bits]
-            found = self._known[types] = tuple(compress(self.options, chosen))
-        return found
+        spelled = flags(types, size)
+        chosen = self._pick(spelled) if self._pick else [spelled[bit] for bit in self.bits]
+        return tuple(compress(self.options, chosen))
+
+
+_Order: TypeAlias = tuple[tuple[LaunchOption, ...], Requirements, Resources]
+"""What claims alike are launched with: options, requirements, what daemons take at least."""
 
 
 class Launcher:
@@ -62,45 +63,53 @@ class Launcher:
         self._rankings: dict[tuple[int, ...], _Ranking] = {}
         self._bits: dict[int, list[int]] = {}
         self._stripped: dict[int, Requirements] = {}
-        self._ranking_of: dict[tuple[int, int], _Ranking] = {}
+        self._orders: dict[tuple[int, int, int], _Order] = {}
 
     def launch(self, node: int, *, is_strict: bool) -> Launch | None:
         """Return the launch of a claim, or None if its cheapest types lack the variety asked for."""
-        fleet, signatures = self._fleet, self._signatures
+        fleet = self._fleet
         template = fleet.templates[node]
         assert template is not None
         held = fleet.held[node]
         signature = self._signature(node) if held else fleet.signature[node]
         types = fleet.types[node]
-        options = self._options(signature, types, template)
-        if len(options) > LAUNCH_OPTIONS_MAX:
-            options = options[:LAUNCH_OPTIONS_MAX]
-            if is_strict and signatures.varieties[signature]:
-                kept = {option.instance_type for option in options}
-                mask = sum(1 << bit for bit, name in enumerate(self._names) if name in kept)
-                if reached(signatures, signature, mask & types):
-                    return None
+        kind = (template.index, signature, types)
+        order = self._orders.get(kind)
+        if order is None:
+            order = self._orders[kind] = self._order(template, signature, types)
+        options, requirements, overhead = order
+        if is_strict and not held and self._lacks_variety(signature, types, options):
+            return None
         if not options:
             return None
-        overhead = template.least_overhead(types)
         return Launch(
             f"{template.name}-{node - fleet.existing.count}",
             template.name,
             tuple([f"{pod.namespace}/{pod.name}" for pod in fleet.pods[node]]),
-            self._requirements(signature),
+            requirements,
             add(fleet.used[node], overhead) if overhead else fleet.used[node],
             options,
-            tuple(sorted(held)),
+            tuple(sorted(held)) if held else (),
             fleet.relaxed[node],
         )
+
+    def _order(self, template: Template, signature: int, types: int) -> _Order:
+        options = self._options(signature, types, template)[:LAUNCH_OPTIONS_MAX]
+        return options, self._requirements(signature), template.least_overhead(types)
+
+    def _lacks_variety(
+        self, signature: int, types: int, options: tuple[LaunchOption, ...]
+    ) -> bool:
+        if len(options) < LAUNCH_OPTIONS_MAX or not self._signatures.varieties[signature]:
+            return False
+        kept = {option.instance_type for option in options}
+        mask = sum(1 << bit for bit, name in enumerate(self._names) if name in kept)
+        return bool(reached(self._signatures, signature, mask & types))
 
     def _options(
         self, signature: int, types: int, template: Template
     ) -> tuple[LaunchOption, ...]:
-        ranking = self._ranking_of.get((signature, template.index))
-        if ranking is None:
-            ranking = self._ranking(signature, template)
-            self._ranking_of[signature, template.index] = ranking
+        ranking = self._ranking(signature, template)
         options = ranking.among(types, self._signatures.table.size)
         if not self._signatures.table.is_split:
             return options

@@ -96,7 +96,7 @@ class KeyRule:
 class Step:
     """One rung of a ladder, made ready."""
 
-    __slots__ = ("hosts", "is_patient", "keys", "reach", "rung", "wants", "watched")
+    __slots__ = ("hosts", "is_exclusive", "is_patient", "keys", "reach", "rung", "wants", "watched")
 
     def __init__(self, rung: Rung, reach: Reach, wants: tuple[Want, ...]) -> None:
         self.rung = rung
@@ -106,6 +106,8 @@ class Step:
         self.keys: list[KeyRule] = []
         self.watched: list[AnyGroup] = []
         """Groups whose counts may turn a no into a yes."""
+        self.is_exclusive = False
+        """Whether two pods that take this step never share a node, and nothing else binds them."""
         self.is_patient = any(want.is_patient for want in wants)
         """Whether a label that a claim gains may turn a no into a yes."""
 
@@ -150,6 +152,7 @@ class PodClass:
         "is_simple",
         "owned_inverse",
         "pod",
+        "reopening",
         "requests",
         "shapes",
         "steps",
@@ -165,6 +168,8 @@ class PodClass:
         """Groups that count the pods."""
         self.owned_inverse: tuple[AnyGroup, ...] = ()
         """Groups by which the pods keep others away."""
+        self.reopening: Any = None
+        """How the last claim was made, if the next pod will need one of the same kind."""
         self.is_counted = False
         self.is_simple = False
         """Whether the first step asks for nothing but room and labels."""
@@ -338,6 +343,13 @@ class Planner:
             rule.may_appear = any(rule.table.key in want.requirements for want in step.wants)
             step.is_patient = step.is_patient or not rule.table.is_well_known
         step.keys = [rules[key] for key in sorted(rules)]
+        step.is_exclusive = (
+            not rules
+            and not step.is_patient
+            and not each.volumes.attachments
+            and any(is_selected and _parts(group) for group, is_selected in step.hosts)
+            and all(group.kind is not Kind.AFFINITY for group, _ in step.hosts)
+        )
         return step
 
     def _wants(self, rung: Rung, facts: VolumeFacts) -> tuple[Want, ...]:
@@ -374,6 +386,13 @@ class Planner:
             reach = self._reaches[tolerations] = Reach(len(self._reaches), templates, nodes)
             reach.has_every_template = len(templates) == len(self._templates)
         return reach
+
+
+def _parts(group: HostGroup) -> bool:
+    """Say whether a group keeps two pods that it selects off the same node."""
+    if group.kind is Kind.SPREAD:
+        return group.max_skew == 1 and group.filter is None
+    return group.kind is Kind.ANTI_AFFINITY
 
 
 def _ladder_key(pod: Pod) -> object:
