@@ -175,17 +175,18 @@ def test_types_with_too_few_attachments_are_out() -> None:
 
 
 def test_a_node_attaches_what_it_publishes_else_what_its_type_does_else_anything() -> None:
-    closet = storage(*(volume_claim(name) for name in ("old", "a", "b", "c")))
+    closet = storage(*(volume_claim(name) for name in ("old", "a", "b", "c", "d")))
     nodes = [
         node("a-limited", type="few", volume_limits={DRIVER: 1}),
         node("b-by-type", type="few"),
         node("c-unlimited", type="few", volume_limits={DRIVER: None}, taints=[taint("later")]),
-        node("d-unknown", type="few", pool="unknown"),
+        node("d-by-type-too", type="few", pool="unknown"),
+        node("e-unknown", type="unknown"),
     ]
     few = instance_type("few", volume_limits={DRIVER: 1})
     batch = [
         pod("old", on="a-limited", claims=["old"]),
-        *(pod(name, claims=[name]) for name in ("a", "b", "c")),
+        *(pod(name, claims=[name]) for name in ("a", "b", "c", "d")),
         pod("again", claims=["old"]),
     ]
     cluster = snapshot(pods=batch, nodes=nodes, storage=closet, catalog=catalog([few]))
@@ -193,8 +194,9 @@ def test_a_node_attaches_what_it_publishes_else_what_its_type_does_else_anything
     assert hosts(cluster) == {
         "a": "b-by-type",
         "again": "a-limited",
-        "b": "d-unknown",
-        "c": "d-unknown",
+        "b": "d-by-type-too",
+        "c": "e-unknown",
+        "d": "e-unknown",
     }
 
 

@@ -7,6 +7,7 @@ from enum import Enum
 from itertools import product
 
 from karpy.model.constraints import (
+    TOLERATE_PREFERENCES,
     AffinityTerm,
     LabelSelector,
     SpreadConstraint,
@@ -162,7 +163,7 @@ class Topology:
             min_domains=spread.min_domains,
             filter=NodeFilter(
                 wanted if spread.honors_affinity else None,
-                rules.tolerations if spread.honors_taints else None,
+                (*pod.rules.tolerations, TOLERATE_PREFERENCES) if spread.honors_taints else None,
             ),
         )
 
@@ -204,10 +205,16 @@ class Topology:
         for pool, offered in self._offers:
             if tolerations is None or not first_untolerated(pool.taints, tolerations):
                 found |= offered.get(group.key, set())
-        for node, labels in self._labels:
-            if group.filter is None or group.filter.accepts(labels, node.taints):
-                found |= labels[group.key].values if group.key in labels else set()
-        return found
+        return found | self._domains_of_nodes(group)
+
+    def _domains_of_nodes(self, group: Group) -> set[str]:
+        return {
+            value
+            for node, labels in self._labels
+            if group.key in labels
+            and (group.filter is None or group.filter.accepts(labels, node.taints))
+            for value in labels[group.key].values
+        }
 
     def counts(self, group: Group) -> Counter[str]:
         """Count the pods of a group by domain."""
@@ -326,7 +333,9 @@ class Topology:
             return 0
         counts = self.counts(group)
         ignores = group.filter is not None and group.filter.wanted is None
-        reachable = [domain for domain in self.domains(group) if ignores or domain in wanted]
+        reachable = self._domains_of_nodes(group) | {
+            domain for domain in self.domains(group) if ignores or domain in wanted
+        }
         if len(reachable) < (group.min_domains or 0):
             return 0
         return min((counts[domain] for domain in reachable), default=0)

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 from karpy.codec.constraints import POOL_OPERATORS, read_requirement
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.syntax import is_label_key
-from karpy.model.instances import InstanceType, Offering, micros
+from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering, micros
 from karpy.model.labels import ALIASES
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import Requirements, collect, from_labels
@@ -22,6 +22,7 @@ What tells requirements on one key apart: the value of In, or all its values, or
 operator that stands alone (no two are equal).
 """
 _NOTHING: Final[Resources] = {}
+_NO_LIMITS: Final[dict[str, int]] = {}
 _USUAL: Final = 3
 """Labels, price and availability are the three fields of most offerings."""
 _OVERHEAD_PARTS: Final = ("kubeReserved", "systemReserved", "evictionThreshold")
@@ -40,48 +41,53 @@ class InstanceReader:
 
     def read(self, obj: JsonObject, path: str = "") -> InstanceType:
         """Read one instance type; raise FieldInvalid with the path of what is wrong."""
-        fields = Fields(obj, path)
         try:
+            name = obj["name"]
+            if type(name) is not str or not name:
+                Fields(obj, path).needed("name")
             return InstanceType(
-                name=fields.needed("name"),
-                requirements=self._requirements_of(fields, obj),
-                offerings=tuple(self._offerings_of(fields, obj["offerings"])),
-                capacity=self._capacity_of(fields, "capacity"),
-                overhead=self._overhead_of(fields, "overhead"),
-                volume_limits=_volume_limits(fields) if "volumeLimits" in obj else {},
+                name,
+                self._requirements_of(obj, path),
+                self._offerings_of(obj, path),
+                self._amounts_of(obj, "capacity", path),
+                self._overhead_of(obj, "overhead", path),
+                _volume_limits(Fields(obj, path)) if "volumeLimits" in obj else _NO_LIMITS,
             )
         except FieldInvalid:
             raise
         except (AttributeError, KeyError, TypeError, ValueError) as error:
+            fields = Fields(obj, path)
+            fields.needed("name")
             self._find_fault(fields)
             fields.fail("", f"is no instance type: {error!r}", "compare it with a working one")
 
-    def _requirements_of(self, fields: Fields, obj: JsonObject) -> Requirements:
+    def _requirements_of(self, obj: JsonObject, path: str) -> Requirements:
         known = self._requirements
+        raw = obj["requirements"]
         found: dict[str, Requirement] = {}
-        for each in obj["requirements"]:
+        for each in raw:
             key = each["key"]
-            operator = each["operator"]
-            if operator == "In":
-                values = each["values"]
-                value: _Known = values[0] if len(values) == 1 else tuple(values)
-            elif "values" in each:
-                value = (operator, 0, *(each["values"] or ()))
+            values = each.get("values")
+            value: _Known
+            if values and len(values) == 1 and each["operator"] == "In":
+                value = values[0]
+            elif values:
+                value = (each["operator"], *values)
             else:
-                value = len(operator)
+                value = len(each["operator"])
             try:
                 found[key] = known[key][value]
             except KeyError:
-                found[key] = self._add_requirement(key, value, each, fields)
-        if len(found) < len(obj["requirements"]) or not ALIASES.keys().isdisjoint(found):
-            parts = list(fields.children("requirements"))
+                found[key] = self._add_requirement(key, value, each, Fields(obj, path))
+        if len(found) < len(raw) or not ALIASES.keys().isdisjoint(found):
+            parts = list(Fields(obj, path).children("requirements"))
             return collect(read_requirement(part, POOL_OPERATORS) for part in parts)
         return found
 
     def _add_requirement(
         self, key: str, value: _Known, obj: JsonObject, fields: Fields
     ) -> Requirement:
-        if type(value) is str and is_label_key(key):
+        if type(value) is str and (key in self._requirements or is_label_key(key)):
             requirement = Requirement(key, frozenset((value,)))
         else:
             index = next(i for i, each in enumerate(fields.items("requirements")) if each is obj)
@@ -90,30 +96,24 @@ class InstanceReader:
         self._requirements.setdefault(key, {})[value] = requirement
         return requirement
 
-    def _offerings_of(self, fields: Fields, raw: list[JsonObject]) -> list[Offering]:
+    def _offerings_of(self, obj: JsonObject, path: str) -> tuple[Offering, ...]:
         known = self._offered
         offerings: list[Offering] = []
-        for each in raw:
-            labels, price, is_available = each["labels"], each["price"], each.get("available")
+        for each in obj["offerings"]:
+            labels, price = each["labels"], each["price"]
             shared = known.get((*labels, *labels.values()))
-            is_plain = len(each) == _USUAL and type(is_available) is bool
-            if shared and is_plain and type(price) is float and 0 <= price < _PRICE_MAX:
+            if shared and len(each) == _USUAL and type(price) is float and 0 <= price < _PRICE_MAX:
                 # The empty overrides are passed on purpose: a fresh pair for each offering wakes
                 # the garbage collector, which then walks through the whole workload.
-                offering = Offering(
-                    shared[0],
-                    micros(price),
-                    is_available is True,
-                    0,
-                    shared[1],
-                    _NOTHING,
-                    _NOTHING,
+                is_available = each["available"] is True
+                cost = round(price * MICROS_PER_DOLLAR)
+                offerings.append(
+                    Offering(shared[0], cost, is_available, 0, shared[1], _NOTHING, _NOTHING)
                 )
             else:
-                part = Fields(each, f"offerings[{len(offerings)}]", fields)
-                offering = self._unusual_offering(part)
-            offerings.append(offering)
-        return offerings
+                part = Fields(each, f"offerings[{len(offerings)}]", Fields(obj, path))
+                offerings.append(self._unusual_offering(part))
+        return tuple(offerings)
 
     def _unusual_offering(self, fields: Fields) -> Offering:
         labels = fields.labels("labels")
@@ -125,8 +125,8 @@ class InstanceReader:
             is_available=fields.flag("available", default=True),
             reservation_capacity=fields.number("reservationCapacity", 0) or 0,
             reservation_id=reservation,
-            capacity_override=self._capacity_of(fields, "capacityOverride"),
-            overhead_override=self._overhead_of(fields, "overheadOverride"),
+            capacity_override=self._amounts_of(fields.obj, "capacityOverride", fields.path),
+            overhead_override=self._overhead_of(fields.obj, "overheadOverride", fields.path),
         )
 
     def _add_offered(
@@ -138,19 +138,18 @@ class InstanceReader:
         self._offered[key] = from_labels(labels), labels[named[0]] if named else ""
         return self._offered[key]
 
-    def _capacity_of(self, fields: Fields, name: str) -> Resources:
-        raw = fields.obj.get(name)
-        key = dumps(raw, _MARSHAL)
+    def _amounts_of(self, obj: JsonObject, name: str, path: str) -> Resources:
+        key = dumps(obj.get(name), _MARSHAL)
         amounts = self._amounts.get(key)
         if amounts is None:
-            amounts = self._amounts[key] = fields.quantities(name)
+            amounts = self._amounts[key] = Fields(obj, path).quantities(name)
         return amounts
 
-    def _overhead_of(self, fields: Fields, name: str) -> Resources:
-        key = dumps(fields.obj.get(name), _MARSHAL)
+    def _overhead_of(self, obj: JsonObject, name: str, path: str) -> Resources:
+        key = dumps(obj.get(name), _MARSHAL)
         amounts = self._overheads.get(key)
         if amounts is None:
-            amounts = self._overheads[key] = _read_overhead(fields, name)
+            amounts = self._overheads[key] = _read_overhead(Fields(obj, path), name)
         return amounts
 
     def _find_fault(self, fields: Fields) -> None:

@@ -52,6 +52,8 @@ def requirement_to_entries(requirement: Requirement) -> list[dict[str, Any]]:
     # Differs: Karpenter forgets what a bounded requirement excludes.
     if values or not entries:
         entries.append((requirement.operator, values))
+    if requirement.is_needed and requirement.gte is None and requirement.lte is None:
+        entries.append((Operator.EXISTS, []))
     return [_entry(requirement, operator, some) for operator, some in entries]
 
 

@@ -102,7 +102,8 @@ def test_a_daemon_may_ask_for_the_labels_of_a_ready_node() -> None:
     assert on_launch(pod("full", "4"), daemons=(ready,)).rules() == {Rule.RESOURCES}
 
 
-def test_an_offering_smaller_than_what_the_launch_states_is_never_picked() -> None:
+def test_an_offering_too_small_for_the_pods_is_never_picked() -> None:
+    """Whatever the launch states: who launches knows the pods, and the sizes of the offerings."""
     halves = instance_type(
         "mixed", 4, [offering("a", 400), offering("b", 300, capacity_override=amounts(cpu="2"))]
     )
@@ -121,7 +122,7 @@ def test_an_offering_smaller_than_what_the_launch_states_is_never_picked() -> No
     )
 
     assert big.rules() == set()
-    assert vague.rules() == {Rule.RESOURCES, Rule.STATED_RESOURCES}
+    assert vague.rules() == {Rule.OPTION_PRICE, Rule.STATED_RESOURCES}
     assert nothing.rules() == {Rule.RESOURCES}
 
 

@@ -5,6 +5,7 @@ import pytest
 from karpy.core.provisioning.overlays import adjusted_price, apply_overlays
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ON_DEMAND, SPOT, ZONE
 from karpy.model.pools import NodeOverlay
+from karpy.model.requirement import Requirement
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from tests.builders import (
@@ -117,14 +118,13 @@ def test_only_offerings_that_match_are_touched() -> None:
     ids=str,
 )
 def test_an_overlay_applies_where_pool_labels_and_type_match_and_its_keys_are_defined(
-    rule: object, *, applies: bool
+    rule: Requirement, *, applies: bool
 ) -> None:
-    changes = NodeOverlay("o", (rule,), price="9")  # type: ignore[arg-type]
     cluster = snapshot(
         pods=[pod("p")],
         pools=[pool(labels={"team": "red"})],
         catalog=catalog([instance_type("x.x", dollars=1)]),
-        overlays=[changes],
+        overlays=[overlay("o", rule, price="9")],
         settings=ON,
     )
 

@@ -63,7 +63,8 @@ def test_a_claim_that_holds_a_reservation_launches_as_reserved() -> None:
 
 def test_a_claim_holds_every_reservation_it_could_land_on() -> None:
     """So that no other claim counts on one of them; nobody knows which the cloud will choose."""
-    on_sale = catalog([_type(_reserved(1, "x"), _reserved(1, "y", ZONE_B)), _type(_reserved(1, "z"))])
+    first = _type(_reserved(1, "x"), _reserved(1, "y", ZONE_B))
+    on_sale = catalog([first, _type(_reserved(1, "z"), name="u")])
     cluster = snapshot(pods=pods("p", 2, cpu="3"), catalog=on_sale)
 
     assert [launch.reservations for launch in launches(cluster)] == [("x", "y", "z")]

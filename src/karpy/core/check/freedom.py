@@ -3,7 +3,8 @@ Which domains the rules between pods leave to one more pod on a fresh node.
 
 Unlike the check of a whole plan this is an incremental question, and it errs on the side of no:
 a launch counts wherever its requirements let it come up, as the law of provisioning has it, and a
-domain of a NodePool with nothing to sell is an empty domain.
+domain of a NodePool with nothing to sell is an empty domain. A launch into a reservation insists on
+that only once all pods are placed: until then it may be of any capacity type.
 """
 
 from collections.abc import Iterator
@@ -16,10 +17,11 @@ from karpy.core.check.crowd import Resident, Tally, settled
 from karpy.core.check.defaults import hard_spreads
 from karpy.core.check.domains import Domains, join_domains
 from karpy.core.check.neighbours import Group, groups_of
+from karpy.core.check.places import LaunchPlace
 from karpy.core.check.scene import Scene
 from karpy.core.check.spreads import Spread, as_spread, select_counted
 from karpy.core.check.universe import domains_of_nodes, domains_on_offer
-from karpy.model.labels import HOSTNAME
+from karpy.model.labels import CAPACITY_TYPE, HOSTNAME
 from karpy.model.pods import Pod
 from karpy.model.requirement import Requirement, anything, one_of
 from karpy.model.requirements import Requirements
@@ -99,14 +101,13 @@ def _keeping_away(scene: Scene, pod: Pod) -> dict[str, list[Resident]]:
 def _left_by_spread(scene: Scene, pod: Pod, spread: Spread, strict: Requirements) -> Freedom:
     """Keep the domains where count + self - minimum stays within maxSkew."""
     selected = select_counted(scene, spread)
-    count = Tally(_anywhere(each, spread.key) for each in selected)
-    sure = Tally(settled(each.place.stated(spread.key) for each in selected))
-    there = (each for each in scene.nodes if spread.filter.counts(each))
+    count = Tally(_anywhere(scene, each, spread.key) for each in selected)
+    sure = Tally(settled(_stated(scene, each, spread.key) for each in selected))
+    there = domains_of_nodes(filter(spread.filter.counts, scene.nodes), spread.key)
     pools = scene.market.pools_ready
-    known = domains_on_offer(scene, spread.key, pools, spread.filter.tolerations)
-    known |= domains_of_nodes(there, spread.key)
+    known = there | domains_on_offer(scene, spread.key, pools, spread.filter.tolerations)
     wanted = strict.get(spread.key) if spread.filter.honors_affinity else None
-    compared = _within(known, wanted)
+    compared = there | _within(known, wanted)
     least = min((sure[domain] for domain in compared), default=0)
     if len(compared) < (spread.min_domains or 0):
         least = 0
@@ -119,10 +120,10 @@ def _left_by_affinity(scene: Scene, pod: Pod, group: Group, strict: Requirements
     """Keep the domains that surely have a selected pod; all of them if it may start the group."""
     selected = scene.crowd.select(*group.scopes)
     reach = _reach(scene, group.key, strict)
-    may_be = [_anywhere(each, group.key) for each in selected]
+    may_be = [_anywhere(scene, each, group.key) for each in selected]
     if group.selects(pod) and not any(each.values or each.is_open for each in may_be):
         return Freedom(Rule.AFFINITY, group.key, reach, is_pinned=True)
-    sure = Tally(settled(each.place.stated(group.key) for each in selected))
+    sure = Tally(settled(_stated(scene, each, group.key) for each in selected))
     left = frozenset(domain for domain in reach if sure[domain])
     return Freedom(Rule.AFFINITY, group.key, left, is_pinned=False)
 
@@ -131,14 +132,23 @@ def _left_by_others(
     scene: Scene, key: str, others: list[Resident], strict: Requirements
 ) -> Freedom:
     """Keep the domains where none of the others may be."""
-    count = Tally(_anywhere(each, key) for each in others)
+    count = Tally(_anywhere(scene, each, key) for each in others)
     left = frozenset(domain for domain in _reach(scene, key, strict) if not count[domain])
     return Freedom(Rule.ANTI_AFFINITY, key, left, is_pinned=False)
 
 
-def _anywhere(resident: Resident, key: str) -> Domains:
+def _anywhere(scene: Scene, resident: Resident, key: str) -> Domains:
     """Say where a pod may be, by what is stated or by what is sold."""
-    return join_domains([resident.place.stated(key), resident.place.domains(key)])
+    return join_domains([_stated(scene, resident, key), resident.place.domains(key)])
+
+
+def _stated(scene: Scene, resident: Resident, key: str) -> Domains:
+    """Say where the requirements of a place let it be while pods were being placed."""
+    place = resident.place
+    is_reserved = isinstance(place, LaunchPlace) and bool(place.launch.reservations)
+    if is_reserved and key in {CAPACITY_TYPE, scene.snapshot.catalog.reservation_label}:
+        return Domains(is_open=True)
+    return place.stated(key)
 
 
 def _reach(scene: Scene, key: str, strict: Requirements) -> frozenset[str]:

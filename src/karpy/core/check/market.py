@@ -7,7 +7,8 @@ here, and a plan is only right if it is right for all of them.
 
 The requirements of a launch are a promise: the node gets a label for each key they define, with a
 value they allow (custom keys are written as labels, the cloud sees to the others). Keys that only
-the type or the offering defines become labels as well.
+the type or the offering defines become labels as well. A label whose values are only shunned (NotIn,
+DoesNotExist) is not written at all.
 """
 
 from collections.abc import Sequence
@@ -57,11 +58,12 @@ class Machine(Struct, frozen=True, gc=False):
     """What the NodePool and the launch require."""
 
     def values(self, key: str) -> Requirement | None:
-        """Return the values that the label of the node may have."""
+        """Return the values that the label of the node may have; None if there is no label."""
         if key == INSTANCE_TYPE:
             return one_of(key, self.instance_type.name)
         sides = (self.granted, self.instance_type.requirements, self.offering.requirements)
-        return collect(side[key] for side in sides if key in side).get(key)
+        found = collect(side[key] for side in sides if key in side).get(key)
+        return None if found is None or found.is_negative else found
 
     @property
     def capacity(self) -> Resources:
@@ -192,9 +194,15 @@ class Stock:
         """Say whether the requirements leave an alternative open; nothing may be undefined."""
         return any(
             not term.has_match_fields
-            and all(may_grant(self.granted.get(each.key), each) for each in term.expressions)
+            and all(may_grant(self._stated(each.key), each) for each in term.expressions)
             for term in wish
         )
+
+    def _stated(self, key: str) -> Requirement | None:
+        """Return what the requirements say of a label that will be written."""
+        have = self.granted.get(key)
+        is_written = have is not None and (key in self._market.well_known or not have.is_negative)
+        return have if is_written else None
 
     def most(self, resource: str, name: str) -> int:
         """Return how much of a resource the largest machine of a type has."""

@@ -80,16 +80,19 @@ class LaunchPlace:
         List the rooms of an option that the cloud may pick.
 
         Where the offerings of a type differ in size, the cloud is taken to leave out those too small
-        for the pods and the daemons. If none is large enough, all are listed, and that is a breach.
+        for the pods and the daemons. Of one size it leaves out none: it knows nothing of daemons that
+        run in some zones only. If no size is large enough, all are listed, and that is a breach.
         """
         rooms = self.stock.rooms(name)
         if len(rooms) == 1:
             return rooms
         requests = add(*(pod.requests for pod in self.pods))
         enough = [
-            room for room in rooms if fits(add(requests, room.daemon_requests), room.allocatable)
+            room.allocatable
+            for room in rooms
+            if fits(add(requests, room.daemon_requests), room.allocatable)
         ]
-        return tuple(enough) or rooms
+        return tuple(room for room in rooms if room.allocatable in enough) or rooms
 
     def bargain(self, name: str) -> Bargain:
         """Return the lowest price of an option among the machines that the cloud may pick."""

@@ -125,10 +125,11 @@ def _check_launch_room(place: LaunchPlace) -> Iterator[Breach]:
 
 
 def _check_node_volumes(place: NodePlace, scene: Scene) -> Iterator[Breach]:
-    storage = scene.snapshot.storage
-    types = scene.market.types.get(place.node.pool, {})
-    its_type = types.get(place.node.labels.get(INSTANCE_TYPE, ""))
-    limits = {**(its_type.volume_limits if its_type else {}), **place.node.volume_limits}
+    """Count by the limits that the node publishes; for other drivers its type knows, in any pool."""
+    storage, node = scene.snapshot.storage, place.node
+    types = scene.snapshot.catalog.types_for(node.pool) if node.pool else ()
+    known = {each.name: each.volume_limits for each in types}
+    limits = {**known.get(node.labels.get(INSTANCE_TYPE, ""), {}), **node.volume_limits}
     if why := over_limit(attached(place.pods, storage), attached(place.bound, storage), limits):
         yield Breach(Rule.VOLUME_LIMIT, place.name, detail=why)
 

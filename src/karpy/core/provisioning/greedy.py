@@ -116,7 +116,10 @@ class Packer:
                     fleet.types[node] = have
                     if signature != fleet.signature[node]:
                         fleet.retype(node, signature)
-                    self._record(pod_class, node, pod)
+                    if pod_class.is_counted:
+                        self._record(pod_class, node, pod)
+                    else:
+                        fleet.put(node, pod, requests)
                     return True
                 shape.alive ^= 1 << node
         return False

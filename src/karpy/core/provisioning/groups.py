@@ -96,7 +96,7 @@ class HostGroup(Group):
 class DomainGroup(Group):
     """A group over the domains of a label key, for spread and affinity."""
 
-    __slots__ = ("counts", "domains", "honors_affinity", "is_required", "known", "max_skew", "min_domains", "nonzero")
+    __slots__ = ("counts", "domains", "honors_affinity", "is_required", "known", "max_skew", "min_domains", "nonzero", "there")
 
     def __init__(
         self, kind: Kind, table: DomainTable, namespaces: frozenset[str], selector: LabelSelector | None
@@ -109,6 +109,8 @@ class DomainGroup(Group):
         self.is_required = False
         """Whether some pod must be near the pods of the group, not only would like to be."""
         self.known = table.all
+        self.there = 0
+        """Domains of nodes that pass the filter by another term than the one a pod is placed by."""
         self.counts = [0] * len(table.names)
         self.nonzero = 0
 
@@ -121,9 +123,10 @@ class DomainGroup(Group):
 
     def within_skew(self, pod_domains: int, is_selected: int) -> int:
         """Return the domains that another pod would leave even enough."""
-        # Differs: Karpenter takes the least of the domains the pod can go to even where the constraint
-        # says to ignore that; kube-scheduler takes them all then.
-        considered = self.known & pod_domains if self.honors_affinity else self.known
+        # Differs: Karpenter takes the least of the domains the pod can go to by its first term, even where
+        # the constraint says to ignore that. kube-scheduler takes them all then, else those of all nodes
+        # that match any term.
+        considered = self.known & (pod_domains | self.there) if self.honors_affinity else self.known
         room = self.max_skew + self._least(considered) - is_selected
         mask, bit = 0, 1
         for count in self.counts:

@@ -100,7 +100,8 @@ class Launcher:
     def _lacks_variety(
         self, signature: int, types: int, options: tuple[LaunchOption, ...]
     ) -> bool:
-        if len(options) < LAUNCH_OPTIONS_MAX or not self._signatures.varieties[signature]:
+        # Types may be left out because there are too many, or because only a full reservation has them.
+        if len(options) == types.bit_count() or not self._signatures.varieties[signature]:
             return False
         kept = {option.instance_type for option in options}
         mask = sum(1 << bit for bit, name in enumerate(self._names) if name in kept)

@@ -28,52 +28,78 @@ class Batch(Struct, frozen=True):
 
 def collect_batch(snapshot: Snapshot) -> Batch:
     """Choose the pods this decision is about."""
-    deleting = {node.name for node in snapshot.nodes if node.is_deleting}
-    left_out: dict[tuple[Reason, str], list[str]] = {}
-    judged: dict[int, tuple[Reason, str] | None] = {}
-    volumes: dict[str, VolumeFacts] = {}
-    by_size: dict[tuple[int, int], list[Pod]] = {}
-    ignores_devices = snapshot.settings.ignore_device_claims
-    well_known = snapshot.catalog.well_known
+    collector = _Collector(snapshot)
     for pod in snapshot.pods:
+        collector.look_at(pod)
+    return collector.batch()
+
+
+class _Collector:
+    """Sorts pods into those to place, by size, and those left out, by reason."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._storage = snapshot.storage
+        self._well_known = snapshot.catalog.well_known
+        self._ignores_devices = snapshot.settings.ignore_device_claims
+        self._deleting = {node.name for node in snapshot.nodes if node.is_deleting}
+        self._left_out: dict[tuple[Reason, str], list[str]] = {}
+        self._judged: dict[int, tuple[Reason, str] | None] = {}
+        self._volumes: dict[str, VolumeFacts] = {}
+        self._by_size: dict[tuple[int, int], list[Pod]] = {}
+        self._short_ways: dict[tuple[int, int], list[Pod]] = {}
+        """Where pods go that share rules and requests with one that was let in."""
+
+    def look_at(self, pod: Pod) -> None:
         if pod.node_name:
-            if pod.node_name not in deleting or not _is_displaced(pod):
-                continue
-        elif pod.is_unschedulable and not pod.owners and not pod.is_deleting and not pod.nominated_node:
-            if pod.phase in _OVER:
-                continue
-        elif not _is_considered(pod):
-            continue
-        elif why_waiting := _why_waiting(pod):
-            left_out.setdefault((why_waiting, ""), []).append(pod.key)
-            continue
+            if pod.node_name in self._deleting and _is_displaced(pod):
+                self._judge(pod)
+        elif pod.is_unschedulable and not (
+            pod.owners or pod.is_deleting or pod.nominated_node or pod.phase in _OVER
+        ):
+            known = self._short_ways.get((id(pod.rules), id(pod.requests)))
+            if known is None:
+                self._judge(pod)
+            else:
+                known.append(pod)
+        elif _is_considered(pod):
+            waits = _why_waiting(pod)
+            if waits is None:
+                self._judge(pod)
+            else:
+                self._left_out.setdefault((waits, ""), []).append(pod.key)
+
+    def _judge(self, pod: Pod) -> None:
         rules = pod.rules
-        if id(rules) not in judged:
-            judged[id(rules)] = _why_not(rules, well_known, ignores_devices=ignores_devices)
-        why = judged[id(rules)]
+        if id(rules) not in self._judged:
+            self._judged[id(rules)] = _why_not(
+                rules, self._well_known, ignores_devices=self._ignores_devices
+            )
+        why = self._judged[id(rules)]
         if why is None and rules.volumes:
-            facts = volume_facts(pod, snapshot.storage)
+            facts = volume_facts(pod, self._storage)
             if isinstance(facts, VolumeRefusal):
                 why = facts.reason, facts.detail
             else:
-                volumes[pod.uid] = facts
-        if why is None:
-            requests = pod.requests
-            size = (-requests.get(CPU, 0), -requests.get(MEMORY, 0))
-            known = by_size.get(size)
-            if known is None:
-                by_size[size] = [pod]
-            else:
-                known.append(pod)
-        else:
-            left_out.setdefault(why, []).append(pod.key)
-    chosen: list[Pod] = []
-    for _, pods in sorted(by_size.items()):
-        chosen += sorted(pods, key=_oldest_first) if len(pods) > 1 else pods
-    refusals = tuple(
-        Refusal(reason, tuple(keys), detail) for (reason, detail), keys in left_out.items()
-    )
-    return Batch(tuple(chosen), volumes, refusals)
+                self._volumes[pod.uid] = facts
+        if why is not None:
+            self._left_out.setdefault(why, []).append(pod.key)
+            return
+        requests = pod.requests
+        size = (-requests.get(CPU, 0), -requests.get(MEMORY, 0))
+        alike = self._by_size.setdefault(size, [])
+        alike.append(pod)
+        if not rules.volumes:
+            self._short_ways[id(rules), id(requests)] = alike
+
+    def batch(self) -> Batch:
+        chosen: list[Pod] = []
+        for _, pods in sorted(self._by_size.items()):
+            chosen += sorted(pods, key=_oldest_first) if len(pods) > 1 else pods
+        refusals = tuple(
+            Refusal(reason, tuple(keys), detail)
+            for (reason, detail), keys in self._left_out.items()
+        )
+        return Batch(tuple(chosen), self._volumes, refusals)
 
 
 def _is_considered(pod: Pod) -> bool:

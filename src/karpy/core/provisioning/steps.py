@@ -278,7 +278,7 @@ class Planner:
             return _Groups(rung, [], [], [])
         return _Groups(
             rung,
-            [topology.spread(each, rules, rung, pod) for each in rung.spreads],
+            [topology.spread(each, rules, pod) for each in rung.spreads],
             [topology.affinity(Kind.AFFINITY, each, pod) for each in rung.affinity],
             [topology.affinity(Kind.ANTI_AFFINITY, each, pod) for each in rung.anti_affinity],
         )

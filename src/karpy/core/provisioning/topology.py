@@ -12,10 +12,10 @@ from karpy.core.provisioning.groups import (
     NodeFilter,
     Site,
 )
-from karpy.core.provisioning.ladder import Rung
 from karpy.core.provisioning.signatures import Signatures
 from karpy.core.provisioning.templates import PoolDomains
 from karpy.model.constraints import (
+    TOLERATE_PREFERENCES,
     AffinityTerm,
     LabelSelector,
     SpreadConstraint,
@@ -73,10 +73,10 @@ class Topology:
                     table.place(node, table.bit(labels[key]))
         return table
 
-    def spread(self, constraint: SpreadConstraint, rules: PodRules, rung: Rung, pod: Pod) -> AnyGroup:
+    def spread(self, constraint: SpreadConstraint, rules: PodRules, pod: Pod) -> AnyGroup:
         """Return the group a spread constraint counts."""
         selector = resolve_label_keys(constraint.selector, pod.labels, constraint.match_label_keys)
-        node_filter, filter_key = self._filter(constraint, rules, rung)
+        node_filter, filter_key = self._filter(constraint, rules)
         identity = (
             Kind.SPREAD,
             constraint.topology_key,
@@ -96,7 +96,9 @@ class Topology:
             if isinstance(known, DomainGroup):
                 known.min_domains = constraint.min_domains or 0
                 known.honors_affinity = constraint.honors_affinity
-                known.known = self._known_domains(known, constraint, rung)
+                known.known = self._known_domains(known, constraint, rules)
+                if len(rules.required_node_terms) > 1:
+                    known.there = self._domains_of_nodes(known)
         return known
 
     def affinity(self, kind: Kind, term: AffinityTerm, pod: Pod) -> AnyGroup:
@@ -186,12 +188,13 @@ class Topology:
         return frozenset(selected.union(term.namespaces))
 
     def _filter(
-        self, constraint: SpreadConstraint, rules: PodRules, rung: Rung
+        self, constraint: SpreadConstraint, rules: PodRules
     ) -> tuple[NodeFilter | None, object]:
         selector = rules.node_selector if constraint.honors_affinity else ()
         # Differs: Karpenter forgets the terms it has dropped on the way; kube-scheduler takes them all.
         terms = rules.required_node_terms if constraint.honors_affinity else ()
-        tolerations = rung.tolerations if constraint.honors_taints else None
+        # Differs: Karpenter leaves out nodes with a soft taint; kube-scheduler never does.
+        tolerations = (*rules.tolerations, TOLERATE_PREFERENCES) if constraint.honors_taints else None
         if not selector and not terms and tolerations is None:
             return None, None
         identity = (selector, terms, tolerations)
@@ -208,19 +211,25 @@ class Topology:
             self._filters[identity] = NodeFilter(allows, self._site_of)
         return self._filters[identity], identity
 
-    def _known_domains(self, group: DomainGroup, constraint: SpreadConstraint, rung: Rung) -> int:
+    def _known_domains(self, group: DomainGroup, constraint: SpreadConstraint, rules: PodRules) -> int:
         table = group.domains
         known = 0
+        tolerations = (*rules.tolerations, TOLERATE_PREFERENCES)
         for name, taint_sets in self._pool_domains.of(group.key).items():
             if not constraint.honors_taints or any(
-                first_untolerated(taints, rung.tolerations) is None for taints in taint_sets
+                first_untolerated(taints, tolerations) is None for taints in taint_sets
             ):
                 known |= table.bit(name)
-        for domain in members(table.all & ~known):
-            nodes = table.nodes[domain]
+        return known | self._domains_of_nodes(group, besides=known)
+
+    def _domains_of_nodes(self, group: DomainGroup, besides: int = 0) -> int:
+        """Return the domains of existing nodes that pass the filter of a group."""
+        found = 0
+        for domain in members(group.domains.all & ~besides):
+            nodes = group.domains.nodes[domain]
             if group.filter is None or any(group.filter.accepts(node) for node in members(nodes)):
-                known |= 1 << domain
-        return known
+                found |= 1 << domain
+        return found
 
 
 def _count_in(group: AnyGroup, labels: Mapping[str, str]) -> None:

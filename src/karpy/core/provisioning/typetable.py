@@ -190,8 +190,9 @@ class TypeTable:
         """Return who has how much of a resource at most, system overhead included."""
         table = self._capacity.get(resource)
         if table is None:
+            most = _most if self.is_split else _plain
             table = Thresholds(
-                (bit, _most(each, resource)) for bit, each in enumerate(self.types)
+                [(bit, most(each, resource)) for bit, each in enumerate(self.types)]
             )
             self._capacity[resource] = table
         return table
@@ -248,6 +249,10 @@ class TypeTable:
                 self.has_reserved = self.has_reserved or offering.is_reserved
             self._market_ids[id(offering.requirements)] = market
         return market
+
+
+def _plain(each: InstanceType, resource: str) -> int:
+    return each.capacity.get(resource, 0)
 
 
 def _most(each: InstanceType, resource: str) -> int:
