@@ -13,10 +13,11 @@ from karpy.core.provisioning.launches import Launcher
 from karpy.core.provisioning.limits import Limits
 from karpy.core.provisioning.overlays import apply_overlays
 from karpy.core.provisioning.pending import Batch, collect_batch
+from karpy.core.provisioning.planner import Planner
 from karpy.core.provisioning.refuse import Refuser
 from karpy.core.provisioning.reservations import Reservations
 from karpy.core.provisioning.signatures import Signatures
-from karpy.core.provisioning.steps import Planner, PodClass
+from karpy.core.provisioning.steps import PodClass
 from karpy.core.provisioning.templates import (
     PoolDomains,
     Template,
@@ -99,12 +100,10 @@ class _Decision:
         self.packer = Packer(
             self.fleet,
             Limits(self.templates, snapshot.nodes, table, len(batch.pods)),
-            Reservations(
-                table, settings.reserved_mode, is_enabled=settings.reserved_capacity
-            ),
+            Reservations(table, settings.reserved_mode, is_enabled=settings.reserved_capacity),
             catalog,
         )
-        self.packer.use(
+        self.packer.fitter.use(
             pools,
             relaxes_variety=settings.min_values_policy is MinValuesPolicy.BEST_EFFORT,
         )
@@ -218,9 +217,7 @@ class _Decision:
 
     def _launches(self) -> tuple[list[Launch], list[str]]:
         """Turn claims into launches; return also the pods of claims that had to be dropped."""
-        launcher = Launcher(
-            self.fleet, self.signatures, self.snapshot.catalog.reservation_label
-        )
+        launcher = Launcher(self.fleet, self.signatures, self.snapshot.catalog.reservation_label)
         is_strict = self.snapshot.settings.min_values_policy is MinValuesPolicy.STRICT
         launches: list[Launch] = []
         dropped: list[str] = []

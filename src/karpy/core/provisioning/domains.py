@@ -1,6 +1,6 @@
 """The domains of topology keys, and which nodes may end up in which."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from karpy.core.provisioning.bits import members
 from karpy.core.provisioning.signatures import Signatures
@@ -10,7 +10,18 @@ from karpy.model.requirement import Requirement
 class DomainTable:
     """One topology key: its domains by name, and the nodes (as bits) that each may hold."""
 
-    __slots__ = ("_index", "_narrowed", "_settled", "_signatures", "all", "anywhere", "is_well_known", "key", "names", "nodes")
+    __slots__ = (
+        "_index",
+        "_narrowed",
+        "_settled",
+        "_signatures",
+        "all",
+        "anywhere",
+        "is_well_known",
+        "key",
+        "names",
+        "nodes",
+    )
 
     def __init__(self, key: str, names: Iterable[str], signatures: Signatures) -> None:
         self.key = key
@@ -76,7 +87,11 @@ class DomainTable:
         if domain is None:
             requirement = self._signatures.requirements[signature].get(self.key)
             domain = 0
-            if requirement is not None and not requirement.complement and len(requirement.values) == 1:
+            if (
+                requirement is not None
+                and not requirement.complement
+                and len(requirement.values) == 1
+            ):
                 domain = self.bit(min(requirement.values))
             self._settled[signature] = domain
         return domain

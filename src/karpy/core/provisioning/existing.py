@@ -9,7 +9,7 @@ from karpy.model.instances import Catalog
 from karpy.model.labels import ALIASES, HOSTNAME, INSTANCE_TYPE, normalise
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, DaemonSet, Pod
-from karpy.model.requirements import why_incompatible, from_labels
+from karpy.model.requirements import from_labels, why_incompatible
 from karpy.model.resources import Resources, add
 
 
@@ -74,7 +74,9 @@ class ExistingNodes:
                 if still > 0:
                     left[resource] = left.get(resource, 0) - still
         self.open = sum(
-            1 << number for number, left in enumerate(self.free) if min(left.values(), default=0) >= 0
+            1 << number
+            for number, left in enumerate(self.free)
+            if min(left.values(), default=0) >= 0
         )
 
     def tolerated_by(self, tolerations: Sequence[object]) -> int:

@@ -12,10 +12,10 @@ from functools import partial
 from karpy.core.provisioning.bits import members
 from karpy.core.provisioning.domains import DomainTable
 from karpy.core.provisioning.existing import ExistingNodes
+from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, Site
 from karpy.core.provisioning.signatures import Signatures
 from karpy.core.provisioning.templates import Template
 from karpy.core.provisioning.typetable import Thresholds
-from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, Site
 from karpy.model.pods import HostPort, Pod
 from karpy.model.requirements import from_labels
 from karpy.model.resources import Resources

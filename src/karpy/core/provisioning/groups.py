@@ -92,14 +92,49 @@ class HostGroup(Group):
         """Return the nodes with at least `count` of the pods."""
         return self.at_least[count] if count < len(self.at_least) else 0
 
+    def open_to(self, is_selected: int) -> int:
+        """Return the nodes (as bits, possibly more than exist) where the rule allows a pod."""
+        if self.kind is not Kind.AFFINITY:
+            return ~self.blocked_for(is_selected)
+        return self.nodes_with(1) or (-1 if is_selected else 0)
+
+    def blocked_for(self, is_selected: int) -> int:
+        """Return the nodes where a spread or an anti-affinity forbids a pod."""
+        if self.kind is Kind.SPREAD:
+            too_many = self.max_skew - is_selected + 1
+            return self.nodes_with(too_many) if too_many > 0 else -1
+        return self.nodes_with(1)
+
+    def allows_alone(self, is_selected: int) -> bool:
+        """Say whether the rule allows a pod on a node without pods."""
+        if self.kind is Kind.SPREAD:
+            return is_selected <= self.max_skew
+        if self.kind is Kind.AFFINITY:
+            return bool(is_selected) and not self.nodes_with(1)
+        return True
+
 
 class DomainGroup(Group):
     """A group over the domains of a label key, for spread and affinity."""
 
-    __slots__ = ("counts", "domains", "honors_affinity", "is_required", "known", "max_skew", "min_domains", "nonzero", "there")
+    __slots__ = (
+        "counts",
+        "domains",
+        "honors_affinity",
+        "is_required",
+        "known",
+        "max_skew",
+        "min_domains",
+        "nonzero",
+        "there",
+    )
 
     def __init__(
-        self, kind: Kind, table: DomainTable, namespaces: frozenset[str], selector: LabelSelector | None
+        self,
+        kind: Kind,
+        table: DomainTable,
+        namespaces: frozenset[str],
+        selector: LabelSelector | None,
     ) -> None:
         super().__init__(kind, table.key, namespaces, selector)
         self.domains = table
@@ -149,7 +184,11 @@ class AvoidedGroup(Group):
     __slots__ = ("_claims", "_settled", "domains", "nonzero")
 
     def __init__(
-        self, kind: Kind, table: DomainTable, namespaces: frozenset[str], selector: LabelSelector | None
+        self,
+        kind: Kind,
+        table: DomainTable,
+        namespaces: frozenset[str],
+        selector: LabelSelector | None,
     ) -> None:
         super().__init__(kind, table.key, namespaces, selector)
         self.domains = table

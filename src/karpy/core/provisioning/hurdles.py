@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from karpy.core.provisioning.bits import members
-from karpy.core.provisioning.greedy import Packer, fresh_host_open
+from karpy.core.provisioning.greedy import Packer
 from karpy.core.provisioning.groups import Group, Kind
 from karpy.core.provisioning.signatures import NEVER, contradicts
 from karpy.core.provisioning.steps import KeyRule, PodClass, Step
@@ -77,7 +77,9 @@ class Course:
 
     def _offerings(self) -> Iterator[Hurdle]:
         have = self._signatures.requirements[self._template.signature]
-        asked = {key: each for key, each in self._step.rung.full.items() if key in {ZONE, CAPACITY_TYPE}}
+        asked = {
+            key: each for key, each in self._step.rung.full.items() if key in {ZONE, CAPACITY_TYPE}
+        }
         if not asked or contradicts(have, asked):
             return
         cleared = 0
@@ -106,7 +108,7 @@ class Course:
         volumes = self._class.volumes
         if volumes.attachments:
             drivers = sorted({driver for driver, _ in volumes.attachments})
-            mask = self._packer.types_attaching(None, self._class)
+            mask = self._packer.fitter.types_attaching(None, self._class)
             yield Hurdle(Constraint.VOLUME_LIMIT, ", ".join(drivers), mask)
         if volumes.alternatives != ((),):
             mask = 0
@@ -120,7 +122,7 @@ class Course:
 
     def _topology(self) -> Iterator[Hurdle]:
         for group, is_selected in self._step.hosts:
-            if not fresh_host_open(group, is_selected):
+            if not group.allows_alone(is_selected):
                 yield Hurdle(_CONSTRAINTS[group.kind], describe(group), 0)
         for rule in self._step.keys:
             domains, _ = rule.open_domains()
@@ -132,11 +134,15 @@ class Course:
             for bit in members(open_here):
                 narrowed = rule.table.narrow(self._template.signature, 1 << bit)
                 cleared |= self._signatures.masks[narrowed]
-            group = tightest(rule)
-            if group is not None:
-                open_names = [name for bit, name in enumerate(rule.table.names) if open_here >> bit & 1]
+            tight = tightest(rule)
+            if tight is not None:
+                open_names = [
+                    name for bit, name in enumerate(rule.table.names) if open_here >> bit & 1
+                ]
                 allowed = ", ".join(open_names) or "nowhere"
-                yield Hurdle(_CONSTRAINTS[group.kind], f"{describe(group)}; open: {allowed}", cleared)
+                yield Hurdle(
+                    _CONSTRAINTS[tight.kind], f"{describe(tight)}; open: {allowed}", cleared
+                )
 
     def _limits(self) -> Iterator[Hurdle]:
         limits = self._packer.limits

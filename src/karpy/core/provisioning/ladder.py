@@ -57,7 +57,9 @@ class _Held:
             del self.anti_affinity[0]
         elif self.node_terms:
             del self.node_terms[0]
-        elif (soft := next((i for i, each in enumerate(self.spreads) if each.is_soft), None)) is not None:
+        elif (
+            soft := next((i for i, each in enumerate(self.spreads) if each.is_soft), None)
+        ) is not None:
             self.spreads[soft] = self.spreads[-1]
             del self.spreads[-1]
         elif can_tolerate and TOLERATE_PREFERENCES not in self.tolerations:
@@ -67,9 +69,7 @@ class _Held:
         return True
 
 
-def rungs(
-    rules: PodRules, *, respects_preferences: bool, can_tolerate: bool
-) -> Iterator[Rung]:
+def rungs(rules: PodRules, *, respects_preferences: bool, can_tolerate: bool) -> Iterator[Rung]:
     """List the steps from everything wished for down to what is required."""
     held = _Held(rules, respects_preferences)
     yield _rung(rules, held)

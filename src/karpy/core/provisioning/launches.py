@@ -22,7 +22,9 @@ from karpy.model.verdicts import Launch, LaunchOption
 class _Ranking:
     """The types of a template sold in some markets, cheapest first, each with its best offering."""
 
-    def __init__(self, markets: Sequence[Market], types: Sequence[int], names: Sequence[str]) -> None:
+    def __init__(
+        self, markets: Sequence[Market], types: Sequence[int], names: Sequence[str]
+    ) -> None:
         by_place = sorted(markets, key=lambda market: (market.zone, market.capacity_type))
         best: dict[int, tuple[int, str, int]] = {}
         for place, market in enumerate(by_place):
@@ -97,9 +99,7 @@ class Launcher:
         options = self._options(signature, types, template)[:LAUNCH_OPTIONS_MAX]
         return options, self._requirements(signature), template.least_overhead(types)
 
-    def _lacks_variety(
-        self, signature: int, types: int, options: tuple[LaunchOption, ...]
-    ) -> bool:
+    def _lacks_variety(self, signature: int, types: int, options: tuple[LaunchOption, ...]) -> bool:
         # Types may be left out because there are too many, or because only a full reservation has them.
         if len(options) == types.bit_count() or not self._signatures.varieties[signature]:
             return False
@@ -107,9 +107,7 @@ class Launcher:
         mask = sum(1 << bit for bit, name in enumerate(self._names) if name in kept)
         return bool(reached(self._signatures, signature, mask & types))
 
-    def _options(
-        self, signature: int, types: int, template: Template
-    ) -> tuple[LaunchOption, ...]:
+    def _options(self, signature: int, types: int, template: Template) -> tuple[LaunchOption, ...]:
         ranking = self._ranking(signature, template)
         options = ranking.among(types, self._signatures.table.size)
         if not self._signatures.table.is_split:

@@ -38,7 +38,9 @@ class _Corrections:
         return False
 
 
-def apply_overlays(catalog: Catalog, pools: Sequence[NodePool], overlays: Sequence[NodeOverlay]) -> Catalog:
+def apply_overlays(
+    catalog: Catalog, pools: Sequence[NodePool], overlays: Sequence[NodeOverlay]
+) -> Catalog:
     """Return the catalog as the overlays would have it; the heaviest overlay wins, then the last by name."""
     if not overlays:
         return catalog
@@ -97,7 +99,9 @@ def _touches(
             yield from (_Touch(pool.name, type_index, resource) for resource in overlay.capacity)
 
 
-def _matches(offering: Offering, wanted: dict[str, Requirement], well_known: frozenset[str]) -> bool:
+def _matches(
+    offering: Offering, wanted: dict[str, Requirement], well_known: frozenset[str]
+) -> bool:
     return why_incompatible(wanted, offering.requirements, well_known) is None
 
 
@@ -114,9 +118,7 @@ def _note(
             corrections.prices.setdefault(touch, price)
 
 
-def _corrected(
-    catalog: Catalog, pool: str, corrections: _Corrections
-) -> tuple[InstanceType, ...]:
+def _corrected(catalog: Catalog, pool: str, corrections: _Corrections) -> tuple[InstanceType, ...]:
     prices: dict[int, dict[int, int]] = {}
     for (where, type_index, part), price in corrections.prices.items():
         if where == pool and isinstance(part, int):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from karpy.core.provisioning.bits import members
-from karpy.core.provisioning.greedy import Packer, hosts_open
+from karpy.core.provisioning.greedy import Packer
 from karpy.core.provisioning.hurdles import Course, Hurdle
 from karpy.core.provisioning.steps import PodClass
 from karpy.core.provisioning.templates import Template
@@ -52,14 +52,12 @@ class Refuser:
             tree = trees.get(asked)
             if tree is None:
                 tree = trees[asked] = self._tree(pod_class)
-            refusals.append(
-                Refusal(tree.reason, tuple(pods), tree.detail, tree.pools, tree.nodes)
-            )
+            refusals.append(Refusal(tree.reason, tuple(pods), tree.detail, tree.pools, tree.nodes))
         return refusals
 
     def _tree(self, pod_class: PodClass) -> Refusal:
         pools = [self._judge(pod_class, template) for template in self._templates]
-        pools += [PoolRefusal(each.pool, each.why, True, each.why.count) for each in self._notices]  # noqa: FBT003 - a notice stands alone
+        pools += [PoolRefusal(each.pool, each.why, True, each.why.count) for each in self._notices]
         return Refusal(self._reason, (), "", tuple(pools), tuple(self._nodes(pod_class)))
 
     def _judge(self, pod_class: PodClass, template: Template) -> PoolRefusal:
@@ -120,7 +118,10 @@ class Refuser:
             (Constraint.RESOURCE, roomy),
             (Constraint.HOST_PORT, ~self._packer.fleet.with_port_clash(pod_class.pod.rules.ports)),
         ]
-        stages += [(Constraint.ANTI_AFFINITY, hosts_open(*host)) for host in step.hosts]
+        stages += [
+            (Constraint.ANTI_AFFINITY, host.open_to(is_selected))
+            for host, is_selected in step.hosts
+        ]
         stages += [
             (Constraint.SPREAD, rule.table.nodes_in(rule.open_domains()[0])) for rule in step.keys
         ]

@@ -19,7 +19,17 @@ NEVER: Final = -1
 class Want:
     """Requirements of pods, with the outcome of every join tried so far."""
 
-    __slots__ = ("claims", "has_hostname", "index", "is_patient", "joined", "label_fits", "names_hosts", "requirements", "seen")
+    __slots__ = (
+        "claims",
+        "has_hostname",
+        "index",
+        "is_patient",
+        "joined",
+        "label_fits",
+        "names_hosts",
+        "requirements",
+        "seen",
+    )
 
     def __init__(self, index: int, requirements: Requirements) -> None:
         self.index = index

@@ -1,19 +1,15 @@
 """Pods as classes, and the steps of each class's ladder, ready for the packer."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-from karpy.core.provisioning.existing import ExistingNodes
-from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, HostGroup, Kind
-from karpy.core.provisioning.ladder import Rung, rungs
-from karpy.core.provisioning.pending import Batch
-from karpy.core.provisioning.signatures import Signatures, Want, contradicts
+from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, HostGroup
+from karpy.core.provisioning.ladder import Rung
+from karpy.core.provisioning.signatures import Want
 from karpy.core.provisioning.templates import Template
 from karpy.core.provisioning.topology import AnyGroup, Topology, pod_domains
-from karpy.core.provisioning.volumes import NO_VOLUMES, VolumeFacts
-from karpy.model.constraints import Toleration, first_untolerated
+from karpy.core.provisioning.volumes import VolumeFacts
 from karpy.model.pods import Pod
-from karpy.model.requirements import Requirements, collect
 from karpy.model.resources import Resources
 
 
@@ -32,7 +28,16 @@ class Reach:
 class KeyRule:
     """All that a step asks of the domains of one key."""
 
-    __slots__ = ("affinities", "antis", "is_optional", "may_appear", "pod_mask", "settles", "spreads", "table")
+    __slots__ = (
+        "affinities",
+        "antis",
+        "is_optional",
+        "may_appear",
+        "pod_mask",
+        "settles",
+        "spreads",
+        "table",
+    )
 
     def __init__(self, topology: Topology, key: str, rung: Rung) -> None:
         self.table = topology.table(key)
@@ -195,209 +200,3 @@ class PodClass:
         if len(steps) > 1:
             self.failures = [None] * len(steps)
             self.shapes = [None] * len(steps)
-
-
-class _Groups(NamedTuple):
-    rung: Rung
-    spreads: list[AnyGroup]
-    affinities: list[AnyGroup]
-    antis: list[AnyGroup]
-
-
-class Planner:
-    """Turns the batch into classes; groups are made first, then found by labels."""
-
-    def __init__(
-        self,
-        signatures: Signatures,
-        topology: Topology,
-        existing: ExistingNodes,
-        templates: Sequence[Template],
-    ) -> None:
-        self._signatures = signatures
-        self._topology = topology
-        self._existing = existing
-        self._templates = templates
-        self._reaches: dict[tuple[Toleration, ...], Reach] = {}
-        self._ladders: dict[object, list[_Groups]] = {}
-        self._steps: dict[object, tuple[Step, ...]] = {}
-        self._plain: dict[int, tuple[Step, ...]] = {}
-        self._classes: dict[object, PodClass] = {}
-        self._queue: list[tuple[Pod, PodClass]] = []
-
-    def register(self, batch: Batch, *, respects_preferences: bool, can_tolerate: bool) -> None:
-        """Tell pods that are alike from others, and make every group that any of their steps counts."""
-        classes, enqueue = self._classes, self._queue.append
-        volumes = batch.volumes
-        for pod in batch.pods:
-            facts = volumes.get(pod.uid) if volumes else None
-            key = (id(pod.rules), id(pod.requests), id(pod.labels), pod.namespace, facts)
-            found = classes.get(key)
-            if found is None:
-                found = classes[key] = PodClass(pod, facts or NO_VOLUMES)
-            enqueue((pod, found))
-        for each in classes.values():
-            pod = each.pod
-            ladder_key = _ladder_key(pod)
-            if ladder_key not in self._ladders:
-                self._ladders[ladder_key] = [
-                    self._groups(pod, rung)
-                    for rung in rungs(
-                        pod.rules,
-                        respects_preferences=respects_preferences,
-                        can_tolerate=can_tolerate,
-                    )
-                ]
-                for term in pod.rules.anti_affinity:
-                    self._topology.affinity(Kind.INVERSE, term, pod)
-                for term in pod.rules.affinity:
-                    group = self._topology.affinity(Kind.AFFINITY, term, pod)
-                    if isinstance(group, DomainGroup):
-                        group.is_required = True
-
-    def classes(self) -> list[tuple[Pod, PodClass]]:
-        """Give each pod its class, in the order of the batch."""
-        selecting, plain = self._topology.selecting, self._plain
-        for each in self._classes.values():
-            pod = each.pod
-            selected = selecting(pod.namespace, pod.labels)
-            if selected or pod.rules.has_topology or each.volumes is not NO_VOLUMES:
-                self._complete(each, selected)
-                continue
-            steps = plain.get(id(pod.rules))
-            if steps is None:
-                steps = plain[id(pod.rules)] = tuple(
-                    self._step(each, groups, (), ()) for groups in self._ladders[id(pod.rules)]
-                )
-            each.climb(steps)
-        return self._queue
-
-    def _groups(self, pod: Pod, rung: Rung) -> _Groups:
-        topology, rules = self._topology, pod.rules
-        if not rules.has_topology:
-            return _Groups(rung, [], [], [])
-        return _Groups(
-            rung,
-            [topology.spread(each, rules, pod) for each in rung.spreads],
-            [topology.affinity(Kind.AFFINITY, each, pod) for each in rung.affinity],
-            [topology.affinity(Kind.ANTI_AFFINITY, each, pod) for each in rung.anti_affinity],
-        )
-
-    def _complete(self, each: PodClass, groups: tuple[AnyGroup, ...]) -> None:
-        pod = each.pod
-        blocks = tuple(group for group in groups if group.kind is Kind.INVERSE)
-        # Differs: Karpenter leaves the domain of a pod open that others must be near to, does not count
-        # it, and lets them settle elsewhere.
-        settling = tuple(
-            sorted({group.key for group in groups if isinstance(group, DomainGroup) and group.is_required})
-        )
-        ladder_key = _ladder_key(pod)
-        key = (ladder_key, blocks, settling, each.volumes)
-        steps = self._steps.get(key)
-        if steps is None:
-            steps = self._steps[key] = tuple(
-                self._step(each, rung_groups, blocks, settling)
-                for rung_groups in self._ladders[ladder_key]
-            )
-        each.climb(steps)
-        each.counted = tuple(group for group in groups if group.kind is not Kind.INVERSE)
-        if pod.rules.anti_affinity:
-            each.owned_inverse = tuple(
-                self._topology.affinity(Kind.INVERSE, term, pod) for term in pod.rules.anti_affinity
-            )
-        each.is_counted = bool(each.counted or each.owned_inverse)
-
-    def _step(
-        self,
-        each: PodClass,
-        groups: _Groups,
-        blocks: tuple[AnyGroup, ...],
-        settling: tuple[str, ...],
-    ) -> Step:
-        rung, pod = groups.rung, each.pod
-        step = Step(rung, self._reach(rung.tolerations), self._wants(rung, each.volumes))
-        rules: dict[str, KeyRule] = {}
-        for group in (*groups.spreads, *groups.affinities, *groups.antis, *blocks):
-            is_selected = int(group.selects(pod.namespace, pod.labels))
-            if isinstance(group, HostGroup):
-                step.hosts.append((group, is_selected))
-                if group.kind is Kind.AFFINITY:
-                    step.watched.append(group)
-                continue
-            rule = rules.get(group.key)
-            if rule is None:
-                rule = rules[group.key] = KeyRule(self._topology, group.key, rung)
-            if isinstance(group, AvoidedGroup):
-                rule.antis.append(group)
-            elif group.kind is Kind.SPREAD:
-                rule.spreads.append((group, is_selected))
-            else:
-                rule.affinities.append((group, is_selected))
-            step.watched.append(group)
-        for key in settling:
-            if key not in rules:
-                rules[key] = KeyRule(self._topology, key, rung)
-            rules[key].settles = True
-        for rule in rules.values():
-            rule.is_optional = not rule.spreads and not rule.affinities
-            rule.may_appear = any(rule.table.key in want.requirements for want in step.wants)
-            step.is_patient = step.is_patient or not rule.table.is_well_known
-        step.keys = [rules[key] for key in sorted(rules)]
-        step.is_exclusive = (
-            not rules
-            and not step.is_patient
-            and not each.volumes.attachments
-            and any(is_selected and _parts(group) for group, is_selected in step.hosts)
-            and all(group.kind is not Kind.AFFINITY for group, _ in step.hosts)
-        )
-        return step
-
-    def _wants(self, rung: Rung, facts: VolumeFacts) -> tuple[Want, ...]:
-        if not rung.is_possible:
-            return ()
-        if facts is NO_VOLUMES:
-            return (self._want(rung.full),)
-        wants = []
-        for alternative in facts.alternatives:
-            asked = collect(alternative)
-            if not contradicts(rung.full, asked):
-                wants.append(self._want(collect((*rung.full.values(), *alternative))))
-        return tuple(wants)
-
-    def _want(self, requirements: Requirements) -> Want:
-        want = self._signatures.want(requirements)
-        well_known = self._signatures.table.well_known
-        have = [self._signatures.requirements[each.signature] for each in self._templates]
-        want.is_patient = any(
-            not requirement.is_negative
-            and key not in well_known
-            and any(key not in each for each in have)
-            for key, requirement in requirements.items()
-        )
-        return want
-
-    def _reach(self, tolerations: tuple[Toleration, ...]) -> Reach:
-        reach = self._reaches.get(tolerations)
-        if reach is None:
-            templates = tuple(
-                each for each in self._templates if first_untolerated(each.taints, tolerations) is None
-            )
-            nodes = self._existing.tolerated_by(tolerations)
-            reach = self._reaches[tolerations] = Reach(len(self._reaches), templates, nodes)
-            reach.has_every_template = len(templates) == len(self._templates)
-        return reach
-
-
-def _parts(group: HostGroup) -> bool:
-    """Say whether a group keeps two pods that it selects off the same node."""
-    if group.kind is Kind.SPREAD:
-        return group.max_skew == 1 and group.filter is None
-    return group.kind is Kind.ANTI_AFFINITY
-
-
-def _ladder_key(pod: Pod) -> object:
-    if pod.rules.has_topology:
-        return (id(pod.rules), pod.namespace, id(pod.labels))
-    return id(pod.rules)
-
-

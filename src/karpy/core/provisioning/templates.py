@@ -108,7 +108,9 @@ def usable_pools(pools: Sequence[NodePool]) -> tuple[list[NodePool], list[PoolNo
     """Sort pools into those that make nodes on demand, first choice first, and the others."""
     usable: list[NodePool] = []
     notices: list[PoolNotice] = []
-    for pool in sorted(sorted(pools, key=lambda each: each.name, reverse=True), key=lambda each: -each.weight):
+    for pool in sorted(
+        sorted(pools, key=lambda each: each.name, reverse=True), key=lambda each: -each.weight
+    ):
         why = _why_unusable(pool)
         if why is None:
             usable.append(pool)

@@ -91,6 +91,7 @@ class Topology:
         if known is None:
             key, spaces = constraint.topology_key, frozenset({pod.namespace})
             known = self._add(identity, self._new(Kind.SPREAD, key, spaces, selector))
+            assert not isinstance(known, AvoidedGroup)
             known.max_skew = constraint.max_skew
             known.filter = node_filter
             if isinstance(known, DomainGroup):
@@ -140,7 +141,9 @@ class Topology:
     def count_leaving(self, pod: Pod, site: Site, labels: Mapping[str, str]) -> None:
         """Count a pod that stays on a node that is being deleted: the domain knows it till the end."""
         for group in self.selecting(pod.namespace, pod.labels):
-            if group.kind is not Kind.INVERSE and (group.filter is None or group.filter.allows(site)):
+            if group.kind is not Kind.INVERSE and (
+                group.filter is None or group.filter.allows(site)
+            ):
                 _count_in(group, labels)
         for term in pod.rules.anti_affinity:
             _count_in(self.affinity(Kind.INVERSE, term, pod), labels)
@@ -194,7 +197,9 @@ class Topology:
         # Differs: Karpenter forgets the terms it has dropped on the way; kube-scheduler takes them all.
         terms = rules.required_node_terms if constraint.honors_affinity else ()
         # Differs: Karpenter leaves out nodes with a soft taint; kube-scheduler never does.
-        tolerations = (*rules.tolerations, TOLERATE_PREFERENCES) if constraint.honors_taints else None
+        tolerations = (
+            (*rules.tolerations, TOLERATE_PREFERENCES) if constraint.honors_taints else None
+        )
         if not selector and not terms and tolerations is None:
             return None, None
         identity = (selector, terms, tolerations)
@@ -206,12 +211,16 @@ class Topology:
             def allows(site: Site) -> bool:
                 if tolerations is not None and first_untolerated(site.taints, tolerations):
                     return False
-                return any(why_incompatible(site.requirements, each) is None for each in alternatives)
+                return any(
+                    why_incompatible(site.requirements, each) is None for each in alternatives
+                )
 
             self._filters[identity] = NodeFilter(allows, self._site_of)
         return self._filters[identity], identity
 
-    def _known_domains(self, group: DomainGroup, constraint: SpreadConstraint, rules: PodRules) -> int:
+    def _known_domains(
+        self, group: DomainGroup, constraint: SpreadConstraint, rules: PodRules
+    ) -> int:
         table = group.domains
         known = 0
         tolerations = (*rules.tolerations, TOLERATE_PREFERENCES)

@@ -105,7 +105,16 @@ class _KeyIndex:
 class Market:
     """All offerings with equal requirements: who sells there, and at what price."""
 
-    __slots__ = ("available", "capacity_type", "index", "is_reserved", "prices", "requirements", "reserved", "zone")
+    __slots__ = (
+        "available",
+        "capacity_type",
+        "index",
+        "is_reserved",
+        "prices",
+        "requirements",
+        "reserved",
+        "zone",
+    )
 
     def __init__(self, index: int, offering: Offering) -> None:
         self.index = index
@@ -151,7 +160,9 @@ class TypeTable:
         self.is_split = self.size > len(self._bits)
         """Whether some type has several bits."""
         self.sound = sum(
-            1 << bit for bit, amounts in enumerate(self.allocatable) if min(amounts.values(), default=0) >= 0
+            1 << bit
+            for bit, amounts in enumerate(self.allocatable)
+            if min(amounts.values(), default=0) >= 0
         )
 
     def mask_of(self, types: Iterable[InstanceType]) -> int:
@@ -191,9 +202,7 @@ class TypeTable:
         table = self._capacity.get(resource)
         if table is None:
             most = _most if self.is_split else _plain
-            table = Thresholds(
-                [(bit, most(each, resource)) for bit, each in enumerate(self.types)]
-            )
+            table = Thresholds([(bit, most(each, resource)) for bit, each in enumerate(self.types)])
             self._capacity[resource] = table
         return table
 

@@ -1,0 +1,211 @@
+"""
+Whether and how a node takes a pod: what any packer needs to know before it chooses.
+
+A claim that takes a pod gets new requirements and fewer types; which, is settled here. Nothing here
+prefers one node to another.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import product
+from typing import Final, TypeAlias
+
+from karpy.core.provisioning.existing import attach_limits
+from karpy.core.provisioning.fleet import Fleet
+from karpy.core.provisioning.groups import AvoidedGroup, HostGroup
+from karpy.core.provisioning.reservations import Refused, Reservations
+from karpy.core.provisioning.shapes import Shape
+from karpy.core.provisioning.signatures import NEVER, Signatures
+from karpy.core.provisioning.steps import KeyRule, PodClass
+from karpy.core.provisioning.variety import reached, relax
+from karpy.model.instances import Catalog
+from karpy.model.pods import Pod
+from karpy.model.pools import NodePool
+
+Choice: TypeAlias = tuple[KeyRule, int, bool]
+"""A key, the domains of it that are open now, and whether one of them must be chosen."""
+
+Settled: TypeAlias = tuple[int, int, frozenset[str], bool]
+"""What a claim would be with one more pod: signature, types, reservations, minValues lowered."""
+
+HOLDS_NOTHING: Final[frozenset[str]] = frozenset()
+
+
+class Fitter:
+    """Tries pods on nodes and puts them there."""
+
+    def __init__(self, fleet: Fleet, reservations: Reservations, catalog: Catalog) -> None:
+        self.fleet = fleet
+        self.signatures: Signatures = fleet.signatures
+        self.reservations = reservations
+        self.relaxes_variety = False
+        self.is_plain = False
+        """Whether neither minValues nor reservations have a say."""
+        self._catalog = catalog
+
+    def use(self, pools: Sequence[NodePool], *, relaxes_variety: bool) -> None:
+        """Learn which pools take part, and whether minValues may be lowered for a new claim."""
+        self.relaxes_variety = relaxes_variety
+        self.is_plain = not self.reservations.is_active and not any(
+            requirement.min_values for pool in pools for requirement in pool.requirements
+        )
+
+    def accepts(self, pod_class: PodClass, shape: Shape, node: int) -> bool:
+        """Say whether an existing node with enough room takes the pod."""
+        existing = self.fleet.existing
+        if pod_class.volumes.attachments and not self._is_attachable(node, pod_class):
+            return False
+        labels, label_set = existing.labels[node], existing.label_set_of[node]
+        return any(self.signatures.label_fits(labels, label_set, want) for want in shape.wants)
+
+    def fit(
+        self, pod_class: PodClass, shape: Shape, node: int, choices: list[Choice]
+    ) -> Settled | None:
+        """Return what a claim would be with the pod; drop it from the shape if it never can be."""
+        fleet = self.fleet
+        have = fleet.types[node]
+        used = fleet.used[node]
+        before = fleet.signature[node]
+        rooms = fleet.rooms[node]
+        for resource, amount in shape.requests.items():
+            room = rooms.get(resource) or fleet.room(node, resource)
+            have &= room.at_least[bisect_left(room.values, used.get(resource, 0) + amount)]
+        template = fleet.templates[node]
+        if shape.ports and template is not None:
+            have &= template.without_port_clash(shape.ports)
+        if pod_class.volumes.attachments:
+            have &= self.types_attaching(node, pod_class)
+        may_fit = False
+        for want in shape.wants:
+            signature = want.joined.get(before)
+            if signature is None:
+                signature = self.signatures.join(before, want)
+            if signature == NEVER:
+                may_fit = may_fit or want.is_patient
+                continue
+            types = have & self.signatures.masks[signature]
+            if types:
+                may_fit = True
+                settled = self.settle(signature, types, choices, fleet.held[node])
+                if settled.__class__ is tuple:
+                    return settled
+        if not may_fit:
+            shape.alive ^= 1 << node
+        return None
+
+    def settle(
+        self, signature: int, types: int, choices: list[Choice], held: frozenset[str] | None
+    ) -> Settled | Refused | None:
+        """Choose domains so that some type is left; `held` is None for a claim yet to be made."""
+        if not choices:
+            if self.is_plain:
+                return (signature, types, HOLDS_NOTHING, False)
+            return self._vet(signature, types, held)
+        options: list[list[int]] = []
+        for rule, domains, is_pinned in choices:
+            possible = rule.table.of_signature(signature)
+            allowed = domains & possible
+            if allowed:
+                options.append(rule.preferred(allowed) if is_pinned else [allowed])
+                if is_pinned and rule.is_optional:
+                    options[-1].append(allowed)
+            elif not possible and rule.is_free_in_no_domain(signature):
+                options.append([0])
+            else:
+                return None
+        masks, refused = self.signatures.masks, None
+        for combination in product(*options) if len(options) > 1 else zip(options[0]):
+            narrowed = signature
+            for choice, domains in zip(choices, combination):
+                if domains:
+                    narrowed = choice[0].table.narrow(narrowed, domains)
+            left = types & masks[narrowed]
+            if left:
+                if self.is_plain:
+                    return (narrowed, left, HOLDS_NOTHING, False)
+                settled = self._vet(narrowed, left, held)
+                if isinstance(settled, tuple):
+                    return settled
+                refused = refused or settled
+        return refused
+
+    def _vet(
+        self, signature: int, types: int, held: frozenset[str] | None
+    ) -> Settled | Refused | None:
+        """See to minValues and reservations."""
+        is_relaxed = False
+        if self.signatures.varieties[signature] and (
+            lacking := reached(self.signatures, signature, types)
+        ):
+            if held is not None or not self.relaxes_variety:
+                return None
+            signature = relax(self.signatures, signature, lacking)
+            is_relaxed = True
+        if not self.reservations.is_active:
+            return (signature, types, HOLDS_NOTHING, is_relaxed)
+        offered = self.reservations.offer(self.signatures, signature, types, held or HOLDS_NOTHING)
+        if isinstance(offered, Refused):
+            return offered
+        return (signature, types, offered, is_relaxed)
+
+    def add(self, pod_class: PodClass, node: int, settled: Settled, pod: Pod) -> None:
+        """Put the pod on a claim that becomes what was settled."""
+        fleet = self.fleet
+        fleet.types[node] = settled[1]
+        if settled[0] != fleet.signature[node]:
+            fleet.retype(node, settled[0])
+        if not self.is_plain:
+            _, _, held, is_relaxed = settled
+            fleet.relaxed[node] = fleet.relaxed[node] or is_relaxed
+            if fleet.held[node] != held:
+                self.reservations.hold(fleet.held[node], held)
+                fleet.held[node] = held
+        self.record(pod_class, node, pod)
+
+    def record(self, pod_class: PodClass, node: int, pod: Pod) -> None:
+        fleet = self.fleet
+        fleet.put(node, pod, pod_class.requests)
+        if pod_class.volumes.attachments:
+            fleet.attach(node, pod_class.volumes.attachments)
+        if not pod_class.is_counted:
+            return
+        for group in pod_class.counted:
+            if group.filter is not None and not group.filter.accepts(node):
+                continue
+            if isinstance(group, HostGroup):
+                group.add(node)
+                continue
+            if isinstance(group, AvoidedGroup):
+                group.add(node, fleet.domains_in(group.domains, node))
+            elif domain := fleet.domain_of(group.domains, node):
+                group.add(domain)
+            else:
+                fleet.uncounted.setdefault(node, []).append(group)
+        for group in pod_class.owned_inverse:
+            if isinstance(group, HostGroup):
+                group.add(node)
+            elif isinstance(group, AvoidedGroup):
+                group.add(node, fleet.domains_in(group.domains, node))
+
+    def _is_attachable(self, node: int, pod_class: PodClass) -> bool:
+        attachments = pod_class.volumes.attachments
+        if not attachments:
+            return True
+        limits = attach_limits(self.fleet.existing.nodes[node], self._catalog)
+        for driver, count in self.fleet.attached_with(node, attachments).items():
+            limit = limits.get(driver)
+            if limit is not None and count > limit:
+                return False
+        return True
+
+    def types_attaching(self, node: int | None, pod_class: PodClass) -> int:
+        """Return the types that can attach the volumes of a claim and of the pod, as bits."""
+        counts = self.fleet.attached_with(node, pod_class.volumes.attachments)
+        mask = 0
+        for bit, each in enumerate(self.signatures.table.types):
+            limits = each.volume_limits
+            if all(
+                driver not in limits or count <= limits[driver] for driver, count in counts.items()
+            ):
+                mask |= 1 << bit
+        return mask
