@@ -67,7 +67,8 @@ class Requirement(Struct, frozen=True, gc=False):
         if gte is not None or lte is not None:
             values = frozenset(value for value in values if _within(value, gte, lte))
         if self.complement and other.complement:
-            # Differs: Karpenter forgets Exists when it meets NotIn, and lets a node without the label pass.
+            # Differs: Karpenter forgets Exists when it meets NotIn, and lets a node without the
+            # label pass.
             is_needed = bool(values) and not (self.is_negative and other.is_negative)
             return Requirement(self.key, values, True, gte, lte, min_values, is_needed)
         return Requirement(self.key, values, min_values=min_values)
@@ -83,10 +84,11 @@ class Requirement(Struct, frozen=True, gc=False):
 
     @property
     def is_negative(self) -> bool:
-        """Whether a node without the label satisfies this: NotIn and DoesNotExist, without bounds."""
+        """Whether a node without the label will do: NotIn and DoesNotExist, without bounds."""
         if not self.complement:
             return not self.values
-        # Differs: Karpenter lets `NotIn [5]` together with `Gt 1` pass for a node without the label.
+        # Differs: Karpenter lets `NotIn [5]` together with `Gt 1` pass for a node without the
+        # label.
         return bool(self.values) and self.gte is None and self.lte is None and not self.is_needed
 
     @property

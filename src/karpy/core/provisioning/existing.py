@@ -128,7 +128,8 @@ def _daemon_requests(
     if not daemons:
         return {}
     have = from_labels(labels)
-    # Differs: Karpenter leaves out daemons that do not tolerate a soft taint, but they come all the same.
+    # Differs: Karpenter leaves out daemons that do not tolerate a soft taint, but they come all the
+    # same.
     return add(
         *(
             daemon.pod.requests

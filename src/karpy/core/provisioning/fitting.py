@@ -17,6 +17,7 @@ from karpy.core.provisioning.reservations import Refused, Reservations
 from karpy.core.provisioning.shapes import Shape
 from karpy.core.provisioning.signatures import NEVER, Signatures
 from karpy.core.provisioning.steps import KeyRule, PodClass
+from karpy.core.provisioning.topology import AnyGroup
 from karpy.core.provisioning.variety import reached, relax
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
@@ -98,9 +99,24 @@ class Fitter:
     ) -> Settled | Refused | None:
         """Choose domains so that some type is left; `held` is None for a claim yet to be made."""
         if not choices:
-            if self.is_plain:
-                return (signature, types, HOLDS_NOTHING, False)
             return self._vet(signature, types, held)
+        options = self._options(signature, choices)
+        refused: Refused | None = None
+        masks = self.signatures.masks
+        for combination in product(*options) if len(options) > 1 else zip(*options, strict=True):
+            narrowed = signature
+            for choice, domains in zip(choices, combination, strict=True):
+                if domains:
+                    narrowed = choice[0].table.narrow(narrowed, domains)
+            if left := types & masks[narrowed]:
+                settled = self._vet(narrowed, left, held)
+                if isinstance(settled, tuple):
+                    return settled
+                refused = refused or settled
+        return refused
+
+    def _options(self, signature: int, choices: list[Choice]) -> list[list[int]]:
+        """List for each key the sets of domains to try, first choice first; 0 is no set at all."""
         options: list[list[int]] = []
         for rule, domains, is_pinned in choices:
             possible = rule.table.of_signature(signature)
@@ -112,27 +128,15 @@ class Fitter:
             elif not possible and rule.is_free_in_no_domain(signature):
                 options.append([0])
             else:
-                return None
-        masks, refused = self.signatures.masks, None
-        for combination in product(*options) if len(options) > 1 else zip(options[0]):
-            narrowed = signature
-            for choice, domains in zip(choices, combination):
-                if domains:
-                    narrowed = choice[0].table.narrow(narrowed, domains)
-            left = types & masks[narrowed]
-            if left:
-                if self.is_plain:
-                    return (narrowed, left, HOLDS_NOTHING, False)
-                settled = self._vet(narrowed, left, held)
-                if isinstance(settled, tuple):
-                    return settled
-                refused = refused or settled
-        return refused
+                options.append([])
+        return options
 
     def _vet(
         self, signature: int, types: int, held: frozenset[str] | None
     ) -> Settled | Refused | None:
         """See to minValues and reservations."""
+        if self.is_plain:
+            return (signature, types, HOLDS_NOTHING, False)
         is_relaxed = False
         if self.signatures.varieties[signature] and (
             lacking := reached(self.signatures, signature, types)
@@ -170,22 +174,21 @@ class Fitter:
         if not pod_class.is_counted:
             return
         for group in pod_class.counted:
-            if group.filter is not None and not group.filter.accepts(node):
-                continue
-            if isinstance(group, HostGroup):
-                group.add(node)
-                continue
-            if isinstance(group, AvoidedGroup):
-                group.add(node, fleet.domains_in(group.domains, node))
-            elif domain := fleet.domain_of(group.domains, node):
-                group.add(domain)
-            else:
-                fleet.uncounted.setdefault(node, []).append(group)
+            if group.filter is None or group.filter.accepts(node):
+                self._count(group, node)
         for group in pod_class.owned_inverse:
-            if isinstance(group, HostGroup):
-                group.add(node)
-            elif isinstance(group, AvoidedGroup):
-                group.add(node, fleet.domains_in(group.domains, node))
+            self._count(group, node)
+
+    def _count(self, group: AnyGroup, node: int) -> None:
+        fleet = self.fleet
+        if isinstance(group, HostGroup):
+            group.add(node)
+        elif isinstance(group, AvoidedGroup):
+            group.add(node, fleet.domains_in(group.domains, node))
+        elif domain := fleet.domain_of(group.domains, node):
+            group.add(domain)
+        else:
+            fleet.uncounted.setdefault(node, []).append(group)
 
     def _is_attachable(self, node: int, pod_class: PodClass) -> bool:
         attachments = pod_class.volumes.attachments

@@ -190,9 +190,9 @@ class Fleet:
             return (claims.bit_length() - 1,)
         if self.is_by_age or count == 1:
             return members(claims)
-        # Parity: Karpenter re-sorts its list of claims by pod count before each pod, and a stable sort
-        # leaves a claim that has just grown ahead of those that had as many pods before. Go's sort is
-        # stable for a dozen elements; beyond, its order is arbitrary and ours is by age.
+        # Parity: Karpenter re-sorts its list of claims by pod count before each pod, and a stable
+        # sort leaves a claim that has just grown ahead of those that had as many pods before. Go's
+        # sort is stable for a dozen elements; beyond, its order is arbitrary and ours is by age.
         return [node for node in reversed(self.by_turn[count]) if claims >> node & 1]
 
     def take_ports(self, node: int, pod: Pod) -> None:

@@ -1,9 +1,9 @@
 """
 Who chooses the node: Karpenter's order, first fit.
 
-Existing nodes by name, then claims with the fewest pods, then a new claim of the first NodePool that
-can make one. Everything else (classes, masks, signatures, topology, verdict) is shared with any other
-packer.
+Existing nodes by name, then claims with the fewest pods, then a new claim of the first NodePool
+that can make one. Everything else (classes, masks, signatures, topology, verdict) is shared with
+any other packer.
 """
 
 from bisect import bisect_left
@@ -101,7 +101,7 @@ class Packer:
         return False
 
     def _open_again(self, pod_class: PodClass, pod: Pod) -> bool:
-        """Make one more claim like the last, if nothing has happened since and it must stand alone."""
+        """Make one more claim like the last, if nothing has happened since."""
         index, template, settled, moment = pod_class.reopening
         if moment != self.fleet.moment:
             return False

@@ -158,9 +158,9 @@ class DomainGroup(Group):
 
     def within_skew(self, pod_domains: int, is_selected: int) -> int:
         """Return the domains that another pod would leave even enough."""
-        # Differs: Karpenter takes the least of the domains the pod can go to by its first term, even where
-        # the constraint says to ignore that. kube-scheduler takes them all then, else those of all nodes
-        # that match any term.
+        # Differs: Karpenter takes the least of the domains the pod can go to by its first term,
+        # even where the constraint says to ignore that. kube-scheduler takes them all then, else
+        # those of all nodes that match any term.
         considered = self.known & (pod_domains | self.there) if self.honors_affinity else self.known
         room = self.max_skew + self._least(considered) - is_selected
         mask, bit = 0, 1
@@ -179,7 +179,7 @@ class DomainGroup(Group):
 
 
 class AvoidedGroup(Group):
-    """A group over the domains of a label key that pods keep away from, or are kept away from by."""
+    """A group over the domains of a label key that pods keep away from, or that keeps them away."""
 
     __slots__ = ("_claims", "_settled", "domains", "nonzero")
 

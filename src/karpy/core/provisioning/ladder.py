@@ -75,8 +75,9 @@ def rungs(rules: PodRules, *, respects_preferences: bool, can_tolerate: bool) ->
     yield _rung(rules, held)
     while held.drop(can_tolerate):
         yield _rung(rules, held)
-    # Differs: Karpenter drops required terms before preferences and never comes back to them, so that
-    # a pod stays pending for a wish. Here the dropped terms get a second chance without any wishes.
+    # Differs: Karpenter drops required terms before preferences and never comes back to them, so
+    # that a pod stays pending for a wish. Here the dropped terms get a second chance without any
+    # wishes.
     for term in rules.required_node_terms[:-1]:
         held.terms = [term]
         yield _rung(rules, held)
@@ -101,8 +102,8 @@ def _rung(rules: PodRules, held: _Held) -> Rung:
 
 def _contradicts_itself(merged: Mapping[str, Requirement], parts: Sequence[Requirement]) -> bool:
     """Say whether no value is left of a key though some part of it asks for one."""
-    # Differs: Karpenter takes what is left of `In [a]` and `In [b]` for DoesNotExist, and lets the pod
-    # onto nodes without the label.
+    # Differs: Karpenter takes what is left of `In [a]` and `In [b]` for DoesNotExist, and lets the
+    # pod onto nodes without the label.
     return any(
         requirement.is_empty and any(not part.is_negative for part in parts if part.key == key)
         for key, requirement in merged.items()

@@ -68,7 +68,7 @@ class Launcher:
         self._orders: dict[tuple[int, int, int], _Order] = {}
 
     def launch(self, node: int, *, is_strict: bool) -> Launch | None:
-        """Return the launch of a claim, or None if its cheapest types lack the variety asked for."""
+        """Return the launch of a claim, or None if its cheapest types lack variety."""
         fleet = self._fleet
         template = fleet.templates[node]
         assert template is not None
@@ -100,7 +100,8 @@ class Launcher:
         return options, self._requirements(signature), template.least_overhead(types)
 
     def _lacks_variety(self, signature: int, types: int, options: tuple[LaunchOption, ...]) -> bool:
-        # Types may be left out because there are too many, or because only a full reservation has them.
+        # Types may be left out because there are too many, or because only a full reservation has
+        # them.
         if len(options) == types.bit_count() or not self._signatures.varieties[signature]:
             return False
         kept = {option.instance_type for option in options}

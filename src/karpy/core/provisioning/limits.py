@@ -51,7 +51,7 @@ class Limits:
         return left is None or left.get(NODES, 1) > 0
 
     def types_within(self, pool: str) -> int:
-        """Return the types a new claim may have, as bits; -1 stands for all, 0 if no claim may be."""
+        """Return the types a new claim may have, as bits: -1 for all, 0 if no claim may be."""
         if pool not in self._left:
             return -1
         mask = self._within.get(pool)

@@ -30,7 +30,7 @@ class _Corrections:
         self._touched: set[tuple[int, _Touch]] = set()
 
     def conflicts(self, overlay: NodeOverlay, touches: Sequence[_Touch]) -> bool:
-        """Say whether an overlay of the same weight was about the same; if not, remember this one."""
+        """Say whether an overlay of equal weight was about the same; else remember this one."""
         mine = {(overlay.weight, touch) for touch in touches}
         if not mine.isdisjoint(self._touched):
             return True
@@ -41,7 +41,7 @@ class _Corrections:
 def apply_overlays(
     catalog: Catalog, pools: Sequence[NodePool], overlays: Sequence[NodeOverlay]
 ) -> Catalog:
-    """Return the catalog as the overlays would have it; the heaviest overlay wins, then the last by name."""
+    """Return the catalog as the overlays have it: the heaviest wins, then the last by name."""
     if not overlays:
         return catalog
     corrections = _Corrections()

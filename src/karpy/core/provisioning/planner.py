@@ -46,7 +46,7 @@ class Planner:
         self._queue: list[tuple[Pod, PodClass]] = []
 
     def register(self, batch: Batch, *, respects_preferences: bool, can_tolerate: bool) -> None:
-        """Tell pods that are alike from others, and make every group that any of their steps counts."""
+        """Tell pods that are alike from others; make every group that their steps count."""
         classes, enqueue = self._classes, self._queue.append
         volumes = batch.volumes
         for pod in batch.pods:
@@ -106,8 +106,8 @@ class Planner:
     def _complete(self, each: PodClass, groups: tuple[AnyGroup, ...]) -> None:
         pod = each.pod
         blocks = tuple(group for group in groups if group.kind is Kind.INVERSE)
-        # Differs: Karpenter leaves the domain of a pod open that others must be near to, does not count
-        # it, and lets them settle elsewhere.
+        # Differs: Karpenter leaves the domain of a pod open that others must be near to, does not
+        # count it, and lets them settle elsewhere.
         settling = tuple(
             sorted(
                 {

@@ -1,4 +1,4 @@
-"""Why a pod fits nowhere: per NodePool what excludes how many types, what decides, what nearly fits."""
+"""Why a pod fits nowhere: what excludes how many types, what decides, what nearly fits."""
 
 from collections.abc import Sequence
 

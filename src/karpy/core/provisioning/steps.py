@@ -60,8 +60,8 @@ class KeyRule:
         for spread, is_selected in self.spreads:
             mask &= spread.within_skew(self.pod_mask, is_selected)
         for affinity, is_selected in self.affinities:
-            # Differs: Karpenter starts anew if the pods to be near to are only where this pod cannot go;
-            # kube-scheduler does not.
+            # Differs: Karpenter starts anew if the pods to be near to are only where this pod
+            # cannot go; kube-scheduler does not.
             if affinity.nonzero:
                 mask &= affinity.nonzero & self.pod_mask
             elif is_selected:
@@ -74,7 +74,7 @@ class KeyRule:
         return mask, is_pinned
 
     def is_free_in_no_domain(self, signature: int) -> bool:
-        """Say whether a claim in no known domain will do: it lacks the label, or nobody is there."""
+        """Say whether a claim in no known domain will do: no label, or nobody to avoid."""
         if not self.is_optional:
             return False
         return self.table.is_absent(signature) or all(anti.is_empty for anti in self.antis)

@@ -1,4 +1,4 @@
-"""Topology groups of one decision: made from pods' rules, found by labels, counted from bound pods."""
+"""Topology groups of one decision: made from rules, found by labels, counted from bound pods."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -129,7 +129,7 @@ class Topology:
         return found
 
     def count_bound(self, pods: Sequence[tuple[Pod, int]]) -> None:
-        """Count active pods on existing nodes, and make the groups by which they keep others away."""
+        """Count active pods on existing nodes; make the groups by which they keep others away."""
         for pod, node in pods:
             for term in pod.rules.anti_affinity:
                 self._count(self.affinity(Kind.INVERSE, term, pod), node)
@@ -139,7 +139,7 @@ class Topology:
                     self._count(group, node)
 
     def count_leaving(self, pod: Pod, site: Site, labels: Mapping[str, str]) -> None:
-        """Count a pod that stays on a node that is being deleted: the domain knows it till the end."""
+        """Count a pod that stays on a node being deleted: the domain knows it till the end."""
         for group in self.selecting(pod.namespace, pod.labels):
             if group.kind is not Kind.INVERSE and (
                 group.filter is None or group.filter.allows(site)
@@ -194,7 +194,8 @@ class Topology:
         self, constraint: SpreadConstraint, rules: PodRules
     ) -> tuple[NodeFilter | None, object]:
         selector = rules.node_selector if constraint.honors_affinity else ()
-        # Differs: Karpenter forgets the terms it has dropped on the way; kube-scheduler takes them all.
+        # Differs: Karpenter forgets the terms it has dropped on the way; kube-scheduler takes them
+        # all.
         terms = rules.required_node_terms if constraint.honors_affinity else ()
         # Differs: Karpenter leaves out nodes with a soft taint; kube-scheduler never does.
         tolerations = (

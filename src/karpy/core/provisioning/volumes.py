@@ -110,7 +110,8 @@ def _resolve_bound(
 
 def _alternatives(per_volume: Iterable[tuple[NodeTerm, ...]]) -> tuple[Alternative, ...]:
     """List the combinations that do not contradict themselves; there may be none."""
-    # Differs: if all of them do, Karpenter goes on with what is left, which may be taken for no demand.
+    # Differs: if all of them do, Karpenter goes on with what is left, which may be taken for no
+    # demand.
     sound: list[Alternative] = []
     for combination in product(*per_volume):
         requirements: dict[str, Requirement] = {}
