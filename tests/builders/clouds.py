@@ -154,4 +154,4 @@ def overlay(name: str, *requirements: Requirement, **fields: object) -> NodeOver
     """Build an overlay; fields are those of NodeOverlay, capacity as quantities."""
     capacity = fields.pop("capacity", {})
     assert isinstance(capacity, Mapping)
-    return NodeOverlay(name, requirements, capacity=amounts(**capacity), **fields)  # type: ignore[arg-type]
+    return NodeOverlay(name, requirements, capacity=amounts(**capacity), **fields)  # type: ignore[arg-type]  # handed on as they are

@@ -38,7 +38,7 @@ def volume_claim(
         "is_bind_completed": bool(bound_to),
         **fields,
     }
-    return PersistentVolumeClaim(name, namespace, bound_to, storage_class, **values)  # type: ignore[arg-type]
+    return PersistentVolumeClaim(name, namespace, bound_to, storage_class, **values)  # type: ignore[arg-type]  # handed on as they are
 
 
 def volume(

@@ -6,6 +6,8 @@ from operator import and_
 from hypothesis import given
 from hypothesis import strategies as st
 
+from msgspec.structs import replace
+
 from karpy.model.requirement import Operator, Requirement, anything, require
 
 numbers = st.sampled_from(["0", "1", "2", "3", "4", "5"])
@@ -46,8 +48,12 @@ def test_saying_it_twice_changes_nothing(a: Requirement) -> None:
 
 
 @given(requirements)
-def test_everything_is_neutral(a: Requirement) -> None:
-    assert a & anything("k") == a
+def test_that_a_label_must_exist_excludes_no_value(a: Requirement) -> None:
+    """It only rules out nodes without the label, which `is_needed` keeps in mind."""
+    both = a & anything("k")
+
+    assert replace(both, is_needed=a.is_needed) == a
+    assert both.is_negative == (not a.complement and a.is_empty)
 
 
 @given(requirements, requirements)
@@ -86,4 +92,6 @@ def test_a_set_is_written_with_the_operator_that_makes_it(a: Requirement) -> Non
 @given(requirements)
 def test_emptiness_is_the_absence_of_values_that_were_listed(a: Requirement) -> None:
     assert a.is_empty == (a.operator is Operator.DOES_NOT_EXIST)
-    assert a.is_negative == (a.operator in {Operator.NOT_IN, Operator.DOES_NOT_EXIST})
+    is_bounded = a.gte is not None or a.lte is not None
+    is_open = a.operator is Operator.NOT_IN and not is_bounded and not a.is_needed
+    assert a.is_negative == (is_open or a.is_empty)

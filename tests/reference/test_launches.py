@@ -28,10 +28,10 @@ FALLBACK = Settings(reserved_mode=ReservedMode.FALLBACK)
 STRICT = Settings(reserved_mode=ReservedMode.STRICT)
 
 
-def _reserved(left: int, *, also_on_demand: bool = True, **fields: str) -> InstanceType:
+def _reserved(left: int, *, also_on_demand: bool = True) -> InstanceType:
     sold = [offering(ZONE_A, dollars=0.1, reservation="cr", left=left)]
     sold += [offering(ZONE_A, ON_DEMAND, 1)] if also_on_demand else []
-    return instance_type("t", offerings=sold, **fields)  # type: ignore[arg-type]
+    return instance_type("t", offerings=sold)
 
 
 def test_a_claim_that_holds_a_reservation_launches_as_reserved() -> None:

@@ -1,5 +1,7 @@
 """Section 5: spreads, affinity, anti-affinity."""
 
+from typing import Unpack
+
 from karpy.model.constraints import LabelSelector
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
 from karpy.model.pods import Pod
@@ -8,6 +10,9 @@ from tests.builders import (
     ZONE_A,
     ZONE_B,
     ZONE_C,
+    PodFields,
+    SpreadFields,
+    TermFields,
     affinity,
     anti_affinity,
     catalog,
@@ -32,8 +37,9 @@ WEB = {"app": "web"}
 TINY = catalog([instance_type("tiny", cpu="1", pods=1)])
 
 
-def _webs(count: int, **fields: object) -> list[Pod]:
-    return pods("web", count, labels=WEB, **fields)  # type: ignore[arg-type]
+def _webs(count: int, **fields: Unpack[PodFields]) -> list[Pod]:
+    fields["labels"] = WEB
+    return pods("web", count, **fields)
 
 
 # --- spreads ---------------------------------------------------------------------------------
@@ -121,8 +127,8 @@ def test_tainted_domains_count_unless_taints_are_honoured() -> None:
         pool("closed", requirements=[is_in(ZONE, ZONE_B, ZONE_C)], taints=[taint("closed")]),
     ]
 
-    def placed(**fields: bool) -> int:
-        rule = spread(ZONE, WEB, **fields)  # type: ignore[arg-type]
+    def placed(**fields: Unpack[SpreadFields]) -> int:
+        rule = spread(ZONE, WEB, **fields)
         cluster = snapshot(pods=_webs(3, spreads=[rule]), pools=pools)
         return sum(len(launch.pods) for launch in solve(cluster).launches)
 
@@ -255,10 +261,10 @@ def test_namespaces_are_named_selected_or_the_pods_own() -> None:
     namespaces = {"default": {}, "shop": {"kind": "prod"}, "lab": {"kind": "test"}}
     prod = selecting({"kind": "prod"})
 
-    def is_placed(**fields: object) -> bool:
+    def is_placed(**fields: Unpack[TermFields]) -> bool:
         batch = [
             pod("shop", namespace="shop", labels=WEB, on="n"),
-            pod("p", affinity=[affinity(ZONE, WEB, **fields)]),  # type: ignore[arg-type]
+            pod("p", affinity=[affinity(ZONE, WEB, **fields)]),
         ]
         cluster = snapshot(pods=batch, nodes=[node("n")], namespaces=namespaces)
         return not solve(cluster).refused

@@ -69,7 +69,8 @@ class Requirement(Struct, frozen=True, gc=False):
         if self.complement and other.complement:
             # Differs: Karpenter forgets Exists when it meets NotIn, and lets a node without the
             # label pass.
-            is_needed = bool(values) and not (self.is_negative and other.is_negative)
+            is_open = bool(values) and gte is None and lte is None
+            is_needed = is_open and not (self.is_negative and other.is_negative)
             return Requirement(self.key, values, True, gte, lte, min_values, is_needed)
         return Requirement(self.key, values, min_values=min_values)
 

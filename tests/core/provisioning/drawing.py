@@ -1,57 +1,69 @@
-"""Hypothesis strategies: requirements, types and offerings over few keys and values."""
+"""
+Hypothesis strategies: requirements, types and offerings over few keys and values.
 
-from functools import reduce
-from operator import and_
+What can be said about a key is listed beforehand: to draw it would take most of the time.
+"""
+
+from itertools import combinations_with_replacement
 from typing import Final
 
 from hypothesis import strategies as st
 
 from karpy.model.instances import InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, ZONE
-from karpy.model.requirement import Operator, Requirement, one_of, require
+from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import Requirements, collect
+from tests.builders import above, absent, below, exists, is_in, not_in
 
 CUSTOM: Final = "team"
-KNOWN: Final = frozenset({ZONE, CAPACITY_TYPE, "cpus"})
 KEYS: Final = (ZONE, "cpus", CUSTOM)
+KNOWN: Final = frozenset({ZONE, CAPACITY_TYPE, "cpus"})
 
-_LISTED: Final = (Operator.IN, Operator.NOT_IN, Operator.EXISTS, Operator.DOES_NOT_EXIST)
-_BOUNDED: Final = (Operator.GT, Operator.LT, Operator.GTE, Operator.LTE)
+values = st.sampled_from(["0", "1", "2", "3", "a", "b", "007"])
 
-numbers = st.sampled_from(["0", "1", "2", "3"])
-values = st.one_of(numbers, st.sampled_from(["a", "b", "007"]))
+
+def _sayings(key: str) -> list[Requirement]:
+    """List what pods, pools and types may say about a key: one expression, or two together."""
+    plain = [
+        is_in(key, "a"),
+        is_in(key, "1", "2"),
+        is_in(key, "a", "b", "3", "007"),
+        not_in(key, "a"),
+        not_in(key, "1", "b"),
+        exists(key),
+        absent(key),
+        above(key, 0),
+        above(key, 2),
+        below(key, 2),
+        below(key, 1),
+    ]
+    pairs = combinations_with_replacement(plain, 2)
+    return list(dict.fromkeys([*plain, *(left & right for left, right in pairs)]))
 
 
 def requirements_on(key: str) -> st.SearchStrategy[Requirement]:
-    """Draw what pods, pools or types may say about one key: up to three expressions together."""
-    written = st.one_of(
-        st.builds(
-            require, st.just(key), st.sampled_from(_LISTED), st.lists(values, min_size=1, max_size=3)
-        ),
-        st.builds(require, st.just(key), st.sampled_from(_BOUNDED), st.tuples(numbers)),
-    )
-    return st.lists(written, min_size=1, max_size=3).map(lambda parts: reduce(and_, parts))
+    """Draw what may be said about one key."""
+    return st.sampled_from(_sayings(key))
 
 
 def requirement_sets(*keys: str) -> st.SearchStrategy[Requirements]:
     """Draw requirements on some of the keys."""
-    drawn = st.tuples(*(st.none() | requirements_on(key) for key in keys))
+    drawn = st.tuples(*(st.sampled_from([None, *_sayings(key)]) for key in keys))
     return drawn.map(lambda some: collect(each for each in some if each is not None))
 
 
+def _offering(place: Requirements, price: int, *, is_available: bool) -> Offering:
+    spot = {CAPACITY_TYPE: one_of(CAPACITY_TYPE, "spot")}
+    return Offering({**place, **spot}, price, is_available)
+
+
+def _type(requirements: Requirements, offerings: list[Offering]) -> InstanceType:
+    return InstanceType("t", requirements, tuple(offerings), {"cpu": 4})
+
+
 offerings = st.builds(
-    Offering,
-    requirement_sets(ZONE, CUSTOM).map(
-        lambda some: {**some, CAPACITY_TYPE: one_of(CAPACITY_TYPE, "spot")}
-    ),
-    st.integers(1, 9),
-    st.booleans(),
+    _offering, requirement_sets(ZONE, CUSTOM), st.integers(1, 9), is_available=st.booleans()
 )
-types = st.builds(
-    InstanceType,
-    st.text("abc", min_size=1, max_size=3),
-    requirement_sets(*KEYS),
-    st.lists(offerings, max_size=3).map(tuple),
-    st.fixed_dictionaries({"cpu": st.integers(0, 4)}),
+catalogs = st.lists(
+    st.builds(_type, requirement_sets(*KEYS), st.lists(offerings, max_size=3)), max_size=5
 )
-catalogs = st.lists(types, max_size=6)

@@ -15,6 +15,7 @@ from tests.builders import (
     exists,
     instance_type,
     is_in,
+    min_values,
     node,
     not_in,
     pod,
@@ -103,7 +104,8 @@ def test_a_wish_to_be_near_nobody_is_dropped() -> None:
 def test_a_wish_to_be_near_somebody_is_granted() -> None:
     near = [(1, affinity(HOSTNAME, DB))]
     cluster = snapshot(
-        nodes=[node("a"), node("b")], pods=[pod("db", labels=DB, on="b"), pod("p", prefers_near=near)]
+        nodes=[node("a"), node("b")],
+        pods=[pod("db", labels=DB, on="b"), pod("p", prefers_near=near)],
     )
 
     assert hosts(cluster) == {"p": "b"}
@@ -228,6 +230,16 @@ def test_a_pod_that_others_must_be_near_to_is_settled_in_one_domain() -> None:
     assert values_launched(snapshot(pods=[base, near]), ZONE) == [[ZONE_A], [ZONE_A]]
 
 
+def test_a_pod_that_fits_no_single_domain_is_not_settled() -> None:
+    """minValues ask for two zones; the one who would follow has to wait for a node that is there."""
+    varied = pool(requirements=[min_values(exists(ZONE), 2)])
+    base = pod("base", cpu="4", labels=DB, selector={FAMILY: "m"})
+    near = pod("near", affinity=[affinity(ZONE, DB)], selector={FAMILY: "c"})
+    cluster = snapshot(pods=[base, near], pools=[varied])
+
+    assert hosts(cluster) == {"base": "default-0", "near": "NO_HOST"}
+
+
 def test_a_pod_that_others_would_only_like_to_be_near_to_stays_free() -> None:
     base = pod("base", cpu="4", labels=DB, selector={FAMILY: "m"})
     near = pod("near", prefers_near=[(1, affinity(ZONE, DB))], selector={FAMILY: "c"})
@@ -285,7 +297,10 @@ def test_namespaces_are_named_or_selected_or_the_pods_own(
 def test_match_label_keys_look_for_the_pods_own_values() -> None:
     near = affinity(HOSTNAME, WEB, match_label_keys=["hash", "absent"])
     nodes = [node("a"), node("b")]
-    old = [pod("x", labels=WEB | {"hash": "1"}, on="a"), pod("y", labels=WEB | {"hash": "2"}, on="b")]
+    old = [
+        pod("x", labels=WEB | {"hash": "1"}, on="a"),
+        pod("y", labels=WEB | {"hash": "2"}, on="b"),
+    ]
     follower = pod("p", labels=DB | {"hash": "2"}, affinity=[near])
 
     assert hosts(snapshot(nodes=nodes, pods=[*old, follower])) == {"p": "b"}
@@ -294,7 +309,10 @@ def test_match_label_keys_look_for_the_pods_own_values() -> None:
 def test_mismatch_label_keys_look_for_other_values() -> None:
     near = affinity(HOSTNAME, WEB, mismatch_label_keys=["hash"])
     nodes = [node("a"), node("b")]
-    old = [pod("x", labels=WEB | {"hash": "1"}, on="a"), pod("y", labels=WEB | {"hash": "2"}, on="b")]
+    old = [
+        pod("x", labels=WEB | {"hash": "1"}, on="a"),
+        pod("y", labels=WEB | {"hash": "2"}, on="b"),
+    ]
     follower = pod("p", labels=DB | {"hash": "1"}, affinity=[near])
 
     assert hosts(snapshot(nodes=nodes, pods=[*old, follower])) == {"p": "b"}

@@ -48,7 +48,8 @@ def test_a_host_with_pods_to_shun_is_passed_over() -> None:
 
 def test_every_empty_zone_stays_open() -> None:
     cluster = snapshot(
-        nodes=BUSY, pods=[pod("db", labels=DB, on=ZONE_B), pod("p", anti_affinity=[anti_affinity(ZONE, DB)])]
+        nodes=BUSY,
+        pods=[pod("db", labels=DB, on=ZONE_B), pod("p", anti_affinity=[anti_affinity(ZONE, DB)])],
     )
 
     assert values_launched(cluster, ZONE) == [[ZONE_A, ZONE_C]]
@@ -117,7 +118,11 @@ def test_zones_the_pod_cannot_use_are_not_open_either() -> None:
         nodes=BUSY,
         pods=[
             pod("db", labels=DB, on=ZONE_B),
-            pod("p", anti_affinity=[anti_affinity(ZONE, DB)], terms=[term(is_in(ZONE, ZONE_B, ZONE_C))]),
+            pod(
+                "p",
+                anti_affinity=[anti_affinity(ZONE, DB)],
+                terms=[term(is_in(ZONE, ZONE_B, ZONE_C))],
+            ),
         ],
     )
 

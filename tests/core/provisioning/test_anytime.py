@@ -3,6 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.check.decisions import placed_pods
 from karpy.core.provisioning.decide import decide
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import Pod
@@ -29,7 +30,7 @@ WEB = {"app": "web"}
 
 
 def _placed(verdict: Verdict) -> int:
-    return sum(len(each.pods) for each in (*verdict.launches, *verdict.nominations))
+    return len(placed_pods(verdict))
 
 
 def _pods(refusal: Refusal) -> tuple[str, ...]:

@@ -113,9 +113,7 @@ def test_services_add_up() -> None:
     services = (service("s", WEB), service("t", {"track": "stable"}))
     running = pod("old", labels=WEB, on="n")
 
-    both = snapshot(
-        nodes=[node("n")], pods=[running, *batch], services=services, settings=BY_HOST
-    )
+    both = snapshot(nodes=[node("n")], pods=[running, *batch], services=services, settings=BY_HOST)
 
     assert hosts(both) == {"a": "n", "b": "default-0"}
 

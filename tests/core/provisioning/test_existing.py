@@ -277,7 +277,10 @@ def test_a_node_does_not_become_wider_by_its_pods() -> None:
     cluster = snapshot(
         nodes=[node("n")],
         pools=[],
-        pods=[pod("shuns", cpu="2", selector=[not_in("team", "red")]), pod("p", selector={"team": "x"})],
+        pods=[
+            pod("shuns", cpu="2", selector=[not_in("team", "red")]),
+            pod("p", selector={"team": "x"}),
+        ],
     )
 
     assert hosts(cluster) == {"p": "NO_POOL", "shuns": "n"}

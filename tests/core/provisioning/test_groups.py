@@ -39,6 +39,20 @@ def _spread(where: list[int], known: frozenset[int], max_skew: int) -> DomainGro
     return group
 
 
+def _hosts(where: list[int]) -> HostGroup:
+    group = HostGroup(Kind.SPREAD, "host", HERE, ALL)
+    for node in where:
+        group.add(node)
+    return group
+
+
+def _avoided(placed: dict[int, frozenset[int]]) -> AvoidedGroup:
+    group = AvoidedGroup(Kind.ANTI_AFFINITY, _table(), HERE, ALL)
+    for node, domains in placed.items():
+        group.add(node, _mask(domains))
+    return group
+
+
 @given(
     pods_in,
     domain_sets,
@@ -76,9 +90,7 @@ def test_a_group_counts_where_it_was_told(where: list[int]) -> None:
 
 @given(st.lists(st.integers(0, 5), max_size=12), st.integers(1, 4))
 def test_hosts_with_so_many_pods_are_what_a_count_finds(where: list[int], count: int) -> None:
-    group = HostGroup(Kind.SPREAD, "host", HERE, ALL)
-    for node in where:
-        group.add(node)
+    group = _hosts(where)
 
     assert list(members(group.nodes_with(count))) == [
         node for node in range(6) if where.count(node) >= count
@@ -89,10 +101,8 @@ def test_hosts_with_so_many_pods_are_what_a_count_finds(where: list[int], count:
 def test_a_claim_that_is_narrowed_frees_the_domains_nobody_else_is_in(
     placed: list[tuple[int, frozenset[int]]], left: frozenset[int]
 ) -> None:
-    group = AvoidedGroup(Kind.ANTI_AFFINITY, _table(), HERE, ALL)
     now = dict(placed)
-    for node, domains in now.items():
-        group.add(node, _mask(domains))
+    group = _avoided(now)
 
     narrowed = {node: domains & left if node == 0 else domains for node, domains in now.items()}
     group.look_again(0, lambda node: _mask(narrowed[node]))

@@ -137,8 +137,14 @@ def test_a_soft_spread_goes_before_a_soft_taint() -> None:
         (pod("p", prefers_near=[(1, NEAR_X), (9, NEAR_Y)]), ZONE_A),
         (pod("p", prefers_near=[(9, NEAR_X), (1, NEAR_Y)]), ZONE_B),
         (pod("p", prefers_near=[(5, NEAR_X), (5, NEAR_Y)]), ZONE_B),
-        (pod("p", selector=[not_in(ZONE, ZONE_C)], prefers_away=[(1, AWAY_X), (9, AWAY_Y)]), ZONE_B),
-        (pod("p", selector=[not_in(ZONE, ZONE_C)], prefers_away=[(5, AWAY_X), (5, AWAY_Y)]), ZONE_A),
+        (
+            pod("p", selector=[not_in(ZONE, ZONE_C)], prefers_away=[(1, AWAY_X), (9, AWAY_Y)]),
+            ZONE_B,
+        ),
+        (
+            pod("p", selector=[not_in(ZONE, ZONE_C)], prefers_away=[(5, AWAY_X), (5, AWAY_Y)]),
+            ZONE_A,
+        ),
     ],
 )
 def test_the_heaviest_goes_first_of_equals_the_first_written(picky: Pod, zone: str) -> None:
@@ -227,7 +233,10 @@ def test_preferred_anti_affinity_may_be_ignored_too() -> None:
 
 def test_rules_and_alternatives_hold_though_preferences_are_ignored() -> None:
     hard = pod(
-        "p", labels={"app": "x"}, terms=[NOWHERE, term(exists(ZONE))], spreads=[spread(ZONE, {"app": "x"})]
+        "p",
+        labels={"app": "x"},
+        terms=[NOWHERE, term(exists(ZONE))],
+        spreads=[spread(ZONE, {"app": "x"})],
     )
 
     assert _zones(hard, IGNORE) == [[ZONE_B]]
@@ -238,7 +247,9 @@ def test_rules_and_alternatives_hold_though_preferences_are_ignored() -> None:
 
 def test_a_dropped_term_gets_a_second_chance_without_wishes() -> None:
     """The wish costs the first term, and the second one is out of reach."""
-    picky = pod("p", terms=[IN_A, NOWHERE], prefers_near=[(1, affinity(HOSTNAME, {"app": "nobody"}))])
+    picky = pod(
+        "p", terms=[IN_A, NOWHERE], prefers_near=[(1, affinity(HOSTNAME, {"app": "nobody"}))]
+    )
 
     assert _zones(picky) == [[ZONE_A]]
 
@@ -278,9 +289,7 @@ def test_wishes_decide_where_a_pod_fits_rules_where_its_neighbours_count() -> No
 
     If the wish counted, zone-a would be the only zone, as even as can be.
     """
-    picky = pod(
-        "p", labels={"app": "x"}, prefers=[(1, IN_A)], spreads=[spread(ZONE, {"app": "x"})]
-    )
+    picky = pod("p", labels={"app": "x"}, prefers=[(1, IN_A)], spreads=[spread(ZONE, {"app": "x"})])
 
     assert _zones(picky) == [[ZONE_B]]
     assert _zones(pod("p", labels={"app": "x"}, terms=[IN_A], spreads=picky.rules.spreads)) == [

@@ -50,9 +50,7 @@ def test_a_type_counts_with_the_most_it_may_turn_out_to_have() -> None:
     kind = instance_type(
         "t", cpu="4", offerings=[offering(dollars=1), offering(dollars=2, capacity={"cpu": "6"})]
     )
-    cluster = snapshot(
-        pods=[pod("p")], pools=[pool(limits={"cpu": "5"})], catalog=catalog([kind])
-    )
+    cluster = snapshot(pods=[pod("p")], pools=[pool(limits={"cpu": "5"})], catalog=catalog([kind]))
 
     assert hosts(cluster) == {"p": "NO_HOST"}
 

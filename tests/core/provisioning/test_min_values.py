@@ -144,9 +144,7 @@ def test_a_launch_whose_cheapest_types_lack_the_variety_is_dropped() -> None:
     strict = snapshot(pods=batch, pools=[_families(2)], catalog=on_sale)
     lenient = snapshot(pods=batch, pools=[_families(2)], catalog=on_sale, settings=BEST_EFFORT)
 
-    assert only_refusal(strict) == Refusal(
-        Reason.MIN_VALUES_TRUNCATED, ("default/p", "default/q")
-    )
+    assert only_refusal(strict) == Refusal(Reason.MIN_VALUES_TRUNCATED, ("default/p", "default/q"))
     assert hosts(lenient) == {"p": "default-0", "q": "default-0"}
 
 
@@ -163,7 +161,6 @@ def test_a_launch_whose_cheapest_types_have_the_variety_is_kept() -> None:
 
 def test_variety_that_cannot_be_launched_is_none() -> None:
     """A full reservation is no option, so that the launch would have one family to choose from."""
-    # open: the solver looks at minValues again only if it cuts options off; the judge objects.
     full = instance_type("c.x", offerings=[offering(dollars=0.1, reservation="cr", left=0)])
     on_sale = catalog([full, instance_type("m.x")])
 
@@ -177,6 +174,6 @@ def test_min_values_of_instance_types_count_types() -> None:
     big = pod("p", cpu="15")
 
     assert hosts(snapshot(pods=[big], pools=[picky])) == {"p": "default-0"}
-    assert hosts(
-        snapshot(pods=[pod("p", cpu="15", memory="40Gi")], pools=[picky])
-    ) == {"p": "NO_HOST"}
+    assert hosts(snapshot(pods=[pod("p", cpu="15", memory="40Gi")], pools=[picky])) == {
+        "p": "NO_HOST"
+    }

@@ -40,7 +40,10 @@ from tests.core.provisioning.answers import (
 def test_a_launch_says_everything_the_cloud_must_know() -> None:
     """The labels that only helped to decide are left out."""
     cluster = snapshot(
-        pods=[pod("b", cpu="1", memory="1Gi"), pod("a", cpu="2", memory="1Gi", selector={ARCH: "amd64"})],
+        pods=[
+            pod("b", cpu="1", memory="1Gi"),
+            pod("a", cpu="2", memory="1Gi", selector={ARCH: "amd64"}),
+        ],
         pools=[pool("web", labels={"team": "red"}, requirements=[is_in(CAPACITY_TYPE, SPOT)])],
         catalog=catalog([instance_type("t", dollars=1, spot_dollars=0.3, zones=[ZONE_B])]),
     )
@@ -151,9 +154,9 @@ def test_a_type_needs_an_available_offering_that_the_pool_allows() -> None:
     ]
     spot_only = pool(requirements=[is_in(CAPACITY_TYPE, SPOT)])
 
-    assert types_launched(
-        snapshot(pods=[pod("p")], pools=[spot_only], catalog=catalog(types))
-    ) == [["spot"]]
+    assert types_launched(snapshot(pods=[pod("p")], pools=[spot_only], catalog=catalog(types))) == [
+        ["spot"]
+    ]
 
 
 def test_an_offering_must_suit_zone_and_capacity_type_together() -> None:
@@ -247,16 +250,29 @@ def test_daemons_take_their_room_where_they_will_run() -> None:
         (daemon("d", cpu="1", tolerations=[tolerate("hard")]), True),
         (daemon("d", cpu="1", tolerations=[tolerate("soft")]), False),
         (
-            daemon("d", cpu="1", tolerations=[tolerate()], selector={"karpenter.sh/initialized": "true"}),
+            daemon(
+                "d",
+                cpu="1",
+                tolerations=[tolerate()],
+                selector={"karpenter.sh/initialized": "true"},
+            ),
             True,
         ),
         (daemon("d", cpu="1", tolerations=[tolerate()], selector={"team": "red"}), False),
         (daemon("d", cpu="1", tolerations=[tolerate()], selector={ZONE: ZONE_C}), True),
         (
-            daemon("d", cpu="1", tolerations=[tolerate()], terms=[term(is_in("x", "y")), term(is_in(ARCH, "amd64"))]),
+            daemon(
+                "d",
+                cpu="1",
+                tolerations=[tolerate()],
+                terms=[term(is_in("x", "y")), term(is_in(ARCH, "amd64"))],
+            ),
             True,
         ),
-        (daemon("d", cpu="1", tolerations=[tolerate()], prefers=[(1, term(is_in("x", "y")))]), True),
+        (
+            daemon("d", cpu="1", tolerations=[tolerate()], prefers=[(1, term(is_in("x", "y")))]),
+            True,
+        ),
     ],
 )
 def test_daemons_count_if_they_tolerate_the_taints_and_one_of_their_terms_can_match(

@@ -68,7 +68,12 @@ def test_a_pod_is_tried_again_when_a_later_one_opened_the_way() -> None:
 def test_pods_are_tried_again_as_long_as_a_round_places_one() -> None:
     """Each waits for the next smaller one, so that every round places exactly one."""
     chain = [
-        pod(f"p{i}", cpu=f"{i}00m", labels={"i": f"{i}"}, affinity=[affinity(ZONE, {"i": f"{i-1}"})])
+        pod(
+            f"p{i}",
+            cpu=f"{i}00m",
+            labels={"i": f"{i}"},
+            affinity=[affinity(ZONE, {"i": f"{i - 1}"})],
+        )
         for i in range(1, 5)
     ]
     cluster = snapshot(pods=[*chain, pod("first", cpu="10m", labels={"i": "0"})])
@@ -232,7 +237,9 @@ def test_a_launch_is_named_after_its_pool_and_its_turn() -> None:
     pools = [pool("a"), pool("b", requirements=[is_in(FAMILY, "c")])]
     batch = [pod("m", cpu="2", selector={FAMILY: "m"}), pod("c", selector={FAMILY: "c"})]
 
-    assert [launch.name for launch in decide_checked(snapshot(pods=batch, pools=pools)).launches] == [
+    assert [
+        launch.name for launch in decide_checked(snapshot(pods=batch, pools=pools)).launches
+    ] == [
         "a-0",
         "b-1",
     ]

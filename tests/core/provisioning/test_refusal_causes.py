@@ -7,10 +7,6 @@ from karpy.model.pods import HostPort
 from karpy.model.refusals import (
     Constraint,
     Exclusion,
-    NearMiss,
-    PoolRefusal,
-    Reason,
-    Refusal,
 )
 from karpy.model.settings import ReservedMode, Settings
 from karpy.model.snapshot import Snapshot
@@ -33,7 +29,6 @@ from tests.builders import (
     node,
     offering,
     pod,
-    pods,
     pool,
     snapshot,
     spread,
@@ -44,9 +39,7 @@ from tests.builders import (
     volume_claim,
 )
 from tests.core.provisioning.answers import (
-    decide_checked,
     only_pool_refusal,
-    only_refusal,
 )
 
 WEB = {"app": "web"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
+from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import HostPort
 from karpy.model.refusals import (
     Constraint,
@@ -12,20 +12,14 @@ from karpy.model.refusals import (
     Reason,
     Refusal,
 )
-from karpy.model.settings import ReservedMode, Settings
-from karpy.model.snapshot import Snapshot
 from tests.builders import (
     DRIVER,
     FAMILY,
-    RESERVATION,
     ZONE_A,
     ZONE_B,
-    ZONE_C,
-    ZONES,
     affinity,
     anti_affinity,
     catalog,
-    daemon,
     exists,
     instance_type,
     is_in,
@@ -40,7 +34,6 @@ from tests.builders import (
     storage,
     taint,
     term,
-    volume,
     volume_claim,
 )
 from tests.core.provisioning.answers import (
@@ -124,9 +117,7 @@ def test_the_nearest_miss_fails_the_fewest_hurdles_then_has_the_most_room() -> N
         instance_type("c.large", cpu="8", memory="16Gi"),
         instance_type("m.huge", cpu="9", memory="64Gi"),
     ]
-    cluster = snapshot(
-        pods=[pod("p", cpu="10", selector={FAMILY: "c"})], catalog=catalog(types)
-    )
+    cluster = snapshot(pods=[pod("p", cpu="10", selector={FAMILY: "c"})], catalog=catalog(types))
 
     assert only_pool_refusal(cluster).nearest == NearMiss(
         "c.large", ("cpu: 10 asked, 9 is the most a type leaves",)
@@ -184,9 +175,7 @@ def test_the_last_step_of_the_ladder_is_explained() -> None:
 
 
 def test_a_type_with_overrides_counts_once() -> None:
-    kind = instance_type(
-        "t", offerings=[offering(ZONE_A), offering(ZONE_B, capacity={"cpu": "6"})]
-    )
+    kind = instance_type("t", offerings=[offering(ZONE_A), offering(ZONE_B, capacity={"cpu": "6"})])
 
     refused = only_pool_refusal(snapshot(pods=[pod("p", cpu="7")], catalog=catalog([kind])))
 

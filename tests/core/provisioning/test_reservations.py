@@ -105,7 +105,10 @@ def test_the_least_that_offerings_report_of_a_reservation_counts() -> None:
 
 def test_reservations_are_shared_by_pools() -> None:
     on_sale = catalog([_type(_reserved(1), name="a.x"), _type(_reserved(1), name="b.x")])
-    pools = [pool("a", requirements=[is_in(FAMILY, "a")]), pool("b", requirements=[is_in(FAMILY, "b")])]
+    pools = [
+        pool("a", requirements=[is_in(FAMILY, "a")]),
+        pool("b", requirements=[is_in(FAMILY, "b")]),
+    ]
     batch = [pod("a", cpu="2", selector={FAMILY: "a"}), pod("b", selector={FAMILY: "b"})]
 
     assert hosts(snapshot(pods=batch, pools=pools, catalog=on_sale)) == {

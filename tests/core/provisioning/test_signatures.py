@@ -46,7 +46,9 @@ def test_joining_twice_changes_nothing(have: Requirements, wanted: Requirements)
 
 
 @given(several, sets)
-def test_what_can_be_joined_is_never_missed(known: list[Requirements], wanted: Requirements) -> None:
+def test_what_can_be_joined_is_never_missed(
+    known: list[Requirements], wanted: Requirements
+) -> None:
     """A signature too many costs time; one too few would cost a pod its place."""
     signatures = _signatures()
     numbers = [signatures.intern(each) for each in known]
@@ -79,8 +81,7 @@ def test_a_mask_holds_the_types_that_suit_and_are_sold(
         for bit, each in enumerate(signatures.table.types)
         if why_disjoint(wanted, each.requirements) is None
         and any(
-            offering.is_available
-            and why_incompatible(wanted, offering.requirements, KNOWN) is None
+            offering.is_available and why_incompatible(wanted, offering.requirements, KNOWN) is None
             for offering in each.offerings
         )
     ]

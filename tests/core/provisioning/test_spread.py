@@ -53,9 +53,7 @@ def test_zones_are_filled_evenly_ties_by_name() -> None:
 
 def test_the_emptiest_zone_comes_first() -> None:
     batch = pods("web", 3, labels=WEB, spreads=[spread(ZONE, WEB)])
-    cluster = snapshot(
-        nodes=BUSY, pods=[_in(ZONE_A), _in(ZONE_B), *batch], catalog=TINY
-    )
+    cluster = snapshot(nodes=BUSY, pods=[_in(ZONE_A), _in(ZONE_B), *batch], catalog=TINY)
 
     assert values_launched(cluster, ZONE) == [[ZONE_C], [ZONE_A], [ZONE_B]]
 
@@ -229,7 +227,9 @@ def test_a_pool_that_leaves_a_custom_key_open_offers_none_of_its_domains() -> No
 def test_spreads_of_one_key_must_agree() -> None:
     """One would like zone-a least, the other one zone-b; zone-c is what both allow."""
     both = pod(
-        "p", labels={"x": "1", "y": "1"}, spreads=[spread(ZONE, {"x": "1"}), spread(ZONE, {"y": "1"})]
+        "p",
+        labels={"x": "1", "y": "1"},
+        spreads=[spread(ZONE, {"x": "1"}), spread(ZONE, {"y": "1"})],
     )
     cluster = snapshot(
         nodes=BUSY,

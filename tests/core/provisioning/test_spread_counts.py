@@ -90,6 +90,18 @@ def test_a_placed_pod_counts_once_its_domain_is_certain() -> None:
     assert values_launched(snapshot(pods=[pinned, web], catalog=one), ZONE) == [[ZONE_A], [ZONE_B]]
 
 
+def test_a_placed_pod_counts_as_soon_as_a_later_one_settles_its_claim() -> None:
+    """Karpenter never counts it, since its zone was open when it was placed."""
+    free = pod("free", labels=WEB, cpu="3")
+    settles = pod("settles", cpu="900m", selector={ZONE: ZONE_A})
+    web = pod("p", labels=WEB, spreads=[BY_ZONE])
+    one = catalog([instance_type("four", cpu="4", pods=2)])
+
+    cluster = snapshot(pods=[free, settles, web], catalog=one)
+
+    assert values_launched(cluster, ZONE) == [[ZONE_A], [ZONE_B]]
+
+
 def test_a_pod_counts_for_spreads_it_does_not_have_itself() -> None:
     nodes = [node("a", zone=ZONE_A, cpu="1"), node("b", zone=ZONE_B, cpu="1")]
     plain = pod("plain", labels=WEB, cpu="900m")
@@ -172,6 +184,18 @@ def test_nodes_the_pod_cannot_use_count_only_if_affinity_is_ignored() -> None:
 
 def test_any_of_the_required_terms_lets_a_node_count() -> None:
     terms = [term(is_in("team", "red")), term(is_in("team", "blue"))]
+    cluster = snapshot(
+        nodes=[node("n", zone=ZONE_A, labels={"team": "blue"}, cpu="0")],
+        pools=[pool(labels={"team": "red"})],
+        pods=[pod("old", labels=WEB, on="n"), pod("p", labels=WEB, spreads=[BY_ZONE], terms=terms)],
+    )
+
+    assert values_launched(cluster, ZONE) == [[ZONE_B]]
+
+
+def test_a_term_that_was_dropped_still_lets_nodes_count() -> None:
+    """kube-scheduler looks at all terms; blue nodes are out of reach, but one of them counts."""
+    terms = [term(is_in("team", "blue")), term(is_in("team", "red"))]
     cluster = snapshot(
         nodes=[node("n", zone=ZONE_A, labels={"team": "blue"}, cpu="0")],
         pools=[pool(labels={"team": "red"})],

@@ -1,11 +1,14 @@
 """Masks over types: one AND must say what the algebra of requirements says type by type."""
 
+from functools import reduce
+from operator import or_
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from karpy.core.provisioning.bits import members
 from karpy.core.provisioning.typetable import Thresholds, TypeTable
-from karpy.model.instances import InstanceType
+from karpy.model.instances import InstanceType, Offering
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import Requirements, why_disjoint, why_incompatible
 from tests.builders import ZONE_A, ZONE_B, instance_type, offering
@@ -19,6 +22,15 @@ from tests.core.provisioning.drawing import (
 
 any_requirement = st.sampled_from(KEYS).flatmap(requirements_on)
 amounts = st.lists(st.integers(-3, 9), min_size=1, max_size=12)
+
+
+def _open_offerings(each: InstanceType, wanted: Requirements) -> list[Offering]:
+    """Look at a type's offerings one by one."""
+    return [
+        offering
+        for offering in each.offerings
+        if offering.is_available and why_incompatible(wanted, offering.requirements, KNOWN) is None
+    ]
 
 
 @given(catalogs, any_requirement)
@@ -54,18 +66,10 @@ def test_a_market_is_open_if_its_offerings_are_compatible(
 ) -> None:
     table = TypeTable(types, KNOWN)
 
-    sold = 0
-    for market in table.markets_for(wanted):
-        sold |= market.available
+    sold = reduce(or_, (market.available for market in table.markets_for(wanted)), 0)
 
     assert list(members(sold)) == [
-        bit
-        for bit, each in enumerate(table.types)
-        if any(
-            offering.is_available
-            and why_incompatible(wanted, offering.requirements, KNOWN) is None
-            for offering in each.offerings
-        )
+        bit for bit, each in enumerate(table.types) if _open_offerings(each, wanted)
     ]
 
 
@@ -74,24 +78,16 @@ def test_a_market_knows_the_lowest_price_of_each_type(
     types: list[InstanceType], wanted: Requirements
 ) -> None:
     table = TypeTable(types, KNOWN)
+    markets = table.markets_for(wanted)
 
     cheapest = [
-        min(market.prices[bit] for market in table.markets_for(wanted) if bit in market.prices)
-        for bit, each in enumerate(table.types)
-        if any(bit in market.prices for market in table.markets_for(wanted))
+        min((market.prices[bit] for market in markets if bit in market.prices), default=None)
+        for bit in range(table.size)
     ]
 
     assert cheapest == [
-        min(prices)
+        min((offering.price for offering in _open_offerings(each, wanted)), default=None)
         for each in table.types
-        if (
-            prices := [
-                offering.price
-                for offering in each.offerings
-                if offering.is_available
-                and why_incompatible(wanted, offering.requirements, KNOWN) is None
-            ]
-        )
     ]
 
 

@@ -108,7 +108,10 @@ def test_types_without_a_well_known_label_may_still_be_asked_for_it() -> None:
 
 
 def test_what_a_pod_asks_of_an_open_label_becomes_the_claims() -> None:
-    batch = [pod("p", cpu="1", selector=[not_in(ARCH, "arm64")]), pod("q", selector={ARCH: "amd64"})]
+    batch = [
+        pod("p", cpu="1", selector=[not_in(ARCH, "arm64")]),
+        pod("q", selector={ARCH: "amd64"}),
+    ]
 
     launch = only_launch(snapshot(pods=batch))
 

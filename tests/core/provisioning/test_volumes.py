@@ -141,9 +141,7 @@ def test_a_pod_goes_where_its_storage_class_makes_volumes() -> None:
 def test_the_first_alternative_that_works_is_taken(
     selector: dict[str, str], zones: list[list[str]]
 ) -> None:
-    cluster = snapshot(
-        pods=[pod("p", claims=["c"], selector=selector)], storage=_bound(IN_B, IN_A)
-    )
+    cluster = snapshot(pods=[pod("p", claims=["c"], selector=selector)], storage=_bound(IN_B, IN_A))
 
     assert values_launched(cluster, ZONE) == zones
 

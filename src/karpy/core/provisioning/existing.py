@@ -4,7 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from karpy.core.provisioning.templates import daemon_terms
 from karpy.core.provisioning.typetable import Thresholds
-from karpy.model.constraints import TOLERATE_PREFERENCES, Taint, first_untolerated
+from karpy.model.constraints import (
+    TOLERATE_PREFERENCES,
+    Taint,
+    Toleration,
+    first_untolerated,
+)
 from karpy.model.instances import Catalog
 from karpy.model.labels import ALIASES, HOSTNAME, INSTANCE_TYPE, normalise
 from karpy.model.nodes import Node
@@ -79,11 +84,11 @@ class ExistingNodes:
             if min(left.values(), default=0) >= 0
         )
 
-    def tolerated_by(self, tolerations: Sequence[object]) -> int:
+    def tolerated_by(self, tolerations: Sequence[Toleration]) -> int:
         """Return the nodes all of whose taints are tolerated."""
         mask = 0
         for taints, nodes in self.by_taints.items():
-            if first_untolerated(taints, tolerations) is None:  # type: ignore[arg-type]
+            if first_untolerated(taints, tolerations) is None:
                 mask |= nodes
         return mask
 

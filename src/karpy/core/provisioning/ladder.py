@@ -35,7 +35,7 @@ class Rung(Struct, frozen=True):
 class _Held:
     """The preferences still held, mutable while climbing down."""
 
-    def __init__(self, rules: PodRules, respects_preferences: bool) -> None:  # noqa: FBT001 - one flag of the settings
+    def __init__(self, rules: PodRules, *, respects_preferences: bool) -> None:
         self.terms = list(rules.required_node_terms)
         self.spreads = [each for each in rules.spreads if respects_preferences or not each.is_soft]
         self.affinity: list[WeightedTerm] = []
@@ -47,7 +47,7 @@ class _Held:
             self.anti_affinity = _heaviest_first(rules.preferred_anti_affinity)
             self.node_terms = sorted(rules.preferred_node_terms, key=lambda term: -term.weight)
 
-    def drop(self, can_tolerate: bool) -> bool:  # noqa: FBT001 - whether any template has a soft taint
+    def drop(self, *, can_tolerate: bool) -> bool:
         """Let go of the next preference; say whether there was one."""
         if len(self.terms) > 1:
             del self.terms[0]
@@ -71,9 +71,9 @@ class _Held:
 
 def rungs(rules: PodRules, *, respects_preferences: bool, can_tolerate: bool) -> Iterator[Rung]:
     """List the steps from everything wished for down to what is required."""
-    held = _Held(rules, respects_preferences)
+    held = _Held(rules, respects_preferences=respects_preferences)
     yield _rung(rules, held)
-    while held.drop(can_tolerate):
+    while held.drop(can_tolerate=can_tolerate):
         yield _rung(rules, held)
     # Differs: Karpenter drops required terms before preferences and never comes back to them, so
     # that a pod stays pending for a wish. Here the dropped terms get a second chance without any
