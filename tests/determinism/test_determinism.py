@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from copy import deepcopy
 
 import pytest
 from msgspec.structs import replace
@@ -76,6 +77,31 @@ def _decisions(verdict: Verdict) -> tuple[object, ...]:
     """Leave out in which order refusals are listed."""
     refused = {pod: each.reason for each in verdict.refusals for pod in each.pods}
     return verdict.launches, verdict.nominations, refused
+
+
+def _unshared(cluster: Snapshot) -> Snapshot:
+    """Give every pod and every type objects of its own, though they are equal."""
+    shelves = cluster.catalog
+    return replace(
+        cluster,
+        pods=tuple(deepcopy(pod) for pod in cluster.pods),
+        catalog=replace(
+            shelves,
+            types=tuple(deepcopy(each) for each in shelves.types),
+            by_pool={
+                pool: tuple(deepcopy(each) for each in types)
+                for pool, types in shelves.by_pool.items()
+            },
+        ),
+    )
+
+
+@pytest.mark.parametrize("name", [*SEEDS, *WORKLOADS])
+def test_what_objects_pods_and_types_share_does_not_matter(name: str) -> None:
+    """Sharing saves time: work is done once for each object. It must not be seen otherwise."""
+    cluster = named_snapshot(name)
+
+    assert _decisions(decide(_unshared(cluster))) == _decisions(decide(cluster))
 
 
 @pytest.mark.parametrize("name", [*SEEDS, *WORKLOADS])

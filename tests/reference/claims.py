@@ -109,9 +109,7 @@ class Claims:
             if why_incompatible(base, alternative, self.well_known):
                 continue
             there = merge(base, alternative)
-            for choice in self.topology.choices(
-                attempt.pod, attempt.rules, there, self.well_known
-            ):
+            for choice in self.topology.choices(attempt.pod, attempt.rules, there, self.well_known):
                 if not why_incompatible(there, choice, self.well_known):
                     yield merge(there, choice)
 

@@ -82,6 +82,8 @@ def contradicts_itself(rules: PodRules) -> bool:
         *heaviest,
     ]
     wanted = {part.key for part in parts if not part.is_negative}
+    if first and first[0].is_blank:
+        return True
     return any(left.is_empty and key in wanted for key, left in collect(parts).items())
 
 
@@ -92,4 +94,6 @@ def alternatives(
     terms = rules.required_node_terms if terms is None else terms
     if not terms:
         return [collect(rules.node_selector)]
-    return [collect([*rules.node_selector, *term.expressions]) for term in terms]
+    return [
+        collect([*rules.node_selector, *term.expressions]) for term in terms if not term.is_blank
+    ]

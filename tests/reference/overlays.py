@@ -21,7 +21,10 @@ CAPACITY = "capacity"
 
 def types_by_pool(snapshot: Snapshot) -> dict[str, tuple[InstanceType, ...]]:
     """Return the types of every pool as its nodes will see them."""
-    types = {pool.name: snapshot.catalog.types_for(pool.name) for pool in snapshot.pools}
+    types = {
+        pool.name: tuple(_on_sale(each, snapshot) for each in snapshot.catalog.types_for(pool.name))
+        for pool in snapshot.pools
+    }
     if not snapshot.settings.node_overlay:
         return types
     winners: dict[Thing, NodeOverlay] = {}
@@ -94,3 +97,11 @@ def adjusted(price: int, overlay: NodeOverlay) -> int:
     if change[0] in "+-":
         return max(0, round(price + Decimal(change) * MICROS_PER_DOLLAR))
     return round(Decimal(change) * MICROS_PER_DOLLAR)
+
+
+def _on_sale(kind: InstanceType, snapshot: Snapshot) -> InstanceType:
+    """Take full reservations off the market if nobody waits for them."""
+    if snapshot.settings.reserved_capacity:
+        return kind
+    offerings = tuple(replace(each, is_available=each.is_launchable) for each in kind.offerings)
+    return replace(kind, offerings=offerings)

@@ -124,7 +124,12 @@ def test_daemons_tolerate_soft_taints_and_may_choose_among_terms() -> None:
     tainted = pool(taints=[taint("soft", effect=PREFER_NO_SCHEDULE), taint("hard")])
     agents = [
         daemon("tolerant", cpu="1", tolerations=[tolerate("hard")]),
-        daemon("either", cpu="1", terms=[term(is_in("x", "y")), term()], tolerations=[tolerate()]),
+        daemon(
+            "either",
+            cpu="1",
+            terms=[term(is_in("x", "y")), term(is_in("kubernetes.io/os", "linux"))],
+            tolerations=[tolerate()],
+        ),
         daemon("elsewhere", cpu="1", tolerations=[tolerate("soft")]),
         daemon(
             "healthy",

@@ -151,8 +151,7 @@ class Topology:
 
     def _spread(self, pod: Pod, rules: PodRules, spread: SpreadConstraint) -> Group:
         wanted = tuple(
-            tuple(each.values())
-            for each in alternatives(rules, pod.rules.required_node_terms)
+            tuple(each.values()) for each in alternatives(rules, pod.rules.required_node_terms)
         )
         return Group(
             kind=Kind.SPREAD,
@@ -272,7 +271,9 @@ class Topology:
             if not is_needed and is_shunned and not self._possible(key, there):
                 per_key.append([None])
             elif mine or key in settling:
-                choices = self._choices_of_key(pod, mine, wanted, there, is_settling=key in settling)
+                choices = self._choices_of_key(
+                    pod, mine, wanted, there, is_settling=key in settling
+                )
                 per_key.append([*choices])
         for combination in product(*per_key):
             yield {each.key: each for each in combination if each is not None}

@@ -142,6 +142,11 @@ class NodeTerm(Struct, frozen=True, gc=False):
     expressions: tuple[Requirement, ...] = ()
     has_match_fields: bool = False
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether it says nothing, which matches no node."""
+        return not self.expressions and not self.has_match_fields
+
 
 class WeightedNodeTerm(Struct, frozen=True, gc=False):
     """A node affinity term one would like to hold."""

@@ -231,7 +231,7 @@ def test_a_pod_that_others_must_be_near_to_is_settled_in_one_domain() -> None:
 
 
 def test_a_pod_that_fits_no_single_domain_is_not_settled() -> None:
-    """minValues ask for two zones; the one who would follow has to wait for a node that is there."""
+    """minValues ask for two zones; who would follow has to wait for a node that is there."""
     varied = pool(requirements=[min_values(exists(ZONE), 2)])
     base = pod("base", cpu="4", labels=DB, selector={FAMILY: "m"})
     near = pod("near", affinity=[affinity(ZONE, DB)], selector={FAMILY: "c"})

@@ -39,6 +39,35 @@ def test_pods_that_shun_each_other_get_a_host_each() -> None:
     assert pods_launched(snapshot(pods=batch)) == [["web-0"], ["web-1"], ["web-2"]]
 
 
+def test_pods_that_shun_each_other_share_with_those_that_came_in_between() -> None:
+    """Two workloads in turn: each pod joins the claim that the other one has just opened."""
+    batch = [
+        pod(f"{app}-{i}", uid=f"{i}-{app}", labels={"app": app}, anti_affinity=[each])
+        for app in ("web", "db")
+        for each in [anti_affinity(HOSTNAME, {"app": app})]
+        for i in range(3)
+    ]
+
+    assert pods_launched(snapshot(pods=batch)) == [
+        ["db-0", "web-0"],
+        ["db-1", "web-1"],
+        ["db-2", "web-2"],
+    ]
+
+
+def test_pods_that_shun_each_other_get_their_wishes_as_long_as_they_last() -> None:
+    """The wish for zone-b holds for every one of them, the one for a rack for none."""
+    batch = pods(
+        "web",
+        3,
+        labels=WEB,
+        anti_affinity=[anti_affinity(HOSTNAME, WEB)],
+        prefers=[(9, term(is_in("rack", "1"))), (1, term(is_in(ZONE, ZONE_B)))],
+    )
+
+    assert values_launched(snapshot(pods=batch), ZONE) == [[ZONE_B]] * 3
+
+
 def test_a_host_with_pods_to_shun_is_passed_over() -> None:
     away = pod("p", anti_affinity=[anti_affinity(HOSTNAME, DB)])
     cluster = snapshot(nodes=[node("a"), node("b")], pods=[pod("db", labels=DB, on="a"), away])

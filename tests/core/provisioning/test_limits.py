@@ -2,8 +2,20 @@
 
 import pytest
 
+from karpy.model.labels import HOSTNAME
 from karpy.model.pods import HostPort
-from tests.builders import catalog, instance_type, node, offering, pod, pods, pool, snapshot, taint
+from tests.builders import (
+    anti_affinity,
+    catalog,
+    instance_type,
+    node,
+    offering,
+    pod,
+    pods,
+    pool,
+    snapshot,
+    taint,
+)
 from tests.core.provisioning.answers import hosts, launches, pods_launched, types_launched
 
 SMALL = instance_type("small", cpu="2", memory="4Gi", dollars=1)
@@ -133,6 +145,26 @@ def test_claims_of_this_decision_count_against_the_node_limit_at_once() -> None:
     )
 
     assert hosts(cluster) == {"p-0": "default-0", "p-1": "NO_HOST"}
+
+
+def test_pods_that_want_a_node_each_stay_within_the_node_limit() -> None:
+    # open: claims for pods that exclude each other are opened in a row without a look at the limit.
+    shy = pods("p", 4, labels={"app": "p"}, anti_affinity=[anti_affinity(HOSTNAME, {"app": "p"})])
+    pools = [pool("few", weight=9, limits={"nodes": "2"}), pool("many", limits={"nodes": "1"})]
+
+    assert hosts(snapshot(pods=shy, pools=pools)) == {
+        "p-0": "few-0",
+        "p-1": "few-1",
+        "p-2": "many-2",
+        "p-3": "NO_HOST",
+    }
+
+
+def test_pods_that_want_a_node_each_stay_within_other_limits_too() -> None:
+    shy = pods("p", 4, labels={"app": "p"}, anti_affinity=[anti_affinity(HOSTNAME, {"app": "p"})])
+    cluster = snapshot(pods=shy, pools=[pool(limits={"cpu": "4"})], catalog=catalog([SMALL]))
+
+    assert pods_launched(cluster) == [["p-0"], ["p-1"]]
 
 
 def test_a_pool_without_nodes_left_still_fills_its_claims() -> None:

@@ -79,6 +79,11 @@ def test_overlays_change_prices_only_if_they_are_switched_on() -> None:
     assert _prices(_cluster(cheaper, settings=Settings())) == {"x.x": 1_000_000, "y.x": 2_000_000}
 
 
+def test_without_overlays_the_catalog_stays_as_it_is() -> None:
+    assert apply_overlays(TWO, [pool()], []) is TWO
+    assert _prices(_cluster()) == {"x.x": 1_000_000, "y.x": 2_000_000}
+
+
 def test_corrected_prices_decide_the_order_of_options() -> None:
     launch = only_launch(_cluster(overlay("o", is_in(INSTANCE_TYPE, "y.x"), price="0.5")))
 

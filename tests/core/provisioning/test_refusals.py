@@ -1,6 +1,7 @@
 """Why a pod fits nowhere: what excludes how many types, what decides, what nearly fits."""
 
 import pytest
+from msgspec.structs import replace
 
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import HostPort
@@ -163,6 +164,16 @@ def test_pods_that_are_alike_share_a_refusal_others_do_not() -> None:
         ("default/b-0", "default/b-1"),
         ("default/a-0", "default/a-1", "default/a-2"),
     ]
+
+
+def test_pods_that_differ_only_in_what_does_not_matter_are_explained_alike() -> None:
+    first = pod("a", cpu="17", labels={"i": "1"}, more={"example.com/gpu": "0"})
+    second = replace(first, name="b", uid="b", labels={"i": "2"})
+
+    one, two = decide_checked(snapshot(pods=[first, second])).refusals
+
+    assert (one.pods, two.pods) == (("default/b",), ("default/a",))
+    assert one.pools == two.pools
 
 
 def test_the_last_step_of_the_ladder_is_explained() -> None:

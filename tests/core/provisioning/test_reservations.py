@@ -1,6 +1,7 @@
 """Section 7: reserved capacity."""
 
 import pytest
+from msgspec.structs import replace
 
 from karpy.model.instances import InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
@@ -59,6 +60,14 @@ def test_a_claim_that_holds_a_reservation_launches_as_reserved() -> None:
     assert launch.requirements[CAPACITY_TYPE] == is_in(CAPACITY_TYPE, RESERVED)
     assert launch.requirements[RESERVATION] == is_in(RESERVATION, "cr")
     assert launch.options == (LaunchOption("t", 100_000, ZONE_A, RESERVED),)
+
+
+def test_a_cloud_without_a_label_for_reservations_has_them_all_the_same() -> None:
+    on_sale = replace(catalog([_type(_reserved(1), ON_DEMAND_TOO)]), reservation_label="")
+
+    launch = only_launch(snapshot(pods=[pod("p")], catalog=on_sale))
+
+    assert (launch.reservations, RESERVATION in launch.requirements) == (("cr",), False)
 
 
 def test_a_claim_holds_every_reservation_it_could_land_on() -> None:

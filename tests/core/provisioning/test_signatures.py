@@ -119,3 +119,4 @@ def test_a_claim_has_no_name_that_could_be_asked_for() -> None:
 
     assert (signatures.join(empty, named), signatures.joinable(named)) == (NEVER, 0)
     assert signatures.join(empty, unnamed) == empty
+    assert list(members(signatures.joinable(unnamed))) == [empty]

@@ -10,6 +10,7 @@ from tests.builders import (
     ZONE_B,
     ZONE_C,
     catalog,
+    exists,
     instance_type,
     is_in,
     node,
@@ -205,6 +206,15 @@ def test_a_custom_key_that_types_define_spreads_over_their_values() -> None:
     batch = pods("web", 3, labels=WEB, spreads=[spread(FAMILY, WEB)])
 
     assert values_launched(snapshot(pods=batch), FAMILY) == [["c"], ["m"], ["r"]]
+
+
+def test_a_key_that_types_leave_open_has_the_values_of_pools_and_nodes_alone() -> None:
+    kind = instance_type("t", pods=1, requirements=[exists("rack")])
+    pools = [pool(requirements=[is_in("rack", "1", "2")])]
+    batch = pods("web", 3, labels=WEB, spreads=[spread("rack", WEB)])
+    cluster = snapshot(pods=batch, pools=pools, catalog=catalog([kind]))
+
+    assert values_launched(cluster, "rack") == [["1"], ["2"], ["1"]]
 
 
 def test_a_key_that_nobody_defines_offers_no_domain() -> None:

@@ -281,13 +281,15 @@ def test_a_node_attaches_what_it_publishes_else_what_its_type_does_else_anything
         node("a-limited", type="few", volume_limits={DRIVER: 1}),
         node("b-by-type", type="few"),
         node("c-unlimited", type="few", volume_limits={DRIVER: None}, cpu="200m"),
-        node("d-unmanaged", type="few", pool=""),
+        node("d-unmanaged", type="few", pool="", cpu="10m"),
+        node("e-forgotten", type="forgotten"),
     ]
     batch = [
         pod("old", on="a-limited", claims=["old"]),
         *(pod(name, claims=[name]) for name in ("a", "b", "c")),
         pod("again", claims=["old"]),
         pod("both", cpu="10m", claims=["a", "b"]),
+        pod("more", cpu="9m", claims=["a", "b"]),
     ]
     cluster = snapshot(pods=batch, nodes=nodes, storage=closet, catalog=catalog([few]))
 
@@ -297,6 +299,7 @@ def test_a_node_attaches_what_it_publishes_else_what_its_type_does_else_anything
         "b": "c-unlimited",
         "both": "d-unmanaged",
         "c": "c-unlimited",
+        "more": "e-forgotten",
     }
 
 
@@ -342,6 +345,26 @@ def test_the_volumes_of_a_running_pod_are_attached_whatever_becomes_of_them(
     )
 
     assert hosts(cluster) == {"p": "default-0"}
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        volume_claim("another"),
+        volume_claim("old", bound_to="gone"),
+        volume_claim("old", storage_class="gone"),
+    ],
+)
+def test_volumes_of_a_running_pod_that_nobody_knows_are_not_counted(
+    old: PersistentVolumeClaim,
+) -> None:
+    cluster = snapshot(
+        nodes=[node("n", volume_limits={DRIVER: 1})],
+        pods=[pod("old", on="n", claims=["old"]), pod("p", claims=["new"])],
+        storage=storage(old, volume_claim("new")),
+    )
+
+    assert hosts(cluster) == {"p": "n"}
 
 
 def test_volumes_that_no_driver_attaches_are_not_counted() -> None:

@@ -74,7 +74,9 @@ class _Decision:
         types_of = {pool.name: catalog.types_for(pool.name) for pool in pools}
         distinct = {id(types): types for types in types_of.values()}
         table = TypeTable(
-            (each for types in distinct.values() for each in types), catalog.well_known
+            (each for types in distinct.values() for each in types),
+            catalog.well_known,
+            waits_for_reserved=settings.reserved_capacity,
         )
         self.signatures = Signatures(table)
         self.templates: list[Template] = []
@@ -164,7 +166,7 @@ class _Decision:
         known: dict[int, bool] = {}
         for _, each in queue:
             if id(each) not in known:
-                known[id(each)] = self.packer.is_hopeless(each)
+                known[id(each)] = not self.packer.has_host(each)
         return sorted(queue, key=lambda entry: known[id(entry[1])])
 
     def _pack(self, queue: list[Entry], keep_going: KeepGoing | None) -> "_Leftover":
@@ -172,6 +174,7 @@ class _Decision:
         place = self.packer.place
         is_first_round = True
         hopeless: list[Entry] = []
+        waiting: set[str] = set()
         while True:
             left = _Leftover(hopeless)
             for turn, entry in enumerate(queue):
@@ -181,6 +184,7 @@ class _Decision:
                     and not keep_going()
                 ):
                     rest = queue[turn:]
+                    left.waiting |= waiting.intersection(pod.uid for pod, _ in rest)
                     (left.undecided if is_first_round else left.again).extend(rest)
                     left.is_complete = False
                     return left
@@ -191,7 +195,7 @@ class _Decision:
                         left.waiting.add(entry[0].uid)
             if not left.again or len(left.again) == len(queue):
                 return left
-            queue = left.again
+            queue, waiting = left.again, left.waiting
             is_first_round = False
 
     def _verdict(self, left: "_Leftover") -> Verdict:

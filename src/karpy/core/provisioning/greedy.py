@@ -45,6 +45,7 @@ class Packer:
         self.signatures: Signatures = fleet.signatures
         self.shapes = Shapes(fleet, fleet.signatures)
         self.limits = limits
+        self.reservation_label = catalog.reservation_label
         self.reservations = reservations
         self.fitter = Fitter(fleet, reservations, catalog)
 
@@ -135,10 +136,10 @@ class Packer:
             shape = pod_class.shapes[index] = self.shapes.of(pod_class, pod_class.steps[index])
         return shape
 
-    def is_hopeless(self, pod_class: PodClass) -> bool:
-        """Say whether no step of a class could be met even by a node made for it."""
-        return all(
-            self.shapes.is_hopeless(self.shape_of(pod_class, index))
+    def has_host(self, pod_class: PodClass) -> bool:
+        """Say whether some step of a class could be met to begin with, if by a node made for it."""
+        return any(
+            self.shapes.has_host(self.shape_of(pod_class, index))
             for index in range(len(pod_class.steps))
         )
 
@@ -173,7 +174,7 @@ class Packer:
         if (
             template is not None
             and self.fitter.is_plain
-            and self.limits.types_within(template.name) == -1
+            and self.limits.left(template.name) is None
         ):
             settled = (fleet.signature[-1], fleet.types[-1], HOLDS_NOTHING, False)
             pod_class.reopening = (index, template, settled, fleet.moment)

@@ -69,13 +69,15 @@ class NodeFilter:
 class HostGroup(Group):
     """A group over nodes: each node is a domain of its own."""
 
-    __slots__ = ("at_least", "counts", "max_skew")
+    __slots__ = ("at_least", "counts", "is_elsewhere", "max_skew")
 
     def __init__(
         self, kind: Kind, key: str, namespaces: frozenset[str], selector: LabelSelector | None
     ) -> None:
         super().__init__(kind, key, namespaces, selector)
         self.max_skew = 0
+        self.is_elsewhere = False
+        """Whether pods of the group are on nodes that take no part in the decision."""
         self.counts: dict[int, int] = {}
         self.at_least: list[int] = [0, 0]
         """Nodes with at least so many of the pods."""
@@ -96,7 +98,7 @@ class HostGroup(Group):
         """Return the nodes (as bits, possibly more than exist) where the rule allows a pod."""
         if self.kind is not Kind.AFFINITY:
             return ~self.blocked_for(is_selected)
-        return self.nodes_with(1) or (-1 if is_selected else 0)
+        return self.nodes_with(1) or (-1 if is_selected and not self.is_elsewhere else 0)
 
     def blocked_for(self, is_selected: int) -> int:
         """Return the nodes where a spread or an anti-affinity forbids a pod."""
@@ -110,7 +112,7 @@ class HostGroup(Group):
         if self.kind is Kind.SPREAD:
             return is_selected <= self.max_skew
         if self.kind is Kind.AFFINITY:
-            return bool(is_selected) and not self.nodes_with(1)
+            return bool(is_selected) and not self.nodes_with(1) and not self.is_elsewhere
         return True
 
 

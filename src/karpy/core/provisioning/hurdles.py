@@ -11,13 +11,12 @@ from karpy.core.provisioning.steps import KeyRule, PodClass, Step
 from karpy.core.provisioning.templates import Template
 from karpy.core.provisioning.variety import reached
 from karpy.model.constraints import first_untolerated
-from karpy.model.labels import CAPACITY_TYPE, ZONE
 from karpy.model.refusals import Constraint
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import collect, merge
 from karpy.model.resources import NODES, format_quantity
 
-_CONSTRAINTS = {
+CONSTRAINTS = {
     Kind.SPREAD: Constraint.SPREAD,
     Kind.AFFINITY: Constraint.AFFINITY,
     Kind.ANTI_AFFINITY: Constraint.ANTI_AFFINITY,
@@ -55,7 +54,12 @@ class Course:
             *self._limits(),
         ]
         found = [hurdle for hurdle in everything if self._template.mask & ~hurdle.cleared]
-        return found or list(self._rest())
+        left = self._template.mask
+        for hurdle in found:
+            left &= hurdle.cleared
+        if left:
+            found.append(self._joint())
+        return found
 
     def _taints(self) -> Iterator[Hurdle]:
         taint = first_untolerated(self._template.taints, self._step.rung.tolerations)
@@ -63,6 +67,12 @@ class Course:
             yield Hurdle(Constraint.TAINT, str(taint), 0)
 
     def _requirements(self) -> Iterator[Hurdle]:
+        if not self._step.rung.is_possible:
+            detail = ", ".join(str(each) for _, each in sorted(self._step.rung.full.items()))
+            yield Hurdle(
+                Constraint.REQUIREMENT, f"what it asks for contradicts itself: {detail}", 0
+            )
+            return
         have = self._signatures.requirements[self._template.signature]
         for key, wanted in sorted(self._step.rung.full.items()):
             present = have.get(key)
@@ -77,9 +87,9 @@ class Course:
 
     def _offerings(self) -> Iterator[Hurdle]:
         have = self._signatures.requirements[self._template.signature]
-        asked = {
-            key: each for key, each in self._step.rung.full.items() if key in {ZONE, CAPACITY_TYPE}
-        }
+        sold_by = {key for market in self._table.markets for key in market.requirements}
+        sold_by.add(self._packer.reservation_label)
+        asked = {key: each for key, each in self._step.rung.full.items() if key in sold_by}
         if not asked or contradicts(have, asked):
             return
         cleared = 0
@@ -112,7 +122,8 @@ class Course:
             yield Hurdle(Constraint.VOLUME_LIMIT, ", ".join(drivers), mask)
         if volumes.alternatives != ((),):
             mask = 0
-            for want in self._step.wants:
+            for alternative in volumes.alternatives:
+                want = self._signatures.want(collect(alternative))
                 signature = self._signatures.join(self._template.signature, want)
                 if signature != NEVER:
                     mask |= self._signatures.masks[signature]
@@ -123,11 +134,11 @@ class Course:
     def _topology(self) -> Iterator[Hurdle]:
         for group, is_selected in self._step.hosts:
             if not group.allows_alone(is_selected):
-                yield Hurdle(_CONSTRAINTS[group.kind], describe(group), 0)
+                yield Hurdle(CONSTRAINTS[group.kind], describe(group), 0)
         for rule in self._step.keys:
             domains, _ = rule.open_domains()
             cleared = 0
-            possible = rule.table.of_signature(self._template.signature)
+            possible = self._possible(rule)
             if not possible and rule.is_free_in_no_domain(self._template.signature):
                 continue
             open_here = domains & possible
@@ -141,7 +152,7 @@ class Course:
                 ]
                 allowed = ", ".join(open_names) or "nowhere"
                 yield Hurdle(
-                    _CONSTRAINTS[tight.kind], f"{describe(tight)}; open: {allowed}", cleared
+                    CONSTRAINTS[tight.kind], f"{describe(tight)}; open: {allowed}", cleared
                 )
 
     def _limits(self) -> Iterator[Hurdle]:
@@ -159,15 +170,28 @@ class Course:
                 )
                 yield Hurdle(Constraint.LIMIT, detail, self._table.capacity(name).below(amount))
 
-    def _rest(self) -> Iterator[Hurdle]:
-        """Name what only shows once every single type has cleared all else."""
+    def _possible(self, rule: KeyRule) -> int:
+        """Return the domains of a key that a new claim with the pod might be in."""
+        joined = [
+            self._signatures.join(self._template.signature, want) for want in self._step.wants
+        ]
+        sound = [signature for signature in joined if signature != NEVER]
+        possible = 0
+        for signature in sound or [self._template.signature]:
+            possible |= rule.table.of_signature(signature)
+        return possible
+
+    def _joint(self) -> Hurdle:
+        """Name what only shows once some type has cleared all else on its own."""
         shape = self._packer.shapes.of(self._class, self._step)
-        for signature, types in self._packer.shapes.fresh(shape, self._template):
+        options = self._packer.shapes.fresh(shape, self._template)
+        for signature, types in options:
             lacking = reached(self._signatures, signature, types)
             for key, count in sorted(lacking.items()):
-                yield Hurdle(Constraint.MIN_VALUES, f"{key}: {count} values left", 0)
-                return
-        yield Hurdle(Constraint.RESERVATION, "", 0)
+                return Hurdle(Constraint.MIN_VALUES, f"{key}: {count} values left", 0)
+        if options and self._packer.reservations.is_active:
+            return Hurdle(Constraint.RESERVATION, "", 0)
+        return Hurdle(Constraint.OFFERING, "nothing meets all of its demands at once", 0)
 
 
 def describe(group: Group) -> str:

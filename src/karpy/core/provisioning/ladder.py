@@ -92,7 +92,9 @@ def _rung(rules: PodRules, held: _Held) -> Rung:
     return Rung(
         strict=strict,
         full=full,
-        is_possible=not _contradicts_itself(full, parts),
+        # Differs: Karpenter takes a term without expressions for no demand; Kubernetes for no node.
+        is_possible=not _contradicts_itself(full, parts)
+        and not (held.terms and held.terms[0].is_blank),
         tolerations=held.tolerations,
         spreads=tuple(held.spreads),
         affinity=rules.affinity + tuple(each.term for each in held.affinity),

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from karpy.core.provisioning.bits import members
 from karpy.core.provisioning.greedy import Packer
-from karpy.core.provisioning.hurdles import Course, Hurdle
+from karpy.core.provisioning.hurdles import CONSTRAINTS, Course, Hurdle, tightest
 from karpy.core.provisioning.steps import PodClass
 from karpy.core.provisioning.templates import Template
 from karpy.model.pods import Pod
@@ -110,7 +110,9 @@ class Refuser:
                 matching |= label_set.nodes
         roomy = 0
         for node, left in enumerate(existing.free):
-            if all(left.get(name, 0) >= amount for name, amount in pod_class.requests.items()):
+            if min(left.values(), default=0) >= 0 and all(
+                left.get(name, 0) >= amount for name, amount in pod_class.requests.items()
+            ):
                 roomy |= 1 << node
         stages = [
             (Constraint.TAINT, step.reach.nodes),
@@ -119,12 +121,15 @@ class Refuser:
             (Constraint.HOST_PORT, ~self._packer.fleet.with_port_clash(pod_class.pod.rules.ports)),
         ]
         stages += [
-            (Constraint.ANTI_AFFINITY, host.open_to(is_selected))
-            for host, is_selected in step.hosts
+            (CONSTRAINTS[host.kind], host.open_to(is_selected)) for host, is_selected in step.hosts
         ]
-        stages += [
-            (Constraint.SPREAD, rule.table.nodes_in(rule.open_domains()[0])) for rule in step.keys
-        ]
+        for rule in step.keys:
+            tight = tightest(rule)
+            passing = rule.table.nodes_in(rule.open_domains()[0])
+            if rule.is_optional:
+                passing |= ~rule.table.anywhere
+            if tight is not None:
+                stages.append((CONSTRAINTS[tight.kind], passing))
         stages.append((Constraint.VOLUME_LIMIT, 0))
         return _stagewise((1 << existing.count) - 1, stages)
 

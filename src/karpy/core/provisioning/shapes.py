@@ -88,10 +88,14 @@ class Shapes:
         return options
 
     def is_hopeless(self, shape: Shape) -> bool:
-        """Say whether nothing could take the shape even to begin with."""
-        if shape.alive & self._fleet.existing_mask or any(want.is_patient for want in shape.wants):
-            return False
-        return not any(self.fresh(shape, template) for template in shape.reach.templates)
+        """Say whether nothing could ever take the shape."""
+        return not any(want.is_patient for want in shape.wants) and not self.has_host(shape)
+
+    def has_host(self, shape: Shape) -> bool:
+        """Say whether an existing node or a new one could take the shape to begin with."""
+        if shape.alive & self._fleet.existing_mask:
+            return True
+        return any(self.fresh(shape, template) for template in shape.reach.templates)
 
     def _fresh(self, shape: Shape, template: Template) -> list[tuple[int, int]]:
         signatures = self._signatures

@@ -198,8 +198,14 @@ def _daemon_mask(
 
 def daemon_terms(pod: Pod) -> list[dict[str, Requirement]]:
     """Return the alternatives of a daemon's node selector and required affinity."""
-    terms = [term.expressions for term in pod.rules.required_node_terms] or [()]
-    return [collect((*pod.rules.node_selector, *expressions)) for expressions in terms]
+    terms = pod.rules.required_node_terms
+    if not terms:
+        return [collect(pod.rules.node_selector)]
+    return [
+        collect((*pod.rules.node_selector, *term.expressions))
+        for term in terms
+        if not term.is_blank
+    ]
 
 
 class PoolDomains:

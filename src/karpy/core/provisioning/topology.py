@@ -205,9 +205,11 @@ class Topology:
             return None, None
         identity = (selector, terms, tolerations)
         if identity not in self._filters:
-            alternatives = [collect((*selector, *term.expressions)) for term in terms] or [
-                collect(selector)
+            alternatives = [
+                collect((*selector, *term.expressions)) for term in terms if not term.is_blank
             ]
+            if not terms:
+                alternatives = [collect(selector)]
 
             def allows(site: Site) -> bool:
                 if tolerations is not None and first_untolerated(site.taints, tolerations):
@@ -244,6 +246,7 @@ class Topology:
 
 def _count_in(group: AnyGroup, labels: Mapping[str, str]) -> None:
     if isinstance(group, HostGroup):
+        group.is_elsewhere = True
         return
     domain = group.domains.bit(labels.get(group.key, ""))
     if isinstance(group, DomainGroup):

@@ -142,8 +142,16 @@ class Market:
 class TypeTable:
     """Every instance type of every pool, its offerings, and masks over them."""
 
-    def __init__(self, types: Iterable[InstanceType], well_known: frozenset[str]) -> None:
+    def __init__(
+        self,
+        types: Iterable[InstanceType],
+        well_known: frozenset[str],
+        *,
+        waits_for_reserved: bool = True,
+    ) -> None:
+        """Take the types; full reservations count as on sale only if somebody waits for them."""
         self.well_known = well_known
+        self._waits_for_reserved = waits_for_reserved
         self.types: list[InstanceType] = []
         self.allocatable: list[Resources] = []
         self.markets: list[Market] = []
@@ -242,7 +250,7 @@ class TypeTable:
         self.allocatable.append(amounts)
         known = self._market_ids
         for offering in offerings:
-            if offering.is_available:
+            if offering.is_available if self._waits_for_reserved else offering.is_launchable:
                 market = known.get(id(offering.requirements)) or self._market(offering)
                 market.add(bit, offering)
 
