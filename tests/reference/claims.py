@@ -104,11 +104,13 @@ class Claims:
         return No.RESERVATION if No.RESERVATION in answers else No.ORDINARY
 
     def _candidates(self, claim: Claim, attempt: Attempt) -> Iterator[Requirements]:
-        base = merge(claim.requirements, attempt.full)
         for alternative in attempt.volume_alternatives:
-            if why_incompatible(base, alternative, self.well_known):
+            wanted = merge(attempt.full, alternative)
+            if why_disjoint(attempt.full, alternative):
                 continue
-            there = merge(base, alternative)
+            if why_incompatible(claim.requirements, wanted, self.well_known):
+                continue
+            there = merge(claim.requirements, wanted)
             for choice in self.topology.choices(attempt.pod, attempt.rules, there, self.well_known):
                 if not why_incompatible(there, choice, self.well_known):
                     yield merge(there, choice)
@@ -198,7 +200,13 @@ class Claims:
         claim.volumes = together(claim.volumes, attempt.attachments)
         taints = claim.template.pool.taints
         self.topology.record(
-            Place(attempt.pod, fit.requirements, taints, lambda: claim.requirements)
+            Place(
+                attempt.pod,
+                fit.requirements,
+                taints,
+                lambda: claim.requirements,
+                may_be_undefined=self.well_known,
+            )
         )
 
 

@@ -76,24 +76,27 @@ def contradicts_itself(rules: PodRules) -> bool:
     first = rules.required_node_terms[:1]
     wishes = rules.preferred_node_terms
     heaviest = wishes[_heaviest(wishes)].term.expressions if wishes else ()
-    parts = [
-        *rules.node_selector,
-        *(each for term in first for each in term.expressions),
-        *heaviest,
-    ]
-    wanted = {part.key for part in parts if not part.is_negative}
     if first and first[0].is_blank:
         return True
-    return any(left.is_empty and key in wanted for key, left in collect(parts).items())
+    return not _is_sound(
+        [*rules.node_selector, *(each for term in first for each in term.expressions), *heaviest]
+    )
+
+
+def _is_sound(parts: Sequence[Requirement]) -> bool:
+    wanted = {part.key for part in parts if not part.is_negative}
+    return not any(left.is_empty and key in wanted for key, left in collect(parts).items())
 
 
 def alternatives(
     rules: PodRules, terms: tuple[NodeTerm, ...] | None = None
 ) -> list[dict[str, Requirement]]:
-    """Return the selector together with each required term; with itself alone if there is none."""
+    """
+    Return the selector together with each required term; with itself alone if there is none.
+
+    Those that contradict themselves are left out: they match no node.
+    """
     terms = rules.required_node_terms if terms is None else terms
-    if not terms:
-        return [collect(rules.node_selector)]
-    return [
-        collect([*rules.node_selector, *term.expressions]) for term in terms if not term.is_blank
-    ]
+    said = [term.expressions for term in terms if not term.is_blank] if terms else [()]
+    parts = [[*rules.node_selector, *expressions] for expressions in said]
+    return [collect(each) for each in parts if _is_sound(each)]

@@ -19,7 +19,6 @@ from tests.builders import (
     instance_type,
     is_in,
     node,
-    not_in,
     pod,
     pods,
     pool,
@@ -366,15 +365,16 @@ def test_existing_nodes_obey_topology_too() -> None:
     assert hosts(cluster) == {"web-0": "a", "web-1": "b", "web-2": "c", "web-3": "a"}
 
 
-def test_a_node_filter_reads_a_claim_as_it_is() -> None:
-    """What a claim leaves open does not pass a filter that asks for it."""
-    rule = spread(HOSTNAME, WEB)
-    first = pod("first", cpu="2", labels=WEB)
-    second = pod("second", labels=WEB, spreads=[rule], selector={CAPACITY_TYPE: SPOT})
-    third = pod("third", labels=WEB, spreads=[rule], selector=[not_in(CAPACITY_TYPE, "x")])
+def test_a_claim_passes_a_node_filter_unless_it_rules_out_what_that_asks_for() -> None:
+    """The claim of `first` may become spot as long as nobody says otherwise, and then it counts."""
+    second = pod("second", labels=WEB, spreads=[spread(ZONE, WEB)], selector={CAPACITY_TYPE: SPOT})
 
-    assert hosts(snapshot(pods=[first, second]))["second"] == "default#0"
-    assert hosts(snapshot(pods=[first, third]))["third"] == "default#1"
+    def zones(asked: dict[str, str]) -> list[list[str]]:
+        first = pod("first", cpu="2", labels=WEB, selector={ZONE: ZONE_A, **asked})
+        return values_launched(snapshot(pods=[first, second]), ZONE)
+
+    assert zones({}) == [[ZONE_A], [ZONE_B]]
+    assert zones({CAPACITY_TYPE: ON_DEMAND}) == [[ZONE_A], [ZONE_A]]
 
 
 def test_taint_policy_honours_the_tolerations_of_the_pod() -> None:

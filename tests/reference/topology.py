@@ -46,11 +46,16 @@ class NodeFilter:
     tolerations: tuple[Toleration, ...] | None
     """None if taints do not matter."""
 
-    def accepts(self, node: Requirements, taints: tuple[Taint, ...]) -> bool:
+    def accepts(
+        self,
+        node: Requirements,
+        taints: tuple[Taint, ...],
+        may_be_undefined: frozenset[str] = frozenset(),
+    ) -> bool:
         if self.tolerations is not None and first_untolerated(taints, self.tolerations):
             return False
         return self.wanted is None or any(
-            why_incompatible(node, {each.key: each for each in wanted}) is None
+            why_incompatible(node, {each.key: each for each in wanted}, may_be_undefined) is None
             for wanted in self.wanted
         )
 
@@ -73,7 +78,9 @@ class Group:
         return self.selector.selects(pod.labels)
 
     def accepts(self, place: "Place") -> bool:
-        return self.filter is None or self.filter.accepts(place.requirements, place.taints)
+        return self.filter is None or self.filter.accepts(
+            place.requirements, place.taints, place.may_be_undefined
+        )
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,8 @@ class Place:
     taints: tuple[Taint, ...]
     now: Callable[[], Requirements]
     """What is known of the node by now."""
+    may_be_undefined: frozenset[str] = frozenset()
+    """Labels that it will have though nothing is known of them."""
 
 
 def node_requirements(node: Node) -> dict[str, Requirement]:
@@ -132,7 +141,7 @@ class Topology:
                 self.inverse.append(group)
 
     def record(self, place: Place) -> None:
-        """Remember a placed pod, what its node promised at that time, and how to learn of it later."""
+        """Remember a placed pod, what its node promised then, and how to learn of it later."""
         self.places.append(place)
         self._counts.clear()
         self._domains.clear()
@@ -253,8 +262,8 @@ class Topology:
         """
         Yield what topology asks of a node for a pod, the best choice first.
 
-        Each choice has one requirement for each key that some group is about, unless the node cannot
-        have the label and nobody needs it. No choice: no place.
+        Each choice has one requirement for each key that some group is about, unless the node
+        cannot have the label and nobody needs it. No choice: no place.
         """
         groups = self.groups(pod, rules)
         settling = {group.key for group in self.required if group.selects(pod)} - {HOSTNAME}

@@ -64,8 +64,9 @@ def _measure_once(
 
 def _decide_on_the_clock(path: Path, workload: Json) -> tuple[Snapshot, Verdict, Times]:
     gc.collect()
-    # What was there before the run is no garbage of the run.
+    # What was there before the run is no garbage of the run, and a run makes no cycles of its own.
     gc.freeze()
+    gc.disable()
     try:
         began = time.perf_counter()
         snapshot = read_workload(workload, str(path))
@@ -73,6 +74,7 @@ def _decide_on_the_clock(path: Path, workload: Json) -> tuple[Snapshot, Verdict,
         verdict = decide(snapshot)
         decided = time.perf_counter()
     finally:
+        gc.enable()
         gc.unfreeze()
     times = Times(setup_s=read - began, solve_s=decided - read, peak_rss_mb=_peak_rss_mb())
     return snapshot, verdict, times

@@ -47,6 +47,7 @@ _RULES: Final = frozenset(
 _NO_RULES: Final = PodRules()
 _NOTHING: Final[JsonObject] = {}
 _RARE: Final = frozenset({"initContainers", "overhead", "resources", "hostNetwork"})
+_SPECIAL: Final = _RULES | _RARE
 _MARSHAL: Final = 2
 """The newest format whose bytes depend on the value alone, not on how it is shared in memory."""
 
@@ -72,6 +73,8 @@ class PodReader:
         self._needs: dict[bytes, tuple[Resources, _Ports]] = {}
         self._rules: dict[bytes | tuple[bytes, _Ports], PodRules] = {}
         self._equal_requests: dict[frozenset[tuple[str, int]], Resources] = {}
+        self._usual: dict[bytes, Resources] = {}
+        """Requests of pods with one container and nothing special, by its resources."""
         self._equal_rules: dict[PodRules, PodRules] = {_NO_RULES: _NO_RULES}
 
     @property
@@ -97,15 +100,11 @@ class PodReader:
             try:
                 meta, spec, status = obj["metadata"], obj["spec"], obj.get("status") or _NOTHING
                 moment = created.get(meta["creationTimestamp"])
-                if (
-                    moment is None
-                    or "nodeName" in spec
-                    or "ownerReferences" in meta
-                    or "deletionTimestamp" in meta
-                ):
+                if moment is None or "deletionTimestamp" in meta:
                     yield self.read(obj)
                     continue
-                requests, ports = self._needs_of(spec, status)
+                requests, rules = self._usual_parts_of(spec, status)
+                node_name = spec.get("nodeName") or ""
                 yield Pod(
                     meta["name"],
                     meta["namespace"],
@@ -113,14 +112,35 @@ class PodReader:
                     moment,
                     self._shared_labels(meta),
                     requests,
-                    self._rules_of(spec, ports),
-                    "",
+                    rules,
+                    node_name,
                     status.get("nominatedNodeName") or "",
                     status.get("phase") or "",
-                    trusts or not status or _was_given_up(status),
+                    not node_name and (trusts or not status or _was_given_up(status)),
+                    False,
+                    self._shared_owners(meta) if "ownerReferences" in meta else (),
                 )
             except (AttributeError, KeyError, TypeError, ValueError):
                 yield self.read(obj)
+
+    def _usual_parts_of(self, spec: JsonObject, status: JsonObject) -> tuple[Resources, PodRules]:
+        containers = spec["containers"]
+        only = containers[0]
+        if (
+            len(containers) != 1
+            or "ports" in only
+            or "containerStatuses" in status
+            or not (len(spec) == 1 or _SPECIAL.isdisjoint(spec))
+        ):
+            requests, ports = self._needs_of(spec, status)
+            return requests, self._rules_of(spec, ports)
+        key = dumps(only.get("resources"), _MARSHAL)
+        known = self._usual.get(key)
+        if known is None:
+            plain = plain_requests(only.get("resources"))
+            known = self._shared_needs(plain, ())[0] if plain else self._needs_of(spec, status)[0]
+            self._usual[key] = known
+        return known, _NO_RULES
 
     def _read(self, obj: JsonObject) -> Pod:
         meta: JsonObject = obj["metadata"]

@@ -73,9 +73,9 @@ class InstanceType(Struct, frozen=True, gc=False):
 def allocatable(capacity: Resources, overhead: Resources) -> dict[str, int]:
     """Subtract overhead from capacity; huge pages also come out of memory, which stops at zero."""
     result = {name: amount - overhead.get(name, 0) for name, amount in capacity.items()}
-    pages = sum(amount for name, amount in capacity.items() if name.startswith(HUGEPAGES_PREFIX))
+    pages = [amount for name, amount in capacity.items() if name.startswith(HUGEPAGES_PREFIX)]
     if pages and MEMORY in result:
-        result[MEMORY] = max(0, result[MEMORY] - pages)
+        result[MEMORY] = max(0, result[MEMORY] - sum(pages))
     return result
 
 

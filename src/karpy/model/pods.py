@@ -120,7 +120,7 @@ class Pod(Struct, frozen=True, gc=False):
 
     @property
     def is_terminal(self) -> bool:
-        return self.phase in {"Failed", "Succeeded"}
+        return bool(self.phase) and self.phase in {"Failed", "Succeeded"}
 
     @property
     def is_active(self) -> bool:

@@ -204,7 +204,6 @@ def test_a_pod_may_not_begin_while_there_is_one_out_of_its_reach() -> None:
 
 def test_a_pod_may_not_begin_while_one_like_it_stays_on_a_deleting_node() -> None:
     """It is there until its node is gone, so that kube-scheduler still wants its host."""
-    # open: pods that stay on deleting nodes are not counted for hostname groups.
     near_host = pod("p", labels=WEB, affinity=[affinity(HOSTNAME, WEB)])
     cluster = snapshot(
         nodes=[node("old", deleting=True)], pods=[daemon_pod("d", labels=WEB, on="old"), near_host]

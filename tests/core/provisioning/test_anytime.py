@@ -134,7 +134,6 @@ def test_small_pods_are_placed_though_200_hopeless_ones_are_before_them() -> Non
     ],
 )
 def test_no_kind_of_hopelessness_holds_others_up(hopeless: list[Pod]) -> None:
-    # open: pods that ask for an undefined custom label count as patient, and come first.
     batch = [*hopeless, *pods("small", LOOK_EVERY)]
 
     verdict = decide_checked(snapshot(pods=batch), for_looks(1))
@@ -166,7 +165,6 @@ def test_pods_refused_in_the_first_round_keep_that_answer_when_time_runs_out() -
 
 
 def test_pods_that_waited_in_the_first_round_still_wait_when_time_runs_out() -> None:
-    # open: the second round forgets who waited, and they are refused as NO_HOST.
     kind = instance_type("t", offerings=[offering(reservation="cr", left=1), offering(dollars=2)])
     cluster = snapshot(
         pods=pods("p", 2, cpu="3"),

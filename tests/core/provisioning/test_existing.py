@@ -172,6 +172,14 @@ def test_daemons_count_on_nodes_whose_labels_match(agent: DaemonSet, host: str) 
     assert hosts(cluster) == {"p": host}
 
 
+def test_a_daemon_that_contradicts_itself_runs_nowhere() -> None:
+    """What is left of its two wishes is no value; that is not the same as no label."""
+    torn = daemon("torn", cpu="2", selector={"team": "a"}, terms=[term(is_in("team", "b"))])
+    cluster = snapshot(nodes=[node("n")], pods=[pod("p", cpu="3")], daemons=[torn])
+
+    assert hosts(cluster) == {"p": "n"}
+
+
 def test_daemons_count_where_they_tolerate_the_taints_and_soft_ones_always() -> None:
     """The kubelet admits a daemon in spite of a soft taint, whether it tolerates it or not."""
     agent = daemon("agent", cpu="2")
@@ -288,7 +296,6 @@ def test_a_node_does_not_become_wider_by_its_pods() -> None:
 
 def test_an_empty_term_matches_no_node() -> None:
     """As in kube-scheduler; a node made for such a pod would stay empty."""
-    # open: the solver (and the reference) take an empty required term for no demand at all.
     cluster = snapshot(nodes=[node("n")], pods=[pod("p", terms=[NodeTerm()])])
 
     assert hosts(cluster) == {"p": "NO_HOST"}

@@ -148,7 +148,6 @@ def test_claims_of_this_decision_count_against_the_node_limit_at_once() -> None:
 
 
 def test_pods_that_want_a_node_each_stay_within_the_node_limit() -> None:
-    # open: claims for pods that exclude each other are opened in a row without a look at the limit.
     shy = pods("p", 4, labels={"app": "p"}, anti_affinity=[anti_affinity(HOSTNAME, {"app": "p"})])
     pools = [pool("few", weight=9, limits={"nodes": "2"}), pool("many", limits={"nodes": "1"})]
 

@@ -171,7 +171,6 @@ def test_a_single_cause_is_decisive_and_named(constraint: Constraint) -> None:
 
 
 def test_a_spread_that_leaves_only_zones_the_pod_cannot_use_is_to_blame() -> None:
-    # open: hurdles look at the pool alone, find none, and RESERVATION is blamed.
     rule = spread(ZONE, WEB, honors_affinity=False)
     cluster = snapshot(
         nodes=BUSY,
@@ -185,7 +184,6 @@ def test_a_spread_that_leaves_only_zones_the_pod_cannot_use_is_to_blame() -> Non
 
 
 def test_a_spread_that_leaves_only_zones_without_the_volume_is_to_blame() -> None:
-    # open: as above; RESERVATION is blamed.
     cluster = snapshot(
         nodes=BUSY,
         pods=[
@@ -202,21 +200,18 @@ def test_a_spread_that_leaves_only_zones_without_the_volume_is_to_blame() -> Non
 
 
 def test_a_pod_that_contradicts_itself_is_told_so() -> None:
-    # open: what is left of the two counts as met, and RESERVATION is blamed.
     torn = pod("p", selector={"team": "a"}, terms=[term(is_in("team", "b"))])
 
     assert only_pool_refusal(snapshot(pods=[torn])).decisive.constraint is Constraint.REQUIREMENT
 
 
 def test_an_offering_that_nobody_makes_is_missing_not_reserved() -> None:
-    # open: RESERVATION is blamed though nothing is reserved at all.
     cluster = snapshot(pods=[pod("p", selector={RESERVATION: "cr"})])
 
     assert only_pool_refusal(cluster).decisive.constraint is Constraint.OFFERING
 
 
 def test_a_label_that_is_missing_is_no_fault_of_the_volume() -> None:
-    # open: the hurdle of the volume contains the pod's own requirements.
     closet = storage(volume_claim("c", bound_to="v"), volume("v", term(is_in(ZONE, ZONE_C))))
     cluster = snapshot(pods=[pod("p", selector={"foo": "a"}, claims=["c"])], storage=closet)
 

@@ -126,7 +126,6 @@ def test_the_nearest_miss_fails_the_fewest_hurdles_then_has_the_most_room() -> N
 
 
 def test_the_nearest_miss_always_lacks_something() -> None:
-    # open: types that only fail together (minValues) pass every hurdle of their own.
     cluster = snapshot(
         pods=[pod("p", selector={FAMILY: "m"})],
         pools=[pool(requirements=[min_values(exists(FAMILY), 2)])],
@@ -250,7 +249,6 @@ NODE_CAUSES = {
 
 @pytest.mark.parametrize("cause", NODE_CAUSES)
 def test_a_node_that_the_neighbours_close_says_which_rule_it_is(cause: str) -> None:
-    # open: hostname rules are all called ANTI_AFFINITY, other keys SPREAD, the rest VOLUME_LIMIT.
     constraint, batch = NODE_CAUSES[cause]
     cluster = snapshot(
         nodes=[node("n", volume_limits={DRIVER: 0})],

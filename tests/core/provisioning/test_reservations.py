@@ -249,7 +249,6 @@ def test_without_the_gate_nothing_is_reserved() -> None:
 
 def test_without_the_gate_full_reservations_alone_are_a_no() -> None:
     """There is nothing to launch, and minValues have nothing to do with it."""
-    # open: the solver says MIN_VALUES_TRUNCATED; the reference launches a node without options.
     cluster = snapshot(
         pods=[pod("p")],
         catalog=catalog([_type(_reserved(0))]),

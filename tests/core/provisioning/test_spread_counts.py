@@ -2,8 +2,8 @@
 
 import pytest
 
-from karpy.model.constraints import LabelSelector, SpreadConstraint
-from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, SPOT, ZONE
+from karpy.model.constraints import PREFER_NO_SCHEDULE, LabelSelector, SpreadConstraint
+from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
 from tests.builders import (
     ZONE_A,
     ZONE_B,
@@ -246,6 +246,18 @@ def test_pods_on_tainted_nodes_count_unless_taints_are_honoured() -> None:
     assert zones(spread(ZONE, WEB, honors_taints=True)) == [[ZONE_A]]
 
 
+def test_soft_taints_keep_nothing_from_being_counted() -> None:
+    """kube-scheduler asks for hard ones alone; Karpenter minds soft ones, too."""
+    soft = [taint("please", effect=PREFER_NO_SCHEDULE)]
+    rule = spread(ZONE, WEB, honors_taints=True)
+    cluster = snapshot(
+        nodes=[node("n", zone=ZONE_A, taints=soft)],
+        pods=[pod("old", labels=WEB, on="n"), pod("p", labels=WEB, spreads=[rule])],
+    )
+
+    assert values_launched(cluster, ZONE) == [[ZONE_B]]
+
+
 def test_a_zone_of_tainted_nodes_alone_counts_unless_taints_are_honoured() -> None:
     def placed(rule: SpreadConstraint) -> int:
         nodes = [node("n", zone="zone-z", taints=[taint("closed")])]
@@ -256,15 +268,16 @@ def test_a_zone_of_tainted_nodes_alone_counts_unless_taints_are_honoured() -> No
     assert placed(spread(ZONE, WEB, honors_taints=True)) == 4
 
 
-def test_a_claim_is_filtered_by_what_it_promises_not_by_what_it_may_become() -> None:
-    """The first pod's claim leaves its capacity type open, so that it does not count as spot."""
-    rule = spread(HOSTNAME, WEB)
-    first = pod("first", cpu="2", labels=WEB)
-    spot = pod("spot", labels=WEB, spreads=[rule], selector={CAPACITY_TYPE: SPOT})
-    any_type = pod("any", labels=WEB, spreads=[rule], selector=[not_in(CAPACITY_TYPE, "x")])
+def test_a_claim_passes_a_node_filter_unless_it_rules_out_what_that_asks_for() -> None:
+    """The claim of `first` may become spot as long as nobody says otherwise, and then it counts."""
+    second = pod("second", labels=WEB, spreads=[BY_ZONE], selector={CAPACITY_TYPE: SPOT})
 
-    assert hosts(snapshot(pods=[first, spot]))["spot"] == "default-0"
-    assert hosts(snapshot(pods=[first, any_type]))["any"] == "default-1"
+    def zones(asked: dict[str, str]) -> list[list[str]]:
+        first = pod("first", cpu="2", labels=WEB, selector={ZONE: ZONE_A, **asked})
+        return values_launched(snapshot(pods=[first, second]), ZONE)
+
+    assert zones({}) == [[ZONE_A], [ZONE_B]]
+    assert zones({CAPACITY_TYPE: ON_DEMAND}) == [[ZONE_A], [ZONE_A]]
 
 
 def test_spreads_that_differ_in_min_domains_are_counted_apart() -> None:

@@ -95,6 +95,11 @@ class Tally:
             for value in each.values:
                 self._by_value[value] = self._by_value.get(value, 0) + 1
 
+    @property
+    def domains(self) -> frozenset[str]:
+        """The domains that have any."""
+        return frozenset(self._by_value)
+
     def most(self, domains: Domains) -> tuple[int, str]:
         """Return how many may be in the fullest of these domains, and which one that is."""
         if domains.is_open:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from karpy.core.check.wishes import Values, may_grant, tolerates
-from karpy.model.constraints import NodeTerm, Taint
+from karpy.model.constraints import Taint
 from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import Requirements, collect, why_disjoint, why_incompatible
@@ -44,14 +44,22 @@ def daemon(pod: Pod) -> Daemon:
 
 
 def strict_requirements(pod: Pod) -> list[dict[str, Requirement]]:
-    """List what a pod requires of labels, once for each of its required terms."""
+    """List what a pod requires of labels, once for each of its required terms that can be met."""
     return [collect(each) for each in strict_wants(pod)]
 
 
 def strict_wants(pod: Pod) -> list[tuple[Requirement, ...]]:
     """List the same as it is written."""
-    terms = pod.rules.required_node_terms or (NodeTerm(),)
-    return [(*pod.rules.node_selector, *term.expressions) for term in terms]
+    terms = pod.rules.required_node_terms
+    said = [term.expressions for term in terms if term.expressions] if terms else [()]
+    wants = [(*pod.rules.node_selector, *expressions) for expressions in said]
+    return [each for each in wants if not _contradict_each_other(each)]
+
+
+def _contradict_each_other(wants: tuple[Requirement, ...]) -> bool:
+    """Say whether no value is left of a label that must be there."""
+    together = collect(wants)
+    return any(together[each.key].is_empty and not each.is_negative for each in wants)
 
 
 def still_to_come(daemons: Iterable[Daemon], bound: Iterable[Pod]) -> Resources:

@@ -102,7 +102,8 @@ def _left_by_spread(scene: Scene, pod: Pod, spread: Spread, strict: Requirements
     """Keep the domains where count + self - minimum stays within maxSkew."""
     selected = select_counted(scene, spread)
     count = Tally(_anywhere(scene, each, spread.key) for each in selected)
-    sure = Tally(settled(_stated(scene, each, spread.key) for each in selected))
+    surely = select_counted(scene, spread, surely=True)
+    sure = Tally(settled(_stated(scene, each, spread.key) for each in surely))
     there = domains_of_nodes(filter(spread.filter.counts, scene.nodes), spread.key)
     pools = scene.market.pools_ready
     known = there | domains_on_offer(scene, spread.key, pools, spread.filter.tolerations)

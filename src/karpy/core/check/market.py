@@ -7,8 +7,8 @@ here, and a plan is only right if it is right for all of them.
 
 The requirements of a launch are a promise: the node gets a label for each key they define, with a
 value they allow (custom keys are written as labels, the cloud sees to the others). Keys that only
-the type or the offering defines become labels as well. A label whose values are only shunned (NotIn,
-DoesNotExist) is not written at all.
+the type or the offering defines become labels as well. A label whose values are only shunned
+(NotIn, DoesNotExist) is not written at all.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from msgspec import Struct
 from karpy.core.check.daemons import daemon
 from karpy.core.check.domains import Domains, as_domains, join_domains
 from karpy.core.check.overlays import overlaid_types
-from karpy.core.check.wishes import Wish, grants, is_granted, may_grant, tolerates
+from karpy.core.check.wishes import Wish, grants, is_granted, may_be_granted, tolerates
 from karpy.model.constraints import NodeTerm
 from karpy.model.instances import InstanceType, Offering, allocatable
 from karpy.model.labels import HOSTNAME, INITIALIZED, INSTANCE_TYPE, NODE_POOL, REGISTERED
@@ -112,6 +112,7 @@ class Stock:
         self._rooms: dict[str, tuple[Room, ...]] = {}
         self._bargains: dict[str, Bargain] = {}
         self._lacking: dict[Wish, frozenset[str]] = {}
+        self._granting: dict[Wish, frozenset[str]] = {}
         self._domains: dict[tuple[str, str], Domains] = {}
         self._most: dict[tuple[str, str], int] = {}
 
@@ -153,6 +154,10 @@ class Stock:
             self._rooms[name] = tuple(found.values())
         return self._rooms[name]
 
+    def daemons_expected(self, name: str) -> Resources:
+        """Return what daemons may request on a type, wherever it comes up."""
+        return self._market.needs(self._market.daemons_expected(self.pool, self.types[name]))[0]
+
     def bargain(self, name: str) -> Bargain:
         """Return the lowest price of a type."""
         if name not in self._bargains:
@@ -190,19 +195,15 @@ class Stock:
             return False
         return grants(have, wanted)
 
-    def may_grant(self, wish: Wish) -> bool:
-        """Say whether the requirements leave an alternative open; nothing may be undefined."""
-        return any(
-            not term.has_match_fields
-            and all(may_grant(self._stated(each.key), each) for each in term.expressions)
-            for term in wish
-        )
-
-    def _stated(self, key: str) -> Requirement | None:
-        """Return what the requirements say of a label that will be written."""
-        have = self.granted.get(key)
-        is_written = have is not None and (key in self._market.well_known or not have.is_negative)
-        return have if is_written else None
+    def granting(self, wish: Wish) -> frozenset[str]:
+        """Return the types that have a machine which may grant the wish."""
+        if wish not in self._granting:
+            self._granting[wish] = frozenset(
+                name
+                for name in self.types
+                if any(may_be_granted(wish, each.values) for each in self.machines(name))
+            )
+        return self._granting[wish]
 
     def most(self, resource: str, name: str) -> int:
         """Return how much of a resource the largest machine of a type has."""

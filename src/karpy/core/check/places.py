@@ -11,7 +11,7 @@ from karpy.model.labels import HOSTNAME, INSTANCE_TYPE, normalise
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.requirement import Requirement, one_of
-from karpy.model.resources import add, fits
+from karpy.model.resources import Resources, add, fits
 from karpy.model.verdicts import Launch
 
 
@@ -79,20 +79,25 @@ class LaunchPlace:
         """
         List the rooms of an option that the cloud may pick.
 
-        Where the offerings of a type differ in size, the cloud is taken to leave out those too small
-        for the pods and the daemons. Of one size it leaves out none: it knows nothing of daemons that
-        run in some zones only. If no size is large enough, all are listed, and that is a breach.
+        Where the offerings of a type differ in size, the cloud is taken to leave out those too
+        small for the pods and the daemons of the type. Of one size it leaves out none: it knows
+        nothing of daemons that run in some zones only. If no size is large enough for the daemons
+        of the type, those count that are for the daemons they have; if none is, all are listed, and
+        that is a breach.
         """
         rooms = self.stock.rooms(name)
         if len(rooms) == 1:
             return rooms
-        requests = add(*(pod.requests for pod in self.pods))
-        enough = [
-            room.allocatable
-            for room in rooms
-            if fits(add(requests, room.daemon_requests), room.allocatable)
-        ]
-        return tuple(room for room in rooms if room.allocatable in enough) or rooms
+        expected = self.stock.daemons_expected(name)
+        sizes = [room.allocatable for room in rooms if self._is_enough(room, expected)]
+        if not sizes:
+            sizes = [
+                room.allocatable for room in rooms if self._is_enough(room, room.daemon_requests)
+            ]
+        return tuple(room for room in rooms if room.allocatable in sizes) or rooms
+
+    def _is_enough(self, room: Room, daemons: Resources) -> bool:
+        return fits(add(daemons, *(pod.requests for pod in self.pods)), room.allocatable)
 
     def bargain(self, name: str) -> Bargain:
         """Return the lowest price of an option among the machines that the cloud may pick."""
@@ -119,8 +124,8 @@ class LaunchPlace:
         return not self.lacking(wish)
 
     def may_meet(self, wish: Wish) -> bool:
-        """Say whether the requirements of the launch leave room for a wish."""
-        return self.stock.may_grant(wish)
+        """Say whether the labels may grant a wish, if the cloud picks well."""
+        return not self._type_set.isdisjoint(self.stock.granting(wish))
 
     def domains(self, key: str) -> Domains:
         """Say where the node may come up, whatever the cloud picks."""

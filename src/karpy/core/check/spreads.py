@@ -10,13 +10,15 @@ ever be. What is left to check is, for each domain a carrier may come to:
     pods selected there before + carriers selected there - pods in the emptiest domain <= maxSkew
 
 - A carrier on a node that may come up in several domains counts in each of them; for the emptiest
-  domain only pods count whose domain is settled. That is right whatever the cloud picks.
+  domain only pods count whose domain is settled, on nodes that are sure to pass the node filter.
+  That is right whatever the cloud picks.
 - Domains that count are those of nodes that are there and pass the node filter (as in
   kube-scheduler), and those that a NodePool could open: a zone without nodes is an empty domain.
   Which of the latter pass the filter depends on the required term that a pod is placed by; for
   carriers with several terms they do not count. Nor does a domain that only another launch opens:
   it may come later.
-- With fewer domains than minDomains the emptiest counts as empty.
+- With fewer domains than minDomains the emptiest counts as empty. Here launches that open one may
+  come first.
 - The hostname: a fresh node is always possible, so the emptiest is empty.
 """
 
@@ -46,9 +48,15 @@ class NodeFilter(Struct, frozen=True):
     """Given if nodes count only if their taints are tolerated."""
 
     def counts(self, place: Place) -> bool:
-        """Say whether pods at a place count, as far as its requirements tell."""
+        """Say whether pods at a place may count."""
         return self._is_tolerant_of(place) and (
             not self.honors_affinity or all(place.may_meet(wish) for wish in self.wishes)
+        )
+
+    def surely_counts(self, place: Place) -> bool:
+        """Say whether pods at a place count whatever the cloud picks."""
+        return self._is_tolerant_of(place) and (
+            not self.honors_affinity or all(place.meets(wish) for wish in self.wishes)
         )
 
     def admits(self, domain: str) -> bool:
@@ -95,14 +103,15 @@ def check_spreads(scene: Scene) -> Iterator[Breach]:
     filters = {spread.filter for spread in carriers}
     domains = {each: _domains_that_count(scene, each) for each in filters}
     for spread, theirs in carriers.items():
-        selected = select_counted(scene, spread)
-        yield from _check_spread(spread, theirs, selected, domains[spread.filter])
+        known = domains[spread.filter]
+        yield from _check_spread(spread, theirs, select_counted(scene, spread, surely=True), known)
 
 
-def select_counted(scene: Scene, spread: Spread) -> list[Resident]:
-    """Return the pods that a constraint selects, at places that count."""
+def select_counted(scene: Scene, spread: Spread, *, surely: bool = False) -> list[Resident]:
+    """Return the pods that a constraint selects, at places that may or surely do count."""
     selected = scene.crowd.select(spread.scope)
-    places = {each.place: spread.filter.counts(each.place) for each in selected}
+    counts = spread.filter.surely_counts if surely else spread.filter.counts
+    places = {each.place: counts(each.place) for each in selected}
     return [each for each in selected if places[each.place]]
 
 
@@ -132,9 +141,12 @@ def _tally(spread: Spread, residents: Iterable[Resident]) -> Tally:
 
 
 def _emptiest(spread: Spread, domains: frozenset[str], sure: Tally) -> int:
-    if spread.key == HOSTNAME or len(domains) < (spread.min_domains or 0):
+    """Return the least count, among domains that launches open too if minDomains needs them."""
+    missing = (spread.min_domains or 0) - len(domains)
+    opened = sorted((sure[domain] for domain in sure.domains - domains), reverse=True)
+    if spread.key == HOSTNAME or missing > len(opened):
         return 0
-    return min(sure[domain] for domain in domains)
+    return min((*(sure[domain] for domain in domains), *opened[: max(0, missing)]))
 
 
 def _domains_that_count(scene: Scene, asked: NodeFilter) -> frozenset[str]:

@@ -125,7 +125,7 @@ def _check_launch_room(place: LaunchPlace) -> Iterator[Breach]:
 
 
 def _check_node_volumes(place: NodePlace, scene: Scene) -> Iterator[Breach]:
-    """Count by the limits that the node publishes; for other drivers its type knows, in any pool."""
+    """Count by the limits that the node publishes; of other drivers its type knows, in any pool."""
     storage, node = scene.snapshot.storage, place.node
     types = scene.snapshot.catalog.types_for(node.pool) if node.pool else ()
     known = {each.name: each.volume_limits for each in types}

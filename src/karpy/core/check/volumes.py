@@ -22,8 +22,6 @@ class Volume(Struct, frozen=True):
 
     claim: str
     """Namespace and name of the PersistentVolumeClaim; pods may share it."""
-    driver: str | None
-    """The CSI driver that attaches it; None if attachments are not counted."""
     reach: Wish | None
     """Alternatives for the node's labels, or None if every node will do."""
 
@@ -60,7 +58,7 @@ def _as_bound(claim: PersistentVolumeClaim, volume: PersistentVolume | None) -> 
     terms = tuple(_anywhere_local(term) if volume.is_local else term for term in volume.terms)
     is_free = not terms or any(term is None for term in terms)
     reach = None if is_free else tuple(term for term in terms if term is not None)
-    return Volume(claim.key, volume.driver, reach)
+    return Volume(claim.key, reach)
 
 
 def _anywhere_local(term: NodeTerm) -> NodeTerm | None:
@@ -78,17 +76,30 @@ def _as_unbound(claim: PersistentVolumeClaim, its_class: StorageClass | None) ->
         return "its storage class does not exist"
     if its_class.binding_mode == IMMEDIATE:
         return "its claim is bound before scheduling, but not yet"
-    return Volume(claim.key, its_class.provisioner, its_class.topologies or None)
+    return Volume(claim.key, its_class.topologies or None)
 
 
 def attached(pods: Iterable[Pod], storage: Storage) -> dict[str, set[str]]:
-    """Return the claims that pods have attached to their node, by driver."""
+    """
+    Return the claims that pods have attached to their node, by driver.
+
+    For pods that run already it does not matter whether their volumes could be used anew.
+    """
     claims: dict[str, set[str]] = {}
     for pod in pods:
-        for volume in volumes_of(pod, storage)[0]:
-            if volume.driver is not None:
-                claims.setdefault(volume.driver, set()).add(volume.claim)
+        names = (f"{pod.namespace}/{each.claim_of(pod.name)}" for each in pod.rules.volumes)
+        for claim in (storage.claims[name] for name in names if name in storage.claims):
+            if driver := _driver(claim, storage):
+                claims.setdefault(driver, set()).add(claim.key)
     return claims
+
+
+def _driver(claim: PersistentVolumeClaim, storage: Storage) -> str | None:
+    if claim.volume_name:
+        volume = storage.volumes.get(claim.volume_name)
+        return volume.driver if volume else None
+    its_class = storage.classes.get(claim.storage_class or "")
+    return its_class.provisioner if its_class else None
 
 
 def over_limit(

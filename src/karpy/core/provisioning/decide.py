@@ -126,7 +126,7 @@ class _Decision:
             respects_preferences=snapshot.settings.preference_policy is PreferencePolicy.RESPECT,
             can_tolerate=has_soft_taint(self.pools),
         )
-        self.topology.count_bound([entry for entry in bound if entry[0].is_active])
+        self.topology.count_bound([entry for entry in bound if not entry[0].is_deleting])
         self._count_leaving()
         self.fleet.tables = list(self.topology.tables.values())
         self.fleet.avoided = self.topology.avoided
@@ -143,9 +143,10 @@ class _Decision:
             if node is None or pod.is_terminal:
                 continue
             bound.append((pod, node))
-            if pod.rules.ports:
+            rules = pod.rules
+            if rules.ports:
                 fleet.take_ports(node, pod)
-            if pod.rules.volumes:
+            if rules.volumes:
                 fleet.attach(node, attachments_of(pod, self.snapshot.storage))
         self.existing.settle(bound, self.snapshot.daemons)
         return bound

@@ -61,12 +61,15 @@ class ExistingNodes:
         """Work out what is left on each node, given the pods bound there."""
         free = self.free = [dict(node.allocatable) for node in self.nodes]
         running: dict[int, dict[str, int]] = {}
+        known: dict[int, bool] = {}
         for pod, number in bound:
             left = free[number]
             for resource, amount in pod.requests.items():
                 left[resource] = left.get(resource, 0) - amount
-            if daemons and pod.owners and pod.is_owned_by(DAEMON_SET):
-                running[number] = add(running.get(number, {}), pod.requests)
+            if daemons and pod.owners and _is_daemon(pod, known):
+                there = running.setdefault(number, {})
+                for resource, amount in pod.requests.items():
+                    there[resource] = there.get(resource, 0) + amount
         memo: dict[tuple[int, tuple[Taint, ...]], Resources] = {}
         for number, node in enumerate(self.nodes):
             key = (self.label_set_of[number], node.taints)
@@ -105,6 +108,14 @@ class ExistingNodes:
                 )
             mask &= table.reaching(amount)
         return mask
+
+
+def _is_daemon(pod: Pod, known: dict[int, bool]) -> bool:
+    """Say whether a DaemonSet owns the pod; pods of one owner share the answer."""
+    answer = known.get(id(pod.owners))
+    if answer is None:
+        answer = known[id(pod.owners)] = pod.is_owned_by(DAEMON_SET)
+    return answer
 
 
 def attach_limits(node: Node, catalog: Catalog) -> Mapping[str, int | None]:

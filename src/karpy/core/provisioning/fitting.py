@@ -22,6 +22,7 @@ from karpy.core.provisioning.variety import reached, relax
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
 from karpy.model.pools import NodePool
+from karpy.model.resources import Resources
 
 Choice: TypeAlias = tuple[KeyRule, int, bool]
 """A key, the domains of it that are open now, and whether one of them must be chosen."""
@@ -59,18 +60,22 @@ class Fitter:
         labels, label_set = existing.labels[node], existing.label_set_of[node]
         return any(self.signatures.label_fits(labels, label_set, want) for want in shape.wants)
 
+    def types_left(self, node: int, requests: Resources) -> int:
+        """Return the types of a claim that have room for more, as bits."""
+        fleet = self.fleet
+        types, used, rooms = fleet.types[node], fleet.used[node], fleet.rooms[node]
+        for resource, amount in requests.items():
+            room = rooms.get(resource) or fleet.room(node, resource)
+            types &= room.at_least[bisect_left(room.values, used.get(resource, 0) + amount)]
+        return types
+
     def fit(
         self, pod_class: PodClass, shape: Shape, node: int, choices: list[Choice]
     ) -> Settled | None:
         """Return what a claim would be with the pod; drop it from the shape if it never can be."""
         fleet = self.fleet
-        have = fleet.types[node]
-        used = fleet.used[node]
+        have = self.types_left(node, shape.requests)
         before = fleet.signature[node]
-        rooms = fleet.rooms[node]
-        for resource, amount in shape.requests.items():
-            room = rooms.get(resource) or fleet.room(node, resource)
-            have &= room.at_least[bisect_left(room.values, used.get(resource, 0) + amount)]
         template = fleet.templates[node]
         if shape.ports and template is not None:
             have &= template.without_port_clash(shape.ports)

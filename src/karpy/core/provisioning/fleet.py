@@ -242,4 +242,5 @@ class Fleet:
             return known
         template = self.templates[node]
         assert template is not None
-        return Site(self.signatures.requirements[self.signature[node]], template.taints)
+        requirements = self.signatures.requirements[self.signature[node]]
+        return Site(requirements, template.taints, self.signatures.table.well_known)

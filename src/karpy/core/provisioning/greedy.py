@@ -6,7 +6,6 @@ that can make one. Everything else (classes, masks, signatures, topology, verdic
 any other packer.
 """
 
-from bisect import bisect_left
 from enum import Enum
 
 from karpy.core.provisioning.fitting import HOLDS_NOTHING, Choice, Fitter
@@ -71,35 +70,41 @@ class Packer:
 
     def _place_simply(self, pod_class: PodClass, pod: Pod) -> bool:
         """Do what `_attempt` does on claims, for pods that ask for nothing but room and labels."""
-        fleet, shape = self.fleet, pod_class.shapes[0] or self.shape_of(pod_class, 0)
-        if not self.fitter.is_plain or shape.alive & fleet.existing_mask:
+        fleet, want = self.fleet, pod_class.steps[0].wants[0]
+        shape, claims = self._worth_a_try(pod_class)
+        if not claims or not self.fitter.is_plain or claims & fleet.existing_mask:
             return False
-        if shape.seen < fleet.size:
-            self.shapes.refresh(shape)
-        claims, by_count, masks = shape.alive, fleet.by_count, self.signatures.masks
-        joined, requests = shape.wants[0].joined, shape.requests
-        for count in fleet.counts if claims else ():
+        by_count, requests = fleet.by_count, pod_class.requests
+        for count in fleet.counts:
             candidates = by_count[count] & claims
             for node in fleet.ordered(count, candidates) if candidates else ():
-                have, used, rooms = fleet.types[node], fleet.used[node], fleet.rooms[node]
-                for resource, amount in requests.items():
-                    room = rooms.get(resource) or fleet.room(node, resource)
-                    have &= room.at_least[bisect_left(room.values, used.get(resource, 0) + amount)]
-                signature = joined.get(fleet.signature[node])
+                before = fleet.signature[node]
+                signature = want.joined.get(before)
                 if signature is None:
-                    signature = self.signatures.join(fleet.signature[node], shape.wants[0])
-                have &= masks[signature] if signature != NEVER else 0
-                if have:
-                    fleet.types[node] = have
-                    if signature != fleet.signature[node]:
-                        fleet.retype(node, signature)
-                    if pod_class.is_counted:
+                    signature = self.signatures.join(before, want)
+                if signature != NEVER:
+                    types = self.fitter.types_left(node, requests)
+                    types &= self.signatures.masks[signature]
+                    if types:
+                        fleet.types[node] = types
+                        if signature != before:
+                            fleet.retype(node, signature)
                         self.fitter.record(pod_class, node, pod)
-                    else:
-                        fleet.put(node, pod, requests)
-                    return True
-                shape.alive ^= 1 << node
+                        return True
+                if shape is not None:
+                    shape.alive ^= 1 << node
         return False
+
+    def _worth_a_try(self, pod_class: PodClass) -> tuple[Shape | None, int]:
+        """Return the nodes that may take a simple pod, and where to note those that do not."""
+        fleet, shape = self.fleet, pod_class.shapes[0]
+        if shape is None and pod_class.is_single and pod_class.steps[0].takes_any_claim:
+            # Nobody will ask again, so that it is not worth while to remember who said no.
+            return None, (1 << fleet.size) - 1
+        shape = shape or self.shape_of(pod_class, 0)
+        if shape.seen < fleet.size:
+            self.shapes.refresh(shape)
+        return shape, shape.alive
 
     def _open_again(self, pod_class: PodClass, pod: Pod) -> bool:
         """Make one more claim like the last, if nothing has happened since."""

@@ -7,6 +7,7 @@ from msgspec import Struct
 from karpy.model.constraints import (
     TOLERATE_PREFERENCES,
     AffinityTerm,
+    NodeTerm,
     SpreadConstraint,
     Toleration,
     WeightedNodeTerm,
@@ -110,6 +111,15 @@ def _contradicts_itself(merged: Mapping[str, Requirement], parts: Sequence[Requi
         requirement.is_empty and any(not part.is_negative for part in parts if part.key == key)
         for key, requirement in merged.items()
     )
+
+
+def alternatives_of(
+    selector: Sequence[Requirement], terms: Sequence[NodeTerm]
+) -> list[dict[str, Requirement]]:
+    """Join a node selector with each required term; those that match no node are left out."""
+    said = [term.expressions for term in terms if not term.is_blank] if terms else [()]
+    parts = [(*selector, *expressions) for expressions in said]
+    return [each for part in parts if not _contradicts_itself(each := collect(part), part)]
 
 
 def _heaviest_first(terms: Sequence[WeightedTerm]) -> list[WeightedTerm]:

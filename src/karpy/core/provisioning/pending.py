@@ -29,8 +29,12 @@ class Batch(Struct, frozen=True):
 def collect_batch(snapshot: Snapshot) -> Batch:
     """Choose the pods this decision is about."""
     collector = _Collector(snapshot)
+    deleting = {node.name for node in snapshot.nodes if node.is_deleting}
     for pod in snapshot.pods:
-        collector.look_at(pod)
+        if not pod.node_name:
+            collector.look_at(pod)
+        elif pod.node_name in deleting and _is_displaced(pod):
+            collector.judge(pod)
     return collector.batch()
 
 
@@ -41,7 +45,6 @@ class _Collector:
         self._storage = snapshot.storage
         self._well_known = snapshot.catalog.well_known
         self._ignores_devices = snapshot.settings.ignore_device_claims
-        self._deleting = {node.name for node in snapshot.nodes if node.is_deleting}
         self._left_out: dict[tuple[Reason, str], list[str]] = {}
         self._judged: dict[int, tuple[Reason, str] | None] = {}
         self._volumes: dict[str, VolumeFacts] = {}
@@ -50,25 +53,24 @@ class _Collector:
         """Where pods go that share rules and requests with one that was let in."""
 
     def look_at(self, pod: Pod) -> None:
-        if pod.node_name:
-            if pod.node_name in self._deleting and _is_displaced(pod):
-                self._judge(pod)
-        elif pod.is_unschedulable and not (
+        """Take a pod without a node, leave it out with a reason, or pass it over."""
+        if pod.is_unschedulable and not (
             pod.owners or pod.is_deleting or pod.nominated_node or pod.phase in _OVER
         ):
             known = self._short_ways.get((id(pod.rules), id(pod.requests)))
             if known is None:
-                self._judge(pod)
+                self.judge(pod)
             else:
                 known.append(pod)
         elif _is_considered(pod):
             waits = _why_waiting(pod)
             if waits is None:
-                self._judge(pod)
+                self.judge(pod)
             else:
                 self._left_out.setdefault((waits, ""), []).append(pod.key)
 
-    def _judge(self, pod: Pod) -> None:
+    def judge(self, pod: Pod) -> None:
+        """Take a pod that waits for a place, or leave it out with a reason."""
         rules = pod.rules
         if id(rules) not in self._judged:
             self._judged[id(rules)] = _why_not(

@@ -55,6 +55,8 @@ class Planner:
             found = classes.get(key)
             if found is None:
                 found = classes[key] = PodClass(pod, facts or NO_VOLUMES)
+            else:
+                found.is_single = False
             enqueue((pod, found))
         for each in classes.values():
             pod = each.pod
@@ -184,6 +186,8 @@ class Planner:
         if facts is NO_VOLUMES:
             return (self._want(rung.full),)
         wants = []
+        # Differs: Karpenter takes a label that the pod only shuns for defined when it looks at the
+        # volumes, and would write the value they ask for on a node that is somewhere else.
         for alternative in facts.alternatives:
             asked = collect(alternative)
             if not contradicts(rung.full, asked):

@@ -25,8 +25,7 @@ class Shape:
         self.requests = requests
         self.wants = wants
         self.reach = reach
-        self.takes_any = reach.has_every_template and any(not want.requirements for want in wants)
-        """Whether every claim is worth a try."""
+        self.takes_any = False
         self.ports: tuple[HostPort, ...] = ()
         self.alive = 0
         """Nodes that may still take one, as bits."""
@@ -54,6 +53,7 @@ class Shapes:
         if shape is None:
             shape = self._known[key] = Shape(pod_class.requests, wants, step.reach)
             shape.ports = ports
+            shape.takes_any = step.takes_any_claim
             shape.alive = self._existing_alive(shape)
             shape.seen = self._fleet.existing.count
         return shape

@@ -101,7 +101,17 @@ class KeyRule:
 class Step:
     """One rung of a ladder, made ready."""
 
-    __slots__ = ("hosts", "is_exclusive", "is_patient", "keys", "reach", "rung", "wants", "watched")
+    __slots__ = (
+        "hosts",
+        "is_exclusive",
+        "is_patient",
+        "keys",
+        "reach",
+        "rung",
+        "takes_any_claim",
+        "wants",
+        "watched",
+    )
 
     def __init__(self, rung: Rung, reach: Reach, wants: tuple[Want, ...]) -> None:
         self.rung = rung
@@ -111,6 +121,10 @@ class Step:
         self.keys: list[KeyRule] = []
         self.watched: list[AnyGroup] = []
         """Groups whose counts may turn a no into a yes."""
+        self.takes_any_claim = reach.has_every_template and any(
+            not want.requirements for want in wants
+        )
+        """Whether every claim is worth a try."""
         self.is_exclusive = False
         """Whether two pods that take this step never share a node, and nothing else binds them."""
         self.is_patient = any(want.is_patient for want in wants)
@@ -155,6 +169,7 @@ class PodClass:
         "is_counted",
         "is_hopeless",
         "is_simple",
+        "is_single",
         "owned_inverse",
         "pod",
         "reopening",
@@ -175,6 +190,8 @@ class PodClass:
         """Groups by which the pods keep others away."""
         self.reopening: Any = None
         """How the last claim was made, if the next pod will need one of the same kind."""
+        self.is_single = True
+        """Whether there is one pod only."""
         self.is_counted = False
         self.is_simple = False
         """Whether the first step asks for nothing but room and labels."""

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from karpy.core.provisioning.bits import dense_members
+from karpy.core.provisioning.ladder import alternatives_of
 from karpy.core.provisioning.signatures import Signatures
 from karpy.core.provisioning.typetable import Thresholds
 from karpy.core.provisioning.variety import reached, relax
@@ -198,14 +199,7 @@ def _daemon_mask(
 
 def daemon_terms(pod: Pod) -> list[dict[str, Requirement]]:
     """Return the alternatives of a daemon's node selector and required affinity."""
-    terms = pod.rules.required_node_terms
-    if not terms:
-        return [collect(pod.rules.node_selector)]
-    return [
-        collect((*pod.rules.node_selector, *term.expressions))
-        for term in terms
-        if not term.is_blank
-    ]
+    return alternatives_of(pod.rules.node_selector, pod.rules.required_node_terms)
 
 
 class PoolDomains:

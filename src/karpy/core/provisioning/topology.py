@@ -12,6 +12,7 @@ from karpy.core.provisioning.groups import (
     NodeFilter,
     Site,
 )
+from karpy.core.provisioning.ladder import alternatives_of
 from karpy.core.provisioning.signatures import Signatures
 from karpy.core.provisioning.templates import PoolDomains
 from karpy.model.constraints import (
@@ -25,7 +26,7 @@ from karpy.model.constraints import (
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod, PodRules
 from karpy.model.requirement import Requirement
-from karpy.model.requirements import collect, why_incompatible
+from karpy.model.requirements import why_incompatible
 
 _NO_CLAIM = -1
 AnyGroup = HostGroup | DomainGroup | AvoidedGroup
@@ -131,10 +132,17 @@ class Topology:
     def count_bound(self, pods: Sequence[tuple[Pod, int]]) -> None:
         """Count active pods on existing nodes; make the groups by which they keep others away."""
         for pod, node in pods:
-            for term in pod.rules.anti_affinity:
-                self._count(self.affinity(Kind.INVERSE, term, pod), node)
+            if pod.rules.anti_affinity:
+                for term in pod.rules.anti_affinity:
+                    self._count(self.affinity(Kind.INVERSE, term, pod), node)
+        if not self.groups:
+            return
+        selected = self._selected
         for pod, node in pods:
-            for group in self.selecting(pod.namespace, pod.labels):
+            groups = selected.get((pod.namespace, id(pod.labels)))
+            if groups is None:
+                groups = self.selecting(pod.namespace, pod.labels)
+            for group in groups:
                 if group.kind is not Kind.INVERSE:
                     self._count(group, node)
 
@@ -205,18 +213,13 @@ class Topology:
             return None, None
         identity = (selector, terms, tolerations)
         if identity not in self._filters:
-            alternatives = [
-                collect((*selector, *term.expressions)) for term in terms if not term.is_blank
-            ]
-            if not terms:
-                alternatives = [collect(selector)]
+            alternatives = alternatives_of(selector, terms)
 
             def allows(site: Site) -> bool:
                 if tolerations is not None and first_untolerated(site.taints, tolerations):
                     return False
-                return any(
-                    why_incompatible(site.requirements, each) is None for each in alternatives
-                )
+                have, unsaid = site.requirements, site.may_be_undefined
+                return any(why_incompatible(have, each, unsaid) is None for each in alternatives)
 
             self._filters[identity] = NodeFilter(allows, self._site_of)
         return self._filters[identity], identity

@@ -127,16 +127,17 @@ class Market:
         """Lowest price by bit, of what can be launched."""
         self.reserved: list[tuple[int, Offering]] = []
 
-    def add(self, bit: int, offering: Offering) -> None:
-        """Add an available offering."""
-        self.available |= 1 << bit
-        if self.is_reserved:
-            self.reserved.append((bit, offering))
-            if not offering.is_launchable:
-                return
+    def add_reserved(self, bit: int, offering: Offering) -> None:
+        """Add an offering of a reservation; a full one has no price to launch at."""
+        self.reserved.append((bit, offering))
+        if offering.is_launchable:
+            self.add_price(bit, offering.price)
+
+    def add_price(self, bit: int, price: int) -> None:
+        """Take note of a price if it is the lowest so far."""
         known = self.prices.get(bit)
-        if known is None or offering.price < known:
-            self.prices[bit] = offering.price
+        if known is None or price < known:
+            self.prices[bit] = price
 
 
 class TypeTable:
@@ -248,11 +249,15 @@ class TypeTable:
         bit = len(self.types)
         self.types.append(each)
         self.allocatable.append(amounts)
-        known = self._market_ids
+        known, mark = self._market_ids, 1 << bit
         for offering in offerings:
             if offering.is_available if self._waits_for_reserved else offering.is_launchable:
                 market = known.get(id(offering.requirements)) or self._market(offering)
-                market.add(bit, offering)
+                market.available |= mark
+                if market.is_reserved:
+                    market.add_reserved(bit, offering)
+                else:
+                    market.add_price(bit, offering.price)
 
     def _market(self, offering: Offering) -> Market:
         market = self._market_ids.get(id(offering.requirements))
