@@ -12,7 +12,7 @@ from karpy.model.settings import MinValuesPolicy
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import LaunchOption
 from tests.reference.claims import Claim
-from tests.reference.templates import lacking, roomy_offerings
+from tests.reference.templates import lacking, lowered, roomy_offerings
 
 SIMULATED = frozenset({HOSTNAME, REGISTERED, INITIALIZED})
 """Keys that only help to decide."""
@@ -35,18 +35,19 @@ def plan_launch(claim: Claim, snapshot: Snapshot) -> PlannedLaunch | None:
     """Turn a claim into a launch; None if the cheapest types lack the variety asked for."""
     requirements = _final_requirements(claim, snapshot.catalog.reservation_label)
     options = _options(claim, requirements, snapshot.catalog.well_known)
-    if snapshot.settings.min_values_policy is MinValuesPolicy.STRICT and not claim.reservations:
-        chosen = {option.instance_type for option in options}
-        if lacking([kind for kind in claim.types if kind.name in chosen], requirements):
-            return None
+    chosen = {option.instance_type for option in options}
+    types = [kind for kind in claim.types if kind.name in chosen]
+    is_short = bool(lacking(types, requirements)) and not claim.reservations
+    if is_short and snapshot.settings.min_values_policy is MinValuesPolicy.STRICT:
+        return None
     return PlannedLaunch(
         pool=claim.template.pool.name,
         pods=tuple(_key(pod) for pod in claim.pods),
-        requirements=requirements,
+        requirements=lowered(types, requirements) if is_short else requirements,
         resources=add(claim.requests, _least_daemons(claim)),
         options=options,
         reservations=tuple(sorted(claim.reservations)),
-        is_min_values_relaxed=_is_relaxed(claim),
+        is_min_values_relaxed=is_short or _is_relaxed(claim),
     )
 
 

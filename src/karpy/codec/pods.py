@@ -8,32 +8,17 @@ its rules, labels and requests with the others.
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from ipaddress import ip_address
 from marshal import dumps
 from typing import Final, TypeAlias
 
-from msgspec.structs import replace
-
-from karpy.codec.constraints import (
-    check_label,
-    read_affinity_terms,
-    read_node_terms,
-    read_preferred_affinity_terms,
-    read_preferred_node_terms,
-    read_spreads,
-    read_tolerations,
-)
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
+from karpy.codec.podrules import read_ports, read_rules
 from karpy.codec.requests import effective_requests, plain_requests
-from karpy.model.pods import ANY_ADDRESS, HostPort, Owner, Pod, PodRules, PodVolume
-from karpy.model.requirement import Requirement, one_of
+from karpy.model.pods import HostPort, Owner, Pod, PodRules
 from karpy.model.resources import Resources
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_LABELS: Final[Mapping[str, str]] = {}
-_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-_PROTOCOLS: Final = frozenset({"TCP", "UDP", "SCTP"})
-_PORT_MAX: Final = 65535
 _RULES: Final = frozenset(
     {
         "affinity",
@@ -245,34 +230,6 @@ class PodReader:
         return rules
 
 
-def read_rules(spec: Fields, ports: tuple[HostPort, ...] = ()) -> PodRules:
-    """Read all that scheduling asks of a pod's specification but its requests."""
-    rules = PodRules(
-        node_selector=_read_node_selector(spec) if "nodeSelector" in spec else (),
-        tolerations=read_tolerations(spec),
-        spreads=read_spreads(spec, "topologySpreadConstraints"),
-        ports=ports,
-        volumes=_read_volumes(spec),
-        claims_devices=bool(spec.items("resourceClaims")),
-    )
-    return _with_affinity(rules, spec.child("affinity")) if "affinity" in spec else rules
-
-
-def _with_affinity(rules: PodRules, affinity: Fields) -> PodRules:
-    node, near, away = (
-        affinity.child(key) for key in ("nodeAffinity", "podAffinity", "podAntiAffinity")
-    )
-    return replace(
-        rules,
-        required_node_terms=read_node_terms(node.child(_REQUIRED), "nodeSelectorTerms"),
-        preferred_node_terms=read_preferred_node_terms(node),
-        affinity=read_affinity_terms(near),
-        preferred_affinity=read_preferred_affinity_terms(near),
-        anti_affinity=read_affinity_terms(away),
-        preferred_anti_affinity=read_preferred_affinity_terms(away),
-    )
-
-
 def read_owners(meta: Fields) -> tuple[Owner, ...]:
     """Read the owner references of an object."""
     return tuple(
@@ -291,7 +248,7 @@ def _read_needs(spec: JsonObject, resized: JsonObject | None) -> tuple[Resources
     fields = Fields(spec, "spec")
     if not fields.items("containers"):
         fields.fail("containers", "is empty", "add a container")
-    return effective_requests(fields, Fields(resized or {}, "status")), _read_ports(fields)
+    return effective_requests(fields, Fields(resized or {}, "status")), read_ports(fields)
 
 
 def _was_given_up(status: JsonObject) -> bool:
@@ -347,47 +304,6 @@ def _claim_volumes(volumes: list[JsonObject]) -> list[tuple[object, object]] | N
     return kept or None
 
 
-def _read_node_selector(spec: Fields) -> tuple[Requirement, ...]:
-    selector = spec.child("nodeSelector")
-    names = sorted(spec.labels("nodeSelector"))
-    return tuple(one_of(name, check_label(selector, name)) for name in names)
-
-
-def _read_volumes(spec: Fields) -> tuple[PodVolume, ...]:
-    volumes = []
-    for each in spec.children("volumes"):
-        if "persistentVolumeClaim" in each:
-            claim = each.child("persistentVolumeClaim").needed("claimName")
-            volumes.append(PodVolume(each.needed("name"), claim))
-        elif "ephemeral" in each:
-            volumes.append(PodVolume(each.needed("name")))
-    return tuple(volumes)
-
-
-def _read_ports(spec: Fields) -> _Ports:
-    is_host = spec.flag("hostNetwork")
-    ports = []
-    for container in spec.children("containers"):
-        if "ports" not in container:
-            continue
-        for each in container.children("ports"):
-            number = each.number("hostPort") or (each.number("containerPort") if is_host else 0)
-            if number:
-                ports.append(_read_port(each, number))
-    return tuple(ports)
-
-
-def _read_port(fields: Fields, number: int) -> HostPort:
-    if not 1 <= number <= _PORT_MAX:
-        fields.fail("hostPort", f"is {number}", "write a port from 1 to 65535")
-    address = fields.text("hostIP") or ANY_ADDRESS
-    try:
-        ip_address(address)
-    except ValueError:
-        fields.fail("hostIP", f"is `{address}`, which is no address", "write an IP address")
-    return HostPort(number, fields.choice("protocol", _PROTOCOLS, "TCP"), address)
-
-
 def _find_fault(obj: JsonObject) -> None:
     """Read a pod carefully, to learn which field is not what it should be."""
     root = Fields(obj)
@@ -401,7 +317,7 @@ def _find_fault(obj: JsonObject) -> None:
     if not spec.items("containers"):
         spec.fail("containers", "is missing", "add a container")
     effective_requests(spec, status)
-    _read_ports(spec)
+    read_ports(spec)
     read_rules(spec)
     for condition in status.children("conditions"):
         condition.text("type")

@@ -194,6 +194,12 @@ def test_a_pod_begins_on_an_existing_node_if_it_can() -> None:
     }
 
 
+def test_a_pod_begins_on_an_existing_host_if_it_can() -> None:
+    batch = pods("web", 2, labels=WEB, affinity=[affinity(HOSTNAME, WEB)])
+
+    assert hosts(snapshot(nodes=[node("a"), node("b")], pods=batch)) == {"web-0": "a", "web-1": "a"}
+
+
 def test_a_pod_may_not_begin_while_there_is_one_out_of_its_reach() -> None:
     """kube-scheduler would not let it; Karpenter would, and make a node for nothing."""
     late = pod("web", labels=WEB, affinity=[NEAR_WEB], selector={ZONE: ZONE_C})
@@ -206,7 +212,8 @@ def test_a_pod_may_not_begin_while_one_like_it_stays_on_a_deleting_node() -> Non
     """It is there until its node is gone, so that kube-scheduler still wants its host."""
     near_host = pod("p", labels=WEB, affinity=[affinity(HOSTNAME, WEB)])
     cluster = snapshot(
-        nodes=[node("old", deleting=True)], pods=[daemon_pod("d", labels=WEB, on="old"), near_host]
+        nodes=[node("old", deleting=True), node("new")],
+        pods=[daemon_pod("d", labels=WEB, on="old"), near_host],
     )
 
     assert hosts(cluster) == {"p": "NO_HOST"}

@@ -125,6 +125,27 @@ def test_the_nearest_miss_fails_the_fewest_hurdles_then_has_the_most_room() -> N
     )
 
 
+def test_the_nearest_miss_may_lack_several_things_if_all_do() -> None:
+    """One type lacks two things, the other one three."""
+    types = [
+        instance_type("c.near", cpu="2", memory="4Gi"),
+        instance_type("m.far", cpu="4", memory="8Gi"),
+    ]
+    cluster = snapshot(
+        pods=[pod("p", cpu="10", memory="10Gi", selector={FAMILY: "c"})], catalog=catalog(types)
+    )
+
+    nearest = only_pool_refusal(cluster).nearest
+
+    assert nearest == NearMiss(
+        "c.near",
+        (
+            "cpu: 10 asked, 4 is the most a type leaves",
+            "memory: 10Gi asked, 8Gi is the most a type leaves",
+        ),
+    )
+
+
 def test_the_nearest_miss_always_lacks_something() -> None:
     cluster = snapshot(
         pods=[pod("p", selector={FAMILY: "m"})],

@@ -20,7 +20,7 @@ from msgspec import Struct
 from karpy.core.check.daemons import daemon
 from karpy.core.check.domains import Domains, as_domains, join_domains
 from karpy.core.check.overlays import overlaid_types
-from karpy.core.check.wishes import Wish, grants, is_granted, may_be_granted, tolerates
+from karpy.core.check.wishes import Wish, grants, is_granted, may_grant, tolerates
 from karpy.model.constraints import NodeTerm
 from karpy.model.instances import InstanceType, Offering, allocatable
 from karpy.model.labels import HOSTNAME, INITIALIZED, INSTANCE_TYPE, NODE_POOL, REGISTERED
@@ -112,7 +112,6 @@ class Stock:
         self._rooms: dict[str, tuple[Room, ...]] = {}
         self._bargains: dict[str, Bargain] = {}
         self._lacking: dict[Wish, frozenset[str]] = {}
-        self._granting: dict[Wish, frozenset[str]] = {}
         self._domains: dict[tuple[str, str], Domains] = {}
         self._most: dict[tuple[str, str], int] = {}
 
@@ -195,15 +194,22 @@ class Stock:
             return False
         return grants(have, wanted)
 
-    def granting(self, wish: Wish) -> frozenset[str]:
-        """Return the types that have a machine which may grant the wish."""
-        if wish not in self._granting:
-            self._granting[wish] = frozenset(
-                name
-                for name in self.types
-                if any(may_be_granted(wish, each.values) for each in self.machines(name))
-            )
-        return self._granting[wish]
+    def leaves_open(self, wish: Wish) -> bool:
+        """Say whether the requirements do not rule out some alternative, on sale or not."""
+        return any(
+            bool(term.expressions)
+            and not term.has_match_fields
+            and all(self._leaves_open(wanted) for wanted in term.expressions)
+            for term in wish
+        )
+
+    def _leaves_open(self, wanted: Requirement) -> bool:
+        have = self.granted.get(wanted.key)
+        if wanted.is_negative and (have is None or have.is_negative):
+            return True
+        if wanted.key in self._market.well_known:
+            return have is None or have.intersects(wanted)
+        return may_grant(None if have is None or have.is_negative else have, wanted)
 
     def most(self, resource: str, name: str) -> int:
         """Return how much of a resource the largest machine of a type has."""

@@ -132,14 +132,13 @@ def _check_variety(place: LaunchPlace, policy: MinValuesPolicy) -> Iterator[Brea
     """
     Count the values of each key with minValues over the options.
 
-    BestEffort excuses a launch that says so, and one that was cut to the cheapest options. A launch
-    into a reservation had the variety and gave it up for capacity that is paid for already.
+    BestEffort excuses a launch that says so. A launch into a reservation had the variety and gave
+    it up for capacity that is paid for already.
     """
     launch = place.launch
     if launch.reservations:
         return
-    is_cut = len(launch.options) == LAUNCH_OPTIONS_MAX
-    if policy is MinValuesPolicy.BEST_EFFORT and (launch.is_min_values_relaxed or is_cut):
+    if policy is MinValuesPolicy.BEST_EFFORT and launch.is_min_values_relaxed:
         return
     types = [place.stock.types[name] for name in place.types]
     if missing := lack_of_variety(place.stock.pool.requirements, types, launch.requirements):

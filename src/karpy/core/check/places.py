@@ -124,8 +124,8 @@ class LaunchPlace:
         return not self.lacking(wish)
 
     def may_meet(self, wish: Wish) -> bool:
-        """Say whether the labels may grant a wish, if the cloud picks well."""
-        return not self._type_set.isdisjoint(self.stock.granting(wish))
+        """Say whether the requirements of the launch leave room for a wish, be it sold or not."""
+        return self.stock.leaves_open(wish)
 
     def domains(self, key: str) -> Domains:
         """Say where the node may come up, whatever the cloud picks."""

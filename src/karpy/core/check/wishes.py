@@ -50,16 +50,6 @@ def is_granted(wish: Wish, values: Values) -> bool:
     )
 
 
-def may_be_granted(wish: Wish, values: Values) -> bool:
-    """Say whether one alternative holds for some values that the labels may take."""
-    return any(
-        bool(term.expressions)
-        and not term.has_match_fields
-        and all(may_grant(values(wanted.key), wanted) for wanted in term.expressions)
-        for term in wish
-    )
-
-
 def grants(have: Requirement | None, wanted: Requirement) -> bool:
     """Say whether every value the label may have is a wanted one."""
     if have is None or have.is_empty:

@@ -10,7 +10,7 @@ from karpy.core.provisioning.fleet import Fleet
 from karpy.core.provisioning.signatures import Signatures
 from karpy.core.provisioning.templates import SIMULATED, Template
 from karpy.core.provisioning.typetable import Market
-from karpy.core.provisioning.variety import reached
+from karpy.core.provisioning.variety import reached, relax
 from karpy.model.instances import LAUNCH_OPTIONS_MAX
 from karpy.model.labels import CAPACITY_TYPE, RESERVED
 from karpy.model.requirement import Requirement, one_of
@@ -80,10 +80,11 @@ class Launcher:
         if order is None:
             order = self._orders[kind] = self._order(template, signature, types)
         options, requirements, overhead = order
-        if is_strict and not held and self._lacks_variety(signature, types, options):
+        lacking = {} if held else self._lacking(signature, types, options)
+        if not options or (is_strict and lacking):
             return None
-        if not options:
-            return None
+        if lacking:
+            requirements = self._requirements(relax(self._signatures, signature, lacking))
         return Launch(
             f"{template.name}-{node - fleet.existing.count}",
             template.name,
@@ -92,21 +93,24 @@ class Launcher:
             add(fleet.used[node], overhead) if overhead else fleet.used[node],
             options,
             tuple(sorted(held)) if held else (),
-            fleet.relaxed[node],
+            fleet.relaxed[node] or bool(lacking),
         )
 
     def _order(self, template: Template, signature: int, types: int) -> _Order:
         options = self._options(signature, types, template)[:LAUNCH_OPTIONS_MAX]
         return options, self._requirements(signature), template.least_overhead(types)
 
-    def _lacks_variety(self, signature: int, types: int, options: tuple[LaunchOption, ...]) -> bool:
+    def _lacking(
+        self, signature: int, types: int, options: tuple[LaunchOption, ...]
+    ) -> dict[str, int]:
+        """Return, for each minValues that the options do not meet, how many values they have."""
         # Types may be left out because there are too many, or because only a full reservation has
         # them.
         if len(options) == types.bit_count() or not self._signatures.varieties[signature]:
-            return False
+            return {}
         kept = {option.instance_type for option in options}
         mask = sum(1 << bit for bit, name in enumerate(self._names) if name in kept)
-        return bool(reached(self._signatures, signature, mask & types))
+        return reached(self._signatures, signature, mask & types)
 
     def _options(self, signature: int, types: int, template: Template) -> tuple[LaunchOption, ...]:
         ranking = self._ranking(signature, template)
