@@ -5,7 +5,6 @@ from operator import and_
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from msgspec.structs import replace
 
 from karpy.model.requirement import Operator, Requirement, anything, require

@@ -199,6 +199,21 @@ def test_a_spread_that_leaves_only_zones_without_the_volume_is_to_blame() -> Non
     }
 
 
+def test_of_several_rules_for_a_key_the_tightest_is_to_blame() -> None:
+    """The pod could begin in any zone by its affinity; it is the other rule that closes them."""
+    torn = pod(
+        "p",
+        labels=WEB,
+        affinity=[affinity(ZONE, WEB)],
+        anti_affinity=[anti_affinity(ZONE, {"app": "db"})],
+    )
+    others = [pod(f"db-{zone}", labels={"app": "db"}, on=zone) for zone in ZONES]
+
+    refused = only_pool_refusal(snapshot(nodes=BUSY, pods=[*others, torn]))
+
+    assert refused.decisive.constraint is Constraint.ANTI_AFFINITY
+
+
 def test_a_pod_that_contradicts_itself_is_told_so() -> None:
     torn = pod("p", selector={"team": "a"}, terms=[term(is_in("team", "b"))])
 
@@ -206,9 +221,13 @@ def test_a_pod_that_contradicts_itself_is_told_so() -> None:
 
 
 def test_an_offering_that_nobody_makes_is_missing_not_reserved() -> None:
-    cluster = snapshot(pods=[pod("p", selector={RESERVATION: "cr"})])
+    asks = [pod("p", selector={RESERVATION: "other"})]
+    reserving = instance_type("t", offerings=[offering(), offering(reservation="cr", left=1)])
 
-    assert only_pool_refusal(cluster).decisive.constraint is Constraint.OFFERING
+    for_none, for_another = snapshot(pods=asks), snapshot(pods=asks, catalog=catalog([reserving]))
+
+    assert only_pool_refusal(for_none).decisive.constraint is Constraint.OFFERING
+    assert only_pool_refusal(for_another).decisive.constraint is Constraint.OFFERING
 
 
 def test_a_label_that_is_missing_is_no_fault_of_the_volume() -> None:
