@@ -8,7 +8,7 @@ from karpy.codec.constraints import POOL_OPERATORS, read_requirement
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.syntax import is_label_key
 from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering, micros
-from karpy.model.labels import ALIASES
+from karpy.model.labels import ALIASES, CAPACITY_TYPE, ZONE
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import Requirements, collect, from_labels
 from karpy.model.resources import Resources, add
@@ -23,6 +23,8 @@ operator that stands alone (no two are equal).
 """
 _NOTHING: Final[Resources] = {}
 _NO_LIMITS: Final[dict[str, int]] = {}
+_PLACE: Final = 2
+"""Most offerings have two labels: their zone and their capacity type."""
 _USUAL: Final = 3
 """Labels, price and availability are the three fields of most offerings."""
 _OVERHEAD_PARTS: Final = ("kubeReserved", "systemReserved", "evictionThreshold")
@@ -36,6 +38,8 @@ class InstanceReader:
         self.reservation_label = ""
         self._requirements: dict[str, dict[_Known, Requirement]] = {}
         self._offered: dict[tuple[str, ...], tuple[Requirements, str]] = {}
+        self._places: dict[tuple[str | None, str | None], tuple[Requirements, str]] = {}
+        """The same for offerings that name their zone and capacity type, and nothing else."""
         self._amounts: dict[bytes, Resources] = {}
         self._overheads: dict[bytes, Resources] = {}
 
@@ -78,30 +82,36 @@ class InstanceReader:
             try:
                 found[key] = known[key][value]
             except KeyError:
-                found[key] = self._add_requirement(key, value, each, Fields(obj, path))
+                found[key] = self._add_requirement(value, each, obj, path)
         if len(found) < len(raw) or not ALIASES.keys().isdisjoint(found):
             parts = list(Fields(obj, path).children("requirements"))
             return collect(read_requirement(part, POOL_OPERATORS) for part in parts)
         return found
 
     def _add_requirement(
-        self, key: str, value: _Known, obj: JsonObject, fields: Fields
+        self, value: _Known, each: JsonObject, obj: JsonObject, path: str
     ) -> Requirement:
+        key = each["key"]
         if type(value) is str and (key in self._requirements or is_label_key(key)):
             requirement = Requirement(key, frozenset((value,)))
         else:
-            index = next(i for i, each in enumerate(fields.items("requirements")) if each is obj)
-            part = Fields(obj, f"requirements[{index}]", fields)
+            fields = Fields(obj, path)
+            index = next(i for i, some in enumerate(fields.items("requirements")) if some is each)
+            part = Fields(each, f"requirements[{index}]", fields)
             requirement = read_requirement(part, POOL_OPERATORS)
         self._requirements.setdefault(key, {})[value] = requirement
         return requirement
 
     def _offerings_of(self, obj: JsonObject, path: str) -> tuple[Offering, ...]:
-        known = self._offered
+        known, places = self._offered, self._places
         offerings: list[Offering] = []
         for each in obj["offerings"]:
             labels, price = each["labels"], each["price"]
-            shared = known.get((*labels, *labels.values()))
+            shared = (
+                places.get((labels.get(ZONE), labels.get(CAPACITY_TYPE)))
+                if len(labels) == _PLACE
+                else known.get((*labels, *labels.values()))
+            )
             if shared and len(each) == _USUAL and type(price) is float and 0 <= price < _PRICE_MAX:
                 # The empty overrides are passed on purpose: a fresh pair for each offering wakes
                 # the garbage collector, which then walks through the whole workload.
@@ -135,8 +145,11 @@ class InstanceReader:
         named = [name for name in sorted(labels) if name.endswith(RESERVATION_SUFFIX)]
         if named and not self.reservation_label:
             self.reservation_label = named[0]
-        self._offered[key] = from_labels(labels), labels[named[0]] if named else ""
-        return self._offered[key]
+        shared = from_labels(labels), labels[named[0]] if named else ""
+        self._offered[key] = shared
+        if len(labels) == _PLACE and ZONE in labels and CAPACITY_TYPE in labels:
+            self._places[labels[ZONE], labels[CAPACITY_TYPE]] = shared
+        return shared
 
     def _amounts_of(self, obj: JsonObject, name: str, path: str) -> Resources:
         key = dumps(obj.get(name), _MARSHAL)

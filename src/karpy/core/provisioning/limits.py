@@ -34,13 +34,17 @@ class Limits:
         """Forget limits that not even the largest type, once for each pod, would exhaust."""
         left = self._left.get(template.name, {})
         if all(
-            amount >= (pods + 1) * self._largest(resource, template)
+            amount >= (pods + 1) * self._largest(resource)
             for resource, amount in left.items()
         ):
             self._left.pop(template.name, None)
 
-    def _largest(self, resource: str, template: Template) -> int:
-        return 1 if resource == NODES else self._table.capacity(resource).largest(template.mask)
+    def _largest(self, resource: str) -> int:
+        if resource == NODES:
+            return 1
+        if self._table.is_split:
+            return self._table.capacity(resource).values[-1]
+        return max(each.capacity.get(resource, 0) for each in self._table.types)
 
     def left(self, pool: str) -> Mapping[str, int] | None:
         """Return what a pool has left of its limits, or None if it has none."""
