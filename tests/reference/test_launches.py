@@ -3,6 +3,7 @@
 from karpy.model.instances import InstanceType
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
 from karpy.model.settings import MinValuesPolicy, ReservedMode, Settings
+from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import LaunchOption
 from tests.builders import (
     RESERVATION,
@@ -160,6 +161,23 @@ def test_at_most_600_types_are_offered_and_they_must_satisfy_min_values() -> Non
     assert hosts(snapshot(pods=batch, catalog=on_sale, pools=[zones], settings=lenient)) == {
         "p": "default#0"
     }
+
+
+def test_types_that_cannot_be_launched_do_not_satisfy_min_values() -> None:
+    """A full reservation is a type left, but no option; then strict pods go without a node."""
+    on_sale = catalog([_reserved(0, also_on_demand=False), instance_type("other")])
+    two = pool(requirements=[min_values(exists(INSTANCE_TYPE), 2)])
+
+    def cluster(policy: MinValuesPolicy) -> Snapshot:
+        settings = Settings(min_values_policy=policy)
+        return snapshot(pods=[pod("p")], pools=[two], catalog=on_sale, settings=settings)
+
+    strict, lenient = cluster(MinValuesPolicy.STRICT), cluster(MinValuesPolicy.BEST_EFFORT)
+    assert hosts(strict) == {"p": "MIN_VALUES_TRUNCATED"}
+    assert hosts(lenient) == {"p": "default#0"}
+    launch = solve(lenient).launches[0]
+    assert launch.is_min_values_relaxed
+    assert launch.requirements[INSTANCE_TYPE].min_values == 1
 
 
 def test_a_launch_asks_for_its_pods_and_the_least_daemons() -> None:

@@ -11,6 +11,7 @@ from tests.builders import (
     instance_type,
     is_in,
     node,
+    not_in,
     pod,
     snapshot,
     storage,
@@ -146,6 +147,17 @@ def _launches(wanted: dict[str, list[str]]) -> int:
     closet = storage(*(volume_claim(name) for names in wanted.values() for name in names))
     batch = [pod(name, cpu="10m", memory="1Mi", claims=names) for name, names in wanted.items()]
     return len(solve(snapshot(pods=batch, storage=closet, catalog=catalog([LARGE]))).launches)
+
+
+def test_a_label_that_a_pod_shuns_is_not_defined_for_its_volumes() -> None:
+    """The volume is where nodes have the label already, not where one is put on a new node."""
+    closet = storage(
+        volume_claim("c", bound_to="v"),
+        volume("v", term(is_in("team", "red")), term(is_in(ZONE, ZONE_B))),
+    )
+    shy = pod("p", claims=["c"], selector=[not_in("team", "blue")])
+
+    assert values_launched(snapshot(pods=[shy], storage=closet), ZONE) == [[ZONE_B]]
 
 
 def test_a_hundred_pods_with_a_volume_each_take_ten_nodes_of_limit_ten() -> None:

@@ -284,6 +284,16 @@ def test_a_pod_that_must_be_first_takes_a_risk() -> None:
     assert (together.breaches(), find_risks(*together)) == ((), ())
 
 
+def test_who_must_be_first_may_come_before_others_who_start_a_group_of_their_own() -> None:
+    """As they were placed: the larger first, though its node is the second of the plan."""
+    large = pod("large", "200m", labels=WEB, affinity=(near("web"),))
+    stable = {**WEB, "track": "stable"}
+    own = AffinityTerm(ZONE, LabelSelector((one_of("track", "stable"),)))
+    small = pod("small", "100m", labels=stable, affinity=(own,))
+
+    assert plan({"a": [small], "b": [large]}).rules() == set()
+
+
 def test_what_is_wrong_in_any_order_is_no_risk() -> None:
     old = {"a": [pod("old", labels=WEB)]}
 

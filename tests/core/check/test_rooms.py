@@ -11,7 +11,7 @@ from karpy.model.constraints import (
 )
 from karpy.model.labels import ARCH, ZONE
 from karpy.model.pods import DaemonSet
-from karpy.model.requirement import one_of
+from karpy.model.requirement import Operator, one_of, require
 from tests.core.check.builders import (
     LARGE,
     MEDIUM,
@@ -87,6 +87,22 @@ def test_a_daemon_that_may_run_there_counts() -> None:
     assert on_launch(pod("full", "4"), daemons=(choosy,)).rules() == {Rule.RESOURCES}
 
 
+def test_a_daemon_that_asks_for_a_label_the_node_only_must_not_have_does_not_come() -> None:
+    """Nobody writes such a label; Karpenter would, with a random value."""
+    choosy = daemon("log", node_selector=(require("rack", Operator.EXISTS),))
+    shy = pod("shy", "4", node_selector=(require("rack", Operator.NOT_IN, ["r1"]),))
+
+    plan = on_launch(shy, requirements=shy.rules.node_selector, daemons=(choosy,))
+
+    assert plan.rules() == set()
+
+
+def test_daemons_whose_demands_contradict_each_other_never_come() -> None:
+    torn = daemon("log", node_selector=(in_zone("a"), in_zone("b")))
+
+    assert on_launch(pod("full", "4"), daemons=(torn,)).rules() == set()
+
+
 def test_daemons_need_tolerations_but_not_for_soft_or_startup_taints() -> None:
     full = pod("full", "4", tolerations=(TOLERANT,))
     hard = (pool(taints=(GPU,)),)
@@ -124,6 +140,24 @@ def test_an_offering_too_small_for_the_pods_is_never_picked() -> None:
     assert big.rules() == set()
     assert vague.rules() == {Rule.OPTION_PRICE, Rule.STATED_RESOURCES}
     assert nothing.rules() == {Rule.RESOURCES}
+
+
+def test_which_sizes_are_too_small_does_not_depend_on_where_daemons_run() -> None:
+    """Who launches reckons with the daemons of the type, as the law has it."""
+    halves = instance_type(
+        "mixed", 4, [offering("a", 400), offering("b", 300, capacity_override=amounts(cpu="2"))]
+    )
+    only_a = daemon("log", "1", node_selector=(in_zone("a"),))
+
+    def rules(zone: str, cpu: str) -> set[Rule]:
+        options = [option(halves, zone)]
+        return on_launch(
+            pod("web", cpu), options=options, catalog=catalog(halves), daemons=(only_a,)
+        ).rules()
+
+    assert rules("b", "1") == set()
+    assert rules("a", "2") == set()
+    assert rules("b", "2") == {Rule.OPTION_PRICE}
 
 
 def test_what_an_offering_keeps_for_itself_replaces_what_its_type_says() -> None:

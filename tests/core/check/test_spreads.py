@@ -6,12 +6,14 @@ from msgspec.structs import replace
 from karpy.core.check.breaches import Breach, Rule
 from karpy.model.constraints import (
     NO_SCHEDULE,
+    PREFER_NO_SCHEDULE,
     NodeTerm,
     Taint,
     Toleration,
     WhenUnsatisfiable,
 )
-from karpy.model.labels import HOSTNAME, ZONE
+from karpy.model.instances import InstanceType
+from karpy.model.labels import ARCH, HOSTNAME, ZONE
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.requirement import Operator, one_of, require
@@ -19,8 +21,10 @@ from tests.core.check.builders import (
     LARGE,
     World,
     bound,
+    catalog,
     even,
     in_zone,
+    instance_type,
     launch,
     node,
     pod,
@@ -152,6 +156,18 @@ def test_with_too_few_domains_the_emptiest_is_empty() -> None:
     assert plan({"a": [one, four], "b": [two], "c": [three]}).rules() == {Rule.SPREAD}
 
 
+def test_launches_that_open_a_domain_may_come_first_if_domains_are_too_few() -> None:
+    """The pool offers zones for one of the terms, who knows which; the launches are sure."""
+    terms = (NodeTerm((in_zone("a"),)), NodeTerm((in_zone("b"),)))
+    one, two, three = (
+        replace(each, rules=replace(each.rules, required_node_terms=terms))
+        for each in carriers(3, min_domains=2)
+    )
+
+    assert plan({"a": [one, two], "b": [three]}).rules() == set()
+    assert plan({"a": [one, two]}).rules() == {Rule.SPREAD}
+
+
 def test_each_node_is_a_domain_of_hostnames() -> None:
     one, two = carriers(2, key=HOSTNAME)
 
@@ -273,3 +289,34 @@ def test_the_filter_leaves_out_pods_on_nodes_out_of_reach() -> None:
 
     assert plan({"a": [one], "b": [two, three]}, {"b": old}, pools=pools).rules() == set()
     assert plan({"a": [one, two]}, {"b": old}, pools=pools).rules() == {Rule.SPREAD}
+
+
+def test_pods_on_a_launch_that_may_not_pass_the_filter_fill_no_emptiest_domain() -> None:
+    """The cloud may pick a type of the other architecture, and then they do not count."""
+    other = instance_type("arm", 8, requirements={ARCH: one_of(ARCH, "arm64")})
+    shop = catalog(LARGE, other)
+    pools = (pool("web", in_zone("a", "b")),)
+    one, two = (
+        replace(each, rules=replace(each.rules, node_selector=(one_of(ARCH, "amd64"),)))
+        for each in carriers(2)
+    )
+    free = pod("free", "100m", labels=WEB)
+
+    def rules(*options: InstanceType) -> set[Rule]:
+        its = launch("l-a", [one, two], in_zone("a"), one_of(ARCH, "amd64"), options=[LARGE])
+        beside = launch("l-b", [free], in_zone("b"), options=options)
+        return world(its, beside, pods=[one, two, free], pools=pools, catalog=shop).rules()
+
+    assert rules(LARGE) == set()
+    assert rules(other, LARGE) == {Rule.SPREAD}
+
+
+def test_soft_taints_are_no_matter_to_a_rule_that_honors_taints() -> None:
+    soft = Taint("slow", PREFER_NO_SCHEDULE)
+    nodes = (node("n-b", "b", taints=(soft,)),)
+    old = {"b": [pod("old", labels=WEB)]}
+    pools = (pool("web", in_zone("a", "b")),)
+
+    judged = plan({"b": carriers(1, honors_taints=True)}, old, nodes=nodes, pools=pools)
+
+    assert judged.rules() == {Rule.SPREAD}

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from karpy.core.check.breaches import Breach, Rule
 from karpy.model.constraints import NodeTerm
-from karpy.model.labels import HOSTNAME
+from karpy.model.labels import HOSTNAME, NODE_POOL
 from karpy.model.pods import Pod, PodVolume
 from karpy.model.requirement import one_of
 from karpy.model.storage import (
@@ -149,11 +149,11 @@ def test_every_option_must_attach_all_volumes() -> None:
     assert plan(ONE, TWO).breaches() == (Breach(Rule.VOLUME_LIMIT, "l1", detail="large"),)
 
 
-def on_node(*new: Pod, there: Pod, **limits: int | None) -> World:
+def on_node(*new: Pod, there: Pod, pool: str = "web", **limits: int | None) -> World:
     published = {EBS: limits["published"]} if "published" in limits else {}
     return world(
         pods=[*new, bound(there, "n1")],
-        nodes=(node("n1", volume_limits=published),),
+        nodes=(node("n1", labels={NODE_POOL: pool}, volume_limits=published),),
         nominations={"n1": new},
         storage=FREE,
         catalog=catalog(LIMITED),
@@ -173,6 +173,19 @@ def test_a_node_that_publishes_no_limit_has_none() -> None:
 
 def test_a_node_that_publishes_nothing_has_the_limit_of_its_type() -> None:
     assert on_node(TWO, there=ONE).rules() == {Rule.VOLUME_LIMIT}
+
+
+@pytest.mark.parametrize(("pool", "expected"), [("gone", {Rule.VOLUME_LIMIT}), ("", set())])
+def test_the_type_of_a_node_is_known_if_any_pool_made_it(pool: str, expected: set[Rule]) -> None:
+    assert on_node(TWO, there=ONE, pool=pool).rules() == expected
+
+
+def test_volumes_of_running_pods_are_attached_whatever_becomes_of_them() -> None:
+    going = replace(FREE.claims["shop/d1"], is_deleting=True)
+    disks = replace(FREE, claims={**FREE.claims, "shop/d1": going})
+    plan = on_node(TWO, there=ONE, published=1)
+
+    assert World(replace(plan.snapshot, storage=disks), plan.verdict).rules() == {Rule.VOLUME_LIMIT}
 
 
 def test_a_shared_volume_is_attached_once() -> None:

@@ -25,7 +25,13 @@ from karpy.model.instances import LAUNCH_OPTIONS_MAX, InstanceType
 from karpy.model.pods import Pod
 from karpy.model.pools import NodePool
 from karpy.model.requirement import Requirement
-from karpy.model.requirements import Requirements, collect, merge, why_incompatible
+from karpy.model.requirements import (
+    Requirements,
+    collect,
+    merge,
+    why_disjoint,
+    why_incompatible,
+)
 from karpy.model.resources import NODES, Resources, add, fits
 from karpy.model.settings import MinValuesPolicy, ReservedMode
 from karpy.model.snapshot import Snapshot
@@ -95,13 +101,16 @@ def _try_pool(
     template = template_of(pool)
     for wants, reach in product(strict_wants(pod), _reaches(volumes)):
         strict, far = collect(wants), collect(reach)
-        if why_incompatible(template, strict, scene.market.well_known):
+        asked, well_known = merge(strict, far), scene.market.well_known
+        if why_incompatible(template, strict, well_known):
             yield Rule.NODE_AFFINITY
             continue
-        if why_incompatible(merge(template, strict), far, scene.market.well_known):
+        if why_disjoint(strict, far) or why_incompatible(template, asked, well_known):
             yield Rule.VOLUME_TOPOLOGY
             continue
-        base = merge(template, strict, far)
+        # A label that is only shunned is not defined by that.
+        known = {key: each for key, each in asked.items() if key in {*template, *well_known}}
+        base = merge(template, known)
         choices = find_choices(scene, pod, strict, base)
         if isinstance(choices, Rule):
             yield choices

@@ -10,9 +10,10 @@ domains that have one. A pod whose term selects the pod itself may also be the f
 if nobody of the group is anywhere else yet, be it out of the pod's own reach.
 
 That depends on who comes first, and a plan does not say. So the pods arrive here one by one: those
-with affinity as soon as they can, the new pods without affinity when nobody else can come. Who is
-left in the end comes in no order that we know of: a breach. If instead the pods without
-affinity come first, somebody may be left who was not before: a risk, not a breach.
+with affinity as soon as they can, largest first as they were placed, and the new pods without
+affinity when nobody else can come. Who is left in the end comes in no order that we know of: a
+breach. If instead the pods without affinity come first, somebody may be left who was not before: a
+risk, not a breach.
 
 A pod with several terms also needs, for each of them, pods that match *all* of its terms: that is
 how kube-scheduler counts.
@@ -20,6 +21,7 @@ how kube-scheduler counts.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -31,6 +33,7 @@ from karpy.core.check.scene import Scene
 from karpy.model.constraints import AffinityTerm
 from karpy.model.labels import normalise
 from karpy.model.pods import Pod
+from karpy.model.resources import CPU, MEMORY
 
 
 class Group(Struct, frozen=True):
@@ -123,7 +126,7 @@ class Arrivals:
     def __init__(self, scene: Scene) -> None:
         self.seekers: dict[Resident, tuple[Group, ...]] = {
             each: groups_of(each.pod.rules.affinity, each.pod, scene)
-            for each in scene.crowd.residents
+            for each in sorted(scene.crowd.residents, key=_largest_first)
             if each.is_new and each.pod.rules.affinity
         }
         self._groups: dict[Resident, list[Group]] = {}
@@ -160,6 +163,11 @@ class Arrivals:
     def _finds(self, seeker: Resident, group: Group) -> bool:
         company = self._arrived[group]
         return company.is_near(seeker.place) or may_start(seeker, group, company)
+
+
+def _largest_first(resident: Resident) -> tuple[int, int, datetime, str]:
+    pod = resident.pod
+    return -pod.requests.get(CPU, 0), -pod.requests.get(MEMORY, 0), pod.created, pod.uid
 
 
 def may_start(seeker: Resident, group: Group, company: Company) -> bool:

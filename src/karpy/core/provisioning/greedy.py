@@ -195,7 +195,9 @@ class Packer:
         for rule, domains, _ in choices:
             table = rule.table
             if rule.is_optional:
-                candidates &= table.nodes_in(domains) | ~table.anywhere
+                # A claim that takes a pod which shuns domains may be in none of them from then on.
+                unsure = ~self.fleet.existing_mask if rule.may_appear else 0
+                candidates &= table.nodes_in(domains) | ~table.anywhere | unsure
             elif rule.may_appear:
                 claims_without = ~table.anywhere & ~self.fleet.existing_mask
                 candidates &= table.nodes_in(domains) | claims_without

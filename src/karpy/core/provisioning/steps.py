@@ -49,7 +49,7 @@ class KeyRule:
         """Whether one domain must be chosen so that others can count on the pod being there."""
 
         self.may_appear = False
-        """Whether a claim without the label gets it by taking the pod."""
+        """Whether a claim says something else about the label once it has taken the pod."""
         self.is_optional = True
         """Whether a node that does not carry the label will do: nothing can be broken there."""
 
