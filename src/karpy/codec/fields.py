@@ -210,6 +210,8 @@ def read_amounts(quantities: JsonObject) -> dict[str, int] | None:
 def _amount(text: str, resource: str) -> int:
     """Read a quantity; whole numbers of the usual units at once, the rest as the model does."""
     if len(text) <= _SHORT and text.isascii():
+        if text.isdecimal() and not resource.endswith(".cpu"):
+            return int(text) * (1000 if resource == CPU else 1)
         if resource == CPU:
             if text[-1:] == "m" and text[:-1].isdecimal():
                 return int(text[:-1])
