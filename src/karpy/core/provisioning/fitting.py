@@ -6,7 +6,7 @@ prefers one node to another.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Final, TypeAlias
 
@@ -105,20 +105,30 @@ class Fitter:
         """Choose domains so that some type is left; `held` is None for a claim yet to be made."""
         if not choices:
             return self._vet(signature, types, held)
-        options = self._options(signature, choices)
         refused: Refused | None = None
         masks = self.signatures.masks
-        for combination in product(*options) if len(options) > 1 else zip(*options, strict=True):
-            narrowed = signature
-            for choice, domains in zip(choices, combination, strict=True):
-                if domains:
-                    narrowed = choice[0].table.narrow(narrowed, domains)
+        for narrowed in self._narrowed(signature, choices):
             if left := types & masks[narrowed]:
                 settled = self._vet(narrowed, left, held)
                 if isinstance(settled, tuple):
                     return settled
                 refused = refused or settled
         return refused
+
+    def _narrowed(self, signature: int, choices: list[Choice]) -> Iterator[int]:
+        """List the signatures that come of choosing domains, first choice first."""
+        options = self._options(signature, choices)
+        if len(choices) == 1:
+            narrow = choices[0][0].table.narrow
+            for domains in options[0]:
+                yield narrow(signature, domains) if domains else signature
+            return
+        for combination in product(*options):
+            narrowed = signature
+            for choice, domains in zip(choices, combination, strict=True):
+                if domains:
+                    narrowed = choice[0].table.narrow(narrowed, domains)
+            yield narrowed
 
     def _options(self, signature: int, choices: list[Choice]) -> list[list[int]]:
         """List for each key the sets of domains to try, first choice first; 0 is no set at all."""

@@ -33,10 +33,7 @@ class Limits:
     def _drop_if_out_of_reach(self, template: Template, pods: int) -> None:
         """Forget limits that not even the largest type, once for each pod, would exhaust."""
         left = self._left.get(template.name, {})
-        if all(
-            amount >= (pods + 1) * self._largest(resource)
-            for resource, amount in left.items()
-        ):
+        if all(amount >= (pods + 1) * self._largest(resource) for resource, amount in left.items()):
             self._left.pop(template.name, None)
 
     def _largest(self, resource: str) -> int:

@@ -91,6 +91,8 @@ class KeyRule:
 
     def preferred(self, domains: int) -> list[int]:
         """List domains as bits: those with the fewest pods of the spreads first, then by name."""
+        if not domains & (domains - 1):
+            return [domains]
         bits = [1 << bit for bit in range(domains.bit_length()) if domains >> bit & 1]
         if len(bits) > 1 and self.spreads:
             groups = [group.counts for group, _ in self.spreads]
