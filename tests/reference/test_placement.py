@@ -11,6 +11,7 @@ from tests.builders import (
     above,
     absent,
     affinity,
+    anti_affinity,
     below,
     catalog,
     daemon,
@@ -141,6 +142,18 @@ def test_custom_labels_must_be_defined_well_known_ones_need_not() -> None:
         "team": "default#0",
         "unknown": "NO_HOST",
         "well-known": "default#0",
+    }
+
+
+def test_a_claim_may_leave_all_domains_by_taking_a_pod_that_shuns_them() -> None:
+    """Then it does not carry the label, and nothing can be broken there."""
+    pools = [pool("z", requirements=[not_in("team", "blue")]), pool("a", labels={"team": "red"})]
+    away = [anti_affinity("team", {"app": "db"})]
+    shy = pod("shy", cpu="1", selector=[not_in("team", "red")], anti_affinity=away)
+
+    assert hosts(snapshot(pods=[pod("first", cpu="2"), shy], pools=pools)) == {
+        "first": "z#0",
+        "shy": "z#0",
     }
 
 
