@@ -8,10 +8,12 @@ from karpy.errors import (
     CatalogInvalid,
     ConfigError,
     FileUnreadable,
+    FileUnwritable,
     KarpyError,
     LimitPassed,
     ManifestInvalid,
     ObjectNotFound,
+    Unexpected,
     WorkloadInvalid,
 )
 
@@ -22,6 +24,8 @@ EXAMPLES = [
     WorkloadInvalid(path="a.json", problem="it has no pods"),
     CatalogInvalid(path="a.json", problem="it is empty"),
     ObjectNotFound(kind="pod", name="shop/web", known="shop/db"),
+    FileUnwritable(path="a.json", problem="no space left"),
+    Unexpected(error=LookupError("the solver slipped")),
     LimitPassed(what="still packing after 1000 rounds"),
 ]
 

@@ -7,8 +7,10 @@ Every error a user may see, with a stable code and a hint.
     │   ├── FileUnreadable       KP1002  a file is missing or not text
     │   ├── WorkloadInvalid      KP1003  a karpbench file is malformed
     │   ├── CatalogInvalid       KP1004  a catalog file is malformed
-    │   └── ObjectNotFound       KP1005  a name given on the command line does not exist
+    │   ├── ObjectNotFound       KP1005  a name given on the command line does not exist
+    │   └── FileUnwritable       KP1006  a file cannot be written
     └── Bug              we can fix it
+        ├── Unexpected           KP9000  something happened that nobody thought of
         └── LimitPassed          KP9001  a loop ran longer than it ever should
 """
 
@@ -93,6 +95,28 @@ class ObjectNotFound(ConfigError):
 
     def __init__(self, *, kind: str, name: str, known: str) -> None:
         super().__init__(f"there is no {kind} `{name}`", hint=f"name one of: {known}")
+
+
+class FileUnwritable(ConfigError):
+    """A file cannot be written: no such place, no room, or not allowed."""
+
+    code = "KP1006"
+
+    def __init__(self, *, path: str, problem: str) -> None:
+        super().__init__(f"cannot write `{path}`: {problem}", hint="name a folder you may write to")
+
+
+class Unexpected(Bug):
+    """Something happened that nobody thought of."""
+
+    code = "KP9000"
+
+    def __init__(self, *, error: BaseException) -> None:
+        super().__init__(
+            f"karpy made a mistake: {error!r}",
+            hint="report this with the input that caused it; "
+            "KARPY_DEBUG=1 adds the traceback we need",
+        )
 
 
 class LimitPassed(Bug):

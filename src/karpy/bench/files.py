@@ -8,7 +8,7 @@ from typing import Final
 
 from karpy.bench.shapes import Json
 from karpy.bench.workloads import FORMAT
-from karpy.errors import FileUnreadable, WorkloadInvalid
+from karpy.errors import FileUnreadable, FileUnwritable, WorkloadInvalid
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _SHOWN_MAX: Final = 60
@@ -54,8 +54,7 @@ def write_bytes(path: Path, data: bytes, *, is_gzipped: bool) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     except OSError as error:
-        problem = f"it should be written, but: {error.strerror or error}"
-        raise FileUnreadable(path=str(path), problem=problem) from error
+        raise FileUnwritable(path=str(path), problem=error.strerror or str(error)) from error
     return path
 
 

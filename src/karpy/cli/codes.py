@@ -11,7 +11,6 @@ from karpy.cli.tables import Column, heading, table
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.errors import Bug, ConfigError, KarpyError
 
-UNEXPECTED: Final = "KP9000"
 _FAMILIES: Final = (("Yours to mend", ConfigError), ("Ours to mend", Bug))
 
 
@@ -52,8 +51,6 @@ def _codes_of(family: type[KarpyError]) -> list[Code]:
         Code(kind.code, kind.__name__, (kind.__doc__ or "").strip().partition("\n")[0])
         for kind in family.__subclasses__()
     ]
-    if family is Bug:
-        codes.append(Code(UNEXPECTED, "Unexpected", "Something happened that nobody thought of."))
     return sorted(codes, key=lambda each: each.code)
 
 

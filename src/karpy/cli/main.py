@@ -13,14 +13,10 @@ from typing import Any, Final
 from cyclopts import App, CycloptsError
 
 from karpy import __version__
-from karpy.cli.codes import UNEXPECTED
 from karpy.cli.options import DONE, FAILED, INTERRUPTED, MISUSED, PIPE_CLOSED, STDIN
 from karpy.cli.terminal import Span, Style, Terminal, line
-from karpy.errors import KarpyError
+from karpy.errors import KarpyError, Unexpected
 
-_REPORT: Final = (
-    "report this with the input that caused it; KARPY_DEBUG=1 adds the traceback we need"
-)
 _NO_COLOUR: Final = "--no-color"
 _COMMANDS: Final = {
     "demo": "karpy.cli.demo",
@@ -98,7 +94,8 @@ class _LastWord(AbstractContextManager["_LastWord"]):
                 if self._is_debugging:
                     parts = "".join(format_exception(kind, error, trace))
                     self._terminal.tell(*(line(part) for part in parts.splitlines()))
-                self._tell(f"karpy made a mistake: {error!r} ({UNEXPECTED})", _REPORT)
+                unexpected = Unexpected(error=error)
+                self._tell(f"{unexpected.message} ({unexpected.code})", unexpected.hint)
         return True
 
     def _tell(self, message: str, hint: str) -> None:

@@ -29,6 +29,7 @@ from karpy.core.provisioning.templates import (
 from karpy.core.provisioning.topology import Topology
 from karpy.core.provisioning.typetable import TypeTable
 from karpy.core.provisioning.volumes import attachments_of
+from karpy.errors import LimitPassed
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod
 from karpy.model.refusals import Exclusion, Reason, Refusal
@@ -176,7 +177,8 @@ class _Decision:
         is_first_round = True
         hopeless: list[Entry] = []
         waiting: set[str] = set()
-        while True:
+        # Each round but the last places a pod, so that there are never more rounds than this.
+        for _ in range(len(queue) + 1):
             left = _Leftover(hopeless)
             for turn, entry in enumerate(queue):
                 if (
@@ -198,6 +200,7 @@ class _Decision:
                 return left
             queue, waiting = left.again, left.waiting
             is_first_round = False
+        raise LimitPassed(what=f"still packing after {len(self.batch.pods) + 1} rounds")
 
     def _verdict(self, left: "_Leftover") -> Verdict:
         launches, dropped = self._launches()
