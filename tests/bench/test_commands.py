@@ -83,7 +83,8 @@ def test_a_folder_that_cannot_be_made_is_told(desk: Desk, tmp_path: Path) -> Non
     code = desk.run("workload", "diverse-20x10", "--out", str(tmp_path / "file"))
 
     assert code == 1
-    assert "written" in desk.err.getvalue()
+    assert "cannot write" in desk.err.getvalue()
+    assert "KP1006" in desk.err.getvalue()
 
 
 def test_a_bad_file_is_told_with_its_code(desk: Desk, tmp_path: Path) -> None:
