@@ -1,4 +1,10 @@
-"""What must hold for every decision; all that is found wrong, as text."""
+"""
+What must hold for every decision; all that is found wrong, as text.
+
+One thing is let pass: a host for a refused pod in a NodePool with limits. The law charges a claim
+with the largest type it had when it was made, the judge sees only the types it ended with, so that
+it may find room there that is spoken for.
+"""
 
 import traceback
 from collections.abc import Callable
@@ -69,7 +75,6 @@ def judge(snapshot: Snapshot, checks: frozenset[Check] = frozenset(Check)) -> li
 
 def _witnesses(snapshot: Snapshot, verdict: Verdict) -> list[str]:
     find: Callable[[Snapshot, Verdict, str], tuple[Any, ...]] = import_module(ALONE).find_hosts
-    # The judge charges limits less than the law does, so that it may find room that is not there.
     unlimited = {pool.name for pool in snapshot.pools if not pool.limits}
     refused = [
         pod
