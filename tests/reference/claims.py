@@ -75,6 +75,8 @@ class Claims:
     well_known: frozenset[str]
     capacity: dict[str, int]
     """Of reservations, by id."""
+    withheld: frozenset[str]
+    """Labels that a claim does not get by a pod that shuns them."""
     made: list[Claim] = field(default_factory=list)
     resorted: list[Claim] = field(default_factory=list)
     """The same as the last sort left them: equals keep their order."""
@@ -110,10 +112,18 @@ class Claims:
                 continue
             if why_incompatible(claim.requirements, wanted, self.well_known):
                 continue
-            there = merge(claim.requirements, wanted)
+            there = merge(claim.requirements, self._gained(wanted, claim))
             for choice in self.topology.choices(attempt.pod, attempt.rules, there, self.well_known):
                 if not why_incompatible(there, choice, self.well_known):
                     yield merge(there, choice)
+
+    def _gained(self, wanted: Requirements, claim: Claim) -> Requirements:
+        """Leave out labels that the node must not get: a pod that shuns them is content."""
+        return {
+            key: each
+            for key, each in wanted.items()
+            if key in claim.requirements or key in self.well_known or key not in self.withheld
+        }
 
     def _narrow(self, claim: Claim, attempt: Attempt, requirements: Requirements) -> Fit | No:
         volumes = together(claim.volumes, attempt.attachments)

@@ -12,7 +12,7 @@ from tests.reference.attempt import Attempt, make_attempt
 from tests.reference.batch import select
 from tests.reference.claims import Claims, Fit, No, new_claim
 from tests.reference.existing import existing_nodes
-from tests.reference.ladder import steps
+from tests.reference.ladder import alternatives, steps
 from tests.reference.launches import PlannedLaunch, plan_launch
 from tests.reference.overlays import types_by_pool
 from tests.reference.templates import Template, make_templates, pools_in_use
@@ -61,12 +61,25 @@ class _Solver:
         self.templates = make_templates(snapshot, types)
         self.topology = Topology(snapshot, types, {pod.key for pod in batch})
         self.nodes = existing_nodes(snapshot, types)
+        sold = [kind for pool in pools for kind in types[pool.name]]
+        labels_sold = {key for kind in sold for key in kind.requirements}
         self.claims = Claims(
             topology=self.topology,
             settings=snapshot.settings,
             well_known=snapshot.catalog.well_known,
-            capacity=_reservations([kind for pool in pools for kind in types[pool.name]]),
+            capacity=_reservations(sold),
+            withheld=frozenset(self._labels_watched(batch) - labels_sold),
         )
+
+    def _labels_watched(self, batch: list[Pod]) -> set[str]:
+        """Return the labels that daemons ask for, or that pods are kept apart by."""
+        daemons = [each.pod.rules for each in self.snapshot.daemons]
+        asked = {key for rules in daemons for wanted in alternatives(rules) for key in wanted}
+        apart = {term.topology_key for pod in batch for term in pod.rules.anti_affinity}
+        wished = {
+            each.term.topology_key for pod in batch for each in pod.rules.preferred_anti_affinity
+        }
+        return asked | apart | wished | {group.key for group in self.topology.inverse}
 
     def place_all(self, batch: list[Pod]) -> dict[str, Reason]:
         """Place pods round by round until a round places none; return who is left, and why."""

@@ -16,7 +16,12 @@ _NOTE: Final = "<!-- Written by `make fix`; change the code instead. -->\n"
 
 def errors_page() -> str:
     """List every error with its code."""
-    families = [("Yours to mend", errors.ConfigError), ("Ours to mend", errors.Bug)]
+    families = [
+        ("Yours to mend", errors.ConfigError),
+        ("Said by an API server", errors.ClusterError),
+        ("Said by a cloud", errors.CloudError),
+        ("Ours to mend", errors.Bug),
+    ]
     parts = [
         _NOTE,
         "# Errors\n",

@@ -9,9 +9,14 @@ from karpy.cli.options import DONE, Injected, Output
 from karpy.cli.plans import join_sections
 from karpy.cli.tables import Column, heading, table
 from karpy.cli.terminal import Line, Span, Style, line
-from karpy.errors import Bug, ConfigError, KarpyError
+from karpy.errors import Bug, CloudError, ClusterError, ConfigError, KarpyError
 
-_FAMILIES: Final = (("Yours to mend", ConfigError), ("Ours to mend", Bug))
+_FAMILIES: Final = (
+    ("Yours to mend", ConfigError),
+    ("Said by an API server", ClusterError),
+    ("Said by a cloud", CloudError),
+    ("Ours to mend", Bug),
+)
 
 
 class Code(Struct, frozen=True):

@@ -24,6 +24,7 @@ from karpy.core.provisioning.templates import (
     assign_daemons,
     build_template,
     has_soft_taint,
+    labels_asked_for,
     usable_pools,
 )
 from karpy.core.provisioning.topology import Topology
@@ -131,6 +132,7 @@ class _Decision:
         self._count_leaving()
         self.fleet.tables = list(self.topology.tables.values())
         self.fleet.avoided = self.topology.avoided
+        self.signatures.watched = labels_asked_for(snapshot.daemons) | self.topology.avoided.keys()
         return planner.classes()
 
     def _settle_existing(self) -> list[tuple[Pod, int]]:

@@ -65,6 +65,8 @@ class Signatures:
         self.varieties: list[tuple[Requirement, ...]] = []
         """Requirements with minValues."""
         self.domain_masks: list[dict[str, int]] = []
+        self.watched: frozenset[str] = frozenset()
+        """Labels that daemons ask for, or that pods are kept apart by."""
         self._ids: dict[frozenset[Requirement], int] = {}
         self._wants: dict[frozenset[Requirement], Want] = {}
         self._key_users: dict[str, _KeyUsers] = {}
@@ -119,7 +121,14 @@ class Signatures:
         have = self.requirements[signature]
         if why_incompatible(have, wanted, self.table.well_known) is not None:
             return NEVER
-        return self.intern(merge(have, wanted))
+        # Differs: in Karpenter a label that a pod shuns counts as defined from then on, and may be
+        # given to the node by another pod: daemons come along that nobody made room for, and pods
+        # come together that must be kept apart.
+        wanted = {key: each for key, each in wanted.items() if key in have or self._may_gain(key)}
+        return self.intern(merge(have, wanted) if wanted else have)
+
+    def _may_gain(self, key: str) -> bool:
+        return key not in self.watched or key in self.table.well_known or self.table.defines(key)
 
     def joinable(self, want: Want) -> int:
         """Return all signatures that might take such a pod, as bits: never too few of them."""

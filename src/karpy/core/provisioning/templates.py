@@ -202,6 +202,12 @@ def daemon_terms(pod: Pod) -> list[dict[str, Requirement]]:
     return alternatives_of(pod.rules.node_selector, pod.rules.required_node_terms)
 
 
+def labels_asked_for(daemons: Sequence[DaemonSet]) -> frozenset[str]:
+    """Return the labels that some daemon asks of a node."""
+    terms = (each for daemon in daemons for each in daemon_terms(daemon.pod))
+    return frozenset(key for each in terms for key in each)
+
+
 class PoolDomains:
     """Which domains of a label key pools can make nodes in, and behind which taints."""
 

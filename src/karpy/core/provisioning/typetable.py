@@ -185,18 +185,22 @@ class TypeTable:
         """Return the bits whose types can meet one requirement."""
         mask = self._key_masks.get(requirement)
         if mask is None:
-            index = self._keys.get(requirement.key)
-            if index is None:
-                index = self._keys[requirement.key] = _KeyIndex(self.types, requirement.key)
-            mask = self._key_masks[requirement] = index.allowing(requirement)
+            mask = self._key_masks[requirement] = self._index(requirement.key).allowing(requirement)
         return mask
 
     def values(self, key: str) -> dict[str, int]:
         """Return the bits by value of a key, for counting variety."""
+        return self._index(key).by_value
+
+    def defines(self, key: str) -> bool:
+        """Say whether some type has anything to say about a key."""
+        return bool(self._index(key).distinct)
+
+    def _index(self, key: str) -> _KeyIndex:
         index = self._keys.get(key)
         if index is None:
             index = self._keys[key] = _KeyIndex(self.types, key)
-        return index.by_value
+        return index
 
     def markets_for(self, requirements: Requirements) -> tuple[Market, ...]:
         """Return the markets a claim with these requirements may buy in."""

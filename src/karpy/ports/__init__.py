@@ -1,0 +1,1 @@
+"""LAW: what controllers ask of a cluster, a cloud and a clock; Protocols and values, no code."""

@@ -1,0 +1,13 @@
+"""Where decisions are told."""
+
+from typing import Protocol
+
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Verdict
+
+
+class Journal(Protocol):
+    """Takes down what was decided; events, metrics, logs and recordings are views of it."""
+
+    def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
+        """Take down one decision and what it was made on."""
