@@ -6,7 +6,6 @@ from typing import Any, Final, TypeAlias
 
 from karpy.codec.constraints import POOL_OPERATORS, read_requirement
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
-from karpy.codec.syntax import is_label_key
 from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering, micros
 from karpy.model.labels import ALIASES, CAPACITY_TYPE, ZONE
 from karpy.model.requirement import Requirement
@@ -21,6 +20,7 @@ _Known: TypeAlias = str | int | tuple[str | int, ...]
 What tells requirements on one key apart: the value of In, or all its values, or the length of an
 operator that stands alone (no two are equal).
 """
+_NONE_KNOWN: Final[dict[_Known, Requirement]] = {}
 _NOTHING: Final[Resources] = {}
 _NO_LIMITS: Final[dict[str, int]] = {}
 _PLACE: Final = 2
@@ -72,17 +72,17 @@ class InstanceReader:
         for each in raw:
             key = each["key"]
             values = each.get("values")
+            of_key = known.get(key, _NONE_KNOWN)
             value: _Known
             if values and len(values) == 1 and each["operator"] == "In":
                 value = values[0]
-            elif values:
-                value = (each["operator"], *values)
+                requirement = of_key.get(value)
+                if requirement is None and of_key and type(value) is str:
+                    requirement = of_key[value] = Requirement(key, frozenset(values))
             else:
-                value = len(each["operator"])
-            try:
-                found[key] = known[key][value]
-            except KeyError:
-                found[key] = self._add_requirement(value, each, obj, path)
+                value = (each["operator"], *values) if values else len(each["operator"])
+                requirement = of_key.get(value)
+            found[key] = requirement or self._add_requirement(value, each, obj, path)
         if len(found) < len(raw) or not ALIASES.keys().isdisjoint(found):
             parts = list(Fields(obj, path).children("requirements"))
             return collect(read_requirement(part, POOL_OPERATORS) for part in parts)
@@ -91,15 +91,11 @@ class InstanceReader:
     def _add_requirement(
         self, value: _Known, each: JsonObject, obj: JsonObject, path: str
     ) -> Requirement:
-        key = each["key"]
-        if type(value) is str and (key in self._requirements or is_label_key(key)):
-            requirement = Requirement(key, frozenset((value,)))
-        else:
-            fields = Fields(obj, path)
-            index = next(i for i, some in enumerate(fields.items("requirements")) if some is each)
-            part = Fields(each, f"requirements[{index}]", fields)
-            requirement = read_requirement(part, POOL_OPERATORS)
-        self._requirements.setdefault(key, {})[value] = requirement
+        fields = Fields(obj, path)
+        index = next(i for i, some in enumerate(fields.items("requirements")) if some is each)
+        part = Fields(each, f"requirements[{index}]", fields)
+        requirement = read_requirement(part, POOL_OPERATORS)
+        self._requirements.setdefault(each["key"], {})[value] = requirement
         return requirement
 
     def _offerings_of(self, obj: JsonObject, path: str) -> tuple[Offering, ...]:

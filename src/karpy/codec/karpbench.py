@@ -86,7 +86,7 @@ def _read_pods(fields: Fields, reader: PodReader) -> tuple[Pod, ...]:
     pods: list[Pod] = []
     raw = fields.items("pods")
     try:
-        pods.extend(reader.read_all(raw))
+        reader.read_all(raw, pods)
     except FieldInvalid as error:
         raise error.within(f"pods[{len(pods)}]") from error
     return tuple(pods)

@@ -6,7 +6,7 @@ apart by their bytes, so that a pod whose parts were seen before costs a few loo
 its rules, labels and requests with the others.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from marshal import dumps
 from typing import Final, TypeAlias
@@ -32,7 +32,6 @@ _RULES: Final = frozenset(
 _NO_RULES: Final = PodRules()
 _NOTHING: Final[JsonObject] = {}
 _RARE: Final = frozenset({"initContainers", "overhead", "resources", "hostNetwork"})
-_SPECIAL: Final = _RULES | _RARE
 _MARSHAL: Final = 2
 """The newest format whose bytes depend on the value alone, not on how it is shared in memory."""
 
@@ -58,8 +57,8 @@ class PodReader:
         self._needs: dict[bytes, tuple[Resources, _Ports]] = {}
         self._rules: dict[bytes | tuple[bytes, _Ports], PodRules] = {}
         self._equal_requests: dict[frozenset[tuple[str, int]], Resources] = {}
-        self._usual: dict[bytes, Resources] = {}
-        """Requests of pods with one container and nothing special, by its resources."""
+        self._molds: dict[bytes, tuple[Mapping[str, str], Resources]] = {}
+        """Labels and requests of pods with one container and nothing special about it."""
         self._equal_rules: dict[PodRules, PodRules] = {_NO_RULES: _NO_RULES}
 
     @property
@@ -78,26 +77,33 @@ class PodReader:
             hint = "compare it with a pod that works"
             raise FieldInvalid("", f"cannot be read: {error!r}", hint) from error
 
-    def read_all(self, objs: Iterable[JsonObject]) -> Iterator[Pod]:
+    def read_all(self, objs: Iterable[JsonObject], into: list[Pod]) -> None:
         """Read many pods; those with nothing unusual about them take the short way."""
-        created, trusts = self._created, self._is_pending_unschedulable
+        created, molds, trusts = self._created, self._molds, self._is_pending_unschedulable
         for obj in objs:
             try:
                 meta, spec, status = obj["metadata"], obj["spec"], obj.get("status") or _NOTHING
-                moment = created.get(meta["creationTimestamp"])
-                if moment is None or "deletionTimestamp" in meta:
-                    yield self.read(obj)
+                moment, (only,) = created[meta["creationTimestamp"]], spec["containers"]
+                is_bare = len(spec) == 1
+                if (
+                    "deletionTimestamp" in meta
+                    or "ports" in only
+                    or "containerStatuses" in status
+                    or not (is_bare or _RARE.isdisjoint(spec))
+                ):
+                    into.append(self.read(obj))
                     continue
-                requests, rules = self._usual_parts_of(spec, status)
+                key = dumps((meta.get("labels"), only.get("resources")), _MARSHAL)
+                labels, requests = molds.get(key) or self._add_mold(key, meta, spec)
                 node_name = spec.get("nodeName") or ""
-                yield Pod(
+                pod = Pod(
                     meta["name"],
                     meta["namespace"],
                     meta["uid"],
                     moment,
-                    self._shared_labels(meta),
+                    labels,
                     requests,
-                    rules,
+                    _NO_RULES if is_bare else self._rules_of(spec, ()),
                     node_name,
                     status.get("nominatedNodeName") or "",
                     status.get("phase") or "",
@@ -106,26 +112,14 @@ class PodReader:
                     self._shared_owners(meta) if "ownerReferences" in meta else (),
                 )
             except (AttributeError, KeyError, TypeError, ValueError):
-                yield self.read(obj)
+                pod = self.read(obj)
+            into.append(pod)
 
-    def _usual_parts_of(self, spec: JsonObject, status: JsonObject) -> tuple[Resources, PodRules]:
-        containers = spec["containers"]
-        only = containers[0]
-        if (
-            len(containers) != 1
-            or "ports" in only
-            or "containerStatuses" in status
-            or not (len(spec) == 1 or _SPECIAL.isdisjoint(spec))
-        ):
-            requests, ports = self._needs_of(spec, status)
-            return requests, self._rules_of(spec, ports)
-        key = dumps(only.get("resources"), _MARSHAL)
-        known = self._usual.get(key)
-        if known is None:
-            plain = plain_requests(only.get("resources"))
-            known = self._shared_needs(plain, ())[0] if plain else self._needs_of(spec, status)[0]
-            self._usual[key] = known
-        return known, _NO_RULES
+    def _add_mold(
+        self, key: bytes, meta: JsonObject, spec: JsonObject
+    ) -> tuple[Mapping[str, str], Resources]:
+        mold = self._molds[key] = self._shared_labels(meta), self._needs_of(spec, None)[0]
+        return mold
 
     def _read(self, obj: JsonObject) -> Pod:
         meta: JsonObject = obj["metadata"]

@@ -175,25 +175,30 @@ class _Decision:
 
     def _pack(self, queue: list[Entry], keep_going: KeepGoing | None) -> "_Leftover":
         """Place what can be placed."""
-        place = self.packer.place
+        packer = self.packer
         is_first_round = True
         hopeless: list[Entry] = []
         waiting: set[str] = set()
         # Each round but the last places a pod, so that there are never more rounds than this.
         for _ in range(len(queue) + 1):
             left = _Leftover(hopeless)
-            for turn, entry in enumerate(queue):
-                if (
-                    keep_going is not None
-                    and turn % _PODS_BETWEEN_LOOKS_AT_THE_CLOCK == 0
-                    and not keep_going()
-                ):
-                    rest = queue[turn:]
-                    left.waiting |= waiting.intersection(pod.uid for pod, _ in rest)
-                    (left.undecided if is_first_round else left.again).extend(rest)
-                    left.is_complete = False
-                    return left
-                outcome = place(entry[1], entry[0])
+            turn = looked = 0
+            while turn < len(queue):
+                if keep_going is not None and turn >= looked:
+                    looked = turn + _PODS_BETWEEN_LOOKS_AT_THE_CLOCK
+                    if not keep_going():
+                        rest = queue[turn:]
+                        left.waiting |= waiting.intersection(pod.uid for pod, _ in rest)
+                        (left.undecided if is_first_round else left.again).extend(rest)
+                        left.is_complete = False
+                        return left
+                entry = queue[turn]
+                stop = min(looked, len(queue)) if keep_going else len(queue)
+                if entry[1].is_simple and (placed := packer.place_alike(queue, turn, stop)):
+                    turn += placed
+                    continue
+                turn += 1
+                outcome = packer.place(entry[1], entry[0])
                 if outcome is not Outcome.PLACED:
                     (hopeless if entry[1].is_hopeless else left.again).append(entry)
                     if outcome is Outcome.WAITS:

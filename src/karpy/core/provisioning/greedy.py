@@ -6,6 +6,7 @@ that can make one. Everything else (classes, masks, signatures, topology, verdic
 any other packer.
 """
 
+from collections.abc import Sequence
 from enum import Enum
 
 from karpy.core.provisioning.fitting import HOLDS_NOTHING, Choice, Fitter
@@ -14,7 +15,7 @@ from karpy.core.provisioning.groups import Kind
 from karpy.core.provisioning.limits import Limits
 from karpy.core.provisioning.reservations import Refused, Reservations
 from karpy.core.provisioning.shapes import Shape, Shapes
-from karpy.core.provisioning.signatures import NEVER, Signatures
+from karpy.core.provisioning.signatures import NEVER, Signatures, Want
 from karpy.core.provisioning.steps import (
     FOR_GOOD,
     Failure,
@@ -24,6 +25,7 @@ from karpy.core.provisioning.steps import (
 )
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
+from karpy.model.resources import Resources
 
 
 class Outcome(Enum):
@@ -57,6 +59,7 @@ class Packer:
         if pod_class.reopening is not None and self._open_again(pod_class, pod):
             return Outcome.PLACED
         failures = pod_class.failures
+        has_tried = False
         for index, step in enumerate(pod_class.steps):
             failure = failures[index]
             if failure is not None and not failure.may_have_passed():
@@ -65,35 +68,68 @@ class Packer:
             if outcome is Outcome.PLACED or outcome is Outcome.WAITS:
                 return outcome
             failures[index] = self._failure(step, pod_class.shapes[index])
-        pod_class.is_hopeless = all(failure is FOR_GOOD for failure in failures)
+            has_tried = True
+        if has_tried:
+            pod_class.is_hopeless = all(failure is FOR_GOOD for failure in failures)
         return Outcome.REFUSED
+
+    def place_alike(self, queue: Sequence[tuple[Pod, PodClass]], start: int, stop: int) -> int:
+        """
+        Place the next pods of a queue while they ask for the same room and labels; return how many.
+
+        Does for each what `place` does, or nothing: the first that is refused ends the row.
+        """
+        fleet, first = self.fleet, queue[start][1]
+        if first.is_counted or not self.fitter.is_plain:
+            return 0
+        shape, claims = self._worth_a_try(first)
+        if shape is None or not claims or claims & fleet.existing_mask:
+            return 0
+        requests = shape.requests
+        for turn in range(start, stop):
+            pod, pod_class = queue[turn]
+            if pod_class.shapes[0] is not shape or pod_class.is_counted:
+                return turn - start
+            node = self._claim_for(shape, shape.alive, requests, shape.wants[0])
+            if node is None:
+                return turn - start
+            fleet.put(node, pod, requests)
+        return stop - start
 
     def _place_simply(self, pod_class: PodClass, pod: Pod) -> bool:
         """Do what `_attempt` does on claims, for pods that ask for nothing but room and labels."""
-        fleet, want = self.fleet, pod_class.steps[0].wants[0]
         shape, claims = self._worth_a_try(pod_class)
-        if not claims or not self.fitter.is_plain or claims & fleet.existing_mask:
+        if not claims or not self.fitter.is_plain or claims & self.fleet.existing_mask:
             return False
-        by_count, requests = fleet.by_count, pod_class.requests
+        node = self._claim_for(shape, claims, pod_class.requests, pod_class.steps[0].wants[0])
+        if node is None:
+            return False
+        self.fitter.record(pod_class, node, pod)
+        return True
+
+    def _claim_for(
+        self, shape: Shape | None, claims: int, requests: Resources, want: Want
+    ) -> int | None:
+        """Make the first of some claims ready that can take a pod; the shape forgets the others."""
+        fleet, masks = self.fleet, self.signatures.masks
+        by_count, joined, types_left = fleet.by_count, want.joined, self.fitter.types_left
         for count in fleet.counts:
             candidates = by_count[count] & claims
             for node in fleet.ordered(count, candidates) if candidates else ():
                 before = fleet.signature[node]
-                signature = want.joined.get(before)
+                signature = joined.get(before)
                 if signature is None:
                     signature = self.signatures.join(before, want)
                 if signature != NEVER:
-                    types = self.fitter.types_left(node, requests)
-                    types &= self.signatures.masks[signature]
+                    types = types_left(node, requests) & masks[signature]
                     if types:
                         fleet.types[node] = types
                         if signature != before:
                             fleet.retype(node, signature)
-                        self.fitter.record(pod_class, node, pod)
-                        return True
+                        return node
                 if shape is not None:
                     shape.alive ^= 1 << node
-        return False
+        return None
 
     def _worth_a_try(self, pod_class: PodClass) -> tuple[Shape | None, int]:
         """Return the nodes that may take a simple pod, and where to note those that do not."""

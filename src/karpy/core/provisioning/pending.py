@@ -14,7 +14,8 @@ from karpy.model.resources import CPU, MEMORY
 from karpy.model.snapshot import Snapshot
 
 _OVER = frozenset({"Failed", "Succeeded"})
-_oldest_first = attrgetter("created", "uid")
+_created = attrgetter("created")
+_uid = attrgetter("uid")
 
 
 class Batch(Struct, frozen=True):
@@ -29,12 +30,22 @@ class Batch(Struct, frozen=True):
 def collect_batch(snapshot: Snapshot) -> Batch:
     """Choose the pods this decision is about."""
     collector = _Collector(snapshot)
+    short_ways = collector.short_ways
     deleting = {node.name for node in snapshot.nodes if node.is_deleting}
     for pod in snapshot.pods:
-        if not pod.node_name:
+        if pod.node_name:
+            if pod.node_name in deleting and _is_displaced(pod):
+                collector.judge(pod)
+        elif pod.is_unschedulable and not (
+            pod.owners or pod.is_deleting or pod.nominated_node or pod.phase in _OVER
+        ):
+            known = short_ways.get((id(pod.rules), id(pod.requests)))
+            if known is None:
+                collector.judge(pod)
+            else:
+                known.append(pod)
+        else:
             collector.look_at(pod)
-        elif pod.node_name in deleting and _is_displaced(pod):
-            collector.judge(pod)
     return collector.batch()
 
 
@@ -49,20 +60,12 @@ class _Collector:
         self._judged: dict[int, tuple[Reason, str] | None] = {}
         self._volumes: dict[str, VolumeFacts] = {}
         self._by_size: dict[tuple[int, int], list[Pod]] = {}
-        self._short_ways: dict[tuple[int, int], list[Pod]] = {}
+        self.short_ways: dict[tuple[int, int], list[Pod]] = {}
         """Where pods go that share rules and requests with one that was let in."""
 
     def look_at(self, pod: Pod) -> None:
         """Take a pod without a node, leave it out with a reason, or pass it over."""
-        if pod.is_unschedulable and not (
-            pod.owners or pod.is_deleting or pod.nominated_node or pod.phase in _OVER
-        ):
-            known = self._short_ways.get((id(pod.rules), id(pod.requests)))
-            if known is None:
-                self.judge(pod)
-            else:
-                known.append(pod)
-        elif _is_considered(pod):
+        if _is_considered(pod):
             waits = _why_waiting(pod)
             if waits is None:
                 self.judge(pod)
@@ -91,12 +94,15 @@ class _Collector:
         alike = self._by_size.setdefault(size, [])
         alike.append(pod)
         if not rules.volumes:
-            self._short_ways[id(rules), id(requests)] = alike
+            self.short_ways[id(rules), id(requests)] = alike
 
     def batch(self) -> Batch:
         chosen: list[Pod] = []
         for _, pods in sorted(self._by_size.items()):
-            chosen += sorted(pods, key=_oldest_first) if len(pods) > 1 else pods
+            # Two sorts by one field each are faster than one by two.
+            pods.sort(key=_uid)
+            pods.sort(key=_created)
+            chosen += pods
         refusals = tuple(
             Refusal(reason, tuple(keys), detail)
             for (reason, detail), keys in self._left_out.items()

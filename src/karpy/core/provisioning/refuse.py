@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from karpy.core.provisioning.bits import members
+from karpy.core.provisioning.bits import dense_members, members
 from karpy.core.provisioning.greedy import Packer
 from karpy.core.provisioning.hurdles import CONSTRAINTS, Course, Hurdle, tightest
 from karpy.core.provisioning.steps import PodClass
@@ -40,8 +40,11 @@ class Refuser:
         """Return one refusal for each class of pods left over."""
         grouped: dict[tuple[int, bool], tuple[PodClass, list[str]]] = {}
         for pod, pod_class in left:
-            key = (id(pod_class), pod.uid in waiting)
-            grouped.setdefault(key, (pod_class, []))[1].append(pod.key)
+            key = (id(pod_class), bool(waiting) and pod.uid in waiting)
+            known = grouped.get(key)
+            if known is None:
+                known = grouped[key] = (pod_class, [])
+            known[1].append(f"{pod.namespace}/{pod.name}")
         refusals = []
         trees: dict[tuple[object, ...], Refusal] = {}
         for (_, waits), (pod_class, pods) in grouped.items():
@@ -89,7 +92,7 @@ class Refuser:
         missed = _fewest_failed(hurdles, template.mask)
         table = self._packer.signatures.table
         best: tuple[int, str, tuple[str, ...]] | None = None
-        for bit in list(members(missed))[-_NEAR_MISSES_COMPARED:]:
+        for bit in dense_members(missed)[-_NEAR_MISSES_COMPARED:]:
             lacks = tuple(hurdle.detail for hurdle in hurdles if not hurdle.cleared >> bit & 1)
             room = sum(table.allocatable[bit].get(name, 0) for name in ("cpu", "memory"))
             candidate = (-room, table.types[bit].name, lacks)

@@ -61,23 +61,22 @@ class _KeyIndex:
     __slots__ = ("by_value", "distinct", "open", "undefined")
 
     def __init__(self, types: Sequence[InstanceType], key: str) -> None:
-        seen: dict[int, Requirement | None] = {}
         masks: dict[int, int] = {}
-        for bit, each in enumerate(types):
+        seen: dict[int, Requirement] = {}
+        mark = 1
+        # Most keys that pools name are no type's.
+        for each in types if any(key in each.requirements for each in types) else ():
             requirement = each.requirements.get(key)
-            known = masks.get(id(requirement))
-            if known is None:
-                known = 0
-                seen[id(requirement)] = requirement
-            masks[id(requirement)] = known | 1 << bit
-        self.undefined = masks.pop(id(None), 0)
+            if requirement is not None:
+                known = id(requirement)
+                if known not in seen:
+                    seen[known], masks[known] = requirement, 0
+                masks[known] |= mark
+            mark <<= 1
+        self.undefined = ((1 << len(types)) - 1) ^ sum(masks.values())
         self.by_value: dict[str, int] = {}
         self.open: list[tuple[Requirement, int]] = []
-        self.distinct: list[tuple[Requirement, int]] = [
-            (requirement, masks[key])
-            for key, requirement in seen.items()
-            if requirement is not None
-        ]
+        self.distinct = [(requirement, masks[known]) for known, requirement in seen.items()]
         for requirement, mask in self.distinct:
             if requirement.complement:
                 self.open.append((requirement, mask))
@@ -260,8 +259,8 @@ class TypeTable:
                 market.available |= mark
                 if market.is_reserved:
                     market.add_reserved(bit, offering)
-                else:
-                    market.add_price(bit, offering.price)
+                elif bit not in market.prices or offering.price < market.prices[bit]:
+                    market.prices[bit] = offering.price
 
     def _market(self, offering: Offering) -> Market:
         market = self._market_ids.get(id(offering.requirements))
