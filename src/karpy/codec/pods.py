@@ -32,6 +32,7 @@ _RULES: Final = frozenset(
 _NO_RULES: Final = PodRules()
 _NOTHING: Final[JsonObject] = {}
 _RARE: Final = frozenset({"initContainers", "overhead", "resources", "hostNetwork"})
+_SPECIAL: Final = _RULES | _RARE
 _MARSHAL: Final = 2
 """The newest format whose bytes depend on the value alone, not on how it is shared in memory."""
 
@@ -84,17 +85,17 @@ class PodReader:
             try:
                 meta, spec, status = obj["metadata"], obj["spec"], obj.get("status") or _NOTHING
                 moment, (only,) = created[meta["creationTimestamp"]], spec["containers"]
-                is_bare = len(spec) == 1
+                is_plain = len(spec) == 1 or _SPECIAL.isdisjoint(spec)
                 if (
                     "deletionTimestamp" in meta
                     or "ports" in only
                     or "containerStatuses" in status
-                    or not (is_bare or _RARE.isdisjoint(spec))
+                    or not (is_plain or _RARE.isdisjoint(spec))
                 ):
                     into.append(self.read(obj))
                     continue
                 key = dumps((meta.get("labels"), only.get("resources")), _MARSHAL)
-                labels, requests = molds.get(key) or self._add_mold(key, meta, spec)
+                labels, requests = molds.get(key) or self._add_mold(key, meta, only)
                 node_name = spec.get("nodeName") or ""
                 pod = Pod(
                     meta["name"],
@@ -103,7 +104,7 @@ class PodReader:
                     moment,
                     labels,
                     requests,
-                    _NO_RULES if is_bare else self._rules_of(spec, ()),
+                    _NO_RULES if is_plain else self._rules_of(spec, ()),
                     node_name,
                     status.get("nominatedNodeName") or "",
                     status.get("phase") or "",
@@ -116,9 +117,11 @@ class PodReader:
             into.append(pod)
 
     def _add_mold(
-        self, key: bytes, meta: JsonObject, spec: JsonObject
+        self, key: bytes, meta: JsonObject, only: JsonObject
     ) -> tuple[Mapping[str, str], Resources]:
-        mold = self._molds[key] = self._shared_labels(meta), self._needs_of(spec, None)[0]
+        plain = plain_requests(only.get("resources"))
+        needs = (plain, ()) if plain else _read_needs({"containers": [only]}, None)
+        mold = self._molds[key] = self._shared_labels(meta), self._shared_needs(*needs)[0]
         return mold
 
     def _read(self, obj: JsonObject) -> Pod:

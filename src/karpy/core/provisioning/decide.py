@@ -128,7 +128,7 @@ class _Decision:
             respects_preferences=snapshot.settings.preference_policy is PreferencePolicy.RESPECT,
             can_tolerate=has_soft_taint(self.pools),
         )
-        self.topology.count_bound([entry for entry in bound if not entry[0].is_deleting])
+        self.topology.count_bound(bound)
         self._count_leaving()
         self.fleet.tables = list(self.topology.tables.values())
         self.fleet.avoided = self.topology.avoided
@@ -137,21 +137,15 @@ class _Decision:
 
     def _settle_existing(self) -> list[tuple[Pod, int]]:
         """Work out what is left on existing nodes; return the pods bound there."""
-        number, fleet = self.existing.number, self.fleet
-        bound: list[tuple[Pod, int]] = []
-        if not number:
-            return bound
-        for pod in self.snapshot.pods:
-            node = number.get(pod.node_name) if pod.node_name else None
-            if node is None or pod.is_terminal:
-                continue
-            bound.append((pod, node))
+        if not self.existing.count:
+            return []
+        bound = self.existing.settle(self.snapshot.pods, self.snapshot.daemons)
+        for pod, node in bound:
             rules = pod.rules
             if rules.ports:
-                fleet.take_ports(node, pod)
+                self.fleet.take_ports(node, pod)
             if rules.volumes:
-                fleet.attach(node, attachments_of(pod, self.snapshot.storage))
-        self.existing.settle(bound, self.snapshot.daemons)
+                self.fleet.attach(node, attachments_of(pod, self.snapshot.storage))
         return bound
 
     def _count_leaving(self) -> None:

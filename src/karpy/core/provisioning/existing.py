@@ -17,6 +17,8 @@ from karpy.model.pods import DAEMON_SET, DaemonSet, Pod
 from karpy.model.requirements import from_labels, why_incompatible
 from karpy.model.resources import Resources, add
 
+_OVER = frozenset({"Failed", "Succeeded"})
+
 
 class LabelSet:
     """Labels that several nodes share, the hostname apart."""
@@ -45,10 +47,12 @@ class ExistingNodes:
         self.open = 0
         """Nodes that are not oversold to begin with, as bits."""
         self._tables: dict[str, Thresholds] = {}
-        known: dict[frozenset[tuple[str, str]], LabelSet] = {}
+        known: dict[tuple[str, ...], LabelSet] = {}
         for number, node in enumerate(self.nodes):
             labels = self.labels[number]
-            key = frozenset(labels.items()) - {(HOSTNAME, labels[HOSTNAME])}
+            shared = dict(labels)
+            del shared[HOSTNAME]
+            key = (*shared, *shared.values())
             label_set = known.get(key)
             if label_set is None:
                 label_set = known[key] = LabelSet(len(self.label_sets), labels)
@@ -57,19 +61,33 @@ class ExistingNodes:
             self.label_set_of.append(label_set.index)
             self.by_taints[node.taints] = self.by_taints.get(node.taints, 0) | 1 << number
 
-    def settle(self, bound: Iterable[tuple[Pod, int]], daemons: Sequence[DaemonSet]) -> None:
-        """Work out what is left on each node, given the pods bound there."""
+    def settle(self, pods: Iterable[Pod], daemons: Sequence[DaemonSet]) -> list[tuple[Pod, int]]:
+        """Work out what is left on each node; return the pods bound there."""
         free = self.free = [dict(node.allocatable) for node in self.nodes]
+        bound: list[tuple[Pod, int]] = []
         running: dict[int, dict[str, int]] = {}
         known: dict[int, bool] = {}
-        for pod, number in bound:
+        number_of = self.number.get
+        for pod in pods:
+            number = number_of(pod.node_name) if pod.node_name else None
+            if number is None or pod.phase in _OVER:
+                continue
+            bound.append((pod, number))
             left = free[number]
             for resource, amount in pod.requests.items():
                 left[resource] = left.get(resource, 0) - amount
-            if daemons and pod.owners and _is_daemon(pod, known):
+            if pod.owners and daemons and _is_daemon(pod, known):
                 there = running.setdefault(number, {})
                 for resource, amount in pod.requests.items():
                     there[resource] = there.get(resource, 0) + amount
+        self._expect_daemons(daemons, running)
+        return bound
+
+    def _expect_daemons(
+        self, daemons: Sequence[DaemonSet], running: Mapping[int, Mapping[str, int]]
+    ) -> None:
+        """Take off what daemons will need that do not run yet."""
+        free = self.free
         memo: dict[tuple[int, tuple[Taint, ...]], Resources] = {}
         for number, node in enumerate(self.nodes):
             key = (self.label_set_of[number], node.taints)
@@ -82,9 +100,7 @@ class ExistingNodes:
                 if still > 0:
                     left[resource] = left.get(resource, 0) - still
         self.open = sum(
-            1 << number
-            for number, left in enumerate(self.free)
-            if min(left.values(), default=0) >= 0
+            1 << number for number, left in enumerate(free) if min(left.values(), default=0) >= 0
         )
 
     def tolerated_by(self, tolerations: Sequence[Toleration]) -> int:

@@ -67,6 +67,8 @@ class Fitter:
         for resource, amount in requests.items():
             room = rooms.get(resource) or fleet.room(node, resource)
             types &= room.at_least[bisect_left(room.values, used.get(resource, 0) + amount)]
+            if not types:
+                break
         return types
 
     def fit(

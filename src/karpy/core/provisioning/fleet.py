@@ -161,24 +161,24 @@ class Fleet:
             used = self.used[node]
             for resource, amount in requests.items():
                 used[resource] = used.get(resource, 0) + amount
-            self._promote(node, len(pods))
+            self._promote(node, len(pods), 1 << node)
         if pod.rules.ports:
             self.take_ports(node, pod)
 
-    def _promote(self, node: int, count: int) -> None:
+    def _promote(self, node: int, count: int, bit: int) -> None:
         """Note that a claim has one pod more."""
         by_count = self.by_count
         if count == len(by_count):
             by_count.append(0)
             self.by_turn.append({})
-        bit = 1 << node
         if count > 1:
-            by_count[count - 1] ^= bit
-            if not by_count[count - 1]:
+            left = by_count[count - 1] = by_count[count - 1] ^ bit
+            if not left:
                 self.counts.remove(count - 1)
-        if not by_count[count]:
+        there = by_count[count]
+        if not there:
             insort(self.counts, count)
-        by_count[count] |= bit
+        by_count[count] = there | bit
         if not self.is_by_age:
             if count > 1:
                 del self.by_turn[count - 1][node]

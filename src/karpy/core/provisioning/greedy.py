@@ -9,6 +9,7 @@ any other packer.
 from collections.abc import Sequence
 from enum import Enum
 
+from karpy.core.provisioning.bits import dense_members
 from karpy.core.provisioning.fitting import HOLDS_NOTHING, Choice, Fitter
 from karpy.core.provisioning.fleet import Fleet
 from karpy.core.provisioning.groups import Kind
@@ -246,6 +247,8 @@ class Packer:
     def _place_on_existing(self, pod_class: PodClass, shape: Shape, nodes: int, pod: Pod) -> bool:
         existing = self.fleet.existing
         requests = tuple(shape.requests.items())
+        if nodes == shape.alive & self.fleet.existing_mask:
+            return self._place_on_next(pod_class, shape, requests, pod)
         while nodes:
             low = nodes & -nodes
             nodes ^= low
@@ -260,6 +263,35 @@ class Packer:
                     self.fitter.record(pod_class, node, pod)
                     return True
                 shape.alive ^= low
+        return False
+
+    def _place_on_next(
+        self,
+        pod_class: PodClass,
+        shape: Shape,
+        requests: tuple[tuple[str, int], ...],
+        pod: Pod,
+    ) -> bool:
+        """Do the same where every node is a candidate: those that said no are behind for good."""
+        free = self.fleet.existing.free
+        queue = shape.next_existing
+        if queue is None:
+            queue = shape.next_existing = dense_members(shape.alive & self.fleet.existing_mask)
+            queue.reverse()
+        while queue:
+            node = queue[-1]
+            left = free[node]
+            for resource, amount in requests:
+                if left.get(resource, 0) < amount:
+                    break
+            else:
+                if self.fitter.accepts(pod_class, shape, node):
+                    shape.alive = shape.alive >> node << node
+                    self.fitter.record(pod_class, node, pod)
+                    return True
+            queue.pop()
+        count = self.fleet.existing.count
+        shape.alive = shape.alive >> count << count
         return False
 
     def _place_on_claim(

@@ -99,9 +99,10 @@ class _Collector:
     def batch(self) -> Batch:
         chosen: list[Pod] = []
         for _, pods in sorted(self._by_size.items()):
-            # Two sorts by one field each are faster than one by two.
-            pods.sort(key=_uid)
-            pods.sort(key=_created)
+            if len(pods) > 1:
+                # Two sorts by one field each are faster than one by two.
+                pods.sort(key=_uid)
+                pods.sort(key=_created)
             chosen += pods
         refusals = tuple(
             Refusal(reason, tuple(keys), detail)

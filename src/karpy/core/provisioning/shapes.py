@@ -19,7 +19,17 @@ _FEW = 8
 class Shape:
     """One kind of demand on a node."""
 
-    __slots__ = ("alive", "fresh", "ports", "reach", "requests", "seen", "takes_any", "wants")
+    __slots__ = (
+        "alive",
+        "fresh",
+        "next_existing",
+        "ports",
+        "reach",
+        "requests",
+        "seen",
+        "takes_any",
+        "wants",
+    )
 
     def __init__(self, requests: Resources, wants: tuple[Want, ...], reach: Reach) -> None:
         self.requests = requests
@@ -30,6 +40,8 @@ class Shape:
         self.alive = 0
         """Nodes that may still take one, as bits."""
         self.seen = 0
+        self.next_existing: list[int] | None = None
+        """Existing nodes that may still take one, last choice first."""
         self.fresh: dict[int, list[tuple[int, int]]] = {}
         """By template: signature and types of a new claim, for each alternative that has any."""
 

@@ -132,18 +132,23 @@ class Topology:
     def count_bound(self, pods: Sequence[tuple[Pod, int]]) -> None:
         """Count active pods on existing nodes; make the groups by which they keep others away."""
         for pod, node in pods:
-            if pod.rules.anti_affinity:
+            if pod.rules.anti_affinity and not pod.is_deleting:
                 for term in pod.rules.anti_affinity:
                     self._count(self.affinity(Kind.INVERSE, term, pod), node)
         if not self.groups:
             return
-        selected = self._selected
+        counted: dict[tuple[str, int], tuple[AnyGroup, ...]] = {}
         for pod, node in pods:
-            groups = selected.get((pod.namespace, id(pod.labels)))
+            key = (pod.namespace, id(pod.labels))
+            groups = counted.get(key)
             if groups is None:
-                groups = self.selecting(pod.namespace, pod.labels)
-            for group in groups:
-                if group.kind is not Kind.INVERSE:
+                groups = counted[key] = tuple(
+                    group
+                    for group in self.selecting(pod.namespace, pod.labels)
+                    if group.kind is not Kind.INVERSE
+                )
+            if groups and not pod.is_deleting:
+                for group in groups:
                     self._count(group, node)
 
     def count_leaving(self, pod: Pod, site: Site, labels: Mapping[str, str]) -> None:
