@@ -1,0 +1,184 @@
+"""The cluster, as its watches tell it, ready to be decided on at any moment."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from itertools import chain
+from typing import Any, Final
+
+from karpy.adapters.mirror import readers
+from karpy.adapters.mirror.nodebook import NodeBook
+from karpy.adapters.mirror.shelves import IndexedShelf, Shelf
+from karpy.codec.clusters import name_namespaces
+from karpy.codec.podjson import PodJsonReader
+from karpy.codec.storage import gather_storage
+from karpy.model.instances import Catalog
+from karpy.model.kinds import (
+    CSI_NODE,
+    DAEMON_SET,
+    DISRUPTION_BUDGET,
+    NAMESPACE,
+    NODE,
+    NODE_CLAIM,
+    NODE_OVERLAY,
+    NODE_POOL,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    SERVICE,
+    STATEFUL_SET,
+    STORAGE_CLASS,
+    Kind,
+)
+from karpy.model.nodes import NodeClaim
+from karpy.model.pods import DaemonSet, Pod, PodController
+from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.settings import Settings
+from karpy.model.snapshot import Snapshot
+from karpy.ports.clock import Clock
+from karpy.ports.objects import Feed, Reader, Synced
+
+OPTIONAL: Final = frozenset({NODE_OVERLAY})
+"""Kinds whose CRD need not be installed."""
+_SPREADING: Final = (REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
+"""What default spread constraints find the pods of a workload by."""
+
+
+class Mirror:
+    """
+    The port Cluster on top of a Feed.
+
+    Only `run` and the notes change it, all on the event loop; whoever reads gets values that
+    never change. `catalog` is asked anew for each snapshot: it returns what is on sale now.
+    """
+
+    def __init__(
+        self, feed: Feed, clock: Clock, catalog: Callable[[], Catalog], settings: Settings
+    ) -> None:
+        self.pods: IndexedShelf[Pod] = IndexedShelf(lambda pod: pod.node_name)
+        self.node_book = NodeBook()
+        self.pools: Shelf[NodePool] = Shelf()
+        self.overlays: Shelf[NodeOverlay] = Shelf()
+        self.daemons: Shelf[DaemonSet] = Shelf()
+        self._feed = feed
+        self._clock = clock
+        self._catalog = catalog
+        self._settings = settings
+        self._shelves: dict[Kind, tuple[Shelf[Any], Reader[Any]]] = {
+            POD: (self.pods, PodJsonReader()),
+            NODE: (self.node_book.nodes, readers.NODES),
+            NODE_CLAIM: (self.node_book.claims, readers.CLAIMS),
+            CSI_NODE: (self.node_book.limits, readers.ATTACH_LIMITS),
+            NODE_POOL: (self.pools, readers.POOLS),
+            NODE_OVERLAY: (self.overlays, readers.OVERLAYS),
+            DAEMON_SET: (self.daemons, readers.daemon_reader()),
+            DISRUPTION_BUDGET: (Shelf(), readers.BUDGETS),
+            NAMESPACE: (Shelf(), readers.NAMESPACES),
+            PERSISTENT_VOLUME: (Shelf(), readers.VOLUMES),
+            PERSISTENT_VOLUME_CLAIM: (Shelf(), readers.VOLUME_CLAIMS),
+            STORAGE_CLASS: (Shelf(), readers.STORAGE_CLASSES),
+        }
+        if settings.default_spreads:
+            self._shelves[SERVICE] = (Shelf(), readers.SERVICES)
+            for kind in _SPREADING:
+                self._shelves[kind] = (Shelf(), readers.controller_reader(kind.name))
+        self._told = asyncio.Event()
+        self._untold: dict[str, datetime] = {}
+
+    async def run(self) -> None:
+        """Follow every kind until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for kind in self._shelves:
+                tasks.create_task(self._follow(kind), name=f"mirror {kind}")
+
+    async def wait_until_listed(self) -> None:
+        """Return once every kind was listed."""
+        while not self.is_listed:
+            self._told.clear()
+            await self._told.wait()
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether every kind was listed once."""
+        return all(shelf.is_synced for shelf, _ in self._shelves.values())
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether decisions can be made: all listed, and no claim without its machine."""
+        return self.is_listed and not any(
+            not claim.provider_id for claim in self.node_book.claims.values.values()
+        )
+
+    def waiting_for(self) -> list[Kind]:
+        """List the kinds that were not listed yet."""
+        return [kind for kind, (shelf, _) in self._shelves.items() if not shelf.is_synced]
+
+    def shelf(self, kind: Kind) -> Shelf[Any]:
+        """Return what is known of a kind."""
+        return self._shelves[kind][0]
+
+    def note_absent(self, kind: Kind) -> None:
+        """Take note that an optional kind is not served here: there is nothing to wait for."""
+        if kind in OPTIONAL and kind in self._shelves:
+            self._sync(self._shelves[kind][0])
+
+    def note_claim(self, claim: NodeClaim) -> None:
+        """Take note of a claim that was just made, before the watch tells it."""
+        if claim.name not in self.node_book.claims.values:
+            self.node_book.claims.put(claim.name, claim)
+            self._untold[claim.name] = self._clock.now()
+
+    def untold_claims(self, before: datetime) -> list[str]:
+        """List claims noted before some time that no watch has told: they may be gone again."""
+        return sorted(name for name, noted in self._untold.items() if noted < before)
+
+    def forget_claim(self, name: str) -> None:
+        """Drop a claim that was noted and never told, since the API server does not have it."""
+        if self._untold.pop(name, None) is not None:
+            self.node_book.claims.put(name, None)
+
+    def snapshot(self) -> Snapshot:
+        """Return everything as of now."""
+        pods = tuple(self.pods.values.values())
+        return Snapshot(
+            now=self._clock.now(),
+            pods=pods,
+            nodes=self.node_book.joined(),
+            pools=tuple(self.pools.values.values()),
+            daemons=tuple(self.daemons.values.values()),
+            catalog=self._catalog(),
+            overlays=tuple(self.overlays.values.values()),
+            storage=gather_storage(
+                self._values(PERSISTENT_VOLUME_CLAIM),
+                self._values(PERSISTENT_VOLUME),
+                self._values(STORAGE_CLASS),
+            ),
+            namespaces=name_namespaces(self._values(NAMESPACE), ()),
+            services=self._values(SERVICE),
+            controllers=self._controllers(),
+            budgets=self._values(DISRUPTION_BUDGET),
+            settings=self._settings,
+        )
+
+    def _controllers(self) -> tuple[PodController, ...]:
+        return tuple(chain.from_iterable(self._values(kind) for kind in _SPREADING))
+
+    def _values(self, kind: Kind) -> tuple[Any, ...]:
+        known = self._shelves.get(kind)
+        return () if known is None else tuple(known[0].values.values())
+
+    async def _follow(self, kind: Kind) -> None:
+        shelf, reader = self._shelves[kind]
+        async for change in self._feed.follow(kind, reader):
+            if isinstance(change, Synced):
+                self._sync(shelf)
+            else:
+                if kind == NODE_CLAIM:
+                    self._untold.pop(change.key, None)
+                shelf.take(change)
+
+    def _sync(self, shelf: Shelf[Any]) -> None:
+        shelf.is_synced = True
+        self._told.set()

@@ -1,0 +1,76 @@
+"""Values of one kind by key, with indexes, and who wants to hear of changes."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from karpy.ports.objects import Change
+
+T = TypeVar("T")
+
+Listener = Callable[[str, T | None, T | None], None]
+"""Is told the key of an object, what it was, and what it is now."""
+
+
+class Shelf(Generic[T]):
+    """What is known of one kind; writes that change nothing we read are no changes."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, T] = {}
+        self.is_synced = False
+        self.version = 0
+        """Moves with every change."""
+        self._listeners: list[Listener[T]] = []
+
+    def listen(self, listener: Listener[T]) -> None:
+        """Have somebody told of every change from now on."""
+        self._listeners.append(listener)
+
+    def take(self, change: Change[T]) -> bool:
+        """Take a change in; say whether it was one."""
+        return self.put(change.key, change.value)
+
+    def put(self, key: str, value: T | None) -> bool:
+        """Note what an object is now, or that it is gone; say whether that is news."""
+        before = self.values.get(key)
+        if before == value:
+            return False
+        if value is None:
+            del self.values[key]
+        else:
+            self.values[key] = value
+        self.version += 1
+        self._shelve(key, before, value)
+        for listener in self._listeners:
+            listener(key, before, value)
+        return True
+
+    def _shelve(self, key: str, before: T | None, after: T | None) -> None:
+        """Keep indexes in step."""
+
+
+class IndexedShelf(Shelf[T]):
+    """A shelf whose values can be found by something else than their key."""
+
+    def __init__(self, index_by: Callable[[T], str]) -> None:
+        super().__init__()
+        self._index_by = index_by
+        self._index: dict[str, dict[str, T]] = {}
+
+    def under(self, mark: str) -> Mapping[str, T]:
+        """Return the values with this mark, by key."""
+        return self._index.get(mark, {})
+
+    def marks(self) -> Iterator[str]:
+        """List every mark that some value has."""
+        return iter(self._index)
+
+    def _shelve(self, key: str, before: T | None, after: T | None) -> None:
+        old = "" if before is None else self._index_by(before)
+        new = "" if after is None else self._index_by(after)
+        if old and old != new:
+            there = self._index[old]
+            del there[key]
+            if not there:
+                del self._index[old]
+        if new and after is not None:
+            self._index.setdefault(new, {})[key] = after

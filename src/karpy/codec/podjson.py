@@ -1,0 +1,204 @@
+"""
+Pods from JSON bytes, as an API server sends them, without reading what they share again.
+
+The parts of a pod that its workload wrote are left as bytes and looked up; only a pod whose parts
+were never seen before is read in full. What stays of each pod is its names and its state.
+"""
+
+from datetime import datetime
+from typing import Final
+
+from msgspec import Raw, Struct, ValidationError
+from msgspec.json import Decoder, decode
+
+from karpy.codec.fields import FieldInvalid, JsonObject
+from karpy.codec.pods import PodReader
+from karpy.model.pods import Pod
+
+_NOTHING: Final = Raw(b"")
+_RESIZE: Final = "PodResizePending"
+
+
+class _Wire(Struct, frozen=True, gc=False, rename="camel"):
+    """What of a pod's JSON is looked at; the rest is skipped."""
+
+
+class _Meta(_Wire, frozen=True, gc=False):
+    name: str
+    namespace: str | None = None
+    uid: str | None = None
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: str | None = None
+    labels: Raw = _NOTHING
+    owner_references: Raw = _NOTHING
+
+
+class _Container(_Wire, frozen=True, gc=False):
+    name: str | None = None
+    resources: Raw = _NOTHING
+    ports: Raw = _NOTHING
+    restart_policy: str | None = None
+
+
+class _Volume(_Wire, frozen=True, gc=False):
+    name: str | None = None
+    persistent_volume_claim: Raw = _NOTHING
+    ephemeral: Raw = _NOTHING
+
+
+class _Spec(_Wire, frozen=True, gc=False):
+    containers: tuple[_Container, ...] | None = None
+    init_containers: tuple[_Container, ...] | None = None
+    volumes: tuple[_Volume, ...] | None = None
+    node_name: str | None = None
+    node_selector: Raw = _NOTHING
+    affinity: Raw = _NOTHING
+    tolerations: Raw = _NOTHING
+    topology_spread_constraints: Raw = _NOTHING
+    resource_claims: Raw = _NOTHING
+    overhead: Raw = _NOTHING
+    resources: Raw = _NOTHING
+    host_network: bool | None = None
+
+
+class _ContainerStatus(_Wire, frozen=True, gc=False):
+    name: str | None = None
+    resources: Raw = _NOTHING
+    allocated_resources: Raw = _NOTHING
+
+
+class _Condition(_Wire, frozen=True, gc=False):
+    type: str | None = None
+    reason: str | None = None
+
+
+class _Status(_Wire, frozen=True, gc=False):
+    phase: str | None = None
+    nominated_node_name: str | None = None
+    conditions: tuple[_Condition, ...] | None = None
+    container_statuses: tuple[_ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[_ContainerStatus, ...] | None = None
+
+
+class _Pod(_Wire, frozen=True, gc=False):
+    metadata: _Meta
+    spec: _Spec
+    status: _Status = _Status()
+
+
+_decoder: Final = Decoder(_Pod)
+
+
+class PodJsonReader:
+    """Reads pods from objects and from bytes alike; what they share is kept once."""
+
+    def __init__(self) -> None:
+        self._reader = PodReader()
+        self._molds: dict[tuple[object, ...], Pod] = {}
+        self._moments: dict[datetime, datetime] = {}
+        self._names: dict[str, str] = {}
+
+    def from_object(self, obj: JsonObject) -> Pod:
+        """Read a plain object; raise FieldInvalid if it cannot be read."""
+        return self._reader.read(obj)
+
+    def from_bytes(self, data: bytes) -> Pod:
+        """Read JSON; raise FieldInvalid or DecodeError if it cannot be read."""
+        try:
+            wire = _decoder.decode(data)
+        except ValidationError as error:
+            # Reading it field by field names the culprit better, if it finds it.
+            self._reader.read(_plain(data))
+            hint = "compare it with a pod that works"
+            raise FieldInvalid("", f"cannot be read: {error}", hint) from error
+        meta, spec, status = wire.metadata, wire.spec, wire.status
+        key = _key(meta, spec, status)
+        mold, created = self._molds.get(key), meta.creation_timestamp
+        is_bare = status.phase is None and status.conditions is None
+        if mold is None or created is None or is_bare:
+            mold = self._molds[key] = self._reader.read(_plain(data))
+            return mold
+        # The names of nodes are the same few over and over.
+        node_name = self._shared(spec.node_name)
+        return Pod(
+            meta.name,
+            mold.namespace,
+            meta.uid or f"{mold.namespace}/{meta.name}",
+            self._moments.setdefault(created, created),
+            mold.labels,
+            mold.requests,
+            mold.rules,
+            node_name,
+            self._shared(status.nominated_node_name),
+            self._shared(status.phase),
+            not node_name and _was_given_up(status),
+            meta.deletion_timestamp is not None,
+            mold.owners,
+        )
+
+    def _shared(self, name: str | None) -> str:
+        return self._names.setdefault(name, name) if name else ""
+
+
+def _key(meta: _Meta, spec: _Spec, status: _Status) -> tuple[object, ...]:
+    """Return what tells pods apart whose labels, requests, rules and owners may differ."""
+    statuses = (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+    resized = any(bytes(each.resources) for each in statuses)
+    return (
+        meta.namespace,
+        bytes(meta.labels),
+        bytes(meta.owner_references),
+        bytes(spec.node_selector),
+        bytes(spec.affinity),
+        bytes(spec.tolerations),
+        bytes(spec.topology_spread_constraints),
+        bytes(spec.resource_claims),
+        bytes(spec.overhead),
+        bytes(spec.resources),
+        spec.host_network,
+        _containers_key(spec.containers),
+        _containers_key(spec.init_containers) if spec.init_containers else None,
+        _volumes_key(spec.volumes) if spec.volumes else None,
+        _resize_key(status, statuses) if resized else None,
+    )
+
+
+def _containers_key(containers: tuple[_Container, ...] | None) -> tuple[object, ...]:
+    return tuple(
+        [
+            (each.name, bytes(each.resources), bytes(each.ports), each.restart_policy)
+            for each in containers or ()
+        ]
+    )
+
+
+def _volumes_key(volumes: tuple[_Volume, ...]) -> tuple[object, ...]:
+    """Tell volumes apart by what counts; most pods have one with a random name that does not."""
+    return tuple(
+        [
+            (each.name, bytes(each.persistent_volume_claim), bytes(each.ephemeral))
+            for each in volumes
+            if bytes(each.persistent_volume_claim) or bytes(each.ephemeral)
+        ]
+    )
+
+
+def _resize_key(status: _Status, statuses: tuple[_ContainerStatus, ...]) -> tuple[object, ...]:
+    return (
+        *((each.name, bytes(each.resources), bytes(each.allocated_resources)) for each in statuses),
+        *((each.type, each.reason) for each in status.conditions or () if each.type == _RESIZE),
+    )
+
+
+def _was_given_up(status: _Status) -> bool:
+    for condition in status.conditions or ():
+        if condition.type == "PodScheduled":
+            return condition.reason == "Unschedulable"
+    return False
+
+
+def _plain(data: bytes) -> JsonObject:
+    obj = decode(data)
+    if not isinstance(obj, dict):
+        raise FieldInvalid("", "is no object", "check what the API server sends")
+    return obj

@@ -1,0 +1,184 @@
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from karpy.adapters.clock import WallClock
+from karpy.adapters.mirror.mirror import Mirror
+from karpy.codec.fields import JsonObject
+from karpy.codec.manifests import read_manifests
+from karpy.codec.schemas import custom_resources
+from karpy.model.instances import Catalog
+from karpy.model.kinds import (
+    CUSTOM_RESOURCE,
+    DAEMON_SET,
+    NAMESPACE,
+    NODE,
+    NODE_CLAIM,
+    NODE_POOL,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    STORAGE_CLASS,
+)
+from karpy.model.nodes import NodeClaim
+from karpy.model.settings import Settings
+from karpy.ports.objects import Patch, PatchType
+from karpy.sim.objects import EmbeddedObjects
+from karpy.sim.store.store import Store
+
+SOON = 5.0
+
+
+def a_pod(name: str, node: str = "") -> JsonObject:
+    spec: JsonObject = {
+        "containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}]
+    }
+    return {
+        "metadata": {"name": name, "namespace": "default", "labels": {"app": "web"}},
+        "spec": {**spec, "nodeName": node} if node else spec,
+    }
+
+
+def a_node(name: str) -> JsonObject:
+    return {
+        "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "spec": {"providerID": f"kwok://{name}"},
+        "status": {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "4"}},
+    }
+
+
+def a_claim(name: str) -> JsonObject:
+    return {
+        "metadata": {"name": name, "labels": {"karpenter.sh/nodepool": "default"}},
+        "spec": {
+            "nodeClassRef": {
+                "group": "karpenter.kwok.sh",
+                "kind": "KWOKNodeClass",
+                "name": "default",
+            },
+            "requirements": [],
+        },
+    }
+
+
+@pytest.fixture
+def store() -> Store:
+    store = Store(WallClock())
+    for crd in custom_resources():
+        store.create(CUSTOM_RESOURCE, crd)
+    return store
+
+
+@asynccontextmanager
+async def running(store: Store) -> AsyncIterator[Mirror]:
+    mirror = Mirror(EmbeddedObjects(store), WallClock(), Catalog, Settings())
+    task = asyncio.create_task(mirror.run())
+    try:
+        async with asyncio.timeout(SOON):
+            await mirror.wait_until_listed()
+        yield mirror
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SOON):
+        while not holds():
+            await asyncio.sleep(0.001)
+
+
+async def test_what_is_there_is_in_the_first_snapshot(store: Store) -> None:
+    store.create(NODE, a_node("n1"))
+    store.create(POD, a_pod("web-1", "n1"))
+    store.create(POD, a_pod("web-2"))
+
+    async with running(store) as mirror:
+        snapshot = mirror.snapshot()
+
+    assert [pod.name for pod in snapshot.pods] == ["web-1", "web-2"]
+    assert [node.name for node in snapshot.nodes] == ["n1"]
+    assert snapshot.namespaces["default"] == {"kubernetes.io/metadata.name": "default"}
+    assert list(mirror.pods.under("n1")) == ["default/web-1"]
+
+
+async def test_a_snapshot_does_not_change_and_the_next_one_has_the_news(store: Store) -> None:
+    async with running(store) as mirror:
+        before = mirror.snapshot()
+        store.create(POD, a_pod("web-1"))
+        await until(lambda: "default/web-1" in mirror.pods.values)
+        after = mirror.snapshot()
+
+    assert before.pods == ()
+    assert [pod.name for pod in after.pods] == ["web-1"]
+
+
+async def test_a_mirror_and_a_dump_of_the_cluster_show_the_same(store: Store) -> None:
+    """`karpy solve` on a recording must decide what the operator would."""
+    store.create(NODE, a_node("n1"))
+    store.create(POD, a_pod("web-1", "n1"))
+    kinds = (NAMESPACE, NODE, POD, NODE_POOL, DAEMON_SET, STORAGE_CLASS, PERSISTENT_VOLUME_CLAIM)
+    items = [each for kind in kinds for each in store.list(kind)]
+    dump = [("dump", as_json({"kind": "List", "apiVersion": "v1", "items": items}))]
+
+    async with running(store) as mirror:
+        seen = mirror.snapshot()
+
+    read = read_manifests(dump, Catalog(), Settings(), seen.now).snapshot
+    assert (seen.pods, seen.nodes, seen.namespaces) == (read.pods, read.nodes, read.namespaces)
+
+
+def as_json(obj: JsonObject) -> str:
+    import msgspec
+
+    return msgspec.json.encode(obj).decode()
+
+
+async def test_a_claim_without_a_machine_makes_the_mirror_unsynced(store: Store) -> None:
+    """Its node may be anything yet: a decision now might launch a second one."""
+    async with running(store) as mirror:
+        store.create(NODE_CLAIM, a_claim("default-a"))
+        await until(lambda: not mirror.is_synced)
+        patch = Patch(PatchType.MERGE, {"status": {"providerID": "kwok://n1"}})
+        store.patch(NODE_CLAIM, "default-a", patch, subresource="status")
+        await until(lambda: mirror.is_synced)
+
+
+async def test_a_claim_counts_from_the_moment_it_is_noted(store: Store) -> None:
+    async with running(store) as mirror:
+        mirror.note_claim(NodeClaim("default-a"))
+
+        assert not mirror.is_synced
+        assert [node.claim for node in mirror.snapshot().nodes] == ["default-a"]
+
+
+async def test_a_noted_claim_that_never_came_can_be_forgotten(store: Store) -> None:
+    async with running(store) as mirror:
+        mirror.note_claim(NodeClaim("default-a"))
+        later = datetime.now(UTC) + timedelta(seconds=15)
+
+        untold = mirror.untold_claims(later)
+        mirror.forget_claim("default-a")
+
+        assert untold == ["default-a"]
+        assert mirror.is_synced
+
+
+async def test_a_claim_that_was_told_is_not_forgotten(store: Store) -> None:
+    async with running(store) as mirror:
+        mirror.note_claim(NodeClaim("default-a"))
+        store.create(NODE_CLAIM, a_claim("default-a"))
+        await until(lambda: not mirror.untold_claims(datetime.now(UTC)))
+
+        mirror.forget_claim("default-a")
+
+        assert "default-a" in mirror.node_book.claims.values
+
+
+async def test_a_mirror_says_what_it_waits_for(store: Store) -> None:
+    mirror = Mirror(EmbeddedObjects(store), WallClock(), Catalog, Settings())
+
+    assert POD in mirror.waiting_for()
+    assert not mirror.is_synced

@@ -1,0 +1,122 @@
+import msgspec
+import pytest
+
+from karpy.codec.fields import FieldInvalid
+from karpy.codec.podjson import PodJsonReader
+from karpy.codec.pods import PodReader
+from tests.codec.plain import Json, Value, container, plain_pod
+
+RUNNING: Json = {
+    "phase": "Running",
+    "conditions": [{"type": "PodScheduled", "status": "True"}],
+}
+GIVEN_UP: Json = {
+    "phase": "Pending",
+    "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}],
+}
+AFFINITY: Json = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
+        ]
+    }
+}
+
+
+def served(name: str, **spec: Value) -> Json:
+    """Return a pod the way an API server sends it."""
+    meta = {
+        "namespace": "shop",
+        "uid": f"uid-{name}",
+        "labels": {"app": "web"},
+        "creationTimestamp": f"2026-01-01T00:00:{len(name):02}Z",
+        "managedFields": [{"manager": "kubelet"}],
+        "ownerReferences": [
+            {
+                "apiVersion": "apps/v1",
+                "kind": "ReplicaSet",
+                "name": "web",
+                "uid": "u",
+                "controller": True,
+            }
+        ],
+    }
+    spec.setdefault("status", RUNNING)
+    spec.setdefault("containers", [container(requests={"cpu": "100m"})])
+    return plain_pod(name, meta=meta, **spec)
+
+
+KINDS: dict[str, Json] = {
+    "plain": {},
+    "bound": {"nodeName": "n1"},
+    "given up": {"status": GIVEN_UP},
+    "affine": {"affinity": AFFINITY, "nodeSelector": {"zone": "a"}},
+    "with a token": {"volumes": [{"name": "kube-api-access-x7f", "projected": {}}]},
+    "with a volume": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]},
+    "with a sidecar": {
+        "initContainers": [{**container(requests={"cpu": "1"}), "restartPolicy": "Always"}]
+    },
+    "resized": {
+        "status": {
+            **RUNNING,
+            "containerStatuses": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}],
+        }
+    },
+    "with nothing but a phase": {"status": {"phase": "Pending"}},
+    "without a status": {"status": {}},
+    "with overhead": {"overhead": {"cpu": "10m"}},
+    "with nulls": {"affinity": None, "nodeName": None, "volumes": None},
+}
+
+
+@pytest.mark.parametrize("spec", KINDS.values(), ids=KINDS.keys())
+def test_bytes_and_objects_give_the_same_pods(spec: Json) -> None:
+    """The second of two alike is made from what is known of the first."""
+    objs = [served(name, **spec) for name in ("web-1", "web-22")]
+    reader = PodJsonReader()
+
+    read = [reader.from_bytes(msgspec.json.encode(obj)) for obj in objs]
+
+    assert read == [PodReader().read(obj) for obj in objs]
+
+
+def test_pods_of_every_kind_do_not_mix_up() -> None:
+    objs = [served(f"web-{number}", **spec) for number, spec in enumerate(KINDS.values())]
+    reader = PodJsonReader()
+
+    read = [reader.from_bytes(msgspec.json.encode(obj)) for obj in objs + objs]
+
+    assert read == [PodReader().read(obj) for obj in objs + objs]
+
+
+def test_pods_of_one_workload_share_what_it_wrote() -> None:
+    reader = PodJsonReader()
+
+    first, second = (
+        reader.from_bytes(msgspec.json.encode(served(name))) for name in ("web-1", "web-2")
+    )
+
+    assert first.rules is second.rules
+    assert first.labels is second.labels
+    assert first.requests is second.requests
+    assert first.owners is second.owners
+
+
+@pytest.mark.parametrize(
+    ("change", "path"),
+    [
+        ({"containers": [container(requests={"cpu": "-1"})]}, "spec.containers[0]"),
+        ({"nodeName": 5}, ""),
+        ({"tolerations": "all"}, "spec.tolerations"),
+    ],
+)
+def test_what_cannot_be_read_is_named(change: Json, path: str) -> None:
+    with pytest.raises(FieldInvalid) as raised:
+        PodJsonReader().from_bytes(msgspec.json.encode(served("web-1", **change)))
+
+    assert raised.value.path.startswith(path)
+
+
+def test_what_is_no_object_is_refused() -> None:
+    with pytest.raises(FieldInvalid):
+        PodJsonReader().from_bytes(b"[]")
