@@ -6,7 +6,7 @@ prefers one node to another.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Final, TypeAlias
 
@@ -117,36 +117,25 @@ class Fitter:
                 refused = refused or settled
         return refused
 
-    def _narrowed(self, signature: int, choices: list[Choice]) -> Iterator[int]:
+    def _narrowed(self, signature: int, choices: list[Choice]) -> Iterable[int]:
         """List the signatures that come of choosing domains, first choice first."""
-        options = self._options(signature, choices)
-        if len(choices) == 1:
-            narrow = choices[0][0].table.narrow
-            for domains in options[0]:
-                yield narrow(signature, domains) if domains else signature
-            return
+        if len(choices) > 1:
+            return self._combined(signature, choices)
+        choice = choices[0]
+        narrow = choice[0].table.narrow
+        return [
+            narrow(signature, domains) if domains else signature
+            for domains in _options(signature, choice)
+        ]
+
+    def _combined(self, signature: int, choices: list[Choice]) -> Iterator[int]:
+        options = [_options(signature, choice) for choice in choices]
         for combination in product(*options):
             narrowed = signature
             for choice, domains in zip(choices, combination, strict=True):
                 if domains:
                     narrowed = choice[0].table.narrow(narrowed, domains)
             yield narrowed
-
-    def _options(self, signature: int, choices: list[Choice]) -> list[list[int]]:
-        """List for each key the sets of domains to try, first choice first; 0 is no set at all."""
-        options: list[list[int]] = []
-        for rule, domains, is_pinned in choices:
-            possible = rule.table.of_signature(signature)
-            allowed = domains & possible
-            if allowed:
-                options.append(rule.preferred(allowed) if is_pinned else [allowed])
-                if is_pinned and rule.is_optional:
-                    options[-1].append(allowed)
-            elif not possible and rule.is_free_in_no_domain(signature):
-                options.append([0])
-            else:
-                options.append([])
-        return options
 
     def _vet(
         self, signature: int, types: int, held: frozenset[str] | None
@@ -229,3 +218,15 @@ class Fitter:
             ):
                 mask |= 1 << bit
         return mask
+
+
+def _options(signature: int, choice: Choice) -> list[int]:
+    """List the sets of domains of a key to try, first choice first; 0 is no set at all."""
+    rule, domains, is_pinned = choice
+    possible = rule.table.of_signature(signature)
+    allowed = domains & possible
+    if allowed:
+        if not is_pinned:
+            return [allowed]
+        return [*rule.preferred(allowed), allowed] if rule.is_optional else rule.preferred(allowed)
+    return [0] if not possible and rule.is_free_in_no_domain(signature) else []

@@ -123,20 +123,10 @@ class HostGroup(Group):
         return True
 
 
-class DomainGroup(Group):
-    """A group over the domains of a label key, for spread and affinity."""
+class _KeyGroup(Group):
+    """A group over the domains of a label key."""
 
-    __slots__ = (
-        "counts",
-        "domains",
-        "honors_affinity",
-        "is_required",
-        "known",
-        "max_skew",
-        "min_domains",
-        "nonzero",
-        "there",
-    )
+    __slots__ = ("domains", "nonzero")
 
     def __init__(
         self,
@@ -147,6 +137,28 @@ class DomainGroup(Group):
     ) -> None:
         super().__init__(kind, table.key, namespaces, selector)
         self.domains = table
+        self.nonzero = 0
+        """Domains where a pod of the group is or may still end up."""
+        self._begin(table)
+
+    def _begin(self, table: DomainTable) -> None:
+        raise NotImplementedError
+
+
+class DomainGroup(_KeyGroup):
+    """A group over the domains of a label key, for spread and affinity."""
+
+    __slots__ = (
+        "counts",
+        "honors_affinity",
+        "is_required",
+        "known",
+        "max_skew",
+        "min_domains",
+        "there",
+    )
+
+    def _begin(self, table: DomainTable) -> None:
         self.max_skew = 0
         self.min_domains = 0
         self.honors_affinity = True
@@ -156,7 +168,6 @@ class DomainGroup(Group):
         self.there = 0
         """Domains of nodes that pass the filter by another term than the one a pod is placed by."""
         self.counts = [0] * len(table.names)
-        self.nonzero = 0
 
     def add(self, domain: int) -> None:
         """Count a pod in a domain."""
@@ -187,22 +198,13 @@ class DomainGroup(Group):
         return min(self.counts[bit] for bit in members(considered))
 
 
-class AvoidedGroup(Group):
+class AvoidedGroup(_KeyGroup):
     """A group over the domains of a label key that pods keep away from, or that keeps them away."""
 
-    __slots__ = ("_claims", "_settled", "domains", "nonzero")
+    __slots__ = ("_claims", "_settled")
 
-    def __init__(
-        self,
-        kind: Kind,
-        table: DomainTable,
-        namespaces: frozenset[str],
-        selector: LabelSelector | None,
-    ) -> None:
-        super().__init__(kind, table.key, namespaces, selector)
-        self.domains = table
-        self.nonzero = 0
-        """Domains where a pod of the group is or may still end up."""
+    def _begin(self, table: DomainTable) -> None:
+        del table
         self._settled = 0
         self._claims: set[int] = set()
 
