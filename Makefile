@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench fuzz fix clean
+.PHONY: help demo test check contract e2e controlplane bench fuzz fix clean
 
 BIN   := .venv/bin
 PATHS := src tests $(wildcard benchmarks)
@@ -11,7 +11,7 @@ SEEDS ?= 1000
 ARGS  ?=
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.ready ## Watch Karpy decide for a cluster that exists only in memory
 	@$(BIN)/karpy demo $(ARGS)
@@ -25,6 +25,18 @@ check: .venv/.ready ## Check format, lint, types and layers
 	@echo "ruff check"  && $(BIN)/ruff check --quiet $(PATHS)
 	@echo "mypy"        && $(BIN)/mypy --no-error-summary $(PATHS)
 	@echo "lint-imports" && { out=$$($(BIN)/lint-imports 2>&1) || { echo "$$out"; exit 1; }; }
+
+controlplane: .venv/.ready ## Build a real control plane, once: etcd, Kubernetes, KWOK; ten minutes
+	@$(BIN)/karpy controlplane build
+
+# Without the programs these tests are skipped and say so; in CI that is a failure.
+contract: .venv/.ready ## Hold the embedded cluster to what a real API server does
+	@$(BIN)/karpy controlplane build >/dev/null || [ "$$CI" != true ]
+	@$(BIN)/pytest -q -n0 tests/contract $(ARGS)
+
+e2e: .venv/.ready ## Run the tests that need a real control plane
+	@$(BIN)/karpy controlplane build >/dev/null || [ "$$CI" != true ]
+	@$(BIN)/pytest -q -n0 tests/e2e $(ARGS)
 
 bench: .venv/.ready ## Measure the solver on the benchmark workloads
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -22,6 +22,7 @@ from karpy.errors import (
     NoCapacity,
     NodeClassNotReady,
     ObjectNotFound,
+    SimulationStalled,
     Unexpected,
     WorkloadInvalid,
 )
@@ -45,6 +46,7 @@ EXAMPLES = [
     CloudUnavailable(call="CreateFleet", problem="throttled"),
     Unexpected(error=LookupError("the solver slipped")),
     LimitPassed(what="still packing after 1000 rounds"),
+    SimulationStalled(waiting=["`operator` in `wait` (locks.py:12)"]),
 ]
 
 

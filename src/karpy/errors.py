@@ -33,9 +33,11 @@ Every error a user may see, with a stable code and a hint.
     │   └── CloudUnavailable     KP3004  the cloud does not answer, or asks for patience
     └── Bug              we can fix it
         ├── Unexpected           KP9000  something happened that nobody thought of
-        └── LimitPassed          KP9001  a loop ran longer than it ever should
+        ├── LimitPassed          KP9001  a loop ran longer than it ever should
+        └── SimulationStalled    KP9002  on virtual time, every task waits for another
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 
@@ -340,4 +342,17 @@ class LimitPassed(Bug):
     def __init__(self, *, what: str) -> None:
         super().__init__(
             f"gave up: {what}", hint="report this with the input that caused it; it is our mistake"
+        )
+
+
+class SimulationStalled(Bug):
+    """Every task on a virtual loop waits, and no timer will wake any of them."""
+
+    code = "KP9002"
+
+    def __init__(self, *, waiting: Sequence[str]) -> None:
+        tasks = "".join(f"\n  {each}" for each in waiting)
+        super().__init__(
+            f"time stands still: every task waits and no timer is set{tasks}",
+            hint="give one of these tasks a timeout, or see who should have woken it",
         )

@@ -22,9 +22,11 @@ _COMMANDS: Final = {
     "demo": "karpy.cli.demo",
     "solve": "karpy.cli.solve",
     "explain": "karpy.cli.explain",
+    "crds": "karpy.cli.crds",
     "errors": "karpy.cli.codes",
     "bench": "karpy.cli.bench",
     "workload": "karpy.cli.workload",
+    "controlplane": "karpy.cli.controlplane",
 }
 """Where each command lives; only the one asked for is imported."""
 
@@ -37,7 +39,8 @@ manifests, ask the same solver the autoscaler runs, and change nothing.
     karpy demo                               a web shop, placed and explained
     karpy solve cluster.yaml                 what would be launched, and what it costs
     karpy explain shop/web-7d4 cluster.yaml  why this pod goes there, or stays pending
-    kubectl get nodepools,pods,nodes,daemonsets -A -o yaml | karpy solve -"""
+    kubectl get nodepools,pods,nodes,daemonsets -A -o yaml | karpy solve -
+    karpy controlplane up                    a real Kubernetes control plane to play with"""
 
 _EPILOGUE: Final = """\
 Everywhere: --no-color (or NO_COLOR=1) leaves out colour; answers go to stdout, the rest to stderr.

@@ -1,0 +1,92 @@
+"""What a path means."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.adapters.apiserver.statuses import nothing_there
+from karpy.model.kinds import NAMESPACE, Kind
+from karpy.ports.discovery import Resource
+
+_NAMESPACES: Final = "namespaces"
+_OF_A_NAMESPACE: Final = frozenset({"status", "finalize"})
+_WITHOUT_A_NAME: Final = 2
+"""`namespaces` and a name; what follows is within the namespace, or a part of it."""
+
+
+class Place(Struct, frozen=True):
+    """A path below a group and version, taken apart."""
+
+    plural: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    rest: str = ""
+    """What follows a subresource such as `proxy`."""
+
+
+class Target(Struct, frozen=True):
+    """A kind, or one object of it, or a part of that."""
+
+    resource: Resource
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+    @property
+    def kind(self) -> Kind:
+        return self.resource.kind
+
+    @property
+    def shown(self) -> str:
+        """As messages name it: `pods/log`."""
+        kind = self.kind
+        return f"{kind}/{self.subresource}" if self.subresource else str(kind)
+
+
+def place_of(path: str) -> Place:
+    """Take apart what follows a group and version; raise NotFound if it leads nowhere."""
+    parts = path.strip("/").split("/")
+    namespace = ""
+    is_within = (
+        parts[0] == _NAMESPACES
+        and len(parts) > _WITHOUT_A_NAME
+        and not (parts[_WITHOUT_A_NAME] in _OF_A_NAMESPACE and len(parts) == _WITHOUT_A_NAME + 1)
+    )
+    if is_within:
+        namespace, parts = parts[1], parts[2:]
+    if not all(parts):
+        raise nothing_there()
+    plural, name, subresource, *rest = [*parts, "", ""][: max(len(parts), 3)]
+    return Place(plural, namespace, name, subresource, "/".join(rest))
+
+
+def target_of(place: Place, group: str, version: str, resources: Iterable[Resource]) -> Target:
+    """Find what is served at a place; raise NotFound if nothing is."""
+    for each in resources:
+        kind = each.kind
+        if (kind.plural, kind.version, kind.group) == (place.plural, version, group):
+            break
+    else:
+        raise nothing_there()
+    if place.namespace and not kind.is_namespaced:
+        raise nothing_there()
+    if place.rest or (kind.is_namespaced and place.name and not place.namespace):
+        raise nothing_there()
+    if place.subresource and place.subresource not in each.subresources:
+        raise nothing_there()
+    return Target(each, place.namespace, place.name, place.subresource)
+
+
+def names(resources: Sequence[Resource]) -> dict[tuple[str, str], list[Resource]]:
+    """Group kinds by group and version, in the order they come."""
+    found: dict[tuple[str, str], list[Resource]] = {}
+    for each in resources:
+        found.setdefault((each.kind.group, each.kind.version), []).append(each)
+    return found
+
+
+def is_namespace(target: Target) -> bool:
+    """Tell whether this is about namespaces themselves."""
+    return target.kind == NAMESPACE

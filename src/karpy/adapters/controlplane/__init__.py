@@ -1,0 +1,1 @@
+"""A real Kubernetes control plane as processes of this machine: built once, started in seconds."""

@@ -1,0 +1,157 @@
+"""Build the programs of a control plane once, and keep them."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+from time import monotonic
+from typing import Final
+
+from karpy.adapters.controlplane.guard import Guard, Process
+from karpy.adapters.controlplane.programs import (
+    ASSETS,
+    PACKAGES,
+    built_folder,
+    missing_programs,
+    require_programs,
+    source,
+    version_of,
+)
+from karpy.adapters.controlplane.toolchain import Tell, find_go
+from karpy.errors import ControlPlaneMissing
+
+if sys.platform != "win32":
+    import fcntl
+
+_SECONDS_BETWEEN_LINES: Final = 15.0
+_SECONDS_TO_GIVE_UP: Final = 10.0
+_LAST_LINES: Final = 12
+_MODULE: Final = "module"
+
+
+def ensure_programs(environ: Mapping[str, str], tell: Tell) -> Path:
+    """Return the folder of the programs; build them first where that has not been done yet."""
+    if environ.get(ASSETS):
+        return require_programs(environ)
+    folder = built_folder(environ)
+    if not missing_programs(folder):
+        return folder
+    if sys.platform == "win32":
+        raise ControlPlaneMissing(
+            problem="it runs on Linux and macOS only", hint="run karpy inside WSL"
+        )
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _alone(folder.with_suffix(".lock"), tell):
+            # Who held the lock before us may have built them.
+            if missing_programs(folder):
+                _build(folder, environ, tell)
+    except OSError as error:
+        raise ControlPlaneMissing(
+            problem=f"cannot build into `{folder}`: {error}",
+            hint="make room or name another cache folder in XDG_CACHE_HOME",
+        ) from error
+    return folder
+
+
+@contextmanager
+def _alone(lock: Path, tell: Tell) -> Iterator[None]:
+    """Hold a lock that ends with this process, so that no crash can leave it behind."""
+    with lock.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            tell("waiting for another build of the control plane to end")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _build(folder: Path, environ: Mapping[str, str], tell: Tell) -> None:
+    """Build everything aside and rename it, so that the folder is complete or not there."""
+    go = find_go(environ, tell)
+    tell(f"building Kubernetes {_kubernetes()} with {go}; this takes ten minutes or so, once")
+    start = monotonic()
+    fresh = Path(mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
+    try:
+        with Guard(fresh, patience_seconds=_SECONDS_TO_GIVE_UP) as guard:
+            builder = _Builder(guard, go, fresh, folder.with_suffix(".log"), environ)
+            for number, name in enumerate(PACKAGES, start=1):
+                builder.build(name, _with_prefix(tell, f"{number} of {len(PACKAGES)} {name}"))
+        shutil.rmtree(fresh / _MODULE)
+        shutil.rmtree(folder, ignore_errors=True)
+        fresh.rename(folder)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    tell(f"built in {monotonic() - start:.0f} s: {folder}")
+
+
+def _with_prefix(tell: Tell, prefix: str) -> Tell:
+    return lambda text: tell(f"{prefix}: {text}")
+
+
+def _has_ended(process: Process, seconds: float) -> bool:
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _kubernetes() -> str:
+    return version_of("k8s.io/kubernetes")
+
+
+class _Builder:
+    """Builds one program after the other; what they share is compiled once."""
+
+    def __init__(
+        self, guard: Guard, go: Path, folder: Path, log: Path, environ: Mapping[str, str]
+    ) -> None:
+        self._guard = guard
+        self._go = go
+        self._folder = folder
+        self._log = log
+        self._environ = {**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+        # The folder of this package may be read-only, and Go wants to stand next to its go.mod.
+        self._module = folder / _MODULE
+        self._module.mkdir()
+        for name in ("go.mod", "go.sum"):
+            (self._module / name).write_text(source(name), encoding="utf-8")
+        log.write_bytes(b"")
+
+    def build(self, name: str, tell: Tell) -> None:
+        """Build a program, and say every now and then how far it is."""
+        start = monotonic()
+        lines_before = self._lines()
+        process = self._guard.spawn(
+            [*self._command(), "-o", self._folder / name, PACKAGES[name]],
+            log=self._log,
+            environ=self._environ,
+            folder=self._module,
+        )
+        while not _has_ended(process, _SECONDS_BETWEEN_LINES):
+            tell(f"{self._lines() - lines_before:,} packages, {monotonic() - start:.0f} s")
+        if process.returncode:
+            raise self._why_not(name)
+        tell(f"done after {monotonic() - start:.0f} s")
+
+    def _command(self) -> list[str | Path]:
+        # Without the stamp, `kubectl version` fails: it takes the server for one without a version.
+        stamp = f"-X k8s.io/component-base/version.gitVersion={_kubernetes()}"
+        return [self._go, "build", "-v", "-trimpath", "-ldflags", f"-s -w {stamp}"]
+
+    def _lines(self) -> int:
+        """Count what Go has said: a line for each package it downloads or compiles."""
+        return self._log.read_bytes().count(b"\n")
+
+    def _why_not(self, name: str) -> ControlPlaneMissing:
+        said = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+        last = "\n".join(said[-_LAST_LINES:])
+        return ControlPlaneMissing(
+            problem=f"`{name}` cannot be built; the end of {self._log}:\n{last}",
+            hint="mend what Go complains about (often the network: GOPROXY, HTTPS_PROXY) and try "
+            f"again, or name a folder with the programs in {ASSETS}",
+        )

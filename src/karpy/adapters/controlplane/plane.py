@@ -1,0 +1,282 @@
+"""A real control plane that runs: etcd, kube-apiserver, kube-scheduler, controllers, KWOK."""
+
+import shutil
+import subprocess
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+from time import monotonic, sleep
+from types import TracebackType
+from typing import Final, Self
+
+from msgspec import Struct
+
+from karpy.adapters.controlplane.commands import COMMANDS, PORTS, USERS, Layout
+from karpy.adapters.controlplane.credentials import (
+    ADMIN,
+    authority_of,
+    make_signing_key,
+    make_tokens,
+    tokens_file,
+    write_kubeconfig,
+)
+from karpy.adapters.controlplane.guard import Guard, Process, end
+from karpy.adapters.controlplane.loopback import free_ports, is_healthy, post_json
+from karpy.adapters.controlplane.programs import find_program, source
+from karpy.errors import BadRequest, ControlPlaneMissing
+
+_API_SERVER: Final = "kube-apiserver"
+_KWOK: Final = "kwok"
+_COMPACTED: Final = b64encode(b"compact_rev_key").decode()
+_SECONDS_TO_START: Final = 90.0
+_SECONDS_TO_END: Final = 15.0
+_SECONDS_BETWEEN_LOOKS: Final = 0.05
+_SECONDS_BETWEEN_CHECKS: Final = 1.0
+_LAST_LINES: Final = 15
+
+
+class Answer(Struct, frozen=True):
+    """What kubectl said."""
+
+    code: int
+    out: str
+    err: str
+
+
+class ControlPlane:
+    """
+    A Kubernetes without machines, on free ports of loopback, for as long as it is entered.
+
+    RBAC is on. `users` are names with their groups; each gets a token that `token_of` tells, as
+    have `admin` and the programs themselves. With KWOK, a node that carries the annotation
+    `kwok.x-k8s.io/node: fake` is ready at once, and so are the pods bound to it.
+
+    Everything is kept in `home`, or in a folder of its own that is removed in the end. If the
+    plane does not start, its logs are kept, and the error names them. Nothing of it survives this
+    process. Methods block; call them from a thread where a loop runs.
+    """
+
+    def __init__(
+        self,
+        programs: Path,
+        home: Path | None = None,
+        *,
+        has_kwok: bool = True,
+        users: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self._programs = programs
+        self._home_given = home
+        self._names = [name for name in COMMANDS if has_kwok or name != _KWOK]
+        self._users = {**USERS, **(users or {})}
+        self._tokens = make_tokens(self._users)
+        self._processes: dict[str, Process] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            home = stack.enter_context(self._home())
+            self._layout = Layout(home, free_ports(PORTS))
+            owned = () if self._home_given else (home,)
+            self._guard = stack.enter_context(Guard(*owned))
+            self._start()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    @property
+    def home(self) -> Path:
+        """Where logs, tokens and kubeconfigs are."""
+        return self._layout.home
+
+    @property
+    def server(self) -> str:
+        """The address of the API server."""
+        return self._layout.server
+
+    @property
+    def authority(self) -> str:
+        """The certificate, as PEM, that the API server's is to be checked against."""
+        return self._authority()
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig of a user who may do everything."""
+        return self._layout.kubeconfig(ADMIN)
+
+    def log(self, program: str) -> Path:
+        """Name the log of a program."""
+        return self._layout.log(program)
+
+    def token_of(self, user: str = ADMIN) -> str:
+        """Tell the token of a user that was named at the start."""
+        return self._tokens[user]
+
+    def service_account_token(self, name: str, namespace: str = "default") -> str:
+        """Tell a fresh token of a service account, which is made if it is not there."""
+        where = ("--namespace", namespace)
+        found = self.try_kubectl("get", "serviceaccount", name, *where)
+        if found.code:
+            self.kubectl("create", "serviceaccount", name, *where)
+        return self.kubectl("create", "token", name, *where).strip()
+
+    def write_kubeconfig(self, path: Path, token: str = "") -> None:
+        """Write a kubeconfig for a token, the admin's by default."""
+        write_kubeconfig(
+            path,
+            server=self.server,
+            authority=self.authority,
+            token=token or self.token_of(),
+        )
+
+    def kubectl(self, *words: str, stdin: str = "", token: str = "") -> str:
+        """Run kubectl and return what it prints; raise BadRequest if it fails."""
+        answer = self.try_kubectl(*words, stdin=stdin, token=token)
+        if answer.code:
+            raise BadRequest(f"`kubectl {' '.join(words)}` failed: {answer.err.strip()}")
+        return answer.out
+
+    def try_kubectl(self, *words: str, stdin: str = "", token: str = "") -> Answer:
+        """Run kubectl with the admin's token or another one; return what it says, good or bad."""
+        with self._kubeconfig_of(token) as kubeconfig:
+            done = subprocess.run(
+                [
+                    find_program(self._programs, "kubectl"),
+                    f"--kubeconfig={kubeconfig}",
+                    # Another plane may have had this port, and the usual cache would remember it.
+                    f"--cache-dir={self.home / 'kubectl'}",
+                    *words,
+                ],
+                input=stdin,
+                capture_output=True,
+                encoding="utf-8",
+                check=False,
+            )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    def halt(self, program: str = _API_SERVER, *, is_killed: bool = False) -> None:
+        """End a program as a crash or an upgrade would; `resume` brings it back."""
+        end(self._processes.pop(program), patience_seconds=0 if is_killed else _SECONDS_TO_END)
+
+    def resume(self, program: str = _API_SERVER) -> None:
+        """Start a halted program again, on the same port and with the same data."""
+        self._spawn(program)
+        self._wait_for(program)
+
+    def restart(self, program: str = _API_SERVER) -> None:
+        """Halt and resume a program."""
+        self.halt(program)
+        self.resume(program)
+
+    def wait(self) -> None:
+        """Wait for ever; raise ControlPlaneMissing once a program ends by itself."""
+        while True:
+            self._check_alive()
+            sleep(_SECONDS_BETWEEN_CHECKS)
+
+    def forget_history(self) -> None:
+        """
+        Make etcd forget old versions, so that who continues from one is told to start anew.
+
+        The API server does the same every five minutes, and notes how far it went under a key of
+        its own. What it has in memory it forgets within 15 seconds, or at once by a restart.
+        """
+        port = self._layout.ports["etcd"]
+        revision = post_json(port, "/v3/kv/range", {"key": _COMPACTED})["header"]["revision"]
+        value = b64encode(str(revision).encode()).decode()
+        post_json(port, "/v3/kv/put", {"key": _COMPACTED, "value": value})
+        post_json(port, "/v3/kv/compaction", {"revision": revision, "physical": True})
+
+    @contextmanager
+    def _home(self) -> Iterator[Path]:
+        home = self._home_given or Path(mkdtemp(prefix="karpy-controlplane-"))
+        home.mkdir(parents=True, exist_ok=True)
+        is_kept = self._home_given is not None
+        try:
+            yield home
+        except ControlPlaneMissing:
+            is_kept = True
+            raise
+        finally:
+            shutil.rmtree(home / "etcd" if is_kept else home, ignore_errors=True)
+
+    @contextmanager
+    def _kubeconfig_of(self, token: str) -> Iterator[Path]:
+        if not token:
+            yield self.kubeconfig
+            return
+        folder = Path(mkdtemp(prefix="kubectl-", dir=self.home))
+        try:
+            self.write_kubeconfig(folder / "kubeconfig", token)
+            yield folder / "kubeconfig"
+        finally:
+            shutil.rmtree(folder)
+
+    def _start(self) -> None:
+        layout = self._layout
+        layout.tokens.touch(mode=0o600)
+        layout.tokens.write_text(tokens_file(self._users, self._tokens), encoding="utf-8")
+        layout.signing_key.touch(mode=0o600)
+        layout.signing_key.write_text(make_signing_key(), encoding="ascii")
+        layout.stages.write_text(source("stages.yaml"), encoding="utf-8")
+        first, second, *others = self._names
+        for name in (first, second):
+            self._spawn(name)
+        self._wait_for(second)
+        layout.authority.write_text(self._authority(), encoding="ascii")
+        for user in USERS:
+            self.write_kubeconfig(layout.kubeconfig(user), self._tokens[user])
+        for name in others:
+            self._spawn(name)
+        for name in others:
+            self._wait_for(name)
+
+    def _spawn(self, name: str) -> None:
+        program = str(find_program(self._programs, name))
+        argv = [program, *COMMANDS[name].flags(self._layout)]
+        self._processes[name] = self._guard.spawn(argv, log=self._layout.log(name))
+
+    def _wait_for(self, name: str) -> None:
+        """Wait until a program is ready; give up if it ends or takes too long."""
+        deadline = monotonic() + _SECONDS_TO_START
+        while not self._is_ready(name):
+            self._check_alive()
+            if monotonic() > deadline:
+                raise self._why_not(name, f"is not ready after {_SECONDS_TO_START:.0f} s")
+            sleep(_SECONDS_BETWEEN_LOOKS)
+
+    def _check_alive(self) -> None:
+        for name, process in self._processes.items():
+            if process.poll() is not None:
+                raise self._why_not(name, f"ended with code {process.returncode}")
+
+    def _is_ready(self, name: str) -> bool:
+        authority = self._authority()
+        if not authority:
+            return False
+        speaks_tls = name.startswith("kube-")
+        port = self._layout.ports[name]
+        return is_healthy(port, COMMANDS[name].health, authority if speaks_tls else "")
+
+    def _authority(self) -> str:
+        """Read who vouches for the API server, as soon as that has written it down."""
+        chain = self._layout.certificates / "apiserver.crt"
+        return authority_of(chain.read_text(encoding="ascii")) if chain.exists() else ""
+
+    def _why_not(self, name: str, problem: str) -> ControlPlaneMissing:
+        log = self._layout.log(name)
+        said = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        last = "\n".join(said[-_LAST_LINES:])
+        return ControlPlaneMissing(
+            problem=f"{name} {problem}; the end of {log}:\n{last}",
+            hint=f"look at the logs in {self.home}; "
+            "if the programs are broken, build them anew: see docs/guides/control-plane.md",
+        )

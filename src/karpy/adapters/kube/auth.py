@@ -1,0 +1,110 @@
+"""Credentials: who we are to the server right now."""
+
+import asyncio
+from base64 import b64encode
+from pathlib import Path
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from karpy.adapters.kube.access import User
+from karpy.errors import CredentialsRefused
+
+FILE_SECONDS: Final = 60.0
+"""For so long the content of a file is believed; kubelets rotate tokens long before they expire."""
+
+
+class Identity(Struct, frozen=True):
+    """What a request shows to the server."""
+
+    authorization: str = ""
+    cert_pem: str = ""
+    key_pem: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Credentials(Protocol):
+    """Gives the identity to show."""
+
+    async def identity(self) -> Identity:
+        """Return an identity that has not expired; raise CredentialsRefused if there is none."""
+
+    async def renewed(self, refused: Identity) -> Identity:
+        """Return a newer identity than one the server refused, or the same if there is none."""
+
+
+class FixedCredentials:
+    """An identity that never changes: a token, a password or a certificate in the kubeconfig."""
+
+    def __init__(self, user: User) -> None:
+        self._identity = Identity(
+            _authorization(user, user.token), user.cert_pem, user.key_pem, user.headers
+        )
+
+    async def identity(self) -> Identity:
+        return self._identity
+
+    async def renewed(self, refused: Identity) -> Identity:
+        del refused
+        return self._identity
+
+
+class FileCredentials:
+    """An identity in files that somebody else renews."""
+
+    def __init__(self, user: User, seconds: float = FILE_SECONDS) -> None:
+        self._user = user
+        self._seconds = seconds
+        self._identity: Identity | None = None
+        self._read_at = 0.0
+
+    async def identity(self) -> Identity:
+        if self._identity is None:
+            return self._read()
+        if asyncio.get_running_loop().time() - self._read_at < self._seconds:
+            return self._identity
+        try:
+            return self._read()
+        except CredentialsRefused:
+            # Caught half-way through a rotation; the server tells whether the old one still counts.
+            return self._identity
+
+    async def renewed(self, refused: Identity) -> Identity:
+        del refused
+        return self._read()
+
+    def _read(self) -> Identity:
+        user = self._user
+        token = _content(user.token_file).strip() if user.token_file else user.token
+        self._identity = Identity(
+            _authorization(user, token),
+            user.cert_pem or (_content(user.cert_file) if user.cert_file else ""),
+            user.key_pem or (_content(user.key_file) if user.key_file else ""),
+            user.headers,
+        )
+        self._read_at = asyncio.get_running_loop().time()
+        return self._identity
+
+
+def _authorization(user: User, token: str) -> str:
+    if token:
+        return f"Bearer {token}"
+    if user.basic is None:
+        return ""
+    return f"Basic {b64encode(':'.join(user.basic).encode()).decode()}"
+
+
+def _content(file: str) -> str:
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CredentialsRefused(
+            source=file,
+            problem=f"it cannot be read: {error}",
+            hint="check the path in the kubeconfig and the permissions of the file",
+        ) from error
+    if not text.strip():
+        raise CredentialsRefused(
+            source=file, problem="it is empty", hint="have the file written anew"
+        )
+    return text

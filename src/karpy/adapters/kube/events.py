@@ -1,0 +1,165 @@
+"""Events for people: said once, not too often, and never in anybody's way."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final
+from uuid import uuid4
+
+from msgspec import Struct
+
+from karpy.adapters.kube.retry import TokenBucket
+from karpy.codec.fields import JsonObject
+from karpy.errors import ClusterError, CredentialsRefused
+from karpy.model.kinds import EVENTS_EVENT, Kind
+from karpy.ports.clock import Clock
+from karpy.ports.objects import Objects
+
+NORMAL: Final = "Normal"
+WARNING: Final = "Warning"
+WINDOW_SECONDS: Final = 120.0
+"""For so long the same thing is not said again, unless the notice says otherwise."""
+_WAITING_MAX: Final = 1000
+_REMEMBERED_MAX: Final = 100_000
+_NOTE_MAX: Final = 1024
+"""More the API does not take."""
+_NAME_MAX: Final = 200
+
+
+class Subject(Struct, frozen=True):
+    """The object that an event is about."""
+
+    kind: Kind
+    name: str
+    namespace: str = ""
+    uid: str = ""
+
+
+class Notice(Struct, frozen=True):
+    """Something to tell about an object."""
+
+    subject: Subject
+    reason: str
+    """A word in CamelCase that tools look for."""
+    note: str
+    is_warning: bool = False
+    same_as: tuple[str, ...] = ()
+    """Two notices of one reason that share these say the same; empty means that each is new."""
+    window_seconds: float = WINDOW_SECONDS
+    action: str = ""
+    """What we did or will do; the reason, if it says that already."""
+
+
+OnTrouble = Callable[[Notice, ClusterError | CredentialsRefused], None]
+"""Is told of a notice that could not be written, and why."""
+
+
+class EventRecorder:
+    """
+    Writes notices as events, in the background.
+
+    `tell` never waits and never fails: what says the same within its window, what goes beyond the
+    rate of its reason and what finds the queue full is dropped and counted. `run` writes the rest.
+    """
+
+    def __init__(
+        self,
+        objects: Objects,
+        clock: Clock,
+        *,
+        instance: str,
+        component: str = "karpenter",
+        rates: Mapping[str, TokenBucket] | None = None,
+        on_trouble: OnTrouble = lambda *_: None,
+    ) -> None:
+        self._objects = objects
+        self._clock = clock
+        self._instance = instance[:128]
+        self._component = component
+        self._rates = rates or {}
+        self._on_trouble = on_trouble
+        self._said_until: dict[tuple[str, ...], float] = {}
+        self._waiting: deque[tuple[Notice, datetime]] = deque()
+        self._news = asyncio.Event()
+        self._is_closed = False
+        self.dropped = 0
+        """How many notices were lost: too many at once, or refused by the server."""
+
+    def tell(self, notice: Notice) -> None:
+        """Have a notice written, unless it was just said or too much is said already."""
+        if self._is_closed or self._was_just_said(notice):
+            return
+        rate = self._rates.get(notice.reason)
+        if len(self._waiting) >= _WAITING_MAX or (rate is not None and not rate.has_taken()):
+            self.dropped += 1
+            return
+        self._waiting.append((notice, self._clock.now()))
+        self._news.set()
+
+    def close(self) -> None:
+        """Take nothing more; `run` ends once everything is written."""
+        self._is_closed = True
+        self._news.set()
+
+    async def run(self) -> None:
+        """Write notices until closed."""
+        while self._waiting or not self._is_closed:
+            if not self._waiting:
+                self._news.clear()
+                await self._news.wait()
+                continue
+            notice, moment = self._waiting.popleft()
+            try:
+                await self._objects.create(EVENTS_EVENT, self._event(notice, moment))
+            except (ClusterError, CredentialsRefused) as error:
+                self.dropped += 1
+                self._on_trouble(notice, error)
+
+    def _was_just_said(self, notice: Notice) -> bool:
+        if not notice.same_as:
+            return False
+        now = asyncio.get_running_loop().time()
+        key = (notice.reason.lower(), *notice.same_as)
+        if self._said_until.get(key, 0.0) > now:
+            return True
+        if len(self._said_until) >= _REMEMBERED_MAX:
+            self._said_until = {
+                each: until for each, until in self._said_until.items() if until > now
+            }
+        if len(self._said_until) < _REMEMBERED_MAX:
+            self._said_until[key] = now + notice.window_seconds
+        return False
+
+    def _event(self, notice: Notice, moment: datetime) -> JsonObject:
+        subject = notice.subject
+        regarding = {
+            "apiVersion": subject.kind.api_version,
+            "kind": subject.kind.name,
+            "name": subject.name,
+            "namespace": subject.namespace,
+            "uid": subject.uid,
+        }
+        return {
+            "apiVersion": EVENTS_EVENT.api_version,
+            "kind": EVENTS_EVENT.name,
+            "metadata": {
+                "name": f"{subject.name[:_NAME_MAX].rstrip('.-')}.{uuid4().hex[:16]}",
+                # Events about objects without a namespace have to live somewhere.
+                "namespace": subject.namespace or "default",
+            },
+            "eventTime": moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "reportingController": self._component,
+            "reportingInstance": self._instance,
+            "action": notice.action or notice.reason,
+            "reason": notice.reason,
+            "regarding": {key: value for key, value in regarding.items() if value},
+            "note": _shortened(notice.note),
+            "type": WARNING if notice.is_warning else NORMAL,
+        }
+
+
+def _shortened(note: str) -> str:
+    if len(note.encode()) <= _NOTE_MAX:
+        return note
+    return note.encode()[: _NOTE_MAX - 3].decode(errors="ignore") + "..."

@@ -1,0 +1,194 @@
+"""Exec plugins: commands such as `aws eks get-token` that print credentials which expire."""
+
+import asyncio
+import os
+import sys
+from base64 import b64encode
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from karpy.adapters.kube.access import ALWAYS, IF_AVAILABLE, Endpoint, User
+from karpy.adapters.kube.auth import Identity
+from karpy.codec.fields import JsonObject
+from karpy.errors import CredentialsRefused
+from karpy.ports.clock import Clock
+
+_EARLIEST: Final = timedelta(seconds=60)
+"""So long before they expire credentials are renewed; those that live shortly, later."""
+_SHARE: Final = 0.2
+_SECONDS_MAX: Final = 60.0
+"""A plugin that asks nobody anything and takes longer than this hangs."""
+_SHOWN_MAX: Final = 400
+
+
+class _Status(Struct, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class _Credential(Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    status: _Status | None = None
+
+
+class ExecCredentials:
+    """What a plugin printed, kept until shortly before it expires or the server refuses it."""
+
+    def __init__(
+        self,
+        user: User,
+        endpoint: Endpoint,
+        clock: Clock,
+        *,
+        seconds: float = _SECONDS_MAX,
+        env: Mapping[str, str] = os.environ,
+    ) -> None:
+        assert user.plugin is not None
+        self._plugin = user.plugin
+        self._user = user
+        self._endpoint = endpoint
+        self._clock = clock
+        self._seconds = seconds
+        self._env = env
+        self._lock = asyncio.Lock()
+        self._identity: Identity | None = None
+        self._expires: datetime | None = None
+        self._renew_at: datetime | None = None
+
+    async def identity(self) -> Identity:
+        if self._identity is not None and not self._is_past(self._renew_at):
+            return self._identity
+        async with self._lock:
+            if self._identity is not None and not self._is_past(self._renew_at):
+                return self._identity
+            try:
+                return await self._ask()
+            except CredentialsRefused:
+                if self._identity is None or self._is_past(self._expires):
+                    raise
+                return self._identity
+
+    async def renewed(self, refused: Identity) -> Identity:
+        async with self._lock:
+            if self._identity is not None and self._identity != refused:
+                return self._identity
+            return await self._ask()
+
+    def _is_past(self, moment: datetime | None) -> bool:
+        return moment is not None and self._clock.now() >= moment
+
+    async def _ask(self) -> Identity:
+        status = self._read(await self._run())
+        now, expires = self._clock.now(), status.expiration_timestamp
+        self._expires = expires
+        self._renew_at = None
+        if expires is not None:
+            self._renew_at = expires - min(_EARLIEST, max(timedelta(), expires - now) * _SHARE)
+        self._identity = Identity(
+            f"Bearer {status.token}" if status.token else "",
+            status.client_certificate_data,
+            status.client_key_data,
+            self._user.headers,
+        )
+        return self._identity
+
+    async def _run(self) -> bytes:
+        plugin = self._plugin
+        is_interactive = plugin.interactive_mode in {ALWAYS, IF_AVAILABLE} and sys.stdin.isatty()
+        if plugin.interactive_mode == ALWAYS and not is_interactive:
+            raise self._refused(
+                "it wants to ask a person, and nobody is at the terminal",
+                "use credentials that need no person, or `interactiveMode: IfAvailable`",
+            )
+        info = msgspec.json.encode(self._info(is_interactive=is_interactive)).decode()
+        env = {**self._env, **dict(plugin.env), "KUBERNETES_EXEC_INFO": info}
+        try:
+            process = await asyncio.create_subprocess_exec(
+                plugin.command,
+                *plugin.args,
+                env=env,
+                stdin=None if is_interactive else asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=None if is_interactive else asyncio.subprocess.PIPE,
+            )
+        except OSError as error:
+            raise self._refused(
+                f"it cannot be started: {error.strerror or error}",
+                plugin.install_hint.strip() or "install the command, or give its whole path",
+            ) from error
+        return await self._output(process, None if is_interactive else self._seconds)
+
+    async def _output(self, process: asyncio.subprocess.Process, seconds: float | None) -> bytes:
+        try:
+            async with asyncio.timeout(seconds):
+                output, complaint = await process.communicate()
+        except TimeoutError as error:
+            raise self._refused(
+                f"it did not end within {seconds:g} s", "run the command by hand to see why"
+            ) from error
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if process.returncode:
+            said = (complaint or b"").decode(errors="replace").strip()[-_SHOWN_MAX:]
+            raise self._refused(
+                f"it ended with {process.returncode}: {said}" if said else "it failed silently",
+                "run the command by hand; its login may have expired",
+            )
+        return output
+
+    def _info(self, *, is_interactive: bool) -> JsonObject:
+        spec: JsonObject = {"interactive": is_interactive}
+        if self._plugin.has_cluster_info:
+            spec["cluster"] = _cluster_info(self._endpoint)
+        return {"apiVersion": self._plugin.api_version, "kind": "ExecCredential", "spec": spec}
+
+    def _read(self, output: bytes) -> _Status:
+        hint = "run the command by hand: it must print an ExecCredential"
+        try:
+            credential = msgspec.json.decode(output, type=_Credential)
+        except msgspec.DecodeError as error:
+            raise self._refused(f"what it printed cannot be read: {error}", hint) from error
+        if credential.kind != "ExecCredential" or credential.status is None:
+            raise self._refused("what it printed is no ExecCredential with a status", hint)
+        wanted = self._plugin.api_version
+        if credential.api_version != wanted:
+            raise self._refused(
+                f"it printed {credential.api_version or 'no apiVersion'}, not {wanted}",
+                "set `apiVersion` of the exec plugin in the kubeconfig to what the command speaks",
+            )
+        status = credential.status
+        if bool(status.client_certificate_data) != bool(status.client_key_data):
+            raise self._refused("it gave a certificate or a key, but not both", hint)
+        if not status.token and not status.client_certificate_data:
+            raise self._refused("it gave neither a token nor a certificate", hint)
+        expires = status.expiration_timestamp
+        if expires is not None and expires.tzinfo is None:
+            raise self._refused("it gave an expiry without a time zone", hint)
+        return status
+
+    def _refused(self, problem: str, hint: str) -> CredentialsRefused:
+        return CredentialsRefused(source=self._plugin.command, problem=problem, hint=hint)
+
+
+def _cluster_info(endpoint: Endpoint) -> JsonObject:
+    info: JsonObject = {"server": endpoint.server}
+    if endpoint.tls_name:
+        info["tls-server-name"] = endpoint.tls_name
+    if not endpoint.is_verified:
+        info["insecure-skip-tls-verify"] = True
+    if endpoint.ca_pem:
+        info["certificate-authority-data"] = b64encode(endpoint.ca_pem.encode()).decode()
+    if endpoint.proxy:
+        info["proxy-url"] = endpoint.proxy
+    if endpoint.exec_config is not None:
+        info["config"] = endpoint.exec_config
+    return info

@@ -1,0 +1,47 @@
+"""Proxies that the environment names, read as Go programs read it."""
+
+import ipaddress
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+
+def proxy_from_environment(server: str, env: Mapping[str, str]) -> str:
+    """Return the proxy by which to reach a server; empty means none."""
+    parts = urlsplit(server)
+    proxy = _first(env, f"{parts.scheme.upper()}_PROXY", f"{parts.scheme}_proxy")
+    host = parts.hostname or ""
+    if not proxy or host == "localhost" or _is_loopback(host):
+        return ""
+    exceptions = _first(env, "NO_PROXY", "no_proxy").split(",")
+    if any(_covers(each.strip().lower(), host, parts.port) for each in exceptions):
+        return ""
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _first(env: Mapping[str, str], *names: str) -> str:
+    return next((env[name] for name in names if env.get(name)), "")
+
+
+def _covers(exception: str, host: str, port: int | None) -> bool:
+    if not exception:
+        return False
+    if exception == "*":
+        return True
+    try:
+        return ipaddress.ip_address(host) in ipaddress.ip_network(exception, strict=False)
+    except ValueError:
+        pass
+    name, _, only_port = exception.partition(":")
+    if only_port and only_port != str(port):
+        return False
+    name = name.removeprefix("*")
+    if name.startswith("."):
+        return host.endswith(name)
+    return host == name or host.endswith(f".{name}")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,147 @@
+"""A queue of names to look at, each by one worker at a time, ever later after failures."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from karpy.adapters.kube.retry import Backoff
+from karpy.errors import KarpyError, LimitPassed
+
+_KEYS_MAX: Final = 2_000_000
+
+Work = Callable[[str], Awaitable[float | None]]
+"""Brings one object to where it should be; returns after how many seconds to look again."""
+OnFailure = Callable[[str, KarpyError], None]
+"""Is told which key failed and why; it will be tried again."""
+
+
+class WorkQueue:
+    """
+    Keys to be worked on.
+
+    A key that is added many times before its turn is worked on once. One that is added while it is
+    worked on is worked on again afterwards, never by two at once. One that failed comes back
+    later, ever later, until it succeeds.
+    """
+
+    def __init__(
+        self,
+        *,
+        first_pause: float = 0.1,
+        longest_pause: float = 10.0,
+        keys_max: int = _KEYS_MAX,
+    ) -> None:
+        self._first_pause = first_pause
+        self._longest_pause = longest_pause
+        self._keys_max = keys_max
+        self._waiting: deque[str] = deque()
+        self._is_waiting: set[str] = set()
+        self._busy: set[str] = set()
+        self._again: set[str] = set()
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._backoffs: dict[str, Backoff] = {}
+        self._news = asyncio.Event()
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        """Count the keys that wait, those for later left out."""
+        return len(self._waiting)
+
+    def add(self, key: str) -> None:
+        """Have a key worked on as soon as somebody is free."""
+        if self._is_closed:
+            return
+        if key in self._busy:
+            self._again.add(key)
+        elif key not in self._is_waiting:
+            self._check_room()
+            self._is_waiting.add(key)
+            self._waiting.append(key)
+            self._news.set()
+
+    def add_after(self, key: str, seconds: float) -> None:
+        """Have a key worked on after a while; the earliest of several times counts."""
+        if self._is_closed:
+            return
+        if seconds <= 0:
+            self.add(key)
+            return
+        loop = asyncio.get_running_loop()
+        timer = self._timers.get(key)
+        if timer is not None:
+            if timer.when() <= loop.time() + seconds:
+                return
+            timer.cancel()
+        else:
+            self._check_room()
+        self._timers[key] = loop.call_later(seconds, self._ring, key)
+
+    def retry(self, key: str) -> None:
+        """Have a key that failed worked on again, later each time."""
+        backoff = self._backoffs.get(key)
+        if backoff is None:
+            backoff = self._backoffs[key] = Backoff(self._first_pause, self._longest_pause)
+        self.add_after(key, backoff.next_pause())
+
+    def forget(self, key: str) -> None:
+        """Begin with short pauses again: the key has succeeded."""
+        self._backoffs.pop(key, None)
+
+    async def take(self) -> str | None:
+        """Wait for a key and take it, until `done`; None once the queue is closed and empty."""
+        while not self._waiting:
+            if self._is_closed:
+                return None
+            self._news.clear()
+            await self._news.wait()
+        key = self._waiting.popleft()
+        self._is_waiting.remove(key)
+        self._busy.add(key)
+        return key
+
+    def done(self, key: str) -> None:
+        """Give a key back; if it was added meanwhile it waits again."""
+        self._busy.discard(key)
+        if key in self._again:
+            self._again.remove(key)
+            self.add(key)
+
+    def close(self) -> None:
+        """Take nothing more; what waits is still worked on, what was for later is dropped."""
+        self._is_closed = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._again.clear()
+        self._news.set()
+
+    async def run(
+        self, work: Work, *, workers: int = 1, on_failure: OnFailure = lambda *_: None
+    ) -> None:
+        """Work on keys, several at a time, until the queue is closed and empty."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(workers):
+                group.create_task(self._serve(work, on_failure))
+
+    async def _serve(self, work: Work, on_failure: OnFailure) -> None:
+        while (key := await self.take()) is not None:
+            try:
+                again = await work(key)
+            except KarpyError as error:
+                on_failure(key, error)
+                self.retry(key)
+            else:
+                self.forget(key)
+                if again is not None:
+                    self.add_after(key, again)
+            finally:
+                self.done(key)
+
+    def _ring(self, key: str) -> None:
+        del self._timers[key]
+        self.add(key)
+
+    def _check_room(self) -> None:
+        if len(self._waiting) + len(self._timers) >= self._keys_max:
+            raise LimitPassed(what=f"{self._keys_max} keys wait in a queue to be worked on")

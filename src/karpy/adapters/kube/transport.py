@@ -1,0 +1,179 @@
+"""The wire: sends calls, shows who we are, asks again where that helps, names what went wrong."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Final
+
+import aiohttp
+from msgspec import Struct
+
+from karpy import __version__
+from karpy.adapters.kube.access import Access
+from karpy.adapters.kube.auth import Credentials, Identity
+from karpy.adapters.kube.calls import JSON, Call
+from karpy.adapters.kube.failures import no_answer, refusal
+from karpy.adapters.kube.retry import DICE, PATIENCE, Patience, TokenBucket
+from karpy.adapters.kube.tls import TlsContexts
+from karpy.errors import AnswerMalformed, ClusterError, Unreachable
+
+_LINE_BYTES_MAX: Final = 64 * 2**20
+_READ_BYTES: Final = 2**18
+_UNAUTHORIZED: Final = 401
+_SUCCESS: Final = range(200, 300)
+_BROKEN: Final = (aiohttp.ClientError, OSError, asyncio.TimeoutError)
+
+
+class Timeouts(Struct, frozen=True):
+    """How long to wait for a server, in seconds."""
+
+    connect: float = 10.0
+    silent: float = 65.0
+    """An API server gives up on a request after a minute, and says so."""
+
+
+TIMEOUTS: Final = Timeouts()
+
+
+class Transport:
+    """
+    One cluster as one user, over HTTP.
+
+    Requests beyond the rate wait their turn. A 401 has the credentials renewed once. Whatever
+    fails is told as a ClusterError, or as CredentialsRefused if there is nobody to be.
+    """
+
+    def __init__(
+        self,
+        access: Access,
+        credentials: Credentials,
+        *,
+        limit: TokenBucket | None = None,
+        patience: Patience = PATIENCE,
+        timeouts: Timeouts = TIMEOUTS,
+    ) -> None:
+        self._server = access.endpoint.server
+        self._tls_name = access.endpoint.tls_name or None
+        self._proxy = access.endpoint.proxy or None
+        self._credentials = credentials
+        self._tls = TlsContexts(access)
+        self._limit = limit
+        self._patience = patience
+        self._timeouts = timeouts
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def send(self, call: Call) -> bytes:
+        """Return the body of the answer, however many tries it takes within reason."""
+        tried = 0
+        while True:
+            tried += 1
+            try:
+                return await self._send_once(call)
+            except ClusterError as error:
+                pause = self._patience.pause(tried, error, call.repeat, DICE)
+                if pause is None:
+                    raise
+            await asyncio.sleep(pause)
+
+    async def lines(self, call: Call, idle_seconds: float) -> AsyncGenerator[bytes, None]:
+        """
+        Yield the lines of an answer that goes on and on, as they come.
+
+        Raises Unreachable if nothing comes for too long or the last line is cut off.
+        """
+        response = await self._open(call, idle_seconds)
+        async with response:
+            pieces: list[bytes] = []
+            size = 0
+            try:
+                async for chunk in response.content.iter_any():
+                    *ends, rest = chunk.split(b"\n")
+                    for end in ends:
+                        line = b"".join((*pieces, end)) if pieces else end
+                        pieces.clear()
+                        size = 0
+                        if line:
+                            yield line
+                    if rest:
+                        pieces.append(rest)
+                        size += len(rest)
+                    if size > _LINE_BYTES_MAX:
+                        raise AnswerMalformed(f"cannot {call.what}: a line of it has no end")
+            except _BROKEN as error:
+                raise no_answer(call.what, self._server, error) from error
+            if pieces:
+                raise Unreachable(f"cannot {call.what}: {self._server} ended amid a line")
+
+    async def _send_once(self, call: Call) -> bytes:
+        response = await self._open(call, self._timeouts.silent)
+        async with response:
+            try:
+                return await response.read()
+            except _BROKEN as error:
+                raise no_answer(call.what, self._server, error) from error
+
+    async def _open(self, call: Call, silent_seconds: float) -> aiohttp.ClientResponse:
+        """Return an answer of success whose body is still to be read."""
+        if self._limit is not None:
+            await self._limit.take()
+        identity = await self._credentials.identity()
+        response = await self._request(call, identity, silent_seconds)
+        if response.status == _UNAUTHORIZED:
+            unauthorized = await self._refusal(call, response)
+            renewed = await self._credentials.renewed(identity)
+            if renewed == identity:
+                raise unauthorized
+            response = await self._request(call, renewed, silent_seconds)
+        if response.status in _SUCCESS:
+            return response
+        raise await self._refusal(call, response)
+
+    async def _refusal(self, call: Call, response: aiohttp.ClientResponse) -> ClusterError:
+        async with response:
+            try:
+                body = await response.read()
+            except _BROKEN as error:
+                return no_answer(call.what, self._server, error)
+        return refusal(call.what, response.status, body, response.headers.get("Retry-After", ""))
+
+    async def _request(
+        self, call: Call, identity: Identity, silent_seconds: float
+    ) -> aiohttp.ClientResponse:
+        headers = [*identity.headers, ("Accept", JSON)]
+        if identity.authorization:
+            headers.append(("Authorization", identity.authorization))
+        if call.body:
+            headers.append(("Content-Type", call.content_type))
+        try:
+            return await self._opened_session().request(
+                call.method,
+                self._server + call.path,
+                params=call.params,
+                data=call.body or None,
+                headers=headers,
+                ssl=self._tls.context(identity) if self._server.startswith("https") else True,
+                server_hostname=self._tls_name,
+                proxy=self._proxy,
+                allow_redirects=False,
+                timeout=aiohttp.ClientTimeout(
+                    total=None, sock_connect=self._timeouts.connect, sock_read=silent_seconds
+                ),
+            )
+        except _BROKEN as error:
+            raise no_answer(call.what, self._server, error) from error
+
+    def _opened_session(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                # Watches hold their connections; a limit would let them starve everybody else.
+                connector=aiohttp.TCPConnector(limit=0),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                # Packing costs both sides more than the bytes it saves within a data centre.
+                headers={"User-Agent": f"karpy/{__version__}", "Accept-Encoding": "identity"},
+                read_bufsize=_READ_BYTES,
+            )
+        return self._session

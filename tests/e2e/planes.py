@@ -1,0 +1,66 @@
+"""The real control plane as a fixture, and when tests that need it are run."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+import pytest
+
+from karpy.adapters.controlplane.plane import ControlPlane
+from karpy.adapters.controlplane.programs import require_programs
+from karpy.errors import ControlPlaneMissing
+
+STRANGER: Final = "stranger"
+"""A user whom RBAC allows nothing, until a test binds a role."""
+
+
+@pytest.fixture(scope="session")
+def programs() -> Path:
+    """The folder of the programs; without them tests are skipped, or fail in CI."""
+    try:
+        return require_programs(os.environ)
+    except ControlPlaneMissing as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{missing} (CI=true, so this is no reason to skip)", pytrace=False)
+        pytest.skip(f"{missing.message}; {missing.hint}")
+
+
+@pytest.fixture(scope="session")
+def control_plane(
+    programs: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ControlPlane]:
+    """One control plane for all tests; each works in a namespace of its own. Run with -n0."""
+    home = tmp_path_factory.mktemp("controlplane")
+    with ControlPlane(programs, home, users={STRANGER: ()}) as plane:
+        yield plane
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A namespace of its own for a test."""
+    name = f"test-{uuid4().hex[:8]}"
+    control_plane.kubectl("create", "namespace", name)
+    yield name
+    control_plane.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def node(control_plane: ControlPlane) -> Iterator[str]:
+    """A node that KWOK looks after."""
+    name = f"node-{uuid4().hex[:8]}"
+    metadata = {"name": name, "annotations": {"kwok.x-k8s.io/node": "fake"}}
+    manifest = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
+    control_plane.kubectl("create", "-f", "-", stdin=json.dumps(manifest))
+    yield name
+    control_plane.kubectl("delete", "node", name, "--wait=false")
+
+
+def is_left_out(folder: Path, config: pytest.Config) -> bool:
+    """Tell whether the tests of a folder were not asked for by name, as in a plain `pytest`."""
+    asked = [
+        (config.invocation_params.dir / arg.partition("::")[0]).resolve() for arg in config.args
+    ]
+    return not any(path.is_relative_to(folder) for path in asked)
