@@ -65,7 +65,8 @@ class ClusterError(KarpyError):
     An API server said no, or nothing.
 
     `status` is what it answered with, 0 if it did not. `retry_after` is how many seconds to wait
-    before trying again, if the server said so.
+    before trying again, if the server said so. `causes` are the reasons it gave in detail, such as
+    `DisruptionBudget` for an eviction that a budget forbids.
     """
 
     is_worth_a_retry: ClassVar[bool] = False
@@ -73,11 +74,18 @@ class ClusterError(KarpyError):
     usual_hint: ClassVar[str] = "look at the message of the API server"
 
     def __init__(
-        self, what: str, *, status: int = 0, retry_after: float | None = None, hint: str = ""
+        self,
+        what: str,
+        *,
+        status: int = 0,
+        retry_after: float | None = None,
+        hint: str = "",
+        causes: tuple[str, ...] = (),
     ) -> None:
         super().__init__(what, hint=hint or self.usual_hint)
         self.status = status
         self.retry_after = retry_after
+        self.causes = causes
 
 
 class CloudError(KarpyError):

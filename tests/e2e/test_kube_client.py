@@ -16,7 +16,7 @@ from karpy.adapters.clock import WallClock
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.adapters.kube.access import EXEC_V1, ExecPlugin, User
 from karpy.adapters.kube.connection import Connection, connect, find_access
-from karpy.adapters.kube.events import EventRecorder, Notice, Subject
+from karpy.adapters.kube.events import EventRecorder
 from karpy.adapters.kube.leases import Candidacy, Election
 from karpy.codec.fields import JsonObject
 from karpy.errors import (
@@ -42,6 +42,7 @@ from karpy.model.kinds import (
     SECRET,
     SERVICE_ACCOUNT,
 )
+from karpy.ports.notices import Notice, Subject
 from karpy.ports.objects import Change, EventType, Patch, PatchType, Query, Removal, Synced
 from tests.adapters.kube.certificates import Authority
 from tests.e2e.planes import STRANGER

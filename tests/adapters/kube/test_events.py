@@ -1,10 +1,11 @@
 import asyncio
 from collections.abc import Callable
 
-from karpy.adapters.kube.events import EventRecorder, Notice, Subject
+from karpy.adapters.kube.events import EventRecorder
 from karpy.adapters.kube.retry import TokenBucket
 from karpy.errors import ClusterError, CredentialsRefused
 from karpy.model.kinds import NODE, POD
+from karpy.ports.notices import Notice, Subject
 from tests.adapters.kube.clocks import SetClock, run
 from tests.adapters.kube.smallstore import SmallStore
 

@@ -2,8 +2,9 @@ import asyncio
 
 import pytest
 
-from karpy.adapters.kube.retry import Backoff, Patience, Repeat, TokenBucket
+from karpy.adapters.kube.retry import Patience, Repeat, TokenBucket
 from karpy.errors import ClusterError, Conflict, ServerFault, Throttled, Unreachable
+from karpy.model.backoff import Backoff
 from tests.adapters.kube.clocks import run
 
 PATIENCE = Patience(tries=4, first_seconds=1, longest_seconds=3, asked_seconds_max=60)

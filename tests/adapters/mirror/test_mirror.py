@@ -3,13 +3,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 
 from karpy.adapters.clock import WallClock
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.fields import JsonObject
 from karpy.codec.manifests import read_manifests
-from karpy.codec.schemas import custom_resources
+from karpy.codec.schemas.definitions import CUSTOM_KINDS
 from karpy.model.instances import Catalog
 from karpy.model.kinds import (
     CUSTOM_RESOURCE,
@@ -66,8 +67,8 @@ def a_claim(name: str) -> JsonObject:
 @pytest.fixture
 def store() -> Store:
     store = Store(WallClock())
-    for crd in custom_resources():
-        store.create(CUSTOM_RESOURCE, crd)
+    for kind in CUSTOM_KINDS:
+        store.create(CUSTOM_RESOURCE, kind.to_json())
     return store
 
 
@@ -86,7 +87,9 @@ async def running(store: Store) -> AsyncIterator[Mirror]:
 
 async def until(holds: Callable[[], bool]) -> None:
     async with asyncio.timeout(SOON):
-        while not holds():
+        while True:
+            if holds():
+                return
             await asyncio.sleep(0.001)
 
 
@@ -131,8 +134,6 @@ async def test_a_mirror_and_a_dump_of_the_cluster_show_the_same(store: Store) ->
 
 
 def as_json(obj: JsonObject) -> str:
-    import msgspec
-
     return msgspec.json.encode(obj).decode()
 
 

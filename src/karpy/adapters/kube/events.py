@@ -7,48 +7,21 @@ from datetime import datetime
 from typing import Final
 from uuid import uuid4
 
-from msgspec import Struct
-
 from karpy.adapters.kube.retry import TokenBucket
 from karpy.codec.fields import JsonObject
 from karpy.errors import ClusterError, CredentialsRefused
-from karpy.model.kinds import EVENTS_EVENT, Kind
+from karpy.model.kinds import EVENTS_EVENT
 from karpy.ports.clock import Clock
+from karpy.ports.notices import Notice
 from karpy.ports.objects import Objects
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
-WINDOW_SECONDS: Final = 120.0
-"""For so long the same thing is not said again, unless the notice says otherwise."""
 _WAITING_MAX: Final = 1000
 _REMEMBERED_MAX: Final = 100_000
 _NOTE_MAX: Final = 1024
 """More the API does not take."""
 _NAME_MAX: Final = 200
-
-
-class Subject(Struct, frozen=True):
-    """The object that an event is about."""
-
-    kind: Kind
-    name: str
-    namespace: str = ""
-    uid: str = ""
-
-
-class Notice(Struct, frozen=True):
-    """Something to tell about an object."""
-
-    subject: Subject
-    reason: str
-    """A word in CamelCase that tools look for."""
-    note: str
-    is_warning: bool = False
-    same_as: tuple[str, ...] = ()
-    """Two notices of one reason that share these say the same; empty means that each is new."""
-    window_seconds: float = WINDOW_SECONDS
-    action: str = ""
-    """What we did or will do; the reason, if it says that already."""
 
 
 OnTrouble = Callable[[Notice, ClusterError | CredentialsRefused], None]

@@ -103,6 +103,7 @@ def _error(what: str, status: int, told: _Status, retry_after: float | None) -> 
         status=status,
         retry_after=retry_after if retry_after is not None else details.retry_after_seconds,
         hint=hint,
+        causes=tuple(each.reason for each in details.causes or () if each.reason),
     )
 
 

@@ -10,7 +10,7 @@ from msgspec import MsgspecError, Raw, Struct
 from karpy.adapters.kube.api import IDLE_SECONDS
 from karpy.adapters.kube.calls import list_call, watch_call
 from karpy.adapters.kube.failures import refusal_in_stream
-from karpy.adapters.kube.retry import DICE, Backoff, Dice
+from karpy.adapters.kube.retry import DICE
 from karpy.adapters.kube.transport import Transport
 from karpy.adapters.kube.wire import (
     BY_TYPE,
@@ -22,6 +22,7 @@ from karpy.adapters.kube.wire import (
     decode_page,
 )
 from karpy.errors import ClusterError, CredentialsRefused, Expired, Unreachable
+from karpy.model.backoff import Backoff, Dice
 from karpy.model.kinds import Kind
 from karpy.ports.objects import EVERYTHING, Change, EventType, Query, Reader, Synced
 

@@ -10,9 +10,10 @@ from uuid import uuid4
 
 from msgspec import Struct, field
 
-from karpy.adapters.kube.retry import DICE, Dice
+from karpy.adapters.kube.retry import DICE
 from karpy.codec.fields import JsonObject
 from karpy.errors import ClusterError, CredentialsRefused, NotFound
+from karpy.model.backoff import Dice
 from karpy.model.kinds import LEASE
 from karpy.ports.clock import Clock
 from karpy.ports.objects import Objects

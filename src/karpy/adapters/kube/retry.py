@@ -1,7 +1,6 @@
 """Patience with a server: how fast to ask, and when to ask again."""
 
 import asyncio
-from collections.abc import Callable
 from enum import Enum, auto
 from random import SystemRandom
 from typing import Final
@@ -9,9 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.errors import ClusterError, Throttled
-
-Dice = Callable[[], float]
-"""Gives a number from 0 to 1; spreads out those who would all ask at the same moment."""
+from karpy.model.backoff import Dice
 
 DICE: Final[Dice] = SystemRandom().random
 
@@ -96,23 +93,3 @@ def _is_worth_it(error: ClusterError, repeat: Repeat) -> bool:
         return False
     # Whoever is throttled was not served, so asking again does nothing twice.
     return repeat is Repeat.ALWAYS or isinstance(error, Throttled)
-
-
-class Backoff:
-    """Ever longer pauses while something keeps failing, spread out by chance."""
-
-    def __init__(self, first: float = 0.5, longest: float = 30.0, dice: Dice = DICE) -> None:
-        self._first = first
-        self._longest = longest
-        self._dice = dice
-        self.failures = 0
-
-    def reset(self) -> None:
-        """Begin with short pauses again."""
-        self.failures = 0
-
-    def next_pause(self) -> float:
-        """Count one more failure; return the seconds to wait."""
-        seconds = min(self._longest, self._first * 2.0 ** min(self.failures, 30))
-        self.failures += 1
-        return seconds * (0.5 + 0.5 * self._dice())

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from karpy.adapters.kube.queue import WorkQueue
+from karpy.controllers.queue import WorkQueue
 from karpy.errors import Conflict, KarpyError, LimitPassed
 from tests.adapters.kube.clocks import run
 

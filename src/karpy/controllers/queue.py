@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from karpy.adapters.kube.retry import Backoff
 from karpy.errors import KarpyError, LimitPassed
+from karpy.model.backoff import Backoff
 
 _KEYS_MAX: Final = 2_000_000
 

@@ -1,0 +1,105 @@
+"""How the objects of a kind are printed."""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from karpy.adapters.apiserver.tables.cells import age, name_of
+from karpy.codec.fields import JsonObject
+
+Cells = Callable[[JsonObject, datetime], list[Any]]
+"""Makes the cells of an object as of a time."""
+
+
+class Column(Struct, frozen=True):
+    """The head of a column; one with a priority is only shown by `-o wide`."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    priority: int = 0
+    about: str = ""
+
+    def to_json(self) -> JsonObject:
+        return {
+            "name": self.name,
+            "type": self.type,
+            "format": self.format,
+            "description": self.about,
+            "priority": self.priority,
+        }
+
+
+class Printer(Struct, frozen=True):
+    """Columns, and how their cells are made."""
+
+    columns: tuple[Column, ...]
+    cells: Cells
+    conditions: Callable[[JsonObject], list[JsonObject]] | None = None
+    """What sets an object apart from others, as being completed."""
+
+    def row(self, obj: JsonObject, now: datetime) -> JsonObject:
+        """Make the row of an object."""
+        made: JsonObject = {"cells": self.cells(obj, now)}
+        if self.conditions is not None and (found := self.conditions(obj)):
+            made["conditions"] = found
+        return made
+
+
+NAME: Final = Column("Name", format="name", about="The name of the object.")
+AGE: Final = Column("Age", about="How long ago the object was made.")
+
+
+def columns(text: str) -> tuple[Column, ...]:
+    """
+    Make columns from their names, one after the other with `|` between.
+
+    `Name` and `Age` are what they are; `#Desired` is an integer, `?Suspend` a boolean; a name in
+    parentheses is only for `-o wide`.
+    """
+    return tuple(_column(word.strip()) for word in text.split("|"))
+
+
+def _column(word: str) -> Column:
+    fixed = {"Name": NAME, "Age": AGE}.get(word)
+    if fixed is not None:
+        return fixed
+    priority = 1 if word.startswith("(") and word.endswith(")") else 0
+    name = word[1:-1] if priority else word
+    type_ = {"#": "integer", "?": "boolean"}.get(name[0], "string")
+    return Column(name.lstrip("#?"), type_, priority=priority)
+
+
+def plain_printer() -> Printer:
+    """Print what every object has."""
+    return Printer((NAME, AGE), lambda obj, now: [name_of(obj), age(obj, now)])
+
+
+def table(
+    printer: Printer, objects: Iterable[JsonObject], now: datetime, *, include: str, is_first: bool
+) -> JsonObject:
+    """Make a table; `include` says what of each object goes with its row."""
+    rows = []
+    for obj in objects:
+        row = printer.row(obj, now)
+        if include != "None":
+            row["object"] = obj if include == "Object" else metadata_of(obj)
+        rows.append(row)
+    return {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": {},
+        "columnDefinitions": [each.to_json() for each in printer.columns] if is_first else None,
+        "rows": rows,
+    }
+
+
+def metadata_of(obj: JsonObject) -> JsonObject:
+    """Return what every object has of an object."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": obj.get("metadata") or {},
+    }

@@ -1,0 +1,1 @@
+"""LAW: observe, decide, apply; imports ports and core, never adapters."""
