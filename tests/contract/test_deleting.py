@@ -12,8 +12,10 @@ from tests.contract.worlds import World, until
 HELD = "example.com/held"
 
 
-async def delete(world: World, name: str, **how: object) -> None:
-    removal = Removal(**how)  # type: ignore[arg-type]
+async def delete(
+    world: World, name: str, *, uid: str = "", version: str = "", propagation: str = ""
+) -> None:
+    removal = Removal(uid=uid, version=version, propagation=propagation)
     await world.objects.delete(CONFIG_MAP, name, namespace=world.namespace, removal=removal)
 
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing
 
 import pytest
 
@@ -11,13 +10,13 @@ from karpy.errors import Expired
 from karpy.model.kinds import CONFIG_MAP, POD
 from karpy.ports.objects import Change, EventType, Patch, PatchType, Query, Synced, WatchEvent
 from tests.contract.plain import config_map, pod
-from tests.contract.worlds import SOON, World
+from tests.contract.worlds import SOON, World, closing
 
 
 async def take(events: AsyncIterator[WatchEvent], count: int) -> list[tuple[str, str]]:
     """Take the next events, bookmarks apart."""
     taken: list[tuple[str, str]] = []
-    async with asyncio.timeout(SOON), aclosing(events) as stream:  # type: ignore[type-var]
+    async with asyncio.timeout(SOON), closing(events) as stream:
         async for event in stream:
             if event.type is not EventType.BOOKMARK:
                 taken.append((event.type.value, event.object["metadata"]["name"]))
@@ -126,9 +125,7 @@ async def test_a_feed_tells_all_there_is_and_then_what_changes(world: World) -> 
 
     async with (
         asyncio.timeout(SOON),
-        aclosing(  # type: ignore[type-var]
-            world.feed.follow(CONFIG_MAP, reader, mine(world))
-        ) as feed,
+        closing(world.feed.follow(CONFIG_MAP, reader, mine(world))) as feed,
     ):
         async for news in feed:
             told.append(_told(news))

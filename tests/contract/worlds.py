@@ -1,7 +1,7 @@
 """The worlds that promises are held to: embedded, embedded over HTTP, and the real one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, TypeVar
@@ -67,6 +67,16 @@ class World:
             return False
 
         await until(is_gone)
+
+
+@asynccontextmanager
+async def closing(stream: AsyncIterator[T]) -> AsyncIterator[AsyncIterator[T]]:
+    """Close a stream in the end, if it is one that can be closed."""
+    try:
+        yield stream
+    finally:
+        if isinstance(stream, AsyncGenerator):
+            await stream.aclose()
 
 
 async def until(look: Callable[[], Awaitable[T]]) -> T:

@@ -5,8 +5,9 @@ from karpy.model.nodes import KubeNode, NodeClaim
 READY = {NODE_POOL: "default", REGISTERED: "true", INITIALIZED: "true"}
 
 
-def claim(name: str, **fields: str) -> NodeClaim:
-    return NodeClaim(name, labels={NODE_POOL: "default"}, **fields)
+def claim(name: str, provider_id: str = "", node_name: str = "") -> NodeClaim:
+    labels = {NODE_POOL: "default"}
+    return NodeClaim(name, labels=labels, provider_id=provider_id, node_name=node_name)
 
 
 def test_a_node_and_its_claim_are_one() -> None:
