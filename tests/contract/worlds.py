@@ -20,6 +20,7 @@ from karpy.model.kinds import (
     Kind,
 )
 from karpy.ports.objects import Feed, Objects, Query
+from karpy.sim.world import World as Embedded
 from tests.contract.crds import custom_resources
 
 T = TypeVar("T")
@@ -117,8 +118,12 @@ async def _reach(name: str, plane: ControlPlane | None) -> AsyncIterator[tuple[O
         ):
             yield connection.objects, connection.feed
     else:
-        async with embedded_world() as embedded:
+        embedded = Embedded()
+        embedded.start()
+        try:
             yield embedded.objects, embedded.objects
+        finally:
+            embedded.stop()
 
 
 async def _install(objects: Objects) -> None:

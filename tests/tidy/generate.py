@@ -1,13 +1,15 @@
-"""Write the generated pages anew: `python -m tests.tidy.generate`, or `make fix`."""
+"""Write the generated files anew: `python -m tests.tidy.generate`, or `make fix`."""
 
+from tests.tidy.definitions import DEFINITIONS
 from tests.tidy.pages import PAGES
 from tests.tidy.repository import shown
 
 
 def main() -> None:
-    for path, write in PAGES.items():
+    for path, write in {**PAGES, **DEFINITIONS}.items():
         text = write()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
             print(f"wrote {shown(path)}")
 

@@ -1,0 +1,1 @@
+"""LAW: pure; a patch and an object make a new object that shares what the patch left alone."""

@@ -1,0 +1,136 @@
+"""JSON patches (RFC 6902): a list of operations on paths."""
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias, cast
+
+from karpy.codec.fields import JsonObject
+from karpy.errors import Invalid
+
+_UNPROCESSABLE: Final = 422
+_APPEND: Final = "-"
+Value: TypeAlias = object
+
+
+def apply_json_patch(obj: JsonObject, operations: Sequence[JsonObject]) -> JsonObject:
+    """Return an object with the operations applied one after the other; raise Invalid."""
+    result: Value = obj
+    for operation in operations:
+        result = _apply(result, operation)
+    if not isinstance(result, dict):
+        raise _refusal("the patch leaves no object")
+    return result
+
+
+def _apply(obj: Value, operation: JsonObject) -> Value:
+    name = operation.get("op")
+    path = _parts(operation, "path")
+    match name:
+        case "add":
+            return _put(obj, path, _value(operation), is_new=True)
+        case "replace":
+            _get(obj, path)
+            return _put(obj, path, _value(operation), is_new=False)
+        case "remove":
+            return _remove(obj, path)
+        case "test":
+            if not _holds(obj, path, operation.get("value")):
+                raise _refusal(f"testing value {operation['path']} failed")
+            return obj
+        case "copy":
+            return _put(obj, path, _get(obj, _parts(operation, "from")), is_new=True)
+        case "move":
+            source = _parts(operation, "from")
+            return _put(_remove(obj, source), path, _get(obj, source), is_new=True)
+        case _:
+            raise _refusal(
+                f"`{name}` is no operation; use add, remove, replace, move, copy or test"
+            )
+
+
+def _parts(operation: JsonObject, field: str) -> list[str]:
+    path = operation.get(field)
+    if not isinstance(path, str) or (path and not path.startswith("/")):
+        raise _refusal(f"`{field}` is `{path}`, not a path such as `/spec/replicas`")
+    return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+
+
+def _value(operation: JsonObject) -> Value:
+    if "value" not in operation:
+        raise _refusal(f"the operation on `{operation['path']}` has no value")
+    return operation["value"]
+
+
+def _get(obj: Value, path: list[str]) -> Value:
+    for part in path:
+        if isinstance(obj, dict) and part in obj:
+            obj = obj[part]
+        elif isinstance(obj, list):
+            obj = obj[_index(obj, part, len(obj) - 1)]
+        else:
+            raise _refusal(f"there is nothing at `/{'/'.join(path)}`")
+    return obj
+
+
+def _holds(obj: Value, path: list[str], expected: Value) -> bool:
+    parent = _get(obj, path[:-1])
+    if path and isinstance(parent, dict) and path[-1] not in parent:
+        return expected is None
+    found = _get(obj, path)
+    # In Python True equals 1, in JSON it does not.
+    return found == expected and isinstance(found, bool) == isinstance(expected, bool)
+
+
+def _put(obj: Value, path: list[str], value: Value, *, is_new: bool) -> Value:
+    if not path:
+        return value
+    first, *rest = path
+    if isinstance(obj, dict):
+        if rest and first not in obj:
+            raise _refusal(f"there is nothing at `{first}` of the path")
+        changed = _put(obj[first], rest, value, is_new=is_new) if rest else value
+        return {**obj, first: changed}
+    if not isinstance(obj, list):
+        raise _refusal(f"`{first}` of the path leads into a value that has no parts")
+    items = list(cast("list[Value]", obj))
+    if rest or not is_new:
+        index = _index(items, first, len(items) - 1)
+        items[index] = _put(items[index], rest, value, is_new=is_new)
+    else:
+        items.insert(len(items) if first == _APPEND else _index(items, first, len(items)), value)
+    return items
+
+
+def _remove(obj: Value, path: list[str]) -> Value:
+    if not path:
+        raise _refusal("an object cannot be removed from itself")
+    first, *rest = path
+    if isinstance(obj, dict):
+        if first not in obj:
+            raise _refusal(f"there is nothing to remove at `{first}` of the path")
+        if rest:
+            return {**obj, first: _remove(obj[first], rest)}
+        return {key: value for key, value in obj.items() if key != first}
+    if not isinstance(obj, list):
+        raise _refusal(f"`{first}` of the path leads into a value that has no parts")
+    items = list(cast("list[Value]", obj))
+    index = _index(items, first, len(items) - 1)
+    if rest:
+        items[index] = _remove(items[index], rest)
+    else:
+        del items[index]
+    return items
+
+
+def _index(items: list[Value], part: str, most: int) -> int:
+    is_number = part.isascii() and part.isdecimal() and (part == "0" or part[0] != "0")
+    if not is_number or int(part) > most:
+        raise _refusal(f"`{part}` is no index of a list of {len(items)}")
+    return int(part)
+
+
+def _refusal(problem: str) -> Invalid:
+    return Invalid(
+        f"the server rejected our request due to an error in our request: {problem}",
+        status=_UNPROCESSABLE,
+        hint="read the object again and make the patch anew",
+    )

@@ -1,0 +1,89 @@
+"""Label keys that users must not set or ask for, as CEL rules."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from karpy.codec.schemas.wire import Rule
+from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL
+
+_AWS_INSTANCE: Final = (
+    "accelerator-count",
+    "accelerator-manufacturer",
+    "accelerator-name",
+    "capability-flex",
+    "category",
+    "cpu",
+    "cpu-manufacturer",
+    "cpu-sustained-clock-speed-mhz",
+    "ebs-bandwidth",
+    "encryption-in-transit-supported",
+    "family",
+    "generation",
+    "gpu-count",
+    "gpu-manufacturer",
+    "gpu-memory",
+    "gpu-name",
+    "hypervisor",
+    "local-nvme",
+    "memory",
+    "network-bandwidth",
+    "size",
+)
+_AWS_LAUNCH: Final = (
+    "capacity-reservation-id",
+    "capacity-reservation-interruptible",
+    "capacity-reservation-type",
+    "instance-tenancy",
+    "placement-group-id",
+    "placement-group-partition",
+)
+"""What is known of a machine only once it is launched; no instance type has it."""
+_KWOK: Final = (
+    "instance-cpu",
+    "instance-family",
+    "instance-memory",
+    "instance-size",
+    "kwoknodeclass",
+)
+
+_AWS_TYPE_LABELS: Final = ("ec2nodeclass", *(f"instance-{each}" for each in _AWS_INSTANCE))
+
+
+def _own(domain: str, names: Iterable[str]) -> str:
+    """Write a condition: `KEY` is outside the domain, or one of these names in it."""
+    # Parity: any domain with this ending is taken for ours, my-karpenter.sh too.
+    allowed = ", ".join(f"'{domain}/{name}'" for name in sorted(names))
+    return f"KEY in [{allowed}] || !KEY.split('/')[0].endsWith('{domain}')"
+
+
+def _domain(domain: str, names: Iterable[str]) -> Rule:
+    return Rule(_own(domain, names), f'label domain "{domain}" is restricted')
+
+
+def _label(key: str) -> Rule:
+    return Rule(f"KEY != '{key}'", f'label "{key}" is restricted')
+
+
+_KARPENTER: Final = _domain(
+    "karpenter.sh", (key.partition("/")[2] for key in (CAPACITY_TYPE, NODE_POOL))
+)
+_AWS: Final = _domain("karpenter.k8s.aws", (*_AWS_TYPE_LABELS, *_AWS_LAUNCH))
+_AWS_TYPES_ALONE: Final = _domain("karpenter.k8s.aws", _AWS_TYPE_LABELS)
+_KWOK_DOMAIN: Final = _domain("karpenter.kwok.sh", _KWOK)
+
+
+def _of(subject: str, *checks: Rule) -> tuple[Rule, ...]:
+    return tuple(Rule(each.expression.replace("KEY", subject), each.message) for each in checks)
+
+
+CLAIM_KEY: Final = _of("self", _KARPENTER, _label(HOSTNAME), _KWOK_DOMAIN, _AWS)
+"""What a NodeClaim may ask for."""
+POOL_KEY: Final = _of("self", _KARPENTER, _label(NODE_POOL), _label(HOSTNAME), _KWOK_DOMAIN, _AWS)
+"""What a NodePool may ask for: it is a NodePool already."""
+OVERLAY_KEY: Final = _of("self", _KARPENTER, _label(HOSTNAME), _AWS_TYPES_ALONE)
+"""What a NodeOverlay may select by: it changes instance types, not machines."""
+POOL_LABELS: Final = tuple(
+    Rule(f"self.all(x, {each.expression})", each.message)
+    for each in _of("x", _KARPENTER, _label(NODE_POOL), _label(HOSTNAME), _AWS)
+)
+"""What a NodePool may write on its nodes."""

@@ -1,0 +1,177 @@
+"""CEL rules of a schema, compiled; what they say in the words of an API server."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+from msgspec import Struct
+
+from karpy.sim.validation.celfunctions import FUNCTIONS
+from karpy.sim.validation.cellibrary import ERROR, Environment, Expression, new_environment
+from karpy.sim.validation.correlation import NOTHING
+from karpy.sim.validation.faults import Fault, FaultKind, Omitted
+
+_SELF: Final = re.compile(r"\b(?:self|oldSelf)\b(?:\.([A-Za-z_]\w*)\b(?!\s*\())?", re.ASCII)
+_OLD_SELF: Final = re.compile(r"\boldSelf\b", re.ASCII)
+_FIELD: Final = re.compile(r"\.([^.\[\]]+)|\['((?:[^'\\]|\\.)*)'\]")
+_IMMUTABLE: Final = re.compile(r"\s*(?:self\s*==\s*oldSelf|oldSelf\s*==\s*self)\s*")
+_MESSAGE_MAX: Final = 5120
+_REASONS: Final = {
+    "FieldValueForbidden": FaultKind.FORBIDDEN,
+    "FieldValueRequired": FaultKind.REQUIRED,
+    "FieldValueDuplicate": FaultKind.DUPLICATE,
+}
+_ERRORS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+    (re.compile(r'NOT_FOUND: Key not found in map : "?([^"]*)"?'), r"no such key: \1"),
+    (re.compile(r"\w+: Index error: index=(-?\d+).*"), r"index out of bounds: \1"),
+    (re.compile(r"\w+: divide by zero"), "division by zero"),
+    (re.compile(r"\w+: modulus by zero"), "modulus by zero"),
+    (
+        re.compile(r"\w+: cannot convert string to int"),
+        "type conversion error from 'string' to 'int'",
+    ),
+    (re.compile(r"\w+: No matching overloads found : (.*)"), r"no such overload: \1"),
+)
+_OPTIONAL_OLD_SELF: Final = (
+    "cel.bind(oldSelf, size(olds) > 0 ? optional.of(olds[0]) : optional.none(), {rule}\n)"
+)
+
+
+class CelRule(Struct, frozen=True):
+    """One rule of a schema."""
+
+    source: Mapping[str, Any]
+    type: str
+    """The type of the values it is about."""
+    test: Callable[[Mapping[str, object]], object]
+    """Returns True, False, or what went wrong."""
+    tell: Expression | None
+    """Computes the message."""
+    field: str
+    is_transition: bool
+    is_optional: bool
+    """Whether it is asked even if there was nothing before."""
+
+    def fault(self, value: object, old: object, path: str, shown: object) -> Fault | None:
+        """
+        Ask the rule about a value; None if it holds, or has nothing to say.
+
+        `shown` is the value as the user wrote it.
+        """
+        if self.is_transition and old is NOTHING and not self.is_optional:
+            return None
+        data = {"self": value, "oldSelf": None if old is NOTHING else old}
+        data["olds"] = [] if old is NOTHING else [old]
+        answer = self.test(data)
+        if answer is True:
+            return None
+        if answer is not False:
+            return Fault(FaultKind.INVALID, path, self.type, self._broken(str(answer)))
+        where = ".".join(each for each in (path, self.field) if each)
+        kind = _REASONS.get(self.source.get("reason", ""), FaultKind.INVALID)
+        if isinstance(shown, dict | list):
+            shown = Omitted.VALUE
+        detail = "" if kind is FaultKind.DUPLICATE else self._message(data)
+        return Fault(kind, where, shown, detail)
+
+    def _message(self, data: Mapping[str, object]) -> str:
+        if self.tell is not None:
+            told = self.tell.eval(data=data)
+            text = str(told.value()).strip() if told.type() != ERROR else ""
+            if text and "\n" not in text and len(text) <= _MESSAGE_MAX:
+                return text
+        return self._name() if self.source.get("message") else f"failed rule: {self._name()}"
+
+    def _name(self) -> str:
+        return str(self.source.get("message") or self.source["rule"]).strip()
+
+    def _broken(self, error: str) -> str:
+        for pattern, words in _ERRORS:
+            if pattern.fullmatch(error):
+                error = pattern.sub(words, error)
+                break
+        if error.startswith("no such overload"):
+            return (
+                f"'{error}': call arguments did not match a supported operator, function or macro "
+                f"signature for rule: {self._name()}"
+            )
+        return f"{error} evaluating rule: {self._name()}"
+
+
+@cache
+def _environment() -> Environment:
+    return new_environment(FUNCTIONS)
+
+
+def compile_rule(source: Mapping[str, Any], type_: str) -> CelRule | None:
+    """Compile one entry of `x-kubernetes-validations`; None if it cannot be."""
+    text = source["rule"]
+    is_transition = bool(_OLD_SELF.search(text))
+    is_optional = is_transition and bool(source.get("optionalOldSelf"))
+    if _IMMUTABLE.fullmatch(text) and not is_optional:
+        test: Callable[[Mapping[str, object]], object] | None = _is_unchanged
+    else:
+        test = compile_test(_OPTIONAL_OLD_SELF.format(rule=text) if is_optional else text)
+    if test is None:
+        return None
+    return CelRule(
+        source,
+        type_,
+        test,
+        _compiled(source["messageExpression"]) if source.get("messageExpression") else None,
+        _field_path(source.get("fieldPath", "")),
+        is_transition,
+        is_optional,
+    )
+
+
+def _is_unchanged(data: Mapping[str, object]) -> bool:
+    """Answer the most common of all rules without CEL, which would copy both values for it."""
+    return data["self"] == data["oldSelf"]
+
+
+def compile_test(text: str) -> Callable[[Mapping[str, object]], object] | None:
+    """Compile an expression to a function of its variables; None if it makes no sense to us."""
+    expression = _compiled(text)
+    if expression is None:
+        return None
+    run = expression.eval
+    fields = _fields_used(text)
+    if fields is None:
+        return lambda data: run(data=data).value()
+
+    def test(data: Mapping[str, object]) -> object:
+        return run(data={name: _cut(value, fields) for name, value in data.items()}).value()
+
+    return test
+
+
+def compile_conjunction(sources: Sequence[Mapping[str, Any]]) -> Callable[..., object] | None:
+    """Compile rules to one test that is True if all of them hold."""
+    return compile_test(" && ".join(f"({each['rule']}\n)" for each in sources))
+
+
+def _compiled(text: str) -> Expression | None:
+    try:
+        return _environment().compile(text)
+    except RuntimeError:
+        return None
+
+
+def _fields_used(text: str) -> frozenset[str] | None:
+    """Return which fields of `self` a rule looks at; None if it may be any."""
+    names = [found[1] for found in _SELF.finditer(text)]
+    return None if None in names or "olds" in text else frozenset(names)
+
+
+def _cut(value: object, fields: frozenset[str]) -> object:
+    """Leave out what a rule does not look at: every value costs time to be handed over."""
+    if not isinstance(value, dict):
+        return value
+    return {key: value[key] for key in fields if key in value}
+
+
+def _field_path(path: str) -> str:
+    parts = _FIELD.findall(path)
+    return "".join(f".{name}" if name else f"[{key}]" for name, key in parts).removeprefix(".")

@@ -1,0 +1,88 @@
+"""What is wrong with an object, in the words of an API server."""
+
+import json
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.errors import Invalid
+
+_STATUS: Final = 422
+
+
+class FaultKind(Enum):
+    """What is wrong with a field; the value is how messages begin."""
+
+    REQUIRED = "Required value"
+    INVALID = "Invalid value"
+    TYPE_INVALID = "Invalid value "
+    """Begins like INVALID, but no rule can be asked about such a value."""
+    NOT_SUPPORTED = "Unsupported value"
+    DUPLICATE = "Duplicate value"
+    FORBIDDEN = "Forbidden"
+    TOO_LONG = "Too long"
+    TOO_MANY = "Too many"
+
+
+_VALUELESS: Final = frozenset({FaultKind.REQUIRED, FaultKind.FORBIDDEN, FaultKind.TOO_LONG})
+_BLOCKING: Final = frozenset(
+    {
+        FaultKind.NOT_SUPPORTED,
+        FaultKind.REQUIRED,
+        FaultKind.TOO_LONG,
+        FaultKind.TOO_MANY,
+        FaultKind.TYPE_INVALID,
+    }
+)
+
+
+class Omitted(Enum):
+    """Stands for a value that a message does not show."""
+
+    VALUE = ""
+
+
+class Fault(Struct, frozen=True):
+    """One thing that is wrong with an object."""
+
+    kind: FaultKind
+    path: str
+    """Where, as `spec.weight`; empty for the object itself."""
+    value: object = Omitted.VALUE
+    detail: str = ""
+
+    @property
+    def blocks_rules(self) -> bool:
+        """Say whether rules cannot be asked before this is mended."""
+        return self.kind in _BLOCKING
+
+    def __str__(self) -> str:
+        """Write the fault as an API server does."""
+        words = self.kind.value.strip()
+        if self.kind not in _VALUELESS and self.value is not Omitted.VALUE:
+            words = f"{words}: {_shown(self.value)}"
+        if self.detail:
+            words = f"{words}: {self.detail}"
+        return f"{self.path or '<nil>'}: {words}"
+
+
+RULES_NOT_ASKED: Final = Fault(
+    FaultKind.INVALID,
+    "",
+    None,
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation",
+)
+
+
+def refuse(kind: str, name: str, faults: Iterable[Fault]) -> Invalid:
+    """Make the error that tells all faults of an object; `kind` as `NodePool.karpenter.sh`."""
+    texts = list(dict.fromkeys(str(fault) for fault in faults))
+    told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    return Invalid(f"{kind} {json.dumps(name)} is invalid: {told}", status=_STATUS)
+
+
+def _shown(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)

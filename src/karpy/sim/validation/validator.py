@@ -1,0 +1,182 @@
+"""Admit custom resources as an API server does, by their CustomResourceDefinition."""
+
+from collections.abc import Iterator
+from typing import Any, Final, Protocol
+
+from karpy.codec.fields import JsonObject
+from karpy.sim.validation.correlation import NOTHING
+from karpy.sim.validation.faults import RULES_NOT_ASKED, Fault, FaultKind, refuse
+from karpy.sim.validation.gates import gate
+from karpy.sim.validation.listtypes import list_faults, only_list_types
+from karpy.sim.validation.ruletree import RuleTree
+from karpy.sim.validation.schemafaults import Place, schema_faults
+from karpy.sim.validation.shaping import Schema, shaped
+
+STATUS: Final = "status"
+_EVERYTHING: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_NAMES: Final = ("name", "generateName")
+_INT32_MAX: Final = 2**31 - 1
+_DEFINITION: Final = "CustomResourceDefinition.apiextensions.k8s.io"
+_NEEDED: Final = ("spec.group", "spec.names.kind", "spec.names.plural", "spec.versions")
+_GO_TYPES: Final = {
+    bool: "bool",
+    float: "float64",
+    str: "string",
+    list: "[]interface {}",
+    dict: "map[string]interface {}",
+}
+
+
+class Validator(Protocol):
+    """Decides whether a kind of object may be stored, and in which shape."""
+
+    def admit(
+        self, obj: JsonObject, old: JsonObject | None, *, subresource: str = ""
+    ) -> JsonObject:
+        """
+        Return the object pruned and with defaults; raise Invalid if it may not be stored.
+
+        `old` is what is stored already, as it was returned then. `obj` is always the whole object:
+        for a subresource that is `old` with the part that the subresource writes.
+        """
+
+
+class CrdValidator:
+    """Admits the objects of one CustomResourceDefinition, in all its versions."""
+
+    def __init__(self, crd: JsonObject) -> None:
+        """Take a definition; raise Invalid if it does not even say what it defines."""
+        _check_definition(crd)
+        spec = crd["spec"]
+        self._kind = f"{spec['names']['kind']}.{spec['group']}"
+        self._versions = {f"{spec['group']}/{each['name']}": each for each in spec["versions"]}
+        self._compiled: dict[str, _Version] = {}
+
+    def admit(
+        self, obj: JsonObject, old: JsonObject | None, *, subresource: str = ""
+    ) -> JsonObject:
+        """Return the object pruned and with defaults; raise Invalid if it may not be stored."""
+        version = self._version(obj)
+        made = shaped(obj, version.schema)
+        faults = list(version.faults(made, old, is_status=subresource == STATUS))
+        if faults:
+            name = obj.get("metadata", {}).get("name", "")
+            raise refuse(self._kind, name, faults)
+        return made
+
+    def complete(self, obj: JsonObject) -> JsonObject:
+        """Return a stored object as the definition has it now; call this after it has changed."""
+        return shaped(obj, self._version(obj).schema)
+
+    @property
+    def unenforced(self) -> tuple[str, ...]:
+        """The CEL rules that use something we lack; docs/crds.md lists what."""
+        versions = [self._version({"apiVersion": each}) for each in self._versions]
+        return tuple(rule for each in versions for rule in each.rules.unknown)
+
+    def _version(self, obj: JsonObject) -> "_Version":
+        name = obj.get("apiVersion", "")
+        found = self._compiled.get(name)
+        if found is None:
+            if name not in self._versions:
+                known = " or ".join(sorted(self._versions))
+                fault = Fault(FaultKind.INVALID, "apiVersion", name, f"must be {known}")
+                raise refuse(self._kind, obj.get("metadata", {}).get("name", ""), [fault])
+            found = self._compiled[name] = _Version(self._versions[name])
+        return found
+
+
+class _Version:
+    """One version of a definition, compiled."""
+
+    def __init__(self, version: JsonObject) -> None:
+        self.schema: Schema = version.get("schema", {}).get("openAPIV3Schema") or _EVERYTHING
+        self.rules = RuleTree(_with_metadata(self.schema))
+        self._status: Schema = self.schema.get("properties", {}).get(STATUS, {})
+        self._is_valid = gate(self.schema)
+        self._is_valid_status = gate(self._status)
+        self._lists = only_list_types(self.schema)
+        self._scale = version.get("subresources", {}).get("scale", {})
+
+    def faults(
+        self, obj: JsonObject, old: JsonObject | None, *, is_status: bool
+    ) -> Iterator[Fault]:
+        """Find everything that is wrong with an object, or with a change of it."""
+        found = [
+            *self._schema_faults(obj, old, is_status=is_status),
+            *self._scale_faults(obj),
+            *self._list_faults(obj, old),
+        ]
+        yield from found
+        if not self.rules:
+            return
+        if any(fault.blocks_rules for fault in found):
+            yield RULES_NOT_ASKED
+        else:
+            before = NOTHING if old is None else _visible(old)
+            yield from self.rules.faults(_visible(obj), before)
+
+    def _schema_faults(
+        self, obj: JsonObject, old: JsonObject | None, *, is_status: bool
+    ) -> list[Fault]:
+        if not is_status:
+            if self._is_valid(obj):
+                return []
+            return schema_faults(obj, self.schema, Place(), NOTHING if old is None else old)
+        status = obj.get(STATUS)
+        if STATUS not in obj or self._is_valid_status(status):
+            return []
+        before = NOTHING if old is None else old.get(STATUS, NOTHING)
+        return schema_faults(status, self._status, Place(outer=STATUS), before)
+
+    def _list_faults(self, obj: JsonObject, old: JsonObject | None) -> list[Fault]:
+        found = list(list_faults(obj, self._lists))
+        # What was ambiguous already may stay so.
+        return [] if found and old and any(list_faults(old, self._lists)) else found
+
+    def _scale_faults(self, obj: JsonObject) -> Iterator[Fault]:
+        for key in ("specReplicasPath", "statusReplicasPath"):
+            path = self._scale.get(key)
+            number = _at(obj, path) if path else None
+            if number is None:
+                continue
+            if isinstance(number, bool) or not isinstance(number, int):
+                what = _GO_TYPES.get(type(number), "")
+                detail = f"{path} accessor error: {number} is of the type {what}, expected int64"
+                yield Fault(FaultKind.INVALID, path, 0, detail)
+            elif number < 0:
+                yield Fault(FaultKind.INVALID, path, number, "should be a non-negative integer")
+            elif number > _INT32_MAX:
+                detail = f"should be less than or equal to {_INT32_MAX}"
+                yield Fault(FaultKind.INVALID, path, number, detail)
+
+
+def _check_definition(crd: JsonObject) -> None:
+    missing = [path for path in _NEEDED if not _at(crd, path)]
+    if missing:
+        faults = [Fault(FaultKind.REQUIRED, path) for path in missing]
+        raise refuse(_DEFINITION, str(_at(crd, "metadata.name") or ""), faults)
+
+
+def _with_metadata(schema: Schema) -> Schema:
+    """Let rules see what `_visible` leaves of the metadata."""
+    if "properties" not in schema:
+        return schema
+    text = {"type": "string"}
+    meta = {"type": "object", "properties": dict.fromkeys(_NAMES, text)}
+    return {**schema, "properties": {**schema["properties"], "metadata": meta}}
+
+
+def _visible(obj: JsonObject) -> JsonObject:
+    """Leave of the metadata what rules may look at; the rest changes all the time."""
+    meta = obj.get("metadata") or {}
+    return {**obj, "metadata": {key: meta[key] for key in _NAMES if key in meta}}
+
+
+def _at(obj: JsonObject, path: str) -> object:
+    value: Any = obj
+    for key in path.removeprefix(".").split("."):
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
+    return value
