@@ -3,14 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-import pytest
-
 from karpy.adapters.mirror.readers import FieldReader
 from karpy.errors import Expired
 from karpy.model.kinds import CONFIG_MAP, POD
 from karpy.ports.objects import Change, EventType, Patch, PatchType, Query, Synced, WatchEvent
 from tests.contract.plain import config_map, pod
-from tests.contract.worlds import SOON, World, closing
+from tests.contract.worlds import SOON, World, closing, until
 
 
 async def take(events: AsyncIterator[WatchEvent], count: int) -> list[tuple[str, str]]:
@@ -111,11 +109,18 @@ async def test_a_watch_ends_when_its_time_is_over(world: World) -> None:
 
 
 async def test_history_before_time_is_gone(world: World) -> None:
-    """A version from before the compaction must be answered by a new list."""
-    with pytest.raises(Expired) as raised:
-        await take(world.objects.watch(CONFIG_MAP, mine(world), since="1"), 1)
+    """Whoever asks for it must list everything again."""
+    since = await world.forget_history()
 
-    assert raised.value.status == 410
+    async def is_expired() -> bool:
+        try:
+            async for _ in world.objects.watch(CONFIG_MAP, mine(world), since=since, seconds=1):
+                return False
+        except Expired as error:
+            return error.status == 410
+        return False
+
+    assert await until(is_expired)
 
 
 async def test_a_feed_tells_all_there_is_and_then_what_changes(world: World) -> None:

@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import Final, TypeVar
-
 
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.adapters.kube.connection import connect
 from karpy.codec.fields import JsonObject
-from karpy.errors import NotFound
+from karpy.codec.schemas.definitions import CUSTOM_KINDS
+from karpy.errors import AlreadyExists, NotFound
 from karpy.model.kinds import (
+    CONFIG_MAP,
     CUSTOM,
     CUSTOM_RESOURCE,
     NAMESPACE,
@@ -19,9 +20,9 @@ from karpy.model.kinds import (
     POD,
     Kind,
 )
-from karpy.ports.objects import Feed, Objects, Query
-from karpy.sim.world import World as Embedded
-from tests.contract.crds import custom_resources
+from karpy.ports.objects import Feed, Objects, Query, Removal
+from karpy.sim.world import WorldSettings
+from karpy.wiring.embedded import embedded_world, serve
 
 T = TypeVar("T")
 
@@ -31,24 +32,47 @@ REAL: Final = "real"
 WORLDS: Final = (EMBEDDED, OVER_HTTP, REAL)
 SOON: Final = 30.0
 _GLANCE: Final = 0.02
+_REMEMBERED: Final = 500
+"""So many events of each kind the embedded worlds remember."""
+_SHORT: Final = WorldSettings(history=_REMEMBERED)
 
 
 class World:
     """One world, and a namespace of it that is the test's own."""
 
-    def __init__(self, name: str, objects: Objects, feed: Feed, namespace: str) -> None:
-        self.name = name
+    def __init__(
+        self, objects: Objects, feed: Feed, namespace: str, plane: ControlPlane | None
+    ) -> None:
         self.objects = objects
         self.feed = feed
         self.namespace = namespace
+        self._plane = plane
 
     async def create(self, kind: Kind, obj: JsonObject) -> JsonObject:
         """Create an object, in the test's namespace unless it says where."""
+        place = (obj.get("metadata") or {}).get("namespace", self.namespace)
+        return await self.objects.create(kind, self.placed(kind, obj, place))
+
+    def placed(self, kind: Kind, obj: JsonObject, place: str = "") -> JsonObject:
+        """Return an object in a namespace, the test's own unless told otherwise."""
         meta = dict(obj.get("metadata") or {})
         if kind.is_namespaced:
-            meta.setdefault("namespace", self.namespace)
-        whole = {"apiVersion": kind.api_version, "kind": kind.name, **obj, "metadata": meta}
-        return await self.objects.create(kind, whole)
+            meta["namespace"] = place or self.namespace
+        return {"apiVersion": kind.api_version, "kind": kind.name, **obj, "metadata": meta}
+
+    async def define(self, definition: JsonObject) -> None:
+        """Install a CustomResourceDefinition if it is not there; wait until it is served."""
+        with suppress(AlreadyExists):
+            await self.objects.create(CUSTOM_RESOURCE, definition)
+        spec = definition["spec"]
+        kind = Kind(
+            spec["group"],
+            spec["versions"][0]["name"],
+            spec["names"]["kind"],
+            spec["names"]["plural"],
+            spec["scope"] == "Namespaced",
+        )
+        await until(partial(_is_served, self.objects, kind))
 
     async def get(self, kind: Kind, name: str) -> JsonObject:
         return await self.objects.get(kind, name, self.namespace if kind.is_namespaced else "")
@@ -56,6 +80,19 @@ class World:
     async def pods(self, labels: str) -> list[JsonObject]:
         """List pods of the test's namespace."""
         return list((await self.objects.list(POD, Query(self.namespace, labels))).items)
+
+    async def forget_history(self) -> str:
+        """Return a version that is so long ago that the world remembers nothing after it."""
+        page = await self.objects.list(CONFIG_MAP, Query(self.namespace))
+        if self._plane is not None:
+            await self.create(CONFIG_MAP, {"metadata": {"name": "event"}})
+            await asyncio.to_thread(self._plane.halt)
+            await asyncio.to_thread(self._plane.forget_history)
+            await asyncio.to_thread(self._plane.resume)
+            return page.version
+        for number in range(2 * _REMEMBERED + 1):
+            await self.create(CONFIG_MAP, {"metadata": {"name": f"event-{number}"}})
+        return page.version
 
     async def until_gone(self, kind: Kind, name: str) -> None:
         """Wait until an object does not exist any more."""
@@ -93,11 +130,13 @@ async def until(look: Callable[[], Awaitable[T]]) -> T:
 async def open_world(name: str, plane: ControlPlane | None, namespace: str) -> AsyncIterator[World]:
     """Enter a world; what the test made in its namespace goes with it."""
     async with _reach(name, plane) as (objects, feed):
-        world = World(name, objects, feed, namespace)
+        world = World(objects, feed, namespace, plane)
         await objects.create(
             NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
         )
         try:
+            if name == REAL:
+                await _install(world)
             yield world
         finally:
             if name == REAL:
@@ -108,33 +147,23 @@ async def open_world(name: str, plane: ControlPlane | None, namespace: str) -> A
 async def _reach(name: str, plane: ControlPlane | None) -> AsyncIterator[tuple[Objects, Feed]]:
     if plane is not None:
         async with connect(kubeconfig=str(plane.kubeconfig)) as connection:
-            await _install(connection.objects)
             yield connection.objects, connection.feed
     elif name == OVER_HTTP:
         async with (
-            embedded_world() as embedded,
+            embedded_world(_SHORT) as embedded,
             serve(embedded) as face,
             connect(kubeconfig=str(face.kubeconfig)) as connection,
         ):
             yield connection.objects, connection.feed
     else:
-        embedded = Embedded()
-        embedded.start()
-        try:
+        async with embedded_world(_SHORT) as embedded:
             yield embedded.objects, embedded.objects
-        finally:
-            embedded.stop()
 
 
-async def _install(objects: Objects) -> None:
-    """Install our CRDs once; wait until they are served."""
-    for crd in custom_resources():
-        try:
-            await objects.get(CUSTOM_RESOURCE, crd["metadata"]["name"])
-        except NotFound:
-            await objects.create(CUSTOM_RESOURCE, crd)
-    for kind in CUSTOM:
-        await until(partial(_is_served, objects, kind))
+async def _install(world: World) -> None:
+    """Have our CRDs, which come with the embedded worlds."""
+    for kind in CUSTOM_KINDS:
+        await world.define(kind.to_json())
 
 
 async def _is_served(objects: Objects, kind: Kind) -> bool:
@@ -147,6 +176,15 @@ async def _is_served(objects: Objects, kind: Kind) -> bool:
 
 async def _clean(objects: Objects, namespace: str) -> None:
     """Leave a real control plane as it was found."""
+    # Nobody runs the pods, so that nobody would ever say that they have stopped.
+    for obj in (await objects.list(POD, Query(namespace))).items:
+        with suppress(NotFound):
+            await objects.delete(
+                POD,
+                obj["metadata"]["name"],
+                namespace=namespace,
+                removal=Removal(grace_seconds=0),
+            )
     await objects.delete(NAMESPACE, namespace)
     for kind in (NODE, *(each for each in CUSTOM if not each.is_namespaced)):
         for obj in (await objects.list(kind)).items:

@@ -31,7 +31,11 @@ class Field(Struct, frozen=True):
     name: str
     type: str
     """A scalar, the name of a shape, or one of these within `[]` or `{}`."""
+    number: int = 0
+    """By which protobuf knows it; 0 if it does not."""
     is_required: bool = False
+    is_pointer: bool = False
+    """Whether zero is a value, and not the same as nothing."""
     marks: Mapping[str, str] = {}
     about: str = ""
 
@@ -44,6 +48,8 @@ class Shape(Struct, frozen=True):
     fields: Mapping[str, Field]
     marks: Mapping[str, str] = {}
     about: str = ""
+    inlined: Mapping[int, str] = {}
+    """Messages of protobuf whose fields are all here."""
 
     @property
     def full_name(self) -> str:
@@ -73,27 +79,38 @@ def inner(type_: str) -> str:
 
 
 def _read(text: str) -> Iterator[Shape]:
-    name, marks, about = "", {"": ""}, ""
-    fields: dict[str, Field] = {}
+    block: list[str] = []
     for line in text.splitlines():
         if not line or line.startswith("#"):
             continue
+        if block and not line.startswith(" "):
+            yield _shape(block)
+            block = []
+        block.append(line)
+    yield _shape(block)
+
+
+def _shape(block: list[str]) -> Shape:
+    head, _, about = block[0].partition(" # ")
+    name, *marks = head.split()
+    fields, inlined = {}, {}
+    for line in block[1:]:
         words, _, told = line.partition(" # ")
-        first, *rest = words.split()
-        if line.startswith(" "):
-            field = _field(first, rest, told)
-            fields[field.name] = field
+        number, first, type_, *rest = words.split()
+        if first == "=":
+            inlined[int(number)] = type_
             continue
-        if name:
-            yield Shape(name, fields, marks, about)
-        name, marks, about, fields = first, _marks(rest), told, {}
-    yield Shape(name, fields, marks, about)
-
-
-def _field(first: str, rest: list[str], about: str) -> Field:
-    type_, *marks = rest
-    name = first.removesuffix("!")
-    return Field(name, type_, is_required=name != first, marks=_marks(marks), about=about)
+        field = Field(
+            first.removesuffix("!"),
+            type_.removeprefix("*"),
+            int(number) if number != "-" else 0,
+            is_required=first.endswith("!"),
+            is_pointer=type_.startswith("*"),
+            marks=_marks(rest),
+            about=told,
+        )
+        fields[field.name] = field
+    return Shape(name, fields, _marks(marks), about, inlined)
 
 
 def _marks(words: list[str]) -> dict[str, str]:

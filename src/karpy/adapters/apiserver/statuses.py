@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from karpy.adapters.apiserver.causes import cause_of, details_of
 from karpy.codec.fields import JsonObject
 from karpy.errors import (
     AlreadyExists,
@@ -50,18 +51,17 @@ _FAULT: Final = 500
 def failure(error: ClusterError, kind: Kind | None = None, name: str = "") -> JsonObject:
     """Say what went wrong, and with which object if that is known."""
     code, reason = _code_and_reason(error)
-    status: JsonObject = {
+    return {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
         "message": error.message,
         "reason": reason,
+        # There must be details, even if there are none: kubectl looks into them.
+        "details": _details(error, kind, name),
+        "code": code,
     }
-    details = _details(error, kind, name)
-    if details:
-        status["details"] = details
-    return {**status, "code": code}
 
 
 def success(kind: Kind, obj: JsonObject) -> JsonObject:
@@ -101,20 +101,8 @@ class OptionsInvalid(Invalid):
         self.details: JsonObject = {
             "group": "meta.k8s.io",
             "kind": options,
-            "causes": [
-                {"reason": _cause(problem), "message": problem, "field": field}
-                for field, problem in faults
-            ],
+            "causes": [cause_of(problem, field) for field, problem in faults],
         }
-
-
-def _cause(problem: str) -> str:
-    reasons = {
-        "Forbidden": "FieldValueForbidden",
-        "Required value": "FieldValueRequired",
-        "Unsupported value": "FieldValueNotSupported",
-    }
-    return reasons.get(problem.partition(":")[0], "FieldValueInvalid")
 
 
 def _code_and_reason(error: ClusterError) -> tuple[int, str]:
@@ -130,11 +118,15 @@ def _code_and_reason(error: ClusterError) -> tuple[int, str]:
 def _details(error: ClusterError, kind: Kind | None, name: str) -> JsonObject:
     given = getattr(error, "details", None)
     details: JsonObject = dict(given) if isinstance(given, dict) else {}
-    if not details and kind is not None and isinstance(error, _ABOUT_OBJECTS):
-        details = {"name": name, "group": kind.group, "kind": kind.plural}
+    if not details and isinstance(error, _ABOUT_OBJECTS):
+        details = details_of(error.message) or (_target(kind, name) if kind is not None else {})
     if error.retry_after is not None:
         details["retryAfterSeconds"] = int(error.retry_after)
     return {key: value for key, value in details.items() if value not in ("", None)}
+
+
+def _target(kind: Kind, name: str) -> JsonObject:
+    return {"name": name, "group": kind.group, "kind": kind.plural}
 
 
 _ABOUT_OBJECTS: Final = (NotFound, AlreadyExists, Conflict, Forbidden, Invalid)

@@ -1,12 +1,12 @@
 """What a path means."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
 
 from karpy.adapters.apiserver.statuses import nothing_there
-from karpy.model.kinds import NAMESPACE, Kind
+from karpy.model.kinds import Kind
 from karpy.ports.discovery import Resource
 
 _NAMESPACES: Final = "namespaces"
@@ -77,16 +77,3 @@ def target_of(place: Place, group: str, version: str, resources: Iterable[Resour
     if place.subresource and place.subresource not in each.subresources:
         raise nothing_there()
     return Target(each, place.namespace, place.name, place.subresource)
-
-
-def names(resources: Sequence[Resource]) -> dict[tuple[str, str], list[Resource]]:
-    """Group kinds by group and version, in the order they come."""
-    found: dict[tuple[str, str], list[Resource]] = {}
-    for each in resources:
-        found.setdefault((each.kind.group, each.kind.version), []).append(each)
-    return found
-
-
-def is_namespace(target: Target) -> bool:
-    """Tell whether this is about namespaces themselves."""
-    return target.kind == NAMESPACE

@@ -58,7 +58,7 @@ def _taken(step: Callable[[Any], Iterator[Any]], values: Iterator[Any]) -> Itera
 def read_path(text: str) -> Path:
     """Read a path such as `.status.conditions[?(@.type=="Ready")].status`; raise PathInvalid."""
     text = text.strip().removeprefix("{").removesuffix("}").removeprefix("$")
-    steps = []
+    steps: list[Callable[[Any], Iterator[Any]]] = []
     at = 0
     while at < len(text):
         match = _STEP.match(text, at)

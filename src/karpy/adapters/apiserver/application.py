@@ -1,0 +1,215 @@
+"""Which request is answered by whom."""
+
+import asyncio
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Final
+
+from aiohttp import web
+
+from karpy.adapters.apiserver import deleting, reading, writing
+from karpy.adapters.apiserver.backend import Backend
+from karpy.adapters.apiserver.calls import Call, json_response
+from karpy.adapters.apiserver.containers import (
+    leads_into_containers,
+    no_containers,
+    no_metrics,
+    no_tokens,
+)
+from karpy.adapters.apiserver.documents import Documents
+from karpy.adapters.apiserver.extras import BINDINGS, METRICS, REVIEWS
+from karpy.adapters.apiserver.negotiation import negotiate
+from karpy.adapters.apiserver.parameters import is_watch
+from karpy.adapters.apiserver.reviews import answer_review
+from karpy.adapters.apiserver.statuses import failure, not_allowed, nothing_there
+from karpy.adapters.apiserver.targets import Place, Target, place_of, target_of
+from karpy.adapters.apiserver.watching import watch
+from karpy.errors import BadRequest, ClusterError, ServerFault, Unauthorized, Unexpected
+from karpy.model.kinds import POD, SERVICE_ACCOUNT, Kind
+from karpy.ports.clock import Clock
+
+BODY_MAX: Final = 3 * 2**20
+"""As large as what etcd takes, and a little more."""
+
+Answer = Callable[[Call], Awaitable[web.StreamResponse]]
+Report = Callable[[BaseException], None]
+"""Hears of mistakes of ours that a client was only told the gist of."""
+
+_OF_ONE: Final[Mapping[str, Answer]] = {
+    "GET": reading.get,
+    "HEAD": reading.get,
+    "POST": writing.create,
+    "PUT": writing.replace,
+    "PATCH": writing.patch,
+    "DELETE": deleting.delete,
+}
+_OF_MANY: Final[Mapping[str, Answer]] = {
+    "GET": reading.list_objects,
+    "HEAD": reading.list_objects,
+    "POST": writing.create,
+    "DELETE": deleting.delete_collection,
+}
+_HEALTH: Final = frozenset({"healthz", "livez", "readyz"})
+_IN_CORE: Final = 2
+_IN_GROUP: Final = 3
+"""How many parts of a path name a group and version."""
+
+
+class Face:
+    """An API server, as far as HTTP is concerned."""
+
+    def __init__(
+        self, backend: Backend, clock: Clock, token: str, report: Report | None = None
+    ) -> None:
+        self._backend = backend
+        self._clock = clock
+        self._token = token
+        self._report = report
+        self._documents = Documents(backend)
+        self._watches: set[asyncio.Task[object]] = set()
+
+    def application(self) -> web.Application:
+        """Return what an HTTP server serves."""
+        app = web.Application(client_max_size=BODY_MAX)
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        app.on_shutdown.append(self._end_watches)
+        return app
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        with _LastWord(self._report) as last:
+            return await self._dispatch(request)
+        return last.answer
+
+    async def _dispatch(self, request: web.Request) -> web.StreamResponse:
+        parts = [part for part in request.path.split("/") if part]
+        first = parts[0] if parts else ""
+        if first in _HEALTH:
+            return web.Response(text="ok")
+        if parts == ["version"]:
+            return self._documents.version()
+        self._check_token(request)
+        if first == "api" and len(parts) > _IN_CORE:
+            return await self._serve(request, "", parts[1], "/".join(parts[_IN_CORE:]))
+        if first == "apis" and len(parts) > _IN_GROUP:
+            return await self._serve(request, parts[1], parts[2], "/".join(parts[_IN_GROUP:]))
+        return self._documents.answer(request, parts)
+
+    def _check_token(self, request: web.Request) -> None:
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        is_ours = hmac.compare_digest(given.strip().encode(), self._token.encode())
+        if scheme.lower() != "bearer" or not is_ours:
+            raise Unauthorized("Unauthorized", status=401)
+
+    async def _serve(
+        self, request: web.Request, group: str, version: str, rest: str
+    ) -> web.StreamResponse:
+        place = place_of(rest)
+        special = await self._serve_special(request, group, version, place)
+        if special is not None:
+            return special
+        target = target_of(place, group, version, self._backend.resources())
+        form = negotiate(request.headers.get("Accept", ""))
+        call = Call(request, self._backend, self._clock, target, form)
+        try:
+            return await self._handle(call)
+        except ClusterError as error:
+            return _refusal(error, target.kind, target.name)
+
+    async def _handle(self, call: Call) -> web.StreamResponse:
+        method, target = call.request.method, call.target
+        if method == "GET" and not target.name and is_watch(call.params):
+            return await self._watch(call)
+        answer = (_OF_ONE if target.name else _OF_MANY).get(method)
+        if answer is None:
+            raise not_allowed()
+        return await answer(call)
+
+    async def _watch(self, call: Call) -> web.StreamResponse:
+        task = asyncio.current_task()
+        assert task is not None
+        self._watches.add(task)
+        try:
+            return await watch(call)
+        finally:
+            self._watches.discard(task)
+
+    async def _end_watches(self, _app: web.Application) -> None:
+        for task in tuple(self._watches):
+            task.cancel()
+
+    async def _serve_special(
+        self, request: web.Request, group: str, version: str, place: Place
+    ) -> web.StreamResponse | None:
+        """Answer what is no object; None if it is one."""
+        kind = Kind(group, version, "", place.plural)
+        if any(_is_at(each.kind, kind) for each in METRICS):
+            raise no_metrics()
+        found = next((each.kind for each in REVIEWS if _is_at(each.kind, kind)), None)
+        if found is not None:
+            return await answer_review(request, found, self._token)
+        if _is_at(BINDINGS.kind, kind):
+            return await self._bind(request, place)
+        if _is_at(POD, kind) and leads_into_containers(place.subresource):
+            await self._backend.acting_as("").get(POD, place.name, place.namespace)
+            raise no_containers(place.subresource, place.name)
+        if _is_at(SERVICE_ACCOUNT, kind) and place.subresource == "token":
+            raise no_tokens(place.name)
+        return None
+
+    async def _bind(self, request: web.Request, place: Place) -> web.StreamResponse:
+        if request.method != "POST" or place.name:
+            raise not_allowed()
+        pods = next((each for each in self._backend.resources() if each.kind == POD), None)
+        if pods is None:
+            raise nothing_there()
+        form = negotiate(request.headers.get("Accept", ""))
+        target = Target(pods, place.namespace, "", "binding")
+        return await writing.bind(Call(request, self._backend, self._clock, target, form))
+
+
+class _LastWord(AbstractContextManager["_LastWord"]):
+    """Turns whatever is raised into an answer: a client must get one, whatever we did wrong."""
+
+    def __init__(self, report: Report | None) -> None:
+        self.answer = web.Response()
+        self._report = report
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        match error:
+            case ClusterError():
+                self.answer = _refusal(error)
+            case web.HTTPException():
+                self.answer = _refusal(BadRequest(error.reason, status=error.status))
+            case ConnectionError() | None:
+                return False
+            case Exception():
+                if self._report is not None:
+                    self._report(error)
+                told = Unexpected(error=error).message
+                self.answer = _refusal(ServerFault(told, status=500))
+            case _:
+                return False
+        return True
+
+
+def _is_at(served: Kind, asked: Kind) -> bool:
+    return (served.group, served.version, served.plural) == (
+        asked.group,
+        asked.version,
+        asked.plural,
+    )
+
+
+def _refusal(error: ClusterError, kind: Kind | None = None, name: str = "") -> web.Response:
+    status = failure(error, kind, name)
+    response = json_response(status, status=status["code"])
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(int(error.retry_after))
+    return response

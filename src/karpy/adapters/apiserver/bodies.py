@@ -1,0 +1,233 @@
+"""What the body of a request holds."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from karpy.adapters.apiserver.decoding import Decoder, Mismatch
+from karpy.adapters.apiserver.negotiation import JSON, YAML
+from karpy.adapters.apiserver.parameters import Writing
+from karpy.adapters.apiserver.protobuf import PROTOBUF, Malformed, read_envelope
+from karpy.adapters.apiserver.shapes import shapes
+from karpy.adapters.apiserver.statuses import bad_options
+from karpy.adapters.apiserver.structurals import schema_of, unknown_fields
+from karpy.adapters.apiserver.targets import Target
+from karpy.codec.documents import read_documents
+from karpy.codec.fields import JsonObject
+from karpy.errors import BadRequest, ClusterError, Invalid, ManifestInvalid
+from karpy.model.kinds import Kind
+from karpy.ports.objects import Patch, PatchType
+
+_UNKNOWN_FORM: Final = (
+    "the body of the request was in an unknown format - accepted media types include: "
+)
+_SHOWN_MAX: Final = 100
+_DELETE_OPTIONS: Final = Kind("meta", "v1", "DeleteOptions", "")
+_OPTIONS: Final = "PatchOptions"
+_SUBRESOURCES: Final = {
+    "scale": Kind("autoscaling", "v1", "Scale", "scales"),
+    "eviction": Kind("policy", "v1", "Eviction", "evictions"),
+    "binding": Kind("", "v1", "Binding", "bindings"),
+}
+"""What is written to a subresource, where that is not the object itself."""
+
+
+class Received:
+    """An object as it came, without the fields that its type does not know."""
+
+    def __init__(self, obj: JsonObject, unknown: Sequence[str]) -> None:
+        self.object = obj
+        self.warnings = [f'unknown field "{field}"' for field in unknown]
+
+
+def kind_written(target: Target) -> Kind:
+    """Return the kind that a body for this target has."""
+    return _SUBRESOURCES.get(target.subresource, target.kind)
+
+
+async def read_object(request: web.Request, target: Target, validation: str) -> Received:
+    """Read an object; raise BadRequest if it is none, or not of the kind that belongs here."""
+    kind = kind_written(target)
+    value = await read_any(request, kind)
+    return _received(_named(value, kind, target), target, validation, is_patch=False)
+
+
+async def read_any(request: web.Request, kind: Kind) -> JsonObject:
+    """Read an object without a look at its fields."""
+    media, body = _media_type(request), await request.read()
+    if media == PROTOBUF:
+        return _parse_protobuf(body, kind)
+    value = _parse(body, media, kind.name)
+    if not isinstance(value, dict):
+        raise BadRequest(
+            f"the object provided is unrecognized (must be of type {kind.name}): "
+            f"{_shown(value)} is no object",
+            status=400,
+        )
+    return value
+
+
+async def read_patch(
+    request: web.Request, target: Target, writing: Writing
+) -> tuple[Patch, list[str]]:
+    """Read a patch, and what to warn of; raise Invalid if the options do not go with it."""
+    media = _media_type(request)
+    known = [each for each in PatchType if _allows(each, target)]
+    found = next((each for each in known if each.value == media), None)
+    if found is None:
+        accepted = ", ".join(each.value for each in known)
+        raise BadRequest(f"{_UNKNOWN_FORM}{accepted}", status=415)
+    if found is PatchType.APPLY and not request.query.get("fieldManager"):
+        raise bad_options(_OPTIONS, "fieldManager", "Required value: is required for apply patch")
+    if found is not PatchType.APPLY and writing.is_forced:
+        raise bad_options(_OPTIONS, "force", "Forbidden: may not be specified for non-apply patch")
+    value = _parse(await request.read(), YAML if found is PatchType.APPLY else JSON, "patch")
+    if found is PatchType.JSON:
+        return Patch(found, _operations(value), writing.manager), []
+    if not isinstance(value, dict):
+        raise BadRequest(f"error decoding patch: {_shown(value)} is no object", status=400)
+    if found is PatchType.APPLY:
+        value = _named(value, kind_written(target), target)
+    is_partial = found is not PatchType.APPLY
+    received = _received(value, target, writing.validation, is_patch=is_partial)
+    patch = Patch(found, received.object, writing.manager, writing.is_forced)
+    return patch, received.warnings
+
+
+def _operations(value: object) -> list[JsonObject]:
+    if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
+        raise BadRequest("error decoding patch: it is no list of operations", status=400)
+    return value
+
+
+async def read_delete_options(request: web.Request) -> JsonObject:
+    """Read how to delete; most clients have nothing to say."""
+    if not (await request.read()).strip():
+        return {}
+    value = await read_any(request, _DELETE_OPTIONS)
+    try:
+        return Decoder().read(value, shapes()[_type_name(_DELETE_OPTIONS)])
+    except Mismatch as error:
+        raise BadRequest(str(error), status=400) from error
+
+
+def _allows(type_: PatchType, target: Target) -> bool:
+    return type_ is not PatchType.STRATEGIC or target.resource.definition is None
+
+
+def _media_type(request: web.Request) -> str:
+    given = request.headers.get("Content-Type", "")
+    return given.partition(";")[0].strip().lower() or JSON
+
+
+def _parse(body: bytes, media: str, name: str) -> object:
+    if media not in {JSON, YAML, "*/*"}:
+        raise BadRequest(f"{_UNKNOWN_FORM}{JSON}, {YAML}, {PROTOBUF}", status=415)
+    try:
+        if media != YAML or body.lstrip()[:1] == b"{":
+            value: object = msgspec.json.decode(body)
+            return value
+        return _parse_yaml(body.decode())
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        text = body[:_SHOWN_MAX].decode(errors="replace") or "<empty>"
+        raise BadRequest(
+            f"the object provided is unrecognized (must be of type {name}): couldn't get "
+            f"version/kind; json parse error: {error} ({text})",
+            status=400,
+        ) from error
+
+
+def _parse_protobuf(body: bytes, kind: Kind) -> JsonObject:
+    try:
+        return read_envelope(body, lambda _version, name: _type_name(kind, name))
+    except (Malformed, UnicodeDecodeError, msgspec.DecodeError) as error:
+        raise BadRequest(
+            f"the object provided is unrecognized (must be of type {kind.name}): {error}",
+            status=400,
+        ) from error
+
+
+def _parse_yaml(text: str) -> object:
+    for each in read_documents("the body", text):
+        if isinstance(each, ManifestInvalid):
+            raise BadRequest(f"error converting YAML to JSON: {each.message}", status=400)
+        value: object = each.value
+        return value
+    return None
+
+
+def _named(value: JsonObject, kind: Kind, target: Target) -> JsonObject:
+    """Return an object that says what it is; built-in kinds may leave it to the path."""
+    version, name = value.get("apiVersion"), value.get("kind")
+    if target.resource.definition is not None and not target.subresource and not (version and name):
+        raise BadRequest(
+            f"Object 'Kind' or 'apiVersion' is missing in '{_shown(value)}'", status=400
+        )
+    named = {**value, "apiVersion": version or kind.api_version, "kind": name or kind.name}
+    if named["kind"] != kind.name or not _is_version(str(named["apiVersion"]), kind):
+        raise BadRequest(
+            f'{named["kind"]} in version "{_short(str(named["apiVersion"]))}" cannot be handled as '
+            f"a {kind.name}: the API version in the data ({named['apiVersion']}) does not match "
+            f"the expected API version ({kind.api_version})",
+            status=400,
+        )
+    return named
+
+
+def _is_version(given: str, kind: Kind) -> bool:
+    # An Eviction of the first version is taken as well, since some clients never changed.
+    return given == kind.api_version or (kind.name == "Eviction" and given == "policy/v1beta1")
+
+
+def _received(value: JsonObject, target: Target, validation: str, *, is_patch: bool) -> Received:
+    kind = kind_written(target)
+    definition = target.resource.definition
+    try:
+        if definition is not None and kind == target.kind:
+            schema = schema_of(definition, kind.version)
+            received = Received(value, unknown_fields(value, schema, is_patch=is_patch))
+        else:
+            decoder = Decoder(is_patch=is_patch)
+            received = Received(decoder.read(value, shapes()[_type_name(kind)]), decoder.unknown)
+    except Mismatch as error:
+        raise _unfit(kind, str(error), is_patch=is_patch) from error
+    if received.warnings and validation == "Strict":
+        problem = f"strict decoding error: {', '.join(received.warnings)}"
+        raise _unfit(kind, problem, is_patch=is_patch)
+    if validation == "Ignore":
+        received.warnings.clear()
+    return received
+
+
+def _type_name(kind: Kind, name: str = "") -> str:
+    """Return the name of the type of a kind, or of another one of the same group."""
+    group = kind.group.partition(".")[0] or "core"
+    return f"{group}.{kind.version}.{name or kind.name}"
+
+
+def _unfit(kind: Kind, problem: str, *, is_patch: bool) -> ClusterError:
+    if is_patch:
+        return PatchInvalid(problem)
+    what = f'{kind.name} in version "{kind.version}" cannot be handled as a {kind.name}'
+    return BadRequest(f"{what}: {problem}", status=400)
+
+
+class PatchInvalid(Invalid):
+    """A patch asks for what the kind cannot be."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f' "" is invalid: patch: Invalid value: {problem}', status=422)
+        message = f"Invalid value: {problem}"
+        self.details: JsonObject = {
+            "causes": [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]
+        }
+
+
+def _short(api_version: str) -> str:
+    return api_version.rpartition("/")[2]
+
+
+def _shown(value: object) -> str:
+    return msgspec.json.encode(value).decode()[:_SHOWN_MAX]

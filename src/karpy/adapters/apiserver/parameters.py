@@ -1,0 +1,172 @@
+"""What the query of a request asks for."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.adapters.apiserver.statuses import OptionsInvalid, bad_options
+from karpy.codec.fields import JsonObject
+from karpy.errors import BadRequest
+from karpy.ports.objects import Query, Removal
+
+_TRUE: Final = frozenset({"1", "true", "t", "True", "TRUE", "T"})
+_NOT_OLDER: Final = "NotOlderThan"
+_EXACT: Final = "Exact"
+_VALIDATIONS: Final = ("", "Ignore", "Strict", "Warn")
+NOW: Final = frozenset({"", "0"})
+"""Versions that mean: whatever there is."""
+
+
+class Listing(Struct, frozen=True):
+    """Which objects, how many, and as of when."""
+
+    query: Query
+    limit: int = 0
+    token: str = ""
+    version: str = ""
+    is_exact: bool = False
+    """Only as of that very version."""
+
+
+class Watching(Struct, frozen=True):
+    """Which changes to tell, from when and how long."""
+
+    query: Query
+    version: str = ""
+    sends_initial: bool | None = None
+    has_bookmarks: bool = False
+    seconds: float | None = None
+
+
+class Writing(Struct, frozen=True):
+    """How a write is to be taken."""
+
+    manager: str
+    validation: str = "Warn"
+    is_dry_run: bool = False
+    is_forced: bool = False
+
+
+def is_watch(params: Mapping[str, str]) -> bool:
+    """Tell whether a list is meant to go on."""
+    return _flag(params, "watch")
+
+
+def read_listing(params: Mapping[str, str], namespace: str) -> Listing:
+    """Read the options of a list."""
+    version, match = params.get("resourceVersion", ""), params.get("resourceVersionMatch", "")
+    token = params.get("continue", "")
+    if "sendInitialEvents" in params:
+        raise _forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
+    if match and not version:
+        why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+        raise _forbidden("resourceVersionMatch", why)
+    if match and token:
+        why = "resourceVersionMatch is forbidden when continue is provided"
+        raise _forbidden("resourceVersionMatch", why)
+    if match not in {"", _NOT_OLDER, _EXACT}:
+        raise _unsupported("ListOptions", "resourceVersionMatch", match, (_EXACT, _NOT_OLDER, ""))
+    if match == _EXACT and version == "0":
+        why = 'resourceVersionMatch "Exact" is forbidden for resourceVersion "0"'
+        raise _forbidden("resourceVersionMatch", why)
+    if token and version not in NOW:
+        raise BadRequest(
+            "specifying resource version is not allowed when using continue", status=400
+        )
+    return Listing(
+        _query(params, namespace), _number(params, "limit"), token, version, match == _EXACT
+    )
+
+
+def read_watching(params: Mapping[str, str], namespace: str) -> Watching:
+    """Read the options of a watch."""
+    match = params.get("resourceVersionMatch", "")
+    sends_initial = _flag(params, "sendInitialEvents") if "sendInitialEvents" in params else None
+    if sends_initial is not None and match != _NOT_OLDER:
+        why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        raise _forbidden("resourceVersionMatch", why)
+    if match and sends_initial is None:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        raise _forbidden("resourceVersionMatch", why)
+    seconds = _number(params, "timeoutSeconds")
+    return Watching(
+        _query(params, namespace),
+        params.get("resourceVersion", ""),
+        sends_initial,
+        _flag(params, "allowWatchBookmarks"),
+        float(seconds) if seconds else None,
+    )
+
+
+def read_writing(params: Mapping[str, str], agent: str, options: str) -> Writing:
+    """Read the options of a write; who gives no name is known by their program."""
+    validation = params.get("fieldValidation", "")
+    if validation not in _VALIDATIONS:
+        raise _unsupported(options, "fieldValidation", validation, _VALIDATIONS)
+    return Writing(
+        params.get("fieldManager") or agent.partition("/")[0] or "unknown",
+        validation or "Warn",
+        is_dry(params.get("dryRun", ""), options),
+        _flag(params, "force"),
+    )
+
+
+def is_dry(text: str, options: str) -> bool:
+    """Read whether a write is only tried."""
+    if text not in {"", "All"}:
+        problem = f'Unsupported value: ["{text}"]: supported values: "All"'
+        raise OptionsInvalid(options, [("dryRun", problem)])
+    return bool(text)
+
+
+def read_removal(params: Mapping[str, str], body: JsonObject) -> tuple[Removal, bool]:
+    """Read how to delete, and whether only to try; what the body says counts."""
+    guards = body.get("preconditions") or {}
+    grace = body.get("gracePeriodSeconds")
+    if grace is None and "gracePeriodSeconds" in params:
+        grace = _number(params, "gracePeriodSeconds")
+    propagation = body.get("propagationPolicy") or params.get("propagationPolicy") or ""
+    if propagation not in {"", "Background", "Foreground", "Orphan"}:
+        known = ("Background", "Foreground", "Orphan")
+        raise _unsupported("DeleteOptions", "propagationPolicy", propagation, known)
+    orphans = body.get("orphanDependents")
+    if orphans is None and "orphanDependents" in params:
+        orphans = _flag(params, "orphanDependents")
+    if orphans is not None and not propagation:
+        propagation = "Orphan" if orphans else "Background"
+    removal = Removal(
+        grace_seconds=grace,
+        uid=guards.get("uid") or "",
+        version=guards.get("resourceVersion") or "",
+        propagation=propagation,
+    )
+    dry = [*(body.get("dryRun") or ()), params.get("dryRun", "")]
+    return removal, is_dry(dry[0], "DeleteOptions")
+
+
+def _query(params: Mapping[str, str], namespace: str) -> Query:
+    return Query(namespace, params.get("labelSelector", ""), params.get("fieldSelector", ""))
+
+
+def _flag(params: Mapping[str, str], name: str) -> bool:
+    return params.get(name, "") in _TRUE
+
+
+def _number(params: Mapping[str, str], name: str) -> int:
+    text = params.get(name, "")
+    try:
+        return int(text or 0)
+    except ValueError as error:
+        raise BadRequest(
+            f'strconv.ParseInt: parsing "{text}": invalid syntax', status=400
+        ) from error
+
+
+def _forbidden(field: str, why: str) -> OptionsInvalid:
+    return bad_options("ListOptions", field, f"Forbidden: {why}")
+
+
+def _unsupported(options: str, field: str, value: str, known: tuple[str, ...]) -> OptionsInvalid:
+    words = ", ".join(f'"{word}"' for word in known)
+    return bad_options(options, field, f'Unsupported value: "{value}": supported values: {words}')

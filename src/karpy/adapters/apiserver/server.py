@@ -1,0 +1,85 @@
+"""The face on a socket: TLS on loopback, and a token to come in with."""
+
+from pathlib import Path
+from secrets import token_hex
+from types import TracebackType
+from typing import Final, Self
+
+from aiohttp import web
+
+from karpy.adapters.apiserver.application import Face, Report
+from karpy.adapters.apiserver.backend import Backend
+from karpy.adapters.apiserver.credentials import make_identity, write_kubeconfig
+from karpy.errors import FileUnwritable, Unreachable
+from karpy.ports.clock import Clock
+
+HOST: Final = "127.0.0.1"
+_SECONDS_TO_END: Final = 1.0
+
+
+class ApiServer:
+    """
+    Serves a backend on loopback for as long as it is entered.
+
+    Port 0 is any that is free. Whoever has the token may do everything; without one there are only
+    health and version.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        clock: Clock,
+        *,
+        port: int = 0,
+        token: str = "",
+        report: Report | None = None,
+    ) -> None:
+        self.token = token or token_hex(16)
+        self._port = port
+        self._identity = make_identity()
+        face = Face(backend, clock, self.token, report)
+        self._runner = web.AppRunner(
+            face.application(),
+            access_log=None,
+            handler_cancellation=True,
+            shutdown_timeout=_SECONDS_TO_END,
+        )
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, HOST, self._port, ssl_context=self._identity.context())
+        try:
+            await site.start()
+        except (OSError, OverflowError) as error:
+            await self._runner.cleanup()
+            raise Unreachable(
+                f"cannot listen on {HOST}:{self._port}: {error}",
+                hint="choose another port, or none to get one that is free",
+            ) from error
+        self._port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._runner.cleanup()
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        return f"https://{HOST}:{self._port}"
+
+    @property
+    def authority(self) -> str:
+        """The certificate, as PEM, that the server's is to be checked against."""
+        return self._identity.authority
+
+    def write_kubeconfig(self, path: Path) -> None:
+        """Write a kubeconfig; raise FileUnwritable."""
+        try:
+            write_kubeconfig(path, server=self.url, authority=self.authority, token=self.token)
+        except OSError as error:
+            raise FileUnwritable(path=str(path), problem=error.strerror or str(error)) from error

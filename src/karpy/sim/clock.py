@@ -1,0 +1,32 @@
+"""The time of an event loop as a date."""
+
+import asyncio
+from datetime import datetime, timedelta
+
+
+class LoopClock:
+    """
+    Tells the time of the loop it is first asked on, as a date that began with `start`.
+
+    Until then it stands still. On a virtual loop it jumps with the loop; on a real one it runs like
+    any clock.
+    """
+
+    def __init__(self, start: datetime) -> None:
+        self._start = self._now = start
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._origin = self._seen = 0.0
+
+    def now(self) -> datetime:
+        """Return the time, in UTC."""
+        if self._loop is None:
+            try:
+                self._loop = asyncio.get_running_loop()
+            except RuntimeError:
+                return self._start
+            self._origin = self._seen = self._loop.time()
+        elapsed = self._loop.time()
+        if elapsed != self._seen:
+            self._seen = elapsed
+            self._now = self._start + timedelta(seconds=elapsed - self._origin)
+        return self._now

@@ -1,0 +1,1 @@
+"""Machines that join as nodes, beat, run the pods bound to them, and fail in every known way."""

@@ -1,0 +1,77 @@
+"""What a pod is told to do, by annotations that only simulated kubelets read."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.codec.fields import JsonObject
+
+PREFIX: Final = "sim.karpy.dev/"
+START: Final = PREFIX + "start-seconds"
+"""How long its containers take to start."""
+READY: Final = PREFIX + "ready-seconds"
+"""How long it runs before it is Ready; `never` if it never will be."""
+RUN: Final = PREFIX + "run-seconds"
+"""How long its containers run before they exit; then its restart policy counts."""
+EXIT_CODE: Final = PREFIX + "exit-code"
+"""What they exit with; 0 if not given."""
+STOP: Final = PREFIX + "stop-seconds"
+"""How long they take to stop when asked to."""
+NEVER: Final = "never"
+
+
+class Behaviour(Struct, frozen=True):
+    """How a pod differs from others; None is as usual."""
+
+    start_seconds: float | None = None
+    ready_seconds: float | None = 0.0
+    """None is never."""
+    run_seconds: float | None = None
+    stop_seconds: float | None = None
+    exit_code: int = 0
+    problem: str = ""
+    """Why its annotations cannot be read; then its containers cannot start."""
+
+
+USUAL: Final = Behaviour()
+
+
+def behaviour_of(pod: JsonObject) -> Behaviour:
+    """Read how a pod behaves."""
+    annotations = pod["metadata"].get("annotations")
+    if not annotations or not any(key.startswith(PREFIX) for key in annotations):
+        return USUAL
+    try:
+        return Behaviour(
+            start_seconds=_seconds(annotations, START),
+            ready_seconds=_ready_seconds(annotations),
+            run_seconds=_seconds(annotations, RUN),
+            stop_seconds=_seconds(annotations, STOP),
+            exit_code=int(_seconds(annotations, EXIT_CODE) or 0),
+        )
+    except _Unreadable as error:
+        return Behaviour(problem=str(error))
+
+
+class _Unreadable(Exception):
+    """An annotation is no number."""
+
+
+def _ready_seconds(annotations: JsonObject) -> float | None:
+    if annotations.get(READY) == NEVER:
+        return None
+    return _seconds(annotations, READY) or 0.0
+
+
+def _seconds(annotations: JsonObject, key: str) -> float | None:
+    text = annotations.get(key)
+    if text is None:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        message = f"annotation {key} is `{text}`: give a number, 0 or more"
+        raise _Unreadable(message)
+    return number

@@ -1,0 +1,346 @@
+"""The kubelets of all machines: they join, beat, and fail as they are told."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct, field
+
+from karpy.codec.fields import JsonObject
+from karpy.errors import MachineNotFound
+from karpy.model.kinds import CSI_NODE, LEASE, NODE
+from karpy.ports.clock import Clock
+from karpy.ports.objects import EventType, WatchEvent
+from karpy.sim.draws import Draws
+from karpy.sim.kubelets.behaviour import PREFIX
+from karpy.sim.kubelets.hardware import Hardware
+from karpy.sim.kubelets.nodes import (
+    LEASES,
+    READY,
+    STARTING,
+    Health,
+    addresses,
+    conditions,
+    csi_node_object,
+    lease_object,
+    node_info,
+    node_object,
+    reports,
+)
+from karpy.sim.kubelets.podrunner import Ground, PodRunner
+from karpy.sim.kubelets.timing import Timing
+from karpy.sim.store.names import Times
+from karpy.sim.store.store import Store
+from karpy.sim.worker import Worker
+
+ADOPTED: Final = (PREFIX + "kubelet", "kwok.x-k8s.io/node")
+"""Annotations of Nodes that others made and that want a kubelet."""
+_POST_SECONDS: Final = 300.0
+_INSTANT: Final = 1e-6
+_NEVER: Final = float("inf")
+
+
+class _Step(Enum):
+    JOIN = "make the Node"
+    GET_READY = "tell that it is Ready"
+    BEAT = "tell that it still is"
+
+
+class _Machine(Struct):
+    """A machine and how its kubelet is; changes as it goes on."""
+
+    hardware: Hardware
+    address: str
+    boot_id: str
+    step: _Step
+    due: float
+    is_running: bool = False
+    """Whether a kubelet runs on it, and pods with it."""
+    is_adopted: bool = False
+    """Somebody else made its Node, and it ends with that."""
+    is_halted: bool = False
+    lost_at: datetime | None = None
+    posted: float = 0.0
+    slowness: float = 1.0
+    ready: Health = STARTING
+    troubles: dict[str, Health] = field(default_factory=dict)
+
+
+class Kubelets:
+    """
+    Runs a kubelet for every machine it is told to boot, and for Nodes that ask for one.
+
+    A Node that carries an annotation of `ADOPTED` asks for one. All other Nodes that nobody booted
+    are left alone.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, timing: Timing | None = None, *, seed: int = 0
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._times = Times(clock)
+        self._timing = timing or Timing()
+        self._draws = Draws("kubelets", seed)
+        self._machines: dict[str, _Machine] = {}
+        self._worker = Worker(self._work)
+        self._runner = PodRunner(store, clock, self._timing, seed, self._ground)
+        self._listeners: tuple[Callable[[str], None], ...] = ()
+        self._addresses = 0
+        self._end: Callable[[], None] | None = None
+
+    def start(self) -> None:
+        """Look after the Nodes that ask for a kubelet, and run pods."""
+        self._end = self._store.subscribe(NODE, self._notice)
+        self._runner.start()
+        for node in self._store.list(NODE):
+            self._adopt(node)
+
+    def stop(self) -> None:
+        """Do nothing any more; Nodes and pods stay as they are."""
+        if self._end is not None:
+            self._end()
+        self._worker.stop()
+        self._runner.stop()
+
+    def boot(self, hardware: Hardware) -> None:
+        """Switch a machine on; its Node comes and gets Ready by and by."""
+        seconds = hardware.boot_seconds
+        seconds = self._timing.boot_seconds if seconds is None else seconds
+        machine = self._new(hardware, _Step.JOIN, self._lasting(seconds))
+        if hardware.is_dud:
+            machine.due = _NEVER
+        self._worker.add(hardware.name)
+
+    def halt(self, name: str) -> None:
+        """Switch a machine off for good; its Node and its pods stay for others to find."""
+        machine = self._machines.get(name)
+        if machine is None:
+            return
+        machine.is_halted = True
+        self._silence(name, machine)
+        if self._store.find(NODE, name) is None:
+            del self._machines[name]
+
+    def lose(self, name: str) -> None:
+        """Stop a kubelet without a word, as a broken cable does."""
+        self._silence(name, self._known(name))
+
+    def recover(self, name: str) -> None:
+        """Let a lost kubelet speak again."""
+        machine = self._known(name)
+        if machine.step is not _Step.JOIN:
+            machine.is_running, machine.lost_at = True, None
+            self._post(machine)
+            self._tell(name)
+            self._runner.look_at(name)
+            self._runner.recover(name)
+        self._go_on(name, machine)
+
+    def slow(self, name: str, factor: float) -> None:
+        """Make pods start and stop so many times slower than usual."""
+        self._known(name).slowness = factor
+
+    def trouble(self, name: str, health: Health) -> None:
+        """Have a kubelet, or an agent beside it, report a condition; `Ready` is one too."""
+        machine = self._known(name)
+        if health.type == "Ready":
+            machine.ready = health
+        else:
+            machine.troubles[health.type] = health
+        self._post(machine)
+
+    def heal(self, name: str, *, also: tuple[Health, ...] = ()) -> None:
+        """End all troubles of a node; conditions that only an agent knows are told as given."""
+        machine = self._known(name)
+        machine.ready = READY
+        machine.troubles = {each.type: each for each in also}
+        self._post(machine)
+        self._runner.recover(name)
+
+    def reboot(self, name: str) -> None:
+        """Switch a machine off and on again: the same Node, and all containers anew."""
+        machine = self._known(name)
+        self._silence(name, machine)
+        machine.boot_id = self._uuid()
+        machine.ready = STARTING
+        machine.step = _Step.JOIN
+        machine.due = asyncio.get_running_loop().time() + self._lasting(self._timing.boot_seconds)
+        self._worker.add(name)
+
+    def is_beating(self, name: str) -> bool:
+        """Say whether a kubelet lives."""
+        machine = self._machines.get(name)
+        return machine is not None and machine.is_running
+
+    def last_beat(self, name: str) -> datetime | None:
+        """Say when a kubelet fell silent; None if it never spoke, lives, or is none of ours."""
+        machine = self._machines.get(name)
+        return None if machine is None else machine.lost_at
+
+    def living(self) -> list[str]:
+        """Name the nodes with a living kubelet, in the order they were switched on."""
+        return [name for name, machine in self._machines.items() if machine.is_running]
+
+    def is_lost(self, name: str) -> bool:
+        """Say whether a machine has lost its kubelet, and may find it again."""
+        machine = self._machines.get(name)
+        return machine is not None and machine.lost_at is not None and not machine.is_halted
+
+    def on_change(self, listener: Callable[[str], None]) -> None:
+        """Have somebody told whenever a kubelet falls silent or speaks again."""
+        self._listeners = (*self._listeners, listener)
+
+    def _work(self, name: str) -> float | None:
+        machine = self._machines.get(name)
+        if machine is None or machine.due == _NEVER:
+            return None
+        now = asyncio.get_running_loop().time()
+        if machine.due > now + _INSTANT:
+            return machine.due - now
+        match machine.step:
+            case _Step.JOIN:
+                self._join(name, machine)
+            case _Step.GET_READY:
+                self._get_ready(name, machine)
+            case _Step.BEAT:
+                self._beat(machine)
+        return None if machine.due == _NEVER else max(0.0, machine.due - now)
+
+    def _join(self, name: str, machine: _Machine) -> None:
+        is_back = machine.lost_at is not None
+        machine.is_running, machine.lost_at = True, None
+        hardware = machine.hardware
+        if self._store.find(NODE, name) is None and not is_back:
+            now = self._times.text()
+            node = node_object(hardware, machine.address, machine.boot_id, now)
+            made = self._store.create(NODE, node)
+            if hardware.volume_limits and self._store.find(CSI_NODE, name) is None:
+                self._store.create(CSI_NODE, csi_node_object(made, hardware.volume_limits))
+        else:
+            self._post(machine)
+        self._renew(name)
+        self._tell(name)
+        if is_back:
+            self._runner.restart(name)
+        self._runner.look_at(name)
+        seconds = hardware.ready_seconds
+        seconds = self._timing.ready_seconds if seconds is None else seconds
+        machine.step = _Step.GET_READY
+        machine.due = asyncio.get_running_loop().time() + self._lasting(seconds)
+
+    def _get_ready(self, name: str, machine: _Machine) -> None:
+        if machine.ready is STARTING:
+            machine.ready = READY
+        if machine.is_running:
+            self._post(machine)
+            self._renew(name)
+        machine.step = _Step.BEAT
+        self._go_on(name, machine)
+
+    def _beat(self, machine: _Machine) -> None:
+        name = machine.hardware.name
+        if not machine.is_running or self._store.find(NODE, name) is None:
+            machine.due = _NEVER
+            return
+        now = asyncio.get_running_loop().time()
+        if now - machine.posted >= self._timing.scaled(_POST_SECONDS) - _INSTANT:
+            self._post(machine)
+        self._renew(name)
+        machine.due = now + self._timing.beat_seconds
+
+    def _go_on(self, name: str, machine: _Machine) -> None:
+        now = asyncio.get_running_loop().time()
+        machine.due = now + (self._timing.beat_seconds if machine.step is _Step.BEAT else 0.0)
+        self._worker.add(name)
+
+    def _post(self, machine: _Machine) -> None:
+        """Write what the kubelet knows into its Node, if it speaks and has one."""
+        node = self._store.find(NODE, machine.hardware.name)
+        if node is None or not machine.is_running:
+            return
+        machine.posted = asyncio.get_running_loop().time()
+        old = node.get("status") or {}
+        told = reports(machine.ready, machine.troubles)
+        labels = node["metadata"].get("labels") or {}
+        status = {
+            **old,
+            "conditions": conditions(old.get("conditions") or [], told, self._times.text()),
+            "addresses": old.get("addresses") or addresses(machine.hardware.name, machine.address),
+            "nodeInfo": node_info(labels, machine.boot_id),
+        }
+        if machine.is_adopted:
+            status["phase"] = "Running"
+        self._store.replace(NODE, {**node, "status": status}, subresource="status")
+
+    def _renew(self, name: str) -> None:
+        node = self._store.find(NODE, name)
+        if node is None:
+            return
+        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        fresh = lease_object(node, now)
+        lease = self._store.find(LEASE, name, LEASES)
+        if lease is None:
+            self._store.create(LEASE, fresh)
+        else:
+            self._store.replace(LEASE, {**lease, "spec": fresh["spec"]})
+
+    def _notice(self, event: WatchEvent, before: JsonObject | None) -> None:
+        name = event.object["metadata"]["name"]
+        if event.type is EventType.ADDED:
+            self._adopt(event.object)
+        elif event.type is EventType.DELETED:
+            machine = self._machines.get(name)
+            if machine is not None and (machine.is_adopted or machine.is_halted):
+                del self._machines[name]
+        elif before is not None and before["metadata"] is not event.object["metadata"]:
+            self._adopt(event.object)
+
+    def _adopt(self, node: JsonObject) -> None:
+        meta = node["metadata"]
+        name, annotations = meta["name"], meta.get("annotations") or {}
+        if name in self._machines or not any(key in annotations for key in ADOPTED):
+            return
+        machine = self._new(Hardware(name, {}), _Step.GET_READY, self._timing.ready_seconds)
+        machine.is_running = machine.is_adopted = True
+        self._worker.add(name)
+        self._runner.look_at(name)
+
+    def _new(self, hardware: Hardware, step: _Step, seconds: float) -> _Machine:
+        self._addresses += 1
+        address = f"10.0.{self._addresses >> 8 & 255}.{self._addresses & 255}"
+        due = asyncio.get_running_loop().time() + seconds
+        machine = _Machine(hardware, address, self._uuid(), step, due)
+        self._machines[hardware.name] = machine
+        return machine
+
+    def _silence(self, name: str, machine: _Machine) -> None:
+        machine.due = _NEVER
+        if machine.is_running:
+            machine.is_running, machine.lost_at = False, self._clock.now()
+            self._tell(name)
+
+    def _tell(self, name: str) -> None:
+        for listener in self._listeners:
+            listener(name)
+
+    def _ground(self, name: str) -> Ground | None:
+        machine = self._machines.get(name)
+        if machine is None or not machine.is_running:
+            return None
+        return Ground(machine.address, machine.slowness)
+
+    def _known(self, name: str) -> _Machine:
+        machine = self._machines.get(name)
+        if machine is None or machine.is_halted:
+            raise MachineNotFound(provider_id=name)
+        return machine
+
+    def _lasting(self, seconds: float) -> float:
+        return self._timing.scaled(self._draws.spread(seconds, self._timing.jitter_percent))
+
+    def _uuid(self) -> str:
+        draw = self._draws.hexadecimal
+        return f"{draw(8)}-{draw(4)}-4{draw(3)}-a{draw(3)}-{draw(12)}"

@@ -1,0 +1,294 @@
+"""Pods on machines: they arrive, start, become ready, exit, and stop when asked to."""
+
+import asyncio
+from collections.abc import Callable
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.codec.fields import JsonObject
+from karpy.errors import NotFound
+from karpy.model.kinds import POD
+from karpy.ports.clock import Clock
+from karpy.ports.objects import EventType, Removal, WatchEvent
+from karpy.sim.draws import Draws
+from karpy.sim.kubelets.behaviour import Behaviour, behaviour_of
+from karpy.sim.kubelets.pods import (
+    FINISHED,
+    KILLED,
+    TERMINATED,
+    Host,
+    arrived,
+    crashed,
+    exited,
+    failed,
+    running,
+    with_readiness,
+)
+from karpy.sim.kubelets.timing import Timing
+from karpy.sim.store.names import Times
+from karpy.sim.store.store import Store
+from karpy.sim.worker import Worker
+
+_INSTANT: Final = 1e-6
+_NEVER: Final = float("inf")
+_BACKOFF: Final = 10.0
+_BACKOFF_MAX: Final = 300.0
+_PODS_MAX: Final = 1 << 22
+
+
+class _Step(Enum):
+    ARRIVE = "tell that the containers are being made"
+    START = "tell that they run"
+    READY = "tell that they are ready"
+    EXIT = "let them exit"
+    STOP = "tell that they have stopped"
+    REST = "nothing more to tell"
+
+
+class _Run(Struct):
+    """How far a pod has come; changes as it goes on."""
+
+    uid: str
+    host: Host
+    behaviour: Behaviour
+    step: _Step = _Step.ARRIVE
+    due: float = 0.0
+    exit_at: float = _NEVER
+    deadline: float = _NEVER
+    restarts: int = 0
+
+
+class Ground(Struct, frozen=True):
+    """What a pod stands on: the address of its machine, and how much slower than usual it is."""
+
+    address: str
+    slowness: float = 1.0
+
+
+GroundOf = Callable[[str], Ground | None]
+"""Says what a node offers to its pods; None while no kubelet runs there."""
+
+
+class PodRunner:
+    """Runs the pods that are bound to nodes with a living kubelet."""
+
+    def __init__(self, store: Store, clock: Clock, timing: Timing, seed: int, on: GroundOf) -> None:
+        self._store = store
+        self._times = Times(clock)
+        self._timing = timing
+        self._draws = Draws("pods", seed)
+        self._on = on
+        self._runs: dict[str, _Run] = {}
+        self._worker = Worker(self._work)
+        self._addresses = 0
+        self._end: Callable[[], None] | None = None
+        self._take: Final = {
+            _Step.ARRIVE: self._arrive,
+            _Step.START: self._begin,
+            _Step.READY: self._become_ready,
+            _Step.EXIT: self._exit,
+            _Step.STOP: self._vanish,
+        }
+
+    def start(self) -> None:
+        """Run what is bound now, and what will be."""
+        self._end = self._store.subscribe(POD, self._notice)
+
+    def stop(self) -> None:
+        """Leave all pods as they are."""
+        if self._end is not None:
+            self._end()
+        self._worker.stop()
+
+    def look_at(self, node: str) -> None:
+        """Go on with the pods of a node whose kubelet has come, or has come back."""
+        for pod in self._store.pods_on(node):
+            self._worker.add(_key(pod))
+
+    def restart(self, node: str) -> None:
+        """Have all containers of a node start again, as after a reboot."""
+        for pod in self._store.pods_on(node):
+            run = self._runs.get(_key(pod))
+            if run is None or run.step in {_Step.ARRIVE, _Step.START, _Step.STOP}:
+                continue
+            if (pod.get("status") or {}).get("phase") == "Running":
+                self._end_containers(pod, run, KILLED, wait_seconds=0.0)
+
+    def recover(self, node: str) -> None:
+        """Tell again that the pods of a node are ready, which others had denied."""
+        for pod in self._store.pods_on(node):
+            status = pod.get("status") or {}
+            if status.get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]:
+                is_ready = all(each["ready"] for each in status.get("containerStatuses") or ())
+                self._write(pod, with_readiness(pod, self._times.text(), is_ready=is_ready))
+
+    def _notice(self, event: WatchEvent, before: JsonObject | None) -> None:
+        pod = event.object
+        node = pod["spec"].get("nodeName")
+        if not node:
+            return
+        if event.type is EventType.DELETED:
+            self._runs.pop(_key(pod), None)
+        elif before is None or before["spec"].get("nodeName") != node or _is_news(pod, before):
+            self._worker.add(_key(pod))
+
+    def _work(self, key: str) -> float | None:
+        namespace, _, name = key.partition("/")
+        pod = self._store.find(POD, name, namespace)
+        run = None if pod is None else self._run_of(key, pod)
+        if pod is None or run is None:
+            return None
+        now = asyncio.get_running_loop().time()
+        if "deletionTimestamp" in pod["metadata"]:
+            self._ask_to_stop(pod, run, now)
+        elif pod["spec"].get("readinessGates"):
+            self._look_at_gates(pod, run)
+        if run.deadline <= now + _INSTANT and run.step not in {_Step.STOP, _Step.REST}:
+            self._give_up(pod, run)
+        if run.due <= now + _INSTANT and run.step is not _Step.REST:
+            self._take[run.step](pod, run, now)
+        until = min(run.due, run.deadline)
+        return None if run.step is _Step.REST or until == _NEVER else max(0.0, until - now)
+
+    def _run_of(self, key: str, pod: JsonObject) -> _Run | None:
+        ground = self._on(pod["spec"].get("nodeName") or "")
+        if ground is None:
+            return None
+        uid, run = pod["metadata"]["uid"], self._runs.get(key)
+        if run is not None and run.uid == uid:
+            return run
+        is_over = (pod.get("status") or {}).get("phase") in FINISHED
+        step = _Step.REST if is_over else _Step.ARRIVE
+        self._addresses = (self._addresses + 1) % _PODS_MAX
+        host = Host(ground.address, _pod_address(self._addresses))
+        run = self._runs[key] = _Run(uid, host, behaviour_of(pod), step)
+        return run
+
+    def _arrive(self, pod: JsonObject, run: _Run, now: float) -> None:
+        problem = run.behaviour.problem
+        self._write(pod, arrived(pod, run.host, self._times.text(), problem))
+        limit = pod["spec"].get("activeDeadlineSeconds")
+        if limit is not None:
+            run.deadline = now + self._timing.scaled(limit)
+        if problem:
+            run.step, run.due = _Step.EXIT, _NEVER
+            return
+        given = run.behaviour.start_seconds
+        seconds = self._timing.start_seconds if given is None else given
+        seconds = self._draws.spread(seconds, self._timing.jitter_percent)
+        run.step, run.due = _Step.START, now + self._lasting(pod, seconds)
+
+    def _begin(self, pod: JsonObject, run: _Run, now: float) -> None:
+        ready = run.behaviour.ready_seconds
+        status = running(pod, run.host, self._times.text(), is_ready=ready == 0)
+        self._write(pod, status)
+        seconds = run.behaviour.run_seconds
+        if seconds is None and _is_of_job(pod):
+            seconds = self._timing.job_seconds
+        run.exit_at = _NEVER if seconds is None else now + self._lasting(pod, seconds)
+        ready_at = _NEVER if ready is None else now + self._lasting(pod, ready)
+        if ready != 0 and ready_at < run.exit_at:
+            run.step, run.due = _Step.READY, ready_at
+        else:
+            run.step, run.due = _Step.EXIT, run.exit_at
+
+    def _become_ready(self, pod: JsonObject, run: _Run, now: float) -> None:
+        del now
+        self._write(pod, with_readiness(pod, self._times.text(), is_ready=True))
+        run.step, run.due = _Step.EXIT, run.exit_at
+
+    def _exit(self, pod: JsonObject, run: _Run, now: float) -> None:
+        del now
+        wait = min(_BACKOFF_MAX, _BACKOFF * 2 ** min(run.restarts, 10))
+        self._end_containers(pod, run, run.behaviour.exit_code, self._timing.scaled(wait))
+
+    def _end_containers(
+        self, pod: JsonObject, run: _Run, exit_code: int, wait_seconds: float
+    ) -> None:
+        policy = pod["spec"].get("restartPolicy", "Always")
+        if policy == "Never" or (policy == "OnFailure" and exit_code == 0):
+            self._write(pod, exited(pod, exit_code, self._times.text()))
+            run.step, run.due = _Step.REST, _NEVER
+            return
+        run.restarts += 1
+        self._write(pod, crashed(pod, exit_code, wait_seconds, self._times.text()))
+        run.step = _Step.START
+        run.due = asyncio.get_running_loop().time() + wait_seconds
+        self._worker.add(_key(pod))
+
+    def _give_up(self, pod: JsonObject, run: _Run) -> None:
+        message = "Pod was active on the node longer than the specified deadline"
+        self._write(pod, failed(pod, "DeadlineExceeded", message, self._times.text()))
+        run.step, run.due, run.deadline = _Step.REST, _NEVER, _NEVER
+
+    def _ask_to_stop(self, pod: JsonObject, run: _Run, now: float) -> None:
+        """Begin to stop, or stop sooner: a second wish may shorten the grace period."""
+        grace = float(pod["metadata"].get("deletionGracePeriodSeconds") or 0)
+        if run.step is _Step.REST and not grace:
+            return
+        if run.step is _Step.STOP:
+            run.due = min(run.due, now + self._timing.scaled(grace))
+            return
+        is_up = (pod.get("status") or {}).get("phase") == "Running"
+        given = run.behaviour.stop_seconds
+        seconds = self._timing.stop_seconds if given is None else given
+        seconds = min(grace, seconds + _hook_seconds(pod["spec"])) if is_up else 0.0
+        run.step, run.due, run.deadline = _Step.STOP, now + self._lasting(pod, seconds), _NEVER
+
+    def _vanish(self, pod: JsonObject, run: _Run, now: float) -> None:
+        del now
+        meta = pod["metadata"]
+        run.step, run.due = _Step.REST, _NEVER
+        if (pod.get("status") or {}).get("phase") not in FINISHED and meta.get("finalizers"):
+            # Somebody wants to know how it ended; otherwise nobody could see it any more.
+            self._write(pod, exited(pod, TERMINATED, self._times.text()))
+        removal = Removal(grace_seconds=0, uid=meta["uid"])
+        try:
+            self._store.delete(POD, meta["name"], namespace=meta["namespace"], removal=removal)
+        except NotFound:
+            return
+
+    def _look_at_gates(self, pod: JsonObject, run: _Run) -> None:
+        statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+        if run.step in {_Step.EXIT, _Step.REST} and all(each["ready"] for each in statuses):
+            self._write(pod, with_readiness(pod, self._times.text(), is_ready=True))
+
+    def _lasting(self, pod: JsonObject, seconds: float) -> float:
+        ground = self._on(pod["spec"]["nodeName"])
+        return self._timing.scaled(seconds) * (ground.slowness if ground else 1.0)
+
+    def _write(self, pod: JsonObject, status: JsonObject) -> None:
+        self._store.replace(POD, {**pod, "status": status}, subresource="status")
+
+
+def _key(pod: JsonObject) -> str:
+    meta = pod["metadata"]
+    return f"{meta['namespace']}/{meta['name']}"
+
+
+def _is_news(pod: JsonObject, before: JsonObject) -> bool:
+    """Say whether somebody else changed what a kubelet must act on."""
+    meta, was = pod["metadata"], before["metadata"]
+    if "deletionTimestamp" in meta:
+        return bool(
+            meta["deletionTimestamp"] != was.get("deletionTimestamp")
+            or meta.get("deletionGracePeriodSeconds") != was.get("deletionGracePeriodSeconds")
+        )
+    return bool(pod["spec"].get("readinessGates"))
+
+
+def _is_of_job(pod: JsonObject) -> bool:
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return any(each.get("controller") and each["kind"] == "Job" for each in owners)
+
+
+def _hook_seconds(spec: JsonObject) -> float:
+    """Return how long the slowest `preStop` sleeps."""
+    hooks = [(each.get("lifecycle") or {}).get("preStop") or {} for each in spec["containers"]]
+    return max((float((hook.get("sleep") or {}).get("seconds", 0)) for hook in hooks), default=0.0)
+
+
+def _pod_address(number: int) -> str:
+    return f"10.{64 + (number >> 16)}.{number >> 8 & 255}.{number & 255}"

@@ -1,0 +1,252 @@
+"""The status of pods as kubelets write it."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.codec.fields import JsonObject
+from karpy.sim.store.conditions import condition_of
+
+CREATING: Final = {"waiting": {"reason": "ContainerCreating"}}
+INITIALIZING: Final = {"waiting": {"reason": "PodInitializing"}}
+COMPLETED: Final = "Completed"
+FINISHED: Final = frozenset({"Succeeded", "Failed"})
+KILLED: Final = 137
+"""What containers exit with that were not asked."""
+TERMINATED: Final = 143
+"""What containers exit with that were asked to stop."""
+_NOT_READY: Final = "ContainersNotReady"
+_GATED: Final = "ReadinessGatesNotReady"
+
+
+class Host(Struct, frozen=True):
+    """Where a pod runs."""
+
+    node_ip: str
+    pod_ip: str
+
+
+def arrived(pod: JsonObject, host: Host, now: str, problem: str = "") -> JsonObject:
+    """Return the status of a pod whose containers are being made."""
+    spec, old = pod["spec"], pod.get("status") or {}
+    has_init = bool(spec.get("initContainers"))
+    waiting = INITIALIZING if has_init else CREATING
+    if problem:
+        waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": problem}}
+    names = [each["name"] for each in spec["containers"]]
+    unready = _unready(names)
+    changed = {
+        "PodReadyToStartContainers": ("False", "", ""),
+        "Initialized": _initializing(spec) if has_init else ("True", "", ""),
+        "Ready": unready,
+        "ContainersReady": unready,
+    }
+    status = {
+        **old,
+        "phase": "Pending",
+        "conditions": _conditions(old, changed, now),
+        "hostIP": host.node_ip,
+        "hostIPs": [{"ip": host.node_ip}],
+        "startTime": now,
+        "containerStatuses": [_container(each, waiting) for each in spec["containers"]],
+    }
+    if has_init:
+        status["initContainerStatuses"] = [
+            _container(each, CREATING) for each in spec["initContainers"]
+        ]
+    return status
+
+
+def running(pod: JsonObject, host: Host, now: str, *, is_ready: bool) -> JsonObject:
+    """Return the status of a pod whose containers run."""
+    spec, old = pod["spec"], pod.get("status") or {}
+    state = {"running": {"startedAt": now}}
+    counts = {each["name"]: each for each in old.get("containerStatuses") or ()}
+    names = [each["name"] for each in spec["containers"]]
+    ready = ("True", "", "") if is_ready else _unready(names)
+    changed = {
+        "PodReadyToStartContainers": ("True", "", ""),
+        "Initialized": ("True", "", ""),
+        "Ready": _gated(pod, ready),
+        "ContainersReady": ready,
+    }
+    address = host.node_ip if spec.get("hostNetwork") else host.pod_ip
+    status = {
+        **old,
+        "phase": "Running",
+        "conditions": _conditions(old, changed, now),
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "containerStatuses": [
+            _container(each, state, counts.get(each["name"]), is_ready=is_ready)
+            for each in spec["containers"]
+        ],
+    }
+    if spec.get("initContainers"):
+        ended = _terminated(0, COMPLETED, old.get("startTime", now), now)
+        status["initContainerStatuses"] = [
+            _container(each, state if _is_sidecar(each) else ended, is_ready=True)
+            for each in spec["initContainers"]
+        ]
+    return status
+
+
+def with_readiness(pod: JsonObject, now: str, *, is_ready: bool) -> JsonObject:
+    """Return the status of a running pod that became ready, or ceased to be."""
+    old = pod["status"]
+    names = [each["name"] for each in pod["spec"]["containers"]]
+    ready = ("True", "", "") if is_ready else _unready(names)
+    changed = {"Ready": _gated(pod, ready), "ContainersReady": ready}
+    return {
+        **old,
+        "conditions": _conditions(old, changed, now),
+        "containerStatuses": [
+            {**each, "ready": is_ready} for each in old.get("containerStatuses") or ()
+        ],
+    }
+
+
+def exited(pod: JsonObject, exit_code: int, now: str) -> JsonObject:
+    """Return the status of a pod whose containers have exited for good."""
+    old = pod.get("status") or {}
+    phase = "Succeeded" if exit_code == 0 else "Failed"
+    unready = ("False", "PodCompleted" if exit_code == 0 else "PodFailed", "")
+    changed = {
+        "PodReadyToStartContainers": ("False", "", ""),
+        "Ready": unready,
+        "ContainersReady": unready,
+    }
+    reason = COMPLETED if exit_code == 0 else "Error"
+    return {
+        **old,
+        "phase": phase,
+        "conditions": _conditions(old, changed, now),
+        "containerStatuses": [
+            {
+                **each,
+                "ready": False,
+                "started": False,
+                "state": _terminated(exit_code, reason, _started(each, now), now),
+            }
+            for each in old.get("containerStatuses") or ()
+        ],
+    }
+
+
+def failed(pod: JsonObject, reason: str, message: str, now: str) -> JsonObject:
+    """Return the status of a pod that its kubelet gave up."""
+    return {**exited(pod, KILLED, now), "reason": reason, "message": message}
+
+
+def crashed(pod: JsonObject, exit_code: int, wait_seconds: float, now: str) -> JsonObject:
+    """Return the status of a pod whose containers exited and will be started again."""
+    old = pod["status"]
+    reason = COMPLETED if exit_code == 0 else "Error"
+    message = f"back-off {wait_seconds:g}s restarting failed container"
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+    unready = _unready([each["name"] for each in pod["spec"]["containers"]])
+    return {
+        **old,
+        "conditions": _conditions(old, {"Ready": unready, "ContainersReady": unready}, now),
+        "containerStatuses": [
+            {
+                **each,
+                "ready": False,
+                "started": False,
+                "restartCount": each.get("restartCount", 0) + 1,
+                "lastState": _terminated(exit_code, reason, _started(each, now), now),
+                "state": waiting,
+            }
+            for each in old.get("containerStatuses") or ()
+        ],
+    }
+
+
+def is_ready(pod: JsonObject) -> bool:
+    """Say whether a pod is Ready."""
+    condition = condition_of(pod, "Ready")
+    return condition is not None and condition["status"] == "True"
+
+
+def _gated(pod: JsonObject, ready: tuple[str, str, str]) -> tuple[str, str, str]:
+    for gate in pod["spec"].get("readinessGates") or ():
+        type_ = gate["conditionType"]
+        condition = condition_of(pod, type_)
+        if condition is None or condition["status"] != "True":
+            what = (
+                "does not exist" if condition is None else f'has status of "{condition["status"]}"'
+            )
+            message = f'corresponding condition of pod readiness gate "{type_}" {what}.'
+            return ready if ready[0] == "False" else ("False", _GATED, message)
+    return ready
+
+
+def _unready(names: list[str]) -> tuple[str, str, str]:
+    return "False", _NOT_READY, f"containers with unready status: [{' '.join(names)}]"
+
+
+def _initializing(spec: JsonObject) -> tuple[str, str, str]:
+    names = " ".join(each["name"] for each in spec["initContainers"])
+    return "False", "ContainersNotInitialized", f"containers with incomplete status: [{names}]"
+
+
+def _is_sidecar(container: JsonObject) -> bool:
+    return container.get("restartPolicy") == "Always"
+
+
+def _started(status: JsonObject, now: str) -> str:
+    started: str = (status.get("state") or {}).get("running", {}).get("startedAt", now)
+    return started
+
+
+def _terminated(exit_code: int, reason: str, started: str, now: str) -> JsonObject:
+    return {
+        "terminated": {
+            "exitCode": exit_code,
+            "reason": reason,
+            "startedAt": started,
+            "finishedAt": now,
+        }
+    }
+
+
+def _container(
+    container: JsonObject,
+    state: JsonObject,
+    old: JsonObject | None = None,
+    *,
+    is_ready: bool = False,
+) -> JsonObject:
+    image = container.get("image", "")
+    return {
+        "name": container["name"],
+        "state": state,
+        "lastState": old["lastState"] if old else {},
+        "ready": is_ready,
+        "restartCount": old["restartCount"] if old else 0,
+        "image": image,
+        "imageID": image if "running" in state else "",
+        "started": "running" in state,
+    }
+
+
+def _conditions(
+    old: JsonObject, changed: dict[str, tuple[str, str, str]], now: str
+) -> list[JsonObject]:
+    known = {each["type"]: each for each in old.get("conditions") or ()}
+    for type_, (status, reason, message) in changed.items():
+        before = known.get(type_)
+        is_same = before is not None and before["status"] == status
+        since = before["lastTransitionTime"] if before and is_same else now
+        made: JsonObject = {
+            "type": type_,
+            "status": status,
+            "lastProbeTime": None,
+            "lastTransitionTime": since,
+        }
+        if reason:
+            made["reason"] = reason
+        if message:
+            made["message"] = message
+        known[type_] = made
+    return list(known.values())

@@ -1,0 +1,1 @@
+"""What controllers of a cluster do about nodes in trouble: taints, evictions, collected pods."""

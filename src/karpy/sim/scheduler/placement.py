@@ -1,0 +1,165 @@
+"""One pod, one decision: a node, or why there is none."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from karpy.ports.clock import Clock
+from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
+from karpy.sim.scheduler.preemption import NEVER, Attempt, Candidate, Preemption
+from karpy.sim.scheduler.refusals import CONTRADICTION, NO_NODES, Diagnosis, Refusal
+from karpy.sim.scheduler.roster import Roster, Rosters, Shortlist
+from karpy.sim.scheduler.tracker import Tracker
+from karpy.sim.scheduler.trial import Trial, why_not
+from karpy.sim.scheduler.volumes import VolumeCheck, VolumePlan, has_claims
+from karpy.sim.scheduler.wants import PodInfo
+from karpy.sim.store.store import Store
+
+_NO_CLAIMS = "no new claims to deallocate, preemption: "
+"""What the plugins asked after all filters say: those of dynamic resources come first."""
+_NOT_ASKED = "not found"
+"""What they say, by mistake, if it never came to the filters."""
+
+
+class Placed(Struct, frozen=True):
+    """A pod has a node."""
+
+    node: NodeInfo
+    plan: VolumePlan | None = None
+    """What its volumes need; None if nothing."""
+
+
+class Failed(Struct, frozen=True):
+    """A pod fits nowhere for now."""
+
+    message: str
+    plugins: frozenset[str] = frozenset()
+    nominated: str | None = ""
+    """The node that is to be made free for it; None leaves that as it was."""
+    candidate: Candidate | None = None
+    """The node to make free, and how."""
+
+
+class Placement:
+    """Decides where pods go."""
+
+    def __init__(
+        self, store: Store, clock: Clock, table: NodeTable, rosters: Rosters, tracker: Tracker
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._table = table
+        self._rosters = rosters
+        self._tracker = tracker
+        self._preemption = Preemption(store, table, tracker.rivals)
+        self._failures: dict[tuple[int, int, bool], tuple[int, Failed]] = {}
+        """What the latest pod like this was told, and how many changes there had been by then."""
+
+    def decide(self, pod: PodInfo) -> Placed | Failed:
+        """Find a node for a pod, or find out what keeps it from having one."""
+        if not self._table.count:
+            return Failed(NO_NODES)
+        only = pod.wants.choice.only
+        if only is not None and not only:
+            return self._at_once(CONTRADICTION)
+        check = VolumeCheck(self._store, self._table, pod) if has_claims(pod) else None
+        hopeless = check.why_hopeless() if check is not None else None
+        if hopeless is not None:
+            return self._at_once(hopeless)
+        known = self._known_failure(pod, check)
+        if known is not None:
+            return known
+        roster = self._rosters.of(pod.wants)
+        node = self._choose(pod, roster, check)
+        if node is not None:
+            return Placed(node, check.plan(node) if check is not None else None)
+        failed = self._explain(pod, roster, check)
+        if check is None and failed.candidate is None:
+            key = (pod.wants.serial, pod.priority, _never_preempts(pod))
+            self._failures[key] = (self._table.position, failed)
+        return failed
+
+    def forget(self) -> None:
+        """Start anew: something changed that is not followed."""
+        self._failures.clear()
+        self._rosters.forget()
+
+    def _known_failure(self, pod: PodInfo, check: VolumeCheck | None) -> Failed | None:
+        if check is not None or pod.nominated or self._tracker.nominated_nodes():
+            return None
+        key = (pod.wants.serial, pod.priority, _never_preempts(pod))
+        known = self._failures.get(key)
+        if known is None:
+            return None
+        if known[0] != self._table.position:
+            self._failures.clear()
+            return None
+        return known[1]
+
+    def _choose(
+        self, pod: PodInfo, roster: Roster | Shortlist, check: VolumeCheck | None
+    ) -> NodeInfo | None:
+        if pod.nominated:
+            node = self._table.find(pod.nominated)
+            if node is not None and self._refusal(pod, roster, check, node) is None:
+                return node
+        contested = [
+            name for name in self._tracker.nominated_nodes() if any(self._tracker.rivals(pod, name))
+        ]
+        if check is None and not contested and isinstance(roster, Roster):
+            return roster.choose()
+        nodes = [
+            node for node in self._eligible(pod) if self._refusal(pod, roster, check, node) is None
+        ]
+        return roster.choose(nodes)
+
+    def _eligible(self, pod: PodInfo) -> Iterable[NodeInfo]:
+        only = pod.wants.choice.only
+        if only is None:
+            return self._table.walk()
+        return [node for name in sorted(only) if (node := self._table.find(name)) is not None]
+
+    def _refusal(
+        self,
+        pod: PodInfo,
+        roster: Roster | Shortlist,
+        check: VolumeCheck | None,
+        node: NodeInfo,
+    ) -> Refusal | None:
+        """Ask with the pods that the node is being made free for, then without them."""
+        rivals = list(self._tracker.rivals(pod, node.name))
+        if rivals:
+            with Trial(roster, node, check) as trial:
+                for rival in rivals:
+                    trial.put(rival)
+                refusal = trial.refusal()
+            if refusal is not None:
+                return refusal
+        return why_not(roster, node, check)
+
+    def _at_once(self, refusal: Refusal) -> Failed:
+        diagnosis = Diagnosis(self._table.count, {}, refusal)
+        return Failed(diagnosis.text(_NOT_ASKED), diagnosis.plugins, nominated=None)
+
+    def _explain(
+        self, pod: PodInfo, roster: Roster | Shortlist, check: VolumeCheck | None
+    ) -> Failed:
+        refusals = {}
+        for node in self._eligible(pod):
+            refusal = self._refusal(pod, roster, check, node)
+            assert refusal is not None
+            refusals[node.name] = refusal
+        diagnosis = Diagnosis(self._table.count, refusals)
+        attempt = Attempt(pod, roster, check, diagnosis)
+        ineligible = self._preemption.why_ineligible(attempt)
+        if ineligible:
+            message = diagnosis.text(_NO_CLAIMS + ineligible)
+            return Failed(message, diagnosis.plugins, nominated=None)
+        found = self._preemption.find(attempt, self._clock.now())
+        if isinstance(found, Candidate):
+            return Failed(diagnosis.text(""), diagnosis.plugins, found.node.name, found)
+        return Failed(diagnosis.text(_NO_CLAIMS + found), diagnosis.plugins)
+
+
+def _never_preempts(pod: PodInfo) -> bool:
+    return bool(pod.obj["spec"].get("preemptionPolicy") == NEVER)

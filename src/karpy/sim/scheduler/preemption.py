@@ -1,0 +1,202 @@
+"""Making room for a pod by ending pods of lower priority."""
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.codec.fields import JsonObject
+from karpy.codec.labelselectors import selector_of
+from karpy.model.kinds import DISRUPTION_BUDGET
+from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
+from karpy.sim.scheduler.refusals import HELPLESS, NO_VICTIMS, Diagnosis, Refusal, counted
+from karpy.sim.scheduler.trial import Judge, Trial
+from karpy.sim.scheduler.volumes import VolumeCheck
+from karpy.sim.scheduler.wants import PodInfo
+from karpy.sim.store.conditions import condition_of
+from karpy.sim.store.store import Store
+
+_CANDIDATES_MIN: Final = 100
+_SHARE: Final = 10
+"""One in so many nodes is tried at least."""
+_PRIORITY_OFFSET: Final = 2**31
+NEVER: Final = "Never"
+PREEMPTED: Final = "PreemptionByScheduler"
+
+Rivals = Callable[[PodInfo, str], Iterable[PodInfo]]
+"""Says for which other pods, not less important than a given one, a node is being made free."""
+
+
+class Attempt(Struct, frozen=True):
+    """A pod that fits nowhere, and what is known of it."""
+
+    pod: PodInfo
+    judge: Judge
+    check: VolumeCheck | None
+    diagnosis: Diagnosis
+
+
+class Candidate(Struct, frozen=True):
+    """A node, and the pods that would have to go."""
+
+    node: NodeInfo
+    victims: tuple[PodInfo, ...]
+    """The most important first."""
+    violations: int
+    """How many of them a disruption budget protects."""
+
+
+class Preemption:
+    """Finds the pods whose end does the least harm."""
+
+    def __init__(self, store: Store, table: NodeTable, rivals: Rivals) -> None:
+        self._store = store
+        self._table = table
+        self._rivals = rivals
+
+    def why_ineligible(self, attempt: Attempt) -> str:
+        """Say why a pod must not make others go, or nothing."""
+        pod = attempt.pod
+        if pod.obj["spec"].get("preemptionPolicy") == NEVER:
+            return "not eligible due to preemptionPolicy=Never."
+        node = self._table.find(pod.nominated) if pod.nominated else None
+        refusal = attempt.diagnosis.refusals.get(pod.nominated)
+        if node is None or (refusal is not None and refusal.is_final):
+            return ""
+        if any(
+            other.priority < pod.priority and _is_being_preempted(other)
+            for other in node.pods.values()
+        ):
+            return "not eligible due to a terminating pod on the nominated node."
+        return ""
+
+    def find(self, attempt: Attempt, now: datetime) -> Candidate | str:
+        """Return the best candidate, or why there is none."""
+        refusals: dict[str, Refusal] = {}
+        candidates: list[Candidate] = []
+        lowest = self._table.lowest_priority
+        has_victims = lowest is not None and lowest < attempt.pod.priority
+        budgets = _Budgets(self._store.list(DISRUPTION_BUDGET) if has_victims else [])
+        enough = max(_CANDIDATES_MIN, self._table.count // _SHARE)
+        for name, refusal in attempt.diagnosis.refusals.items():
+            node = None if refusal.is_final else self._table.find(name)
+            if node is None:
+                continue
+            found = self._try(attempt, node, budgets, now) if has_victims else NO_VICTIMS
+            if isinstance(found, Refusal):
+                refusals[name] = found
+                continue
+            candidates.append(found)
+            if len(candidates) >= enough and any(not each.violations for each in candidates):
+                break
+        if candidates:
+            return min(candidates, key=lambda each: _harm(each, now))
+        return counted(self._table.count, refusals.values(), HELPLESS)
+
+    def _try(
+        self, attempt: Attempt, node: NodeInfo, budgets: "_Budgets", now: datetime
+    ) -> Candidate | Refusal:
+        pod = attempt.pod
+        possible = [other for other in node.pods.values() if other.priority < pod.priority]
+        if not possible:
+            return NO_VICTIMS
+        possible.sort(key=lambda other: _importance(other, now))
+        with Trial(attempt.judge, node, attempt.check) as trial:
+            for other in possible:
+                trial.take(other)
+            refusal = self._refusal(trial, pod, node)
+            if refusal is not None:
+                return refusal
+            protected, others = budgets.split(possible)
+            doomed = [each for each in protected if not self._spares(trial, pod, node, each)]
+            violations = len(doomed)
+            doomed += [each for each in others if not self._spares(trial, pod, node, each)]
+        victims = sorted(doomed, key=lambda other: _importance(other, now))
+        return Candidate(node, tuple(victims), violations) if victims else NO_VICTIMS
+
+    def _spares(self, trial: Trial, pod: PodInfo, node: NodeInfo, other: PodInfo) -> bool:
+        trial.put(other)
+        if self._refusal(trial, pod, node) is None:
+            return True
+        trial.take(other)
+        return False
+
+    def _refusal(self, trial: Trial, pod: PodInfo, node: NodeInfo) -> Refusal | None:
+        """Ask with the rivals of the pod on the node, then without."""
+        rivals = list(self._rivals(pod, node.name))
+        if rivals:
+            for rival in rivals:
+                trial.put(rival)
+            refusal = trial.refusal()
+            for rival in rivals:
+                trial.take(rival)
+            if refusal is not None:
+                return refusal
+        return trial.refusal()
+
+
+class _Budgets:
+    """Disruption budgets, as far as they can be spent."""
+
+    def __init__(self, budgets: list[JsonObject]) -> None:
+        self._budgets = [
+            (each, selector)
+            for each in budgets
+            if (selector := selector_of((each.get("spec") or {}).get("selector"))) is not None
+            and selector.rules
+        ]
+
+    def split(self, pods: list[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
+        """Part the pods that a budget protects from the others."""
+        left = [
+            (each.get("status") or {}).get("disruptionsAllowed", 0) for each, _ in self._budgets
+        ]
+        protected: list[PodInfo] = []
+        others: list[PodInfo] = []
+        for pod in pods:
+            is_protected = False
+            for index in self._of(pod):
+                left[index] -= 1
+                is_protected = is_protected or left[index] < 0
+            (protected if is_protected else others).append(pod)
+        return protected, others
+
+    def _of(self, pod: PodInfo) -> list[int]:
+        labels: Mapping[str, str] = pod.wants.kin.labels
+        if not labels:
+            return []
+        return [
+            index
+            for index, (budget, selector) in enumerate(self._budgets)
+            if budget["metadata"]["namespace"] == pod.namespace
+            and selector.matches(labels)
+            and pod.name not in ((budget.get("status") or {}).get("disruptedPods") or {})
+        ]
+
+
+def _is_being_preempted(pod: PodInfo) -> bool:
+    condition = condition_of(pod.obj, "DisruptionTarget") if pod.is_ending else None
+    return (
+        condition is not None
+        and condition.get("status") == "True"
+        and condition.get("reason") == PREEMPTED
+    )
+
+
+def _importance(pod: PodInfo, now: datetime) -> tuple[int, datetime, str]:
+    return -pod.priority, pod.started(now), pod.key
+
+
+def _harm(candidate: Candidate, now: datetime) -> tuple[int, int, int, int, float, str]:
+    victims = candidate.victims
+    highest = victims[0].priority
+    earliest = min(each.started(now) for each in victims if each.priority == highest)
+    return (
+        candidate.violations,
+        highest,
+        sum(each.priority + _PRIORITY_OFFSET for each in victims),
+        len(victims),
+        -earliest.timestamp(),
+        candidate.node.name,
+    )

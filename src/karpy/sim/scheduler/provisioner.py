@@ -1,0 +1,300 @@
+"""Volumes for claims: found among those that are there, or made where a node needs them."""
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import (
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    STORAGE_CLASS,
+)
+from karpy.model.labels import ZONE
+from karpy.ports.objects import EventType, WatchEvent
+from karpy.sim.scheduler.binder import reference
+from karpy.sim.scheduler.claims import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    SELECTED_NODE,
+    annotation,
+    find_class,
+    find_volume,
+    is_bound,
+    is_delayed,
+    is_for,
+    is_provisioned,
+    key_of,
+    volume_name,
+    with_annotations,
+)
+from karpy.sim.store.store import Store
+from karpy.sim.worker import Worker
+
+_DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+_PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
+_DRIVERS: Final = {"kubernetes.io/aws-ebs": "ebs.csi.aws.com"}
+"""Who makes volumes for plugins of old."""
+
+
+class Provisioner:
+    """
+    Binds claims to volumes as the volume controller does, and makes volumes as CSI drivers do.
+
+    A volume is made in the zone of the node that the scheduler selected, or at once in some zone
+    if its class does not wait. Claims of ephemeral volumes are made for their pods.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._claims = Worker(self._settle)
+        self._volumes = Worker(self._tend)
+        self._pods = Worker(self._claim_for)
+        self._ends: list[Callable[[], None]] = []
+
+    def start(self) -> None:
+        """Begin with what is there, and go on with what comes."""
+        store = self._store
+        self._ends = [
+            store.subscribe(PERSISTENT_VOLUME_CLAIM, self._on_claim),
+            store.subscribe(PERSISTENT_VOLUME, self._on_volume),
+            store.subscribe(STORAGE_CLASS, self._on_class),
+            store.subscribe(POD, self._on_pod),
+        ]
+        for volume in store.list(PERSISTENT_VOLUME):
+            self._volumes.add(volume["metadata"]["name"])
+        for pod in store.list(POD):
+            self._on_pod(WatchEvent(EventType.ADDED, pod, ""), None)
+        self._add_open_claims()
+
+    def stop(self) -> None:
+        """Do nothing any more."""
+        for end in self._ends:
+            end()
+        self._ends = []
+        for worker in (self._claims, self._volumes, self._pods):
+            worker.stop()
+
+    def _on_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
+        del before
+        claim = event.object
+        if event.type is EventType.DELETED:
+            if volume_name(claim):
+                self._volumes.add(volume_name(claim))
+        elif not is_bound(claim):
+            self._claims.add(key_of(claim))
+
+    def _on_volume(self, event: WatchEvent, before: JsonObject | None) -> None:
+        del before
+        if event.type is EventType.DELETED:
+            return
+        volume = event.object
+        self._volumes.add(volume["metadata"]["name"])
+        claim = volume["spec"].get("claimRef")
+        if claim:
+            self._claims.add(f"{claim.get('namespace')}/{claim.get('name')}")
+        elif (volume.get("status") or {}).get("phase") == "Available":
+            self._add_open_claims()
+
+    def _on_class(self, event: WatchEvent, before: JsonObject | None) -> None:
+        del event, before
+        self._add_open_claims()
+
+    def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
+        pod = event.object
+        if before is None and any(
+            each.get("ephemeral") for each in pod["spec"].get("volumes") or ()
+        ):
+            self._pods.add(key_of(pod))
+
+    def _add_open_claims(self) -> None:
+        for claim in self._store.list(PERSISTENT_VOLUME_CLAIM):
+            if not is_bound(claim):
+                self._claims.add(key_of(claim))
+
+    def _settle(self, key: str) -> float | None:
+        """Bring a claim together with a volume, if there is one or one can be made."""
+        namespace, _, name = key.partition("/")
+        claim = self._store.find(PERSISTENT_VOLUME_CLAIM, name, namespace)
+        if claim is None or is_bound(claim) or "deletionTimestamp" in claim["metadata"]:
+            return None
+        if claim["spec"].get("storageClassName") is None and self._give_class(claim):
+            return None
+        volume = self._volume_for(claim)
+        if volume is None and self._is_due(claim):
+            volume = self._make(claim)
+        if volume is not None:
+            self._bind(claim, volume)
+        return None
+
+    def _give_class(self, claim: JsonObject) -> bool:
+        """Give a claim that names no class the default one, if there is one."""
+        defaults = [
+            each
+            for each in self._store.list(STORAGE_CLASS)
+            if annotation(each, _DEFAULT_CLASS) == "true"
+        ]
+        if not defaults or volume_name(claim):
+            return False
+        spec = {**claim["spec"], "storageClassName": defaults[0]["metadata"]["name"]}
+        self._store.replace(PERSISTENT_VOLUME_CLAIM, {**claim, "spec": spec})
+        return True
+
+    def _volume_for(self, claim: JsonObject) -> JsonObject | None:
+        if name := volume_name(claim):
+            volume = self._store.find(PERSISTENT_VOLUME, name)
+            is_free = volume is not None and (
+                not volume["spec"].get("claimRef") or is_for(volume, claim)
+            )
+            return volume if is_free else None
+        volumes = self._store.list(PERSISTENT_VOLUME)
+        if is_delayed(self._store, claim):
+            # Which of the free volumes will do is for the scheduler to say.
+            volumes = [each for each in volumes if is_for(each, claim)]
+        return find_volume(claim, volumes, None)
+
+    def _is_due(self, claim: JsonObject) -> bool:
+        """Say whether a volume is to be made now."""
+        if volume_name(claim) or not is_provisioned(find_class(self._store, claim)):
+            return False
+        is_selected = annotation(claim, SELECTED_NODE) is not None
+        return is_selected or not is_delayed(self._store, claim)
+
+    def _make(self, claim: JsonObject) -> JsonObject | None:
+        storage_class = find_class(self._store, claim)
+        assert storage_class is not None
+        meta, spec = claim["metadata"], claim["spec"]
+        name = f"pvc-{meta['uid']}"
+        provisioner = storage_class["provisioner"]
+        driver = _DRIVERS.get(provisioner, provisioner)
+        zone = self._zone(claim, storage_class)
+        volume = {
+            "metadata": {"name": name, "annotations": {_PROVISIONED_BY: driver}},
+            "spec": {
+                "capacity": (spec.get("resources") or {}).get("requests") or {},
+                "accessModes": spec.get("accessModes") or [],
+                "claimRef": reference(claim),
+                "csi": {"driver": driver, "volumeHandle": name},
+                "persistentVolumeReclaimPolicy": storage_class.get("reclaimPolicy") or "Delete",
+                "storageClassName": storage_class["metadata"]["name"],
+                "volumeMode": spec.get("volumeMode") or "Filesystem",
+                **({"nodeAffinity": _within(zone)} if zone else {}),
+            },
+        }
+        return self._store.create(PERSISTENT_VOLUME, volume)
+
+    def _zone(self, claim: JsonObject, storage_class: JsonObject) -> str:
+        """Choose where a volume is made: near the selected node, else by the claim's name."""
+        selected = annotation(claim, SELECTED_NODE)
+        if selected is not None:
+            node = self._store.find(NODE, selected) or {"metadata": {}}
+            zone: str = (node["metadata"].get("labels") or {}).get(ZONE) or ""
+            return zone
+        zones = {
+            value
+            for topology in storage_class.get("allowedTopologies") or ()
+            for each in topology.get("matchLabelExpressions") or ()
+            if each.get("key") == ZONE
+            for value in each.get("values") or ()
+        } or {
+            node["metadata"]["labels"][ZONE]
+            for node in self._store.list(NODE)
+            if ZONE in (node["metadata"].get("labels") or {})
+        }
+        if not zones:
+            return ""
+        digest = int.from_bytes(sha256(key_of(claim).encode()).digest()[:8])
+        return sorted(zones)[digest % len(zones)]
+
+    def _bind(self, claim: JsonObject, volume: JsonObject) -> None:
+        spec = {**volume["spec"], "claimRef": reference(claim)}
+        is_ours = not is_for(volume, claim)
+        if is_ours or not (volume["spec"]["claimRef"] or {}).get("uid"):
+            if is_ours:
+                volume = with_annotations(volume, {BOUND_BY_CONTROLLER: "yes"})
+            volume = self._store.replace(PERSISTENT_VOLUME, {**volume, "spec": spec})
+        self._set_phase(volume, "Bound")
+        done = {BIND_COMPLETED: "yes"}
+        if not volume_name(claim):
+            done[BOUND_BY_CONTROLLER] = "yes"
+        bound = with_annotations(claim, done)
+        bound["spec"] = {**claim["spec"], "volumeName": volume["metadata"]["name"]}
+        bound = self._store.replace(PERSISTENT_VOLUME_CLAIM, bound)
+        status = {
+            **(bound.get("status") or {}),
+            "phase": "Bound",
+            "accessModes": volume["spec"].get("accessModes") or [],
+            "capacity": volume["spec"].get("capacity") or {},
+        }
+        self._store.replace(
+            PERSISTENT_VOLUME_CLAIM, {**bound, "status": status}, subresource="status"
+        )
+
+    def _tend(self, name: str) -> float | None:
+        """Say that a volume is free, or end it with its claim."""
+        volume = self._store.find(PERSISTENT_VOLUME, name)
+        if volume is None:
+            return None
+        spec, claim_ref = volume["spec"], volume["spec"].get("claimRef")
+        if not claim_ref or not claim_ref.get("uid"):
+            self._set_phase(volume, "Available")
+            return None
+        claim = self._store.find(
+            PERSISTENT_VOLUME_CLAIM, claim_ref.get("name") or "", claim_ref.get("namespace") or ""
+        )
+        if claim is not None and claim["metadata"]["uid"] == claim_ref["uid"]:
+            return None
+        if spec.get("persistentVolumeReclaimPolicy") == "Delete":
+            self._store.delete(PERSISTENT_VOLUME, name)
+        else:
+            self._set_phase(volume, "Released")
+        return None
+
+    def _set_phase(self, volume: JsonObject, phase: str) -> None:
+        status = volume.get("status") or {}
+        if status.get("phase") != phase:
+            changed = {**volume, "status": {**status, "phase": phase}}
+            self._store.replace(PERSISTENT_VOLUME, changed, subresource="status")
+
+    def _claim_for(self, key: str) -> float | None:
+        """Make the claims of a pod's ephemeral volumes."""
+        namespace, _, name = key.partition("/")
+        pod = self._store.find(POD, name, namespace)
+        if pod is None or "deletionTimestamp" in pod["metadata"]:
+            return None
+        for volume in pod["spec"].get("volumes") or ():
+            template = (volume.get("ephemeral") or {}).get("volumeClaimTemplate")
+            claim_name = f"{name}-{volume['name']}"
+            is_there = self._store.find(PERSISTENT_VOLUME_CLAIM, claim_name, namespace) is not None
+            if template is None or is_there:
+                continue
+            meta = {
+                **{each: (template.get("metadata") or {}).get(each) for each in _COPIED},
+                "name": claim_name,
+                "namespace": namespace,
+                "ownerReferences": [_owner(pod)],
+            }
+            claim = {"metadata": meta, "spec": template.get("spec") or {}}
+            self._store.create(PERSISTENT_VOLUME_CLAIM, claim)
+        return None
+
+
+_COPIED: Final = ("labels", "annotations")
+
+
+def _within(zone: str) -> JsonObject:
+    rule = {"key": ZONE, "operator": "In", "values": [zone]}
+    return {"required": {"nodeSelectorTerms": [{"matchExpressions": [rule]}]}}
+
+
+def _owner(pod: JsonObject) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": POD.name,
+        "name": pod["metadata"]["name"],
+        "uid": pod["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }

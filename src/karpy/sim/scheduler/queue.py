@@ -1,0 +1,159 @@
+"""Pods that wait for a node: those to be tried next, those that failed, those that pause."""
+
+from collections.abc import Callable, Iterator
+from heapq import heappop, heappush
+from typing import Final
+
+from karpy.sim.scheduler.wants import PodInfo
+
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 10.0
+_PATIENCE: Final = 300.0
+"""A pod that nothing seems to concern is tried again after so many seconds."""
+
+
+class Pending:
+    """A pod without a node."""
+
+    __slots__ = ("failures", "is_parked", "plugins", "pod", "ticket", "tried")
+
+    def __init__(self, pod: PodInfo) -> None:
+        self.pod = pod
+        self.failures = 0
+        self.plugins: frozenset[str] = frozenset()
+        """Who refused it the last time."""
+        self.tried = 0.0
+        self.is_parked = False
+        """Whether it waits for something to change."""
+        self.ticket = 0
+        """Which of its places in the heaps is the valid one."""
+
+
+class Queue:
+    """
+    Keeps pending pods in the order of priority and time.
+
+    A pod that failed is parked until a change concerns it, and even then not tried before its
+    pause is over, which doubles with every failure up to ten seconds.
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[str, Pending] = {}
+        self._ready: list[tuple[int, float, int, str]] = []
+        self._paused: list[tuple[float, int, str]] = []
+        self._parked: dict[str, None] = {}
+        self._tickets = 0
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._pending
+
+    def get(self, key: str) -> Pending | None:
+        """Return a pending pod."""
+        return self._pending.get(key)
+
+    def parked(self) -> Iterator[Pending]:
+        """Walk through the pods that wait for a change."""
+        return (self._pending[key] for key in list(self._parked))
+
+    def add(self, pod: PodInfo, now: float) -> None:
+        """Have a pod tried, a new one or one that has changed."""
+        pending = self._pending.get(pod.key)
+        if pending is None:
+            pending = self._pending[pod.key] = Pending(pod)
+        pending.pod = pod
+        self._make_ready(pending, now)
+
+    def remove(self, key: str) -> None:
+        """Forget a pod."""
+        self._pending.pop(key, None)
+        self._parked.pop(key, None)
+
+    def pop(self) -> Pending | None:
+        """Return the pod to be tried next; it stays known."""
+        while self._ready:
+            _, _, ticket, key = heappop(self._ready)
+            pending = self._pending.get(key)
+            if pending is not None and pending.ticket == ticket:
+                pending.ticket = 0
+                return pending
+        return None
+
+    def park(self, pending: Pending, plugins: frozenset[str], now: float) -> None:
+        """Lay a pod aside until something changes for those who refused it."""
+        self._fail(pending, plugins, now)
+        pending.is_parked = True
+        self._parked[pending.pod.key] = None
+        self._pause(pending, now + _PATIENCE)
+
+    def retry(self, pending: Pending, now: float) -> None:
+        """Have a pod tried again after its pause, whatever happens."""
+        self._fail(pending, frozenset(), now)
+        self._pause(pending, now + _pause_of(pending))
+
+    def wake(self, pending: Pending, now: float) -> None:
+        """Have a parked pod tried, at the end of its pause if that is not over."""
+        if not pending.is_parked:
+            return
+        end = pending.tried + _pause_of(pending)
+        self._unpark(pending)
+        if end <= now:
+            self._make_ready(pending, now)
+        else:
+            self._pause(pending, end)
+
+    def wake_where(self, concerns: Callable[[Pending], bool], now: float) -> None:
+        """Wake the parked pods that a change concerns."""
+        if self._parked:
+            for pending in self.parked():
+                if concerns(pending):
+                    self.wake(pending, now)
+
+    def ring(self, now: float) -> None:
+        """Make those ready whose pause is over."""
+        while self._paused and self._paused[0][0] <= now:
+            _, ticket, key = heappop(self._paused)
+            pending = self._pending.get(key)
+            if pending is not None and pending.ticket == ticket:
+                self._make_ready(pending, now)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there may be a pod to try."""
+        return bool(self._ready)
+
+    @property
+    def next_time(self) -> float | None:
+        """When the next pause is over."""
+        paused = self._paused
+        while paused:
+            _, ticket, key = paused[0]
+            pending = self._pending.get(key)
+            if pending is not None and pending.ticket == ticket:
+                return paused[0][0]
+            heappop(paused)
+        return None
+
+    def _fail(self, pending: Pending, plugins: frozenset[str], now: float) -> None:
+        pending.failures += 1
+        pending.plugins = plugins
+        pending.tried = now
+
+    def _make_ready(self, pending: Pending, now: float) -> None:
+        self._unpark(pending)
+        self._tickets += 1
+        pending.ticket = self._tickets
+        pod = pending.pod
+        heappush(self._ready, (-pod.priority, now, pending.ticket, pod.key))
+
+    def _pause(self, pending: Pending, until: float) -> None:
+        self._tickets += 1
+        pending.ticket = self._tickets
+        heappush(self._paused, (until, pending.ticket, pending.pod.key))
+
+    def _unpark(self, pending: Pending) -> None:
+        pending.is_parked = False
+        self._parked.pop(pending.pod.key, None)
+
+
+def _pause_of(pending: Pending) -> float:
+    return float(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(pending.failures - 1, 10)))

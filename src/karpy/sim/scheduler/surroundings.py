@@ -1,0 +1,184 @@
+"""Other pods as a pod to be placed sees them: spread, affinity and anti-affinity."""
+
+from collections.abc import Callable
+from typing import Final
+
+from karpy.model.labels import HOSTNAME
+from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
+from karpy.sim.scheduler.refusals import (
+    AFFINITY_UNMET,
+    ANTI_AFFINITY_BROKEN,
+    OTHERS_AVERSE,
+    SPREAD_BROKEN,
+    SPREAD_UNLABELLED,
+    Refusal,
+)
+from karpy.sim.scheduler.tallies import Tally
+from karpy.sim.scheduler.terms import Namespaces, PodTerm, Spread
+from karpy.sim.scheduler.wants import Kin, Wants
+
+_NEED_WEIGHT: Final = 1
+"""What it is worth to be near a pod that needs this one."""
+
+
+class Surroundings:
+    """Counts of the pods that a pod of some wants must or would like to consider."""
+
+    def __init__(
+        self,
+        wants: Wants,
+        table: NodeTable,
+        namespaces: Namespaces,
+        defaults: Callable[[Wants], tuple[Spread, ...]],
+    ) -> None:
+        self._wants = wants
+        labels = wants.kin.labels
+        hard = [each for each in wants.spreads if not each.is_soft]
+        soft = wants.spreads or defaults(wants)
+        self.soft = [each for each in soft if each.is_soft]
+        self.ignores_unlabelled = bool(wants.spreads)
+        """Whether nodes without one of the keys of soft constraints score nothing."""
+        self._hard = [(each, self._spread(each, hard), int(each.means(labels))) for each in hard]
+        self.soft_tallies = [
+            self._spread(each, self.soft if self.ignores_unlabelled else []) for each in self.soft
+        ]
+        self._meet(wants, table, namespaces)
+        tallies = [tally for _, tally, _ in self._hard]
+        tallies += [*self._near, *self._away, *self._averse, *self.soft_tallies, *self.wishes]
+        self.tallies: Final = tuple(tallies)
+        self.hosts: Final = tuple(
+            each for each in tallies if each.is_by_host and each not in self.soft_tallies
+        )
+        self._own_counts = [each for each in self.soft_tallies if each.is_by_host]
+        """Whoever would like to be spread over hosts looks at the pods of each node alone."""
+        self.keys: Final = tuple(dict.fromkeys(each.key for each in tallies if not each.is_by_host))
+        self.is_demanding: Final = bool(self._hard or self._near or self._away or self._averse)
+        """Whether it can refuse a node at all."""
+        self._lows: list[int] = []
+        self._concerned: dict[int, list[Tally]] = {}
+        """By kin: the tallies in which such pods count."""
+        self.measure()
+
+    def place(self, slot: int, node: NodeInfo | None) -> None:
+        """Count the node of a slot anew."""
+        for tally in self.tallies:
+            tally.place(slot, node)
+
+    def shift(self, slot: int, kin: Kin, whole: int, live: int) -> None:
+        """Count pods in or out."""
+        concerned = self._concerned.get(kin.serial)
+        if concerned is None:
+            concerned = [tally for tally in self.tallies if tally.weight_of(kin)]
+            self._concerned[kin.serial] = concerned
+        for tally in concerned:
+            tally.shift(slot, kin, whole, live)
+
+    def measure(self) -> None:
+        """Find out how few pods the emptiest domains have; needed after every change."""
+        if self._hard:
+            self._lows = [_lowest(spread, tally) for spread, tally, _ in self._hard]
+
+    def refusal(self, node: NodeInfo) -> Refusal | None:
+        """Say why other pods forbid a node, or None."""
+        return self._why_uneven(node) or self._why_averse(node)
+
+    def likeness(self, node: NodeInfo) -> tuple[object, ...]:
+        """Return what is equal for nodes that differ in nothing that is considered here."""
+        labels = node.labels
+        likeness: list[object] = [labels.get(key) for key in self.keys]
+        if self.hosts or self._own_counts:
+            likeness.append(HOSTNAME in labels)
+            likeness += [tally.at(node) for tally in self.hosts]
+            likeness += [tally.counts[node.slot] for tally in self._own_counts]
+        return tuple(likeness)
+
+    def _why_uneven(self, node: NodeInfo) -> Refusal | None:
+        for (spread, tally, own), low in zip(self._hard, self._lows, strict=True):
+            domain = node.labels.get(spread.key)
+            if domain is None:
+                return SPREAD_UNLABELLED
+            if tally.totals.get(domain, 0) + own - low > spread.max_skew:
+                return SPREAD_BROKEN
+        return None
+
+    def _why_averse(self, node: NodeInfo) -> Refusal | None:
+        if self._near and not self._is_near(node):
+            return AFFINITY_UNMET
+        if any(tally.at(node) > 0 for tally in self._away):
+            return ANTI_AFFINITY_BROKEN
+        if any(tally.at(node) > 0 for tally in self._averse):
+            return OTHERS_AVERSE
+        return None
+
+    def _is_near(self, node: NodeInfo) -> bool:
+        if any(tally.key not in node.labels for tally in self._near):
+            return False
+        if all(tally.at(node) > 0 for tally in self._near):
+            return True
+        # The first of its kind would otherwise wait for ever.
+        return self._meets_itself and all(tally.is_blank for tally in self._near)
+
+    def _spread(self, spread: Spread, together: list[Spread]) -> Tally:
+        wants = self._wants
+        keys = [each.key for each in together]
+
+        def weigh(kin: Kin) -> int:
+            return int(kin.namespace == wants.kin.namespace and spread.counts(kin.labels))
+
+        def includes(node: NodeInfo) -> bool:
+            if any(key not in node.labels for key in keys):
+                return False
+            if spread.honors_affinity and not wants.choice.allows(node.labels, node.name):
+                return False
+            return not spread.honors_taints or all(map(wants.tolerates, node.taints))
+
+        return Tally(spread.key, weigh, includes, live_only=True)
+
+    def _meet(self, wants: Wants, table: NodeTable, namespaces: Namespaces) -> None:
+        """Prepare to count the pods of affinity: its own terms, and those of others about it."""
+        kin, terms = wants.kin, wants.kin.terms
+        own_labels = namespaces.get(kin.namespace, {})
+        reach = {
+            id(term): term.reach(namespaces) for term in (*terms.near, *terms.away, *terms.wishes)
+        }
+
+        def means(term: PodTerm, other: Kin) -> bool:
+            where = reach[id(term)]
+            return (where is None or other.namespace in where) and term.means(other.labels)
+
+        def is_meant(term: PodTerm) -> bool:
+            return term.covers(kin.namespace, own_labels) and term.means(kin.labels)
+
+        def weigh_near(other: Kin) -> int:
+            return int(all(means(term, other) for term in terms.near))
+
+        def weigh_away(key: str) -> Callable[[Kin], int]:
+            return lambda other: sum(means(term, other) for term in terms.away if term.key == key)
+
+        def weigh_averse(key: str) -> Callable[[Kin], int]:
+            return lambda other: sum(is_meant(term) for term in other.terms.away if term.key == key)
+
+        def weigh_wish(key: str) -> Callable[[Kin], int]:
+            return lambda other: (
+                sum(t.weight for t in terms.wishes if t.key == key and means(t, other))
+                + sum(_NEED_WEIGHT for t in other.terms.near if t.key == key and is_meant(t))
+                + sum(t.weight for t in other.terms.wishes if t.key == key and is_meant(t))
+            )
+
+        self._near = [Tally(key, weigh_near) for key in _keys(terms.near)]
+        self._meets_itself = bool(terms.near) and all(means(term, kin) for term in terms.near)
+        self._away = [Tally(key, weigh_away(key)) for key in _keys(terms.away)]
+        self._averse = [Tally(key, weigh_averse(key)) for key in sorted(table.averse_keys)]
+        wished = table.wish_keys | {term.key for term in terms.wishes}
+        self.wishes = [Tally(key, weigh_wish(key)) for key in sorted(wished)]
+
+
+def _keys(terms: tuple[PodTerm, ...]) -> list[str]:
+    return list(dict.fromkeys(term.key for term in terms))
+
+
+def _lowest(spread: Spread, tally: Tally) -> int:
+    """Say how few pods a domain has; nothing if there are fewer domains than there should be."""
+    if len(tally.totals) < spread.min_domains:
+        return 0
+    return min(tally.totals.values(), default=0)

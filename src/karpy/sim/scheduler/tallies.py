@@ -1,0 +1,120 @@
+"""Pods that matter to a pod, counted by node and by topology domain."""
+
+from collections.abc import Callable
+from typing import Final
+
+from karpy.model.labels import HOSTNAME
+from karpy.sim.scheduler.nodes import NodeInfo
+from karpy.sim.scheduler.wants import Kin
+
+Weigh = Callable[[Kin], int]
+"""Says how much a pod on a node counts."""
+Includes = Callable[[NodeInfo], bool]
+"""Says whether the pods of a node count for its domain."""
+
+
+def everywhere(node: NodeInfo) -> bool:
+    """Include every node."""
+    del node
+    return True
+
+
+class Tally:
+    """
+    What the pods of each domain of a topology key weigh together.
+
+    Nodes without the key, or not included, belong to no domain.
+    """
+
+    __slots__ = (
+        "_includes",
+        "_memo",
+        "_weigh",
+        "_width",
+        "counts",
+        "domains",
+        "is_by_host",
+        "key",
+        "live_only",
+        "totals",
+    )
+
+    def __init__(
+        self, key: str, weigh: Weigh, includes: Includes = everywhere, *, live_only: bool = False
+    ) -> None:
+        self.key: Final = key
+        self.is_by_host: Final = key == HOSTNAME
+        self.live_only = live_only
+        """Whether pods that are being deleted do not count."""
+        self.counts: list[int] = []
+        """By slot: what the pods of that node weigh."""
+        self.domains: list[str | None] = []
+        """By slot: the domain that node counts for."""
+        self.totals: dict[str, int] = {}
+        """By domain; one with nodes but without pods is there too."""
+        self._width: dict[str, int] = {}
+        self._weigh = weigh
+        self._includes = includes
+        self._memo: dict[int, int] = {}
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether no pod counts anywhere."""
+        return not any(self.totals.values())
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether a domain has several nodes."""
+        return len(self._width) < sum(self._width.values())
+
+    def place(self, slot: int, node: NodeInfo | None) -> None:
+        """Count the node of a slot anew; None if there is none any more."""
+        self._leave(slot)
+        if node is None:
+            return
+        count = 0
+        for pod in node.pods.values():
+            if not (self.live_only and pod.is_ending):
+                count += self.weight_of(pod.wants.kin)
+        self.counts[slot] = count
+        domain = node.labels.get(self.key)
+        if domain is None or not node.is_there or not self._includes(node):
+            return
+        self.domains[slot] = domain
+        self._width[domain] = self._width.get(domain, 0) + 1
+        self.totals[domain] = self.totals.get(domain, 0) + count
+
+    def shift(self, slot: int, kin: Kin, whole: int, live: int) -> None:
+        """Count pods in or out: all of them, and those that are not being deleted."""
+        change = (live if self.live_only else whole) * self.weight_of(kin)
+        if change:
+            self.counts[slot] += change
+            domain = self.domains[slot]
+            if domain is not None:
+                self.totals[domain] += change
+
+    def weight_of(self, kin: Kin) -> int:
+        """Say how much a pod counts."""
+        weight = self._memo.get(kin.serial)
+        if weight is None:
+            weight = self._memo[kin.serial] = self._weigh(kin)
+        return weight
+
+    def at(self, node: NodeInfo) -> int:
+        """Say what the domain of a node weighs, whether the node is included or not."""
+        domain = node.labels.get(self.key)
+        return 0 if domain is None else self.totals.get(domain, 0)
+
+    def _leave(self, slot: int) -> None:
+        missing = slot + 1 - len(self.counts)
+        if missing > 0:
+            self.counts += [0] * missing
+            self.domains += [None] * missing
+        domain = self.domains[slot]
+        if domain is not None:
+            self.totals[domain] -= self.counts[slot]
+            self._width[domain] -= 1
+            if not self._width[domain]:
+                del self._width[domain], self.totals[domain]
+        self.domains[slot] = None
+        self.counts[slot] = 0

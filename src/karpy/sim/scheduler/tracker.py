@@ -1,0 +1,268 @@
+"""What the store tells of pods and nodes, turned into counts and into pods to try again."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from karpy.codec.fields import FieldInvalid, JsonObject
+from karpy.model.kinds import NODE, POD
+from karpy.ports.objects import EventType, WatchEvent
+from karpy.sim.scheduler.filters import fits_empty, why_unfit
+from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
+from karpy.sim.scheduler.queue import Pending, Queue
+from karpy.sim.scheduler.refusals import (
+    NODE_AFFINITY,
+    NODE_PORTS,
+    NODE_RESOURCES,
+    NODE_UNSCHEDULABLE,
+    POD_AFFINITY,
+    TAINT_TOLERATION,
+    TOPOLOGY_SPREAD,
+    VOLUME_LIMITS,
+    VOLUME_RESTRICTIONS,
+)
+from karpy.sim.scheduler.wants import PodInfo, PodInfos, is_alike
+from karpy.sim.store.store import Store
+
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+_USUAL_NAME: Final = "default-scheduler"
+_OF_THE_NODE: Final = frozenset(
+    {NODE_UNSCHEDULABLE, TAINT_TOLERATION, NODE_AFFINITY, NODE_PORTS, NODE_RESOURCES}
+)
+"""Whose no depends on nothing but the node."""
+_OF_SPREAD: Final = frozenset({TOPOLOGY_SPREAD})
+_OF_OTHER_PODS: Final = frozenset({TOPOLOGY_SPREAD, POD_AFFINITY})
+_OF_ROOM: Final = _OF_OTHER_PODS | {NODE_RESOURCES, NODE_PORTS, VOLUME_RESTRICTIONS, VOLUME_LIMITS}
+
+
+class Tracker:
+    """
+    Follows pods and nodes.
+
+    `wake` is called when there is something to do. Nothing here writes to the store.
+    """
+
+    def __init__(
+        self, store: Store, table: NodeTable, queue: Queue, name: str, wake: Callable[[], None]
+    ) -> None:
+        self._store = store
+        self._table = table
+        self._queue = queue
+        self._name = name
+        self._wake = wake
+        self._infos = PodInfos()
+        self._placed: dict[str, PodInfo] = {}
+        self._assumed: dict[str, PodInfo] = {}
+        self._nominated: dict[str, dict[str, PodInfo]] = {}
+        self._nominations: dict[str, str] = {}
+        self.gated: dict[str, None] = {}
+        """Pods that must not be tried yet, and may not have been told."""
+        self.unreadable: dict[str, str] = {}
+        """Pods that cannot be read, and why."""
+        self.time: Callable[[], float] = lambda: 0.0
+
+    def start(self) -> list[Callable[[], None]]:
+        """Take in what there is, and follow what happens; return what ends that."""
+        for node in self._store.list(NODE):
+            self._table.describe(node["metadata"]["name"], node)
+        for pod in self._store.list(POD):
+            self._on_pod(WatchEvent(EventType.ADDED, pod, ""), None)
+        return [
+            self._store.subscribe(NODE, self._on_node),
+            self._store.subscribe(POD, self._on_pod),
+        ]
+
+    def rivals(self, pod: PodInfo, node: str) -> Iterator[PodInfo]:
+        """Walk through other pods, not less important, for which a node is being made free."""
+        for other in self._nominated.get(node, {}).values():
+            if other.priority >= pod.priority and other.key != pod.key:
+                yield other
+
+    def nominated_nodes(self) -> list[str]:
+        """Name the nodes that are being made free for a pod."""
+        return list(self._nominated)
+
+    def nominees(self, node: str) -> list[PodInfo]:
+        """Return the pods for which a node is being made free."""
+        return list(self._nominated.get(node, {}).values())
+
+    def assume(self, pod: PodInfo, node: str) -> None:
+        """Count a pod on a node it will be bound to."""
+        self._queue.remove(pod.key)
+        self._nominate(pod.key, None)
+        assumed = PodInfo(pod.obj, pod.wants)
+        assumed.node = node
+        self._assumed[pod.key] = assumed
+        self._table.put(assumed)
+
+    def is_assumed(self, key: str) -> bool:
+        """Say whether a pod still waits to be bound."""
+        return key in self._assumed
+
+    def doubt(self, key: str) -> PodInfo | None:
+        """Count a pod no longer on the node it was to be bound to."""
+        assumed = self._assumed.pop(key, None)
+        if assumed is not None:
+            self._table.take(assumed)
+            self._wake_for(_OF_ROOM)
+        return assumed
+
+    def wake_for(self, plugins: frozenset[str]) -> None:
+        """Try the pods again that one of some filters refused."""
+        self._wake_for(plugins)
+
+    def _on_node(self, event: WatchEvent, before: JsonObject | None) -> None:
+        del before
+        name = event.object["metadata"]["name"]
+        is_gone = event.type is EventType.DELETED
+        if not self._table.describe(name, None if is_gone else event.object):
+            return
+        node = self._table.find(name)
+
+        def concerns(pending: Pending) -> bool:
+            return _concerns_node(pending, node)
+
+        self._queue.wake_where(concerns, self.time())
+        self._wake()
+
+    def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
+        del before
+        obj = event.object
+        meta = obj["metadata"]
+        key = f"{meta['namespace']}/{meta['name']}"
+        is_over = event.type is EventType.DELETED or (
+            (obj.get("status") or {}).get("phase") in _FINISHED
+        )
+        if is_over:
+            self._forget(key)
+        elif obj["spec"].get("nodeName"):
+            self._on_placed(key, obj)
+        elif (obj["spec"].get("schedulerName") or _USUAL_NAME) == self._name:
+            self._on_pending(key, obj)
+
+    def _forget(self, key: str) -> None:
+        self._queue.remove(key)
+        self._nominate(key, None)
+        self.gated.pop(key, None)
+        self.unreadable.pop(key, None)
+        pod = self._placed.pop(key, None) or self._assumed.pop(key, None)
+        if pod is not None:
+            self._table.take(pod)
+            self._wake_for(_OF_ROOM)
+
+    def _on_placed(self, key: str, obj: JsonObject) -> None:
+        known = self._placed.get(key)
+        if known is None:
+            self._on_newly_placed(key, obj)
+            return
+        if is_alike(obj, known.obj):
+            pod = PodInfo(obj, known.wants)
+        else:
+            found = self._read(key, obj)
+            if found is None:
+                return
+            pod = found
+        if pod.is_like(known):
+            known.obj = obj
+            return
+        self._table.take(known)
+        self._table.put(pod)
+        self._placed[key] = pod
+        # Whoever is being deleted still takes its room, but is not counted when pods are spread.
+        is_only_ending = pod.is_ending and not known.is_ending and pod.wants is known.wants
+        self._wake_for(_OF_SPREAD if is_only_ending else _OF_ROOM)
+
+    def _on_newly_placed(self, key: str, obj: JsonObject) -> None:
+        pending = self._queue.get(key)
+        assumed = self._assumed.pop(key, None)
+        guess = assumed or (pending.pod if pending else None)
+        if assumed is not None:
+            self._table.take(assumed)
+        self._queue.remove(key)
+        self._nominate(key, None)
+        if guess is not None and is_alike(obj, guess.obj):
+            pod: PodInfo | None = PodInfo(obj, guess.wants)
+        else:
+            pod = self._read(key, obj)
+        if pod is None:
+            return
+        self._table.put(pod)
+        self._placed[key] = pod
+        self._wake_for(_OF_OTHER_PODS, pod)
+
+    def _on_pending(self, key: str, obj: JsonObject) -> None:
+        assumed = self._assumed.get(key)
+        if assumed is not None:
+            assumed.obj = obj
+            return
+        spec = obj["spec"]
+        if "deletionTimestamp" in obj["metadata"]:
+            self._forget(key)
+            return
+        if spec.get("schedulingGates"):
+            self.gated[key] = None
+            self._wake()
+            return
+        if spec.get("resourceClaims"):
+            # There are no ResourceClaims here, and without them such pods are never tried.
+            return
+        pending = self._queue.get(key)
+        if pending is not None and is_alike(obj, pending.pod.obj):
+            pending.pod.obj = obj
+            self._nominate(key, pending.pod)
+            return
+        pod = self._read(key, obj)
+        if pod is None:
+            self._queue.remove(key)
+        else:
+            self._queue.add(pod, self.time())
+            self._nominate(key, pod)
+        self._wake()
+
+    def _read(self, key: str, obj: JsonObject) -> PodInfo | None:
+        try:
+            pod = self._infos.read(obj)
+        except (FieldInvalid, AttributeError, KeyError, TypeError, ValueError) as error:
+            self.unreadable[key] = str(error)
+            return None
+        self.unreadable.pop(key, None)
+        return pod
+
+    def _nominate(self, key: str, pod: PodInfo | None) -> None:
+        node = pod.nominated if pod is not None else ""
+        known = self._nominations.pop(key, "")
+        if known:
+            del self._nominated[known][key]
+            if not self._nominated[known]:
+                del self._nominated[known]
+        if pod is not None and node:
+            self._nominations[key] = node
+            self._nominated.setdefault(node, {})[key] = pod
+
+    def _wake_for(self, plugins: frozenset[str], newcomer: PodInfo | None = None) -> None:
+        def concerns(pending: Pending) -> bool:
+            if pending.plugins.isdisjoint(plugins):
+                return False
+            return newcomer is None or _concerns_newcomer(pending, newcomer)
+
+        self._queue.wake_where(concerns, self.time())
+        if self._queue.is_ready or self._queue.next_time is not None:
+            self._wake()
+
+
+def _concerns_node(pending: Pending, node: NodeInfo | None) -> bool:
+    plugins = pending.plugins
+    if not plugins:
+        return True
+    if node is None:
+        return not plugins.isdisjoint(_OF_OTHER_PODS)
+    if not plugins <= _OF_THE_NODE:
+        return True
+    wants = pending.pod.wants
+    return why_unfit(wants, node) is None and fits_empty(wants, node)
+
+
+def _concerns_newcomer(pending: Pending, newcomer: PodInfo) -> bool:
+    wants, kin = pending.pod.wants, newcomer.wants.kin
+    if any(term.means(kin.labels) for term in wants.kin.terms.near):
+        return True
+    return any(spread.means(kin.labels) for spread in wants.spreads)

@@ -1,0 +1,116 @@
+"""What depends on other objects: namespaces that must exist, priorities that classes give."""
+
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import NAMESPACE, POD, PRIORITY_CLASS, SERVICE_ACCOUNT, Kind
+from karpy.ports.objects import WatchEvent
+from karpy.sim.store.answers import bad_request, forbidden, not_found
+from karpy.sim.store.ledger import Ledger
+
+_PREEMPTION: Final = "PreemptLowerPriority"
+_SPECS_MAX: Final = 4096
+
+
+class Admission:
+    """Lets objects in, or not, by what else there is."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._namespaces = ledger.table(NAMESPACE)
+        self._accounts = ledger.table(SERVICE_ACCOUNT)
+        self._classes = ledger.table(PRIORITY_CLASS)
+        self._usual: JsonObject | None = None
+        self._specs: dict[tuple[int, str], tuple[JsonObject, JsonObject]] = {}
+        ledger.subscribe(PRIORITY_CLASS, self._forget)
+
+    def on_create(self, kind: Kind, obj: JsonObject) -> JsonObject:
+        """Return a new object as admitted; raise Forbidden or NotFound."""
+        self._check_namespace(kind, obj["metadata"])
+        if kind != POD:
+            return obj
+        self._check_account(obj)
+        return self._with_priority(kind, obj)
+
+    def on_change(self, kind: Kind, new: JsonObject, old: JsonObject) -> JsonObject:
+        """Return a changed object as admitted."""
+        if kind != POD:
+            return new
+        spec, before = new["spec"], old["spec"]
+        missing = {
+            field: before[field]
+            for field in ("priority", "preemptionPolicy")
+            if field in before and spec.get(field) is None
+        }
+        return {**new, "spec": {**spec, **missing}} if missing else new
+
+    def _check_namespace(self, kind: Kind, meta: JsonObject) -> None:
+        namespace = meta.get("namespace")
+        if not kind.is_namespaced:
+            if namespace:
+                raise bad_request("namespace may not be set on a cluster-scoped object")
+            return
+        if not namespace:
+            raise bad_request(
+                "an empty namespace may not be set during creation",
+                hint="set `metadata.namespace`, for instance to `default`",
+            )
+        found = self._namespaces.get("", namespace)
+        if found is None:
+            raise not_found(NAMESPACE, namespace)
+        if "deletionTimestamp" in found["metadata"]:
+            why = (
+                f"unable to create new content in namespace {namespace} because it is being "
+                "terminated"
+            )
+            raise forbidden(kind, meta.get("name") or "", why)
+
+    def _check_account(self, pod: JsonObject) -> None:
+        meta, account = pod["metadata"], (pod.get("spec") or {}).get("serviceAccountName")
+        if account and self._accounts.get(meta["namespace"], account) is None:
+            why = (
+                f"error looking up service account {meta['namespace']}/{account}: "
+                f'serviceaccount "{account}" not found'
+            )
+            raise forbidden(POD, meta.get("name") or "", why)
+
+    def _with_priority(self, kind: Kind, pod: JsonObject) -> JsonObject:
+        spec = pod.get("spec") or {}
+        name = spec.get("priorityClassName")
+        known = self._specs.get((id(spec), name or ""))
+        if known is not None and known[0] is spec:
+            return {**pod, "spec": known[1]}
+        found = self._classes.get("", name) if name else self._usual
+        if name and found is None:
+            why = f"no PriorityClass with name {name} was found"
+            raise forbidden(kind, pod["metadata"]["name"], why)
+        value = found.get("value", 0) if found else 0
+        if spec.get("priority") not in {None, value}:
+            why = (
+                f"the integer value of priority ({spec['priority']}) must not be provided in pod "
+                f"spec; priority admission controller computed {value} from the given "
+                "PriorityClass name"
+            )
+            raise forbidden(kind, pod["metadata"]["name"], why)
+        policy = found.get("preemptionPolicy", _PREEMPTION) if found else _PREEMPTION
+        asked = spec.get("preemptionPolicy")
+        if asked not in {None, policy}:
+            why = (
+                f"the string value of PreemptionPolicy ({asked}) must not be provided in pod "
+                f"spec; priority admission controller computed {policy} from the given "
+                "PriorityClass name"
+            )
+            raise forbidden(kind, pod["metadata"]["name"], why)
+        given = {"priority": value, "preemptionPolicy": policy}
+        if found and not name:
+            given["priorityClassName"] = found["metadata"]["name"]
+        admitted = {**spec, **given}
+        if len(self._specs) >= _SPECS_MAX:
+            self._specs.clear()
+        self._specs[id(spec), name or ""] = (spec, admitted)
+        return {**pod, "spec": admitted}
+
+    def _forget(self, _event: WatchEvent, _before: JsonObject | None) -> None:
+        self._specs.clear()
+        found = [each for each in self._classes.walk() if each.get("globalDefault")]
+        # Several may be default while one replaces another: the lowest counts.
+        self._usual = min(found, key=lambda each: each.get("value", 0)) if found else None

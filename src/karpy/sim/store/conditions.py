@@ -1,0 +1,36 @@
+"""Conditions of objects: lists in which each type occurs once."""
+
+from karpy.codec.fields import JsonObject
+
+
+def condition_of(obj: JsonObject, type_: str) -> JsonObject | None:
+    """Return the condition of a type, or None."""
+    for each in (obj.get("status") or {}).get("conditions") or ():
+        if each.get("type") == type_:
+            found: JsonObject = each
+            return found
+    return None
+
+
+def is_true(obj: JsonObject, type_: str) -> bool:
+    """Say whether a condition is there and true."""
+    condition = condition_of(obj, type_)
+    return condition is not None and condition.get("status") == "True"
+
+
+def with_condition(status: JsonObject | None, condition: JsonObject, now: str) -> JsonObject:
+    """
+    Return a status with a condition set.
+
+    The time of its last transition stays what it was if the status of the condition did.
+    """
+    status = status or {}
+    conditions = list(status.get("conditions") or ())
+    changed = {**condition, "lastTransitionTime": now}
+    for index, each in enumerate(conditions):
+        if each.get("type") == condition["type"]:
+            if each.get("status") == condition["status"] and "lastTransitionTime" in each:
+                changed["lastTransitionTime"] = each["lastTransitionTime"]
+            conditions[index] = changed
+            return {**status, "conditions": conditions}
+    return {**status, "conditions": [*conditions, changed]}

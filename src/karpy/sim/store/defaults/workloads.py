@@ -1,0 +1,202 @@
+"""What an API server fills in for Deployments, Jobs and their kin."""
+
+from collections.abc import Callable
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+from karpy.sim.store.defaults.pods import default_template_spec
+from karpy.sim.store.defaults.volumes import default_claim_spec
+from karpy.sim.store.sharing import changed, each_changed, filled, without_nulls
+
+_BY_UID: Final = "batch.kubernetes.io/controller-uid"
+_BY_NAME: Final = "batch.kubernetes.io/job-name"
+_BACKOFF_MAX: Final = 2**31 - 1
+
+
+def default_deployment(obj: JsonObject) -> JsonObject:
+    """Fill in a Deployment."""
+
+    def fill(spec: JsonObject) -> JsonObject:
+        spec = filled(
+            spec, {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600}
+        )
+        strategy = filled(spec.get("strategy") or {}, {"type": "RollingUpdate"})
+        if strategy["type"] == "RollingUpdate":
+            rolling = strategy.get("rollingUpdate") or {}
+            rolling = filled(rolling, {"maxUnavailable": "25%", "maxSurge": "25%"})
+            strategy = {**strategy, "rollingUpdate": rolling}
+        return {**spec, "strategy": strategy}
+
+    return _with_spec(obj, fill)
+
+
+def default_replica_set(obj: JsonObject) -> JsonObject:
+    """Fill in a ReplicaSet."""
+    return _with_spec(obj, lambda spec: filled(spec, {"replicas": 1}))
+
+
+def default_replication_controller(obj: JsonObject) -> JsonObject:
+    """Fill in a ReplicationController; its pods' labels are its selector and its own labels."""
+    obj = _with_spec(obj, lambda spec: filled(spec, {"replicas": 1}))
+    labels = _template_labels(obj)
+    if not labels:
+        return obj
+    spec, meta = obj["spec"], obj["metadata"]
+    if not spec.get("selector"):
+        obj = {**obj, "spec": {**spec, "selector": labels}}
+    return obj if meta.get("labels") else {**obj, "metadata": {**meta, "labels": labels}}
+
+
+def default_daemon_set(obj: JsonObject) -> JsonObject:
+    """Fill in a DaemonSet."""
+
+    def fill(spec: JsonObject) -> JsonObject:
+        spec = filled(spec, {"revisionHistoryLimit": 10})
+        strategy = filled(spec.get("updateStrategy") or {}, {"type": "RollingUpdate"})
+        if strategy["type"] == "RollingUpdate":
+            rolling = strategy.get("rollingUpdate") or {}
+            rolling = filled(rolling, {"maxUnavailable": 1, "maxSurge": 0})
+            strategy = {**strategy, "rollingUpdate": rolling}
+        return {**spec, "updateStrategy": strategy}
+
+    return _with_spec(obj, fill)
+
+
+def default_stateful_set(obj: JsonObject) -> JsonObject:
+    """Fill in a StatefulSet."""
+
+    def fill(spec: JsonObject) -> JsonObject:
+        spec = filled(
+            spec,
+            {
+                "replicas": 1,
+                "revisionHistoryLimit": 10,
+                "podManagementPolicy": "OrderedReady",
+                "serviceName": "",
+            },
+        )
+        strategy = spec.get("updateStrategy") or {"rollingUpdate": {}}
+        strategy = filled(strategy, {"type": "RollingUpdate"})
+        if strategy["type"] == "RollingUpdate":
+            strategy = changed(
+                strategy, "rollingUpdate", lambda rolling: filled(rolling, {"partition": 0})
+            )
+        retention = filled(
+            spec.get("persistentVolumeClaimRetentionPolicy") or {},
+            {"whenDeleted": "Retain", "whenScaled": "Retain"},
+        )
+        spec = {
+            **spec,
+            "updateStrategy": strategy,
+            "persistentVolumeClaimRetentionPolicy": retention,
+        }
+        return changed(spec, "volumeClaimTemplates", each_changed(_claim_template))
+
+    return _with_spec(obj, fill)
+
+
+def _claim_template(claim: JsonObject) -> JsonObject:
+    claim = changed(claim, "spec", default_claim_spec)
+    claim = filled(claim, {"apiVersion": "v1", "kind": "PersistentVolumeClaim"})
+    return {**claim, "status": {"phase": "Pending"}}
+
+
+def default_job(obj: JsonObject) -> JsonObject:
+    """Fill in a Job."""
+    obj = _with_spec(obj, default_job_spec)
+    labels = _template_labels(obj)
+    meta = obj["metadata"]
+    if labels and not meta.get("labels"):
+        return {**obj, "metadata": {**meta, "labels": labels}}
+    return obj
+
+
+def default_job_spec(spec: JsonObject) -> JsonObject:
+    """Fill in how a Job runs."""
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec = {**spec, "completions": 1, "parallelism": 1}
+    backoff = _BACKOFF_MAX if spec.get("backoffLimitPerIndex") is not None else 6
+    replacement = "Failed" if spec.get("podFailurePolicy") else "TerminatingOrFailed"
+    return filled(
+        spec,
+        {
+            "parallelism": 1,
+            "backoffLimit": backoff,
+            "completionMode": "NonIndexed",
+            "suspend": False,
+            "podReplacementPolicy": replacement,
+            "manualSelector": False,
+        },
+    )
+
+
+def begin_job(obj: JsonObject) -> JsonObject:
+    """Have a new Job select its own pods by its UID."""
+    spec, meta = obj.get("spec") or {}, obj["metadata"]
+    if spec.get("manualSelector"):
+        return _with_status(obj)
+    own = {_BY_UID: meta["uid"]}
+    names = {**own, "controller-uid": meta["uid"], _BY_NAME: meta["name"], "job-name": meta["name"]}
+    template = spec.get("template") or {}
+    template_meta = template.get("metadata") or {}
+    labels = {**(template_meta.get("labels") or {}), **names}
+    selector = spec.get("selector") or {}
+    spec = {
+        **spec,
+        "selector": {**selector, "matchLabels": {**(selector.get("matchLabels") or {}), **own}},
+        "template": {**template, "metadata": {**template_meta, "labels": labels}},
+    }
+    return _with_status({**obj, "spec": spec})
+
+
+def default_cron_job(obj: JsonObject) -> JsonObject:
+    """Fill in a CronJob; the defaults of its Jobs come when they are made."""
+
+    def fill(spec: JsonObject) -> JsonObject:
+        spec = filled(
+            spec,
+            {
+                "concurrencyPolicy": "Allow",
+                "suspend": False,
+                "successfulJobsHistoryLimit": 3,
+                "failedJobsHistoryLimit": 1,
+            },
+        )
+        return changed(
+            spec, "jobTemplate", lambda template: changed(template, "spec", _with_template)
+        )
+
+    return _with_spec(obj, fill)
+
+
+def _with_status(obj: JsonObject) -> JsonObject:
+    return {**obj, "status": {}}
+
+
+def begin_with_empty_status(obj: JsonObject) -> JsonObject:
+    """Give a new object the empty status that typed clients expect."""
+    return _with_status(obj)
+
+
+def _with_spec(obj: JsonObject, fill: Callable[[JsonObject], JsonObject]) -> JsonObject:
+    spec = obj.get("spec")
+    if not isinstance(spec, dict):
+        return obj
+    new = _with_template(fill(without_nulls(spec)))
+    return {**obj, "spec": new}
+
+
+def _with_template(spec: JsonObject) -> JsonObject:
+    template = spec.get("template")
+    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+        return spec
+    filled_in = default_template_spec(template["spec"])
+    if filled_in is template["spec"]:
+        return spec
+    return {**spec, "template": {**template, "spec": filled_in}}
+
+
+def _template_labels(obj: JsonObject) -> JsonObject:
+    template = (obj.get("spec") or {}).get("template") or {}
+    labels: JsonObject = (template.get("metadata") or {}).get("labels") or {}
+    return labels

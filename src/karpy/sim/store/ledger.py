@@ -1,0 +1,231 @@
+"""All objects by kind, one version counter, and what happened to them."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import POD, Kind
+from karpy.ports.objects import EventType, WatchEvent
+from karpy.sim.store.answers import too_old
+
+T = TypeVar("T")
+
+Callback = Callable[[WatchEvent, JsonObject | None], None]
+"""Takes what happened, and the object as it was before."""
+Address = tuple[Kind, str, str]
+"""Kind, namespace and name."""
+
+_NOTHING: Final[dict[str, JsonObject]] = {}
+
+
+class Record(Struct, frozen=True, gc=False):
+    """An event as history keeps it."""
+
+    version: int
+    event: WatchEvent
+    before: JsonObject | None
+
+
+class Table:
+    """The objects of one kind, by namespace and name, and their recent history."""
+
+    def __init__(self, kind: Kind, history: int, floor: int) -> None:
+        self.kind = kind
+        self.spaces: dict[str, dict[str, JsonObject]] = {}
+        self.callbacks: tuple[Callback, ...] = ()
+        self._order: dict[str, list[str]] = {}
+        self._history = history
+        self._records: list[Record] = []
+        self._floor = floor
+        """History is complete after this version."""
+
+    def get(self, namespace: str, name: str) -> JsonObject | None:
+        return self.spaces.get(namespace, _NOTHING).get(name)
+
+    def put(self, namespace: str, name: str, obj: JsonObject) -> None:
+        space = self.spaces.get(namespace)
+        if space is None:
+            space = self.spaces[namespace] = {}
+        if name not in space:
+            self._order.pop(namespace, None)
+        space[name] = obj
+
+    def drop(self, namespace: str, name: str) -> None:
+        space = self.spaces[namespace]
+        del space[name]
+        self._order.pop(namespace, None)
+        if not space:
+            del self.spaces[namespace]
+
+    def record(self, record: Record) -> None:
+        self._records.append(record)
+        if len(self._records) >= 2 * self._history:
+            self._floor = self._records[-self._history - 1].version
+            del self._records[: -self._history]
+
+    def since(self, version: int) -> list[Record]:
+        """Return what happened after a version; raise Expired if that is not known any more."""
+        if version < self._floor:
+            raise too_old(version, self._floor)
+        return self._records[bisect_right(self._records, version, key=_version_of) :]
+
+    def walk(self, namespace: str = "") -> Iterator[JsonObject]:
+        """Walk through objects in the order of their keys, as etcd does."""
+        if namespace:
+            yield from self._in(namespace)
+            return
+        # A slash follows the namespace in a key, and it sorts after `-` and `.`.
+        for each in sorted(self.spaces, key=lambda space: f"{space}/"):
+            yield from self._in(each)
+
+    def _in(self, namespace: str) -> Iterator[JsonObject]:
+        space = self.spaces.get(namespace, _NOTHING)
+        order = self._order.get(namespace)
+        if order is None:
+            order = self._order[namespace] = sorted(space)
+        for name in order:
+            yield space[name]
+
+
+def _version_of(record: Record) -> int:
+    return record.version
+
+
+class Ledger:
+    """
+    Commits objects and tells who listens.
+
+    Pods are indexed by node, everything by the UIDs of its owners.
+    """
+
+    def __init__(self, history: int) -> None:
+        self.version = 0
+        self.after_removal: Callable[[Table, JsonObject], None] | None = None
+        """Called once everybody has been told that an object is gone; may write."""
+        self._history = history
+        self._tables: dict[Kind, Table] = {}
+        self._owned: dict[str, dict[Address, None]] = {}
+        self._on_node: dict[str, dict[tuple[str, str], None]] = {}
+        self._everywhere: tuple[Callable[[Kind, WatchEvent, JsonObject | None], None], ...] = ()
+
+    def table(self, kind: Kind) -> Table:
+        """Return the table of a kind; there is one for every kind that is ever asked for."""
+        table = self._tables.get(kind)
+        if table is None:
+            table = self._tables[kind] = Table(kind, self._history, 0)
+        return table
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(self._tables.values())
+
+    def add(self, table: Table, obj: JsonObject) -> JsonObject:
+        """Commit an object that is not there yet."""
+        return self._commit(table, EventType.ADDED, obj, None)
+
+    def change(self, table: Table, obj: JsonObject, before: JsonObject) -> JsonObject:
+        """Commit an object that is there already."""
+        return self._commit(table, EventType.MODIFIED, obj, before)
+
+    def remove(self, table: Table, obj: JsonObject, before: JsonObject) -> JsonObject:
+        """Commit the end of an object, with its last state."""
+        gone = self._commit(table, EventType.DELETED, obj, before)
+        if self.after_removal is not None:
+            self.after_removal(table, gone)
+        return gone
+
+    def subscribe(self, kind: Kind, callback: Callback) -> Callable[[], None]:
+        """Have a callback called after each commit of a kind; what is returned ends it."""
+        table = self.table(kind)
+        table.callbacks = (*table.callbacks, callback)
+
+        def end() -> None:
+            table.callbacks = tuple(each for each in table.callbacks if each is not callback)
+
+        return end
+
+    def subscribe_all(
+        self, callback: Callable[[Kind, WatchEvent, JsonObject | None], None]
+    ) -> Callable[[], None]:
+        """Have a callback called after each commit of any kind; what is returned ends it."""
+        self._everywhere = (*self._everywhere, callback)
+
+        def end() -> None:
+            self._everywhere = tuple(each for each in self._everywhere if each is not callback)
+
+        return end
+
+    def owned_by(self, uid: str) -> list[tuple[Kind, JsonObject]]:
+        """Return the objects that name an owner."""
+        found = []
+        for kind, namespace, name in self._owned.get(uid, ()):
+            obj = self._tables[kind].get(namespace, name)
+            assert obj is not None
+            found.append((kind, obj))
+        return found
+
+    def pods_on(self, node: str) -> Iterator[JsonObject]:
+        """Walk through the pods bound to a node, in the order of their keys."""
+        table = self.table(POD)
+        for namespace, name in sorted(self._on_node.get(node, ()), key="/".join):
+            pod = table.get(namespace, name)
+            assert pod is not None
+            yield pod
+
+    def _commit(
+        self, table: Table, type_: EventType, obj: JsonObject, before: JsonObject | None
+    ) -> JsonObject:
+        self.version += 1
+        version = str(self.version)
+        meta = {**obj["metadata"], "resourceVersion": version}
+        obj = {**obj, "metadata": meta}
+        namespace, name = meta.get("namespace", ""), meta["name"]
+        if type_ is EventType.DELETED:
+            table.drop(namespace, name)
+            self._index(table.kind, None, before, namespace, name)
+        else:
+            table.put(namespace, name, obj)
+            self._index(table.kind, obj, before, namespace, name)
+        event = WatchEvent(type_, obj, version)
+        table.record(Record(self.version, event, before))
+        for callback in table.callbacks:
+            callback(event, before)
+        for tell in self._everywhere:
+            tell(table.kind, event, before)
+        return obj
+
+    def _index(
+        self,
+        kind: Kind,
+        obj: JsonObject | None,
+        before: JsonObject | None,
+        namespace: str,
+        name: str,
+    ) -> None:
+        owners = obj["metadata"].get("ownerReferences") if obj else None
+        had = before["metadata"].get("ownerReferences") if before else None
+        if owners is not had:
+            address = (kind, namespace, name)
+            for each in had or ():
+                _leave(self._owned, each["uid"], address)
+            for each in owners or ():
+                self._owned.setdefault(each["uid"], {})[address] = None
+        if kind is POD or kind == POD:
+            node = obj["spec"].get("nodeName") if obj else None
+            was_on = before["spec"].get("nodeName") if before else None
+            if node != was_on:
+                if was_on:
+                    _leave(self._on_node, was_on, (namespace, name))
+                if node:
+                    self._on_node.setdefault(node, {})[namespace, name] = None
+
+
+def _leave(index: dict[str, dict[T, None]], key: str, member: T) -> None:
+    members = index.get(key)
+    if members is not None:
+        members.pop(member, None)
+        if not members:
+            del index[key]

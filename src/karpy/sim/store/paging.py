@@ -1,0 +1,83 @@
+"""Lists in pages that all show the same moment."""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from karpy.codec.fields import JsonObject
+from karpy.errors import Expired
+from karpy.ports.objects import Page
+from karpy.sim.store.answers import bad_request, continue_too_old
+from karpy.sim.store.ledger import Table
+from karpy.sim.store.queries import Filter, select
+
+_FORM: Final = "meta.k8s.io/v1"
+
+
+class Token(Struct, frozen=True, rename={"form": "v", "version": "rv", "start": "start"}):
+    """Where the next page begins, and as of which version."""
+
+    form: str
+    version: int
+    start: str
+
+
+def page(table: Table, wanted: Filter, version: int, *, limit: int, token: str) -> Page:
+    """Return a page; the objects are those of the version that the first page saw."""
+    start = ""
+    objects = list(table.walk(wanted.namespace))
+    if token:
+        asked = _read(token)
+        start = asked.start
+        if asked.version != version and asked.version >= 0:
+            objects = _back_then(table, asked.version, wanted.namespace)
+            version = asked.version
+    rest = [each for each in select(objects, wanted) if key_of(each) > start]
+    if not limit or len(rest) <= limit:
+        return Page(tuple(rest), str(version))
+    items = rest[:limit]
+    is_plain = not (wanted.labels.rules or wanted.fields.rules)
+    following = _write(Token(_FORM, version, key_of(items[-1])))
+    return Page(tuple(items), str(version), following, len(rest) - limit if is_plain else None)
+
+
+def key_of(obj: JsonObject) -> str:
+    """Return the key of an object, by which lists are ordered."""
+    meta = obj["metadata"]
+    namespace = meta.get("namespace")
+    return f"{namespace}/{meta['name']}" if namespace else str(meta["name"])
+
+
+def _back_then(table: Table, version: int, namespace: str) -> list[JsonObject]:
+    try:
+        since = table.since(version)
+    except Expired as error:
+        raise continue_too_old() from error
+    objects = {key_of(each): each for each in table.walk(namespace)}
+    for record in reversed(since):
+        obj = record.event.object
+        if namespace and obj["metadata"].get("namespace") != namespace:
+            continue
+        if record.before is None:
+            objects.pop(key_of(obj), None)
+        else:
+            objects[key_of(obj)] = record.before
+    return [objects[key] for key in sorted(objects)]
+
+
+def _write(token: Token) -> str:
+    return urlsafe_b64encode(msgspec.json.encode(token)).rstrip(b"=").decode()
+
+
+def _read(text: str) -> Token:
+    try:
+        token = msgspec.json.decode(
+            urlsafe_b64decode(f"{text}{'=' * (-len(text) % 4)}"), type=Token
+        )
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise bad_request("continue key is not valid") from error
+    if token.form != _FORM or not token.version or not token.start:
+        raise bad_request("continue key is not valid")
+    return token

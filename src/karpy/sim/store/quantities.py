@@ -1,0 +1,90 @@
+"""Quantities in the one form that an API server writes them in."""
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
+from typing import Any, Final
+
+from karpy.codec.fields import JsonObject
+
+_FORM: Final = re.compile(
+    r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))"
+    r"(?:(?P<binary>[KMGTPE]i)|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?\d{1,4}))?",
+    re.ASCII,
+)
+_BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL: Final = {
+    "n": -9,
+    "u": -6,
+    "m": -3,
+    "": 0,
+    "k": 3,
+    "M": 6,
+    "G": 9,
+    "T": 12,
+    "P": 15,
+    "E": 18,
+}
+_SUFFIX: Final = {power: suffix for suffix, power in _DECIMAL.items()}
+_SMALLEST: Final = -9
+_KIBI: Final = 1024
+_LENGTH_MAX: Final = 64
+
+
+def canonical(value: object) -> str | None:
+    """Write a quantity as an API server does: `0.5` is `500m`; None if it is none."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    return _canonical(str(value))
+
+
+@lru_cache(maxsize=65536)
+def _canonical(text: str) -> str | None:
+    match = _FORM.fullmatch(text) if len(text) <= _LENGTH_MAX else None
+    if match is None:
+        return None
+    amount = Fraction(match["number"])
+    if match["binary"]:
+        return _binary(amount * _KIBI ** _BINARY.index(match["binary"]))
+    if match["exponent"] is not None:
+        amount *= Fraction(10) ** int(match["exponent"])
+        power, count = _scaled(amount)
+        return f"{count}e{power}" if power else str(count)
+    power, count = _scaled(amount * Fraction(10) ** _DECIMAL[match["decimal"] or ""])
+    return f"{count}{_SUFFIX[power]}"
+
+
+def _binary(amount: Fraction) -> str:
+    if -_KIBI < amount < _KIBI:
+        power, count = _scaled(amount)
+        return f"{count}{_SUFFIX[power]}"
+    count, unit = ceil(amount), 0
+    while count % _KIBI == 0 and unit < len(_BINARY) - 1:
+        count, unit = count // _KIBI, unit + 1
+    return f"{count}{_BINARY[unit]}"
+
+
+def _scaled(amount: Fraction) -> tuple[int, int]:
+    """Return the largest power of a thousand that leaves a whole number, and that number."""
+    if not amount:
+        return 0, 0
+    power = _SMALLEST
+    count = ceil(amount * 10**-_SMALLEST)
+    while count % 1000 == 0 and power < _DECIMAL["E"]:
+        count, power = count // 1000, power + 3
+    return power, count
+
+
+def canonical_amounts(amounts: JsonObject) -> JsonObject:
+    """Write all quantities of an object canonically; what is none stays for the checks."""
+    new: dict[str, Any] = {}
+    is_same = True
+    for name, value in amounts.items():
+        text = canonical(value)
+        if text is None or text == value:
+            new[name] = value
+        else:
+            new[name] = text
+            is_same = False
+    return amounts if is_same else new

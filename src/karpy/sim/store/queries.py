@@ -1,0 +1,74 @@
+"""Which objects a query means, and what a watcher with that query gets to see."""
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from karpy.codec.fields import JsonObject
+from karpy.codec.fieldselectors import FieldSelector, read_field_selector
+from karpy.codec.labelselectors import EVERYONE, Selector, read_label_selector
+from karpy.ports.objects import EVERYTHING, EventType, Query, WatchEvent
+from karpy.sim.store.registry import Served
+
+_NO_FIELDS = FieldSelector()
+
+
+class Filter(Struct, frozen=True):
+    """A query made ready to be asked many times."""
+
+    namespace: str = ""
+    labels: Selector = EVERYONE
+    fields: FieldSelector = _NO_FIELDS
+
+    takes_all: bool = False
+
+    def matches(self, obj: JsonObject) -> bool:
+        """Say whether an object is meant."""
+        meta = obj["metadata"]
+        if self.namespace and meta.get("namespace") != self.namespace:
+            return False
+        if self.labels.rules and not self.labels.matches(meta.get("labels")):
+            return False
+        return not self.fields.rules or self.fields.matches(obj)
+
+    def seen(self, event: WatchEvent, before: JsonObject | None) -> WatchEvent | None:
+        """
+        Return an event the way a watcher with this query sees it, if at all.
+
+        What begins to match is ADDED, what ceases to match is DELETED.
+        """
+        if self.takes_all:
+            return event
+        is_now = self.matches(event.object)
+        was = before is not None and self.matches(before)
+        match event.type:
+            case EventType.MODIFIED if is_now and not was:
+                return WatchEvent(EventType.ADDED, event.object, event.version)
+            case EventType.MODIFIED if was and not is_now:
+                # The last state that matched, at the version of the change.
+                assert before is not None
+                meta = {**before["metadata"], "resourceVersion": event.version}
+                gone = {**before, "metadata": meta}
+                return WatchEvent(EventType.DELETED, gone, event.version)
+            case EventType.DELETED:
+                return event if was else None
+        return event if is_now else None
+
+
+def read_query(served: Served, query: Query) -> Filter:
+    """Make a query ready; raise BadRequest if a selector cannot be read."""
+    return Filter(
+        query.namespace,
+        read_label_selector(query.labels) if query.labels else EVERYONE,
+        read_field_selector(served.kind, query.fields, served.selectable)
+        if query.fields
+        else _NO_FIELDS,
+        takes_all=query == EVERYTHING,
+    )
+
+
+def select(objects: Iterable[JsonObject], wanted: Filter) -> list[JsonObject]:
+    """Keep the objects that a query means."""
+    if wanted.takes_all:
+        return list(objects)
+    return [each for each in objects if wanted.matches(each)]

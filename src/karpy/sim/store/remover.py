@@ -1,0 +1,154 @@
+"""Deleting objects: at once, after a grace period, or once their finalizers are gone."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import POD
+from karpy.ports.objects import Removal
+from karpy.sim.store.answers import conflict
+from karpy.sim.store.ledger import Ledger
+from karpy.sim.store.names import Times, time_text
+from karpy.sim.store.registry import ORPHAN, Served
+
+FOREGROUND: Final = "Foreground"
+ORPHAN_FINALIZER: Final = "orphan"
+FOREGROUND_FINALIZER: Final = "foregroundDeletion"
+_OF_COLLECTOR: Final = {ORPHAN: ORPHAN_FINALIZER, FOREGROUND: FOREGROUND_FINALIZER}
+_FINISHED: Final = frozenset({"Succeeded", "Failed"})
+_USUAL_GRACE: Final = 30
+
+
+class Remover:
+    """Marks objects as deleted, and takes those away that nothing holds."""
+
+    def __init__(self, ledger: Ledger, times: Times) -> None:
+        self._ledger = ledger
+        self._times = times
+
+    def remove(
+        self, served: Served, obj: JsonObject, removal: Removal, *, is_dry: bool = False
+    ) -> JsonObject | None:
+        """Delete an object; return it as long as something holds it, None once it is gone."""
+        self.check(served, obj, removal)
+        meta = obj["metadata"]
+        graceful = self._graceful(obj, removal.grace_seconds) if served.kind == POD else None
+        if graceful is meta:
+            return obj
+        meta = _with_finalizers(graceful or meta, _finalizers(served, meta, removal))
+        is_held = bool(meta.get("finalizers")) or _is_namespace_in_use(obj)
+        if graceful is None and is_held:
+            meta = self._mark(meta)
+        if is_dry:
+            return {**obj, "metadata": meta}
+        table = self._ledger.table(served.storage)
+        if is_held or graceful is not None:
+            held = _terminating({**obj, "metadata": meta})
+            obj = self._ledger.change(table, held, obj) if held != obj else obj
+        if is_held or (graceful is not None and graceful["deletionGracePeriodSeconds"] > 0):
+            return obj
+        self._ledger.remove(table, obj, obj)
+        return None
+
+    def check(self, served: Served, obj: JsonObject, removal: Removal) -> None:
+        """Raise Conflict if it is another object, or another version of it, than was meant."""
+        meta = obj["metadata"]
+        if removal.uid and removal.uid != meta["uid"]:
+            why = (
+                f"the UID in the precondition ({removal.uid}) does not match the UID in record "
+                f"({meta['uid']}). The object might have been deleted and then recreated"
+            )
+            raise conflict(served.kind, meta["name"], why)
+        if removal.version and removal.version != meta["resourceVersion"]:
+            why = (
+                f"the ResourceVersion in the precondition ({removal.version}) does not match the "
+                f"ResourceVersion in record ({meta['resourceVersion']}). The object might have "
+                "been modified"
+            )
+            raise conflict(served.kind, meta["name"], why)
+
+    def _graceful(self, pod: JsonObject, asked: int | None) -> JsonObject | None:
+        """
+        Return the metadata of a pod that is to be deleted.
+
+        Unchanged metadata mean that nothing needs to be done, None that its time is over anyway.
+        """
+        meta: JsonObject = pod["metadata"]
+        if asked is not None and asked < 0:
+            asked = 1
+        if "deletionTimestamp" in meta:
+            return self._sooner(meta, asked)
+        spec = pod.get("spec") or {}
+        seconds = spec.get("terminationGracePeriodSeconds", _USUAL_GRACE)
+        seconds = (1 if seconds < 0 else seconds) if asked is None else asked
+        if not spec.get("nodeName") or (pod.get("status") or {}).get("phase") in _FINISHED:
+            seconds = 0
+        return {
+            **meta,
+            "generation": meta.get("generation", 0) + 1,
+            "deletionTimestamp": self._times.text(seconds),
+            "deletionGracePeriodSeconds": seconds,
+        }
+
+    def _sooner(self, meta: JsonObject, asked: int | None) -> JsonObject | None:
+        """Shorten the grace period of a pod that is being deleted; it never gets longer."""
+        given = meta.get("deletionGracePeriodSeconds")
+        if not given:
+            return None
+        if asked is None or asked >= given:
+            return meta
+        begun = datetime.fromisoformat(meta["deletionTimestamp"]) - timedelta(seconds=given)
+        end, now = begun + timedelta(seconds=asked), self._times.now()
+        if end < now:
+            end, asked = now, min(asked, 1)
+        return {
+            **meta,
+            "deletionTimestamp": time_text(end),
+            "deletionGracePeriodSeconds": asked,
+        }
+
+    def _mark(self, meta: JsonObject) -> JsonObject:
+        if "deletionTimestamp" in meta:
+            now = self._times.text()
+            # RFC 3339 times in UTC sort like text.
+            end = min(meta["deletionTimestamp"], now)
+            return {**meta, "deletionTimestamp": end, "deletionGracePeriodSeconds": 0}
+        marked = {
+            **meta,
+            "deletionTimestamp": self._times.text(),
+            "deletionGracePeriodSeconds": 0,
+        }
+        if "generation" in meta:
+            marked["generation"] = meta["generation"] + 1
+        return marked
+
+
+def _finalizers(served: Served, meta: JsonObject, removal: Removal) -> list[str]:
+    """Return the finalizers with those of the garbage collector as the propagation wants."""
+    present = meta.get("finalizers") or []
+    if removal.propagation:
+        wanted = _OF_COLLECTOR.get(removal.propagation)
+    else:
+        there = [each for each in present if each in _OF_COLLECTOR.values()]
+        wanted = there[0] if there else _OF_COLLECTOR.get(served.rules.propagation)
+    kept = [each for each in present if each not in _OF_COLLECTOR.values()]
+    return [*kept, wanted] if wanted else kept
+
+
+def _with_finalizers(meta: JsonObject, finalizers: list[str]) -> JsonObject:
+    if finalizers == (meta.get("finalizers") or []):
+        return meta
+    changed = {**meta, "finalizers": finalizers}
+    if not finalizers:
+        del changed["finalizers"]
+    return changed
+
+
+def _is_namespace_in_use(obj: JsonObject) -> bool:
+    return obj["kind"] == "Namespace" and bool((obj.get("spec") or {}).get("finalizers"))
+
+
+def _terminating(obj: JsonObject) -> JsonObject:
+    if obj["kind"] != "Namespace" or obj["apiVersion"] != "v1":
+        return obj
+    return {**obj, "status": {**(obj.get("status") or {}), "phase": "Terminating"}}

@@ -1,0 +1,109 @@
+"""Working on shared objects: remember what was made of them, change only what must change."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from karpy.codec.fields import JsonObject
+
+R = TypeVar("R")
+
+_REMEMBERED_MAX: Final = 4096
+_EMPTY: Final = (None, "")
+
+
+class Remembered(Generic[R]):
+    """
+    A function of a shared object that is asked for the same object again and again.
+
+    Objects never change, so the very same object has the same answer: thousands of pods of one
+    ReplicaSet share one `spec`, and share what is made of it too.
+    """
+
+    def __init__(self, make: Callable[[JsonObject], R]) -> None:
+        self._make = make
+        self._answers: dict[int, tuple[JsonObject, R]] = {}
+
+    def __call__(self, obj: JsonObject) -> R:
+        answer = self._answers.get(id(obj))
+        if answer is not None and answer[0] is obj:
+            return answer[1]
+        made = self._make(obj)
+        if len(self._answers) >= _REMEMBERED_MAX:
+            self._answers.clear()
+        # Keeping the object keeps its identity from being given to another one.
+        self._answers[id(obj)] = (obj, made)
+        return made
+
+
+class Interned:
+    """
+    A change of an object of which equal ones come again and again.
+
+    Equal objects get the very same answer, so that what is made of it can be remembered by
+    identity, and thousands of pods share one `spec` though each came with its own.
+    """
+
+    def __init__(self, change: Callable[[JsonObject], JsonObject]) -> None:
+        self._same = Remembered(self._equal)
+        self._change = change
+        self._answers: dict[bytes, JsonObject] = {}
+
+    def __call__(self, obj: JsonObject) -> JsonObject:
+        return self._same(obj)
+
+    def _equal(self, obj: JsonObject) -> JsonObject:
+        content = msgspec.json.encode(obj)
+        answer = self._answers.get(content)
+        if answer is None:
+            if len(self._answers) >= _REMEMBERED_MAX:
+                self._answers.clear()
+            answer = self._answers[content] = self._change(obj)
+        return answer
+
+
+def filled(obj: JsonObject, defaults: Mapping[str, Any]) -> JsonObject:
+    """Return an object with defaults for what is missing, null or an empty text."""
+    missing = {key: value for key, value in defaults.items() if obj.get(key) in _EMPTY}
+    return {**obj, **missing} if missing else obj
+
+
+def changed(obj: JsonObject, key: str, change: Callable[[Any], Any]) -> JsonObject:
+    """Return an object with one field changed, if it is there."""
+    value = obj.get(key)
+    if value is None:
+        return obj
+    new = change(value)
+    return obj if new is value else {**obj, key: new}
+
+
+def each_changed(change: Callable[[JsonObject], JsonObject]) -> Callable[[list[Any]], list[Any]]:
+    """Make a change of objects into one of lists; a list of which nothing changes is shared."""
+
+    def change_items(items: list[Any]) -> list[Any]:
+        new = [change(item) if isinstance(item, dict) else item for item in items]
+        return new if any(a is not b for a, b in zip(new, items, strict=True)) else items
+
+    return change_items
+
+
+def without_nulls(obj: JsonObject) -> JsonObject:
+    """Return an object without fields that are null; one that has none is shared."""
+    # Looking for the word in its JSON is far faster than looking at every field.
+    return _stripped(obj) if b"null" in msgspec.json.encode(obj) else obj
+
+
+def _stripped(obj: JsonObject) -> JsonObject:
+    new = {key: _without_nulls(value) for key, value in obj.items() if value is not None}
+    is_same = len(new) == len(obj) and all(new[key] is obj[key] for key in new)
+    return obj if is_same else new
+
+
+def _without_nulls(value: object) -> object:
+    if isinstance(value, dict):
+        return _stripped(value)
+    if isinstance(value, list):
+        items = [_without_nulls(each) for each in value]
+        return items if any(a is not b for a, b in zip(items, value, strict=True)) else value
+    return value

@@ -1,0 +1,326 @@
+"""The object store of the embedded cluster."""
+
+from collections.abc import Callable, Iterator
+
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import CUSTOM_RESOURCE, NAMESPACE, POD, Kind
+from karpy.ports.clock import Clock
+from karpy.ports.objects import (
+    EVERYTHING,
+    GRACEFULLY,
+    Page,
+    Patch,
+    PatchType,
+    Query,
+    Removal,
+    WatchEvent,
+)
+from karpy.sim.store.admission import Admission
+from karpy.sim.store.answers import bad_request, not_found
+from karpy.sim.store.catalog import built_in
+from karpy.sim.store.customs import Customs, ValidatorFactory
+from karpy.sim.store.ledger import Ledger, Table
+from karpy.sim.store.names import Names, Times
+from karpy.sim.store.namespaces import Namespaces
+from karpy.sim.store.ownership import apply
+from karpy.sim.store.paging import page
+from karpy.sim.store.patching import applier, configuration, named, patched, relevant
+from karpy.sim.store.queries import Filter, read_query, select
+from karpy.sim.store.registry import Registry, Served
+from karpy.sim.store.remover import Remover
+from karpy.sim.store.subresources import Subresources
+from karpy.sim.store.system import founding_objects, service_account
+from karpy.sim.store.writer import Write, Writer, check_guard
+
+Found = list[JsonObject]
+Owned = list[tuple[Kind, JsonObject]]
+Events = list[WatchEvent]
+
+
+class Store:
+    """
+    Objects with the semantics of an API server: versions, conflicts, finalizers, watches.
+
+    Synchronous and for one thread. What is given or returned is never changed by either side.
+    Errors are those of `karpy.ports.objects.Objects`, in Kubernetes' own words.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        seed: int = 0,
+        history: int = 10_000,
+        validator: ValidatorFactory | None = None,
+    ) -> None:
+        self.kinds = Registry(built_in())
+        self._ledger = Ledger(history)
+        self._times = Times(clock)
+        admission = Admission(self._ledger)
+        self._writer = Writer(self._ledger, Names(seed), self._times, admission)
+        self._remover = Remover(self._ledger, self._times)
+        self._namespaces = Namespaces(self._ledger, self.kinds, self._remover)
+        self._customs = Customs(self._ledger, self.kinds, self._remover, self._times, validator)
+        self._subresources = Subresources(self._ledger, self._writer, self._remover, self._times)
+        self._ledger.after_removal = self._after_removal
+        for kind, obj in founding_objects():
+            self.create(kind, obj)
+
+    @property
+    def version(self) -> str:
+        """The version of the latest write of any kind."""
+        return str(self._ledger.version)
+
+    def get(
+        self, kind: Kind, name: str, namespace: str = "", *, subresource: str = ""
+    ) -> JsonObject:
+        """Return one object, or its scale; raise NotFound."""
+        served = self.kinds.served(kind)
+        obj = self._find(served, name, namespace)
+        if subresource:
+            return self._subresources.read(served, obj, subresource)
+        return served.seen(obj)
+
+    def find(self, kind: Kind, name: str, namespace: str = "") -> JsonObject | None:
+        """Return one object, or None."""
+        served = self.kinds.served(kind)
+        obj = self._ledger.table(served.storage).get(namespace, name)
+        return None if obj is None else served.seen(obj)
+
+    def list(self, kind: Kind, query: Query = EVERYTHING) -> Found:
+        """Return objects in the order of namespace and name."""
+        served = self.kinds.served(kind)
+        wanted = read_query(served, query)
+        return select(self._candidates(served, wanted), wanted)
+
+    def page(self, kind: Kind, query: Query = EVERYTHING, *, limit: int, token: str = "") -> Page:
+        """Return a page of a list; all pages show the moment of the first one."""
+        served = self.kinds.served(kind)
+        wanted = read_query(served, query)
+        table = self._ledger.table(served.storage)
+        found = page(table, wanted, self._ledger.version, limit=limit, token=token)
+        if served.from_storage is None:
+            return found
+        items = tuple(served.seen(each) for each in found.items)
+        return Page(items, found.version, found.token, found.remaining)
+
+    def create(
+        self,
+        kind: Kind,
+        obj: JsonObject,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        manager: str = "",
+    ) -> JsonObject:
+        """Add an object, evict a pod or bind one."""
+        served = self.kinds.served(kind)
+        write = Write(subresource, dry_run, manager)
+        if subresource:
+            meta = obj.get("metadata") or {}
+            pod = self._find(served, meta.get("name") or "", meta.get("namespace") or "")
+            return self._subresources.create(served, pod, obj, write)
+        _check_type(served, obj)
+        made = self._writer.create(served, served.stored(obj), write)
+        if not dry_run:
+            made = self._after_creation(served, made)
+        return served.seen(made)
+
+    def replace(
+        self,
+        kind: Kind,
+        obj: JsonObject,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        manager: str = "",
+    ) -> JsonObject:
+        """Write an object anew; with a resourceVersion only if it is still that one."""
+        served = self.kinds.served(kind)
+        meta = obj.get("metadata") or {}
+        old = self._find(served, meta.get("name") or "", meta.get("namespace") or "")
+        write = Write(subresource, dry_run, manager)
+        if self._subresources.replaces(served, subresource):
+            return self._subresources.replace(served, obj, old, write)
+        _check_type(served, obj)
+        check_guard(served, meta, old["metadata"], is_guarded=served.rules.is_guarded)
+        return self._change(served, served.stored(obj), old, write)
+
+    def patch(
+        self,
+        kind: Kind,
+        name: str,
+        patch: Patch,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> JsonObject:
+        """Change an object; a server-side apply adds it if it is not there."""
+        served = self.kinds.served(kind)
+        if patch.type is PatchType.APPLY:
+            write = Write(subresource, dry_run, patch.manager, is_apply=True)
+            return self._apply(served, (namespace, name), patch, write)
+        write = Write(subresource, dry_run, patch.manager)
+        old = self._find(served, name, namespace)
+        if self._subresources.replaces(served, subresource):
+            scale = self._subresources.read(served, old, subresource)
+            new = patched(served, scale, patch)
+            return self._subresources.replace(served, new, old, write)
+        new = patched(served, served.seen(old), patch)
+        return self._change(served, served.stored(new), old, write)
+
+    def delete(
+        self,
+        kind: Kind,
+        name: str,
+        *,
+        namespace: str = "",
+        removal: Removal = GRACEFULLY,
+        dry_run: bool = False,
+    ) -> JsonObject | None:
+        """Delete an object; return it as long as something holds it, None once it is gone."""
+        served = self.kinds.served(kind)
+        obj = self._find(served, name, namespace)
+        if kind == NAMESPACE:
+            self._namespaces.check_deletable(name)
+        elif kind == CUSTOM_RESOURCE and not dry_run:
+            obj = self._customs.hold(obj)
+        left = self._remover.remove(served, obj, removal, is_dry=dry_run)
+        if left is None or dry_run:
+            return left
+        if kind == NAMESPACE:
+            left = self._namespaces.empty(name)
+        elif kind == CUSTOM_RESOURCE:
+            left = self._customs.empty(left)
+        return None if left is None else served.seen(left)
+
+    def subscribe(
+        self, kind: Kind, callback: Callable[[WatchEvent, JsonObject | None], None]
+    ) -> Callable[[], None]:
+        """
+        Have a callback called after each commit; what is returned ends it.
+
+        It gets the event and the object before it. It may remember work, never write.
+        """
+        served = self.kinds.served(kind)
+        if served.from_storage is None:
+            return self._ledger.subscribe(served.storage, callback)
+
+        def tell(event: WatchEvent, before: JsonObject | None) -> None:
+            was = None if before is None else served.seen(before)
+            callback(WatchEvent(event.type, served.seen(event.object), event.version), was)
+
+        return self._ledger.subscribe(served.storage, tell)
+
+    def subscribe_all(
+        self, callback: Callable[[Kind, WatchEvent, JsonObject | None], None]
+    ) -> Callable[[], None]:
+        """Have a callback called after each commit of any kind; what is returned ends it."""
+        return self._ledger.subscribe_all(callback)
+
+    def by_owner(self, uid: str) -> Owned:
+        """Return the objects that name an owner."""
+        return self._ledger.owned_by(uid)
+
+    def pods_on(self, node: str) -> Found:
+        """Return the pods bound to a node, in the order of namespace and name."""
+        return list(self._ledger.pods_on(node))
+
+    def since(self, kind: Kind, query: Query, version: str) -> Events:
+        """Return what happened after a version; raise Expired if that is too long ago."""
+        served = self.kinds.served(kind)
+        wanted = read_query(served, query)
+        events = []
+        for record in self._ledger.table(served.storage).since(read_version(version)):
+            before = None if record.before is None else served.seen(record.before)
+            event = record.event
+            if served.from_storage is not None:
+                event = WatchEvent(event.type, served.seen(event.object), event.version)
+            seen = wanted.seen(event, before)
+            if seen is not None:
+                events.append(seen)
+        return events
+
+    def filter(self, kind: Kind, query: Query) -> Filter:
+        """Make a query ready to be asked many times; raise BadRequest if it makes no sense."""
+        return read_query(self.kinds.served(kind), query)
+
+    def _candidates(self, served: Served, wanted: Filter) -> Iterator[JsonObject]:
+        table = self._ledger.table(served.storage)
+        name = wanted.fields.exactly("metadata.name")
+        if name is not None and (wanted.namespace or not served.kind.is_namespaced):
+            found = table.get(wanted.namespace, name)
+            return iter(() if found is None else (served.seen(found),))
+        node = wanted.fields.exactly("spec.nodeName") if served.kind == POD else None
+        if node:
+            return self._ledger.pods_on(node)
+        if served.from_storage is None:
+            return table.walk(wanted.namespace)
+        return (served.seen(each) for each in table.walk(wanted.namespace))
+
+    def _find(self, served: Served, name: str, namespace: str) -> JsonObject:
+        if not namespace and served.kind.is_namespaced:
+            raise bad_request(
+                "an empty namespace may not be set when a resource name is provided",
+                hint=f'say in which namespace {served.kind.resource} "{name}" is',
+            )
+        found = self._ledger.table(served.storage).get(namespace, name)
+        if found is None:
+            raise not_found(served.kind, name)
+        return found
+
+    def _apply(
+        self, served: Served, key: tuple[str, str], patch: Patch, write: Write
+    ) -> JsonObject:
+        namespace, name = key
+        old = self._ledger.table(served.storage).get(namespace, name)
+        if old is None and write.subresource:
+            raise not_found(served.kind, name)
+        claim = applier(served, patch, write.subresource, self._times.text())
+        if old is None:
+            config = named(served, patch, name, namespace)
+            new = apply(None, config, claim, served.schema, is_forced=patch.is_forced)
+            made = self._writer.create(served, served.stored(new), write)
+            return served.seen(made if write.is_dry else self._after_creation(served, made))
+        if self._subresources.replaces(served, write.subresource):
+            scale = self._subresources.read(served, old, write.subresource)
+            merged = {**scale, "spec": {**scale["spec"], **configuration(patch).get("spec", {})}}
+            return self._subresources.replace(served, merged, old, write)
+        config = relevant(served, configuration(patch), write.subresource)
+        new = apply(served.seen(old), config, claim, served.schema, is_forced=patch.is_forced)
+        return self._change(served, served.stored(new), old, write)
+
+    def _change(self, served: Served, new: JsonObject, old: JsonObject, write: Write) -> JsonObject:
+        changed = self._writer.change(served, new, old, write)
+        if served.kind == CUSTOM_RESOURCE and not write.is_dry and changed is not old:
+            changed = self._customs.define(changed)
+        return served.seen(changed)
+
+    def _after_creation(self, served: Served, made: JsonObject) -> JsonObject:
+        if served.kind == CUSTOM_RESOURCE:
+            return self._customs.define(made)
+        if served.kind == NAMESPACE:
+            self.create(*service_account(made["metadata"]["name"]))
+        return made
+
+    def _after_removal(self, table: Table, obj: JsonObject) -> None:
+        self._namespaces.on_removed(table, obj)
+        self._customs.on_removed(table, obj)
+
+
+def _check_type(served: Served, obj: JsonObject) -> None:
+    kind = served.kind
+    version, name = obj.get("apiVersion") or kind.api_version, obj.get("kind") or kind.name
+    if (version, name) != (kind.api_version, kind.name):
+        raise bad_request(
+            f"the API version in the data ({version}, Kind={name}) does not match the expected "
+            f"API version ({kind.api_version}, Kind={kind.name})"
+        )
+
+
+def read_version(text: str) -> int:
+    """Read a resourceVersion; raise BadRequest if it is none."""
+    if not text.isascii() or not text.isdecimal():
+        raise bad_request(f'Invalid value: "{text}": the resource version must be a number')
+    return int(text)

@@ -1,0 +1,281 @@
+"""Creating and changing objects: who may write what, defaults, checks, then the commit."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import DEPLOYMENT, NAMESPACE, POD, Kind
+from karpy.sim.store.admission import Admission
+from karpy.sim.store.answers import (
+    Fault,
+    FieldsInvalid,
+    already_exists,
+    bad_request,
+    conflict,
+    stale,
+)
+from karpy.sim.store.checks.shapes import ShapeCheck
+from karpy.sim.store.ledger import Ledger, Table
+from karpy.sim.store.metadata import check_metadata, compare_metadata, keep_system_fields
+from karpy.sim.store.names import Names, Times
+from karpy.sim.store.ownership import UPDATE, Claim, track
+from karpy.sim.store.registry import Served
+
+_TRIES: Final = 64
+"""So often a generated name is drawn anew if it is taken."""
+STATUS: Final = "status"
+_USUAL: Final = frozenset({"apiVersion", "kind", "metadata", "spec", STATUS})
+
+
+class Write(Struct, frozen=True):
+    """How a write was asked for."""
+
+    subresource: str = ""
+    is_dry: bool = False
+    manager: str = ""
+    is_apply: bool = False
+    """The managed fields are already those of a server-side apply."""
+
+
+class Writer:
+    """Brings objects into the ledger the way an API server does."""
+
+    def __init__(self, ledger: Ledger, names: Names, times: Times, admission: Admission) -> None:
+        self._ledger = ledger
+        self._names = names
+        self._times = times
+        self._admission = admission
+        self._shapes: dict[Kind, ShapeCheck] = {}
+
+    def create(self, served: Served, obj: JsonObject, write: Write) -> JsonObject:
+        """Add an object."""
+        kind = served.storage
+        table = self._ledger.table(kind)
+        self._check_shape(served, obj)
+        draft = self._begin(served, table, obj)
+        rules = served.rules
+        if rules.default is not None:
+            draft = rules.default(draft)
+        draft = self._admission.on_create(kind, draft)
+        if rules.begin is not None:
+            draft = rules.begin(draft)
+        if served.validator is not None:
+            draft = served.validator.admit(draft, None)
+        self._check(served, draft, [])
+        meta = draft["metadata"]
+        if table.get(meta.get("namespace", ""), meta["name"]) is not None:
+            raise already_exists(kind, meta["name"])
+        if write.manager and not write.is_apply:
+            draft = track(draft, None, self._claim(served, write), served.schema)
+        return draft if write.is_dry else self._ledger.add(table, draft)
+
+    def change(self, served: Served, new: JsonObject, old: JsonObject, write: Write) -> JsonObject:
+        """Replace an object by a changed one, and end it if nothing holds it any more."""
+        self._check_shape(served, new, old)
+        new = self._settle(served, new, old, write)
+        if "managedFields" in old["metadata"] and not write.is_apply:
+            new = track(new, old, self._claim(served, write), served.schema)
+        if new == old:
+            return old
+        if write.is_dry:
+            return new
+        table = self._ledger.table(served.storage)
+        return self.finish(table, new, old)
+
+    def finish(self, table: Table, new: JsonObject, old: JsonObject) -> JsonObject:
+        """Commit a change; a deleted object that nothing holds any more goes."""
+        if is_released(new["metadata"]) and not _is_namespace_in_use(table, new):
+            return self._ledger.remove(table, new, old)
+        return self._ledger.change(table, new, old)
+
+    def finalize(self, served: Served, new: JsonObject, old: JsonObject) -> JsonObject:
+        """Commit the finalizers that a namespace has left; it goes once it has none."""
+        table = self._ledger.table(served.storage)
+        if is_released(new["metadata"]) and not (new.get("spec") or {}).get("finalizers"):
+            return self._ledger.remove(table, new, old)
+        return self._ledger.change(table, new, old)
+
+    def _claim(self, served: Served, write: Write) -> Claim:
+        now = self._times.text()
+        version = served.kind.api_version
+        return Claim(write.manager, UPDATE, version, write.subresource, now, {})
+
+    def _check_shape(self, served: Served, obj: JsonObject, old: JsonObject | None = None) -> None:
+        kind = served.storage
+        shapes = self._shapes.get(kind)
+        if shapes is None:
+            shapes = self._shapes[kind] = ShapeCheck(kind)
+        shapes.check(obj, old)
+
+    def _begin(self, served: Served, table: Table, obj: JsonObject) -> JsonObject:
+        kind = served.storage
+        given = obj.get("metadata") or {}
+        if given.get("resourceVersion"):
+            raise bad_request("resourceVersion should not be set on objects to be created")
+        namespace = given.get("namespace") or ""
+        name = given.get("name") or self._name(table, namespace, given.get("generateName"))
+        meta: JsonObject = {"name": name}
+        for field in ("generateName", "namespace", "labels", "annotations"):
+            if value := given.get(field):
+                meta[field] = value
+        meta["uid"] = self._names.uid()
+        meta["creationTimestamp"] = self._times.text()
+        if served.has_generation:
+            meta["generation"] = 1
+        for field in ("ownerReferences", "finalizers", "managedFields"):
+            if value := given.get(field):
+                meta[field] = value
+        draft = {**obj, "apiVersion": kind.api_version, "kind": kind.name, "metadata": meta}
+        if served.has_status and not served.rules.keeps_status:
+            draft.pop("status", None)
+        return draft
+
+    def _name(self, table: Table, namespace: str, base: str | None) -> str:
+        if not base:
+            return ""
+        for _ in range(_TRIES):
+            name = self._names.complete(base)
+            if table.get(namespace, name) is None:
+                return name
+        raise already_exists(table.kind, base)
+
+    def _settle(self, served: Served, new: JsonObject, old: JsonObject, write: Write) -> JsonObject:
+        kind = served.storage
+        old_meta = old["metadata"]
+        new_meta = new.get("metadata") or {}
+        if new_meta is not old_meta:
+            check_guard(served, new_meta, old_meta, is_guarded=False)
+            new_meta = keep_system_fields(new_meta, old_meta)
+        if served.has_status:
+            new = _separate(served, new, new_meta, old, write.subresource)
+        else:
+            new = {
+                **new,
+                "apiVersion": old["apiVersion"],
+                "kind": old["kind"],
+                "metadata": new_meta,
+            }
+        new_meta = new["metadata"]
+        is_body_changed = _is_body_changed(served, new, old)
+        if is_body_changed:
+            if served.rules.keep is not None:
+                new = served.rules.keep(new, old)
+            if served.rules.default is not None:
+                new = served.rules.default(new)
+            new = self._admission.on_change(kind, new, old)
+            is_body_changed = _is_body_changed(served, new, old)
+        if served.validator is not None:
+            new = served.validator.admit(new, old, subresource=write.subresource)
+            is_body_changed = _is_body_changed(served, new, old)
+        if is_body_changed or new_meta is not old_meta:
+            self._check_change(served, new, old, is_body_changed=is_body_changed)
+        if served.has_generation and _needs_generation(served, new, old):
+            meta = new["metadata"]
+            new = {**new, "metadata": {**meta, "generation": old_meta.get("generation", 0) + 1}}
+        return new
+
+    def _check_change(
+        self, served: Served, new: JsonObject, old: JsonObject, *, is_body_changed: bool
+    ) -> None:
+        faults = list(compare_metadata(new["metadata"], old["metadata"]))
+        if is_body_changed and served.rules.compare is not None:
+            faults.extend(served.rules.compare(new, old))
+        self._check(served, new, faults, is_body_changed=is_body_changed)
+
+    def _check(
+        self, served: Served, obj: JsonObject, faults: list[Fault], *, is_body_changed: bool = True
+    ) -> None:
+        rules = served.rules
+        meta = obj["metadata"]
+        faults.extend(check_metadata(meta, is_name_label=rules.is_name_label))
+        if is_body_changed and rules.check is not None:
+            faults.extend(rules.check(obj))
+        if faults:
+            raise FieldsInvalid(served.kind, meta.get("name") or "", faults)
+
+
+def check_guard(served: Served, new: JsonObject, old: JsonObject, *, is_guarded: bool) -> None:
+    """Raise Conflict if somebody was faster, or if it is another object of the same name."""
+    version = new.get("resourceVersion")
+    name = old["name"]
+    if version:
+        if version != old["resourceVersion"]:
+            raise stale(served.kind, name)
+    elif is_guarded:
+        fault = Fault(
+            "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
+        )
+        raise FieldsInvalid(served.kind, name, [fault])
+    uid = new.get("uid")
+    if uid and uid != old["uid"]:
+        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"
+        raise conflict(served.kind, name, why)
+
+
+def is_released(meta: JsonObject) -> bool:
+    """Say whether a deleted object may go: no finalizer and no grace period holds it."""
+    return (
+        "deletionTimestamp" in meta
+        and not meta.get("finalizers")
+        and not meta.get("deletionGracePeriodSeconds")
+    )
+
+
+def _is_namespace_in_use(table: Table, obj: JsonObject) -> bool:
+    return table.kind == NAMESPACE and bool((obj.get("spec") or {}).get("finalizers"))
+
+
+def _separate(
+    served: Served, new: JsonObject, new_meta: JsonObject, old: JsonObject, subresource: str
+) -> JsonObject:
+    """Take the status from one side and all the rest from the other."""
+    if subresource != STATUS:
+        kept = {**new, "apiVersion": old["apiVersion"], "kind": old["kind"], "metadata": new_meta}
+        return _with(kept, STATUS, old.get(STATUS))
+    meta = _status_metadata(served, new_meta, old["metadata"])
+    return _with({**old, "metadata": meta}, STATUS, new.get(STATUS))
+
+
+def _status_metadata(served: Served, new: JsonObject, old: JsonObject) -> JsonObject:
+    if new is old:
+        return old
+    if served.definition is not None:
+        return _with(old, "managedFields", new.get("managedFields"))
+    if served.kind == POD:
+        return _with(new, "ownerReferences", old.get("ownerReferences"))
+    if served.kind == DEPLOYMENT:
+        return _with(new, "labels", old.get("labels"))
+    return new
+
+
+def _with(obj: JsonObject, key: str, value: object) -> JsonObject:
+    if value is None:
+        return {name: each for name, each in obj.items() if name != key} if key in obj else obj
+    return obj if obj.get(key) is value else {**obj, key: value}
+
+
+def _is_body_changed(served: Served, new: JsonObject, old: JsonObject) -> bool:
+    """Say whether anything that rules are about differs; sharing makes it cheap."""
+    if served.rules.keeps_status and new.get(STATUS) != old.get(STATUS):
+        return True
+    return _is_spec_changed(new, old)
+
+
+def _is_spec_changed(new: JsonObject, old: JsonObject) -> bool:
+    """Say whether anything but metadata and status differs."""
+    if new.get("spec") is not old.get("spec") and new.get("spec") != old.get("spec"):
+        return True
+    if new.keys() <= _USUAL and old.keys() <= _USUAL:
+        return False
+    return any(new.get(key) != old.get(key) for key in {**new, **old} if key not in _USUAL)
+
+
+def _needs_generation(served: Served, new: JsonObject, old: JsonObject) -> bool:
+    if served.kind == DEPLOYMENT and new["metadata"] is not old["metadata"]:
+        annotations = new["metadata"].get("annotations")
+        if annotations != old["metadata"].get("annotations"):
+            return True
+    if not served.has_status and new.get(STATUS) != old.get(STATUS):
+        return True
+    return _is_spec_changed(new, old)

@@ -1,0 +1,47 @@
+"""Conditions in statuses, as workload controllers keep them."""
+
+from karpy.codec.fields import JsonObject
+
+
+def find_condition(status: JsonObject | None, type_: str) -> JsonObject | None:
+    """Return the condition of a type, None if there is none."""
+    for each in (status or {}).get("conditions") or ():
+        if each.get("type") == type_:
+            found: JsonObject = each
+            return found
+    return None
+
+
+def put_condition(status: JsonObject, condition: JsonObject, now: str) -> JsonObject:
+    """
+    Return a status with a condition at the end.
+
+    One with the same status and reason stays as it is, message and all. Times of updates are kept
+    only where the condition asks for them.
+    """
+    current = find_condition(status, condition["type"])
+    if current is not None and _is_same(current, condition):
+        return status
+    changed = {**condition, "lastTransitionTime": now}
+    if "lastUpdateTime" in condition:
+        changed["lastUpdateTime"] = now
+    if current is not None and current["status"] == condition["status"]:
+        changed["lastTransitionTime"] = current["lastTransitionTime"]
+    others = [each for each in status.get("conditions") or () if each is not current]
+    return {**status, "conditions": [*others, changed]}
+
+
+def drop_condition(status: JsonObject, type_: str) -> JsonObject:
+    """Return a status without a condition."""
+    current = find_condition(status, type_)
+    if current is None:
+        return status
+    others = [each for each in status["conditions"] if each is not current]
+    changed = {**status, "conditions": others}
+    if not others:
+        del changed["conditions"]
+    return changed
+
+
+def _is_same(one: JsonObject, other: JsonObject) -> bool:
+    return bool(one["status"] == other["status"] and one.get("reason") == other.get("reason"))

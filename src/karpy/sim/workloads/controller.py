@@ -1,0 +1,148 @@
+"""What all workload controllers share."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import ClassVar
+
+from msgspec import Struct
+
+from karpy.codec.fields import JsonObject
+from karpy.codec.labelselectors import Selector, selector_of
+from karpy.model.kinds import Kind
+from karpy.ports.clock import Clock
+from karpy.ports.objects import Query, WatchEvent
+from karpy.sim.store.names import time_text
+from karpy.sim.store.paging import key_of
+from karpy.sim.store.store import Store
+from karpy.sim.worker import Worker
+from karpy.sim.workloads.family import Family, Listener
+from karpy.sim.workloads.recorder import NORMAL, WARNING, Recorder
+
+
+class Surroundings(Struct, frozen=True):
+    """What controllers work with."""
+
+    store: Store
+    clock: Clock
+    recorder: Recorder | None
+    """None tells nobody anything."""
+    pods: Family
+    replica_sets: Family
+    revisions: Family
+    jobs: Family
+    patience_seconds: float = 0.0
+    """How long to wait for more after something that an owner controls has changed."""
+
+
+class Controller:
+    """
+    Brings the objects of one kind to where they should be.
+
+    A subclass says what to do with one object; it is asked whenever the object or something it
+    controls has changed, and never about two at a time.
+    """
+
+    kind: ClassVar[Kind]
+    component: ClassVar[str]
+    hears_itself: ClassVar[bool] = False
+    """Look again after what it changed itself while it looked."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self.around = around
+        self.store = around.store
+        self.worker = Worker(self._work)
+        self._ends: list[Callable[[], None]] = []
+        self._is_writing = False
+        self._current = ""
+
+    def start(self) -> None:
+        """Look at every object there is, and then at each that changes."""
+        self._ends.append(self.store.subscribe(self.kind, self._take))
+        for obj in self.store.list(self.kind):
+            self.worker.add(key_of(obj))
+
+    def stop(self) -> None:
+        """Do nothing any more."""
+        for end in self._ends:
+            end()
+        self._ends.clear()
+        self.worker.stop()
+
+    def reconcile(self, obj: JsonObject) -> float | None:
+        """Bring one object to where it should be; return in how many seconds to look again."""
+        raise NotImplementedError
+
+    def forget(self, key: str) -> None:
+        """Drop what is remembered of an object that is gone."""
+
+    def now(self) -> datetime:
+        """Return the time."""
+        return self.around.clock.now()
+
+    def now_text(self) -> str:
+        """Return the time as objects carry it."""
+        return time_text(self.around.clock.now())
+
+    def follow(self, family: Family) -> None:
+        """Look at an owner when something it controls has changed, or could be its own."""
+        family.listen(Listener(self.kind, self._told, self._offer))
+
+    def selector(self, obj: JsonObject) -> Selector | None:
+        """Return which objects belong to one of this kind."""
+        return selector_of(obj["spec"].get("selector"))
+
+    def write_status(self, obj: JsonObject, status: JsonObject) -> JsonObject:
+        """Write a status if it has changed; return the object with it."""
+        if status == obj.get("status"):
+            return obj
+        return self.write({**obj, "status": status}, subresource="status")
+
+    def write(self, obj: JsonObject, *, subresource: str = "") -> JsonObject:
+        """Write an object of this kind without being asked about it again for that."""
+        self._is_writing = True
+        try:
+            return self.store.replace(self.kind, obj, subresource=subresource)
+        finally:
+            self._is_writing = False
+
+    def tell(self, obj: JsonObject, reason: str, message: str) -> None:
+        """Tell users what was done about an object."""
+        if self.around.recorder is not None:
+            self.around.recorder.record(obj, self.component, (NORMAL, reason, message))
+
+    def warn(self, obj: JsonObject, reason: str, message: str) -> None:
+        """Tell users what could not be done about an object."""
+        if self.around.recorder is not None:
+            self.around.recorder.record(obj, self.component, (WARNING, reason, message))
+
+    def _work(self, key: str) -> float | None:
+        namespace, _, name = key.rpartition("/")
+        obj = self.store.find(self.kind, name, namespace)
+        if obj is None:
+            self.forget(key)
+            return None
+        self._current = key
+        try:
+            return self.reconcile(obj)
+        finally:
+            self._current = ""
+
+    def _told(self, key: str) -> None:
+        if key == self._current and not self.hears_itself:
+            return
+        if self.around.patience_seconds:
+            self.worker.add_after(key, self.around.patience_seconds)
+        else:
+            self.worker.add(key)
+
+    def _take(self, event: WatchEvent, before: JsonObject | None) -> None:
+        del before
+        if not self._is_writing:
+            self.worker.add(key_of(event.object))
+
+    def _offer(self, orphan: JsonObject) -> None:
+        meta = orphan["metadata"]
+        for each in self.store.list(self.kind, Query(namespace=meta["namespace"])):
+            selector = self.selector(each)
+            if selector is not None and selector.rules and selector.matches(meta.get("labels")):
+                self.worker.add(key_of(each))

@@ -1,0 +1,186 @@
+"""What is to be done about the pods of a DaemonSet, node by node."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from karpy.codec.fields import JsonObject
+from karpy.sim.workloads.eligibility import NOWHERE, Stay
+from karpy.sim.workloads.owners import is_going
+from karpy.sim.workloads.pods import FAILED, SUCCEEDED, is_available, is_ready, phase_of
+from karpy.sim.workloads.revisions import REVISION_HASH
+from karpy.sim.workloads.shares import share
+
+Pods = dict[str, list[JsonObject]]
+"""Pods by the node they run on, or are meant for."""
+
+
+class Plan(Struct):
+    """Nodes that need a pod, and pods that have to go."""
+
+    make: list[str] = []
+    drop: list[JsonObject] = []
+    failed: list[JsonObject] = []
+    succeeded: list[JsonObject] = []
+
+
+class _Pair(Struct, frozen=True):
+    """The old and the new pod of a node; several of either are for the plan to clean up."""
+
+    old: JsonObject | None = None
+    new: JsonObject | None = None
+    is_clear: bool = True
+
+
+def plan(
+    daemon_set: JsonObject, stays: dict[str, Stay], pods: Pods, current: str, now: datetime
+) -> Plan:
+    """Say where pods are missing, and which do not belong."""
+    todo = Plan()
+    for name, stay in stays.items():
+        present = pods.get(name)
+        if present is None:
+            if stay.may_start:
+                todo.make.append(name)
+        elif stay.may_stay:
+            running = _sorted_out(present, todo)
+            if not _may_surge(daemon_set):
+                todo.drop.extend(sorted(running, key=age_of)[1:])
+            elif not running and stay.may_start:
+                todo.make.append(name)
+            else:
+                todo.drop.extend(_beyond_surge(daemon_set, running, current, now))
+        else:
+            todo.drop.extend(pod for pod in present if not is_going(pod))
+    for name, present in pods.items():
+        if name not in stays:
+            # Those with a node are swept up when the node is known to be gone.
+            todo.drop.extend(pod for pod in present if not pod["spec"].get("nodeName"))
+    return todo
+
+
+def rollout(
+    daemon_set: JsonObject, stays: dict[str, Stay], pods: Pods, current: str, now: datetime
+) -> Plan:
+    """Say which old pods may be replaced now."""
+    strategy = daemon_set["spec"].get("updateStrategy") or {}
+    if strategy.get("type", "RollingUpdate") != "RollingUpdate":
+        return Plan()
+    wanted = [name for name, stay in stays.items() if stay.may_start]
+    rolling = strategy.get("rollingUpdate") or {}
+    surge = share(rolling.get("maxSurge"), len(wanted), is_rounded_up=True)
+    unavailable = share(rolling.get("maxUnavailable", 1), len(wanted), is_rounded_up=True)
+    if wanted and not surge and not unavailable:
+        unavailable = 1
+    names = dict.fromkeys([*pods, *wanted])
+    pairs = {name: _pair(pods.get(name) or [], current) for name in names}
+    seconds = daemon_set["spec"].get("minReadySeconds", 0)
+    if not surge:
+        return _in_place(pairs, unavailable, seconds, now)
+    return _surging(pairs, stays, surge, seconds, now)
+
+
+def _in_place(pairs: dict[str, _Pair], unavailable: int, seconds: int, now: datetime) -> Plan:
+    """Delete old pods: all that do not work, and others as far as enough do."""
+    broken, candidates = [], []
+    down = 0
+    for pair in pairs.values():
+        old, new = pair.old, pair.new
+        if not pair.is_clear or (old is None) == (new is None):
+            down += 1
+        elif new is not None:
+            down += not is_available(new, seconds, now)
+        elif old is not None and not is_available(old, seconds, now):
+            down += 1
+            broken.append(old)
+        elif old is not None:
+            candidates.append(old)
+    return Plan(drop=[*broken, *candidates[: max(0, unavailable - down)]])
+
+
+def _surging(
+    pairs: dict[str, _Pair], stays: dict[str, Stay], surge: int, seconds: int, now: datetime
+) -> Plan:
+    """Make new pods beside old ones, and delete the old ones once the new ones work."""
+    todo = Plan()
+    candidates: list[str] = []
+    astray: list[JsonObject] = []
+    extra = working = 0
+    for name, pair in pairs.items():
+        old, new = pair.old, pair.new
+        if not pair.is_clear:
+            extra += 1
+            continue
+        eldest = old or new
+        is_working = eldest is not None and is_available(eldest, seconds, now)
+        working += is_working
+        if old is None:
+            continue
+        if new is not None:
+            if is_available(new, seconds, now):
+                todo.drop.append(old)
+            else:
+                extra += 1
+        elif stays.get(name, NOWHERE).may_start:
+            (candidates if is_working else todo.make).append(name)
+        else:
+            (astray if is_working else todo.drop).append(old)
+    wanted = sum(stay.may_start for stay in stays.values())
+    todo.drop.extend(astray[: max(0, working - wanted)])
+    todo.make.extend(candidates[: max(0, surge - extra)])
+    return todo
+
+
+def _sorted_out(present: list[JsonObject], todo: Plan) -> list[JsonObject]:
+    """Return the pods that run or will; note those that have ended."""
+    running = []
+    for pod in present:
+        phase = phase_of(pod)
+        if is_going(pod):
+            continue
+        if phase == FAILED:
+            todo.failed.append(pod)
+        elif phase == SUCCEEDED:
+            todo.succeeded.append(pod)
+        else:
+            running.append(pod)
+    return running
+
+
+def _beyond_surge(
+    daemon_set: JsonObject, running: list[JsonObject], current: str, now: datetime
+) -> list[JsonObject]:
+    """Return the pods of a node that go although there may be an old and a new one."""
+    seconds = daemon_set["spec"].get("minReadySeconds", 0)
+    ordered = sorted(running, key=age_of)
+    new = [pod for pod in ordered if _is_new(pod, current)]
+    old = [pod for pod in ordered if not _is_new(pod, current)]
+    gone = [*new[1:], *old[1:]]
+    if new and old and (not is_ready(old[0]) or is_available(new[0], seconds, now)):
+        gone.append(old[0])
+    return gone
+
+
+def _pair(present: list[JsonObject], current: str) -> _Pair:
+    staying = [pod for pod in present if not is_going(pod)]
+    new = [pod for pod in staying if _is_new(pod, current)]
+    old = [pod for pod in staying if not _is_new(pod, current)]
+    return _Pair(old[0] if old else None, new[0] if new else None, len(old) <= 1 and len(new) <= 1)
+
+
+def _is_new(pod: JsonObject, current: str) -> bool:
+    return bool((pod["metadata"].get("labels") or {}).get(REVISION_HASH) == current)
+
+
+def _may_surge(daemon_set: JsonObject) -> bool:
+    strategy = daemon_set["spec"].get("updateStrategy") or {}
+    if strategy.get("type", "RollingUpdate") != "RollingUpdate":
+        return False
+    value = (strategy.get("rollingUpdate") or {}).get("maxSurge")
+    return share(value, 1, is_rounded_up=True) > 0
+
+
+def age_of(pod: JsonObject) -> tuple[bool, str, str]:
+    """Sort pods that have a node before others, and old ones before young ones."""
+    meta = pod["metadata"]
+    return not pod["spec"].get("nodeName"), meta["creationTimestamp"], meta["name"]

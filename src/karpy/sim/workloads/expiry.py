@@ -1,0 +1,34 @@
+"""Jobs that are deleted some time after they have ended."""
+
+from typing import ClassVar
+
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import JOB, Kind
+from karpy.ports.objects import Removal
+from karpy.sim.workloads.controller import Controller
+from karpy.sim.workloads.jobtallies import outcome_of
+from karpy.sim.workloads.owners import is_going
+from karpy.sim.workloads.pods import read_time
+
+
+class Expiry(Controller):
+    """Deletes Jobs whose time after the end is over."""
+
+    kind: ClassVar[Kind] = JOB
+    component: ClassVar[str] = "ttl-after-finished-controller"
+
+    def reconcile(self, obj: JsonObject) -> float | None:
+        """Delete a Job, or say when."""
+        seconds = obj["spec"].get("ttlSecondsAfterFinished")
+        end = outcome_of(obj)
+        if seconds is None or end is None or is_going(obj):
+            return None
+        ended = read_time(end["lastTransitionTime"])
+        assert ended is not None
+        left = seconds - (self.now() - ended).total_seconds()
+        if left > 0:
+            return float(left)
+        meta = obj["metadata"]
+        removal = Removal(uid=meta["uid"], propagation="Foreground")
+        self.store.delete(JOB, meta["name"], namespace=meta["namespace"], removal=removal)
+        return None

@@ -1,0 +1,44 @@
+"""What controllers share that make pods of a template."""
+
+from karpy.codec.fields import JsonObject
+from karpy.errors import ClusterError, NotFound
+from karpy.model.kinds import POD
+from karpy.sim.workloads.controller import Controller, Surroundings
+from karpy.sim.workloads.owners import control_reference
+from karpy.sim.workloads.templates import pod_of
+
+
+class PodController(Controller):
+    """Makes pods and deletes them, and tells users about it."""
+
+    def __init__(self, around: Surroundings) -> None:
+        super().__init__(around)
+        self.follow(around.pods)
+
+    def make_pod(
+        self, owner: JsonObject, template: JsonObject, *, generate_name: str = ""
+    ) -> JsonObject:
+        """Make one pod of a template."""
+        pod = pod_of(template, owner["metadata"]["namespace"], control_reference(self.kind, owner))
+        if generate_name:
+            pod["metadata"]["generateName"] = generate_name
+        try:
+            made = self.store.create(POD, pod)
+        except ClusterError as error:
+            self.warn(owner, "FailedCreate", f"Error creating: {error.message}")
+            raise
+        self.tell(owner, "SuccessfulCreate", f"Created pod: {made['metadata']['name']}")
+        return made
+
+    def drop_pod(self, owner: JsonObject, pod: JsonObject) -> JsonObject | None:
+        """Delete a pod; return it as long as it takes to stop."""
+        meta = pod["metadata"]
+        try:
+            left = self.store.delete(POD, meta["name"], namespace=meta["namespace"])
+        except NotFound:
+            return None
+        except ClusterError as error:
+            self.warn(owner, "FailedDelete", f"Error deleting: {error.message}")
+            raise
+        self.tell(owner, "SuccessfulDelete", f"Deleted pod: {meta['name']}")
+        return left

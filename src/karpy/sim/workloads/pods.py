@@ -1,0 +1,130 @@
+"""What controllers want to know of pods."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from math import log2
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+from karpy.sim.workloads.owners import is_going
+
+PENDING: Final = "Pending"
+RUNNING: Final = "Running"
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+FINISHED: Final = frozenset({SUCCEEDED, FAILED})
+_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+_BY_PHASE: Final = {PENDING: 0, "Unknown": 1, RUNNING: 2}
+
+
+def phase_of(pod: JsonObject) -> str:
+    """Return the phase of a pod, empty if nobody has said yet."""
+    phase: str = (pod.get("status") or {}).get("phase") or ""
+    return phase
+
+
+def ready_condition(pod: JsonObject) -> JsonObject | None:
+    """Return the Ready condition if it is true."""
+    status = pod.get("status")
+    for each in (status.get("conditions") or ()) if status else ():
+        if each["type"] == "Ready":
+            found: JsonObject | None = each if each.get("status") == "True" else None
+            return found
+    return None
+
+
+def is_ready(pod: JsonObject) -> bool:
+    """Say whether a pod takes requests."""
+    return ready_condition(pod) is not None
+
+
+def is_active(pod: JsonObject) -> bool:
+    """Say whether a pod is neither finished nor on its way out."""
+    return phase_of(pod) not in FINISHED and not is_going(pod)
+
+
+def is_terminating(pod: JsonObject) -> bool:
+    """Say whether a pod is on its way out and still runs."""
+    return is_going(pod) and phase_of(pod) not in FINISHED
+
+
+def available_in(pod: JsonObject, min_ready_seconds: int, now: datetime) -> float | None:
+    """Return in how many seconds a pod will have been ready for long enough; None if it is not."""
+    condition = ready_condition(pod)
+    if condition is None:
+        return None
+    if not min_ready_seconds:
+        return 0.0
+    since = read_time(condition.get("lastTransitionTime"))
+    if since is None:
+        return None
+    return max(0.0, (since + timedelta(seconds=min_ready_seconds) - now).total_seconds())
+
+
+def is_available(pod: JsonObject, min_ready_seconds: int, now: datetime) -> bool:
+    """Say whether a pod has been ready for long enough."""
+    return available_in(pod, min_ready_seconds, now) == 0.0
+
+
+def next_available(
+    pods: Iterable[JsonObject], min_ready_seconds: int, now: datetime
+) -> float | None:
+    """Return in how many seconds the next pod becomes available."""
+    if not min_ready_seconds:
+        return None
+    waits = (available_in(pod, min_ready_seconds, now) for pod in pods)
+    return min((wait for wait in waits if wait), default=None)
+
+
+def read_time(text: str | None) -> datetime | None:
+    """Read a time as objects carry it."""
+    return datetime.fromisoformat(text) if text else None
+
+
+def restarts_of(pod: JsonObject) -> int:
+    """Return how often the container restarted that did so most often."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
+    return max((each.get("restartCount", 0) for each in statuses), default=0)
+
+
+def first_to_go(
+    pods: list[JsonObject], neighbours: Mapping[str, int], now: datetime
+) -> list[JsonObject]:
+    """
+    Return pods in the order in which they are missed least.
+
+    First come those without a node, then by phase, unready ones, by deletion cost, those with many
+    of their kind on the same node, and those that are ready or there for a shorter time. Times
+    count by their magnitude: among pods of about the same age chance decides, that is, the UID.
+    """
+
+    def key(pod: JsonObject) -> tuple[bool, int, bool, int, int, int, int, int, str]:
+        meta, node = pod["metadata"], pod["spec"].get("nodeName")
+        condition = ready_condition(pod)
+        return (
+            bool(node),
+            _BY_PHASE.get(phase_of(pod), 0),
+            condition is not None,
+            _deletion_cost(meta),
+            -neighbours.get(node or "", 0),
+            _magnitude(condition.get("lastTransitionTime"), now) if condition else 0,
+            -restarts_of(pod),
+            _magnitude(meta.get("creationTimestamp"), now),
+            meta["uid"],
+        )
+
+    return sorted(pods, key=key)
+
+
+def _deletion_cost(meta: JsonObject) -> int:
+    text = (meta.get("annotations") or {}).get(_DELETION_COST)
+    try:
+        return int(text) if text else 0
+    except ValueError:
+        return 0
+
+
+def _magnitude(text: str | None, now: datetime) -> int:
+    since = read_time(text)
+    seconds = (now - since).total_seconds() if since else 0.0
+    return int(log2(seconds * 1e9)) if seconds > 0 else -1

@@ -1,0 +1,95 @@
+"""The numbers of ReplicaSets, and what Deployments note on them."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+
+REVISION: Final = "deployment.kubernetes.io/revision"
+REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"
+DESIRED: Final = "deployment.kubernetes.io/desired-replicas"
+MAX: Final = "deployment.kubernetes.io/max-replicas"
+_NOT_COPIED: Final = frozenset(
+    {
+        REVISION,
+        REVISION_HISTORY,
+        DESIRED,
+        MAX,
+        "kubectl.kubernetes.io/last-applied-configuration",
+        "deprecated.deployment.rollback.to",
+    }
+)
+_HISTORY_MAX: Final = 2000
+
+
+def size(replica_set: JsonObject) -> int:
+    """Return how many pods a set should have."""
+    replicas = replica_set["spec"].get("replicas")
+    return 1 if replicas is None else int(replicas)
+
+
+def total_size(sets: Iterable[JsonObject]) -> int:
+    """Return how many pods sets should have together."""
+    return sum(map(size, sets))
+
+
+def counted(sets: Iterable[JsonObject], field: str) -> int:
+    """Return the sum of what the statuses of sets say."""
+    return sum((each.get("status") or {}).get(field, 0) for each in sets)
+
+
+def available(replica_set: JsonObject) -> int:
+    """Return how many pods of a set are available."""
+    return counted((replica_set,), "availableReplicas")
+
+
+def age_order(replica_set: JsonObject) -> tuple[str, str]:
+    """Sort sets from old to new."""
+    meta = replica_set["metadata"]
+    return meta["creationTimestamp"], meta["name"]
+
+
+def annotations_of(obj: JsonObject) -> dict[str, str]:
+    """Return the annotations of an object."""
+    return obj["metadata"].get("annotations") or {}
+
+
+def revision_of(replica_set: JsonObject) -> int:
+    """Return as which revision a set was last rolled out; 0 if it never was."""
+    return noted(replica_set, REVISION) or 0
+
+
+def noted(replica_set: JsonObject, key: str) -> int | None:
+    """Return a number from an annotation, None if there is none."""
+    text = annotations_of(replica_set).get(key, "")
+    return int(text) if text.isascii() and text.isdecimal() else None
+
+
+def size_notes(wanted: int, surge: int) -> dict[str, str]:
+    """Return what is noted on a set about the Deployment's size."""
+    return {DESIRED: str(wanted), MAX: str(wanted + surge)}
+
+
+def rollout_notes(
+    deployment: JsonObject, replica_set: JsonObject | None, revision: int
+) -> dict[str, str]:
+    """Return the annotations of a set that is rolled out as a revision."""
+    present = annotations_of(replica_set) if replica_set else {}
+    copied = {
+        key: value for key, value in annotations_of(deployment).items() if key not in _NOT_COPIED
+    }
+    notes = {**present, **copied}
+    was = noted(replica_set, REVISION) if replica_set else None
+    if was is not None and was >= revision:
+        return notes
+    notes[REVISION] = str(revision)
+    if was is not None:
+        notes[REVISION_HISTORY] = _longer(present.get(REVISION_HISTORY, ""), str(was))
+    return notes
+
+
+def _longer(history: str, revision: str) -> str:
+    revisions = [*filter(None, history.split(",")), revision]
+    while len(",".join(revisions)) > _HISTORY_MAX:
+        revisions.pop(0)
+    return ",".join(revisions)

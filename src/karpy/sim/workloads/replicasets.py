@@ -1,0 +1,160 @@
+"""ReplicaSets and ReplicationControllers: so many pods alike, whatever happens to them."""
+
+from collections import Counter
+from typing import ClassVar, Final
+
+from karpy.codec.fields import JsonObject
+from karpy.codec.labelselectors import Selector, selector_of_map
+from karpy.errors import ClusterError
+from karpy.model.kinds import REPLICA_SET, REPLICATION_CONTROLLER, Kind
+from karpy.sim.workloads.conditions import drop_condition, put_condition
+from karpy.sim.workloads.owners import controller_of, is_controlled_by, is_going
+from karpy.sim.workloads.podcontroller import PodController
+from karpy.sim.workloads.pods import (
+    FINISHED,
+    first_to_go,
+    is_active,
+    is_available,
+    is_ready,
+    next_available,
+    phase_of,
+)
+from karpy.sim.workloads.statuses import without_zeros
+
+_AT_ONCE_MAX: Final = 500
+"""So many pods are made or deleted before others get their turn."""
+_FAILURE: Final = "ReplicaFailure"
+
+
+class ReplicaSets(PodController):
+    """Keeps as many pods of a template as a ReplicaSet asks for."""
+
+    kind: ClassVar[Kind] = REPLICA_SET
+    component: ClassVar[str] = "replicaset-controller"
+    counts_terminating: ClassVar[bool] = True
+
+    def reconcile(self, obj: JsonObject) -> float | None:
+        """Make or delete pods, and count them."""
+        pods = self.around.pods.claimed(
+            self.kind, obj, self.selector(obj), may_join=lambda pod: phase_of(pod) not in FINISHED
+        )
+        active = [pod for pod in pods if is_active(pod)]
+        terminating = [pod for pod in pods if is_going(pod) and phase_of(pod) not in FINISHED]
+        missing = _wanted(obj) - len(active)
+        failure: ClusterError | None = None
+        if missing and not is_going(obj):
+            try:
+                self._resize(obj, active, terminating, missing)
+            except ClusterError as error:
+                failure = error
+        self.write_status(obj, self._status(obj, active, len(terminating), failure))
+        if failure is not None:
+            raise failure
+        if abs(missing) > _AT_ONCE_MAX:
+            return 0.0
+        return next_available(active, obj["spec"].get("minReadySeconds", 0), self.now())
+
+    def _resize(
+        self,
+        obj: JsonObject,
+        active: list[JsonObject],
+        terminating: list[JsonObject],
+        missing: int,
+    ) -> None:
+        """Make or delete pods, and keep the lists of them true."""
+        template = obj["spec"]["template"]
+        active.extend(self.make_pod(obj, template) for _ in range(min(missing, _AT_ONCE_MAX)))
+        gone = set()
+        for pod in self._surplus(obj, active, -missing):
+            left = self.drop_pod(obj, pod)
+            gone.add(pod["metadata"]["name"])
+            if left is not None:
+                terminating.append(left)
+        if gone:
+            active[:] = [pod for pod in active if pod["metadata"]["name"] not in gone]
+
+    def _surplus(self, obj: JsonObject, active: list[JsonObject], count: int) -> list[JsonObject]:
+        count = min(count, _AT_ONCE_MAX)
+        if count <= 0:
+            return []
+        if count >= len(active):
+            return list(active)
+        neighbours = Counter(
+            pod["spec"].get("nodeName") or "" for pod in self._kin(obj) if is_active(pod)
+        )
+        return first_to_go(active, neighbours, self.now())[:count]
+
+    def _kin(self, obj: JsonObject) -> list[JsonObject]:
+        """Return the pods of all sets that one Deployment has made."""
+        reference = controller_of(obj)
+        if reference is None:
+            return self.around.pods.of(obj)
+        uid = reference["uid"]
+        siblings = [
+            each
+            for _, each in self.store.by_owner(uid)
+            if each["kind"] == obj["kind"] and is_controlled_by(each, uid)
+        ]
+        return [pod for each in siblings for pod in self.around.pods.of(each)]
+
+    def _status(
+        self,
+        obj: JsonObject,
+        active: list[JsonObject],
+        terminating: int,
+        failure: ClusterError | None,
+    ) -> JsonObject:
+        spec, now = obj["spec"], self.now()
+        seconds = spec.get("minReadySeconds", 0)
+        wanted_labels = (spec["template"].get("metadata") or {}).get("labels") or {}
+        ready = [pod for pod in active if is_ready(pod)]
+        status = without_zeros(
+            {
+                "fullyLabeledReplicas": sum(_has_labels(pod, wanted_labels) for pod in active),
+                "readyReplicas": len(ready),
+                "availableReplicas": len(ready)
+                if not seconds
+                else sum(is_available(pod, seconds, now) for pod in ready),
+                "observedGeneration": obj["metadata"].get("generation", 0),
+            }
+        )
+        status["replicas"] = len(active)
+        if self.counts_terminating:
+            status["terminatingReplicas"] = terminating
+        conditions = (obj.get("status") or {}).get("conditions")
+        if conditions:
+            status["conditions"] = conditions
+        if failure is None:
+            return drop_condition(status, _FAILURE)
+        reason = "FailedCreate" if len(active) < _wanted(obj) else "FailedDelete"
+        condition = {
+            "type": _FAILURE,
+            "status": "True",
+            "reason": reason,
+            "message": failure.message,
+        }
+        return put_condition(status, condition, self.now_text())
+
+
+class ReplicationControllers(ReplicaSets):
+    """The same for what there was before ReplicaSets."""
+
+    kind: ClassVar[Kind] = REPLICATION_CONTROLLER
+    component: ClassVar[str] = "replication-controller"
+    counts_terminating: ClassVar[bool] = False
+
+    def selector(self, obj: JsonObject) -> Selector | None:
+        """Return which pods belong to a controller; it has plain labels for a selector."""
+        spec = obj["spec"]
+        labels = spec.get("selector") or (spec["template"].get("metadata") or {}).get("labels")
+        return selector_of_map(labels)
+
+
+def _wanted(obj: JsonObject) -> int:
+    replicas = obj["spec"].get("replicas")
+    return 1 if replicas is None else int(replicas)
+
+
+def _has_labels(pod: JsonObject, wanted: JsonObject) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return labels is wanted or all(labels.get(key) == value for key, value in wanted.items())

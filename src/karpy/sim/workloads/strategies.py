@@ -1,0 +1,59 @@
+"""What a Deployment asks for, with the usual where it says nothing."""
+
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+from karpy.sim.workloads.shares import share
+
+ROLLING: Final = "RollingUpdate"
+RECREATE: Final = "Recreate"
+_UNLIMITED: Final = 2**31 - 1
+_USUAL_SHARE: Final = "25%"
+_USUAL_DEADLINE: Final = 600
+_USUAL_HISTORY: Final = 10
+
+
+def wanted(deployment: JsonObject) -> int:
+    """Return how many pods there should be."""
+    replicas = deployment["spec"].get("replicas")
+    return 1 if replicas is None else int(replicas)
+
+
+def is_rolling(deployment: JsonObject) -> bool:
+    """Say whether new pods replace old ones little by little."""
+    strategy = deployment["spec"].get("strategy") or {}
+    return bool(strategy.get("type", ROLLING) == ROLLING)
+
+
+def surge(deployment: JsonObject) -> int:
+    """Return how many pods there may be beyond those wanted."""
+    return _leeway(deployment)[0] if is_rolling(deployment) else 0
+
+
+def unavailable(deployment: JsonObject) -> int:
+    """Return how many of the pods wanted may be unavailable."""
+    if not is_rolling(deployment) or not wanted(deployment):
+        return 0
+    return min(_leeway(deployment)[1], wanted(deployment))
+
+
+def deadline(deployment: JsonObject) -> int | None:
+    """Return after how many seconds without progress a rollout has failed; None is never."""
+    seconds = deployment["spec"].get("progressDeadlineSeconds", _USUAL_DEADLINE)
+    return None if seconds is None or seconds >= _UNLIMITED else int(seconds)
+
+
+def history(deployment: JsonObject) -> int | None:
+    """Return how many old ReplicaSets are kept; None is all."""
+    limit = deployment["spec"].get("revisionHistoryLimit", _USUAL_HISTORY)
+    return None if limit is None or limit >= _UNLIMITED else int(limit)
+
+
+def _leeway(deployment: JsonObject) -> tuple[int, int]:
+    strategy = deployment["spec"].get("strategy") or {}
+    rolling = strategy.get("rollingUpdate") or {}
+    total = wanted(deployment)
+    more = share(rolling.get("maxSurge", _USUAL_SHARE), total, is_rounded_up=True)
+    fewer = share(rolling.get("maxUnavailable", _USUAL_SHARE), total, is_rounded_up=False)
+    # Both may round to nothing, and then nothing would ever move.
+    return (more, fewer) if more or fewer else (0, 1)

@@ -1,0 +1,58 @@
+"""Pods and names made of templates."""
+
+from typing import Final
+
+import msgspec
+
+from karpy.codec.fields import JsonObject
+
+TEMPLATE_HASH: Final = "pod-template-hash"
+_SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
+"""No vowels and nothing that looks like another, so that no hash is a word."""
+_OFFSET: Final = 0x811C9DC5
+_PRIME: Final = 0x01000193
+_MASK: Final = 0xFFFFFFFF
+_GENERATED_MAX: Final = 253
+_ENCODER: Final = msgspec.json.Encoder(order="sorted")
+
+
+def pod_of(template: JsonObject, namespace: str, owner: JsonObject) -> JsonObject:
+    """Return the pod that a template makes, without a name yet."""
+    given = template.get("metadata") or {}
+    meta = {
+        field: given[field] for field in ("labels", "annotations", "finalizers") if given.get(field)
+    }
+    meta["namespace"] = namespace
+    meta["generateName"] = f"{owner['name']}-"[:_GENERATED_MAX]
+    meta["ownerReferences"] = [owner]
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+
+
+def with_label(obj: JsonObject, key: str, value: str) -> JsonObject:
+    """Return an object, or a template, with one more label."""
+    meta = obj.get("metadata") or {}
+    return {**obj, "metadata": {**meta, "labels": {**(meta.get("labels") or {}), key: value}}}
+
+
+def hash_of(content: object, collisions: int | None = None) -> str:
+    """Return a short name for some content; after a collision another one."""
+    data = _ENCODER.encode(content)
+    if collisions is not None:
+        data += collisions.to_bytes(8, "little")
+    number = _OFFSET
+    for byte in data:
+        number = (number ^ byte) * _PRIME & _MASK
+    return "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in str(number))
+
+
+def is_same_template(one: JsonObject, other: JsonObject) -> bool:
+    """Say whether two templates make the same pods, whatever hash they carry."""
+    if one.get("spec") is not other.get("spec") and one.get("spec") != other.get("spec"):
+        return False
+    return _plain_metadata(one) == _plain_metadata(other)
+
+
+def _plain_metadata(template: JsonObject) -> JsonObject:
+    meta = {key: value for key, value in (template.get("metadata") or {}).items() if value}
+    labels = {key: value for key, value in meta.pop("labels", {}).items() if key != TEMPLATE_HASH}
+    return {**meta, "labels": labels}

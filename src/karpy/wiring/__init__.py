@@ -1,0 +1,1 @@
+"""LAW: constructors only. Puts worlds, adapters and controllers together, and decides nothing."""
