@@ -1,5 +1,5 @@
 # `make` alone lists what there is. Every target prepares .venv first, with pip and any Python >= 3.11.
-# CI runs `make test` and nothing else: green here is green there.
+# CI runs `make test contract e2e`: green here is green there.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
