@@ -58,6 +58,19 @@ def pod(name: str, *, annotations: dict[str, str] | None = None, **spec: object)
     return {"metadata": metadata, "spec": {"containers": [container], **spec}}
 
 
+def deployment(replicas: int) -> JsonObject:
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": pod("x")["spec"]}
+    return {
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": template,
+        },
+    }
+
+
 def bind(store: Store, name: str, node: str) -> None:
     metadata = {"name": name, "namespace": "default"}
     target = {"kind": "Node", "name": node}

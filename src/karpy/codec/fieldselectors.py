@@ -109,7 +109,8 @@ def read_field_selector(kind: Kind, text: str, custom: Iterable[str] = ()) -> Fi
 
     `custom` are the selectable fields of a custom resource, as `spec.color`.
     """
-    offered = {*_ALWAYS, *_OFFERED.get(kind, ()), *custom}
+    usual = _ALWAYS[:1] if kind in {NODE, NAMESPACE} else _ALWAYS
+    offered = {*usual, *_OFFERED.get(kind, ()), *custom}
     rules = []
     for term in _terms(text):
         match = _TERM.fullmatch(term)

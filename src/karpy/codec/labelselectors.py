@@ -16,6 +16,17 @@ _TOKEN: Final = re.compile(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)")
 _SYMBOLS: Final = frozenset({"==", "!=", "=", "!", "<", ">", "(", ")", ","})
 _BINARY: Final = "in, notin, =, ==, !=, gt, lt"
 _BAD_REQUEST: Final = 400
+_UNABLE: Final = "unable to parse requirement"
+LABEL_KEY_RULE: Final = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
+    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+LABEL_VALUE_RULE: Final = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
+    "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  "
+    "or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
 
 
 class LabelRule(Struct, frozen=True, gc=False):
@@ -140,7 +151,7 @@ def _rule(tokens: list[str]) -> LabelRule:
     operator = tokens.pop(0)
     make = _OPERATORS.get(operator)
     if make is None:
-        _refuse(f"unable to parse requirement: found '{operator}', expected: {_BINARY}")
+        _refuse(f"{_UNABLE}: found '{operator}', expected: {_BINARY}")
     return make(key, tokens)
 
 
@@ -148,9 +159,9 @@ def _one(key: str, operator: Operator, tokens: list[str]) -> LabelRule:
     # `a=` and `a=,b` ask for the empty value.
     value = "" if not tokens or tokens[0] == "," else tokens.pop(0)
     if value in _SYMBOLS:
-        _refuse(f"unable to parse requirement: found '{value}', expected: identifier")
+        _refuse(f"{_UNABLE}: found '{value}', expected: identifier")
     if not is_label_value(value):
-        _refuse(f'unable to parse requirement: values[0][{key}]: Invalid value: "{value}"')
+        _refuse(f'{_UNABLE}: values[0][{key}]: Invalid value: "{value}": {LABEL_VALUE_RULE}')
     return LabelRule(key, operator, frozenset((value,)))
 
 
@@ -158,19 +169,20 @@ def _bound(key: str, operator: Operator, tokens: list[str]) -> LabelRule:
     rule = _one(key, operator, tokens)
     if _whole(next(iter(rule.values))) is None:
         _refuse(
-            f"unable to parse requirement: values[0][{key}]: Invalid value: "
+            f'{_UNABLE}: values[0]: Invalid value: "{next(iter(rule.values))}": '
             "for 'Gt', 'Lt' operators, the value must be an integer"
         )
     return rule
 
 
 def _several(key: str, operator: Operator, tokens: list[str]) -> LabelRule:
-    if not tokens or tokens.pop(0) != "(":
-        _refuse("unable to parse requirement: found '' expected: '('")
+    first = tokens.pop(0) if tokens else ""
+    if first != "(":
+        _refuse(f"{_UNABLE}: found '{first}' expected: '('")
     values, is_open = [""], True
     while is_open:
         if not tokens:
-            _refuse("unable to parse requirement: found '', expected: ',' or ')'")
+            _refuse(f"{_UNABLE}: found '', expected: ',' or ')'")
         match tokens.pop(0):
             case ")":
                 is_open = False
@@ -181,7 +193,7 @@ def _several(key: str, operator: Operator, tokens: list[str]) -> LabelRule:
     for index, value in enumerate(values):
         if not is_label_value(value):
             _refuse(
-                f'unable to parse requirement: values[{index}][{key}]: Invalid value: "{value}"'
+                f'{_UNABLE}: values[{index}][{key}]: Invalid value: "{value}": {LABEL_VALUE_RULE}'
             )
     return LabelRule(key, operator, frozenset(values))
 
@@ -200,13 +212,13 @@ _OPERATORS: Final[dict[str, Callable[[str, list[str]], LabelRule]]] = {
 def _key(tokens: list[str]) -> str:
     if not tokens or tokens[0] in _SYMBOLS:
         found = tokens[0] if tokens else ""
-        _refuse(f"unable to parse requirement: found '{found}', expected: identifier")
+        _refuse(f"{_UNABLE}: found '{found}', expected: identifier")
     return _valid_key(tokens.pop(0))
 
 
 def _valid_key(key: str) -> str:
     if not is_label_key(key):
-        _refuse(f'unable to parse requirement: <nil>: Invalid value: "{key}": no label key')
+        _refuse(f'{_UNABLE}: <nil>: Invalid value: "{key}": {LABEL_KEY_RULE}')
     return key
 
 

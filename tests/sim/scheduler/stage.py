@@ -9,6 +9,7 @@ from karpy.codec.fields import JsonObject
 from karpy.model.kinds import (
     BUILT_IN,
     EVENT,
+    NODE,
     POD,
     Kind,
 )
@@ -45,7 +46,10 @@ class Stage:
         self.scheduler = Scheduler(self.store, self.clock)
 
     def create(self, obj: JsonObject) -> None:
-        self.store.create(_KINDS[obj["kind"]], obj)
+        made = self.store.create(_KINDS[obj["kind"]], obj)
+        if obj["kind"] == NODE.name:
+            # A new node is tainted until its kubelet is ready; there is none here to wait for.
+            self.store.replace(NODE, {**made, "spec": obj["spec"]})
 
     def pod(self, name: str, namespace: str = "default") -> JsonObject:
         return self.store.get(POD, name, namespace)

@@ -222,3 +222,52 @@ def test_nothing_happens_after_the_stop() -> None:
     stage.create(pod("late"))
 
     assert stage.node_of("late") is None
+
+
+def test_a_pod_that_cannot_be_read_is_told() -> None:
+    broken = pod("a")
+    ports = [{"containerPort": 80, "hostPort": 80, "hostIP": "nonsense"}]
+    broken["spec"]["containers"][0]["ports"] = ports
+
+    stage = play(node("n1"), broken, pod("b"))
+
+    condition = condition_of(stage.pod("a"), "PodScheduled")
+    assert condition is not None
+    assert condition["reason"] == "SchedulerError"
+    assert "`nonsense`, which is no address" in condition["message"]
+    assert stage.node_of("b") == "n1"
+
+
+def test_a_node_that_goes_while_a_pod_waits_for_volumes_is_given_up() -> None:
+    later: JsonObject = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "later"},
+        "provisioner": "disk.example.com",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    claim: JsonObject = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data", "namespace": "default"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+            "storageClassName": "later",
+        },
+    }
+    volumes: list[JsonObject] = [{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]
+
+    stage = play(
+        later,
+        claim,
+        node("n1"),
+        pod("a", volumes=volumes),
+        1.0,
+        lambda stage: stage.store.delete(NODE, "n1"),
+    )
+
+    assert stage.message("a") == (
+        'running PreBind plugin "VolumeBinding": binding volumes: failed to get node "n1": '
+        'node "n1" not found'
+    )

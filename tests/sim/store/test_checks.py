@@ -76,7 +76,7 @@ TEMPLATE = {"spec": {"containers": [CONTAINER], "restartPolicy": "Never"}}
         (
             JOB,
             in_default("j", spec={"template": {"spec": {"containers": [CONTAINER]}}}),
-            'spec.template.spec.restartPolicy: Unsupported value: "Always"',
+            'spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"',
         ),
         (
             JOB,
@@ -97,7 +97,7 @@ TEMPLATE = {"spec": {"containers": [CONTAINER], "restartPolicy": "Never"}}
         (
             NODE,
             {"metadata": {"name": "n"}, "spec": {"taints": [{"key": "a", "effect": "No"}]}},
-            "spec.taints[0].effect: Unsupported value",
+            "metadata.taints[0].effect: Unsupported value",
         ),
         (
             NODE,

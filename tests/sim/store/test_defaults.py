@@ -18,6 +18,7 @@ from karpy.model.kinds import (
 )
 from karpy.sim.store.store import Store
 from tests.sim.store.worlds import (
+    NOW,
     a_definition,
     a_deployment,
     labelled,
@@ -161,7 +162,8 @@ def test_storage_is_filled_in(store: Store) -> None:
     assert (classes["reclaimPolicy"], classes["volumeBindingMode"]) == ("Delete", "Immediate")
     assert claim["spec"]["volumeMode"] == "Filesystem"
     assert claim["spec"]["resources"]["requests"]["storage"] == "1Gi"
-    assert claim["status"] == volume["status"] == {"phase": "Pending"}
+    assert claim["status"] == {"phase": "Pending"}
+    assert volume["status"] == {"phase": "Pending", "lastPhaseTransitionTime": NOW}
 
 
 def test_small_kinds_are_filled_in(store: Store) -> None:
@@ -192,3 +194,35 @@ def test_a_replaced_deployment_falls_back_to_defaults(store: Store) -> None:
     changed = store.replace(DEPLOYMENT, with_spec(a_deployment()))
 
     assert changed["spec"]["replicas"] == 1
+
+
+def test_a_daemon_set_counts_its_templates(store: Store) -> None:
+    made = store.create(DAEMON_SET, a_deployment())
+    template = made["spec"]["template"]
+    hosted = {**template, "spec": {**template["spec"], "hostNetwork": True}}
+
+    same = store.replace(DAEMON_SET, with_spec(made, minReadySeconds=1))
+    other = store.replace(DAEMON_SET, with_spec(same, template=hosted))
+
+    numbers = [each["metadata"]["annotations"] for each in (made, same, other)]
+    key = "deprecated.daemonset.template.generation"
+    assert numbers == [{key: "1"}, {key: "1"}, {key: "2"}]
+
+
+def test_workloads_start_with_nothing_counted(store: Store) -> None:
+    assert store.create(REPLICA_SET, a_deployment())["status"] == {"replicas": 0}
+    assert store.create(STATEFUL_SET, a_deployment())["status"] == {
+        "replicas": 0,
+        "availableReplicas": 0,
+    }
+
+
+def test_a_job_without_labels_has_those_of_its_pods(store: Store) -> None:
+    made = store.create(JOB, job_spec())
+    own = store.create(
+        JOB,
+        {**job_spec(), "metadata": {"name": "own", "namespace": "default", "labels": {"a": "b"}}},
+    )
+
+    assert made["metadata"]["labels"] == made["spec"]["template"]["metadata"]["labels"]
+    assert own["metadata"]["labels"] == {"a": "b"}

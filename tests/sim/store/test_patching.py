@@ -68,7 +68,10 @@ def test_a_patch_for_what_is_not_there_is_not_found(store: Store) -> None:
     ("body", "why"),
     [
         ({"metadata": {"name": "other"}}, r"the name of the object \(other\) does not match"),
-        ({"metadata": {"namespace": "other"}}, r"the namespace of the object \(other\) does not"),
+        (
+            {"metadata": {"namespace": "other"}},
+            "the namespace of the provided object does not match",
+        ),
         ({"metadata": None}, "the patch leaves no metadata"),
     ],
 )
@@ -98,3 +101,23 @@ def test_labels_of_a_running_pod_can_be_patched_away(store: Store) -> None:
 
     assert not changed["metadata"].get("labels")
     assert changed["metadata"]["generation"] == 1
+
+
+def test_a_patch_that_leaves_a_wrong_type_is_invalid(deployed: Store) -> None:
+    with pytest.raises(Invalid, match="cannot unmarshal string into Go struct field"):
+        deployed.patch(
+            DEPLOYMENT, "web", merge_of({"spec": {"replicas": "x"}}), namespace="default"
+        )
+
+
+def test_an_annotation_of_a_deployment_counts_as_a_change_of_it(deployed: Store) -> None:
+    annotated = merge_of({"metadata": {"annotations": {"a": "b"}}})
+
+    by_status = deployed.patch(
+        DEPLOYMENT, "web", annotated, namespace="default", subresource="status"
+    )
+    gone = merge_of({"metadata": {"annotations": {"a": None}}})
+    by_main = deployed.patch(DEPLOYMENT, "web", gone, namespace="default")
+
+    assert [each["metadata"]["generation"] for each in (by_status, by_main)] == [1, 2]
+    assert "annotations" not in by_main["metadata"]

@@ -214,3 +214,11 @@ def test_nobody_gives_himself_a_priority(store: Store) -> None:
 def test_an_account_that_is_not_there_keeps_a_pod_out(store: Store) -> None:
     with pytest.raises(Forbidden, match='serviceaccount "robot" not found'):
         spec_of(store, serviceAccountName="robot")
+
+
+def test_less_than_no_time_to_stop_is_a_second(store: Store) -> None:
+    assert spec_of(store, terminationGracePeriodSeconds=-5)["terminationGracePeriodSeconds"] == 1
+
+
+def test_empty_lists_are_left_out(store: Store) -> None:
+    assert "schedulingGates" not in spec_of(store, schedulingGates=[])

@@ -1,5 +1,6 @@
 """The face on a socket: TLS on loopback, and a token to come in with."""
 
+import asyncio
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -65,7 +66,7 @@ class ApiServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._runner.cleanup()
+        await self._end()
 
     @property
     def url(self) -> str:
@@ -76,6 +77,16 @@ class ApiServer:
     def authority(self) -> str:
         """The certificate, as PEM, that the server's is to be checked against."""
         return self._identity.authority
+
+    async def _end(self) -> None:
+        server = self._runner.server
+        open_ones = [each.transport for each in server.connections] if server else []
+        await self._runner.cleanup()
+        for transport in open_ones:
+            # TLS says good-bye and waits for an answer; who is idle gives none.
+            if transport is not None:
+                transport.abort()
+        await asyncio.sleep(0)
 
     def write_kubeconfig(self, path: Path) -> None:
         """Write a kubeconfig; raise FileUnwritable."""

@@ -10,7 +10,7 @@ from karpy.adapters.apiserver.statuses import not_allowed
 from karpy.adapters.apiserver.targets import Target
 from karpy.codec.fields import JsonObject
 from karpy.errors import BadRequest, NotFound
-from karpy.ports.objects import PatchType
+from karpy.ports.objects import Patch, PatchType
 
 _CREATED: Final = 201
 _OK: Final = 200
@@ -72,6 +72,7 @@ async def patch(call: Call) -> web.Response:
     objects = call.objects(asked.manager)
     status = _OK
     if change.type is PatchType.APPLY:
+        change = _placed_patch(change, target)
         try:
             await objects.get(target.kind, target.name, target.namespace)
         except NotFound:
@@ -94,6 +95,11 @@ def _shown(call: Call, made: JsonObject) -> JsonObject:
 def _check_changeable(target: Target) -> None:
     if not target.name or target.subresource in _MADE_BY_POST:
         raise not_allowed()
+
+
+def _placed_patch(patch: Patch, target: Target) -> Patch:
+    assert isinstance(patch.body, dict)
+    return Patch(patch.type, _placed(patch.body, target), patch.manager, patch.is_forced)
 
 
 def _placed(obj: JsonObject, target: Target) -> JsonObject:

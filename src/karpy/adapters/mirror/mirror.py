@@ -64,7 +64,7 @@ class Mirror:
         self.daemons: Shelf[DaemonSet] = Shelf()
         self._feed = feed
         self._clock = clock
-        self._catalog = catalog
+        self.catalog = catalog
         self._settings = settings
         self._shelves: dict[Kind, tuple[Shelf[Any], Reader[Any]]] = {
             POD: (self.pods, PodJsonReader()),
@@ -148,7 +148,7 @@ class Mirror:
             nodes=self.node_book.joined(),
             pools=tuple(self.pools.values.values()),
             daemons=tuple(self.daemons.values.values()),
-            catalog=self._catalog(),
+            catalog=self.catalog(),
             overlays=tuple(self.overlays.values.values()),
             storage=gather_storage(
                 self._values(PERSISTENT_VOLUME_CLAIM),

@@ -82,7 +82,7 @@ def compare(old: JsonObject, new: JsonObject, schema: Schema) -> tuple[FieldSet,
         was = before[name][0]
         if was is value or was == value:
             continue
-        if _has_parts(was, child) and _has_parts(value, child):
+        if _have_parts(was, value, child):
             inner_changed, inner_removed = compare(was, value, child)
             if inner_changed:
                 changed[name] = inner_changed
@@ -104,10 +104,11 @@ def _children(value: object, schema: Schema) -> dict[str, tuple[Any, Schema]]:
     return {item_name(each, schema): (each, item) for each in value}
 
 
-def _has_parts(value: object, schema: Schema) -> bool:
-    if isinstance(value, dict):
-        return not schema.is_atomic and bool(value)
-    return isinstance(value, list) and bool(schema.keys or schema.is_set) and bool(value)
+def _have_parts(one: object, other: object, schema: Schema) -> bool:
+    if isinstance(one, dict) and isinstance(other, dict):
+        return not schema.is_atomic
+    is_list = isinstance(one, list) and isinstance(other, list)
+    return is_list and bool(schema.keys or schema.is_set)
 
 
 def is_member(node: FieldSet) -> bool:
@@ -168,13 +169,12 @@ def _made(below: FieldSet, *, is_in: bool) -> FieldSet:
 
 def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
     """Walk through the paths of a set, as messages write them: `.spec.containers[name="a"]`."""
-    for name, node in fields.items():
-        if name == _ITSELF:
-            continue
-        path = prefix + _path_part(name)
+    named = sorted(children_of(fields).items())
+    for name, node in named:
         if is_member(node):
-            yield path
-        yield from paths(children_of(node), path)
+            yield prefix + _path_part(name)
+    for name, node in named:
+        yield from paths(children_of(node), prefix + _path_part(name))
 
 
 def _path_part(name: str) -> str:

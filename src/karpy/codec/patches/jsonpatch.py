@@ -130,7 +130,7 @@ def _index(items: list[Value], part: str, most: int) -> int:
 
 def _refusal(problem: str) -> Invalid:
     return Invalid(
-        f"the server rejected our request due to an error in our request: {problem}",
+        "the server rejected our request due to an error in our request",
         status=_UNPROCESSABLE,
-        hint="read the object again and make the patch anew",
+        hint=f"{problem}; read the object again and make the patch anew",
     )

@@ -1,12 +1,14 @@
 """Strategic merge patches: merge patches that know which lists have keys."""
 
+from collections import deque
 from typing import Any, Final
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.patches.schemas import PLAIN, Schema
-from karpy.errors import BadRequest
+from karpy.errors import BadRequest, ServerFault
 
 _BAD_REQUEST: Final = 400
+_FAULT: Final = 500
 _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
 _ORDER: Final = "$setElementOrder/"
@@ -31,7 +33,8 @@ def merge_strategically(target: JsonObject, patch: JsonObject, schema: Schema) -
         result[key] = _merged(result.get(key), value, schema.field(key), orders.get(key))
     for name, order in orders.items():
         if name not in patch and isinstance(result.get(name), list):
-            result[name] = _ordered(result[name], order, schema.field(name))
+            before = result[name]
+            result[name] = _ordered(before, order, before, schema.field(name))
     return result
 
 
@@ -56,26 +59,27 @@ def _merged(old: object, new: object, schema: Schema, order: list[Any] | None) -
         return merge_strategically(base, new, schema)
     if not isinstance(new, list):
         return new
+    before = old if isinstance(old, list) else []
     if schema.key:
-        before = old if isinstance(old, list) else []
-        merged = _merge_items(before, new, schema)
-        return _ordered(merged, order, schema) if order is not None else merged
-    if schema.is_merged_set and isinstance(old, list):
-        merged = [*old, *(each for each in new if each not in old)]
-        return _ordered(merged, order, schema) if order is not None else merged
+        return _merge_items(before, new, schema, order)
+    if schema.is_merged_set:
+        merged = [*before, *(each for each in new if each not in before)]
+        return _ordered(merged, new if order is None else order, before, schema)
     return [_plain(each) if isinstance(each, dict) else each for each in new]
 
 
-def _merge_items(old: list[Any], new: list[Any], schema: Schema) -> list[Any]:
+def _merge_items(
+    old: list[Any], new: list[Any], schema: Schema, order: list[Any] | None
+) -> list[Any]:
     key = schema.key
     if any(each.get(_DIRECTIVE) == "replace" for each in new if isinstance(each, dict)):
         return [_plain(each) for each in new if _DIRECTIVE not in each]
     result = list(old)
     for each in new:
         if not isinstance(each, dict) or key not in each:
-            raise BadRequest(
+            raise ServerFault(
                 f"map: {each} does not contain declared merge key: {key}",
-                status=_BAD_REQUEST,
+                status=_FAULT,
                 hint=f"give every item of the list its `{key}`",
             )
         at = next((i for i, item in enumerate(result) if item.get(key) == each[key]), None)
@@ -85,26 +89,32 @@ def _merge_items(old: list[Any], new: list[Any], schema: Schema) -> list[Any]:
             result.append(_plain(each))
         else:
             result[at] = merge_strategically(result[at], each, schema.item or PLAIN)
-    return result
+    return _ordered(result, new if order is None else order, old, schema)
 
 
-def _ordered(items: list[Any], order: list[Any], schema: Schema) -> list[Any]:
+def _ordered(items: list[Any], wanted: list[Any], before: list[Any], schema: Schema) -> list[Any]:
     """
     Bring items into the order of a patch.
 
-    Items the order does not know stay behind the item that they followed.
+    Items the patch does not name keep their order, each before the first item of the patch that
+    it was before already, or else at the end.
     """
-    key = schema.key
-    wanted = [each[key] if key and isinstance(each, dict) else each for each in order]
-    rank = {value: place for place, value in enumerate(wanted)}
-    places: list[tuple[int, int, Any]] = []
-    last = -1
-    for index, item in enumerate(items):
-        name = item.get(key) if key and isinstance(item, dict) else item
-        last = rank.get(name, last)
-        places.append((last, index, item))
-    places.sort(key=lambda place: place[:2])
-    return [item for _, _, item in places]
+    rank = {_name(each, schema): place for place, each in enumerate(wanted)}
+    place = {_name(each, schema): place for place, each in enumerate(before)}
+    chosen = [item for item in items if _name(item, schema) in rank]
+    chosen.sort(key=lambda item: rank[_name(item, schema)])
+    result = []
+    others = deque(item for item in items if _name(item, schema) not in rank)
+    for item in chosen:
+        limit = place.get(_name(item, schema), -1)
+        while others and place.get(_name(others[0], schema), limit) < limit:
+            result.append(others.popleft())
+        result.append(item)
+    return [*result, *others]
+
+
+def _name(item: object, schema: Schema) -> object:
+    return item.get(schema.key) if schema.key and isinstance(item, dict) else item
 
 
 def _plain(value: JsonObject) -> JsonObject:

@@ -52,7 +52,7 @@ class _Machine(Struct):
     """A machine and how its kubelet is; changes as it goes on."""
 
     hardware: Hardware
-    address: str
+    ground: Ground
     boot_id: str
     step: _Step
     due: float
@@ -63,7 +63,6 @@ class _Machine(Struct):
     is_halted: bool = False
     lost_at: datetime | None = None
     posted: float = 0.0
-    slowness: float = 1.0
     ready: Health = STARTING
     troubles: dict[str, Health] = field(default_factory=dict)
 
@@ -141,7 +140,8 @@ class Kubelets:
 
     def slow(self, name: str, factor: float) -> None:
         """Make pods start and stop so many times slower than usual."""
-        self._known(name).slowness = factor
+        machine = self._known(name)
+        machine.ground = Ground(machine.ground.address, factor)
 
     def trouble(self, name: str, health: Health) -> None:
         """Have a kubelet, or an agent beside it, report a condition; `Ready` is one too."""
@@ -215,7 +215,7 @@ class Kubelets:
         hardware = machine.hardware
         if self._store.find(NODE, name) is None and not is_back:
             now = self._times.text()
-            node = node_object(hardware, machine.address, machine.boot_id, now)
+            node = node_object(hardware, machine.ground.address, machine.boot_id, now)
             made = self._store.create(NODE, node)
             if hardware.volume_limits and self._store.find(CSI_NODE, name) is None:
                 self._store.create(CSI_NODE, csi_node_object(made, hardware.volume_limits))
@@ -268,7 +268,8 @@ class Kubelets:
         status = {
             **old,
             "conditions": conditions(old.get("conditions") or [], told, self._times.text()),
-            "addresses": old.get("addresses") or addresses(machine.hardware.name, machine.address),
+            "addresses": old.get("addresses")
+            or addresses(machine.hardware.name, machine.ground.address),
             "nodeInfo": node_info(labels, machine.boot_id),
         }
         if machine.is_adopted:
@@ -312,7 +313,7 @@ class Kubelets:
         self._addresses += 1
         address = f"10.0.{self._addresses >> 8 & 255}.{self._addresses & 255}"
         due = asyncio.get_running_loop().time() + seconds
-        machine = _Machine(hardware, address, self._uuid(), step, due)
+        machine = _Machine(hardware, Ground(address), self._uuid(), step, due)
         self._machines[hardware.name] = machine
         return machine
 
@@ -328,9 +329,7 @@ class Kubelets:
 
     def _ground(self, name: str) -> Ground | None:
         machine = self._machines.get(name)
-        if machine is None or not machine.is_running:
-            return None
-        return Ground(machine.address, machine.slowness)
+        return machine.ground if machine is not None and machine.is_running else None
 
     def _known(self, name: str) -> _Machine:
         machine = self._machines.get(name)

@@ -28,10 +28,9 @@ class NodeLifecycle:
 
     Silent nodes become Unknown, conditions become taints, taints evict pods, and the pods of
     vanished nodes are collected. With `machine_exists`, Nodes without a machine are deleted too;
-    Karpenter's own garbage collection does without.
+    Karpenter's own garbage collection does without. Unlike upstream it taints all silent nodes at
+    once, and goes on when a whole zone is dark.
     """
-
-    # Differs: kube-controller-manager taints few nodes at a time and stops if a whole zone is dark.
 
     def __init__(
         self,

@@ -26,9 +26,12 @@ _TARGETED: Final = {
 
 
 class PodCollector:
-    """Does what the pod garbage collector of kube-controller-manager does."""
+    """
+    Does what the pod garbage collector of kube-controller-manager does.
 
-    # Differs: finished pods are never too many here; upstream deletes those above 12,500.
+    Unlike upstream, it never finds that there are too many finished pods: that deletes those above
+    12,500.
+    """
 
     def __init__(self, store: Store, clock: Clock, quarantine_seconds: float) -> None:
         self._store = store
@@ -36,6 +39,7 @@ class PodCollector:
         self._times = Times(clock)
         self._quarantine = quarantine_seconds
         self._missing: dict[str, datetime] = {}
+        self._out_of_service: set[str] = set()
         self._nodes = Worker(self._work)
         self._ends: list[Callable[[], None]] = []
 
@@ -45,6 +49,8 @@ class PodCollector:
             self._store.subscribe(NODE, self._notice_node),
             self._store.subscribe(POD, self._notice_pod),
         ]
+        for node in self._store.list(NODE):
+            self._learn(node)
         for pod in self._store.list(POD):
             self._look_for_node(pod)
 
@@ -54,14 +60,22 @@ class PodCollector:
             end()
         self._nodes.stop()
 
-    def _notice_node(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _notice_node(self, event: WatchEvent, _: JsonObject | None) -> None:
         name = event.object["metadata"]["name"]
         if event.type is EventType.DELETED:
+            self._out_of_service.discard(name)
             self._miss(name)
             return
         self._missing.pop(name, None)
-        if before is not None and _is_out_of_service(event.object):
+        self._learn(event.object)
+
+    def _learn(self, node: JsonObject) -> None:
+        name = node["metadata"]["name"]
+        if _is_out_of_service(node):
+            self._out_of_service.add(name)
             self._nodes.add(name)
+        else:
+            self._out_of_service.discard(name)
 
     def _notice_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
         pod = event.object
@@ -69,10 +83,10 @@ class PodCollector:
             return
         if before is None or before["spec"] is not pod["spec"]:
             self._look_for_node(pod)
-        elif "deletionTimestamp" in pod["metadata"]:
-            node = self._store.find(NODE, pod["spec"].get("nodeName") or "")
-            if node is not None and _is_out_of_service(node):
-                self._nodes.add(node["metadata"]["name"])
+        elif self._out_of_service and "deletionTimestamp" in pod["metadata"]:
+            name = pod["spec"].get("nodeName") or ""
+            if name in self._out_of_service:
+                self._nodes.add(name)
 
     def _look_for_node(self, pod: JsonObject) -> None:
         name = pod["spec"].get("nodeName")
@@ -93,7 +107,7 @@ class PodCollector:
             self._missing.pop(name, None)
             for pod in self._store.pods_on(name):
                 self._collect(pod, _TARGETED)
-        elif _is_out_of_service(node):
+        elif name in self._out_of_service:
             for pod in self._store.pods_on(name):
                 if "deletionTimestamp" in pod["metadata"]:
                     self._collect(pod, None)

@@ -7,6 +7,7 @@ from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.model.constraints import PREFER_NO_SCHEDULE, Taint
 from karpy.model.pods import ANY_ADDRESS, HostPort
 from karpy.model.resources import CPU, MEMORY, PODS
+from karpy.sim.scheduler.terms import NO_TERMS
 from karpy.sim.scheduler.wants import Kin, PodInfo
 
 K = TypeVar("K")
@@ -153,6 +154,7 @@ class NodeTable:
         self._base = 0
         self._priorities: dict[int, int] = {}
         self._claims: dict[str, int] = {}
+        self._kins: dict[int, tuple[Kin, int]] = {}
 
     @property
     def position(self) -> int:
@@ -177,6 +179,10 @@ class NodeTable:
         """Walk through the nodes that are there."""
         return (node for node in self.nodes if node is not None and node.is_there)
 
+    def kins(self) -> Iterator[Kin]:
+        """Walk through the kinds of pods that are on nodes."""
+        return (kin for kin, _ in self._kins.values())
+
     def is_claim_used(self, key: str) -> bool:
         """Say whether a pod on a node uses a claim."""
         return self._claims.get(key, 0) > 0
@@ -200,23 +206,36 @@ class NodeTable:
         """Count a pod in on its node."""
         node = self._by_name.get(pod.node) or self._add(pod.node)
         node.put(pod)
-        self._note(node.slot, pod.wants.kin, 1, 0 if pod.is_ending else 1)
+        kin = pod.wants.kin
+        self._note(node.slot, kin, 1, 0 if pod.is_ending else 1)
+        known = self._kins.get(kin.serial)
+        self._kins[kin.serial] = kin, known[1] + 1 if known else 1
         self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1
         for key in claims_of(pod):
             self._claims[key] = self._claims.get(key, 0) + 1
-        terms = pod.wants.kin.terms
-        if terms.away or terms.near or terms.wishes:
-            self._learn(pod.wants.kin)
+        if kin.terms is not NO_TERMS:
+            self._learn(kin)
 
     def take(self, pod: PodInfo) -> None:
         """Count a pod out on its node."""
         node = self._by_name[pod.node]
         node.take(pod)
-        self._note(node.slot, pod.wants.kin, -1, 0 if pod.is_ending else -1)
+        kin = pod.wants.kin
+        self._note(node.slot, kin, -1, 0 if pod.is_ending else -1)
+        left = self._kins[kin.serial][1] - 1
+        if left:
+            self._kins[kin.serial] = kin, left
+        else:
+            del self._kins[kin.serial]
         _decrease(self._priorities, pod.priority)
         for key in claims_of(pod):
             _decrease(self._claims, key)
         self._drop_if_unused(node)
+
+    def end(self, pod: PodInfo) -> None:
+        """Count a pod as one that is being deleted."""
+        pod.is_ending = True
+        self._note(self._by_name[pod.node].slot, pod.wants.kin, 0, -1)
 
     def _learn(self, kin: Kin) -> None:
         averse = {term.key for term in kin.terms.away}
@@ -252,6 +271,8 @@ class NodeTable:
 
 def claims_of(pod: PodInfo) -> list[str]:
     """Name the claims that a pod refers to, by namespace and name."""
+    if not pod.volumes:
+        return []
     return [
         f"{pod.namespace}/{each['persistentVolumeClaim'].get('claimName')}"
         for each in pod.volumes

@@ -192,7 +192,7 @@ class Provisioner:
             node = self._store.find(NODE, selected) or {"metadata": {}}
             zone: str = (node["metadata"].get("labels") or {}).get(ZONE) or ""
             return zone
-        zones = {
+        zones: set[str] = {
             value
             for topology in storage_class.get("allowedTopologies") or ()
             for each in topology.get("matchLabelExpressions") or ()

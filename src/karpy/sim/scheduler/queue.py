@@ -101,12 +101,14 @@ class Queue:
         else:
             self._pause(pending, end)
 
-    def wake_where(self, concerns: Callable[[Pending], bool], now: float) -> None:
-        """Wake the parked pods that a change concerns."""
-        if self._parked:
-            for pending in self.parked():
-                if concerns(pending):
-                    self.wake(pending, now)
+    def wake_where(self, concerns: Callable[[Pending], bool], now: float) -> bool:
+        """Wake the parked pods that a change concerns; say whether there were any."""
+        if not self._parked:
+            return False
+        woken = [pending for pending in self.parked() if concerns(pending)]
+        for pending in woken:
+            self.wake(pending, now)
+        return bool(woken)
 
     def ring(self, now: float) -> None:
         """Make those ready whose pause is over."""

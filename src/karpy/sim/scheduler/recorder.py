@@ -24,7 +24,7 @@ class Recorder:
         self._name = name
         self._told: OrderedDict[tuple[str, str, str], str] = OrderedDict()
         self._serial = 0
-        self._moment = datetime.min
+        self._moment: datetime | None = None
         self._time, self._stamp = "", ""
 
     def scheduled(self, pod: JsonObject, node: str) -> None:

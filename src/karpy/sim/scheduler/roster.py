@@ -16,7 +16,7 @@ _ROSTERS_MAX: Final = 128
 _STALE_MAX: Final = 8
 """So many outdated ranks for one that counts are put up with."""
 
-_Likeness: TypeAlias = tuple[object, ...]
+_Likeness: TypeAlias = tuple[int, tuple[int, ...]]
 _Rank: TypeAlias = tuple[int, str, int, int]
 """The worth of a node, negated; its name, its slot, and when it was ranked."""
 
@@ -59,12 +59,15 @@ class Roster:
         known = len(self._unfit)
         renewed = {slot: None for slot, kin, _, _ in entries if kin is None or slot >= known}
         surroundings = self.surroundings
+        touched: dict[int, None] = {}
         for slot, kin, whole, live in entries:
-            if kin is not None and slot not in renewed:
-                surroundings.shift(slot, kin, whole, live)
+            touched[slot] = None
+            if kin is not None:
+                for tally in surroundings.concerned(kin):
+                    if slot not in renewed:
+                        tally.shift(slot, kin, whole, live)
         for slot in renewed:
             self._settle(slot)
-        touched = dict.fromkeys(entry[0] for entry in entries)
         if any(tally.is_shared for tally in surroundings.hosts):
             # Two nodes with one hostname: what happens to one counts for the other.
             touched = dict.fromkeys(range(len(table.nodes)))
@@ -119,6 +122,9 @@ class Roster:
         self.surroundings = self._surround(self.wants)
         self._unfit: list[Refusal | None] = []
         self._tastes: list[tuple[int, int]] = []
+        self._places: list[int] = []
+        """By slot: a number for all that counts of the node but what runs there."""
+        self._known_places: dict[object, int] = {}
         self._stamps: list[int] = []
         self._groups: dict[_Likeness, _Group] = {}
         self._member: list[_Group | None] = []
@@ -134,6 +140,7 @@ class Roster:
         while len(self._unfit) <= slot:
             self._unfit.append(None)
             self._tastes.append((0, 0))
+            self._places.append(0)
             self._stamps.append(0)
             self._member.append(None)
         node = self._table.nodes[slot]
@@ -141,7 +148,9 @@ class Roster:
         if node is not None and node.is_there:
             wants = self.wants
             self._unfit[slot] = why_unfit(wants, node)
-            self._tastes[slot] = soft_taints(wants, node), preference(wants, node)
+            self._tastes[slot] = tastes = soft_taints(wants, node), preference(wants, node)
+            place = tastes, self.surroundings.domains(node)
+            self._places[slot] = self._known_places.setdefault(place, len(self._known_places))
 
     def _rank(self, slot: int) -> None:
         """Look at what a node has left."""
@@ -155,7 +164,7 @@ class Roster:
             return
         if why_full(self.wants, node) is not None:
             return
-        likeness = (*self._tastes[slot], *self.surroundings.likeness(node))
+        likeness = self._places[slot], self.surroundings.company(node)
         group = self._groups.get(likeness)
         if group is None:
             group = self._groups[likeness] = _Group()
@@ -171,7 +180,7 @@ class Roster:
         groups: dict[_Likeness, _Group] = {}
         for node in nodes:
             slot = node.slot
-            likeness = (*self._tastes[slot], *self.surroundings.likeness(node))
+            likeness = self._places[slot], self.surroundings.company(node)
             group = groups.setdefault(likeness, _Group())
             group.size += 1
             rank = (-own_score(self.wants, node), node.name, slot, self._stamps[slot])

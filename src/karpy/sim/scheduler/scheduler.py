@@ -229,7 +229,7 @@ class Scheduler:
         unreadable, self._tracker.unreadable = self._tracker.unreadable, {}
         for key, problem in unreadable.items():
             obj = self._pod(key)
-            if obj is not None:
+            if obj is not None and not obj["spec"].get("nodeName"):
                 self._binder.report(obj, problem)
 
     def _pod(self, key: str) -> JsonObject | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from karpy.model.labels import HOSTNAME
+from karpy.sim.scheduler.choices import ANY_NODE
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
 from karpy.sim.scheduler.refusals import (
     AFFINITY_UNMET,
@@ -58,6 +59,8 @@ class Surroundings:
         self._concerned: dict[int, list[Tally]] = {}
         """By kin: the tallies in which such pods count."""
         self.measure()
+        for kin in table.kins():
+            self.concerned(kin)
 
     def place(self, slot: int, node: NodeInfo | None) -> None:
         """Count the node of a slot anew."""
@@ -66,12 +69,16 @@ class Surroundings:
 
     def shift(self, slot: int, kin: Kin, whole: int, live: int) -> None:
         """Count pods in or out."""
+        for tally in self.concerned(kin):
+            tally.shift(slot, kin, whole, live)
+
+    def concerned(self, kin: Kin) -> list[Tally]:
+        """Return the tallies in which a kind of pods counts."""
         concerned = self._concerned.get(kin.serial)
         if concerned is None:
             concerned = [tally for tally in self.tallies if tally.weight_of(kin)]
             self._concerned[kin.serial] = concerned
-        for tally in concerned:
-            tally.shift(slot, kin, whole, live)
+        return concerned
 
     def measure(self) -> None:
         """Find out how few pods the emptiest domains have; needed after every change."""
@@ -82,15 +89,18 @@ class Surroundings:
         """Say why other pods forbid a node, or None."""
         return self._why_uneven(node) or self._why_averse(node)
 
-    def likeness(self, node: NodeInfo) -> tuple[object, ...]:
-        """Return what is equal for nodes that differ in nothing that is considered here."""
+    def domains(self, node: NodeInfo) -> tuple[object, ...]:
+        """Return what of a node's labels is considered here, but for its hostname."""
         labels = node.labels
-        likeness: list[object] = [labels.get(key) for key in self.keys]
-        if self.hosts or self._own_counts:
-            likeness.append(HOSTNAME in labels)
-            likeness += [tally.at(node) for tally in self.hosts]
-            likeness += [tally.counts[node.slot] for tally in self._own_counts]
-        return tuple(likeness)
+        return HOSTNAME in labels, *[labels.get(key) for key in self.keys]
+
+    def company(self, node: NodeInfo) -> tuple[int, ...]:
+        """Return how many pods are on a node, as far as hosts are considered one by one."""
+        slot = node.slot
+        own = self._own_counts
+        if not self.hosts:
+            return tuple([tally.counts[slot] for tally in own])
+        return tuple([tally.at(node) for tally in self.hosts] + [t.counts[slot] for t in own])
 
     def _why_uneven(self, node: NodeInfo) -> Refusal | None:
         for (spread, tally, own), low in zip(self._hard, self._lows, strict=True):
@@ -121,6 +131,7 @@ class Surroundings:
     def _spread(self, spread: Spread, together: list[Spread]) -> Tally:
         wants = self._wants
         keys = [each.key for each in together]
+        is_choosy = spread.honors_affinity and wants.choice is not ANY_NODE
 
         def weigh(kin: Kin) -> int:
             return int(kin.namespace == wants.kin.namespace and spread.counts(kin.labels))
@@ -128,10 +139,12 @@ class Surroundings:
         def includes(node: NodeInfo) -> bool:
             if any(key not in node.labels for key in keys):
                 return False
-            if spread.honors_affinity and not wants.choice.allows(node.labels, node.name):
+            if is_choosy and not wants.choice.allows(node.labels, node.name):
                 return False
             return not spread.honors_taints or all(map(wants.tolerates, node.taints))
 
+        if not keys and not is_choosy and not spread.honors_taints:
+            return Tally(spread.key, weigh, live_only=True)
         return Tally(spread.key, weigh, includes, live_only=True)
 
     def _meet(self, wants: Wants, table: NodeTable, namespaces: Namespaces) -> None:

@@ -23,11 +23,13 @@ class Tally:
     """
     What the pods of each domain of a topology key weigh together.
 
-    Nodes without the key, or not included, belong to no domain.
+    Nodes without the key, or not included, belong to no domain. Whoever has a node counted must
+    have asked before what each kind of pod there weighs.
     """
 
     __slots__ = (
         "_includes",
+        "_is_void",
         "_memo",
         "_weigh",
         "_width",
@@ -56,6 +58,8 @@ class Tally:
         self._weigh = weigh
         self._includes = includes
         self._memo: dict[int, int] = {}
+        self._is_void = True
+        """Whether no pod was heard of that counts for anything."""
 
     @property
     def is_blank(self) -> bool:
@@ -72,11 +76,7 @@ class Tally:
         self._leave(slot)
         if node is None:
             return
-        count = 0
-        for pod in node.pods.values():
-            if not (self.live_only and pod.is_ending):
-                count += self.weight_of(pod.wants.kin)
-        self.counts[slot] = count
+        self.counts[slot] = count = 0 if self._is_void else self._count(node)
         domain = node.labels.get(self.key)
         if domain is None or not node.is_there or not self._includes(node):
             return
@@ -98,12 +98,21 @@ class Tally:
         weight = self._memo.get(kin.serial)
         if weight is None:
             weight = self._memo[kin.serial] = self._weigh(kin)
+            if weight:
+                self._is_void = False
         return weight
 
     def at(self, node: NodeInfo) -> int:
         """Say what the domain of a node weighs, whether the node is included or not."""
         domain = node.labels.get(self.key)
         return 0 if domain is None else self.totals.get(domain, 0)
+
+    def _count(self, node: NodeInfo) -> int:
+        return sum(
+            self.weight_of(pod.wants.kin)
+            for pod in node.pods.values()
+            if not (self.live_only and pod.is_ending)
+        )
 
     def _leave(self, slot: int) -> None:
         missing = slot + 1 - len(self.counts)

@@ -121,8 +121,9 @@ class Tracker:
         def concerns(pending: Pending) -> bool:
             return _concerns_node(pending, node)
 
-        self._queue.wake_where(concerns, self.time())
-        self._wake()
+        if self._queue.wake_where(concerns, self.time()) or node is None:
+            # A pod that waits for volumes on a node that is gone must hear of it.
+            self._wake()
 
     def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
         del before
@@ -161,15 +162,17 @@ class Tracker:
             if found is None:
                 return
             pod = found
-        if pod.is_like(known):
-            known.obj = obj
+        if not pod.is_like(known):
+            self._table.take(known)
+            self._table.put(pod)
+            self._placed[key] = pod
+            self._wake_for(_OF_ROOM)
             return
-        self._table.take(known)
-        self._table.put(pod)
-        self._placed[key] = pod
-        # Whoever is being deleted still takes its room, but is not counted when pods are spread.
-        is_only_ending = pod.is_ending and not known.is_ending and pod.wants is known.wants
-        self._wake_for(_OF_SPREAD if is_only_ending else _OF_ROOM)
+        known.obj = obj
+        if pod.is_ending and not known.is_ending:
+            # It still takes its room, but is not counted any more when pods are spread.
+            self._table.end(known)
+            self._wake_for(_OF_SPREAD)
 
     def _on_newly_placed(self, key: str, obj: JsonObject) -> None:
         pending = self._queue.get(key)
@@ -244,8 +247,7 @@ class Tracker:
                 return False
             return newcomer is None or _concerns_newcomer(pending, newcomer)
 
-        self._queue.wake_where(concerns, self.time())
-        if self._queue.is_ready or self._queue.next_time is not None:
+        if self._queue.wake_where(concerns, self.time()):
             self._wake()
 
 

@@ -137,7 +137,6 @@ class PodInfo:
         return (
             self.wants is other.wants
             and self.node == other.node
-            and self.is_ending == other.is_ending
             and self.priority == other.priority
             and self.requests == other.requests
         )

@@ -34,12 +34,14 @@ class Fault(Struct, frozen=True, gc=False):
 class FieldsInvalid(Invalid):
     """An object is wrong in these places; `details` go into the Status for foreign clients."""
 
-    def __init__(self, kind: Kind, name: str, faults: Iterable[Fault]) -> None:
+    def __init__(self, kind: Kind, name: str, faults: Iterable[Fault], *, title: str = "") -> None:
         self.faults = tuple(faults)
         what = ", ".join(dict.fromkeys(str(fault) for fault in self.faults))
         if len(self.faults) > 1:
             what = f"[{what}]"
-        super().__init__(f'{qualified(kind)} "{name}" is invalid: {what}', status=_UNPROCESSABLE)
+        super().__init__(
+            f'{title or qualified(kind)} "{name}" is invalid: {what}', status=_UNPROCESSABLE
+        )
         self.details: JsonObject = {
             "name": name,
             "group": kind.group,
@@ -117,6 +119,12 @@ def conflict(kind: Kind, name: str, why: str) -> Conflict:
     )
 
 
+def precondition_failed(kind: Kind, name: str, why: str) -> Conflict:
+    """Say that it is not the object, or not the version of it, that was to be deleted."""
+    what = f'Operation cannot be fulfilled on {qualified(kind)} "{name}": {why}'
+    return Conflict(what, status=_CONFLICT)
+
+
 def stale(kind: Kind, name: str) -> Conflict:
     """Say that somebody else was faster."""
     why = (
@@ -151,9 +159,9 @@ def not_allowed(what: str) -> BadRequest:
 def no_such_resource(what: str) -> NotFound:
     """Say that nothing is served there."""
     return NotFound(
-        f"the server could not find the requested resource: {what}",
+        "the server could not find the requested resource",
         status=_NOT_FOUND,
-        hint="install the CustomResourceDefinition first: `karpy crds` prints ours",
+        hint=f"there is no {what}; install its CustomResourceDefinition (`karpy crds` prints ours)",
     )
 
 
@@ -178,4 +186,13 @@ def unsupported_media_type() -> BadRequest:
         "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
         status=_UNSUPPORTED_MEDIA,
         hint="use a merge patch for custom resources",
+    )
+
+
+def unreadable(kind: Kind, why: str) -> BadRequest:
+    """Say that an object does not have the types of its kind."""
+    return BadRequest(
+        f'{kind.name} in version "{kind.version}" cannot be handled as a {kind.name}: {why}',
+        status=_BAD_REQUEST,
+        hint="write the field as the API reference shows it",
     )

@@ -77,7 +77,7 @@ _RULES: Final[dict[Kind, Rules]] = {
     kinds.SECRET: Rules(defaults.default_secret),
     kinds.REPLICATION_CONTROLLER: Rules(
         workload_defaults.default_replication_controller,
-        _BEGIN,
+        workload_defaults.begin_replicas,
         workload_checks.check_replication_controller,
         propagation=ORPHAN,
     ),
@@ -96,21 +96,22 @@ _RULES: Final[dict[Kind, Rules]] = {
     ),
     kinds.REPLICA_SET: Rules(
         workload_defaults.default_replica_set,
-        _BEGIN,
+        workload_defaults.begin_replicas,
         workload_checks.check_workload,
         workload_checks.compare_workloads,
     ),
     kinds.STATEFUL_SET: Rules(
         workload_defaults.default_stateful_set,
-        _BEGIN,
+        workload_defaults.begin_stateful_set,
         workload_checks.check_workload,
         workload_checks.compare_stateful_sets,
     ),
     kinds.DAEMON_SET: Rules(
         workload_defaults.default_daemon_set,
-        _BEGIN,
+        workload_defaults.begin_daemon_set,
         workload_checks.check_workload,
         workload_checks.compare_workloads,
+        workload_defaults.keep_template_number,
     ),
     kinds.JOB: Rules(
         workload_defaults.default_job,

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from karpy.codec.fields import JsonObject
+from karpy.codec.labelselectors import LABEL_KEY_RULE, LABEL_VALUE_RULE
 from karpy.codec.syntax import is_label_key, is_label_value
 from karpy.sim.store.answers import Fault, forbidden_field, invalid, required
 
@@ -26,16 +27,7 @@ _SUBDOMAIN_RULE: Final = (
     "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
     "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
-_KEY_RULE: Final = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "
-    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
-    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
-_VALUE_RULE: Final = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
-    "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  "
-    "or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
+_STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 IMMUTABLE: Final = "field is immutable"
 
 
@@ -44,6 +36,8 @@ def why_no_label(text: str) -> str | None:
     """Say why a text cannot be a DNS label, or None."""
     if len(text) > _LABEL_MAX:
         return f"must be no more than {_LABEL_MAX} bytes"
+    if "." in text:
+        return "must not contain dots"
     return None if _LABEL.fullmatch(text) else _LABEL_RULE
 
 
@@ -55,7 +49,9 @@ def why_no_subdomain(text: str) -> str | None:
     return None if _SUBDOMAIN.fullmatch(text) else _SUBDOMAIN_RULE
 
 
-def check_metadata(meta: JsonObject, *, is_name_label: bool) -> Iterator[Fault]:
+def check_metadata(
+    meta: JsonObject, *, is_name_label: bool, is_custom: bool = False
+) -> Iterator[Fault]:
     """Name what is wrong with the metadata of an object."""
     name = meta.get("name")
     if not name:
@@ -70,25 +66,24 @@ def check_metadata(meta: JsonObject, *, is_name_label: bool) -> Iterator[Fault]:
         yield from _check_annotations(annotations)
     if owners := meta.get("ownerReferences"):
         yield from _check_owners(owners)
-    for index, finalizer in enumerate(meta.get("finalizers") or ()):
-        if not is_label_key(finalizer):
-            yield invalid(f"metadata.finalizers[{index}]", finalizer, _KEY_RULE)
+    if finalizers := meta.get("finalizers"):
+        yield from _check_finalizers(finalizers, is_custom=is_custom)
 
 
 def check_labels(labels: JsonObject, path: str) -> Iterator[Fault]:
     """Name what is wrong with labels."""
     for key, value in labels.items():
         if not is_label_key(key):
-            yield invalid(path, key, _KEY_RULE)
+            yield invalid(path, key, LABEL_KEY_RULE)
         if not isinstance(value, str) or not is_label_value(value):
-            yield invalid(path, value, _VALUE_RULE)
+            yield invalid(path, value, LABEL_VALUE_RULE)
 
 
 def _check_annotations(annotations: JsonObject) -> Iterator[Fault]:
     size = 0
     for key, value in annotations.items():
         if not is_label_key(key.lower()):
-            yield invalid("metadata.annotations", key, _KEY_RULE)
+            yield invalid("metadata.annotations", key, LABEL_KEY_RULE)
         if not isinstance(value, str):
             yield invalid("metadata.annotations", value, "must be text")
             continue
@@ -99,12 +94,21 @@ def _check_annotations(annotations: JsonObject) -> Iterator[Fault]:
         )
 
 
+def _check_finalizers(finalizers: list[str], *, is_custom: bool) -> Iterator[Fault]:
+    for index, finalizer in enumerate(finalizers):
+        if not is_label_key(finalizer):
+            yield invalid("metadata.finalizers", finalizer, LABEL_KEY_RULE)
+        if not is_custom and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            why = "name is neither a standard finalizer name nor is it fully qualified"
+            yield invalid(f"metadata.finalizers[{index}]", finalizer, why)
+
+
 def _check_owners(owners: list[JsonObject]) -> Iterator[Fault]:
-    for index, owner in enumerate(owners):
+    for owner in owners:
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
-                path = f"metadata.ownerReferences[{index}].{field}"
-                yield invalid(path, "", "must not be empty")
+                what = "version must not be empty" if field == "apiVersion" else "must not be empty"
+                yield invalid(f"metadata.ownerReferences.{field}", "", what)
     controllers = [each for each in owners if each.get("controller")]
     if len(controllers) > 1:
         first, second = (f"{each['kind']}/{each['name']}" for each in controllers[:2])
@@ -123,7 +127,16 @@ def keep_system_fields(meta: JsonObject, old: JsonObject) -> JsonObject:
             kept[field] = old[field]
         else:
             kept.pop(field, None)
-    return kept
+    return without_empty(kept)
+
+
+def without_empty(meta: JsonObject) -> JsonObject:
+    """Return metadata without labels, annotations and lists that are empty or null."""
+    empty = [field for field in _LEFT_OUT if field in meta and not meta[field]]
+    return {key: meta[key] for key in meta if key not in empty} if empty else meta
+
+
+_LEFT_OUT: Final = ("labels", "annotations", "finalizers", "ownerReferences", "generateName")
 
 
 _SYSTEM: Final = (

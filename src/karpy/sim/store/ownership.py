@@ -64,10 +64,7 @@ class Claim(Struct, frozen=True):
         name = f'"{self.manager}"'
         if self.subresource:
             name = f'{name} with subresource "{self.subresource}"'
-        if self.operation == UPDATE:
-            since = f" at {self.time}" if self.time else ""
-            return f"{name} using {self.version}{since}"
-        return name
+        return f"{name} using {self.version}" if self.operation == UPDATE else name
 
 
 class ApplyConflict(Conflict):
@@ -104,7 +101,8 @@ def track(new: JsonObject, old: JsonObject | None, claim: Claim, schema: Schema)
     if given is not None and not any(given):
         return _with_claims(new, [])
     claims = _claims(new if given is not None else old or new)
-    changed, removed = compare(_owned_part(old or {}), _owned_part(new), schema)
+    before = {"spec": {}, "status": {}} if old is None else _owned_part(old)
+    changed, removed = compare({"metadata": {}, **before}, _owned_part(new), schema)
     mine = _mine(claims, claim)
     fields = union(difference(mine.fields if mine else {}, removed), changed)
     touched = union(changed, removed)
@@ -152,7 +150,8 @@ def _settled(
     others: list[Claim], live: JsonObject, merged: JsonObject, schema: Schema, *, is_forced: bool
 ) -> list[Claim]:
     """Return what others still own after a change; raise Conflict if it takes from them."""
-    changed, removed = compare(_owned_part(live), _owned_part(merged), schema)
+    before = {"metadata": {}, **_owned_part(live)}
+    changed, removed = compare(before, _owned_part(merged), schema)
     conflicts = [
         (each, path) for each in others for path in paths(intersection(each.fields, changed))
     ]

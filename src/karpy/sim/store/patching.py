@@ -95,6 +95,5 @@ def _check_identity(new: JsonObject, old: JsonObject) -> None:
     namespace, where = meta.get("namespace") or "", before.get("namespace") or ""
     if namespace and namespace != where:
         raise bad_request(
-            f"the namespace of the object ({namespace}) does not match the namespace on the "
-            f"request ({where})"
+            "the namespace of the provided object does not match the namespace sent on the request"
         )

@@ -6,7 +6,7 @@ from typing import Final
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import POD
 from karpy.ports.objects import Removal
-from karpy.sim.store.answers import conflict
+from karpy.sim.store.answers import precondition_failed
 from karpy.sim.store.ledger import Ledger
 from karpy.sim.store.names import Times, time_text
 from karpy.sim.store.registry import ORPHAN, Served
@@ -58,14 +58,14 @@ class Remover:
                 f"the UID in the precondition ({removal.uid}) does not match the UID in record "
                 f"({meta['uid']}). The object might have been deleted and then recreated"
             )
-            raise conflict(served.kind, meta["name"], why)
+            raise precondition_failed(served.kind, meta["name"], why)
         if removal.version and removal.version != meta["resourceVersion"]:
             why = (
                 f"the ResourceVersion in the precondition ({removal.version}) does not match the "
                 f"ResourceVersion in record ({meta['resourceVersion']}). The object might have "
                 "been modified"
             )
-            raise conflict(served.kind, meta["name"], why)
+            raise precondition_failed(served.kind, meta["name"], why)
 
     def _graceful(self, pod: JsonObject, asked: int | None) -> JsonObject | None:
         """

@@ -10,6 +10,8 @@ from karpy.codec.fields import JsonObject
 R = TypeVar("R")
 
 _REMEMBERED_MAX: Final = 4096
+_NEEDED: Final = frozenset({"containers"})
+"""Lists that are there even if they are empty."""
 _EMPTY: Final = (None, "")
 
 
@@ -89,13 +91,22 @@ def each_changed(change: Callable[[JsonObject], JsonObject]) -> Callable[[list[A
 
 
 def without_nulls(obj: JsonObject) -> JsonObject:
-    """Return an object without fields that are null; one that has none is shared."""
-    # Looking for the word in its JSON is far faster than looking at every field.
-    return _stripped(obj) if b"null" in msgspec.json.encode(obj) else obj
+    """
+    Return an object without fields that are null or empty lists, which typed servers leave out.
+
+    One that has none is shared.
+    """
+    # Looking at its JSON is far faster than looking at every field.
+    text = msgspec.json.encode(obj)
+    return _stripped(obj) if b"null" in text or b"[]" in text else obj
 
 
 def _stripped(obj: JsonObject) -> JsonObject:
-    new = {key: _without_nulls(value) for key, value in obj.items() if value is not None}
+    new = {
+        key: _without_nulls(value)
+        for key, value in obj.items()
+        if value is not None and (value != [] or key in _NEEDED)
+    }
     is_same = len(new) == len(obj) and all(new[key] is obj[key] for key in new)
     return obj if is_same else new
 

@@ -159,9 +159,9 @@ class Store:
         """Change an object; a server-side apply adds it if it is not there."""
         served = self.kinds.served(kind)
         if patch.type is PatchType.APPLY:
-            write = Write(subresource, dry_run, patch.manager, is_apply=True)
+            write = Write(subresource, dry_run, patch.manager, is_patch=True, is_apply=True)
             return self._apply(served, (namespace, name), patch, write)
-        write = Write(subresource, dry_run, patch.manager)
+        write = Write(subresource, dry_run, patch.manager, is_patch=True)
         old = self._find(served, name, namespace)
         if self._subresources.replaces(served, subresource):
             scale = self._subresources.read(served, old, subresource)

@@ -1,16 +1,21 @@
 """The objects that are there before anybody asks for them."""
 
+from typing import Final
+
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import NAMESPACE, PRIORITY_CLASS, SERVICE_ACCOUNT, Kind
 from karpy.sim.store.namespaces import ALWAYS
+
+_MOVABLE: Final = "run in the cluster, but can be moved to another node if necessary"
+_FIXED: Final = "not be moved from their current node"
 
 
 def founding_objects() -> list[tuple[Kind, JsonObject]]:
     """Return the namespaces and priority classes of an empty cluster."""
     namespaces = [(NAMESPACE, {"metadata": {"name": name}}) for name in ALWAYS]
     critical = [
-        (PRIORITY_CLASS, _critical("system-cluster-critical", 2_000_000_000, "cluster")),
-        (PRIORITY_CLASS, _critical("system-node-critical", 2_000_001_000, "node")),
+        (PRIORITY_CLASS, _critical("system-cluster-critical", 2_000_000_000, _MOVABLE)),
+        (PRIORITY_CLASS, _critical("system-node-critical", 2_000_001_000, _FIXED)),
     ]
     return [*namespaces, *critical]
 
@@ -20,11 +25,10 @@ def service_account(namespace: str) -> tuple[Kind, JsonObject]:
     return SERVICE_ACCOUNT, {"metadata": {"name": "default", "namespace": namespace}}
 
 
-def _critical(name: str, value: int, scope: str) -> JsonObject:
+def _critical(name: str, value: int, what: str) -> JsonObject:
     return {
         "metadata": {"name": name},
         "value": value,
-        "description": f"Used for system critical pods that must run in the {scope}"
-        + (", but can be moved to another node if necessary." if scope == "cluster" else "."),
+        "description": f"Used for system critical pods that must {what}.",
         "preemptionPolicy": "PreemptLowerPriority",
     }

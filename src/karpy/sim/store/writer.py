@@ -5,16 +5,18 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
+from karpy.errors import BadRequest, ServerFault
 from karpy.model.kinds import DEPLOYMENT, NAMESPACE, POD, Kind
 from karpy.sim.store.admission import Admission
 from karpy.sim.store.answers import (
     Fault,
     FieldsInvalid,
     already_exists,
-    bad_request,
     conflict,
     stale,
+    unreadable,
 )
+from karpy.sim.store.checks.pods import NoQuantity
 from karpy.sim.store.checks.shapes import ShapeCheck
 from karpy.sim.store.ledger import Ledger, Table
 from karpy.sim.store.metadata import check_metadata, compare_metadata, keep_system_fields
@@ -22,6 +24,7 @@ from karpy.sim.store.names import Names, Times
 from karpy.sim.store.ownership import UPDATE, Claim, track
 from karpy.sim.store.registry import Served
 
+_FAULT: Final = 500
 _TRIES: Final = 64
 """So often a generated name is drawn anew if it is taken."""
 STATUS: Final = "status"
@@ -34,6 +37,8 @@ class Write(Struct, frozen=True):
     subresource: str = ""
     is_dry: bool = False
     manager: str = ""
+    is_patch: bool = False
+    """The object was made by the server, from a patch."""
     is_apply: bool = False
     """The managed fields are already those of a server-side apply."""
 
@@ -72,7 +77,13 @@ class Writer:
 
     def change(self, served: Served, new: JsonObject, old: JsonObject, write: Write) -> JsonObject:
         """Replace an object by a changed one, and end it if nothing holds it any more."""
-        self._check_shape(served, new, old)
+        try:
+            self._check_shape(served, new, old)
+        except BadRequest as error:
+            if not write.is_patch:
+                raise
+            fault = Fault("patch", f"Invalid value: {error.message}")
+            raise FieldsInvalid(served.kind, old["metadata"]["name"], [fault]) from error
         new = self._settle(served, new, old, write)
         if "managedFields" in old["metadata"] and not write.is_apply:
             new = track(new, old, self._claim(served, write), served.schema)
@@ -112,7 +123,11 @@ class Writer:
         kind = served.storage
         given = obj.get("metadata") or {}
         if given.get("resourceVersion"):
-            raise bad_request("resourceVersion should not be set on objects to be created")
+            raise ServerFault(
+                "resourceVersion should not be set on objects to be created",
+                status=_FAULT,
+                hint="leave `metadata.resourceVersion` out",
+            )
         namespace = given.get("namespace") or ""
         name = given.get("name") or self._name(table, namespace, given.get("generateName"))
         meta: JsonObject = {"name": name}
@@ -170,7 +185,8 @@ class Writer:
             is_body_changed = _is_body_changed(served, new, old)
         if is_body_changed or new_meta is not old_meta:
             self._check_change(served, new, old, is_body_changed=is_body_changed)
-        if served.has_generation and _needs_generation(served, new, old):
+        is_status = write.subresource == STATUS
+        if served.has_generation and not is_status and _needs_generation(served, new, old):
             meta = new["metadata"]
             new = {**new, "metadata": {**meta, "generation": old_meta.get("generation", 0) + 1}}
         return new
@@ -188,9 +204,14 @@ class Writer:
     ) -> None:
         rules = served.rules
         meta = obj["metadata"]
-        faults.extend(check_metadata(meta, is_name_label=rules.is_name_label))
+        is_custom = served.definition is not None
+        is_label = rules.is_name_label
+        faults.extend(check_metadata(meta, is_name_label=is_label, is_custom=is_custom))
         if is_body_changed and rules.check is not None:
-            faults.extend(rules.check(obj))
+            try:
+                faults.extend(rules.check(obj))
+            except NoQuantity as error:
+                raise unreadable(served.kind, str(error)) from error
         if faults:
             raise FieldsInvalid(served.kind, meta.get("name") or "", faults)
 
@@ -206,7 +227,7 @@ def check_guard(served: Served, new: JsonObject, old: JsonObject, *, is_guarded:
         fault = Fault(
             "metadata.resourceVersion", "Invalid value: 0: must be specified for an update"
         )
-        raise FieldsInvalid(served.kind, name, [fault])
+        raise FieldsInvalid(served.kind, name, [fault], title=served.kind.resource)
     uid = new.get("uid")
     if uid and uid != old["uid"]:
         why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {old['uid']}"

@@ -25,6 +25,7 @@ from karpy.sim.workloads.templates import TEMPLATE_HASH, hash_of, is_same_templa
 
 _NAME_MAX: Final = 253
 _COLLISIONS_MAX: Final = 16
+_PATIENCE: Final = "minReadySeconds"
 
 
 def fleet_of(deployment: JsonObject, sets: list[JsonObject]) -> Fleet:
@@ -56,10 +57,10 @@ class FleetController(Controller):
         assert new is not None
         next_revision = max(map(revision_of, fleet.old), default=0) + 1
         notes = rollout_notes(obj, new, next_revision)
-        seconds = obj["spec"].get("minReadySeconds", 0)
-        if notes != annotations_of(new) or seconds != new["spec"].get("minReadySeconds", 0):
+        if notes != annotations_of(new) or _patience(obj) != _patience(new):
             meta = {**new["metadata"], "annotations": notes}
-            spec = {**new["spec"], "minReadySeconds": seconds}
+            spec = {key: value for key, value in new["spec"].items() if key != _PATIENCE}
+            spec.update(_patience(obj))
             new = fleet.new = self.store.replace(
                 REPLICA_SET, {**new, "metadata": meta, "spec": spec}
             )
@@ -155,7 +156,7 @@ class FleetController(Controller):
             },
             "spec": {
                 "replicas": grown(obj, fleet, 0),
-                "minReadySeconds": spec.get("minReadySeconds", 0),
+                **_patience(obj),
                 "selector": {**selector, "matchLabels": labels},
                 "template": template,
             },
@@ -203,3 +204,8 @@ def _is_idle(replica_set: JsonObject) -> bool:
         and not counted((replica_set,), "replicas")
         and status.get("observedGeneration", 0) >= meta.get("generation", 0)
     )
+
+
+def _patience(obj: JsonObject) -> JsonObject:
+    seconds = obj["spec"].get(_PATIENCE)
+    return {_PATIENCE: seconds} if seconds else {}

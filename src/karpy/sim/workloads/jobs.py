@@ -90,10 +90,12 @@ class Jobs(PodController):
                 wait = self._manage(count, backoff)
         except ClusterError as error:
             failure = error
-        obj = self._settle(count, end or _success(count))
+        end = end or _success(count)
+        obj = self._settle(count, end)
         if failure is not None:
             raise failure
-        if is_finished(obj):
+        if end is not None:
+            # The next thing that happens is that its last pod is gone.
             return None
         left = seconds_until_deadline(obj, self.now())
         return min((each for each in (wait, left) if each is not None), default=None)

@@ -20,7 +20,7 @@ from karpy.sim.store.metadata import IMMUTABLE, why_no_subdomain
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _SERVICES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _MODES: Final = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")
-_POLICIES: Final = ("IfHealthyBudget", "AlwaysAllow")
+_POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 _SCOPES: Final = ("Cluster", "Namespaced")
 _HIGHEST: Final = 1_000_000_000
 _WHOLE: Final = 100
@@ -31,7 +31,7 @@ def check_node(obj: JsonObject) -> Iterator[Fault]:
     """Name what is wrong with a Node."""
     seen = set()
     for index, taint in enumerate((obj.get("spec") or {}).get("taints") or ()):
-        path = f"spec.taints[{index}]"
+        path = f"metadata.taints[{index}]"
         key, effect = taint.get("key") or "", taint.get("effect")
         if not is_label_key(key):
             yield invalid(f"{path}.key", key, "name part must be non-empty")
@@ -175,7 +175,8 @@ def check_priority_class(obj: JsonObject) -> Iterator[Fault]:
     is_system = name.startswith("system-")
     if is_system and name not in {"system-cluster-critical", "system-node-critical"}:
         why = "priority class names with 'system-' prefix are reserved for system use only"
-        yield forbidden_field("metadata.name", why)
+        known = f"{name} is not a known system priority class"
+        yield forbidden_field("metadata.name", f"{why}. error: {known}")
     elif not is_system and obj["value"] > _HIGHEST:
         yield forbidden_field(
             "value", f"maximum allowed value of a user defined priority is {_HIGHEST}"
@@ -194,17 +195,17 @@ def check_definition(obj: JsonObject) -> Iterator[Fault]:
     """Name what is wrong with a CustomResourceDefinition, as far as serving it needs."""
     spec = obj.get("spec") or {}
     names, group = spec.get("names") or {}, spec.get("group")
-    if not group:
-        yield required("spec.group")
-    elif why := why_no_subdomain(group):
-        yield invalid("spec.group", group, why)
-    for field in ("plural", "kind"):
-        if not names.get(field):
-            yield required(f"spec.names.{field}")
     expected = f"{names.get('plural')}.{group}"
     if obj["metadata"]["name"] != expected:
         why = 'must be spec.names.plural+"."+spec.group'
         yield invalid("metadata.name", obj["metadata"]["name"], why)
+    if not group:
+        yield required("spec.group")
+    elif no := why_no_subdomain(group):
+        yield invalid("spec.group", group, no)
+    for field in ("plural", "kind"):
+        if not names.get(field):
+            yield required(f"spec.names.{field}")
     if spec.get("scope") not in _SCOPES:
         yield unsupported("spec.scope", spec.get("scope") or "", _SCOPES)
     versions = spec.get("versions") or ()

@@ -8,7 +8,6 @@ from karpy.codec.syntax import is_label_key
 from karpy.model.resources import parse_quantity
 from karpy.sim.store.answers import (
     Fault,
-    bad_request,
     duplicate,
     forbidden_field,
     invalid,
@@ -37,6 +36,10 @@ _UPDATABLE: Final = (
     "`spec.tolerations` (only additions to existing tolerations),"
     "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)"
 )
+
+
+class NoQuantity(ValueError):
+    """A text where a quantity should be; a typed server cannot even read the object."""
 
 
 def check_pod(pod: JsonObject) -> list[Fault]:
@@ -79,9 +82,10 @@ def _check_spec(spec: JsonObject, path: str) -> Iterator[Fault]:
     yield from _check_volumes(volumes, f"{path}.volumes")
     if spec.get("restartPolicy") not in _RESTARTS:
         yield unsupported(f"{path}.restartPolicy", spec.get("restartPolicy"), _RESTARTS)
-    if spec.get("terminationGracePeriodSeconds", 0) < 0:
-        seconds = spec["terminationGracePeriodSeconds"]
-        yield invalid(f"{path}.terminationGracePeriodSeconds", seconds, NOT_NEGATIVE)
+    if spec.get("activeDeadlineSeconds", 1) < 1:
+        seconds = spec["activeDeadlineSeconds"]
+        why = "must be between 1 and 2147483647, inclusive"
+        yield invalid(f"{path}.activeDeadlineSeconds", seconds, why)
     if selector := spec.get("nodeSelector"):
         yield from check_labels(selector, f"{path}.nodeSelector")
     yield from _check_tolerations(spec.get("tolerations") or (), f"{path}.tolerations")
@@ -140,7 +144,7 @@ def _check_ports(ports: list[JsonObject] | tuple[()], path: str) -> Iterator[Fau
 
 
 def check_resources(resources: JsonObject, path: str) -> Iterator[Fault]:
-    """Name what is wrong with requests and limits; raise BadRequest for what is no quantity."""
+    """Name what is wrong with requests and limits; raise NoQuantity for what is none."""
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     yield from _check_amounts(limits, f"{path}.limits")
     yield from _check_amounts(requests, f"{path}.requests")
@@ -164,9 +168,10 @@ def check_resources(resources: JsonObject, path: str) -> Iterator[Fault]:
 def _check_amounts(amounts: JsonObject, path: str) -> Iterator[Fault]:
     for name, value in amounts.items():
         where = f"{path}[{name}]"
-        if not is_label_key(name):
+        is_standard = name in _STANDARD or name.startswith("hugepages-")
+        if not is_label_key(name) or ("/" not in name and not is_standard):
             yield invalid(where, name, "must be a standard resource type or fully qualified")
-        elif "/" not in name and name not in _STANDARD and not name.startswith("hugepages-"):
+        if "/" not in name and not is_standard:
             yield invalid(where, name, "must be a standard resource for containers")
         if amount_of(value, name) < 0:
             yield invalid(where, value, NOT_NEGATIVE)
@@ -179,13 +184,10 @@ def _may_exceed(resource: str) -> bool:
 
 
 def amount_of(value: object, resource: str) -> int:
-    """Return how much a quantity is; raise BadRequest if it is none."""
+    """Return how much a quantity is; raise NoQuantity if it is none."""
     text = canonical(value)
     if text is None:
-        raise bad_request(
-            f'unable to parse quantity "{value}" of {resource}: {_QUANTITY}',
-            hint="write a quantity such as `500m`, `2` or `4Gi`",
-        )
+        raise NoQuantity(_QUANTITY)
     amount = parse_quantity(text, resource)
     return min(amount, -1) if text.startswith("-") else amount
 
@@ -207,7 +209,7 @@ def _check_tolerations(tolerations: list[JsonObject] | tuple[()], path: str) -> 
             )
         if operator == "Exists" and each.get("value"):
             why = "value must be empty when `operator` is 'Exists'"
-            yield invalid(f"{where}.operator", each, why)
+            yield invalid(f"{where}.operator", each["value"], why)
         if each.get("effect") and each["effect"] not in _EFFECTS:
             yield unsupported(f"{where}.effect", each["effect"], _EFFECTS)
         if each.get("tolerationSeconds") is not None and each.get("effect") != "NoExecute":

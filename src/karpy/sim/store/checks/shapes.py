@@ -10,7 +10,7 @@ import msgspec
 from karpy.codec.fields import JsonObject
 from karpy.errors import BadRequest
 from karpy.model.kinds import BUILT_IN, Kind
-from karpy.sim.store.answers import bad_request
+from karpy.sim.store.answers import unreadable
 
 Shape: TypeAlias = "type | Mapping[str, Shape] | list[Shape] | tuple[Shape]"
 """A type; fields of an object; a list of one shape; a tuple: an object with values of one shape."""
@@ -178,11 +178,10 @@ class ShapeCheck:
         found, expected = match["found"], match["expected"].removesuffix(" | null")
         path = part + (match["path"] or "")
         name = self._kind.name
-        return bad_request(
-            f'{name} in version "{self._kind.version}" cannot be handled as a {name}: json: '
-            f"cannot unmarshal {_NOUNS.get(found, found)} into Go struct field {name}.{path} "
-            f"of type {_NOUNS.get(expected, expected)}",
-            hint=f"write `{path}` as the API reference shows it",
+        return unreadable(
+            self._kind,
+            f"json: cannot unmarshal {_NOUNS.get(found, found)} into Go struct field "
+            f"{name}.{path} of type {_NOUNS.get(expected, expected)}",
         )
 
 

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from karpy.codec.fields import JsonObject
-from karpy.codec.labelselectors import Selector, selector_of, selector_of_map
+from karpy.codec.labelselectors import LabelRule, Selector, selector_of, selector_of_map
 from karpy.codec.syntax import is_label_key
+from karpy.model.requirement import Operator
 from karpy.sim.store.answers import Fault, forbidden_field, invalid, required, unsupported
 from karpy.sim.store.checks.pods import NOT_NEGATIVE, check_template
 from karpy.sim.store.metadata import IMMUTABLE, check_labels
 
+_NOBODY: Final = Selector((LabelRule("", Operator.EXISTS),))
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
 _NUMBERS: Final = ("replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds")
 _JOB_NUMBERS: Final = ("parallelism", "completions", "backoffLimit", "ttlSecondsAfterFinished")
@@ -41,9 +43,12 @@ def check_workload(obj: JsonObject) -> Iterator[Fault]:
         yield from check_selector(selector, "spec.selector")
         if not (selector.get("matchLabels") or selector.get("matchExpressions")):
             yield invalid("spec.selector", selector, f"empty selector is invalid for {kind}")
-    yield from _check_strategy(spec)
+    if selector is not None and _readable(selector) is None:
+        yield invalid("spec.selector", selector, "invalid label selector")
+    else:
+        yield from _check_labels(spec, _readable(selector) or _NOBODY)
     yield from check_template(spec.get("template"), "spec.template")
-    yield from _check_labels(spec, _readable(selector))
+    yield from _check_strategy(spec)
     yield from _check_restart(spec, _ALWAYS)
 
 
@@ -167,7 +172,10 @@ def _check_restart(
 ) -> Iterator[Fault]:
     pod = (spec.get("template") or {}).get("spec") or {}
     policy = pod.get("restartPolicy")
-    if policy and policy not in allowed:
+    if policy == "Always" and policy not in allowed:
+        words = ", ".join(f'"{word}"' for word in allowed)
+        yield required(f"{path}.template.spec.restartPolicy", f"valid values: {words}")
+    elif policy and policy not in allowed:
         yield unsupported(f"{path}.template.spec.restartPolicy", policy, allowed)
 
 
@@ -186,7 +194,7 @@ def _check_strategy(spec: JsonObject) -> Iterator[Fault]:
     if strategy.get("type") not in kinds:
         yield unsupported("spec.strategy.type", strategy.get("type"), kinds)
     rolling = strategy.get("rollingUpdate")
-    if strategy.get("type") == "Recreate" and rolling:
+    if strategy.get("type") == "Recreate" and rolling is not None:
         yield forbidden_field(
             "spec.strategy.rollingUpdate",
             "may not be specified when strategy `type` is 'Recreate'",

@@ -73,6 +73,8 @@ def _fill_pod_spec(spec: JsonObject) -> JsonObject:
         _fill_template_spec(spec),
         {**_POD_ONLY, "serviceAccountName": name, "serviceAccount": name},
     )
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec = {**spec, "terminationGracePeriodSeconds": 1}
     is_on_host = bool(spec.get("hostNetwork"))
     for each in _CONTAINERS:
         spec = changed(spec, each, each_changed(_requests_from_limits))

@@ -33,6 +33,9 @@ def default_volume(obj: JsonObject) -> JsonObject:
             without_nulls(spec),
             {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": _FILESYSTEM},
         )
+        spec = changed(
+            spec, "hostPath", lambda path: path if "type" in path else {**path, "type": ""}
+        )
         return changed(spec, "capacity", canonical_amounts)
 
     return changed(obj, "spec", fill)
@@ -40,7 +43,8 @@ def default_volume(obj: JsonObject) -> JsonObject:
 
 def begin_volume(obj: JsonObject) -> JsonObject:
     """Give a new volume its phase."""
-    return {**obj, "status": {"phase": "Pending"}}
+    since = obj["metadata"]["creationTimestamp"]
+    return {**obj, "status": {"phase": "Pending", "lastPhaseTransitionTime": since}}
 
 
 def default_class(obj: JsonObject) -> JsonObject:

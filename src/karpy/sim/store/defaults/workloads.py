@@ -10,6 +10,7 @@ from karpy.sim.store.sharing import changed, each_changed, filled, without_nulls
 
 _BY_UID: Final = "batch.kubernetes.io/controller-uid"
 _BY_NAME: Final = "batch.kubernetes.io/job-name"
+_TEMPLATE_NUMBER: Final = "deprecated.daemonset.template.generation"
 _BACKOFF_MAX: Final = 2**31 - 1
 
 
@@ -139,7 +140,11 @@ def begin_job(obj: JsonObject) -> JsonObject:
     names = {**own, "controller-uid": meta["uid"], _BY_NAME: meta["name"], "job-name": meta["name"]}
     template = spec.get("template") or {}
     template_meta = template.get("metadata") or {}
-    labels = {**(template_meta.get("labels") or {}), **names}
+    given = template_meta.get("labels") or {}
+    labels = {**given, **names}
+    if (meta.get("labels") or {}) == given:
+        # A Job without labels has those of its pods.
+        obj = {**obj, "metadata": {**meta, "labels": labels}}
     selector = spec.get("selector") or {}
     spec = {
         **spec,
@@ -162,11 +167,17 @@ def default_cron_job(obj: JsonObject) -> JsonObject:
                 "failedJobsHistoryLimit": 1,
             },
         )
-        return changed(
-            spec, "jobTemplate", lambda template: changed(template, "spec", _with_template)
-        )
+        return changed(spec, "jobTemplate", _job_template)
 
     return _with_spec(obj, fill)
+
+
+def _job_template(job: JsonObject) -> JsonObject:
+    def named(spec: JsonObject) -> JsonObject:
+        return changed(spec, "template", lambda pod: filled(pod, {"metadata": {}}))
+
+    job = filled(changed(job, "spec", _with_template), {"metadata": {}})
+    return changed(job, "spec", named)
 
 
 def _with_status(obj: JsonObject) -> JsonObject:
@@ -176,6 +187,40 @@ def _with_status(obj: JsonObject) -> JsonObject:
 def begin_with_empty_status(obj: JsonObject) -> JsonObject:
     """Give a new object the empty status that typed clients expect."""
     return _with_status(obj)
+
+
+def begin_replicas(obj: JsonObject) -> JsonObject:
+    """Give a new object a status that counts nothing yet."""
+    return {**obj, "status": {"replicas": 0}}
+
+
+def begin_stateful_set(obj: JsonObject) -> JsonObject:
+    """Give a new StatefulSet a status that counts nothing yet."""
+    return {**obj, "status": {"replicas": 0, "availableReplicas": 0}}
+
+
+def begin_daemon_set(obj: JsonObject) -> JsonObject:
+    """Give a new DaemonSet a status that counts nothing yet, and number its template."""
+    counts = (
+        "currentNumberScheduled",
+        "numberMisscheduled",
+        "desiredNumberScheduled",
+        "numberReady",
+    )
+    return _with_template_number({**obj, "status": dict.fromkeys(counts, 0)}, 1)
+
+
+def keep_template_number(new: JsonObject, old: JsonObject) -> JsonObject:
+    """Count the templates that a DaemonSet has had."""
+    number = int((old["metadata"].get("annotations") or {}).get(_TEMPLATE_NUMBER) or 0)
+    is_same = (new.get("spec") or {}).get("template") == old["spec"].get("template")
+    return _with_template_number(new, number if is_same else number + 1)
+
+
+def _with_template_number(obj: JsonObject, number: int) -> JsonObject:
+    meta = obj["metadata"]
+    annotations = {**(meta.get("annotations") or {}), _TEMPLATE_NUMBER: str(number)}
+    return {**obj, "metadata": {**meta, "annotations": annotations}}
 
 
 def _with_spec(obj: JsonObject, fill: Callable[[JsonObject], JsonObject]) -> JsonObject:

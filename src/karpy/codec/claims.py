@@ -1,0 +1,162 @@
+"""Launches as NodeClaims: the object that asks for a machine."""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+from karpy.model.instances import Catalog
+from karpy.model.kinds import NODE_CLAIM, NODE_POOL
+from karpy.model.labels import (
+    CAPACITY_TYPE,
+    HOSTNAME,
+    INSTANCE_TYPE,
+    is_restricted,
+)
+from karpy.model.labels import NODE_POOL as NODE_POOL_LABEL
+from karpy.model.requirement import Operator, Requirement
+from karpy.model.requirements import Requirements, why_incompatible
+from karpy.model.resources import CPU, Resources
+from karpy.model.verdicts import Launch
+
+HASH: Final = "karpenter.sh/nodepool-hash"
+HASH_VERSION: Final = "karpenter.sh/nodepool-hash-version"
+MIN_VALUES_RELAXED: Final = "karpenter.sh/nodeclaim-min-values-relaxed"
+_PASSED_ON: Final = (
+    "taints",
+    "startupTaints",
+    "nodeClassRef",
+    "expireAfter",
+    "terminationGracePeriod",
+)
+
+
+def write_node_claim(launch: Launch, pool: JsonObject, catalog: Catalog) -> JsonObject:
+    """Write the NodeClaim of a launch for the NodePool it comes from, as that is now."""
+    template = pool["spec"]["template"]
+    made, inner = template.get("metadata") or {}, template["spec"]
+    requirements = {**launch.requirements}
+    names = tuple(option.instance_type for option in launch.options)
+    requirements[INSTANCE_TYPE] = _narrowed(INSTANCE_TYPE, names, requirements)
+    requirements[CAPACITY_TYPE] = _narrowed(
+        CAPACITY_TYPE, _capacity_types(launch, catalog), requirements
+    )
+    written = [
+        part
+        for key in sorted(requirements)
+        if key != HOSTNAME
+        for part in write_requirement(requirements[key])
+    ]
+    spec = {key: inner[key] for key in _PASSED_ON if inner.get(key) is not None}
+    return {
+        "apiVersion": NODE_CLAIM.api_version,
+        "kind": NODE_CLAIM.name,
+        "metadata": {
+            "generateName": f"{launch.pool}-",
+            "labels": {
+                **(made.get("labels") or {}),
+                NODE_POOL_LABEL: launch.pool,
+                **_class_label(inner.get("nodeClassRef") or {}),
+                **_custom_labels(launch.requirements, catalog.well_known),
+            },
+            "annotations": {
+                **(made.get("annotations") or {}),
+                **_stamps(pool),
+                MIN_VALUES_RELAXED: "true" if launch.is_min_values_relaxed else "false",
+            },
+            "ownerReferences": [_owner(pool)],
+        },
+        "spec": {
+            **spec,
+            "requirements": written,
+            "resources": {"requests": write_resources(launch.resources)},
+        },
+    }
+
+
+def write_requirement(requirement: Requirement) -> list[JsonObject]:
+    """Write a requirement the way NodePools and NodeClaims have it: one entry for each operator."""
+    parts: list[tuple[str, tuple[str, ...]]] = []
+    is_bounded = requirement.gte is not None or requirement.lte is not None
+    if not is_bounded or requirement.values:
+        parts.append((requirement.operator.value, tuple(sorted(requirement.values))))
+    if requirement.gte is not None:
+        parts.append((Operator.GTE.value, (str(requirement.gte),)))
+    if requirement.lte is not None:
+        parts.append((Operator.LTE.value, (str(requirement.lte),)))
+    if requirement.is_needed:
+        parts.append((Operator.EXISTS.value, ()))
+    return [_entry(requirement, operator, values) for operator, values in parts]
+
+
+def write_resources(amounts: Resources) -> dict[str, str]:
+    """Write amounts as quantities: thousandths of cores, whole numbers of everything else."""
+    return {
+        name: f"{amount}m" if name == CPU and amount % 1000 else str(_whole(name, amount))
+        for name, amount in sorted(amounts.items())
+    }
+
+
+def _whole(name: str, amount: int) -> int:
+    return amount // 1000 if name == CPU else amount
+
+
+def _entry(requirement: Requirement, operator: str, values: tuple[str, ...]) -> JsonObject:
+    entry: JsonObject = {"key": requirement.key, "operator": operator}
+    if values:
+        entry["values"] = list(values)
+    if requirement.min_values is not None:
+        entry["minValues"] = requirement.min_values
+    return entry
+
+
+def _narrowed(key: str, values: Iterable[str], requirements: Requirements) -> Requirement:
+    """Return the values of a key that are left; how many must be had stays as it was asked."""
+    present = requirements.get(key)
+    least = None if present is None else present.min_values
+    return Requirement(key, frozenset(values), min_values=least)
+
+
+def _capacity_types(launch: Launch, catalog: Catalog) -> set[str]:
+    """Return how the machines of a launch can be bought: as any of its types is sold to it."""
+    wanted = {option.instance_type for option in launch.options}
+    return {
+        offering.capacity_type
+        for each in catalog.types_for(launch.pool)
+        if each.name in wanted
+        for offering in each.offerings
+        if offering.is_launchable
+        and why_incompatible(launch.requirements, offering.requirements, catalog.well_known) is None
+    }
+
+
+def _class_label(ref: Mapping[str, str]) -> dict[str, str]:
+    if not (ref.get("group") and ref.get("kind") and ref.get("name")):
+        return {}
+    return {f"{ref['group']}/{ref['kind'].lower()}": ref["name"]}
+
+
+def _custom_labels(requirements: Requirements, well_known: frozenset[str]) -> dict[str, str]:
+    """Settle on a value for each label that only this cluster knows."""
+    return {
+        key: min(requirement.values)
+        for key, requirement in sorted(requirements.items())
+        if key not in well_known
+        and not is_restricted(key, well_known)
+        and not requirement.complement
+        and requirement.values
+    }
+
+
+def _stamps(pool: JsonObject) -> dict[str, str]:
+    annotations = pool["metadata"].get("annotations") or {}
+    return {key: annotations[key] for key in (HASH, HASH_VERSION) if key in annotations}
+
+
+def _owner(pool: JsonObject) -> JsonObject:
+    return {
+        "apiVersion": NODE_POOL.api_version,
+        "kind": NODE_POOL.name,
+        "name": pool["metadata"]["name"],
+        "uid": pool["metadata"]["uid"],
+        "blockOwnerDeletion": True,
+    }
