@@ -42,7 +42,7 @@ from karpy.model.kinds import (
     SECRET,
     SERVICE_ACCOUNT,
 )
-from karpy.ports.notices import Notice, Subject
+from karpy.model.notices import Notice, Subject
 from karpy.ports.objects import Change, EventType, Patch, PatchType, Query, Removal, Synced
 from tests.adapters.kube.certificates import Authority
 from tests.e2e.planes import STRANGER

@@ -2,11 +2,38 @@
 
 import asyncio
 import os
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 _SECONDS = 60.0
+
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - {name: main, image: app:1, resources: {requests: {cpu: 100m, memory: 1Gi}}}
+"""
+NODE_POOL = """
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: general}
+spec:
+  weight: 10
+  template:
+    spec:
+      nodeClassRef: {group: karpenter.kwok.sh, kind: KWOKNodeClass, name: default}
+      requirements:
+      - {key: kubernetes.io/arch, operator: In, values: [amd64]}
+"""
 
 
 class Run(NamedTuple):
@@ -43,26 +70,36 @@ class Kubectl:
         assert process.returncode is not None
         return Run(process.returncode, out.decode(), err.decode())
 
-    async def follow(self, *words: str, lines: int) -> list[str]:
-        """Run a command that goes on, until it has said so many lines."""
+    @asynccontextmanager
+    async def follow(self, *words: str) -> AsyncIterator[Callable[[], Awaitable[str]]]:
+        """Run a command that goes on; what is given reads its next line."""
         process = await self._start(*words)
-        assert process.stdout is not None
-        try:
+        stdout = process.stdout
+        assert stdout is not None
+
+        async def line() -> str:
             async with asyncio.timeout(_SECONDS):
-                read = [await process.stdout.readline() for _ in range(lines)]
+                return (await stdout.readline()).decode().rstrip()
+
+        try:
+            yield line
         finally:
             process.kill()
             await process.communicate()
-        return [each.decode().rstrip() for each in read]
 
     async def _start(self, *words: str, editor: str = "") -> asyncio.subprocess.Process:
         pipe = asyncio.subprocess.PIPE
         return await asyncio.create_subprocess_exec(
             self._program,
-            *words,
             *self._flags,
+            *words,
             stdin=pipe,
             stdout=pipe,
             stderr=pipe,
             env={**self._environ, "EDITOR": editor or "true"},
         )
+
+
+def rows(text: str) -> list[list[str]]:
+    """Take a table apart."""
+    return [line.split() for line in text.splitlines()]

@@ -8,11 +8,10 @@ import pytest
 
 from karpy.adapters.controlplane.programs import find_program, require_programs
 from karpy.errors import ControlPlaneMissing
-
 from karpy.sim.kubelets.timing import AT_ONCE
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.embedded import ServedCluster, embedded_world, serve
-from tests.adapters.apiserver.commands import Kubectl
+from tests.adapters.apiserver.commands import DEPLOYMENT, Kubectl
 from tests.adapters.apiserver.stranger import Stranger
 
 
@@ -56,3 +55,11 @@ async def kubectl(
     world.add_node("node-1")
     world.add_node("node-2")
     return Kubectl(kubectl_program, served.kubeconfig, tmp_path)
+
+
+@pytest.fixture
+async def web(kubectl: Kubectl) -> Kubectl:
+    """A kubectl whose cluster runs a deployment."""
+    await kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+    await kubectl("rollout", "status", "deployment/web", "--timeout=20s")
+    return kubectl

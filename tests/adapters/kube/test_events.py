@@ -5,7 +5,7 @@ from karpy.adapters.kube.events import EventRecorder
 from karpy.adapters.kube.retry import TokenBucket
 from karpy.errors import ClusterError, CredentialsRefused
 from karpy.model.kinds import NODE, POD
-from karpy.ports.notices import Notice, Subject
+from karpy.model.notices import Notice, Subject
 from tests.adapters.kube.clocks import SetClock, run
 from tests.adapters.kube.smallstore import SmallStore
 
