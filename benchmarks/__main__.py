@@ -16,6 +16,7 @@ from benchmarks.figures import read_figures
 from benchmarks.measuring import HAS_NODES, Measurement, measure_file, tell
 from benchmarks.processes import RunFailed, make_file
 from benchmarks.report import Page, page_text
+from benchmarks.worlds import measure_worlds
 
 FILES: Final = Path(".bench")
 PAGE: Final = Path("docs/benchmarks.md")
@@ -56,7 +57,16 @@ def main() -> int:
     command = " ".join(["python -m benchmarks", *words])
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(
-        page_text(Page(command, own, opponent=opponent, compared=compared, figures=figures))
+        page_text(
+            Page(
+                command,
+                own,
+                opponent=opponent,
+                compared=compared,
+                figures=figures,
+                worlds=[] if asked.quick or asked.names else measure_worlds(),
+            )
+        )
     )
     tell(f"wrote {page}")
     return int(any("breaches" in each.verdict for each in (*own, *compared)))

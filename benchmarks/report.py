@@ -9,10 +9,14 @@ from msgspec import Struct
 from benchmarks.figures import Figure
 from benchmarks.machine import describe_machine, reference_seconds
 from benchmarks.measuring import Measurement
+from benchmarks.worlds import Line
 from karpy import __version__
 
 RULES: Final = Path(__file__).with_name("rules.md")
 GROWTH_STEPS: Final = ((10_000, 50_000), (100, 1_000))
+_WORLDS: Final = """\
+The embedded store, the mirror of a cluster, lists from a real API server beside kubernetes_asyncio, and
+a day of a cluster on virtual time; CPU time of one core, by `python -m benchmarks.worlds`."""
 _BEST_OF_NOTE: Final = "Times are the best of the runs made, each in a fresh process."
 
 
@@ -26,6 +30,8 @@ class Page(Struct, frozen=True):
     compared: Sequence[Measurement] = ()
     """Measured on the very files for which there are recorded figures."""
     figures: Mapping[str, Figure] = {}
+    worlds: Sequence[Line] = ()
+    """What the benchmarks of the worlds said."""
 
 
 def page_text(page: Page) -> str:
@@ -39,6 +45,8 @@ def page_text(page: Page) -> str:
         parts += ["## Generated workloads", _own_table(page), _growth_text(page.own)]
     if page.compared:
         parts += ["## Beside Karpenter", _karpenter_text(page)]
+    if page.worlds:
+        parts += ["## The worlds", _WORLDS, "\n".join(map(str, page.worlds))]
     parts.append(RULES.read_text().strip())
     return "\n\n".join(part for part in parts if part) + "\n"
 
