@@ -15,8 +15,8 @@ from karpy import __version__
 RULES: Final = Path(__file__).with_name("rules.md")
 GROWTH_STEPS: Final = ((10_000, 50_000), (100, 1_000))
 _WORLDS: Final = """\
-The embedded store, the mirror of a cluster, lists from a real API server beside kubernetes_asyncio, and
-a day of a cluster on virtual time; CPU time of one core, by `python -m benchmarks.worlds`."""
+The embedded store, the mirror of a cluster, lists from a real API server beside kubernetes_asyncio,
+and a day of a cluster on virtual time; CPU time of one core, by `python -m benchmarks.worlds`."""
 _BEST_OF_NOTE: Final = "Times are the best of the runs made, each in a fresh process."
 
 

@@ -26,6 +26,7 @@ _COMMANDS: Final = {
     "errors": "karpy.cli.codes",
     "bench": "karpy.cli.bench",
     "workload": "karpy.cli.workload",
+    "cluster": "karpy.cli.cluster",
     "controlplane": "karpy.cli.controlplane",
 }
 """Where each command lives; only the one asked for is imported."""

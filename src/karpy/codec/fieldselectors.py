@@ -93,7 +93,8 @@ class FieldSelector(Struct, frozen=True, gc=False):
 
     def matches(self, obj: JsonObject) -> bool:
         """Say whether an object meets all conditions."""
-        return all(rule.holds(obj) for rule in self.rules)
+        rules = self.rules
+        return rules[0].holds(obj) if len(rules) == 1 else all(rule.holds(obj) for rule in rules)
 
     def exactly(self, label: str) -> str | None:
         """Return the only value that a field may have, if there is one."""

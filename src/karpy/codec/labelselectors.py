@@ -64,7 +64,10 @@ class Selector(Struct, frozen=True, gc=False):
 
     def matches(self, labels: Mapping[str, str] | None) -> bool:
         """Say whether labels meet all conditions; no labels are empty labels."""
-        return all(rule.holds(labels or {}) for rule in self.rules)
+        rules, labels = self.rules, labels or {}
+        if len(rules) == 1:
+            return rules[0].holds(labels)
+        return all(rule.holds(labels) for rule in rules)
 
 
 EVERYONE: Final = Selector()

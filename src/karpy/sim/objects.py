@@ -240,8 +240,10 @@ class _Stream:
             self._raw.append((event, before))
         else:
             self._is_lost = True
-        if self._waiter is not None:
-            _wake(self._waiter)
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            _wake(waiter)
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -3,7 +3,6 @@ import pytest
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import (
     CONTROLLER_REVISION,
-    PERSISTENT_VOLUME_CLAIM,
     POD,
     PRIORITY_CLASS,
     STATEFUL_SET,
@@ -12,13 +11,6 @@ from tests.sim.stories import on_virtual_time
 from tests.sim.workloads.stage import Stage, on_stage, settle, template, with_image, workload
 
 HASH = "controller-revision-hash"
-CLAIM: JsonObject = {
-    "metadata": {"name": "data"},
-    "spec": {
-        "accessModes": ["ReadWriteOnce"],
-        "resources": {"requests": {"storage": "1Gi"}},
-    },
-}
 
 
 def _spec(replicas: int = 3, **spec: object) -> JsonObject:
@@ -264,95 +256,6 @@ async def test_only_so_many_revisions_are_kept() -> None:
 
 
 @on_virtual_time
-async def test_each_pod_has_claims_of_its_own() -> None:
-    with on_stage() as stage:
-        stage.add(STATEFUL_SET, "db", _spec(2, volumeClaimTemplates=[CLAIM]))
-        await settle(5)
-
-        claim = stage.get(PERSISTENT_VOLUME_CLAIM, "data-db-0")
-        volumes = stage.get(POD, "db-1")["spec"]["volumes"]
-        assert stage.names(PERSISTENT_VOLUME_CLAIM) == ["data-db-0", "data-db-1"]
-        assert claim["metadata"]["labels"] == {"app": "db"}
-        assert "ownerReferences" not in claim["metadata"]
-        assert volumes[0] == {
-            "name": "data",
-            "persistentVolumeClaim": {"claimName": "data-db-1"},
-        }
-        assert "SuccessfulCreate: Create Claim data-db-0 Pod db-0 in StatefulSet db success x1" in (
-            stage.events("db")
-        )
-
-
-@on_virtual_time
-async def test_claims_are_kept_unless_the_set_says_otherwise() -> None:
-    with on_stage() as stage:
-        stage.add(STATEFUL_SET, "db", _spec(2, volumeClaimTemplates=[CLAIM]))
-        await settle(5)
-
-        stage.patch(STATEFUL_SET, "db", {"spec": {"replicas": 1}})
-        await settle(5)
-        stage.delete(STATEFUL_SET, "db")
-        await settle(5)
-
-        assert stage.names(POD) == []
-        assert stage.names(PERSISTENT_VOLUME_CLAIM) == ["data-db-0", "data-db-1"]
-
-
-@on_virtual_time
-async def test_claims_go_when_the_set_is_scaled_down_if_it_says_so() -> None:
-    with on_stage() as stage:
-        policy = {"whenScaled": "Delete", "whenDeleted": "Retain"}
-        spec = _spec(2, volumeClaimTemplates=[CLAIM], persistentVolumeClaimRetentionPolicy=policy)
-        stage.add(STATEFUL_SET, "db", spec)
-        await settle(5)
-
-        stage.patch(STATEFUL_SET, "db", {"spec": {"replicas": 1}})
-        await settle(5)
-        scaled = stage.names(PERSISTENT_VOLUME_CLAIM)
-        stage.delete(STATEFUL_SET, "db")
-        await settle(5)
-
-        assert scaled == ["data-db-0"]
-        assert stage.names(PERSISTENT_VOLUME_CLAIM) == ["data-db-0"]
-
-
-@on_virtual_time
-async def test_claims_go_with_the_set_if_it_says_so() -> None:
-    with on_stage() as stage:
-        policy = {"whenScaled": "Retain", "whenDeleted": "Delete"}
-        spec = _spec(2, volumeClaimTemplates=[CLAIM], persistentVolumeClaimRetentionPolicy=policy)
-        stage.add(STATEFUL_SET, "db", spec)
-        await settle(5)
-
-        stage.patch(STATEFUL_SET, "db", {"spec": {"replicas": 1}})
-        await settle(5)
-        scaled = stage.names(PERSISTENT_VOLUME_CLAIM)
-        stage.delete(STATEFUL_SET, "db")
-        await settle(5)
-
-        assert scaled == ["data-db-0", "data-db-1"]
-        assert stage.names(PERSISTENT_VOLUME_CLAIM) == []
-
-
-@on_virtual_time
-async def test_a_pod_does_not_get_the_claim_of_a_predecessor_that_is_going() -> None:
-    with on_stage(stop=10) as stage:
-        policy = {"whenScaled": "Delete", "whenDeleted": "Delete"}
-        spec = _spec(2, volumeClaimTemplates=[CLAIM], persistentVolumeClaimRetentionPolicy=policy)
-        stage.add(STATEFUL_SET, "db", spec)
-        await settle(5)
-        before = stage.get(PERSISTENT_VOLUME_CLAIM, "data-db-1")["metadata"]["uid"]
-
-        stage.patch(STATEFUL_SET, "db", {"spec": {"replicas": 1}})
-        await settle(5)
-        stage.patch(STATEFUL_SET, "db", {"spec": {"replicas": 2}})
-        await settle(60)
-
-        assert stage.pod_names() == ["db-0", "db-1"]
-        assert stage.get(PERSISTENT_VOLUME_CLAIM, "data-db-1")["metadata"]["uid"] != before
-
-
-@on_virtual_time
 async def test_the_next_pod_waits_until_the_last_was_ready_for_long_enough() -> None:
     with on_stage() as stage:
         stage.add(STATEFUL_SET, "db", _spec(2, minReadySeconds=30))
@@ -416,7 +319,7 @@ async def test_what_is_done_is_told() -> None:
 @on_virtual_time
 async def test_a_stateful_set_at_rest_writes_nothing() -> None:
     with on_stage() as stage:
-        stage.add(STATEFUL_SET, "db", _spec(volumeClaimTemplates=[CLAIM]))
+        stage.add(STATEFUL_SET, "db", _spec())
         await settle(10)
         before = stage.store.version
 

@@ -1,9 +1,6 @@
-"""A certificate to serve with, and a kubeconfig for those who may come in."""
+"""A certificate to serve with."""
 
-import json
-import os
 import ssl
-from base64 import b64encode
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -20,8 +17,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from msgspec import Struct
 
-CONTEXT: Final = "karpy-cluster"
-"""The name of the only context in our kubeconfigs, by which we know them again."""
+from karpy.adapters.apiserver.kubeconfigs import write_privately
+
 _LIFE: Final = timedelta(days=365)
 _SLACK: Final = timedelta(hours=1)
 """Clocks differ: a certificate is valid from a little before it was made."""
@@ -77,32 +74,6 @@ def make_identity(hosts: tuple[str, ...] = ("127.0.0.1", "localhost")) -> Identi
             serialization.NoEncryption(),
         ).decode(),
     )
-
-
-def write_kubeconfig(path: Path, *, server: str, authority: str, token: str) -> None:
-    """Write a kubeconfig with one context, for no eyes but its owner's."""
-    cluster = {
-        "server": server,
-        "certificate-authority-data": b64encode(authority.encode()).decode(),
-    }
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": CONTEXT,
-        "clusters": [{"name": CONTEXT, "cluster": cluster}],
-        "users": [{"name": CONTEXT, "user": {"token": token}}],
-        "contexts": [{"name": CONTEXT, "context": {"cluster": CONTEXT, "user": CONTEXT}}],
-    }
-    write_privately(path, json.dumps(document, indent=2) + "\n")
-
-
-def write_privately(path: Path, text: str) -> None:
-    """Write a file that only its owner may read, from its first byte on."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
-        # One that was there before keeps its mode otherwise.
-        path.chmod(0o600)
-        file.write(text)
 
 
 def _name(common: str) -> x509.Name:

@@ -10,7 +10,8 @@ from aiohttp import web
 
 from karpy.adapters.apiserver.application import Face, Report
 from karpy.adapters.apiserver.backend import Backend
-from karpy.adapters.apiserver.credentials import make_identity, write_kubeconfig
+from karpy.adapters.apiserver.credentials import make_identity
+from karpy.adapters.apiserver.kubeconfigs import write_kubeconfig
 from karpy.errors import FileUnwritable, Unreachable
 from karpy.ports.clock import Clock
 

@@ -1,6 +1,7 @@
 """Strategic merge patches: merge patches that know which lists have keys."""
 
 from collections import deque
+from operator import itemgetter
 from typing import Any, Final
 
 from karpy.codec.fields import JsonObject
@@ -101,16 +102,17 @@ def _ordered(items: list[Any], wanted: list[Any], before: list[Any], schema: Sch
     """
     rank = {_name(each, schema): place for place, each in enumerate(wanted)}
     place = {_name(each, schema): place for place, each in enumerate(before)}
-    chosen = [item for item in items if _name(item, schema) in rank]
-    chosen.sort(key=lambda item: rank[_name(item, schema)])
+    named = [(_name(item, schema), item) for item in items]
+    chosen = [(rank[name], name, item) for name, item in named if name in rank]
+    chosen.sort(key=itemgetter(0))
+    others = deque((place.get(name), item) for name, item in named if name not in rank)
     result = []
-    others = deque(item for item in items if _name(item, schema) not in rank)
-    for item in chosen:
-        limit = place.get(_name(item, schema), -1)
-        while others and place.get(_name(others[0], schema), limit) < limit:
-            result.append(others.popleft())
+    for _, name, item in chosen:
+        limit = place.get(name, -1)
+        while others and others[0][0] is not None and others[0][0] < limit:
+            result.append(others.popleft()[1])
         result.append(item)
-    return [*result, *others]
+    return [*result, *(item for _, item in others)]
 
 
 def _name(item: object, schema: Schema) -> object:

@@ -1,0 +1,110 @@
+"""Random small clusters as plain manifests: `random_cluster(seed)`."""
+
+from dataclasses import dataclass
+
+from karpy.codec.fields import JsonObject
+from karpy.model.constraints import NO_EXECUTE
+from tests.fidelity.closets import Closet
+from tests.fidelity.nodes import random_limits, random_nodes
+from tests.fidelity.workloads import Workload, random_workload
+from tests.fuzz.dice import Dice, Feature
+
+_FEATURES = (
+    Feature.AFFINITY,
+    Feature.ANTI_AFFINITY,
+    Feature.BOUNDS,
+    Feature.LABEL_KEYS,
+    Feature.NAMESPACES,
+    Feature.NODE_WISHES,
+    Feature.POD_WISHES,
+    Feature.PORTS,
+    Feature.SELECTORS,
+    Feature.SOFT_TAINTS,
+    Feature.SPREADS,
+    Feature.SPREAD_DETAILS,
+    Feature.SPREAD_WISHES,
+    Feature.TAINTS,
+    Feature.TERMS,
+)
+_PODS_MAX = 8
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Nodes that are ready, pods that run there, and pods that wait."""
+
+    seed: int
+    features: tuple[str, ...]
+    nodes: list[JsonObject]
+    limits: list[JsonObject]
+    """CSINodes."""
+    volumes: list[JsonObject]
+    claims: list[JsonObject]
+    bound: list[JsonObject]
+    ending: frozenset[str]
+    """Names of bound pods that are being deleted, and take their time."""
+    pods: list[JsonObject]
+    """Those that wait, in the order in which they are asked about."""
+    samples: list[JsonObject]
+    """One of each workload."""
+
+    @property
+    def has_volumes(self) -> bool:
+        return bool(self.claims or self.volumes)
+
+
+def random_cluster(seed: int) -> Cluster:
+    """Throw a cluster; the same seed gives an equal one, on every machine."""
+    dice = Dice(seed)
+    # A handful of features interact more densely than all of them.
+    chosen = dice.some(_FEATURES, 2, dice.one([4, 6, 8, len(_FEATURES)]))
+    # Volumes take kube-scheduler a second each, whatever there is to say about them.
+    dice.features = frozenset([*chosen, *([Feature.VOLUMES] if dice.chance(0.15) else [])])
+    nodes = random_nodes(dice, seed)
+    names = [each["metadata"]["name"] for each in nodes]
+    closet = Closet(dice, f"s{seed}")
+    workloads = [random_workload(dice, f"s{seed}-w{n}", names) for n in range(dice.number(2, 4))]
+    if dice.has(Feature.VOLUMES, 0.9):
+        closet.stock_up()
+    groups = [_random_pods(dice, each, closet) for each in workloads]
+    bound = _random_bound(dice, workloads, nodes)
+    pods = [pod for group in groups for pod in group][:_PODS_MAX]
+    return Cluster(
+        seed=seed,
+        features=tuple(sorted(each.name for each in dice.features)),
+        nodes=nodes,
+        limits=random_limits(dice, nodes),
+        volumes=closet.volumes,
+        claims=closet.claims,
+        bound=bound,
+        ending=frozenset(each["metadata"]["name"] for each in bound if dice.chance(0.12)),
+        pods=dice.some(pods, len(pods)),
+        samples=[group[0] for group in groups],
+    )
+
+
+def _random_pods(dice: Dice, workload: Workload, closet: Closet) -> list[JsonObject]:
+    count = dice.one([1, 2, 2, 3, 4])
+    if not dice.has(Feature.VOLUMES, 0.6):
+        return [workload.pod(number) for number in range(count)]
+    if dice.chance(0.2):
+        shared = closet.volumes_of_pod(workload.namespace)
+        return [workload.pod(number, **shared) for number in range(count)]
+    return [
+        workload.pod(number, **closet.volumes_of_pod(workload.namespace)) for number in range(count)
+    ]
+
+
+def _random_bound(
+    dice: Dice, workloads: list[Workload], nodes: list[JsonObject]
+) -> list[JsonObject]:
+    """Throw pods that run already, lawfully or not: nobody asks how they came there."""
+    bound = []
+    for number in range(dice.one([0, 0, 1, 2, 4])):
+        node = dice.one(nodes)
+        pod = dice.one(workloads).pod(f"b{number}", nodeName=node["metadata"]["name"])
+        if any(taint["effect"] == NO_EXECUTE for taint in node["spec"].get("taints", ())):
+            # Otherwise it would be evicted while we look.
+            pod["spec"]["tolerations"] = [{"operator": "Exists"}]
+        bound.append(pod)
+    return bound

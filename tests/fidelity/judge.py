@@ -1,0 +1,158 @@
+"""What must hold for every cluster; all that is found wrong, as text."""
+
+import asyncio
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+from karpy.core.check.plan import check_plan
+from karpy.core.provisioning.decide import decide
+from karpy.model.snapshot import Snapshot
+from karpy.sim.loop import run
+from tests.fidelity.clusters import Cluster
+from tests.fidelity.embeddedworld import embedded_world
+from tests.fidelity.known import Known, why_known, why_missed
+from tests.fidelity.plans import find_breaches, read_snapshot, try_plan
+from tests.fidelity.stories import Difference, Step, ask_alone, ask_together, follow, key_of
+from tests.fidelity.worlds import World
+
+_TRIES: Final = 2
+
+
+class Check(Enum):
+    """What is asked of every cluster."""
+
+    ALONE = "both schedulers find a node for a pod alone, or neither does"
+    TOGETHER = "the same on top of other pods, and each could do what the other did"
+    REASON = "both give the same reason if there is no node"
+    BREACH = "the core's judge finds nothing wrong in what kube-scheduler did"
+    ACCEPTED = "the core's judge finds nothing wrong in the core's plan"
+    PLAN = "kube-scheduler binds every pod as the plan has it"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong."""
+
+    check: Check
+    text: str
+
+    def __str__(self) -> str:
+        """Write the check's name and what it says."""
+        return f"{self.check.name}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a cluster: how much was asked, and what was wrong."""
+
+    findings: tuple[Finding, ...] = ()
+    known: tuple[Known, ...] = ()
+    asked: int = 0
+    bound: int = 0
+    planned: int = 0
+
+
+async def examine(real: World, cluster: Cluster) -> Outcome:
+    """
+    Let both schedulers and the core loose on a cluster, and compare.
+
+    kube-scheduler may hear of a change a moment late, so that what is wrong must be so twice.
+    """
+    outcome = Outcome()
+    for _ in range(_TRIES):
+        try:
+            outcome = await _examine_once(real, cluster)
+        finally:
+            await real.clean(cluster)
+        if not outcome.findings:
+            break
+    return outcome
+
+
+async def _examine_once(real: World, cluster: Cluster) -> Outcome:
+    await real.settle(cluster)
+    story = await _compare(real, cluster)
+    kept = [step for step in story.steps if step.is_kept]
+    pods = {step.key: step.admitted for step in kept}
+    snapshot = read_snapshot(story.before, pods.values())
+    found: list[Finding | Known] = [*story.findings]
+    everyone = {**{key_of(each): each for each in cluster.bound}, **pods}
+    for breach in find_breaches(snapshot, kept):
+        found.append(why_known(breach, everyone) or Finding(Check.BREACH, str(breach)))
+    await asyncio.gather(*(real.remove(each) for each in pods.values()))
+    if cluster.has_volumes:
+        # What was bound for the pods is still there.
+        snapshot = read_snapshot(await real.listed(), pods.values())
+    planned = await _plan(real, cluster, snapshot, found)
+    return Outcome(
+        tuple(each for each in found if isinstance(each, Finding)),
+        tuple(each for each in found if isinstance(each, Known)),
+        asked=len(story.steps),
+        bound=sum(bool(step.answer.node) for step in story.steps),
+        planned=planned,
+    )
+
+
+@dataclass(frozen=True)
+class _Story:
+    steps: list[Step]
+    before: list[JsonObject]
+    """What there was before all pods came."""
+    findings: list[Finding]
+
+
+async def _compare(real: World, cluster: Cluster) -> _Story:
+    """Let one scheduler lead and the other follow, in turns; storage is only told one way."""
+    if cluster.has_volumes or cluster.seed % 2 == 0:
+        alone = await ask_alone(real, cluster)
+        before = await real.listed()
+        together = await ask_together(real, cluster)
+        differences = await asyncio.to_thread(run, _follow_embedded(cluster, alone + together))
+        names = "kube-scheduler", "embedded"
+    else:
+        alone, together = await asyncio.to_thread(run, _lead_embedded(cluster))
+        differences = await follow(real, alone)
+        before = await real.listed()
+        differences += await follow(real, together)
+        names = "embedded", "kube-scheduler"
+    findings = [_as_finding(each, *names) for each in differences]
+    return _Story(alone + together, before, findings)
+
+
+async def _follow_embedded(cluster: Cluster, steps: list[Step]) -> list[Difference]:
+    async with embedded_world() as embedded:
+        await embedded.settle(cluster)
+        return await follow(embedded, steps)
+
+
+async def _lead_embedded(cluster: Cluster) -> tuple[list[Step], list[Step]]:
+    async with embedded_world() as embedded:
+        await embedded.settle(cluster)
+        return await ask_alone(embedded, cluster), await ask_together(embedded, cluster)
+
+
+def _as_finding(difference: Difference, leader: str, follower: str) -> Finding:
+    step = difference.step
+    check = Check.TOGETHER if step.is_kept else Check.ALONE
+    if difference.is_about_reasons:
+        check = Check.REASON
+    said = f"{leader}: {step.answer}; {follower}: {difference.answer}"
+    return Finding(check, f"{step.key}: {said}")
+
+
+async def _plan(
+    real: World, cluster: Cluster, snapshot: Snapshot, found: list[Finding | Known]
+) -> int:
+    """Let the core decide with the nodes there are, and kube-scheduler carry it out."""
+    verdict = decide(snapshot)
+    found += [Finding(Check.ACCEPTED, str(each)) for each in check_plan(snapshot, verdict)]
+    node_of = {pod: each.node for each in verdict.nominations for pod in each.pods}
+    pods = {key_of(each): each for each in cluster.pods}
+    everyone = [*cluster.bound, *cluster.pods]
+    for key, answer in (await try_plan(real, snapshot, verdict, cluster.pods)).items():
+        text = f"{key} on {node_of[key]}: kube-scheduler says {answer}"
+        why = why_missed(answer, pods[key], everyone, cluster.claims)
+        found.append(why or Finding(Check.PLAN, text))
+    return len(node_of)

@@ -1,0 +1,119 @@
+"""Random workloads: pods that are alike."""
+
+from dataclasses import dataclass
+
+from karpy.codec.fields import JsonObject
+from tests.fidelity.noderules import random_node_affinity, random_selector, random_tolerations
+from tests.fidelity.podrules import (
+    random_pod_affinity,
+    random_pod_anti_affinity,
+    random_spreads,
+)
+from tests.fidelity.words import APPS, GPU, HIGH, HIGHER, NAMESPACES, TRACKS
+from tests.fuzz.dice import Dice, Feature
+
+_ADDRESSES = ("", "", "10.0.0.1", "10.0.0.2", "0.0.0.0", "::")  # noqa: S104 - what pods say
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What the pods of a workload share."""
+
+    name: str
+    namespace: str
+    labels: dict[str, str]
+    spec: JsonObject
+
+    def pod(self, number: int | str, **spec: object) -> JsonObject:
+        """Return one of its pods."""
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"{self.name}-{number}",
+                "namespace": self.namespace,
+                "labels": self.labels,
+            },
+            "spec": {**self.spec, **spec},
+        }
+
+
+def random_workload(dice: Dice, name: str, nodes: list[str]) -> Workload:
+    """Throw what the pods of a workload ask of nodes and of each other."""
+    app = dice.one(APPS)
+    labels = {"app": app, "track": dice.one(TRACKS), "version": dice.one(["v1", "v2"])}
+    if dice.chance(0.2):
+        labels["shade"] = "dark"
+    spec: JsonObject = {
+        "terminationGracePeriodSeconds": 30,
+        "containers": [_random_container(dice, "main"), *_random_company(dice)],
+    }
+    parts = {
+        "initContainers": _random_init_containers(dice),
+        "nodeSelector": random_selector(dice),
+        "affinity": _random_affinity(dice, app, nodes),
+        "tolerations": random_tolerations(dice),
+        "topologySpreadConstraints": random_spreads(dice, app),
+    }
+    spec |= {field: value for field, value in parts.items() if value}
+    if dice.chance(0.2):
+        spec["priorityClassName"] = dice.one([HIGH, HIGHER])
+    if dice.has(Feature.PORTS, 0.15) and len(spec["containers"]) == 1:
+        # All its ports are ports of the host, and must be called so.
+        spec["hostNetwork"] = True
+        spec["containers"][0]["ports"] = [{"containerPort": 8080 + dice.number(0, 1)}]
+        spec.pop("initContainers", None)
+    namespace = dice.one(list(NAMESPACES)) if dice.chance(0.4) else next(iter(NAMESPACES))
+    return Workload(f"{name}-{app}", namespace, labels, spec)
+
+
+def _random_affinity(dice: Dice, app: str, nodes: list[str]) -> JsonObject:
+    sides = {
+        "nodeAffinity": random_node_affinity(dice, nodes),
+        "podAffinity": random_pod_affinity(dice, app),
+        "podAntiAffinity": random_pod_anti_affinity(dice, app),
+    }
+    return {side: value for side, value in sides.items() if value}
+
+
+def _random_container(dice: Dice, name: str) -> JsonObject:
+    container: JsonObject = {"name": name, "image": "registry.example/app:1"}
+    requests = {}
+    if dice.chance(0.9):
+        requests["cpu"] = "9" if dice.chance(0.03) else dice.one(["100m", "250m", "500m", "1"])
+    if dice.chance(0.7):
+        requests["memory"] = dice.one(["64Mi", "256Mi", "1Gi"])
+    if dice.chance(0.08):
+        requests[GPU] = "1"
+    if requests:
+        limits = {GPU: "1"} if GPU in requests else {}
+        container["resources"] = {"requests": requests, "limits": limits}
+    if dice.has(Feature.PORTS):
+        container["ports"] = _random_ports(dice, 8080 if name == "main" else 8082)
+    return container
+
+
+def _random_company(dice: Dice) -> list[JsonObject]:
+    return [_random_container(dice, "second")] if dice.chance(0.1) else []
+
+
+def _random_init_containers(dice: Dice) -> list[JsonObject]:
+    if not dice.chance(0.12):
+        return []
+    first = _random_container(dice, "first")
+    first.pop("ports", None)
+    if dice.chance(0.5):
+        first["restartPolicy"] = "Always"
+    return [first, _random_container(dice, "then")] if dice.chance(0.3) else [first]
+
+
+def _random_ports(dice: Dice, least: int) -> list[JsonObject]:
+    ports = []
+    for number in range(dice.number(1, 2)):
+        port: JsonObject = {"containerPort": 80 + number, "hostPort": least + dice.number(0, 1)}
+        if dice.chance(0.3):
+            port["protocol"] = "UDP"
+        if address := dice.one(_ADDRESSES):
+            port["hostIP"] = address
+        ports.append(port)
+    return list({(each["hostPort"], each.get("protocol")): each for each in ports}.values())
