@@ -1,0 +1,115 @@
+"""NodeClaims, Nodes and NodePools as controllers keep them: everything they may change."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from karpy.model.conditions import Condition, Conditions
+from karpy.model.constraints import Taint
+from karpy.model.labels import NODE_POOL
+from karpy.model.pools import NodeClassRef
+from karpy.model.requirement import Requirement
+from karpy.model.resources import Resources
+
+
+class Owner(Struct, frozen=True, gc=False):
+    """A reference to the object that another belongs to."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    blocks_deletion: bool = False
+
+
+class Identity(Struct, frozen=True, gc=False):
+    """What every object has: who it is, what is written on it, and whether it is going."""
+
+    name: str
+    uid: str = ""
+    version: str = ""
+    """The resourceVersion it was read at; a guard for lists that others write, too."""
+    generation: int = 0
+    created: datetime | None = None
+    deleted: datetime | None = None
+    """When it began to go; None while it stays."""
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    finalizers: tuple[str, ...] = ()
+    owners: tuple[Owner, ...] = ()
+
+    @property
+    def is_deleting(self) -> bool:
+        return self.deleted is not None
+
+
+class ClaimRecord(Struct, frozen=True, gc=False):
+    """A NodeClaim in full."""
+
+    meta: Identity
+    node_class: NodeClassRef = NodeClassRef()
+    requirements: tuple[Requirement, ...] = ()
+    requests: Resources = {}
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    expire_after: timedelta | None = None
+    """None never expires."""
+    grace_period: timedelta | None = None
+    """After how long pods are forced off; None is never."""
+    provider_id: str = ""
+    node_name: str = ""
+    image_id: str = ""
+    capacity: Resources = {}
+    allocatable: Resources = {}
+    last_pod_event: datetime | None = None
+    conditions: Conditions = Conditions()
+
+    @property
+    def name(self) -> str:
+        return self.meta.name
+
+    @property
+    def pool(self) -> str:
+        """Name of the NodePool, or empty for a claim that stands alone."""
+        return self.meta.labels.get(NODE_POOL, "")
+
+
+class NodeRecord(Struct, frozen=True, gc=False):
+    """A Node in full."""
+
+    meta: Identity
+    provider_id: str = ""
+    taints: tuple[Taint, ...] = ()
+    is_unschedulable: bool = False
+    capacity: Resources = {}
+    allocatable: Resources = {}
+    conditions: tuple[Condition, ...] = ()
+    boot_id: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.meta.name
+
+    @property
+    def is_ready(self) -> bool:
+        return any(each.type == "Ready" and each.is_true for each in self.conditions)
+
+
+class PoolRecord(Struct, frozen=True, gc=False):
+    """A NodePool in full, as far as its upkeep goes; its template is read from the object."""
+
+    meta: Identity
+    node_class: NodeClassRef = NodeClassRef()
+    replicas: int | None = None
+    limits: Resources = {}
+    resources: Resources = {}
+    """What its nodes have in total, as its status says."""
+    nodes: int | None = None
+    class_generation: int | None = None
+    """Of which generation of the node class registration health speaks."""
+    conditions: Conditions = Conditions()
+
+    @property
+    def name(self) -> str:
+        return self.meta.name
