@@ -64,17 +64,12 @@ def _summary(outcomes: list[Outcome]) -> str:
     asked, bound, planned = (
         sum(getattr(each, field) for each in outcomes) for field in ("asked", "bound", "planned")
     )
-    return "\n".join(
-        [
-            *(f"{count} seeds break {each.name}: {each.value}" for each, count in failed.items()),
-            *(
-                f"known in {count} seeds, {each.name}: {each.value}"
-                for each, count in known.items()
-            ),
-            f"{len(outcomes)} seeds, {sum(bool(each.findings) for each in outcomes)} bad: {asked} "
-            f"questions, {bound} of them answered with a node; {planned} pods planned",
-        ]
-    )
+    bad = sum(bool(each.findings) for each in outcomes)
+    lines = [f"{count} seeds break {each.name}: {each.value}" for each, count in failed.items()]
+    lines += [f"{count} seeds know {each.name}: {each.value}" for each, count in known.items()]
+    lines.append(f"{asked} questions, {bound} answered with a node; {planned} pods planned")
+    lines.append(f"{len(outcomes)} seeds, {bad} bad")
+    return "\n".join(lines)
 
 
 def _report(seed: int, findings: tuple[Finding, ...], *, is_whole: bool) -> None:

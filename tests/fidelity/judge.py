@@ -79,8 +79,10 @@ async def _examine_once(real: World, cluster: Cluster) -> Outcome:
     snapshot = read_snapshot(story.before, pods.values())
     found: list[Finding | Known] = [*story.findings]
     everyone = {**{key_of(each): each for each in cluster.bound}, **pods}
-    for breach in find_breaches(snapshot, kept):
-        found.append(why_known(breach, everyone) or Finding(Check.BREACH, str(breach)))
+    found += [
+        why_known(breach, everyone) or Finding(Check.BREACH, str(breach))
+        for breach in find_breaches(snapshot, kept)
+    ]
     await asyncio.gather(*(real.remove(each) for each in pods.values()))
     if cluster.has_volumes:
         # What was bound for the pods is still there.

@@ -48,7 +48,7 @@ class EventType(Enum):
     """Nothing; everything up to this version has been told."""
 
 
-class WatchEvent(Struct, frozen=True):
+class WatchEvent(Struct, frozen=True, gc=False):
     """Something that happened; of a bookmark only the version counts."""
 
     type: EventType
@@ -171,7 +171,7 @@ class Reader(Protocol[T_co]):
         """Read the JSON of an object; raise FieldInvalid or DecodeError if it cannot be read."""
 
 
-class Change(Struct, Generic[T], frozen=True):
+class Change(Struct, Generic[T], frozen=True, gc=False):
     """An object is now this, or is gone."""
 
     key: str

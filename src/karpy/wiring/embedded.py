@@ -5,6 +5,7 @@ from contextlib import ExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from karpy.adapters.apiserver.application import Report
 from karpy.adapters.apiserver.server import ApiServer
@@ -12,10 +13,14 @@ from karpy.codec.fields import JsonObject
 from karpy.model.kinds import Kind
 from karpy.ports.discovery import Resource
 from karpy.ports.objects import Objects, Removal
+from karpy.sim.kubelets.timing import Timing
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.registry import Served
 from karpy.sim.store.store import Store
 from karpy.sim.world import World, WorldSettings
+
+_LIVE: Final = WorldSettings(timing=Timing(beat_seconds=10))
+"""People look at leases, and see whether they are renewed."""
 
 
 class StoreBackend:
@@ -71,7 +76,7 @@ async def embedded_world(
     settings: WorldSettings | None = None, *, seed: int = 0
 ) -> AsyncIterator[World]:
     """Let a cluster live on the running loop, from now on and in real time."""
-    world = World(settings, seed=seed, start=datetime.now(UTC))
+    world = World(settings or _LIVE, seed=seed, start=datetime.now(UTC))
     world.start()
     try:
         yield world

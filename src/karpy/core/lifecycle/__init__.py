@@ -1,1 +1,1 @@
-"""What becomes of a NodeClaim, its Node and its NodePool: pure functions from records to records."""
+"""What becomes of a NodeClaim, its Node and its NodePool: from records to records, pure."""
