@@ -105,13 +105,13 @@ class Closet:
             "storageClassName": storage_class,
             "csi": {"driver": DRIVER, "volumeHandle": name},
         }
-        if dice.chance(0.8):
+        if dice.chance(0.7):
             terms = [_random_place(dice) for _ in range(dice.one([1, 1, 2]))]
             spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
         if claim:
             meta = claim["metadata"]
             spec["claimRef"] = {"namespace": meta["namespace"], "name": meta["name"]}
-        labels = {ZONE: dice.one(["za", "zb", "za__zb"])} if dice.chance(0.15) else {}
+        labels = {ZONE: dice.one(["za", "zb", "za__zb"])} if dice.chance(0.4) else {}
         self.volumes.append(
             {
                 "apiVersion": "v1",

@@ -9,23 +9,35 @@ from tests.fidelity.nodes import random_limits, random_nodes
 from tests.fidelity.workloads import Workload, random_workload
 from tests.fuzz.dice import Dice, Feature
 
-_FEATURES = (
-    Feature.AFFINITY,
-    Feature.ANTI_AFFINITY,
-    Feature.BOUNDS,
-    Feature.LABEL_KEYS,
-    Feature.NAMESPACES,
-    Feature.NODE_WISHES,
-    Feature.POD_WISHES,
-    Feature.PORTS,
-    Feature.SELECTORS,
-    Feature.SOFT_TAINTS,
-    Feature.SPREADS,
-    Feature.SPREAD_DETAILS,
-    Feature.SPREAD_WISHES,
-    Feature.TAINTS,
-    Feature.TERMS,
+_THEMES = (
+    (
+        Feature.SPREADS,
+        Feature.SPREAD_DETAILS,
+        Feature.LABEL_KEYS,
+        Feature.SPREAD_WISHES,
+        Feature.TAINTS,
+        Feature.SELECTORS,
+    ),
+    (
+        Feature.AFFINITY,
+        Feature.ANTI_AFFINITY,
+        Feature.NAMESPACES,
+        Feature.LABEL_KEYS,
+        Feature.POD_WISHES,
+    ),
+    (
+        Feature.SELECTORS,
+        Feature.TERMS,
+        Feature.BOUNDS,
+        Feature.TAINTS,
+        Feature.SOFT_TAINTS,
+        Feature.NODE_WISHES,
+    ),
+    (Feature.PORTS, Feature.TAINTS, Feature.ANTI_AFFINITY),
+    (Feature.VOLUMES, Feature.SPREADS, Feature.SELECTORS),
 )
+_THEME_WEIGHTS = (0, 0, 0, 1, 1, 1, 2, 2, 3, 4)
+"""How often clusters are about each theme; volumes take kube-scheduler a second each."""
 _PODS_MAX = 8
 
 
@@ -56,10 +68,7 @@ class Cluster:
 def random_cluster(seed: int) -> Cluster:
     """Throw a cluster; the same seed gives an equal one, on every machine."""
     dice = Dice(seed)
-    # A handful of features interact more densely than all of them.
-    chosen = dice.some(_FEATURES, 2, dice.one([4, 6, 8, len(_FEATURES)]))
-    # Volumes take kube-scheduler a second each, whatever there is to say about them.
-    dice.features = frozenset([*chosen, *([Feature.VOLUMES] if dice.chance(0.15) else [])])
+    dice.features = _random_features(dice)
     nodes = random_nodes(dice, seed)
     names = [each["metadata"]["name"] for each in nodes]
     closet = Closet(dice, f"s{seed}")
@@ -77,17 +86,28 @@ def random_cluster(seed: int) -> Cluster:
         volumes=closet.volumes,
         claims=closet.claims,
         bound=bound,
-        ending=frozenset(each["metadata"]["name"] for each in bound if dice.chance(0.12)),
+        ending=frozenset(each["metadata"]["name"] for each in bound if dice.chance(0.2)),
         pods=dice.some(pods, len(pods)),
         samples=[group[0] for group in groups],
     )
+
+
+def _random_features(dice: Dice) -> frozenset[Feature]:
+    """Choose a theme and a little of the others: what belongs together meets more often."""
+    theme = _THEMES[dice.one(_THEME_WEIGHTS)]
+    others = [
+        feature
+        for feature in dict.fromkeys(each for theme in _THEMES for each in theme)
+        if feature is not Feature.VOLUMES and dice.chance(0.1)
+    ]
+    return frozenset([theme[0], *(each for each in theme if dice.chance(0.6)), *others])
 
 
 def _random_pods(dice: Dice, workload: Workload, closet: Closet) -> list[JsonObject]:
     count = dice.one([1, 2, 2, 3, 4])
     if not dice.has(Feature.VOLUMES, 0.6):
         return [workload.pod(number) for number in range(count)]
-    if dice.chance(0.2):
+    if dice.chance(0.35):
         shared = closet.volumes_of_pod(workload.namespace)
         return [workload.pod(number, **shared) for number in range(count)]
     return [
@@ -100,7 +120,7 @@ def _random_bound(
 ) -> list[JsonObject]:
     """Throw pods that run already, lawfully or not: nobody asks how they came there."""
     bound = []
-    for number in range(dice.one([0, 0, 1, 2, 4])):
+    for number in range(dice.one([0, 1, 2, 3, 5])):
         node = dice.one(nodes)
         pod = dice.one(workloads).pod(f"b{number}", nodeName=node["metadata"]["name"])
         if any(taint["effect"] == NO_EXECUTE for taint in node["spec"].get("taints", ())):

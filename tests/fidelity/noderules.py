@@ -6,14 +6,14 @@ from tests.fuzz.dice import Dice, Feature
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-_OPERATORS = ("In", "In", "In", "In", "NotIn", "NotIn", "Exists", "DoesNotExist")
+_OPERATORS = ("In", "In", "In", "NotIn", "NotIn", "NotIn", "Exists", "DoesNotExist")
 
 
 def random_selector(dice: Dice) -> dict[str, str]:
     """Throw a node selector, often an empty one."""
     if not dice.has(Feature.SELECTORS, 0.4):
         return {}
-    keys = dice.some(NODE_KEYS, 1, 2)
+    keys = dice.some(NODE_KEYS, 1, 1)
     return {key: dice.one(VALUES[key]) for key in keys}
 
 
@@ -62,7 +62,7 @@ def _random_term(dice: Dice, names: list[str]) -> JsonObject:
             "values": [dice.one(names)],
         }
         return {"matchFields": [by_name]}
-    return {"matchExpressions": [_random_expression(dice) for _ in range(dice.number(1, 2))]}
+    return {"matchExpressions": [_random_expression(dice) for _ in range(dice.one([1, 1, 2]))]}
 
 
 def _random_expression(dice: Dice) -> JsonObject:

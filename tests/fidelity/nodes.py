@@ -35,8 +35,8 @@ def random_limits(dice: Dice, nodes: list[JsonObject]) -> list[JsonObject]:
 def _random_node(dice: Dice, seed: int, number: int) -> JsonObject:
     name = f"s{seed}-n{number}"
     room = {
-        "cpu": dice.one(["500m", "1", "2", "2", "4"]),
-        "memory": dice.one(["1Gi", "2Gi", "4Gi", "8Gi"]),
+        "cpu": dice.one(["500m", "1", "2", "4", "4"]),
+        "memory": dice.one(["1Gi", "4Gi", "4Gi", "8Gi"]),
         "pods": dice.one(["2", "4", "10", "10", "20"]),
     }
     if dice.chance(0.2):
@@ -66,7 +66,7 @@ def _random_labels(dice: Dice, seed: int, name: str) -> dict[str, str]:
     labels = {SEED: str(seed), HOSTNAME: name if dice.chance(0.9) else f"host-{name}"}
     if dice.chance(0.92):
         labels[ZONE] = dice.one(ZONES)
-    for key, probability in ((CAPACITY_TYPE, 0.8), (TEAM, 0.5), (TIER, 0.5), (RACK, 0.5)):
+    for key, probability in ((CAPACITY_TYPE, 0.9), (TEAM, 0.7), (TIER, 0.6), (RACK, 0.8)):
         if dice.chance(probability):
             labels[key] = dice.one(VALUES[key])
     if dice.chance(0.3):
@@ -75,7 +75,7 @@ def _random_labels(dice: Dice, seed: int, name: str) -> dict[str, str]:
 
 
 def _random_taints(dice: Dice) -> list[JsonObject]:
-    taints = dice.some(HARD_TAINTS, 1, 2) if dice.has(Feature.TAINTS, 0.5) else []
+    taints = dice.some(HARD_TAINTS, 1, 2) if dice.has(Feature.TAINTS, 0.4) else []
     if dice.has(Feature.SOFT_TAINTS, 0.5):
         taints.append(dice.one(SOFT_TAINTS))
     return list({(each["key"], each["effect"]): each for each in taints}.values())

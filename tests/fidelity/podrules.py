@@ -62,7 +62,7 @@ def _random_spread(dice: Dice, app: str) -> JsonObject:
         if dice.has(Feature.LABEL_KEYS):
             spread["matchLabelKeys"] = dice.some(_LABEL_KEYS, 1, 2)
     if dice.has(Feature.SPREAD_DETAILS):
-        spread["minDomains"] = dice.number(1, 4)
+        spread["minDomains"] = dice.number(1, 5)
     if dice.has(Feature.SPREAD_DETAILS):
         spread["nodeAffinityPolicy"] = dice.one(["Honor", "Ignore"])
     if dice.has(Feature.SPREAD_DETAILS):

@@ -80,10 +80,10 @@ def _random_container(dice: Dice, name: str) -> JsonObject:
     container: JsonObject = {"name": name, "image": "registry.example/app:1"}
     requests = {}
     if dice.chance(0.9):
-        requests["cpu"] = "9" if dice.chance(0.03) else dice.one(["100m", "250m", "500m", "1"])
+        requests["cpu"] = "9" if dice.chance(0.02) else dice.one(["50m", "100m", "250m", "1"])
     if dice.chance(0.7):
         requests["memory"] = dice.one(["64Mi", "256Mi", "1Gi"])
-    if dice.chance(0.08):
+    if dice.chance(0.05):
         requests[GPU] = "1"
     if requests:
         limits = {GPU: "1"} if GPU in requests else {}
@@ -98,11 +98,10 @@ def _random_company(dice: Dice) -> list[JsonObject]:
 
 
 def _random_init_containers(dice: Dice) -> list[JsonObject]:
-    if not dice.chance(0.12):
+    if not dice.chance(0.15):
         return []
     first = _random_container(dice, "first")
-    first.pop("ports", None)
-    if dice.chance(0.5):
+    if dice.chance(0.6):
         first["restartPolicy"] = "Always"
     return [first, _random_container(dice, "then")] if dice.chance(0.3) else [first]
 

@@ -38,12 +38,6 @@ class Target(Struct, frozen=True):
     def kind(self) -> Kind:
         return self.resource.kind
 
-    @property
-    def shown(self) -> str:
-        """As messages name it: `pods/log`."""
-        kind = self.kind
-        return f"{kind}/{self.subresource}" if self.subresource else str(kind)
-
 
 def place_of(path: str) -> Place:
     """Take apart what follows a group and version; raise NotFound if it leads nowhere."""
