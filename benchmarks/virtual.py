@@ -18,7 +18,7 @@ from karpy.model.kinds import DEPLOYMENT, POD
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run
 from karpy.sim.store.conditions import is_true
-from karpy.sim.world import World
+from karpy.sim.world import World, WorldSettings
 
 SECONDS_MAX: Final = 20.0
 HOUR: Final = 3600.0
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 async def _live(nodes: int, pods: int, hours: int) -> tuple[int, int]:
-    world = World()
+    world = World(WorldSettings(has_events=False))
     world.start()
     for number in range(nodes):
         zone = {"topology.kubernetes.io/zone": f"zone-{number % ZONES}"}

@@ -13,6 +13,7 @@ ZONAL: Final = "fidelity-zonal"
 STATIC: Final = "fidelity-static"
 EAGER: Final = "fidelity-eager"
 _MODES: Final = ("ReadWriteOnce", "ReadWriteOnce", "ReadWriteOncePod")
+_SHARED_MODES: Final = ("ReadWriteOnce", "ReadWriteOncePod", "ReadWriteOncePod")
 _API: Final = "storage.k8s.io/v1"
 _NOBODY: Final = "kubernetes.io/no-provisioner"
 
@@ -60,9 +61,10 @@ class Closet:
         for _ in range(self._dice.number(0, 2)):
             self._volume(STATIC, None)
 
-    def volumes_of_pod(self, namespace: str) -> JsonObject:
+    def volumes_of_pod(self, namespace: str, *, is_shared: bool = False) -> JsonObject:
         """Throw the part of a pod's spec that is about its volumes."""
-        names = [self._claim(namespace) for _ in range(self._dice.one([1, 1, 2]))]
+        modes = _SHARED_MODES if is_shared else _MODES
+        names = [self._claim(namespace, modes) for _ in range(self._dice.one([1, 1, 2]))]
         return {
             "volumes": [
                 {"name": f"v{number}", "persistentVolumeClaim": {"claimName": name}}
@@ -70,7 +72,7 @@ class Closet:
             ]
         }
 
-    def _claim(self, namespace: str) -> str:
+    def _claim(self, namespace: str, modes: tuple[str, ...]) -> str:
         dice = self._dice
         name = f"{self._prefix}-c{len(self.claims)}"
         if dice.chance(0.02):
@@ -79,7 +81,7 @@ class Closet:
         if dice.chance(0.03):
             storage_class = EAGER
         spec: JsonObject = {
-            "accessModes": [dice.one(_MODES)],
+            "accessModes": [dice.one(modes)],
             "storageClassName": storage_class,
             "resources": {"requests": {"storage": dice.one(["1Gi", "5Gi"])}},
         }

@@ -36,7 +36,7 @@ _THEMES = (
     (Feature.PORTS, Feature.TAINTS, Feature.ANTI_AFFINITY),
     (Feature.VOLUMES, Feature.SPREADS, Feature.SELECTORS),
 )
-_THEME_WEIGHTS = (0, 0, 0, 1, 1, 1, 2, 2, 3, 4)
+_THEME_WEIGHTS = (0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 4)
 """How often clusters are about each theme; volumes take kube-scheduler a second each."""
 _PODS_MAX = 8
 
@@ -72,7 +72,7 @@ def random_cluster(seed: int) -> Cluster:
     nodes = random_nodes(dice, seed)
     names = [each["metadata"]["name"] for each in nodes]
     closet = Closet(dice, f"s{seed}")
-    workloads = [random_workload(dice, f"s{seed}-w{n}", names) for n in range(dice.number(2, 4))]
+    workloads = [random_workload(dice, f"s{seed}-w{n}", names) for n in range(dice.number(2, 3))]
     if dice.has(Feature.VOLUMES, 0.9):
         closet.stock_up()
     groups = [_random_pods(dice, each, closet) for each in workloads]
@@ -98,20 +98,21 @@ def _random_features(dice: Dice) -> frozenset[Feature]:
     others = [
         feature
         for feature in dict.fromkeys(each for theme in _THEMES for each in theme)
-        if feature is not Feature.VOLUMES and dice.chance(0.1)
+        if feature is not Feature.VOLUMES and dice.chance(0.07)
     ]
     return frozenset([theme[0], *(each for each in theme if dice.chance(0.6)), *others])
 
 
 def _random_pods(dice: Dice, workload: Workload, closet: Closet) -> list[JsonObject]:
-    count = dice.one([1, 2, 2, 3, 4])
+    count = dice.one([1, 2, 3, 4, 5])
     if not dice.has(Feature.VOLUMES, 0.6):
-        return [workload.pod(number) for number in range(count)]
+        return [workload.pod(dice, number) for number in range(count)]
     if dice.chance(0.35):
-        shared = closet.volumes_of_pod(workload.namespace)
-        return [workload.pod(number, **shared) for number in range(count)]
+        shared = closet.volumes_of_pod(workload.namespace, is_shared=True)
+        return [workload.pod(dice, number, **shared) for number in range(count)]
     return [
-        workload.pod(number, **closet.volumes_of_pod(workload.namespace)) for number in range(count)
+        workload.pod(dice, number, **closet.volumes_of_pod(workload.namespace))
+        for number in range(count)
     ]
 
 
@@ -122,7 +123,7 @@ def _random_bound(
     bound = []
     for number in range(dice.one([0, 1, 2, 3, 5])):
         node = dice.one(nodes)
-        pod = dice.one(workloads).pod(f"b{number}", nodeName=node["metadata"]["name"])
+        pod = dice.one(workloads).pod(dice, f"b{number}", nodeName=node["metadata"]["name"])
         if any(taint["effect"] == NO_EXECUTE for taint in node["spec"].get("taints", ())):
             # Otherwise it would be evicted while we look.
             pod["spec"]["tolerations"] = [{"operator": "Exists"}]

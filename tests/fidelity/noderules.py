@@ -11,7 +11,7 @@ _OPERATORS = ("In", "In", "In", "NotIn", "NotIn", "NotIn", "Exists", "DoesNotExi
 
 def random_selector(dice: Dice) -> dict[str, str]:
     """Throw a node selector, often an empty one."""
-    if not dice.has(Feature.SELECTORS, 0.4):
+    if not dice.has(Feature.SELECTORS, 0.25):
         return {}
     keys = dice.some(NODE_KEYS, 1, 1)
     return {key: dice.one(VALUES[key]) for key in keys}

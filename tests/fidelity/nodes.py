@@ -35,15 +35,15 @@ def random_limits(dice: Dice, nodes: list[JsonObject]) -> list[JsonObject]:
 def _random_node(dice: Dice, seed: int, number: int) -> JsonObject:
     name = f"s{seed}-n{number}"
     room = {
-        "cpu": dice.one(["500m", "1", "2", "4", "4"]),
-        "memory": dice.one(["1Gi", "4Gi", "4Gi", "8Gi"]),
-        "pods": dice.one(["2", "4", "10", "10", "20"]),
+        "cpu": dice.one(["500m", "2", "4", "4"]),
+        "memory": dice.one(["2Gi", "4Gi", "8Gi"]),
+        "pods": dice.one(["3", "10", "10", "20"]),
     }
     if dice.chance(0.2):
         room[GPU] = dice.one(["1", "2"])
     spec: JsonObject = {}
     taints = _random_taints(dice)
-    if dice.chance(0.06):
+    if dice.chance(0.04):
         spec["unschedulable"] = True
         # The node lifecycle controller would add it, a moment later.
         taints.append(CORDON)
@@ -75,7 +75,7 @@ def _random_labels(dice: Dice, seed: int, name: str) -> dict[str, str]:
 
 
 def _random_taints(dice: Dice) -> list[JsonObject]:
-    taints = dice.some(HARD_TAINTS, 1, 2) if dice.has(Feature.TAINTS, 0.4) else []
+    taints = dice.some(HARD_TAINTS, 1, 2) if dice.has(Feature.TAINTS, 0.35) else []
     if dice.has(Feature.SOFT_TAINTS, 0.5):
         taints.append(dice.one(SOFT_TAINTS))
     return list({(each["key"], each["effect"]): each for each in taints}.values())

@@ -18,8 +18,8 @@ _NAMESPACE_SELECTORS: tuple[JsonObject, ...] = (
 def random_spreads(dice: Dice, app: str) -> list[JsonObject]:
     """Throw topology spread constraints, at most one of each kind for a key."""
     spreads: list[JsonObject] = []
-    if dice.has(Feature.SPREADS, 0.7):
-        spreads += [_random_spread(dice, app) for _ in range(dice.number(1, 2))]
+    if dice.has(Feature.SPREADS, 0.85):
+        spreads += [_random_spread(dice, app) for _ in range(dice.one([1, 1, 2]))]
     if dice.has(Feature.SPREAD_WISHES):
         soft = _random_spread(dice, app)
         soft.pop("minDomains", None)
@@ -41,8 +41,8 @@ def random_pod_anti_affinity(dice: Dice, app: str) -> JsonObject:
 
 def _random_side(dice: Dice, app: str, feature: Feature) -> JsonObject:
     side: JsonObject = {}
-    if dice.has(feature, 0.45):
-        side[REQUIRED] = [_random_term(dice, app) for _ in range(dice.one([1, 1, 2]))]
+    if dice.has(feature, 0.5):
+        side[REQUIRED] = [_random_term(dice, app) for _ in range(dice.one([1, 1, 1, 2]))]
     if dice.has(Feature.POD_WISHES, 0.4):
         side[PREFERRED] = [
             {"weight": dice.number(1, 100), "podAffinityTerm": _random_term(dice, app)}
@@ -64,9 +64,9 @@ def _random_spread(dice: Dice, app: str) -> JsonObject:
     if dice.has(Feature.SPREAD_DETAILS):
         spread["minDomains"] = dice.number(1, 5)
     if dice.has(Feature.SPREAD_DETAILS):
-        spread["nodeAffinityPolicy"] = dice.one(["Honor", "Ignore"])
+        spread["nodeAffinityPolicy"] = dice.one(["Honor", "Ignore", "Ignore"])
     if dice.has(Feature.SPREAD_DETAILS):
-        spread["nodeTaintsPolicy"] = dice.one(["Honor", "Ignore"])
+        spread["nodeTaintsPolicy"] = dice.one(["Honor", "Honor", "Ignore"])
     return spread
 
 
@@ -94,7 +94,7 @@ def _random_selector(dice: Dice, app: str) -> JsonObject | None:
         return {}
     if dice.chance(0.2):
         return {"matchExpressions": [_random_expression(dice, app)]}
-    return {"matchLabels": {"app": app if dice.chance(0.7) else dice.one(APPS)}}
+    return {"matchLabels": {"app": app if dice.chance(0.8) else dice.one(APPS)}}
 
 
 def _random_expression(dice: Dice, app: str) -> JsonObject:

@@ -12,6 +12,7 @@ from tests.fidelity.podrules import (
 from tests.fidelity.words import APPS, GPU, HIGH, HIGHER, NAMESPACES, TRACKS
 from tests.fuzz.dice import Dice, Feature
 
+_FIRST_PORTS = {"main": 8080, "first": 8081}
 _ADDRESSES = ("", "", "10.0.0.1", "10.0.0.2", "0.0.0.0", "::")  # noqa: S104 - what pods say
 
 
@@ -24,15 +25,15 @@ class Workload:
     labels: dict[str, str]
     spec: JsonObject
 
-    def pod(self, number: int | str, **spec: object) -> JsonObject:
-        """Return one of its pods."""
+    def pod(self, dice: Dice, number: int | str, **spec: object) -> JsonObject:
+        """Throw one of its pods: they differ in their version only."""
         return {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {
                 "name": f"{self.name}-{number}",
                 "namespace": self.namespace,
-                "labels": self.labels,
+                "labels": {**self.labels, "version": dice.one(["v1", "v1", "v2"])},
             },
             "spec": {**self.spec, **spec},
         }
@@ -41,7 +42,7 @@ class Workload:
 def random_workload(dice: Dice, name: str, nodes: list[str]) -> Workload:
     """Throw what the pods of a workload ask of nodes and of each other."""
     app = dice.one(APPS)
-    labels = {"app": app, "track": dice.one(TRACKS), "version": dice.one(["v1", "v2"])}
+    labels = {"app": app, "track": dice.one(TRACKS)}
     if dice.chance(0.2):
         labels["shade"] = "dark"
     spec: JsonObject = {
@@ -63,7 +64,8 @@ def random_workload(dice: Dice, name: str, nodes: list[str]) -> Workload:
         spec["hostNetwork"] = True
         spec["containers"][0]["ports"] = [{"containerPort": 8080 + dice.number(0, 1)}]
         spec.pop("initContainers", None)
-    namespace = dice.one(list(NAMESPACES)) if dice.chance(0.4) else next(iter(NAMESPACES))
+    is_abroad = dice.has(Feature.NAMESPACES, 0.7) or dice.chance(0.1)
+    namespace = dice.one(list(NAMESPACES)) if is_abroad else next(iter(NAMESPACES))
     return Workload(f"{name}-{app}", namespace, labels, spec)
 
 
@@ -89,7 +91,7 @@ def _random_container(dice: Dice, name: str) -> JsonObject:
         limits = {GPU: "1"} if GPU in requests else {}
         container["resources"] = {"requests": requests, "limits": limits}
     if dice.has(Feature.PORTS):
-        container["ports"] = _random_ports(dice, 8080 if name == "main" else 8082)
+        container["ports"] = _random_ports(dice, _FIRST_PORTS.get(name, 8083))
     return container
 
 
@@ -98,7 +100,7 @@ def _random_company(dice: Dice) -> list[JsonObject]:
 
 
 def _random_init_containers(dice: Dice) -> list[JsonObject]:
-    if not dice.chance(0.15):
+    if not (dice.chance(0.1) or dice.has(Feature.PORTS, 0.4)):
         return []
     first = _random_container(dice, "first")
     if dice.chance(0.6):

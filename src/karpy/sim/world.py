@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -24,6 +25,7 @@ from karpy.sim.kubelets.timing import Timing
 from karpy.sim.nodelife.lifecycle import NodeLifecycle
 from karpy.sim.nodelife.patience import Patience
 from karpy.sim.objects import EmbeddedObjects
+from karpy.sim.scheduler.provisioner import Provisioner
 from karpy.sim.scheduler.scheduler import Scheduler
 from karpy.sim.store.store import Store
 from karpy.sim.validation.validator import CrdValidator
@@ -45,8 +47,6 @@ class Part(Protocol):
 
 
 PartFactory = Callable[[Store, Clock], Part]
-PARTS: Final[tuple[PartFactory, ...]] = (Scheduler, Workloads)
-"""What lives in every world beside its machines."""
 
 
 class WorldSettings(Struct, frozen=True):
@@ -62,6 +62,8 @@ class WorldSettings(Struct, frozen=True):
     """How many events of each kind the API server remembers."""
     deletes_nodes: bool = False
     """Whether the cloud's own controller deletes Nodes without a machine."""
+    has_events: bool = True
+    """Whether scheduler and controllers write Events: half of all writes where pods come and go."""
 
 
 class World:
@@ -78,7 +80,7 @@ class World:
         seed: int = 0,
         start: datetime = START,
         catalog: Catalog | None = None,
-        parts: Sequence[PartFactory] = PARTS,
+        parts: Sequence[PartFactory] | None = None,
     ) -> None:
         settings = settings or WorldSettings()
         timing = settings.timing
@@ -104,7 +106,8 @@ class World:
         )
         exists = self.cloud.has if settings.deletes_nodes else None
         lifecycle = NodeLifecycle(self.store, self.clock, self.kubelets, settings.patience, exists)
-        others = [make(self.store, self.clock) for make in parts]
+        usual = _usual_parts(has_events=settings.has_events)
+        others = [make(self.store, self.clock) for make in (usual if parts is None else parts)]
         self._parts: tuple[Part, ...] = (*others, self.kubelets, lifecycle)
         self._running: list[Part] = []
 
@@ -151,3 +154,12 @@ class World:
         claim = self.store.find(NODE_CLAIM, spec.claim) or {}
         wanted = claim.get("spec") or {}
         return [*(wanted.get("taints") or ()), *(wanted.get("startupTaints") or ())]
+
+
+def _usual_parts(*, has_events: bool) -> tuple[PartFactory, ...]:
+    """Return what lives in every world beside its machines."""
+    return (
+        partial(Scheduler, has_events=has_events),
+        lambda store, _: Provisioner(store),
+        partial(Workloads, has_events=has_events),
+    )

@@ -48,7 +48,7 @@ class Waiting(Struct, frozen=True):
 class Binder:
     """Writes decisions to the store."""
 
-    def __init__(self, store: Store, clock: Clock, recorder: Recorder, name: str) -> None:
+    def __init__(self, store: Store, clock: Clock, recorder: Recorder | None, name: str) -> None:
         self._store = store
         self._clock = clock
         self._recorder = recorder
@@ -67,7 +67,8 @@ class Binder:
             "target": {"kind": NODE.name, "name": node},
         }
         self._store.create(POD, binding, subresource="binding")
-        self._recorder.scheduled(obj, node)
+        if self._recorder is not None:
+            self._recorder.scheduled(obj, node)
 
     def ask_for_volumes(self, pod: PodInfo, node: str, plan: VolumePlan) -> Waiting:
         """Keep volumes for the claims of a pod, and have the missing ones made."""
@@ -109,7 +110,8 @@ class Binder:
     def refuse(self, pod: PodInfo, message: str, nominated: str | None, reason: str) -> None:
         """Tell a pod, and everybody, why it has no node."""
         obj = pod.obj
-        self._recorder.failed(obj, message)
+        if self._recorder is not None:
+            self._recorder.failed(obj, message)
         status = dict(obj.get("status") or {})
         if nominated is not None:
             status.pop("nominatedNodeName", None)
@@ -126,7 +128,8 @@ class Binder:
 
     def report(self, obj: JsonObject, problem: str) -> None:
         """Tell a pod that it cannot be read."""
-        self._recorder.failed(obj, problem)
+        if self._recorder is not None:
+            self._recorder.failed(obj, problem)
         status = obj.get("status") or {}
         self._set_status(obj, self._with_condition(obj, status, MISHAP, problem))
 
@@ -148,7 +151,8 @@ class Binder:
                 self._store.delete(POD, victim.name, namespace=victim.namespace)
             except NotFound:
                 continue
-            self._recorder.preempted(obj, pod.uid, candidate.node.name)
+            if self._recorder is not None:
+                self._recorder.preempted(obj, pod.uid, candidate.node.name)
 
     def release(self, nominees: list[PodInfo], priority: int) -> None:
         """Take a node back from less important pods for which it was being made free."""

@@ -60,14 +60,23 @@ class Scheduler:
     loop; the same objects in the same order are bound the same way every time.
     """
 
-    def __init__(self, store: Store, clock: Clock, *, name: str = "default-scheduler") -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        *,
+        name: str = "default-scheduler",
+        has_events: bool = True,
+    ) -> None:
         self._store = store
         self._table = NodeTable()
         self._queue = Queue()
         self._tracker = Tracker(store, self._table, self._queue, name, self._wake)
         rosters = Rosters(self._table, self._surround)
         self._placement = Placement(store, clock, self._table, rosters, self._tracker)
-        self._binder = Binder(store, clock, Recorder(store, clock, name), name)
+        self._binder = Binder(
+            store, clock, Recorder(store, clock, name) if has_events else None, name
+        )
         self._namespaces: dict[str, Mapping[str, str]] = {}
         self._waiting: dict[str, Waiting] = {}
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
