@@ -11,7 +11,7 @@ _OPERATORS = ("In", "In", "In", "NotIn", "NotIn", "NotIn", "Exists", "DoesNotExi
 
 def random_selector(dice: Dice) -> dict[str, str]:
     """Throw a node selector, often an empty one."""
-    if not dice.has(Feature.SELECTORS, 0.25):
+    if not dice.has(Feature.SELECTORS, 0.3):
         return {}
     keys = dice.some(NODE_KEYS, 1, 1)
     return {key: dice.one(VALUES[key]) for key in keys}
@@ -20,7 +20,7 @@ def random_selector(dice: Dice) -> dict[str, str]:
 def random_node_affinity(dice: Dice, names: list[str]) -> JsonObject:
     """Throw required and preferred node affinity, or none."""
     affinity: JsonObject = {}
-    if dice.has(Feature.SELECTORS, 0.3) or dice.has(Feature.TERMS):
+    if dice.has(Feature.SELECTORS, 0.4) or dice.has(Feature.TERMS):
         most = 3 if Feature.TERMS in dice.features else 1
         terms = [_random_term(dice, names) for _ in range(dice.number(1, most))]
         affinity[REQUIRED] = {"nodeSelectorTerms": terms}

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.adapters.apiserver.commands import DEPLOYMENT, NODE_POOL, Kubectl, rows
+from tests.e2e.kubectl.commands import DEPLOYMENT, NODE_POOL, Kubectl, rows
 
 
 async def test_applying_twice_changes_nothing(web: Kubectl) -> None:

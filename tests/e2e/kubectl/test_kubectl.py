@@ -5,7 +5,7 @@ import json
 import pytest
 
 from karpy.wiring.embedded import ServedCluster
-from tests.adapters.apiserver.commands import NODE_POOL, Kubectl, rows
+from tests.e2e.kubectl.commands import NODE_POOL, Kubectl, rows
 
 
 async def test_versions_are_told(kubectl: Kubectl) -> None:
