@@ -1,5 +1,6 @@
 """Types to structural schemas, the dialect of OpenAPI that CustomResourceDefinitions are in."""
 
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -12,6 +13,7 @@ _NO_DEFAULT: Final = ("default", None)
 _REPLACED: Final = frozenset({"$ref", "anyOf", "title"})
 
 
+@cache
 def structural(kind: object) -> JsonObject:
     """Return the schema of a type, written out in full as an API server wants it."""
     (root,), named = msgspec.json.schema_components([kind], ref_template="{name}")

@@ -44,3 +44,5 @@ class Outcome(Struct, frozen=True):
     counts: tuple[Count, ...] = ()
     remarks: tuple[Remark, ...] = ()
     look_again: timedelta | None = None
+    has_registered: bool | None = None
+    """Whether a node of the pool has come, or has failed to; None if that is not known yet."""

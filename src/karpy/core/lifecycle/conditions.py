@@ -1,0 +1,85 @@
+"""What is said of a NodeClaim: the names of its conditions, and how each is said."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from msgspec.structs import replace
+
+from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
+from karpy.model.records import ClaimRecord
+
+LAUNCHED: Final = "Launched"
+REGISTERED: Final = "Registered"
+INITIALIZED: Final = "Initialized"
+REBOOTING: Final = "Rebooting"
+CONSOLIDATABLE: Final = "Consolidatable"
+DRIFTED: Final = "Drifted"
+DRAINED: Final = "Drained"
+VOLUMES_DETACHED: Final = "VolumesDetached"
+INSTANCE_TERMINATING: Final = "InstanceTerminating"
+CONSISTENT: Final = "ConsistentStateFound"
+DISRUPTION_REASON: Final = "DisruptionReason"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def begun(claim: ClaimRecord, now: datetime) -> ClaimRecord:
+    """Say of all that readiness depends on that it is not known yet, unless something is said."""
+    created = claim.meta.created or now
+    return replace(claim, conditions=claim.conditions.begun(created, now, claim.meta.generation))
+
+
+def with_true(claim: ClaimRecord, type_: str, now: datetime) -> ClaimRecord:
+    """Say that it is so; nothing needs to be explained."""
+    return _said(claim, Condition(type_, TRUE, now, type_), now)
+
+
+def with_true_because(
+    claim: ClaimRecord, type_: str, reason: str, message: str, now: datetime
+) -> ClaimRecord:
+    """Say that it is so, and why."""
+    return _said(claim, Condition(type_, TRUE, now, reason, message), now)
+
+
+def with_unknown(
+    claim: ClaimRecord, type_: str, reason: str, message: str, now: datetime
+) -> ClaimRecord:
+    """Say that it is not known, and what it waits for."""
+    return _said(claim, Condition(type_, UNKNOWN, now, reason, message), now)
+
+
+def with_false(
+    claim: ClaimRecord, type_: str, reason: str, message: str, now: datetime
+) -> ClaimRecord:
+    """Say that it is not so, and why."""
+    return _said(claim, Condition(type_, FALSE, now, reason, message), now)
+
+
+def without(claim: ClaimRecord, type_: str) -> ClaimRecord:
+    """Take back what was said."""
+    if claim.conditions.get(type_) is None:
+        return claim
+    return replace(claim, conditions=claim.conditions.without(type_))
+
+
+def restated(claim: ClaimRecord, type_: str, now: datetime) -> ClaimRecord:
+    """Say what was said before of the claim as it is now."""
+    condition = claim.conditions.get(type_)
+    return claim if condition is None else _said(claim, condition, now)
+
+
+def is_decided(claim: ClaimRecord, type_: str) -> bool:
+    """Say whether a condition is True or False."""
+    return claim.conditions.status(type_) != UNKNOWN
+
+
+def changed(claim: ClaimRecord, type_: str) -> datetime:
+    """Return since when a condition is what it is: from the beginning, if nobody has said."""
+    condition = claim.conditions.get(type_)
+    return (claim.meta.created or _EPOCH) if condition is None else condition.changed
+
+
+def _said(claim: ClaimRecord, condition: Condition, now: datetime) -> ClaimRecord:
+    meta = claim.meta
+    condition = replace(condition, generation=meta.generation)
+    said = claim.conditions.with_condition(condition, now, is_deleting=meta.is_deleting)
+    return claim if said is claim.conditions else replace(claim, conditions=said)

@@ -1,0 +1,115 @@
+"""A registered node becomes usable: what is still missing, checked in order."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.conditions import (
+    INITIALIZED,
+    REBOOTING,
+    REGISTERED,
+    is_decided,
+    restated,
+    with_true,
+    with_unknown,
+)
+from karpy.core.lifecycle.identities import with_labels
+from karpy.core.lifecycle.launching import resource_text
+from karpy.core.lifecycle.outcomes import Outcome, Remark
+from karpy.model.constraints import NO_EXECUTE, NO_SCHEDULE, UNREGISTERED_TAINT, Taint
+from karpy.model.labels import INITIALIZED as INITIALIZED_LABEL
+from karpy.model.records import ClaimRecord, NodeRecord
+
+_EPHEMERAL: Final = (
+    ("node.kubernetes.io/not-ready", NO_SCHEDULE),
+    ("node.kubernetes.io/not-ready", NO_EXECUTE),
+    ("node.kubernetes.io/unreachable", NO_SCHEDULE),
+    ("node.cloudprovider.kubernetes.io/uninitialized", NO_SCHEDULE),
+    (UNREGISTERED_TAINT, NO_EXECUTE),
+)
+_EPHEMERAL_PREFIX: Final = "readiness.k8s.io/"
+
+
+class Lack(Struct, frozen=True, gc=False):
+    """Why a node is not initialized yet."""
+
+    reason: str
+    message: str
+
+
+def initialize(
+    claim: ClaimRecord,
+    nodes: Sequence[NodeRecord],
+    now: datetime,
+    unpublished_drivers: Sequence[str] = (),
+) -> Outcome:
+    """
+    Say whether a registered node is ready for pods, or what it lacks.
+
+    `nodes` are those with the claim's provider ID. `unpublished_drivers` are the device drivers
+    that pods of the claim need and that have not told all their devices yet.
+    """
+    if is_decided(claim, INITIALIZED):
+        return Outcome(restated(claim, INITIALIZED, now))
+    if claim.conditions.is_true(REBOOTING) or not claim.conditions.is_true(REGISTERED):
+        return Outcome()
+    node = nodes[0] if len(nodes) == 1 else None
+    lack = find_lack(claim, node, unpublished_drivers)
+    if node is None or lack is not None:
+        assert lack is not None
+        return Outcome(with_unknown(claim, INITIALIZED, lack.reason, lack.message, now))
+    fields = {
+        "provider-id": claim.provider_id,
+        "Node": node.name,
+        "allocatable": resource_text(node.allocatable),
+    }
+    return Outcome(
+        with_true(claim, INITIALIZED, now),
+        replace(node, meta=with_labels(node.meta, {INITIALIZED_LABEL: "true"})),
+        remarks=(Remark("initialized nodeclaim", fields),),
+    )
+
+
+def find_lack(
+    claim: ClaimRecord, node: NodeRecord | None, unpublished_drivers: Sequence[str] = ()
+) -> Lack | None:
+    """Return the first thing that a node lacks, or None if nothing is missing."""
+    if node is None:
+        return Lack("NodeNotFound", "Node not registered with cluster")
+    if not node.is_ready:
+        return Lack("NodeNotReady", "Node status is NotReady")
+    if taint := _startup_taint(claim, node):
+        return Lack("StartupTaintsExist", f"StartupTaint {_quoted(taint)} still exists")
+    if taint := _ephemeral_taint(node):
+        return Lack("KnownEphemeralTaintsExist", f"KnownEphemeralTaint {_quoted(taint)} still exists")
+    for name in sorted(claim.requests):
+        if claim.requests[name] and not node.allocatable.get(name):
+            message = f"Resource {_quoted(name)} was requested but not registered"
+            return Lack("ResourceNotRegistered", message)
+    if unpublished_drivers:
+        drivers = ", ".join(sorted(unpublished_drivers))
+        return Lack("DRADriverPoolsNotPublished", f"Drivers without published pools: {drivers}")
+    return None
+
+
+def _startup_taint(claim: ClaimRecord, node: NodeRecord) -> Taint | None:
+    for wanted in claim.startup_taints:
+        for taint in node.taints:
+            if (taint.key, taint.effect) == (wanted.key, wanted.effect):
+                return taint
+    return None
+
+
+def _ephemeral_taint(node: NodeRecord) -> Taint | None:
+    for taint in node.taints:
+        if (taint.key, taint.effect) in _EPHEMERAL or taint.key.startswith(_EPHEMERAL_PREFIX):
+            return taint
+    return None
+
+
+def _quoted(what: object) -> str:
+    return json.dumps(str(what), ensure_ascii=False)

@@ -1,0 +1,130 @@
+"""What the answer of a cloud makes of a NodeClaim that is to be launched."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.conditions import (
+    LAUNCHED,
+    is_decided,
+    restated,
+    with_true,
+    with_unknown,
+)
+from karpy.core.lifecycle.counts import disruption_counts
+from karpy.core.lifecycle.identities import about_claim
+from karpy.core.lifecycle.outcomes import Outcome, Remark
+from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from karpy.model.notices import Notice, Subject
+from karpy.model.records import ClaimRecord
+from karpy.model.resources import Resources, format_quantity
+
+MESSAGE_MAX: Final = 1024
+_CUT: Final = "..."
+_NO_CAPACITY: Final = "InsufficientCapacityError"
+
+
+class LaunchedMachine(Struct, frozen=True, gc=False):
+    """What a cloud says of the machine it has launched for a claim."""
+
+    provider_id: str
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    capacity: Resources = {}
+    allocatable: Resources = {}
+    image: str = ""
+
+
+def is_to_launch(claim: ClaimRecord) -> bool:
+    """Say whether a machine is still to be asked for."""
+    return not is_decided(claim, LAUNCHED) and not claim.meta.is_deleting
+
+
+def keep_launched(claim: ClaimRecord, now: datetime) -> Outcome:
+    """Leave a claim that is launched as it is, as of its current generation."""
+    return Outcome(restated(claim, LAUNCHED, now))
+
+
+def launch_succeeded(claim: ClaimRecord, machine: LaunchedMachine, now: datetime) -> Outcome:
+    """Write on the claim what it has become; what its labels say already stays."""
+    meta = replace(
+        claim.meta,
+        labels={**machine.labels, **claim.meta.labels},
+        annotations={**claim.meta.annotations, **machine.annotations},
+    )
+    launched = replace(
+        claim,
+        meta=meta,
+        provider_id=machine.provider_id,
+        image_id=machine.image,
+        capacity=machine.capacity,
+        allocatable=machine.allocatable,
+    )
+    remark = Remark(
+        "launched nodeclaim",
+        {
+            "provider-id": machine.provider_id,
+            "instance-type": meta.labels.get(INSTANCE_TYPE, ""),
+            "zone": meta.labels.get(ZONE, ""),
+            "capacity-type": meta.labels.get(CAPACITY_TYPE, ""),
+            "allocatable": resource_text(machine.allocatable),
+        },
+    )
+    return Outcome(with_true(launched, LAUNCHED, now), remarks=(remark,))
+
+
+def launch_sold_out(claim: ClaimRecord, problem: str, waiting: Sequence[Subject] = ()) -> Outcome:
+    """Give up a claim that cannot be had; its pods, which still wait, are told and planned anew."""
+    told = Notice(
+        about_claim(claim),
+        _NO_CAPACITY,
+        shortened(f"NodeClaim {claim.name} event: {problem}"),
+        is_warning=True,
+        same_as=(claim.meta.uid,),
+    )
+    text = shortened(f"NodeClaim {claim.name} nominated for this pod failed to launch: {problem}")
+    pods = tuple(
+        Notice(pod, _NO_CAPACITY, text, is_warning=True, same_as=(pod.uid,)) for pod in waiting
+    )
+    return Outcome(
+        deletes_claim=True,
+        notices=(told, *pods),
+        counts=disruption_counts(claim, "insufficient_capacity"),
+        remarks=(_failure(problem),),
+    )
+
+
+def launch_without_class(claim: ClaimRecord, problem: str) -> Outcome:
+    """Give up a claim whose node class cannot be launched with."""
+    return Outcome(
+        deletes_claim=True,
+        counts=disruption_counts(claim, "nodeclass_not_ready"),
+        remarks=(_failure(problem),),
+    )
+
+
+def launch_failed(
+    claim: ClaimRecord, problem: str, now: datetime, reason: str = "LaunchFailed"
+) -> Outcome:
+    """Say on the claim why it is not launched; whoever acts tries again later."""
+    said = with_unknown(claim, LAUNCHED, reason, shortened(problem), now)
+    return Outcome(said, remarks=(_failure(problem),))
+
+
+def shortened(text: str) -> str:
+    """Cut a text to what a message may have."""
+    return text if len(text) <= MESSAGE_MAX else text[: MESSAGE_MAX - len(_CUT)] + _CUT
+
+
+def resource_text(resources: Resources) -> str:
+    """Write amounts for a line of the log: `cpu: 4, memory: 16Gi`."""
+    return ", ".join(
+        f"{name}: {format_quantity(resources[name], name)}" for name in sorted(resources)
+    )
+
+
+def _failure(problem: str) -> Remark:
+    return Remark("failed launching nodeclaim", {"error": problem}, is_error=True)
