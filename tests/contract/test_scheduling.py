@@ -292,8 +292,7 @@ async def test_an_important_pod_drives_another_out(world: World) -> None:
     await add_node(world, "n1")
     await world.create(PRIORITY_CLASS, {"metadata": meta(world.namespace), "value": 1000})
     big = [{**CONTAINER, "resources": {"requests": {"cpu": "3"}}}]
-    small = {"containers": big, "terminationGracePeriodSeconds": 0}
-    await world.create(POD, asking("low", **small))
+    await world.create(POD, asking("low", containers=big, terminationGracePeriodSeconds=0))
     await place_of(world, "low")
 
     await world.create(POD, asking("high", containers=big, priorityClassName=world.namespace))

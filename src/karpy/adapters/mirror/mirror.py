@@ -6,8 +6,9 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, Final
 
-from karpy.adapters.mirror import readers
+from karpy.adapters.mirror import readers, recordbook
 from karpy.adapters.mirror.nodebook import NodeBook
+from karpy.adapters.mirror.recordbook import Entry, RecordBook
 from karpy.adapters.mirror.shelves import IndexedShelf, Shelf
 from karpy.codec.clusters import name_namespaces
 from karpy.codec.podjson import PodJsonReader
@@ -38,7 +39,7 @@ from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from karpy.ports.clock import Clock
-from karpy.ports.objects import Feed, Reader, Synced
+from karpy.ports.objects import Change, Feed, Reader, Synced
 
 OPTIONAL: Final = frozenset({NODE_OVERLAY})
 """Kinds whose CRD need not be installed."""
@@ -62,16 +63,22 @@ class Mirror:
         self.pools: Shelf[NodePool] = Shelf()
         self.overlays: Shelf[NodeOverlay] = Shelf()
         self.daemons: Shelf[DaemonSet] = Shelf()
+        self.records = RecordBook(self.pods)
+        self._in_full: dict[Kind, Shelf[Any]] = {
+            NODE: self.records.nodes,
+            NODE_CLAIM: self.records.claims,
+            NODE_POOL: self.records.pools,
+        }
         self._feed = feed
         self._clock = clock
         self.catalog = catalog
         self._settings = settings
         self._shelves: dict[Kind, tuple[Shelf[Any], Reader[Any]]] = {
             POD: (self.pods, PodJsonReader()),
-            NODE: (self.node_book.nodes, readers.NODES),
-            NODE_CLAIM: (self.node_book.claims, readers.CLAIMS),
+            NODE: (self.node_book.nodes, recordbook.NODES),
+            NODE_CLAIM: (self.node_book.claims, recordbook.CLAIMS),
             CSI_NODE: (self.node_book.limits, readers.ATTACH_LIMITS),
-            NODE_POOL: (self.pools, readers.POOLS),
+            NODE_POOL: (self.pools, recordbook.POOLS),
             NODE_OVERLAY: (self.overlays, readers.OVERLAYS),
             DAEMON_SET: (self.daemons, readers.daemon_reader()),
             DISRUPTION_BUDGET: (Shelf(), readers.BUDGETS),
@@ -175,9 +182,19 @@ class Mirror:
             if isinstance(change, Synced):
                 self._sync(shelf)
             else:
-                if kind == NODE_CLAIM:
-                    self._untold.pop(change.key, None)
-                shelf.take(change)
+                self._take(kind, shelf, change)
+
+    def _take(self, kind: Kind, shelf: Shelf[Any], change: Change[Any]) -> None:
+        if kind == NODE_CLAIM:
+            self._untold.pop(change.key, None)
+        in_full = self._in_full.get(kind)
+        if in_full is None:
+            shelf.take(change)
+            return
+        entry: Entry | None = change.value
+        # Decisions first: whoever hears of a record may ask for a snapshot at once.
+        shelf.put(change.key, None if entry is None else entry.value)
+        in_full.put(change.key, None if entry is None else entry.kept)
 
     def _sync(self, shelf: Shelf[Any]) -> None:
         shelf.is_synced = True

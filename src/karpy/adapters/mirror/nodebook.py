@@ -33,8 +33,8 @@ class NodeBook:
         named = {claim.node_name: claim for claim in claims if claim.node_name}
         taken: set[str] = set()
         for name, node in self.nodes.values.items():
-            behind = self.claims.under(node.provider_id) if node.provider_id else {}
-            claim = next(iter(behind.values()), None) or named.get(name)
+            behind = self.claims.under(node.provider_id) if node.provider_id else ()
+            claim = next(iter(behind), None) or named.get(name)
             if claim is not None:
                 taken.add(claim.name)
             pages[f"node/{name}"] = self._page(

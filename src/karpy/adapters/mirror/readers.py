@@ -5,13 +5,12 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec.json import Decoder
 
-from karpy.codec.crds import read_node_claim, read_overlay, read_pool
+from karpy.codec.crds import read_overlay
 from karpy.codec.fields import Fields, JsonObject
 from karpy.codec.objects import (
     read_budget,
     read_controller,
     read_namespace,
-    read_node,
     read_service,
 )
 from karpy.codec.pods import PodReader
@@ -55,9 +54,6 @@ def controller_reader(kind: str) -> FieldReader[PodController]:
     return FieldReader(lambda fields: read_controller(fields, kind))
 
 
-NODES: Final = FieldReader(read_node)
-CLAIMS: Final = FieldReader(read_node_claim)
-POOLS: Final = FieldReader(read_pool)
 OVERLAYS: Final = FieldReader(read_overlay)
 BUDGETS: Final = FieldReader(read_budget)
 SERVICES: Final = FieldReader(read_service)

@@ -1,11 +1,13 @@
 """Values of one kind by key, with indexes, and who wants to hear of changes."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final, Generic, TypeVar
 
 from karpy.ports.objects import Change
 
 T = TypeVar("T")
+
+_NOTHING: Final[Mapping[str, Any]] = {}
 
 Listener = Callable[[str, T | None, T | None], None]
 """Is told the key of an object, what it was, and what it is now."""
@@ -20,6 +22,19 @@ class Shelf(Generic[T]):
         self.version = 0
         """Moves with every change."""
         self._listeners: list[Listener[T]] = []
+
+    def get(self, key: str) -> T | None:
+        """Return one value, or None."""
+        return self.values.get(key)
+
+    def all(self) -> Collection[T]:
+        """Return every value."""
+        return self.values.values()
+
+    def under(self, mark: str) -> Collection[T]:
+        """Return the values with this mark; without an index there are none."""
+        del mark
+        return ()
 
     def listen(self, listener: Listener[T]) -> None:
         """Have somebody told of every change from now on."""
@@ -56,9 +71,9 @@ class IndexedShelf(Shelf[T]):
         self._index_by = index_by
         self._index: dict[str, dict[str, T]] = {}
 
-    def under(self, mark: str) -> Mapping[str, T]:
-        """Return the values with this mark, by key."""
-        return self._index.get(mark, {})
+    def under(self, mark: str) -> Collection[T]:
+        """Return the values with this mark."""
+        return self._index.get(mark, _NOTHING).values()
 
     def marks(self) -> Iterator[str]:
         """List every mark that some value has."""

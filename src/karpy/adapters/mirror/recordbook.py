@@ -1,0 +1,61 @@
+"""NodeClaims, Nodes and NodePools in full, for those who keep them up."""
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.json import Decoder
+
+from karpy.adapters.mirror.shelves import IndexedShelf, Shelf
+from karpy.codec.crds import read_node_claim, read_pool
+from karpy.codec.fields import Fields, JsonObject
+from karpy.codec.objects import read_node
+from karpy.codec.records import read_claim_record, read_node_record, read_pool_record
+from karpy.model.pods import Pod
+from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
+from karpy.ports.records import Kept
+
+T = TypeVar("T")
+
+_decoder = Decoder()
+
+
+class Entry(Struct, frozen=True):
+    """An object as decisions see it, and as those see it who keep it up."""
+
+    value: Any
+    kept: Kept[Any]
+
+
+class EntryReader(Generic[T]):
+    """Reads an object both ways."""
+
+    def __init__(self, read: Callable[[Fields], Any], read_record: Callable[[Fields], T]) -> None:
+        self._read = read
+        self._read_record = read_record
+
+    def from_object(self, obj: JsonObject) -> Entry:
+        fields = Fields(obj)
+        return Entry(self._read(fields), Kept(self._read_record(fields), obj))
+
+    def from_bytes(self, data: bytes) -> Entry:
+        return self.from_object(_decoder.decode(data))
+
+
+CLAIMS = EntryReader(read_node_claim, read_claim_record)
+NODES = EntryReader(read_node, read_node_record)
+POOLS = EntryReader(read_pool, read_pool_record)
+
+
+class RecordBook:
+    """The port Records."""
+
+    def __init__(self, pods: IndexedShelf[Pod]) -> None:
+        self.claims: IndexedShelf[Kept[ClaimRecord]] = IndexedShelf(
+            lambda kept: kept.record.provider_id
+        )
+        self.nodes: IndexedShelf[Kept[NodeRecord]] = IndexedShelf(
+            lambda kept: kept.record.provider_id
+        )
+        self.pools: Shelf[Kept[PoolRecord]] = Shelf()
+        self.pods = pods

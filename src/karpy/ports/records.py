@@ -1,0 +1,56 @@
+"""The objects that controllers keep up, as they were last seen."""
+
+from collections.abc import Callable, Collection
+from typing import Generic, Protocol, TypeVar
+
+from msgspec import Struct
+
+from karpy.codec.fields import JsonObject
+from karpy.model.pods import Pod
+from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Kept(Struct, Generic[T], frozen=True):
+    """An object, read and as it came."""
+
+    record: T
+    obj: JsonObject
+
+
+class Watched(Protocol[T_co]):
+    """All objects of a kind."""
+
+    def get(self, key: str) -> T_co | None:
+        """Return one object, or None."""
+
+    def all(self) -> Collection[T_co]:
+        """Return all of them."""
+
+    def under(self, mark: str) -> Collection[T_co]:
+        """Return those with a mark: NodeClaims and Nodes by provider ID, pods by node."""
+
+    def listen(self, listener: Callable[[str, T_co | None, T_co | None], None]) -> None:
+        """Have somebody told the key of whatever changes, what it was, and what it is now."""
+
+
+class Records(Protocol):
+    """What is known of NodeClaims, Nodes, NodePools and pods."""
+
+    @property
+    def claims(self) -> Watched[Kept[ClaimRecord]]:
+        """NodeClaims, by name and provider ID."""
+
+    @property
+    def nodes(self) -> Watched[Kept[NodeRecord]]:
+        """Nodes, by name and provider ID."""
+
+    @property
+    def pools(self) -> Watched[Kept[PoolRecord]]:
+        """NodePools, by name."""
+
+    @property
+    def pods(self) -> Watched[Pod]:
+        """Pods, by namespace and name, and by node."""
