@@ -1,0 +1,103 @@
+"""Writes what an outcome asks for: differences, deletions, what to tell."""
+
+from typing import Protocol
+
+from karpy.codec.fields import JsonObject
+from karpy.codec.records import Writes, claim_writes, node_writes, pool_writes
+from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
+from karpy.errors import Conflict, NotFound
+from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL, Kind
+from karpy.model.records import ClaimRecord, Identity, NodeRecord, PoolRecord
+from karpy.ports.notices import Notices
+from karpy.ports.objects import Objects, Patch, PatchType, Removal
+from karpy.ports.records import Kept
+
+
+class Telling(Protocol):
+    """Where it is told what happened: metrics and logs."""
+
+    def count(self, count: Count) -> None:
+        """Count something that happened."""
+
+    def remark(self, remark: Remark) -> None:
+        """Write a line to the log."""
+
+
+class Keeper:
+    """
+    Makes objects what an outcome says they should be.
+
+    Somebody else may have been faster (Conflict): then nothing is written, and whoever looks again
+    sees what they did. What is gone already needs nothing. All else is raised.
+    """
+
+    def __init__(self, objects: Objects, notices: Notices, telling: Telling) -> None:
+        self._objects = objects
+        self._notices = notices
+        self._telling = telling
+
+    async def carry_out(
+        self,
+        outcome: Outcome,
+        *,
+        claim: Kept[ClaimRecord] | None = None,
+        node: Kept[NodeRecord] | None = None,
+        pool: Kept[PoolRecord] | None = None,
+    ) -> bool:
+        """Write, delete, then tell; say whether everything was written."""
+        is_written = True
+        if outcome.node is not None and node is not None:
+            writes = node_writes(node.record, outcome.node, node.obj)
+            is_written = await self._write(NODE, node.record.meta, writes) and is_written
+        if outcome.claim is not None and claim is not None:
+            writes = claim_writes(claim.record, outcome.claim)
+            is_written = await self._write(NODE_CLAIM, claim.record.meta, writes) and is_written
+        if outcome.pool is not None and pool is not None:
+            writes = pool_writes(pool.record, outcome.pool)
+            is_written = await self._write(NODE_POOL, pool.record.meta, writes) and is_written
+        if not is_written:
+            return False
+        if outcome.deletes_claim and claim is not None:
+            await self._delete(NODE_CLAIM, claim.record.meta)
+        if outcome.deletes_node and node is not None:
+            await self._delete(NODE, node.record.meta)
+        self._tell(outcome)
+        return True
+
+    async def _write(self, kind: Kind, meta: Identity, writes: Writes) -> bool:
+        status = writes.status
+        try:
+            if writes.main is not None:
+                patch = Patch(PatchType.MERGE, writes.main)
+                written = await self._objects.patch(kind, meta.name, patch)
+                status = _guarded_by(status, written["metadata"]["resourceVersion"])
+            if status is not None:
+                patch = Patch(PatchType.MERGE, status)
+                await self._objects.patch(kind, meta.name, patch, subresource="status")
+        except Conflict:
+            return False
+        except NotFound:
+            return True
+        return True
+
+    async def _delete(self, kind: Kind, meta: Identity) -> None:
+        try:
+            await self._objects.delete(kind, meta.name, removal=Removal(uid=meta.uid))
+        except (NotFound, Conflict):
+            # Gone, or another one of that name by now, which is none of our business.
+            return
+
+    def _tell(self, outcome: Outcome) -> None:
+        for notice in outcome.notices:
+            self._notices.tell(notice)
+        for count in outcome.counts:
+            self._telling.count(count)
+        for remark in outcome.remarks:
+            self._telling.remark(remark)
+
+
+def _guarded_by(status: JsonObject | None, version: str) -> JsonObject | None:
+    """Guard a status by the version that our own write has just made, if it is guarded at all."""
+    if status is None or "metadata" not in status:
+        return status
+    return {**status, "metadata": {"resourceVersion": version}}

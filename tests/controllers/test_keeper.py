@@ -1,0 +1,159 @@
+from datetime import UTC, datetime
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.adapters.clock import WallClock
+from karpy.codec.fields import Fields, JsonObject
+from karpy.codec.records import read_claim_record, read_node_record
+from karpy.codec.schemas.definitions import CUSTOM_KINDS
+from karpy.controllers.keeper import Keeper
+from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
+from karpy.model.conditions import Condition
+from karpy.model.constraints import Taint
+from karpy.model.kinds import CUSTOM_RESOURCE, NODE, NODE_CLAIM
+from karpy.model.notices import Notice, Subject
+from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.ports.objects import Patch, PatchType
+from karpy.ports.records import Kept
+from karpy.sim.objects import EmbeddedObjects
+from karpy.sim.store.store import Store
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+CLAIM: JsonObject = {
+    "metadata": {"name": "web-1"},
+    "spec": {
+        "requirements": [],
+        "nodeClassRef": {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "k"},
+    },
+}
+
+
+class Heard:
+    """Listens to everything that is told."""
+
+    def __init__(self) -> None:
+        self.told: list[Notice | Count | Remark] = []
+
+    def tell(self, notice: Notice) -> None:
+        self.told.append(notice)
+
+    def count(self, count: Count) -> None:
+        self.told.append(count)
+
+    def remark(self, remark: Remark) -> None:
+        self.told.append(remark)
+
+
+@pytest.fixture
+def store() -> Store:
+    made = Store(WallClock())
+    for kind in CUSTOM_KINDS:
+        made.create(CUSTOM_RESOURCE, kind.to_json())
+    made.create(NODE_CLAIM, CLAIM)
+    made.create(NODE, {"metadata": {"name": "n1"}, "spec": {}})
+    return made
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return Heard()
+
+
+@pytest.fixture
+def keeper(store: Store, heard: Heard) -> Keeper:
+    return Keeper(EmbeddedObjects(store), heard, heard)
+
+
+def claim_in(store: Store) -> Kept[ClaimRecord]:
+    obj = store.get(NODE_CLAIM, "web-1")
+    return Kept(read_claim_record(Fields(obj)), obj)
+
+
+def node_in(store: Store) -> Kept[NodeRecord]:
+    obj = store.get(NODE, "n1")
+    return Kept(read_node_record(Fields(obj)), obj)
+
+
+def launched(claim: ClaimRecord) -> ClaimRecord:
+    said = Condition("Launched", "True", NOON, "Launched", "", 1)
+    return replace(
+        claim,
+        meta=replace(claim.meta, labels={"zone": "a"}, finalizers=("karpenter.sh/termination",)),
+        provider_id="kwok://n1",
+        conditions=claim.conditions.with_condition(said, NOON),
+    )
+
+
+async def test_an_object_becomes_what_it_should_be(store: Store, keeper: Keeper) -> None:
+    claim = claim_in(store)
+    wanted = launched(claim.record)
+
+    is_written = await keeper.carry_out(Outcome(claim=wanted), claim=claim)
+
+    after = claim_in(store).record
+    assert is_written
+    assert after.provider_id == "kwok://n1"
+    assert after.meta.labels == {"zone": "a"}
+    assert after.meta.finalizers == ("karpenter.sh/termination",)
+    assert after.conditions.is_true("Launched")
+
+
+async def test_whoever_was_faster_is_not_overwritten(
+    store: Store, keeper: Keeper, heard: Heard
+) -> None:
+    claim = claim_in(store)
+    patch = Patch(PatchType.MERGE, {"metadata": {"finalizers": ["example.com/theirs"]}})
+    store.patch(NODE_CLAIM, "web-1", patch)
+    notice = Notice(Subject(NODE_CLAIM, "web-1"), "Launched", "launched")
+
+    is_written = await keeper.carry_out(
+        Outcome(claim=launched(claim.record), notices=(notice,)), claim=claim
+    )
+
+    assert not is_written
+    assert claim_in(store).record.meta.finalizers == ("example.com/theirs",)
+    assert heard.told == []
+
+
+async def test_what_is_gone_needs_nothing(store: Store, keeper: Keeper) -> None:
+    claim = claim_in(store)
+    store.delete(NODE_CLAIM, "web-1")
+
+    assert await keeper.carry_out(
+        Outcome(claim=launched(claim.record), deletes_claim=True), claim=claim
+    )
+
+
+async def test_taints_are_written_to_the_node(store: Store, keeper: Keeper) -> None:
+    node = node_in(store)
+    tainted = replace(node.record, taints=(Taint("karpenter.sh/disrupted", "NoSchedule"),))
+
+    await keeper.carry_out(Outcome(node=tainted), node=node)
+
+    assert node_in(store).record.taints == tainted.taints
+
+
+async def test_a_deletion_is_for_the_one_that_was_looked_at(store: Store, keeper: Keeper) -> None:
+    claim = claim_in(store)
+    store.delete(NODE_CLAIM, "web-1")
+    store.create(NODE_CLAIM, CLAIM)
+
+    await keeper.carry_out(Outcome(deletes_claim=True), claim=claim)
+
+    assert claim_in(store).record.meta.uid != claim.record.meta.uid
+
+
+async def test_what_happened_is_told_once_it_has(
+    store: Store, keeper: Keeper, heard: Heard
+) -> None:
+    notice = Notice(Subject(NODE_CLAIM, "web-1"), "Expired", "too old")
+    count, remark = Count("nodeclaims_disrupted_total"), Remark("deleted nodeclaim")
+
+    await keeper.carry_out(
+        Outcome(deletes_claim=True, notices=(notice,), counts=(count,), remarks=(remark,)),
+        claim=claim_in(store),
+    )
+
+    assert heard.told == [notice, count, remark]
+    assert store.find(NODE_CLAIM, "web-1") is None
