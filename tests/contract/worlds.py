@@ -146,6 +146,7 @@ async def open_world(name: str, plane: ControlPlane | None, namespace: str) -> A
 @asynccontextmanager
 async def _reach(name: str, plane: ControlPlane | None) -> AsyncIterator[tuple[Objects, Feed]]:
     if plane is not None:
+        await asyncio.to_thread(plane.mend)
         async with connect(kubeconfig=str(plane.kubeconfig)) as connection:
             yield connection.objects, connection.feed
     elif name == OVER_HTTP:

@@ -41,6 +41,7 @@ def control_plane(
 @pytest.fixture
 def namespace(control_plane: ControlPlane) -> Iterator[str]:
     """A namespace of its own for a test."""
+    control_plane.mend()
     name = f"test-{uuid4().hex[:8]}"
     control_plane.kubectl("create", "namespace", name)
     yield name

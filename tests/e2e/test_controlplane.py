@@ -1,13 +1,15 @@
 """The real control plane is one, and can be halted, restarted and asked by others."""
 
 import json
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from karpy.adapters.controlplane.plane import ControlPlane
-from tests.controlplane.waiting import wait_until
+from tests.controlplane.waiting import is_alive, wait_until
 from tests.e2e.planes import STRANGER
 
 
@@ -122,3 +124,13 @@ def test_a_kubeconfig_can_be_had_for_anybody(control_plane: ControlPlane, tmp_pa
 
     assert control_plane.token_of(STRANGER) in path.read_text()
     assert control_plane.token_of() not in path.read_text()
+
+
+def test_what_ended_by_itself_is_started_again(control_plane: ControlPlane, node: str) -> None:
+    os.kill(control_plane.pid_of("kwok"), signal.SIGKILL)
+    wait_until(lambda: not is_alive(control_plane.pid_of("kwok")))
+
+    mended = control_plane.mend()
+
+    assert mended == ["kwok"]
+    control_plane.kubectl("wait", "--for=condition=Ready", f"node/{node}", "--timeout=30s")

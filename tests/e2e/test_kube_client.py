@@ -64,6 +64,7 @@ class Names:
 
 @pytest.fixture
 async def cluster(control_plane: ControlPlane) -> AsyncIterator[Connection]:
+    await asyncio.to_thread(control_plane.mend)
     async with connect(kubeconfig=str(control_plane.kubeconfig)) as connection:
         yield connection
 

@@ -162,6 +162,10 @@ class ControlPlane:
             )
         return Answer(done.returncode, done.stdout, done.stderr)
 
+    def pid_of(self, program: str = _API_SERVER) -> int:
+        """Tell the process of a program."""
+        return self._processes[program].pid
+
     def halt(self, program: str = _API_SERVER, *, is_killed: bool = False) -> None:
         """End a program as a crash or an upgrade would; `resume` brings it back."""
         end(self._processes.pop(program), patience_seconds=0 if is_killed else _SECONDS_TO_END)
@@ -170,6 +174,21 @@ class ControlPlane:
         """Start a halted program again, on the same port and with the same data."""
         self._spawn(program)
         self._wait_for(program)
+        self.mend()
+
+    def mend(self) -> list[str]:
+        """
+        Start programs again that have ended by themselves; name them.
+
+        Some of Kubernetes' own end when the API server goes away at the wrong moment: elsewhere
+        their kubelet would bring them back.
+        """
+        dead = [name for name, process in self._processes.items() if process.poll() is not None]
+        for name in dead:
+            self._spawn(name)
+        for name in dead:
+            self._wait_for(name)
+        return dead
 
     def restart(self, program: str = _API_SERVER) -> None:
         """Halt and resume a program."""
@@ -248,7 +267,8 @@ class ControlPlane:
         """Wait until a program is ready; give up if it ends or takes too long."""
         deadline = monotonic() + _SECONDS_TO_START
         while not self._is_ready(name):
-            self._check_alive()
+            if self._processes[name].poll() is not None:
+                self._check_alive()
             if monotonic() > deadline:
                 raise self._why_not(name, f"is not ready after {_SECONDS_TO_START:.0f} s")
             sleep(_SECONDS_BETWEEN_LOOKS)
