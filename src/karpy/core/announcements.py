@@ -1,0 +1,106 @@
+"""What a verdict tells people: the events on pods and NodePools, told in one place."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from karpy.model.kinds import NODE_POOL, POD
+from karpy.model.notices import Notice, Subject
+from karpy.model.pods import Pod
+from karpy.model.refusals import Constraint, PoolRefusal, Reason, Refusal
+from karpy.model.verdicts import Nomination, Verdict
+
+_FIVE_MINUTES: Final = 300.0
+_QUIET: Final = frozenset(
+    {
+        Reason.NOT_YET_UNSCHEDULABLE,
+        Reason.OPTED_OUT,
+        Reason.PREEMPTING,
+        Reason.UNDECIDED,
+        Reason.WAITS_FOR_RESERVATION,
+    }
+)
+"""Reasons that pass by themselves, or that somebody asked for."""
+_POOLS_NAMED_MAX: Final = 3
+
+
+def refusal_notices(verdict: Verdict, pods: Mapping[str, Pod]) -> Iterator[Notice]:
+    """Tell every pod that stays pending why, by the constraint that decided."""
+    for refusal in verdict.refusals:
+        if refusal.reason in _QUIET:
+            continue
+        note = f"Failed to schedule pod, {why(refusal)}"
+        for key in refusal.pods:
+            subject = pod_subject(key, pods)
+            yield Notice(
+                subject,
+                "FailedScheduling",
+                note,
+                is_warning=True,
+                same_as=(subject.uid,),
+                window_seconds=_FIVE_MINUTES,
+            )
+
+
+def launch_notices(keys: tuple[str, ...], claim: str, pods: Mapping[str, Pod]) -> Iterator[Notice]:
+    """Tell pods which NodeClaim was made for them."""
+    return _nominated(keys, f"nodeclaim/{claim}", pods)
+
+
+def nomination_notices(
+    nomination: Nomination, claim: str, pods: Mapping[str, Pod]
+) -> Iterator[Notice]:
+    """Tell pods which node is expected to take them."""
+    places = [f"nodeclaim/{claim}"] if claim else []
+    if nomination.node != claim:
+        places.append(f"node/{nomination.node}")
+    return _nominated(nomination.pods, ", ".join(places), pods)
+
+
+def pool_notices(verdict: Verdict) -> Iterator[Notice]:
+    """Tell NodePools that no instance type meets what they ask for."""
+    for notice in verdict.pools:
+        if notice.why.constraint not in {Constraint.POOL_EMPTY, Constraint.MIN_VALUES}:
+            continue
+        note = "NodePool requirements filtered out all compatible available instance types"
+        if notice.why.constraint is Constraint.MIN_VALUES:
+            note += " due to minValues incompatibility"
+        subject = Subject(NODE_POOL, notice.pool)
+        yield Notice(
+            subject,
+            "NoCompatibleInstanceTypes",
+            note,
+            is_warning=True,
+            same_as=(notice.pool,),
+            window_seconds=60.0,
+        )
+
+
+def why(refusal: Refusal) -> str:
+    """Say in one sentence why a pod stays pending, and what decided in each NodePool."""
+    sentence = refusal.reason.value
+    if refusal.detail:
+        sentence += f": {refusal.detail}"
+    decided = [_decided(each) for each in refusal.pools[:_POOLS_NAMED_MAX]]
+    if len(refusal.pools) > _POOLS_NAMED_MAX:
+        decided.append(f"and {len(refusal.pools) - _POOLS_NAMED_MAX} more NodePools")
+    return "; ".join([sentence, *decided])
+
+
+def pod_subject(key: str, pods: Mapping[str, Pod]) -> Subject:
+    """Return what an event about a pod is about."""
+    namespace, _, name = key.partition("/")
+    pod = pods.get(key)
+    return Subject(POD, name, namespace, "" if pod is None else pod.uid)
+
+
+def _decided(refusal: PoolRefusal) -> str:
+    decisive = refusal.decisive
+    return f"NodePool {refusal.pool}: {decisive.constraint.value} {decisive.detail}".rstrip()
+
+
+def _nominated(keys: tuple[str, ...], where: str, pods: Mapping[str, Pod]) -> Iterator[Notice]:
+    for key in keys:
+        subject = pod_subject(key, pods)
+        yield Notice(
+            subject, "Nominated", f"Pod should schedule on: {where}", same_as=(subject.uid, where)
+        )

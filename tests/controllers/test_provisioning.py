@@ -1,0 +1,161 @@
+"""Pending pods on the embedded cluster become NodeClaims, on virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from karpy.adapters.mirror.cluster import MirroredCluster
+from karpy.adapters.mirror.mirror import Mirror
+from karpy.codec.catalogs import kwok_catalog
+from karpy.codec.fields import JsonObject
+from karpy.controllers.batching import Batcher
+from karpy.controllers.provisioning import ProvisioningController
+from karpy.errors import ClusterError
+from karpy.model.kinds import NODE_CLAIM, NODE_POOL, POD
+from karpy.model.notices import Notice
+from karpy.model.settings import Settings
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Launch, Verdict
+from karpy.sim.loop import run
+from karpy.sim.world import World
+
+NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+
+
+class Heard:
+    """Listens to everything that is told and recorded."""
+
+    def __init__(self) -> None:
+        self.notices: list[Notice] = []
+        self.verdicts: list[Verdict] = []
+        self.nominated: list[str] = []
+        self.failures: list[str] = []
+
+    def tell(self, notice: Notice) -> None:
+        self.notices.append(notice)
+
+    def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
+        del snapshot
+        self.verdicts.append(verdict)
+
+    def fail(self, launch: Launch, error: ClusterError) -> None:
+        del error
+        self.failures.append(launch.name)
+
+    @property
+    def told(self) -> list[tuple[str, str, str]]:
+        return [(each.subject.name, each.reason, each.note) for each in self.notices]
+
+
+@asynccontextmanager
+async def provisioning(world: World, heard: Heard) -> AsyncIterator[ProvisioningController]:
+    """Have a world and a controller that knows it."""
+    mirror = Mirror(world.objects, world.clock, kwok_catalog, Settings())
+    world.start()
+    task = asyncio.create_task(mirror.run())
+    await mirror.wait_until_listed()
+    try:
+        yield ProvisioningController(
+            MirroredCluster(mirror, world.objects),
+            Batcher(),
+            heard,
+            heard,
+            on_nomination=heard.nominated.append,
+            on_failure=heard.fail,
+        )
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        world.stop()
+
+
+def pool(name: str = "default", **spec: object) -> JsonObject:
+    template = {"spec": {"requirements": [], "nodeClassRef": NODE_CLASS}}
+    return {"metadata": {"name": name}, "spec": {"template": template, **spec}}
+
+
+def pod(name: str, cpu: str) -> JsonObject:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [container]},
+    }
+
+
+def test_a_pending_pod_gets_a_claim_and_hears_of_it() -> None:
+    heard = Heard()
+
+    async def story() -> list[JsonObject]:
+        world = World()
+        world.store.create(NODE_POOL, pool())
+        async with provisioning(world, heard) as controller:
+            world.store.create(POD, pod("web", "3"))
+            await asyncio.sleep(5)
+            await controller.reconcile()
+            return world.store.list(NODE_CLAIM)
+
+    (claim,) = run(story())
+
+    name = claim["metadata"]["name"]
+    assert name.startswith("default-")
+    assert heard.told == [("web", "Nominated", f"Pod should schedule on: nodeclaim/{name}")]
+    assert heard.nominated == [name]
+    assert len(heard.verdicts) == 1
+
+
+def test_while_a_claim_has_no_machine_nothing_is_decided() -> None:
+    """Another decision might launch the same a second time."""
+    heard = Heard()
+
+    async def story() -> tuple[Verdict | None, int]:
+        world = World()
+        world.store.create(NODE_POOL, pool())
+        async with provisioning(world, heard) as controller:
+            world.store.create(POD, pod("web", "3"))
+            await asyncio.sleep(5)
+            await controller.reconcile()
+            again = await controller.reconcile()
+            return again, len(world.store.list(NODE_CLAIM))
+
+    assert run(story()) == (None, 1)
+
+
+def test_a_pod_that_fits_nowhere_hears_which_constraint_decided() -> None:
+    heard = Heard()
+
+    async def story() -> None:
+        world = World()
+        world.store.create(NODE_POOL, pool())
+        async with provisioning(world, heard) as controller:
+            world.store.create(POD, pod("huge", "4000"))
+            await asyncio.sleep(5)
+            await controller.reconcile()
+
+    run(story())
+
+    ((name, reason, note),) = heard.told
+    assert (name, reason) == ("huge", "FailedScheduling")
+    assert note.startswith("Failed to schedule pod, no node has room and no NodePool can make one")
+    assert "NodePool default: a resource does not suffice cpu" in note
+
+
+def test_a_launch_that_fails_does_not_stop_the_others() -> None:
+    heard = Heard()
+
+    async def story() -> int:
+        world = World()
+        world.store.create(NODE_POOL, pool("a", weight=10, limits={"cpu": "4"}))
+        world.store.create(NODE_POOL, pool("b"))
+        async with provisioning(world, heard) as controller:
+            world.store.create(POD, pod("web-1", "3"))
+            world.store.create(POD, pod("web-2", "3"))
+            await asyncio.sleep(5)
+            world.store.delete(NODE_POOL, "a")
+            # The mirror has not heard of it yet.
+            await controller.reconcile()
+            return len(world.store.list(NODE_CLAIM))
+
+    made = run(story())
+
+    assert made == 1
+    assert len(heard.failures) == 1
