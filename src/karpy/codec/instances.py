@@ -5,7 +5,7 @@ from marshal import dumps
 from typing import Any, Final, TypeAlias
 
 from karpy.codec.constraints import POOL_OPERATORS, read_requirement
-from karpy.codec.fields import FieldInvalid, Fields, JsonObject
+from karpy.codec.fields import FieldInvalid, Fields, JsonObject, read_amounts
 from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering, micros
 from karpy.model.labels import ALIASES, CAPACITY_TYPE, ZONE
 from karpy.model.requirement import Requirement
@@ -148,10 +148,14 @@ class InstanceReader:
         return shared
 
     def _amounts_of(self, obj: JsonObject, name: str, path: str) -> Resources:
-        key = dumps(obj.get(name), _MARSHAL)
+        raw = obj.get(name)
+        key = dumps(raw, _MARSHAL)
         amounts = self._amounts.get(key)
         if amounts is None:
-            amounts = self._amounts[key] = Fields(obj, path).quantities(name)
+            read = read_amounts(raw) if raw else None
+            if not read or min(read.values()) < 0:
+                read = Fields(obj, path).quantities(name)
+            amounts = self._amounts[key] = read
         return amounts
 
     def _overhead_of(self, obj: JsonObject, name: str, path: str) -> Resources:

@@ -50,8 +50,15 @@ class Planner:
         classes, enqueue = self._classes, self._queue.append
         volumes = batch.volumes
         for pod in batch.pods:
+            key: tuple[object, ...] = (
+                id(pod.rules),
+                id(pod.requests),
+                id(pod.labels),
+                pod.namespace,
+            )
             facts = volumes.get(pod.uid) if volumes else None
-            key = (id(pod.rules), id(pod.requests), id(pod.labels), pod.namespace, facts)
+            if facts is not None:
+                key = (*key, facts)
             found = classes.get(key)
             if found is None:
                 found = classes[key] = PodClass(pod, facts or NO_VOLUMES)
