@@ -34,7 +34,7 @@ def main() -> int:
     seconds, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     print(
         f"{asked.hours} h of {asked.nodes} nodes and {asked.pods} pods, rolled out every hour: "
-        f"{seconds:.1f} s ({cpu:.1f} s of CPU), {writes:,} writes, {ready:,} pods ready"
+        f"{seconds:.1f} s ({cpu:.2f} s of CPU), {writes:,} writes, {ready:,} pods ready"
     )
     return 3 if asked.is_usual and seconds > SECONDS_MAX else 0
 

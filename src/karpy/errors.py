@@ -11,7 +11,8 @@ Every error a user may see, with a stable code and a hint.
     │   ├── FileUnwritable       KP1006  a file cannot be written
     │   ├── KubeconfigInvalid    KP1007  a kubeconfig is missing something, or points nowhere
     │   ├── CredentialsRefused   KP1008  a command or file that gives credentials does not
-    │   └── ControlPlaneMissing  KP1009  the programs of a control plane cannot be had
+    │   ├── ControlPlaneMissing  KP1009  the programs of a control plane cannot be had
+    │   └── OptionInvalid        KP1010  a flag or a variable of the environment cannot be
     ├── ClusterError     an API server said no, or nothing
     │   ├── Unreachable          KP2001  no answer, or the connection broke
     │   ├── TlsRefused           KP2002  the server's certificate is not trusted
@@ -187,6 +188,15 @@ class ControlPlaneMissing(ConfigError):
 
     def __init__(self, *, problem: str, hint: str) -> None:
         super().__init__(f"no control plane: {problem}", hint=hint)
+
+
+class OptionInvalid(ConfigError):
+    """A flag or a variable of the environment is unknown, or has a value that cannot be."""
+
+    code = "KP1010"
+
+    def __init__(self, *, name: str, problem: str, hint: str) -> None:
+        super().__init__(f"`{name}` {problem}", hint=hint)
 
 
 class Unreachable(ClusterError):

@@ -68,7 +68,8 @@ def _summary(outcomes: list[Outcome]) -> str:
     lines = [f"{count} seeds break {each.name}: {each.value}" for each, count in failed.items()]
     lines += [f"{count} seeds know {each.name}: {each.value}" for each, count in known.items()]
     lines.append(f"{asked} questions, {bound} answered with a node; {planned} pods planned")
-    lines.append(f"{len(outcomes)} seeds, {bad} bad")
+    twice = sum(each.is_second_look for each in outcomes)
+    lines.append(f"{len(outcomes)} seeds, {twice} looked at twice, {bad} bad")
     return "\n".join(lines)
 
 

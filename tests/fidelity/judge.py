@@ -1,23 +1,21 @@
 """What must hold for every cluster; all that is found wrong, as text."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Final
 
 from karpy.codec.fields import JsonObject
+from karpy.core.check.breaches import Rule
 from karpy.core.check.plan import check_plan
 from karpy.core.provisioning.decide import decide
 from karpy.model.snapshot import Snapshot
 from karpy.sim.loop import run
 from tests.fidelity.clusters import Cluster
 from tests.fidelity.embeddedworld import embedded_world
-from tests.fidelity.known import Known, why_known, why_missed
+from tests.fidelity.known import Excuses, Known
 from tests.fidelity.plans import find_breaches, read_snapshot, try_plan
-from tests.fidelity.stories import Difference, Step, ask_alone, ask_together, follow, key_of
+from tests.fidelity.stories import Difference, Step, ask_alone, ask_together, follow
 from tests.fidelity.worlds import World
-
-_TRIES: Final = 2
 
 
 class Check(Enum):
@@ -28,7 +26,7 @@ class Check(Enum):
     REASON = "both give the same reason if there is no node"
     BREACH = "the core's judge finds nothing wrong in what kube-scheduler did"
     ACCEPTED = "the core's judge finds nothing wrong in the core's plan"
-    PLAN = "kube-scheduler binds every pod as the plan has it"
+    PLAN = "kube-scheduler binds every pod as a plan that the judge accepts has it"
 
 
 @dataclass(frozen=True)
@@ -52,6 +50,8 @@ class Outcome:
     asked: int = 0
     bound: int = 0
     planned: int = 0
+    is_second_look: bool = False
+    """Whether something seemed to be wrong at first."""
 
 
 async def examine(real: World, cluster: Cluster) -> Outcome:
@@ -60,32 +60,35 @@ async def examine(real: World, cluster: Cluster) -> Outcome:
 
     kube-scheduler may hear of a change a moment late, so that what is wrong must be so twice.
     """
-    outcome = Outcome()
-    for _ in range(_TRIES):
-        try:
-            outcome = await _examine_once(real, cluster)
-        finally:
-            await real.clean(cluster)
-        if not outcome.findings:
-            break
+    outcome = await _examine_once(real, cluster)
+    if outcome.findings:
+        outcome = replace(await _examine_once(real, cluster), is_second_look=True)
     return outcome
 
 
 async def _examine_once(real: World, cluster: Cluster) -> Outcome:
-    await real.settle(cluster)
+    try:
+        await real.settle(cluster)
+        return await _look_at(real, cluster)
+    finally:
+        await real.clean(cluster)
+
+
+async def _look_at(real: World, cluster: Cluster) -> Outcome:
     story = await _compare(real, cluster)
     kept = [step for step in story.steps if step.is_kept]
     pods = {step.key: step.admitted for step in kept}
     snapshot = read_snapshot(story.before, pods.values())
+    excuses = Excuses(cluster)
     found: list[Finding | Known] = [*story.findings]
-    everyone = {**{key_of(each): each for each in cluster.bound}, **pods}
     found += [
-        why_known(breach, everyone) or Finding(Check.BREACH, str(breach))
+        excuses.why_breach(breach) or Finding(Check.BREACH, str(breach))
         for breach in find_breaches(snapshot, kept)
     ]
-    await asyncio.gather(*(real.remove(each) for each in pods.values()))
-    if cluster.has_volumes:
-        # What was bound for the pods is still there.
+    # A plan is made for when those are gone that are going.
+    ending = [each for each in cluster.bound if each["metadata"]["name"] in cluster.ending]
+    await asyncio.gather(*(real.remove(each) for each in [*pods.values(), *ending]))
+    if cluster.has_volumes or ending:
         snapshot = read_snapshot(await real.listed(), pods.values())
     planned = await _plan(real, cluster, snapshot, found)
     return Outcome(
@@ -149,12 +152,20 @@ async def _plan(
 ) -> int:
     """Let the core decide with the nodes there are, and kube-scheduler carry it out."""
     verdict = decide(snapshot)
-    found += [Finding(Check.ACCEPTED, str(each)) for each in check_plan(snapshot, verdict)]
+    breaches = check_plan(snapshot, verdict)
+    found += [
+        Known.TERMS_TOGETHER
+        if breach.rule is Rule.AFFINITY_TERMS
+        else Finding(Check.ACCEPTED, str(breach))
+        for breach in breaches
+    ]
+    if breaches:
+        return 0
+    trial = await try_plan(real, snapshot, verdict, cluster)
     node_of = {pod: each.node for each in verdict.nominations for pod in each.pods}
-    pods = {key_of(each): each for each in cluster.pods}
-    everyone = [*cluster.bound, *cluster.pods]
-    for key, answer in (await try_plan(real, snapshot, verdict, cluster.pods)).items():
-        text = f"{key} on {node_of[key]}: kube-scheduler says {answer}"
-        why = why_missed(answer, pods[key], everyone, cluster.claims)
-        found.append(why or Finding(Check.PLAN, text))
+    found += trial.excused
+    found += [
+        Finding(Check.PLAN, f"{key} on {node_of[key]}: kube-scheduler says {answer}")
+        for key, answer in trial.missed.items()
+    ]
     return len(node_of)

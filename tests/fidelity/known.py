@@ -1,4 +1,4 @@
-"""Where the core and kube-scheduler part on purpose; docs/fidelity.md has the whole sentences."""
+"""Where the core and kube-scheduler part, knowingly; docs/fidelity.md has the whole sentences."""
 
 from collections.abc import Iterator
 from enum import Enum
@@ -8,61 +8,90 @@ from karpy.codec.labelselectors import selector_of
 from karpy.core.check.breaches import Breach, Rule
 from karpy.model.labels import HOSTNAME
 from tests.fidelity.closets import STATIC
+from tests.fidelity.clusters import Cluster
 from tests.fidelity.noderules import REQUIRED
+from tests.fidelity.stories import key_of
 from tests.fidelity.worlds import Answer
 
 
 class Known(Enum):
     """A difference that is wanted, or put up with."""
 
-    MATCH_FIELDS = "the core does not judge node affinity by names"
+    MATCH_FIELDS = "the core does not judge node affinity by the names of nodes"
     FRESH_HOST = "for the core there is always an empty host, for kube-scheduler only those there"
     EMPTY_SELECTOR = "kube-scheduler counts nobody for a spread whose selector is empty"
+    SPREADS_TOGETHER = "kube-scheduler only counts nodes that have the keys of all hard spreads"
+    TERMS_TOGETHER = "the solver meets affinity terms one by one, kube-scheduler all by one pod"
     NEGATIVE_NAMESPACES = "kube-scheduler takes some namespace selectors to mean all namespaces"
+    ENDING = "pods that are being deleted count for kube-scheduler's affinity, not for the core"
     IPV6_ANY = "the core takes the host address :: to mean all addresses"
+    SIDECAR_PORTS = "the core does not see the host ports of sidecars"
     SINGLE_POD_CLAIM = "the core does not know that a claim may be for one pod only"
     STATIC_VOLUME = "the core takes any class that waits for a pod to make volumes on demand"
+    VOLUME_LABELS = "the core does not read the zone labels of volumes"
 
 
-def why_known(breach: Breach, pods: dict[str, JsonObject]) -> Known | None:
-    """Say why the judge may call this a breach although kube-scheduler does it, or None."""
-    pod = pods.get(breach.pod)
-    if pod is None:
+class Excuses:
+    """Says which of the differences in one cluster are known."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._pods = [*cluster.bound, *cluster.pods]
+        self._by_key = {key_of(each): each for each in self._pods}
+        self._terms = [term for each in self._pods for term in _pod_terms(each)]
+
+    def why_breach(self, breach: Breach) -> Known | None:
+        """Say why the judge may call this a breach although kube-scheduler does it, or None."""
+        pod = self._by_key.get(breach.pod)
+        if pod is None:
+            return None
+        match breach.rule:
+            case Rule.NODE_AFFINITY if any("matchFields" in term for term in _node_terms(pod)):
+                return Known.MATCH_FIELDS
+            case Rule.SPREAD:
+                return _why_uneven(breach, pod)
+            case Rule.AFFINITY | Rule.AFFINITY_TERMS if any(map(_is_negative, _pod_terms(pod))):
+                return Known.NEGATIVE_NAMESPACES
+            case Rule.AFFINITY | Rule.AFFINITY_TERMS if self._cluster.ending:
+                return Known.ENDING
+            case Rule.HOST_PORT if any(map(_has_ipv6_any, self._pods)):
+                return Known.IPV6_ANY
         return None
-    match breach.rule:
-        case Rule.NODE_AFFINITY if any("matchFields" in term for term in _node_terms(pod)):
-            return Known.MATCH_FIELDS
-        case Rule.SPREAD if breach.detail.startswith(HOSTNAME):
-            return Known.FRESH_HOST
-        case Rule.SPREAD if any(_is_empty(each) for each in _spreads(pod)):
-            return Known.EMPTY_SELECTOR
-        case Rule.AFFINITY | Rule.AFFINITY_TERMS if any(map(_is_negative, _pod_terms(pod))):
-            return Known.NEGATIVE_NAMESPACES
-        case Rule.HOST_PORT if any(map(_has_ipv6_any, pods.values())):
-            return Known.IPV6_ANY
-    return None
+
+    def why_missed(self, key: str, answer: Answer) -> Known | None:
+        """Say why kube-scheduler may refuse what the core has planned, or None."""
+        reasons = answer.why
+        for text, is_possible, known in (
+            ("ReadWriteOncePod access mode already in-use", True, Known.SINGLE_POD_CLAIM),
+            ("had no available volume zone", True, Known.VOLUME_LABELS),
+            ("find available persistent volumes", self._is_static(key), Known.STATIC_VOLUME),
+            ("have free ports", any(map(_has_sidecar_ports, self._pods)), Known.SIDECAR_PORTS),
+            ("affinity rules", any(map(_is_negative, self._terms)), Known.NEGATIVE_NAMESPACES),
+            ("spread constraints", self._has_several_spreads(key), Known.SPREADS_TOGETHER),
+        ):
+            if text in reasons and is_possible:
+                return known
+        return None
+
+    def _is_static(self, key: str) -> bool:
+        volumes = self._by_key[key]["spec"].get("volumes") or ()
+        names = {each["persistentVolumeClaim"]["claimName"] for each in volumes}
+        return any(
+            claim["metadata"]["name"] in names and claim["spec"]["storageClassName"] == STATIC
+            for claim in self._cluster.claims
+        )
+
+    def _has_several_spreads(self, key: str) -> bool:
+        return len(_hard_spreads(self._by_key[key])) > 1
 
 
-def why_missed(
-    answer: Answer, pod: JsonObject, everyone: list[JsonObject], claims: list[JsonObject]
-) -> Known | None:
-    """Say why kube-scheduler may refuse what the core has planned, or None."""
-    names = {
-        each["persistentVolumeClaim"]["claimName"]
-        for each in pod["spec"].get("volumes") or ()
-        if "persistentVolumeClaim" in each
-    }
-    classes = {
-        each["spec"]["storageClassName"] for each in claims if each["metadata"]["name"] in names
-    }
-    if "ReadWriteOncePod access mode already in-use" in answer.why:
-        return Known.SINGLE_POD_CLAIM
-    if "didn't find available persistent volumes" in answer.why and STATIC in classes:
-        return Known.STATIC_VOLUME
-    is_apart = "anti-affinity rules" in answer.why or "pod affinity rules" in answer.why
-    if is_apart and any(_is_negative(term) for each in everyone for term in _pod_terms(each)):
-        return Known.NEGATIVE_NAMESPACES
-    return None
+def _why_uneven(breach: Breach, pod: JsonObject) -> Known | None:
+    if breach.detail.startswith(HOSTNAME):
+        return Known.FRESH_HOST
+    spreads = _hard_spreads(pod)
+    if any(each.get("labelSelector") == {} for each in spreads):
+        return Known.EMPTY_SELECTOR
+    return Known.SPREADS_TOGETHER if len(spreads) > 1 else None
 
 
 def _node_terms(pod: JsonObject) -> list[JsonObject]:
@@ -80,13 +109,9 @@ def _affinity(pod: JsonObject, side: str) -> JsonObject:
     return (pod["spec"].get("affinity") or {}).get(side) or {}
 
 
-def _spreads(pod: JsonObject) -> list[JsonObject]:
-    spreads: list[JsonObject] = pod["spec"].get("topologySpreadConstraints") or []
-    return spreads
-
-
-def _is_empty(spread: JsonObject) -> bool:
-    return spread.get("labelSelector") == {}
+def _hard_spreads(pod: JsonObject) -> list[JsonObject]:
+    spreads = pod["spec"].get("topologySpreadConstraints") or ()
+    return [each for each in spreads if each["whenUnsatisfiable"] == "DoNotSchedule"]
 
 
 def _is_negative(term: JsonObject) -> bool:
@@ -100,4 +125,11 @@ def _has_ipv6_any(pod: JsonObject) -> bool:
     containers = [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or ())]
     return any(
         port.get("hostIP") == "::" for each in containers for port in each.get("ports") or ()
+    )
+
+
+def _has_sidecar_ports(pod: JsonObject) -> bool:
+    return any(
+        each.get("restartPolicy") == "Always" and each.get("ports")
+        for each in pod["spec"].get("initContainers") or ()
     )

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -15,6 +16,9 @@ from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Nomination, Verdict
+from tests.fidelity.clusters import Cluster
+from tests.fidelity.known import Excuses, Known
+from tests.fidelity.noderules import REQUIRED
 from tests.fidelity.stories import Step, key_of
 from tests.fidelity.worlds import Answer, World
 
@@ -48,30 +52,61 @@ def find_breaches(snapshot: Snapshot, steps: Iterable[Step]) -> tuple[Breach, ..
     return check_plan(snapshot, Verdict(nominations=nominations, refusals=refusals))
 
 
-async def try_plan(
-    world: World, snapshot: Snapshot, verdict: Verdict, pods: Iterable[JsonObject]
-) -> dict[str, Answer]:
-    """
-    Have a scheduler carry out nominations; return the pods that end up elsewhere or nowhere.
+@dataclass(frozen=True)
+class Trial:
+    """What came of a plan: pods that did not get where they should, and excuses for some."""
 
-    A pod that cannot come yet comes later: a plan promises that some order works.
+    missed: dict[str, Answer]
+    excused: tuple[Known, ...]
+
+
+async def try_plan(world: World, snapshot: Snapshot, verdict: Verdict, cluster: Cluster) -> Trial:
+    """
+    Have a scheduler carry out nominations.
+
+    A pod that cannot come yet comes later: a plan promises that some order works. One that is kept
+    away by something known is put there, so that what follows from the plan can be seen.
     """
     node_of = {pod: each.node for each in verdict.nominations for pod in each.pods}
     size_of = {each.key: each.requests for each in snapshot.pods}
-    by_key = {key_of(each): each for each in pods}
+    pods = {key_of(each): each for each in cluster.pods}
+    excuses = Excuses(cluster)
     # The order in which they were placed, as far as it is known.
     left = sorted(
         node_of, key=lambda key: (-size_of[key].get(CPU, 0), -size_of[key].get(MEMORY, 0))
     )
-    missed: dict[str, Answer] = {}
+    excused: list[Known] = []
     while left:
-        missed = {}
-        for key in left:
-            answer, _ = await world.ask(by_key[key], nominated=node_of[key])
-            if answer.node != node_of[key]:
-                missed[key] = answer
-                await world.remove(by_key[key])
-        if len(missed) == len(left):
-            break
-        left = list(missed)
-    return missed
+        missed = [key for key in left if not await _is_carried_out(world, pods[key], node_of[key])]
+        if len(missed) < len(left):
+            left = missed
+            continue
+        answers = {key: await _why_not(world, pods[key], node_of[key]) for key in missed}
+        known = {key: excuses.why_missed(key, answer) for key, answer in answers.items()}
+        left = [key for key in missed if known[key] is None]
+        if len(left) == len(missed):
+            return Trial(answers, tuple(excused))
+        for key, why in known.items():
+            if why is not None:
+                excused.append(why)
+                await world.put(pods[key], node_of[key])
+    return Trial({}, tuple(excused))
+
+
+async def _is_carried_out(world: World, pod: JsonObject, node: str) -> bool:
+    answer, _ = await world.ask(pod, nominated=node)
+    if answer.node != node:
+        await world.remove(pod)
+    return answer.node == node
+
+
+async def _why_not(world: World, pod: JsonObject, node: str) -> Answer:
+    """Ask about one node only; a scheduler says nothing about it if it has a better one."""
+    only = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    affinity = dict(pod["spec"].get("affinity") or {})
+    required = (affinity.get("nodeAffinity") or {}).get(REQUIRED) or {"nodeSelectorTerms": [{}]}
+    terms = [{**term, **only} for term in required["nodeSelectorTerms"]]
+    affinity["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": terms}}
+    answer, _ = await world.ask({**pod, "spec": {**pod["spec"], "affinity": affinity}})
+    await world.remove(pod)
+    return answer

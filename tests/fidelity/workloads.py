@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from karpy.codec.fields import JsonObject
+from karpy.model.pods import ANY_ADDRESS
 from tests.fidelity.noderules import random_node_affinity, random_selector, random_tolerations
 from tests.fidelity.podrules import (
     random_pod_affinity,
@@ -13,7 +14,7 @@ from tests.fidelity.words import APPS, GPU, HIGH, HIGHER, NAMESPACES, TRACKS
 from tests.fuzz.dice import Dice, Feature
 
 _FIRST_PORTS = {"main": 8080, "first": 8081}
-_ADDRESSES = ("", "", "10.0.0.1", "10.0.0.2", "0.0.0.0", "::")  # noqa: S104 - what pods say
+_ADDRESSES = ("", "", "10.0.0.1", "10.0.0.2", ANY_ADDRESS, "::")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from msgspec import Struct
 _CORE: Final = "v1"
 
 
-class Kind(Struct, frozen=True, gc=False):
+class Kind(Struct, frozen=True, gc=False, cache_hash=True):
     """What an object is, and the path by which an API server serves it."""
 
     group: str

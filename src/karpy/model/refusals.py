@@ -60,6 +60,33 @@ class Constraint(Enum):
     RESERVATION = "reserved capacity is taken"
 
 
+class Obstacle(Enum):
+    """Why a node was left alone."""
+
+    IN_ROLLOUT = "it is being disrupted already"
+    UNMANAGED = "there is no NodeClaim behind it"
+    NO_NODE = "its NodeClaim has no Node yet"
+    REBOOTING = "it is rebooting"
+    LEAVING = "it is being deleted, or chosen for it"
+    UNREGISTERED = "it is neither initialized nor registered"
+    UNINITIALIZED = "it is not initialized"
+    NOMINATED = "a pending pod is expected on it"
+    DO_NOT_DISRUPT = "its annotation forbids disruption"
+    NO_POOL_LABEL = "no label says which NodePool it belongs to"
+    POOL_MISSING = "its NodePool does not exist, or has no instance types"
+    POD_DO_NOT_DISRUPT = "the annotation of a pod there forbids disruption"
+    POD_BUDGETS = (
+        "more than one PodDisruptionBudget covers a pod there, so that it cannot be evicted"
+    )
+    POD_BUDGET = "a PodDisruptionBudget lets no pod go"
+    POOL_STATIC = "its NodePool keeps a fixed number of nodes"
+    CONSOLIDATION_DISABLED = "its NodePool never consolidates"
+    BUFFER_PODS = "it keeps room for a CapacityBuffer"
+    NOT_EMPTY = "pods there would have to move"
+    NOT_QUIET = "its pods have not been quiet for as long as the NodePool asks"
+    BUDGET_SPENT = "the disruption budgets of its NodePool let no more nodes go"
+
+
 class Exclusion(Struct, frozen=True, gc=False):
     """How many instance types (or nodes) one constraint rules out, on its own."""
 
@@ -99,3 +126,13 @@ class Refusal(Struct, frozen=True, gc=False):
     pools: tuple[PoolRefusal, ...] = ()
     nodes: tuple[Exclusion, ...] = ()
     """Existing nodes and new claims that said no, by their first reason."""
+
+
+class NodeRefusal(Struct, frozen=True, gc=False):
+    """Why one node was left alone."""
+
+    why: Obstacle
+    node: str
+    """Its name, or that of its NodeClaim while there is no Node."""
+    detail: str = ""
+    """The pod, budget or pool meant."""

@@ -15,8 +15,10 @@ _MICROSECONDS: Final = {
     "m": 60e6,
     "h": 3600e6,
 }
-_SECONDS_PER_MINUTE: Final = 60
-_SECONDS_PER_HOUR: Final = 3600
+_MILLI: Final = 1000
+_SECOND: Final = 1_000_000
+_MINUTE: Final = 60 * _SECOND
+_HOUR: Final = 60 * _MINUTE
 
 
 def parse_duration(text: str) -> timedelta | None:
@@ -40,12 +42,12 @@ def write_duration(duration: timedelta) -> str:
     micros = abs(duration) // timedelta(microseconds=1)
     if not micros:
         return "0s"
-    if micros < 1_000_000:
-        unit, scale = ("ms", 1000) if micros >= 1000 else ("\u00b5s", 1)
+    if micros < _SECOND:
+        unit, scale = ("ms", _MILLI) if micros >= _MILLI else ("\u00b5s", 1)
         return f"{sign}{_decimal(micros, scale)}{unit}"
-    hours, rest = divmod(micros, _SECONDS_PER_HOUR * 1_000_000)
-    minutes, rest = divmod(rest, _SECONDS_PER_MINUTE * 1_000_000)
-    text = f"{_decimal(rest, 1_000_000)}s"
+    hours, rest = divmod(micros, _HOUR)
+    minutes, rest = divmod(rest, _MINUTE)
+    text = f"{_decimal(rest, _SECOND)}s"
     if hours or minutes:
         text = f"{minutes}m{text}"
     return f"{sign}{hours}h{text}" if hours else f"{sign}{text}"

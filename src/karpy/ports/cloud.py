@@ -7,6 +7,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from karpy.model.instances import Catalog
+from karpy.model.repairs import RepairPolicy
+from karpy.model.requirements import Requirements
 from karpy.model.resources import Resources
 from karpy.model.verdicts import LaunchOption
 
@@ -22,7 +24,17 @@ class LaunchSpec(Struct, frozen=True):
     node_class: str
     options: tuple[LaunchOption, ...]
     labels: Mapping[str, str] = {}
+    """Labels of the NodeClaim."""
     reservations: tuple[str, ...] = ()
+    requirements: Requirements = {}
+    """
+    What the NodeClaim asks for. Where its types are sold in more places than the options name, any
+    place that these allow will do; without any, only the options do.
+    """
+    requests: Resources = {}
+    """What the pods expected there need."""
+    annotations: Mapping[str, str] = {}
+    """Annotations of the NodeClaim."""
 
 
 class Machine(Struct, frozen=True):
@@ -37,6 +49,8 @@ class Machine(Struct, frozen=True):
     created: datetime
     labels: Mapping[str, str] = {}
     """What is certain of the node now that the machine is chosen."""
+    annotations: Mapping[str, str] = {}
+    """What the node carries from the start."""
     capacity: Resources = {}
     allocatable: Resources = {}
     image: str = ""
@@ -68,3 +82,19 @@ class CloudProvider(Protocol):
 
     async def drift(self, claim: str) -> str | None:
         """Say how a claim's machine differs from its node class, or None if it does not."""
+
+
+class RepairCloud(Protocol):
+    """What a cloud does about broken machines, if it is one that does."""
+
+    @property
+    def repair_policies(self) -> tuple[RepairPolicy, ...]:
+        """Which nodes are called broken; complete, and always the same."""
+
+    async def reboot(self, provider_id: str, operation: str) -> None:
+        """
+        Switch a machine off and on again; the same operation never does it twice.
+
+        Return once the cloud has accepted it; the node's boot ID changes in the end. Raise
+        MachineNotFound if it is gone.
+        """

@@ -8,6 +8,7 @@ from karpy.codec.fields import JsonObject
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
 from karpy.sim.scheduler.roster import Roster
+from karpy.sim.scheduler.standings import Standings
 from karpy.sim.scheduler.surroundings import Surroundings
 from karpy.sim.scheduler.terms import Spread
 from karpy.sim.scheduler.trial import Trial, why_not
@@ -31,6 +32,10 @@ class _World:
 
     def surround(self, wants: Wants) -> Surroundings:
         return Surroundings(wants, self.table, NAMESPACES, _no_defaults)
+
+    def roster(self, wants: Wants) -> Roster:
+        """Make a roster that shares nothing with others."""
+        return Roster(wants, self.table, self.surround, Standings(self.table))
 
     def change(self) -> None:
         match self.draw.randrange(8):
@@ -126,7 +131,8 @@ def _view(roster: Roster, table: NodeTable) -> tuple[str | None, dict[str, objec
 def _differences(seed: int) -> list[object]:
     world = _World(seed)
     asking = [world.pod().wants for _ in range(4)]
-    rosters = [Roster(wants, world.table, world.surround) for wants in asking]
+    shared = Standings(world.table)
+    rosters = [Roster(wants, world.table, world.surround, shared) for wants in asking]
     found: list[object] = []
     for step in range(STEPS):
         world.change()
@@ -134,7 +140,7 @@ def _differences(seed: int) -> list[object]:
         for roster in rosters[: 1 + step % len(rosters)]:
             roster.refresh()
             known = _view(roster, world.table)
-            anew = _view(Roster(roster.wants, world.table, world.surround), world.table)
+            anew = _view(world.roster(roster.wants), world.table)
             if known != anew:
                 found.append((step, known, anew))
             fits = [name for name, refusal in known[1].items() if refusal is None]
@@ -153,12 +159,44 @@ def test_a_trial_leaves_no_trace(seed: int) -> None:
     world = _World(seed)
     _change_often(world)
     asked = world.pod()
-    roster = Roster(asked.wants, world.table, world.surround)
+    roster = world.roster(asked.wants)
     before = _view(roster, world.table)
 
     _try_everywhere(world, roster)
 
     assert _view(roster, world.table) == before
+
+
+def test_a_node_that_was_full_still_has_its_company() -> None:
+    world = _World(0)
+    world.table.describe("n1", node("n1", cpu="8"))
+    world.table.describe("n2", node("n2", cpu="4"))
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": HOSTNAME,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    web = pod("web", cpu="1", labels={"app": "web"}, topologySpreadConstraints=[spread])
+    first = _on(world, web, "n1")
+    filler = _on(world, pod("filler", cpu="7"), "n1")
+    _on(world, pod("other", cpu="2"), "n2")
+    roster = world.roster(first.wants)
+
+    world.table.take(filler)
+    roster.refresh()
+
+    chosen = roster.choose()
+    assert chosen is not None
+    assert chosen.name == "n2"
+
+
+def _on(world: _World, made: JsonObject, where: str) -> PodInfo:
+    made["metadata"]["namespace"] = "default"
+    info = world.infos.read(made)
+    info.node = where
+    world.table.put(info)
+    return info
 
 
 def _change_often(world: _World) -> None:

@@ -31,8 +31,9 @@ def test_an_unbound_pod_goes_at_once(store: Store) -> None:
 
     assert left is None
     assert store.list(POD) == []
-    types = [each.type for each in store.since(POD, EVERYTHING, start)]
-    assert types == [EventType.MODIFIED, EventType.DELETED]
+    (event,) = store.since(POD, EVERYTHING, start)
+    assert event.type is EventType.DELETED
+    assert event.object["metadata"]["deletionGracePeriodSeconds"] == 0
 
 
 def test_a_bound_pod_has_time_to_stop(bound: Store) -> None:

@@ -1,6 +1,6 @@
 """What is said of a NodeClaim: the names of its conditions, and how each is said."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
@@ -19,7 +19,6 @@ VOLUMES_DETACHED: Final = "VolumesDetached"
 INSTANCE_TERMINATING: Final = "InstanceTerminating"
 CONSISTENT: Final = "ConsistentStateFound"
 DISRUPTION_REASON: Final = "DisruptionReason"
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def begun(claim: ClaimRecord, now: datetime) -> ClaimRecord:
@@ -75,7 +74,10 @@ def is_decided(claim: ClaimRecord, type_: str) -> bool:
 def changed(claim: ClaimRecord, type_: str) -> datetime:
     """Return since when a condition is what it is: from the beginning, if nobody has said."""
     condition = claim.conditions.get(type_)
-    return (claim.meta.created or _EPOCH) if condition is None else condition.changed
+    if condition is not None:
+        return condition.changed
+    assert claim.meta.created is not None
+    return claim.meta.created
 
 
 def _said(claim: ClaimRecord, condition: Condition, now: datetime) -> ClaimRecord:

@@ -5,11 +5,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL, POD
+from karpy.model.kinds import NODE, NODE_CLAIM, POD
 from karpy.model.leaving import LeavingPod
 from karpy.model.notices import Subject
+from karpy.model.pods import Pod
 from karpy.model.pools import NodeClassRef
-from karpy.model.records import ClaimRecord, Identity, NodeRecord, PoolRecord
+from karpy.model.records import ClaimRecord, Identity, NodeRecord
 
 FINALIZER: Final = "karpenter.sh/termination"
 _SHOWN_MAX: Final = 5
@@ -43,18 +44,17 @@ def class_label(node_class: NodeClassRef) -> str:
 
 
 def about_claim(claim: ClaimRecord) -> Subject:
+    """Name a NodeClaim to tell something about it."""
     return Subject(NODE_CLAIM, claim.name, uid=claim.meta.uid)
 
 
 def about_node(node: NodeRecord) -> Subject:
+    """Name a Node to tell something about it."""
     return Subject(NODE, node.name, uid=node.meta.uid)
 
 
-def about_pool(pool: PoolRecord) -> Subject:
-    return Subject(NODE_POOL, pool.name, uid=pool.meta.uid)
-
-
-def about_pod(pod: LeavingPod) -> Subject:
+def about_pod(pod: LeavingPod | Pod) -> Subject:
+    """Name a Pod to tell something about it."""
     return Subject(POD, pod.name, pod.namespace, pod.uid)
 
 

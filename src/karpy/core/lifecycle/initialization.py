@@ -85,7 +85,9 @@ def find_lack(
     if taint := _startup_taint(claim, node):
         return Lack("StartupTaintsExist", f"StartupTaint {_quoted(taint)} still exists")
     if taint := _ephemeral_taint(node):
-        return Lack("KnownEphemeralTaintsExist", f"KnownEphemeralTaint {_quoted(taint)} still exists")
+        return Lack(
+            "KnownEphemeralTaintsExist", f"KnownEphemeralTaint {_quoted(taint)} still exists"
+        )
     for name in sorted(claim.requests):
         if claim.requests[name] and not node.allocatable.get(name):
             message = f"Resource {_quoted(name)} was requested but not registered"

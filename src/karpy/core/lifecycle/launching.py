@@ -1,6 +1,6 @@
 """What the answer of a cloud makes of a NodeClaim that is to be launched."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -10,15 +10,15 @@ from msgspec.structs import replace
 from karpy.core.lifecycle.conditions import (
     LAUNCHED,
     is_decided,
-    restated,
     with_true,
     with_unknown,
 )
 from karpy.core.lifecycle.counts import disruption_counts
-from karpy.core.lifecycle.identities import about_claim
+from karpy.core.lifecycle.identities import FINALIZER, about_claim, about_pod, with_finalizer
 from karpy.core.lifecycle.outcomes import Outcome, Remark
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
-from karpy.model.notices import Notice, Subject
+from karpy.model.notices import Notice
+from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
 from karpy.model.resources import Resources, format_quantity
 
@@ -38,14 +38,16 @@ class LaunchedMachine(Struct, frozen=True, gc=False):
     image: str = ""
 
 
+def hold(claim: ClaimRecord) -> Outcome:
+    """Put a finalizer on a claim, to be written before its machine is asked for."""
+    return Outcome(replace(claim, meta=with_finalizer(claim.meta)))
+
+
 def is_to_launch(claim: ClaimRecord) -> bool:
-    """Say whether a machine is still to be asked for."""
-    return not is_decided(claim, LAUNCHED) and not claim.meta.is_deleting
-
-
-def keep_launched(claim: ClaimRecord, now: datetime) -> Outcome:
-    """Leave a claim that is launched as it is, as of its current generation."""
-    return Outcome(restated(claim, LAUNCHED, now))
+    """Say whether a machine is to be asked for now; none is before the claim is held."""
+    if claim.meta.is_deleting or is_decided(claim, LAUNCHED):
+        return False
+    return FINALIZER in claim.meta.finalizers
 
 
 def launch_succeeded(claim: ClaimRecord, machine: LaunchedMachine, now: datetime) -> Outcome:
@@ -76,8 +78,8 @@ def launch_succeeded(claim: ClaimRecord, machine: LaunchedMachine, now: datetime
     return Outcome(with_true(launched, LAUNCHED, now), remarks=(remark,))
 
 
-def launch_sold_out(claim: ClaimRecord, problem: str, waiting: Sequence[Subject] = ()) -> Outcome:
-    """Give up a claim that cannot be had; its pods, which still wait, are told and planned anew."""
+def launch_sold_out(claim: ClaimRecord, problem: str, pods: Iterable[Pod] = ()) -> Outcome:
+    """Give up a claim that cannot be had, and tell those of its pods that still wait for it."""
     told = Notice(
         about_claim(claim),
         _NO_CAPACITY,
@@ -86,12 +88,14 @@ def launch_sold_out(claim: ClaimRecord, problem: str, waiting: Sequence[Subject]
         same_as=(claim.meta.uid,),
     )
     text = shortened(f"NodeClaim {claim.name} nominated for this pod failed to launch: {problem}")
-    pods = tuple(
-        Notice(pod, _NO_CAPACITY, text, is_warning=True, same_as=(pod.uid,)) for pod in waiting
+    others = tuple(
+        Notice(about_pod(pod), _NO_CAPACITY, text, is_warning=True, same_as=(pod.uid,))
+        for pod in pods
+        if pod.is_active and not pod.node_name
     )
     return Outcome(
         deletes_claim=True,
-        notices=(told, *pods),
+        notices=(told, *others),
         counts=disruption_counts(claim, "insufficient_capacity"),
         remarks=(_failure(problem),),
     )

@@ -46,3 +46,22 @@ class Outcome(Struct, frozen=True):
     look_again: timedelta | None = None
     has_registered: bool | None = None
     """Whether a node of the pool has come, or has failed to; None if that is not known yet."""
+
+
+def joined(first: Outcome, then: Outcome) -> Outcome:
+    """Put together two looks at the same objects; the second one began where the first ended."""
+    times = [each for each in (first.look_again, then.look_again) if each is not None]
+    return Outcome(
+        claim=then.claim or first.claim,
+        node=then.node or first.node,
+        pool=then.pool or first.pool,
+        deletes_claim=first.deletes_claim or then.deletes_claim,
+        deletes_node=first.deletes_node or then.deletes_node,
+        notices=first.notices + then.notices,
+        counts=first.counts + then.counts,
+        remarks=first.remarks + then.remarks,
+        look_again=min(times, default=None),
+        has_registered=then.has_registered
+        if first.has_registered is None
+        else first.has_registered,
+    )

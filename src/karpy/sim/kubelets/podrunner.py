@@ -260,7 +260,7 @@ class PodRunner:
         return self._timing.scaled(seconds) * (ground.slowness if ground else 1.0)
 
     def _write(self, pod: JsonObject, status: JsonObject) -> None:
-        self._store.replace(POD, {**pod, "status": status}, subresource="status")
+        self._store.set_status(POD, pod, status)
 
 
 def _key(pod: JsonObject) -> str:

@@ -121,7 +121,7 @@ class PodCollector:
             status = {**status, "phase": "Failed"}
         removal = Removal(grace_seconds=0, uid=meta["uid"])
         try:
-            self._store.replace(POD, {**pod, "status": status}, subresource="status")
+            self._store.set_status(POD, pod, status)
             self._store.delete(POD, meta["name"], namespace=meta["namespace"], removal=removal)
         except NotFound:
             return

@@ -108,7 +108,7 @@ class TaintEviction:
         meta = pod["metadata"]
         status = with_condition(pod.get("status"), _TARGETED, self._times.text())
         try:
-            self._store.replace(POD, {**pod, "status": status}, subresource="status")
+            self._store.set_status(POD, pod, status)
             self._store.delete(POD, meta["name"], namespace=meta["namespace"])
         except NotFound:
             return

@@ -179,7 +179,7 @@ class Binder:
         meta = obj["metadata"]
         current = self._store.find(POD, meta["name"], meta["namespace"])
         if current is not None and current["metadata"]["uid"] == meta["uid"]:
-            self._store.replace(POD, {**current, "status": status}, subresource="status")
+            self._store.set_status(POD, current, status)
 
 
 def reference(claim: JsonObject) -> JsonObject:

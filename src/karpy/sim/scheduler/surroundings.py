@@ -1,9 +1,8 @@
 """Other pods as a pod to be placed sees them: spread, affinity and anti-affinity."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from karpy.model.labels import HOSTNAME
 from karpy.sim.scheduler.choices import ANY_NODE
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
 from karpy.sim.scheduler.refusals import (
@@ -62,6 +61,18 @@ class Surroundings:
         for kin in table.kins():
             self.concerned(kin)
 
+    @property
+    def has_company(self) -> bool:
+        """Whether there are pods that count on any node by itself."""
+        return any(any(tally.totals.values()) for tally in self.hosts) or any(
+            any(tally.counts) for tally in self._own_counts
+        )
+
+    def survey(self, nodes: Sequence[NodeInfo | None]) -> None:
+        """Count the nodes of all slots, for the first time."""
+        for tally in self.tallies:
+            tally.survey(nodes)
+
     def place(self, slot: int, node: NodeInfo | None) -> None:
         """Count the node of a slot anew."""
         for tally in self.tallies:
@@ -88,11 +99,6 @@ class Surroundings:
     def refusal(self, node: NodeInfo) -> Refusal | None:
         """Say why other pods forbid a node, or None."""
         return self._why_uneven(node) or self._why_averse(node)
-
-    def domains(self, node: NodeInfo) -> tuple[object, ...]:
-        """Return what of a node's labels is considered here, but for its hostname."""
-        labels = node.labels
-        return HOSTNAME in labels, *[labels.get(key) for key in self.keys]
 
     def company(self, node: NodeInfo) -> tuple[int, ...]:
         """Return how many pods are on a node, as far as hosts are considered one by one."""

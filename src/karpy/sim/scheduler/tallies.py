@@ -1,6 +1,7 @@
 """Pods that matter to a pod, counted by node and by topology domain."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from karpy.model.labels import HOSTNAME
@@ -70,6 +71,20 @@ class Tally:
     def is_shared(self) -> bool:
         """Whether a domain has several nodes."""
         return len(self._width) < sum(self._width.values())
+
+    def survey(self, nodes: Sequence[NodeInfo | None]) -> None:
+        """Count the nodes of all slots, for the first time."""
+        if not self._is_void or self._includes is not everywhere:
+            for slot, node in enumerate(nodes):
+                self.place(slot, node)
+            return
+        key = self.key
+        self.counts = [0] * len(nodes)
+        self.domains = [
+            node.labels.get(key) if node is not None and node.is_there else None for node in nodes
+        ]
+        self._width = Counter(each for each in self.domains if each is not None)
+        self.totals = dict.fromkeys(self._width, 0)
 
     def place(self, slot: int, node: NodeInfo | None) -> None:
         """Count the node of a slot anew; None if there is none any more."""

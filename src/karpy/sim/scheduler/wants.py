@@ -54,6 +54,7 @@ class Wants:
         "__weakref__",
         "choice",
         "cpu",
+        "demands",
         "disks",
         "kin",
         "memory",
@@ -88,6 +89,8 @@ class Wants:
     """Volumes that are disks by themselves, without a claim."""
     owner: tuple[str, str] | None
     """Kind and name of the controller."""
+    demands: object
+    """Equal for wants that ask the same of a node, whatever they ask of other pods."""
 
     def tolerates(self, taint: Taint) -> bool:
         return any(each.allows(taint) for each in self.tolerations)
@@ -243,6 +246,7 @@ class PodInfos:
             if each.get(kind)
         )
         wants.owner = _owner(meta)
+        wants.demands = _demands(wants)
         return wants
 
     def _kin(self, meta: JsonObject, spec: JsonObject) -> Kin:
@@ -307,6 +311,22 @@ def _ports(spec: JsonObject) -> tuple[HostPort, ...]:
     ]
     together = {**spec, "containers": [*sidecars, *spec["containers"]]} if sidecars else spec
     return read_ports(Fields(together, "spec"))
+
+
+def _demands(wants: Wants) -> object:
+    if wants.disks:
+        return wants.serial
+    return (
+        wants.cpu,
+        wants.memory,
+        wants.others,
+        wants.usual_cpu,
+        wants.usual_memory,
+        wants.choice,
+        wants.preferences,
+        wants.tolerations,
+        wants.ports,
+    )
 
 
 def _owner(meta: JsonObject) -> tuple[str, str] | None:

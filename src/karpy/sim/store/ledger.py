@@ -178,8 +178,8 @@ class Ledger:
     def _commit(
         self, table: Table, type_: EventType, obj: JsonObject, before: JsonObject | None
     ) -> JsonObject:
-        self.version += 1
-        version = str(self.version)
+        self.version = number = self.version + 1
+        version = str(number)
         meta = {**obj["metadata"], "resourceVersion": version}
         obj = {**obj, "metadata": meta}
         namespace, name = meta.get("namespace", ""), meta["name"]
@@ -188,9 +188,10 @@ class Ledger:
             self._index(table.kind, None, before, namespace, name)
         else:
             table.put(namespace, name, obj)
-            self._index(table.kind, obj, before, namespace, name)
+            if before is None or _is_elsewhere(obj, before):
+                self._index(table.kind, obj, before, namespace, name)
         event = WatchEvent(type_, obj, version)
-        table.record(Record(self.version, event, before))
+        table.record(Record(number, event, before))
         for callback in table.callbacks:
             callback(event, before)
         for tell in self._everywhere:
@@ -213,7 +214,7 @@ class Ledger:
                 _leave(self._owned, each["uid"], address)
             for each in owners or ():
                 self._owned.setdefault(each["uid"], {})[address] = None
-        if kind is POD or kind == POD:
+        if kind == POD:
             node = obj["spec"].get("nodeName") if obj else None
             was_on = before["spec"].get("nodeName") if before else None
             if node != was_on:
@@ -221,6 +222,13 @@ class Ledger:
                     _leave(self._on_node, was_on, (namespace, name))
                 if node:
                     self._on_node.setdefault(node, {})[namespace, name] = None
+
+
+def _is_elsewhere(obj: JsonObject, before: JsonObject) -> bool:
+    """Say whether an object may have other owners or another node than before."""
+    if obj.get("spec") is not before.get("spec"):
+        return True
+    return obj["metadata"].get("ownerReferences") is not before["metadata"].get("ownerReferences")
 
 
 def _leave(index: dict[str, dict[T, None]], key: str, member: T) -> None:

@@ -85,6 +85,12 @@ class Served(Struct, frozen=True):
     def has_status(self) -> bool:
         return "status" in self.subresources
 
+    @property
+    def has_plain_status(self) -> bool:
+        """Whether nobody fills in or checks what a status says."""
+        is_kept_as_shown = self.validator is None and self.from_storage is None
+        return is_kept_as_shown and "status" in self.subresources and not self.rules.keeps_status
+
     def seen(self, obj: JsonObject) -> JsonObject:
         """Return a kept object the way this kind shows it."""
         return obj if self.from_storage is None else self.from_storage(obj)

@@ -42,12 +42,11 @@ class Remover:
         if is_dry:
             return {**obj, "metadata": meta}
         table = self._ledger.table(served.storage)
-        if is_held or graceful is not None:
-            held = _terminating({**obj, "metadata": meta})
-            obj = self._ledger.change(table, held, obj) if held != obj else obj
+        last = obj if meta is obj["metadata"] else {**obj, "metadata": meta}
         if is_held or (graceful is not None and graceful["deletionGracePeriodSeconds"] > 0):
-            return obj
-        self._ledger.remove(table, obj, obj)
+            held = _terminating(last)
+            return self._ledger.change(table, held, obj) if held != obj else obj
+        self._ledger.remove(table, last, obj)
         return None
 
     def check(self, served: Served, obj: JsonObject, removal: Removal) -> None:

@@ -30,7 +30,7 @@ from karpy.sim.store.registry import Registry, Served
 from karpy.sim.store.remover import Remover
 from karpy.sim.store.subresources import Subresources
 from karpy.sim.store.system import founding_objects, service_account
-from karpy.sim.store.writer import Write, Writer, check_guard
+from karpy.sim.store.writer import STATUS, Write, Writer, check_guard
 
 Found = list[JsonObject]
 Owned = list[tuple[Kind, JsonObject]]
@@ -145,6 +145,20 @@ class Store:
         _check_type(served, obj)
         check_guard(served, meta, old["metadata"], is_guarded=served.rules.is_guarded)
         return self._change(served, served.stored(obj), old, write)
+
+    def set_status(self, kind: Kind, obj: JsonObject, status: JsonObject) -> JsonObject:
+        """
+        Replace the status of an object that was just read.
+
+        Does what `replace` does, in a fraction of the time where nothing else can change; for those
+        who live in the cluster and write statuses that are well formed.
+        """
+        served = self.kinds.served(kind)
+        meta = obj["metadata"]
+        current = self._ledger.table(served.storage).get(meta.get("namespace", ""), meta["name"])
+        if current is obj and served.has_plain_status and "managedFields" not in meta:
+            return self._writer.change_status(served, obj, status)
+        return self.replace(kind, {**obj, "status": status}, subresource=STATUS)
 
     def patch(
         self,

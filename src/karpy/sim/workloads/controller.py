@@ -95,7 +95,11 @@ class Controller:
         """Write a status if it has changed; return the object with it."""
         if status == obj.get("status"):
             return obj
-        return self.write({**obj, "status": status}, subresource="status")
+        self._is_writing = True
+        try:
+            return self.store.set_status(self.kind, obj, status)
+        finally:
+            self._is_writing = False
 
     def write(self, obj: JsonObject, *, subresource: str = "") -> JsonObject:
         """Write an object of this kind without being asked about it again for that."""

@@ -1,0 +1,1 @@
+"""The port CloudProvider: one package for each cloud."""

@@ -1,0 +1,52 @@
+"""The API server, which is all the cloud that KWOK has."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from karpy.adapters.clouds.kwok.nodeclasses import NodeClass, read_node_class
+from karpy.codec.fields import JsonObject
+from karpy.errors import CloudUnavailable, ClusterError, CredentialsRefused, NotFound
+from karpy.model.kinds import KWOK_NODE_CLASS, Kind
+from karpy.ports.objects import Objects
+
+_PAGE: Final = 500
+
+
+@contextmanager
+def asking(call: str) -> Iterator[None]:
+    """Say of a failed call that the cloud could not be asked."""
+    try:
+        yield
+    except (ClusterError, CredentialsRefused) as error:
+        raise CloudUnavailable(call=call, problem=error.message) from error
+
+
+async def find(objects: Objects, kind: Kind, name: str) -> JsonObject | None:
+    """Return an object, or None if there is none."""
+    with asking(f"get {kind} `{name}`"):
+        try:
+            return await objects.get(kind, name)
+        except NotFound:
+            return None
+
+
+async def every(objects: Objects, kind: Kind) -> AsyncIterator[JsonObject]:
+    """Return all objects of a kind, page by page."""
+    token = ""
+    while True:
+        with asking(f"list {kind}"):
+            page = await objects.list(kind, limit=_PAGE, token=token)
+        for obj in page.items:
+            yield obj
+        token = page.token
+        if not token:
+            return
+
+
+async def find_class(objects: Objects, name: str) -> NodeClass:
+    """Return a node class; nothing can be launched with one that is not there."""
+    obj = await find(objects, KWOK_NODE_CLASS, name)
+    if obj is None:
+        return NodeClass(problem=f"there is no {KWOK_NODE_CLASS.name} of that name")
+    return read_node_class(obj)

@@ -1,0 +1,143 @@
+"""KWOK's machines as Nodes, and Nodes as machines."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from karpy.adapters.clouds.kwok.naming import node_name, provider_id
+from karpy.adapters.clouds.kwok.offers import Offer
+from karpy.codec.fields import Fields, JsonObject
+from karpy.codec.records import read_node_record
+from karpy.model.constraints import NO_EXECUTE, UNREGISTERED_TAINT
+from karpy.model.instances import MICROS_PER_DOLLAR, allocatable
+from karpy.model.kinds import NODE
+from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE
+from karpy.model.records import ClaimRecord
+from karpy.model.requirements import Requirements
+from karpy.model.resources import Resources, format_quantity
+from karpy.ports.cloud import LaunchSpec, Machine
+
+ANIMATED: Final = "kwok.x-k8s.io/node"
+"""On a Node, as label and annotation: KWOK plays its kubelet."""
+FAKE: Final = "fake"
+PARTITION: Final = "kwok-partition"
+"""Which of several KWOKs is to play; Karpenter knows but one."""
+PRICE: Final = "eks-node-viewer/instance-price"
+"""Where eks-node-viewer looks for the dollars per hour."""
+
+
+def new_machine(spec: LaunchSpec, offer: Offer, now: datetime) -> Machine:
+    """Return the machine that a launch gets."""
+    type_, offering = offer.type, offer.offering
+    capacity = {**type_.capacity, **offering.capacity_override}
+    usable = allocatable(capacity, {**type_.overhead, **offering.overhead_override})
+    # Differs: Karpenter says that a node has no more than its claim requests, less than it then
+    # offers to pods, and counts no more against the limits of the pool.
+    return Machine(
+        provider_id=provider_id(node_name(spec.claim, spec.token)),
+        claim=spec.claim,
+        instance_type=type_.name,
+        zone=offering.zone,
+        capacity_type=offering.capacity_type,
+        created=now,
+        labels=_labels(spec, offer),
+        annotations={**spec.annotations, ANIMATED: FAKE},
+        capacity={**spec.requests, **capacity},
+        allocatable={**spec.requests, **usable},
+    )
+
+
+def claimed_machine(claim: ClaimRecord, now: datetime) -> Machine:
+    """Return the machine that a NodeClaim says it has."""
+    labels = {**claim.meta.labels, HOSTNAME: claim.name, ANIMATED: FAKE}
+    return Machine(
+        provider_id=claim.provider_id,
+        claim=claim.name,
+        instance_type=labels.get(INSTANCE_TYPE, ""),
+        zone=labels.get(ZONE, ""),
+        capacity_type=labels.get(CAPACITY_TYPE, ""),
+        created=claim.meta.created or now,
+        labels=labels,
+        annotations={**claim.meta.annotations, ANIMATED: FAKE},
+        capacity=claim.capacity,
+        allocatable=claim.allocatable,
+    )
+
+
+def is_machine(obj: JsonObject) -> bool:
+    """Say whether a Node is one of ours, and not somebody else's that KWOK animates."""
+    spec = obj.get("spec") or {}
+    return bool(spec.get("providerID") == provider_id(obj["metadata"]["name"]))
+
+
+def read_machine(obj: JsonObject, now: datetime) -> Machine:
+    """Read the machine that a Node is; a deleting Node is a machine that ends."""
+    node = read_node_record(Fields(obj))
+    labels = node.meta.labels
+    return Machine(
+        provider_id=node.provider_id,
+        claim=labels.get(HOSTNAME, ""),
+        instance_type=labels.get(INSTANCE_TYPE, ""),
+        zone=labels.get(ZONE, ""),
+        capacity_type=labels.get(CAPACITY_TYPE, ""),
+        created=node.meta.created or now,
+        labels=labels,
+        annotations=node.meta.annotations,
+        capacity=node.capacity,
+        allocatable=node.allocatable,
+        is_ending=node.meta.is_deleting,
+    )
+
+
+def write_node(name: str, machine: Machine) -> JsonObject:
+    """Write the Node of a machine: closed to pods until its claim has registered it."""
+    return {
+        "apiVersion": NODE.api_version,
+        "kind": NODE.name,
+        "metadata": {
+            "name": name,
+            "labels": dict(machine.labels),
+            "annotations": dict(machine.annotations),
+        },
+        "spec": {
+            "providerID": machine.provider_id,
+            "taints": [{"key": UNREGISTERED_TAINT, "effect": NO_EXECUTE}],
+        },
+        "status": {
+            "capacity": _quantities(machine.capacity),
+            "allocatable": _quantities(machine.allocatable),
+            "phase": "Pending",
+        },
+    }
+
+
+def _labels(spec: LaunchSpec, offer: Offer) -> dict[str, str]:
+    """Return everything that is certain of the node, and what KWOK and its viewers look for."""
+    return {
+        **spec.labels,
+        **_certain(spec.requirements),
+        INSTANCE_TYPE: offer.type.name,
+        **_certain(offer.type.requirements),
+        **_certain(offer.offering.requirements),
+        PRICE: _dollars(offer.offering.price),
+        PARTITION: "a",
+        HOSTNAME: spec.claim,
+        ANIMATED: FAKE,
+    }
+
+
+def _certain(requirements: Requirements) -> Mapping[str, str]:
+    return {
+        key: next(iter(each.values))
+        for key, each in requirements.items()
+        if not each.complement and len(each.values) == 1
+    }
+
+
+def _dollars(price: int) -> str:
+    dollars, micros = divmod(price, MICROS_PER_DOLLAR)
+    return f"{dollars}.{micros:06d}"
+
+
+def _quantities(amounts: Resources) -> dict[str, str]:
+    return {name: format_quantity(amount, name) for name, amount in sorted(amounts.items())}

@@ -1,0 +1,241 @@
+"""CloudProvider on a cluster with KWOK."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from karpy.adapters.clouds.kwok.access import asking, every, find, find_class
+from karpy.adapters.clouds.kwok.arrivals import Arrivals, OnTrouble
+from karpy.adapters.clouds.kwok.naming import name_of, node_name
+from karpy.adapters.clouds.kwok.nodes import (
+    claimed_machine,
+    is_machine,
+    new_machine,
+    read_machine,
+)
+from karpy.adapters.clouds.kwok.offers import Shelf, choose, stock
+from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
+from karpy.codec.fields import FieldInvalid, Fields
+from karpy.codec.records import read_claim_record
+from karpy.core.lifecycle.conditions import LAUNCHED, REGISTERED
+from karpy.errors import (
+    CloudUnavailable,
+    MachineNotFound,
+    NoCapacity,
+    NodeClassNotReady,
+    NotFound,
+)
+from karpy.model.backoff import Backoff
+from karpy.model.instances import Catalog
+from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM
+from karpy.model.records import ClaimRecord
+from karpy.model.repairs import RepairPolicy
+from karpy.ports.clock import Clock
+from karpy.ports.cloud import LaunchSpec, Machine
+from karpy.ports.objects import Objects, Patch, PatchType
+
+_FIRST_PAUSE: Final = 0.5
+_LONGEST_PAUSE: Final = 30.0
+
+
+class KwokProvider:
+    """
+    A CloudProvider whose machines are Nodes that KWOK, or the embedded kubelets, animate.
+
+    A launch answers at once and makes the Node in the background, after the registration delay of
+    the node class. Nothing is remembered that another process could not find out: the name of the
+    Node follows from the NodeClaim, and so does which of several equal offerings it gets. `start`
+    makes the Nodes that a process before this one still owed; `close` leaves them to the next one.
+
+    A machine has ended as soon as its Node is being deleted: there is nothing else to switch off.
+    """
+
+    name: Final = "kwok"
+
+    def __init__(
+        self,
+        objects: Objects,
+        clock: Clock,
+        catalog: Catalog,
+        *,
+        on_trouble: OnTrouble = lambda *_: None,
+    ) -> None:
+        self._objects = objects
+        self._clock = clock
+        self._catalog = catalog
+        self._on_trouble = on_trouble
+        self._shelves: dict[str, Shelf] = {}
+        self._arrivals = Arrivals(objects, on_trouble)
+        self._healing: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Make the Nodes that NodeClaims still wait for, in the background."""
+        assert self._healing is None, "it has started already"
+        self._healing = asyncio.get_running_loop().create_task(self._heal(), name="kwok recovery")
+
+    async def close(self) -> None:
+        """Make no more Nodes; it may be started again."""
+        healing, self._healing = self._healing, None
+        if healing is not None:
+            healing.cancel()
+            await asyncio.gather(healing, return_exceptions=True)
+        await self._arrivals.close()
+
+    async def catalog(self, pool: str) -> Catalog:
+        """List all instance types for a pool, also those that are sold out now."""
+        return replace(self._catalog, types=self._catalog.types_for(pool))
+
+    async def launch(self, spec: LaunchSpec) -> Machine:
+        """
+        Have a Node appear; raise NoCapacity if nothing that is on sale will do.
+
+        Raise NodeClassNotReady if the node class says so, or is gone.
+        """
+        name = node_name(spec.claim, spec.token)
+        there = self._arrivals.find(name) or await self._find(name)
+        if there is not None:
+            return there
+        node_class = await find_class(self._objects, spec.node_class)
+        if node_class.problem:
+            # Differs: Karpenter calls a node class that is gone a lack of capacity.
+            what = f"{KWOK_NODE_CLASS.name.lower()}/{spec.node_class}"
+            raise NodeClassNotReady(name=what, problem=node_class.problem)
+        offer = choose(spec, self._shelf(spec.pool), self._catalog.well_known)
+        if offer is None:
+            raise NoCapacity(claim=spec.claim, options=len(spec.options))
+        machine = new_machine(spec, offer, self._clock.now())
+        self._arrivals.expect(name, machine, node_class.delay.total_seconds())
+        return self._arrivals.find(name) or machine
+
+    async def terminate(self, provider_id: str) -> None:
+        """
+        End a machine for good, and say so: this always raises MachineNotFound.
+
+        A Node that is being deleted already is left to whoever drains it. Any other is deleted: one
+        that nobody has registered is gone with that, one with a finalizer is drained first.
+        """
+        # Differs: Karpenter leaves Nodes behind whose NodeClaim went before they were registered.
+        name = name_of(provider_id)
+        if name is not None:
+            await self._arrivals.call_off(name)
+            there = await self._find(name)
+            if there is not None and not there.is_ending:
+                with asking(f"delete node `{name}`"), suppress(NotFound):
+                    await self._objects.delete(NODE, name)
+        raise MachineNotFound(provider_id=provider_id)
+
+    async def machine(self, provider_id: str) -> Machine:
+        """Return one machine, on its way or there; raise MachineNotFound if it is gone."""
+        name = name_of(provider_id)
+        if name is not None:
+            machine = self._arrivals.find(name) or await self._find(name)
+            if machine is not None and not machine.is_ending:
+                return machine
+        raise MachineNotFound(provider_id=provider_id)
+
+    async def machines(self) -> Sequence[Machine]:
+        """List the machines that are there, then those that are on their way."""
+        # Taken before the list is asked for: what arrives meanwhile is in one or in both.
+        expected = self._arrivals.machines()
+        there = [each async for each in self._machines()]
+        known = {each.provider_id for each in there}
+        return [
+            *(each for each in there if not each.is_ending),
+            *(each for each in expected.values() if each.provider_id not in known),
+        ]
+
+    async def drift(self, claim: str) -> str | None:
+        """Say that nothing differs: on paper, nothing ages."""
+        del claim
+        return None
+
+    @property
+    def repair_policies(self) -> tuple[RepairPolicy, ...]:
+        """Which nodes are called broken; complete, and always the same."""
+        return REPAIR_POLICIES
+
+    async def reboot(self, provider_id: str, operation: str) -> None:
+        """Give a Node another boot ID, which is all there is to see of a reboot."""
+        machine = await self.machine(provider_id)
+        name = name_of(machine.provider_id) or ""
+        body = {"status": {"nodeInfo": {"bootID": f"kwok-{operation}"}}}
+        with asking(f"patch node `{name}`"):
+            try:
+                await self._objects.patch(
+                    NODE, name, Patch(PatchType.MERGE, body), subresource="status"
+                )
+            except NotFound as error:
+                raise MachineNotFound(provider_id=provider_id) from error
+
+    async def recover(self, claims: Iterable[ClaimRecord]) -> Sequence[Machine]:
+        """
+        Make the Nodes that these NodeClaims still wait for; return their machines.
+
+        They are owed if the process that launched them ended before their time had come.
+        """
+        waiting = {name: claim for claim in claims if (name := _awaited(claim)) is not None}
+        if not waiting:
+            return ()
+        there = {each.provider_id async for each in self._machines()}
+        names = {each.node_class.name for each in waiting.values()}
+        classes = {each: await find_class(self._objects, each) for each in sorted(names)}
+        owed: list[Machine] = []
+        for name, claim in sorted(waiting.items()):
+            if claim.provider_id not in there and self._arrivals.find(name) is None:
+                machine = claimed_machine(claim, self._clock.now())
+                delay = classes[claim.node_class.name].delay
+                self._arrivals.expect(name, machine, self._seconds_left(claim, delay))
+                owed.append(machine)
+        return owed
+
+    async def _heal(self) -> None:
+        backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
+        while True:
+            try:
+                await self.recover([each async for each in self._claims()])
+            except CloudUnavailable as error:
+                self._on_trouble("make the Nodes that NodeClaims wait for", error)
+                await asyncio.sleep(backoff.next_pause())
+            else:
+                return
+
+    async def _claims(self) -> AsyncIterator[ClaimRecord]:
+        async for obj in every(self._objects, NODE_CLAIM):
+            with suppress(FieldInvalid):
+                yield read_claim_record(Fields(obj))
+
+    async def _machines(self) -> AsyncIterator[Machine]:
+        """Return every machine that has a Node, also those that end."""
+        async for obj in every(self._objects, NODE):
+            if is_machine(obj):
+                yield read_machine(obj, self._clock.now())
+
+    async def _find(self, name: str) -> Machine | None:
+        obj = await find(self._objects, NODE, name)
+        if obj is None or not is_machine(obj):
+            return None
+        return read_machine(obj, self._clock.now())
+
+    def _seconds_left(self, claim: ClaimRecord, delay: timedelta) -> float:
+        """Say how much of its registration delay a machine still has before it."""
+        now, launched = self._clock.now(), claim.conditions.get(LAUNCHED)
+        since = now if launched is None else launched.changed
+        return max(since + delay - now, timedelta()).total_seconds()
+
+    def _shelf(self, pool: str) -> Shelf:
+        key = pool if pool in self._catalog.by_pool else ""
+        shelf = self._shelves.get(key)
+        if shelf is None:
+            shelf = self._shelves[key] = stock(self._catalog, pool)
+        return shelf
+
+
+def _awaited(claim: ClaimRecord) -> str | None:
+    """Return the name of the Node that a claim waits for, or None if it waits for none of ours."""
+    if claim.meta.is_deleting or claim.conditions.is_true(REGISTERED):
+        return None
+    return name_of(claim.provider_id)

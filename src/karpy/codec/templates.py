@@ -1,0 +1,35 @@
+"""The part of a NodePool that claims drift from, as it was written."""
+
+from karpy.codec.constraints import read_taints
+from karpy.codec.fields import Fields
+from karpy.codec.records import read_duration
+from karpy.model.constraints import Taint
+from karpy.model.pools import NodeClassRef
+from karpy.model.templates import PoolTemplate
+
+
+def read_template(fields: Fields) -> PoolTemplate:
+    """Read the template of a NodePool; what is empty and what is absent are told apart."""
+    template = fields.child("spec").child("template")
+    meta, spec = template.child("metadata"), template.child("spec")
+    return PoolTemplate(
+        labels=meta.labels("labels") if "labels" in meta else None,
+        annotations=meta.labels("annotations") if "annotations" in meta else None,
+        taints=_taints(spec, "taints"),
+        startup_taints=_taints(spec, "startupTaints"),
+        node_class=_node_class(spec),
+        grace_period=read_duration(spec, "terminationGracePeriod"),
+        expire_after=read_duration(spec, "expireAfter"),
+    )
+
+
+# Differs: Karpenter hashes `timeAdded` of a taint, too, in the time zone it happens to run in.
+def _taints(spec: Fields, key: str) -> tuple[Taint, ...] | None:
+    return read_taints(spec, key) if key in spec else None
+
+
+def _node_class(spec: Fields) -> NodeClassRef | None:
+    if "nodeClassRef" not in spec:
+        return None
+    ref = spec.child("nodeClassRef")
+    return NodeClassRef(ref.text("group"), ref.text("kind"), ref.text("name"))

@@ -1,0 +1,188 @@
+"""CapacityBuffers: how much room they keep, as pods that do not exist, and whether it is there."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.model.buffers import BufferRecord
+from karpy.model.conditions import FALSE, TRUE, Condition
+from karpy.model.pods import Pod
+from karpy.model.resources import Resources
+from karpy.model.verdicts import Verdict
+
+PERIOD: Final = timedelta(seconds=30)
+READY_FOR_PROVISIONING: Final = "ReadyForProvisioning"
+PROVISIONING: Final = "Provisioning"
+SCALABLE_KINDS: Final = ("Deployment", "StatefulSet", "ReplicaSet")
+_SCALABLE_GROUPS: Final = frozenset({"", "apps"})
+_REPLICAS_MAX: Final = 2**31 - 1
+
+
+class Resolved(Struct, frozen=True, gc=False):
+    """What the pods of a buffer look like, as its PodTemplate or workload says."""
+
+    pod: Pod
+    workload_replicas: int = 0
+    """Nothing for a PodTemplate."""
+    template: str = ""
+    template_generation: int | None = None
+
+
+class Unresolved(Struct, frozen=True, gc=False):
+    """Why it is not known what the pods of a buffer look like."""
+
+    reason: str
+    message: str
+
+
+Resolution = Resolved | Unresolved
+
+
+class Placement(Struct, frozen=True, gc=False):
+    """Where the pods of a buffer have their place."""
+
+    existing: int = 0
+    launched: int = 0
+    failed: int = 0
+
+
+def why_unresolvable(buffer: BufferRecord) -> Unresolved | None:
+    """Say why nothing needs to be looked up, or None."""
+    if buffer.pod_template:
+        return None
+    ref = buffer.scalable
+    if ref is None:
+        return Unresolved("ResolutionFailed", "Neither podTemplateRef nor scalableRef is set")
+    if ref.group not in _SCALABLE_GROUPS or ref.kind not in SCALABLE_KINDS:
+        kinds = ", ".join(SCALABLE_KINDS)
+        message = f"scalableRef is a {ref.kind} of `{ref.group}`; it can be one of {kinds} of apps"
+        return Unresolved("ResolutionFailed", message)
+    return None
+
+
+def not_found(buffer: BufferRecord, message: str) -> Unresolved:
+    """Say that what a buffer refers to does not exist."""
+    reason = "PodTemplateNotFound" if buffer.pod_template else "ScalableRefNotFound"
+    return Unresolved(reason, message)
+
+
+def settle(buffer: BufferRecord, resolution: Resolution, now: datetime) -> BufferRecord:
+    """Write on a buffer how many pods it makes room for, or why for none."""
+    settled = replace(buffer, settled_strategy=buffer.strategy)
+    if isinstance(resolution, Unresolved):
+        reason, message = resolution.reason, resolution.message
+        return _said(settled, READY_FOR_PROVISIONING, FALSE, reason, message, now)
+    settled = replace(
+        settled,
+        settled_template=resolution.template,
+        settled_generation=resolution.template_generation,
+        settled_replicas=wanted_replicas(
+            buffer, resolution.pod.requests, resolution.workload_replicas
+        ),
+    )
+    message = "Pod template resolved successfully"
+    return _said(settled, READY_FOR_PROVISIONING, TRUE, "Resolved", message, now)
+
+
+def wanted_replicas(buffer: BufferRecord, requests: Resources, workload_replicas: int) -> int:
+    """Return the larger of number and share, as far as the limits allow; without any, as these do."""
+    sizes = []
+    if buffer.percentage is not None and workload_replicas > 0 and not buffer.pod_template:
+        # A share that is not a whole number of pods is rounded up: one is always kept.
+        sizes.append(-(-workload_replicas * buffer.percentage // 100))
+    if buffer.replicas is not None:
+        sizes.append(buffer.replicas)
+    limits = [
+        limit // requests[name] for name, limit in buffer.limits.items() if requests.get(name)
+    ]
+    if sizes:
+        # Parity: karpenter takes the larger one, though the API's text speaks of the smaller.
+        limits.append(max(sizes))
+    return min(*limits, _REPLICAS_MAX) if limits else 0
+
+
+def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ...]:
+    """Return the pods a buffer makes room for; they exist in decisions only."""
+    if not buffer.conditions.is_true(READY_FOR_PROVISIONING):
+        return ()
+    # Nobody will ever make the volume claims of pods that do not exist.
+    rules = replace(pod.rules, volumes=()) if pod.rules.volumes else pod.rules
+    shape = replace(
+        pod,
+        namespace=buffer.namespace,
+        created=now,
+        rules=rules,
+        node_name="",
+        nominated_node="",
+        phase="",
+        is_unschedulable=True,
+        is_deleting=False,
+        owners=(),
+    )
+    name, uid = f"capacity-buffer-{buffer.meta.name}", buffer.meta.uid
+    count = max(0, buffer.settled_replicas or 0)
+    return tuple(
+        replace(shape, name=f"{name}-{index}", uid=f"{uid}-{index}")
+        for index in range(1, count + 1)
+    )
+
+
+def find_placement(pods: Iterable[Pod], verdict: Verdict) -> Placement | None:
+    """Say where a verdict puts the pods of a buffer; None if it is not about them."""
+    keys = {pod.key for pod in pods}
+    placement = Placement(
+        existing=sum(key in keys for each in verdict.nominations for key in each.pods),
+        launched=sum(key in keys for each in verdict.launches for key in each.pods),
+        failed=sum(key in keys for each in verdict.refusals for key in each.pods),
+    )
+    return None if placement == Placement() else placement
+
+
+def judge_placement(
+    buffer: BufferRecord, placement: Placement | None, now: datetime
+) -> BufferRecord:
+    """Write on a buffer whether its room is there."""
+    why = _why_provisioning(buffer, placement)
+    return buffer if why is None else _said(buffer, PROVISIONING, *why, now)
+
+
+def pods_by_node(pods: Iterable[Pod], verdict: Verdict) -> Mapping[str, int]:
+    """Count the buffer pods that have their place on each existing node: it is not empty."""
+    keys = {pod.key for pod in pods}
+    counts = {
+        each.node: sum(key in keys for key in each.pods)
+        for each in sorted(verdict.nominations, key=lambda each: each.node)
+    }
+    return {node: count for node, count in counts.items() if count}
+
+
+def _why_provisioning(
+    buffer: BufferRecord, placement: Placement | None
+) -> tuple[str, str, str] | None:
+    if not buffer.conditions.is_true(READY_FOR_PROVISIONING):
+        return FALSE, "NotReadyForProvisioning", "Buffer is not ReadyForProvisioning"
+    wanted = buffer.settled_replicas or 0
+    if not wanted:
+        return FALSE, "BufferEmpty", "Buffer has zero desired replicas"
+    if placement is None:
+        return None
+    if placement.launched or placement.failed:
+        message = (
+            f"{placement.launched}/{wanted} virtual pods required new capacity, "
+            f"{placement.failed} failed"
+        )
+        return FALSE, "RequiresNewCapacity", message
+    if placement.existing == wanted:
+        message = f"All {wanted} virtual pods fit on existing capacity"
+        return TRUE, "FitsExistingCapacity", message
+    return None
+
+
+def _said(
+    buffer: BufferRecord, type_: str, status: str, reason: str, message: str, now: datetime
+) -> BufferRecord:
+    condition = Condition(type_, status, now, reason, message, buffer.meta.generation)
+    return replace(buffer, conditions=buffer.conditions.with_condition(condition, now))

@@ -1,0 +1,288 @@
+"""What becomes of a rollout when it sees the cluster again."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.disruption.budgets import find_allowances
+from karpy.core.disruption.candidates import Candidate
+from karpy.core.disruption.emptiness import CONSOLIDATION_TYPE, find_empty
+from karpy.core.disruption.marks import marked, removal, unmarked
+from karpy.core.disruption.rollout import (
+    PACE,
+    VALIDATION_DELAY,
+    Replacement,
+    Rollout,
+    Stage,
+    as_target,
+    patience,
+)
+from karpy.core.disruption.states import NodeState, Surroundings
+from karpy.core.lifecycle.conditions import INITIALIZED
+from karpy.core.lifecycle.identities import about_claim
+from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
+from karpy.model.notices import Notice
+from karpy.model.records import ClaimRecord
+from karpy.model.refusals import NodeRefusal, Obstacle
+from karpy.model.verdicts import Launch
+
+_States: TypeAlias = Mapping[str, NodeState]
+"""By the name of the claim."""
+_ELIGIBLE: Final = {CONSOLIDATION_TYPE: find_empty}
+"""How each type of consolidation finds its nodes, when it proposes and when it validates."""
+
+
+class Change(Struct, frozen=True, gc=False):
+    """What is to be done to one node; the outcome holds for its claim and Node."""
+
+    claim: str
+    node: str
+    outcome: Outcome
+
+
+class Progress(Struct, frozen=True, gc=False):
+    """What a rollout has become, and what it asks for."""
+
+    rollout: Rollout
+    changes: tuple[Change, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    """Claims to create; `with_launched` takes their names, and all of them or none."""
+    refusals: tuple[NodeRefusal, ...] = ()
+    outcome: Outcome = Outcome()
+    """What is told and counted of the rollout as a whole, and when to look again."""
+
+
+def advance(rollout: Rollout, surroundings: Surroundings) -> Progress:
+    """Take the next step, if it is time for one."""
+    match rollout.stage:
+        case Stage.PROPOSED:
+            return _validate(rollout, surroundings)
+        case Stage.MARKING:
+            return _mark(rollout, surroundings)
+        case Stage.LAUNCHING:
+            return _launch(rollout, surroundings)
+        case Stage.WAITING:
+            return _wait(rollout, surroundings)
+    return Progress(rollout)
+
+
+def amid_rollouts(surroundings: Surroundings, rollouts: Sequence[Rollout]) -> Surroundings:
+    """See the cluster with what is going on in it: who is busy, and who counts as going."""
+    busy = frozenset(claim for each in rollouts for claim in each.busy)
+    going = frozenset(claim for each in rollouts for claim in each.marked)
+    nodes = tuple(
+        replace(state, is_marked=True)
+        if state.claim is not None and state.claim.name in going and not state.is_marked
+        else state
+        for state in surroundings.nodes
+    )
+    return replace(surroundings, nodes=nodes, busy=surroundings.busy | busy)
+
+
+def _validate(rollout: Rollout, surroundings: Surroundings) -> Progress:
+    due = rollout.proposed + VALIDATION_DELAY
+    if surroundings.now < due:
+        return Progress(rollout, outcome=Outcome(look_again=due - surroundings.now))
+    # Only others are in the way of its own nodes.
+    free = replace(surroundings, busy=surroundings.busy - rollout.busy)
+    eligible, kept = _ELIGIBLE[rollout.consolidation_type](free)
+    by_claim = {each.claim.name: each for each in eligible}
+    still = [by_claim[each.claim] for each in rollout.targets if each.claim in by_claim]
+    valid, spent = _within_budget(rollout, still, free)
+    names = {each.node for each in rollout.targets}
+    refusals = (*(each for each in kept.refusals if each.node in names), *spent)
+    if not valid:
+        return _abandon(rollout, refusals, len(rollout.targets) if not still else len(spent))
+    begun = replace(
+        rollout,
+        targets=tuple(as_target(each) for each in valid),
+        stage=Stage.MARKING,
+        begun=surroundings.now,
+    )
+    progress = _mark(begun, surroundings)
+    told = Outcome(counts=_failed_validations(begun, len(spent)), remarks=(_beginning(begun),))
+    return replace(progress, refusals=refusals, outcome=joined(told, progress.outcome))
+
+
+def _within_budget(
+    rollout: Rollout, candidates: Sequence[Candidate], surroundings: Surroundings
+) -> tuple[list[Candidate], list[NodeRefusal]]:
+    remaining = find_allowances(surroundings, rollout.reason).remaining()
+    valid, spent = [], []
+    for each in candidates:
+        if remaining[each.pool.name]:
+            remaining[each.pool.name] -= 1
+            valid.append(each)
+        else:
+            spent.append(NodeRefusal(Obstacle.BUDGET_SPENT, each.name, each.pool.name))
+    return valid, spent
+
+
+def _mark(rollout: Rollout, surroundings: Surroundings) -> Progress:
+    """Mark nodes until all are seen marked; those that are gone meanwhile need nothing."""
+    states = _states(surroundings)
+    present = tuple(each for each in rollout.targets if each.claim in states)
+    if not present:
+        return Progress(replace(rollout, stage=Stage.DONE))
+    rollout = replace(rollout, targets=present)
+    if _is_late(rollout, surroundings):
+        return _fail(rollout, surroundings, "marking its nodes took too long")
+    changes = []
+    for each in present:
+        outcome = marked(states[each.claim], rollout.reason, surroundings.now)
+        if outcome is not None:
+            changes.append(Change(each.claim, each.node, outcome))
+    if changes:
+        return Progress(rollout, tuple(changes), outcome=Outcome(look_again=PACE))
+    if rollout.replacements:
+        return _launch(replace(rollout, stage=Stage.LAUNCHING), surroundings)
+    return _wait(replace(rollout, stage=Stage.WAITING), surroundings)
+
+
+def _launch(rollout: Rollout, surroundings: Surroundings) -> Progress:
+    if _is_late(rollout, surroundings):
+        return _fail(rollout, surroundings, "launching its replacements took too long")
+    launches = tuple(each.launch for each in rollout.replacements)
+    return Progress(rollout, launches=launches, outcome=Outcome(look_again=PACE))
+
+
+def _wait(rollout: Rollout, surroundings: Surroundings) -> Progress:
+    """Wait for replacements, then delete; what was asked for and is not seen is asked for again."""
+    states = _states(surroundings)
+    seen = tuple(_seen(each, states) for each in rollout.replacements)
+    counts = () if rollout.is_counted else _decisions(rollout)
+    rollout = replace(rollout, replacements=seen, is_counted=True)
+    if any(not each.is_initialized and each.claim not in states for each in seen):
+        return _fail(rollout, surroundings, "a replacement was deleted")
+    staying = [
+        each
+        for each in rollout.targets
+        if each.claim in states and not states[each.claim].is_deleting
+    ]
+    if not staying:
+        # Differs: Karpenter calls a rollout failed that ends well but late.
+        remark = Remark("command succeeded", {"command": str(rollout)})
+        outcome = Outcome(counts=counts, remarks=(remark,))
+        return Progress(replace(rollout, stage=Stage.DONE), outcome=outcome)
+    if _is_late(rollout, surroundings):
+        return _fail(rollout, surroundings, "it took too long")
+    notices = tuple(
+        notice
+        for each in seen
+        if not each.is_initialized
+        for notice in _awaited(states[each.claim].claim, rollout)
+    )
+    if notices:
+        outcome = Outcome(notices=notices, counts=counts, look_again=PACE)
+        return Progress(rollout, outcome=outcome)
+    changes = tuple(
+        Change(each.claim, each.node, removal(states[each.claim], each, rollout, surroundings))
+        for each in staying
+    )
+    return Progress(rollout, changes, outcome=Outcome(counts=counts, look_again=PACE))
+
+
+def _abandon(rollout: Rollout, refusals: tuple[NodeRefusal, ...], failed: int) -> Progress:
+    remark = Remark(
+        "abandoning empty node consolidation attempt due to pod churn, command is no longer valid",
+        {"command": str(rollout)},
+    )
+    counts = _failed_validations(rollout, failed)
+    return Progress(
+        replace(rollout, stage=Stage.ABANDONED),
+        refusals=refusals,
+        outcome=Outcome(counts=counts, remarks=(remark,)),
+    )
+
+
+def _fail(rollout: Rollout, surroundings: Surroundings, why: str) -> Progress:
+    """Let the nodes live; replacements stay, too, and are empty nodes soon enough."""
+    states = _states(surroundings)
+    changes = []
+    for each in rollout.targets:
+        outcome = unmarked(states[each.claim]) if each.claim in states else None
+        if outcome is not None:
+            changes.append(Change(each.claim, each.node, outcome))
+    missing = sum(not each.is_initialized for each in rollout.replacements)
+    count = Count("voluntary_disruption_queue_failures_total", _labels(rollout), float(missing))
+    remark = Remark(
+        "failed terminating nodes while executing a disruption command",
+        {"command": str(rollout), "error": why},
+        is_error=True,
+    )
+    outcome = Outcome(counts=(count,), remarks=(remark,))
+    return Progress(replace(rollout, stage=Stage.FAILED), tuple(changes), outcome=outcome)
+
+
+def _states(surroundings: Surroundings) -> _States:
+    return {each.claim.name: each for each in surroundings.nodes if each.claim is not None}
+
+
+def _seen(replacement: Replacement, states: _States) -> Replacement:
+    state = states.get(replacement.claim)
+    if replacement.is_initialized or state is None or state.claim is None:
+        return replacement
+    return replace(replacement, is_initialized=state.claim.conditions.is_true(INITIALIZED))
+
+
+def _is_late(rollout: Rollout, surroundings: Surroundings) -> bool:
+    assert rollout.begun is not None
+    nodes = len(surroundings.busy | rollout.busy)
+    return surroundings.now - rollout.begun > patience(nodes)
+
+
+def _awaited(claim: ClaimRecord | None, rollout: Rollout) -> tuple[Notice, ...]:
+    assert claim is not None
+    subject, reason = about_claim(claim), rollout.reason.value
+    return (
+        Notice(
+            subject,
+            "DisruptionLaunching",
+            f"Launching NodeClaim: {reason}",
+            same_as=(subject.uid, reason),
+        ),
+        Notice(
+            subject,
+            "DisruptionWaitingReadiness",
+            "Waiting on readiness to continue disruption",
+            same_as=(subject.uid,),
+        ),
+    )
+
+
+def _beginning(rollout: Rollout) -> Remark:
+    fields = {
+        "command": str(rollout),
+        "decision": rollout.decision,
+        "disrupted-node-count": str(len(rollout.targets)),
+        "replacement-node-count": str(len(rollout.replacements)),
+        "pod-count": str(sum(each.pods for each in rollout.targets)),
+    }
+    return Remark("disrupting node(s)", fields)
+
+
+def _labels(rollout: Rollout) -> dict[str, str]:
+    return {
+        "decision": rollout.decision,
+        "reason": rollout.reason.value.lower(),
+        "consolidation_type": rollout.consolidation_type,
+    }
+
+
+def _decisions(rollout: Rollout) -> tuple[Count, ...]:
+    labels = _labels(rollout)
+    pools = dict.fromkeys(each.pool for each in rollout.targets)
+    by_pool = "voluntary_disruption_decisions_by_nodepool_total"
+    return (
+        Count("voluntary_disruption_decisions_total", labels),
+        *(Count(by_pool, {"nodepool": pool, **labels}) for pool in pools),
+    )
+
+
+def _failed_validations(rollout: Rollout, nodes: int) -> tuple[Count, ...]:
+    if not nodes:
+        return ()
+    labels = {"consolidation_type": rollout.consolidation_type}
+    return (Count("voluntary_disruption_failed_validations_total", labels, float(nodes)),)

@@ -1,0 +1,217 @@
+"""Which nodes may be touched at all, and why not the others."""
+
+from collections.abc import Sequence
+from enum import Enum
+from fractions import Fraction
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.core.disruption.cost import POD, disruption_cost, moving_cost
+from karpy.core.disruption.guards import Guards
+from karpy.core.disruption.states import NodeState, Surroundings
+from karpy.core.lifecycle.identities import about_claim, about_node
+from karpy.core.lifecycle.protection import protection_of
+from karpy.model.annotations import DO_NOT_DISRUPT
+from karpy.model.disruption import DisruptionPolicy
+from karpy.model.instances import InstanceType
+from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
+from karpy.model.notices import Notice
+from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
+from karpy.model.refusals import NodeRefusal, Obstacle
+
+_TOLD: Final = {
+    Obstacle.NO_NODE: "Nodeclaim does not have an associated node",
+    Obstacle.REBOOTING: "Node is rebooting",
+    Obstacle.LEAVING: "Node is deleting or marked for deletion",
+    Obstacle.UNREGISTERED: "Node isn't initialized nor registered",
+    Obstacle.UNINITIALIZED: "Node isn't initialized",
+    Obstacle.NOMINATED: "Node is nominated for a pending pod",
+    Obstacle.DO_NOT_DISRUPT: f'Disruption is blocked through the "{DO_NOT_DISRUPT}" annotation',
+    Obstacle.NO_POOL_LABEL: f"Node doesn't have required label (label={NODE_POOL})",
+    Obstacle.POOL_MISSING: "NodePool not found (NodePool={detail})",
+    Obstacle.POD_DO_NOT_DISRUPT: f'Pod has "{DO_NOT_DISRUPT}" annotation (Pod={{detail}})',
+    Obstacle.POD_BUDGETS: (
+        "Eviction does not support multiple PDBs (PodDisruptionBudget(s)=[{detail}])"
+    ),
+    Obstacle.POD_BUDGET: "Pdb prevents pod evictions (PodDisruptionBudget=[{detail}])",
+}
+"""What events say; tools look for these texts."""
+
+
+class Manner(Enum):
+    """How a node is disrupted: by its pods' leave, or in the end against it."""
+
+    GRACEFUL = "graceful"
+    """What pods and their budgets forbid does not happen."""
+    EVENTUAL = "eventual"
+    """It happens when the claim's grace period is over, if it has one."""
+
+
+class Candidate(Struct, frozen=True, gc=False):
+    """A node that may be touched, and what that would save and cost."""
+
+    claim: ClaimRecord
+    node: NodeRecord
+    pool: PoolRecord
+    policy: DisruptionPolicy
+    price: int = 0
+    """Micro-dollars per hour; nothing if that is not known."""
+    moving_cost: int = POD
+    """Trouble for the pods that need another node; `POD` if there are none."""
+    disruption_cost: Fraction = Fraction(0)
+    """Trouble for all pods, less the older the node is."""
+    pods: int = 0
+    """How many need another node."""
+    buffer_pods: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def is_static(self) -> bool:
+        return self.pool.replicas is not None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody minds: nothing needs to move, or nothing that counts."""
+        return self.moving_cost <= POD
+
+    @property
+    def savings_ratio(self) -> Fraction:
+        """Money per trouble."""
+        return Fraction(self.price, self.moving_cost)
+
+
+class Found(Struct, frozen=True, gc=False):
+    """Nodes that may be touched, and a refusal for every other one."""
+
+    candidates: tuple[Candidate, ...] = ()
+    refusals: tuple[NodeRefusal, ...] = ()
+    notices: tuple[Notice, ...] = ()
+
+
+def find_candidates(surroundings: Surroundings, manner: Manner = Manner.GRACEFUL) -> Found:
+    """Sort the nodes of a cluster into those that may be touched and all others, by name."""
+    guards = Guards(surroundings.pod_budgets)
+    candidates, refusals, notices = [], [], []
+    for state in sorted(surroundings.nodes, key=lambda each: each.name):
+        refusal = _why_not(state, surroundings)
+        if refusal is None:
+            refusal, told = _why_not_pods(state, surroundings, guards)
+            notices += told
+            if refusal is not None and _is_bound_to_end(state, manner):
+                refusal = None
+        if refusal is None:
+            candidates.append(_candidate(state, surroundings))
+        else:
+            refusals.append(refusal)
+            notices += _blocked(state, refusal)
+    return Found(tuple(candidates), tuple(refusals), tuple(notices))
+
+
+def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Put those first that save most money per trouble; the name decides between equals."""
+    return sorted(candidates, key=lambda each: (-each.savings_ratio, each.name))
+
+
+def _why_not(state: NodeState, surroundings: Surroundings) -> NodeRefusal | None:
+    why = _why_not_node(state, surroundings)
+    if why is not None:
+        return NodeRefusal(why, state.name)
+    pool = state.pool
+    if pool not in surroundings.pools or not surroundings.catalog.types_for(pool):
+        return NodeRefusal(Obstacle.POOL_MISSING, state.name, pool)
+    return None
+
+
+def _why_not_node(state: NodeState, surroundings: Surroundings) -> Obstacle | None:
+    if state.claim is None:
+        return Obstacle.UNMANAGED
+    if state.claim.name in surroundings.busy:
+        return Obstacle.IN_ROLLOUT
+    if state.node is None:
+        return Obstacle.NO_NODE
+    if state.is_rebooting:
+        return Obstacle.REBOOTING
+    if state.is_leaving:
+        return Obstacle.LEAVING
+    if not state.is_initialized:
+        return Obstacle.UNINITIALIZED if state.is_registered else Obstacle.UNREGISTERED
+    return _why_unwanted(state, surroundings)
+
+
+def _why_unwanted(state: NodeState, surroundings: Surroundings) -> Obstacle | None:
+    if state.is_nominated(surroundings.now):
+        return Obstacle.NOMINATED
+    if state.annotations.get(DO_NOT_DISRUPT) == "true":
+        return Obstacle.DO_NOT_DISRUPT
+    return None if NODE_POOL in state.labels else Obstacle.NO_POOL_LABEL
+
+
+def _why_not_pods(
+    state: NodeState, surroundings: Surroundings, guards: Guards
+) -> tuple[NodeRefusal | None, list[Notice]]:
+    """Return what pods there forbid, if anything, and what their owners are told."""
+    notices: list[Notice] = []
+    tenants = sorted(state.tenants, key=lambda each: each.pod.key)
+    for tenant in tenants:
+        # Daemons and static pods count here, too: somebody wrote the annotation on purpose.
+        if tenant.pod.is_active and tenant.pod.do_not_disrupt is not None:
+            protection = protection_of(tenant.pod, surroundings.now)
+            notices += protection.notices
+            if protection.is_active:
+                why = Obstacle.POD_DO_NOT_DISRUPT
+                return NodeRefusal(why, state.name, tenant.pod.key), notices
+    for tenant in tenants:
+        blocked = guards.why_not_evicted(tenant, surroundings.now)
+        if blocked is not None:
+            return NodeRefusal(blocked.why, state.name, " ".join(blocked.budgets)), notices
+    return None, notices
+
+
+def _is_bound_to_end(state: NodeState, manner: Manner) -> bool:
+    """Say whether pods can only delay what is about to happen."""
+    assert state.claim is not None
+    return manner is Manner.EVENTUAL and state.claim.grace_period is not None
+
+
+def _candidate(state: NodeState, surroundings: Surroundings) -> Candidate:
+    assert state.claim is not None
+    assert state.node is not None
+    reads = surroundings.reads_deletion_cost
+    return Candidate(
+        claim=state.claim,
+        node=state.node,
+        pool=surroundings.pools[state.pool],
+        policy=surroundings.policy_of(state.pool),
+        price=_price(state, surroundings.catalog.types_for(state.pool)),
+        moving_cost=moving_cost(state.tenants, reads_deletion_cost=reads),
+        disruption_cost=disruption_cost(
+            state.tenants, state.claim, surroundings.now, reads_deletion_cost=reads
+        ),
+        pods=sum(each.is_reschedulable for each in state.tenants),
+        buffer_pods=state.buffer_pods,
+    )
+
+
+def _price(state: NodeState, types: Sequence[InstanceType]) -> int:
+    labels = state.labels
+    name, place = labels.get(INSTANCE_TYPE), (labels.get(ZONE), labels.get(CAPACITY_TYPE))
+    for each in types:
+        if each.name == name:
+            for offering in each.offerings:
+                if (offering.zone, offering.capacity_type) == place:
+                    return offering.price
+    return 0
+
+
+def _blocked(state: NodeState, refusal: NodeRefusal) -> list[Notice]:
+    text = _TOLD.get(refusal.why)
+    if text is None:
+        return []
+    subjects = [about_node(state.node)] if state.node is not None else []
+    subjects += [about_claim(state.claim)] if state.claim is not None else []
+    note = text.format(detail=refusal.detail)
+    return [Notice(each, "DisruptionBlocked", note, same_as=(each.uid,)) for each in subjects]

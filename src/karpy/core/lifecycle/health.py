@@ -1,0 +1,94 @@
+"""Whether the nodes of a NodePool manage to register: the last four attempts tell."""
+
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
+from karpy.model.records import ClaimRecord, PoolRecord
+
+NODE_REGISTRATION_HEALTHY: Final = "NodeRegistrationHealthy"
+ATTEMPTS: Final = 4
+FAILURES_MAX: Final = 2
+"""With so many failures among the last attempts a pool is unhealthy."""
+
+
+class Health(Struct, frozen=True, gc=False):
+    """The last attempts of a pool's nodes to register, oldest first."""
+
+    attempts: tuple[bool, ...] = ()
+
+    @property
+    def status(self) -> str:
+        """True, False, or Unknown without an attempt."""
+        if not self.attempts:
+            return UNKNOWN
+        return FALSE if self.attempts.count(False) >= FAILURES_MAX else TRUE
+
+    def with_attempt(self, *, is_success: bool) -> "Health":
+        return Health((*self.attempts, is_success)[-ATTEMPTS:])
+
+
+class Tended(Struct, frozen=True, gc=False):
+    """What is remembered of a pool's health, and how the pool should be."""
+
+    health: Health
+    pool: PoolRecord
+
+
+def record_attempt(
+    health: Health, pool: PoolRecord, claim: ClaimRecord, now: datetime, *, is_success: bool
+) -> Tended:
+    """Take in whether a claim's node registered, unless its pool was another one of that name."""
+    if not any(each.kind == "NodePool" and each.uid == pool.meta.uid for each in claim.meta.owners):
+        return Tended(health, pool)
+    after = health.with_attempt(is_success=is_success)
+    told = pool.conditions.status(NODE_REGISTRATION_HEALTHY)
+    if is_success and after.status == TRUE:
+        pool = _said(pool, TRUE, NODE_REGISTRATION_HEALTHY, "", now)
+    elif not is_success and after.status == FALSE and told != FALSE:
+        reason, message = _failure(claim)
+        pool = _said(pool, FALSE, reason, message, now)
+    return Tended(after, pool)
+
+
+def tend_health(
+    health: Health, pool: PoolRecord, class_generation: int | None, now: datetime
+) -> Tended:
+    """
+    Forget what was said of an earlier state of the pool or its node class.
+
+    After a restart the condition is all that is remembered.
+    """
+    condition = pool.conditions.get(NODE_REGISTRATION_HEALTHY)
+    is_stale = (
+        condition is None
+        or pool.class_generation != class_generation
+        or condition.generation != pool.meta.generation
+    )
+    if condition is None or is_stale:
+        reset = _said(pool, UNKNOWN, "AwaitingReconciliation", _WAITS, now)
+        return Tended(Health(), replace(reset, class_generation=class_generation))
+    if not health.attempts:
+        remembered = {TRUE: (True,), FALSE: (False,) * FAILURES_MAX}
+        health = Health(remembered.get(condition.status, ()))
+    return Tended(health, pool)
+
+
+_WAITS: Final = "object is awaiting reconciliation"
+
+
+def _failure(claim: ClaimRecord) -> tuple[str, str]:
+    launched = claim.conditions.get("Launched")
+    if launched is None or launched.is_true:
+        return "RegistrationFailed", "Failed to register node"
+    return launched.reason, launched.message
+
+
+def _said(pool: PoolRecord, status: str, reason: str, message: str, now: datetime) -> PoolRecord:
+    meta = pool.meta
+    condition = Condition(NODE_REGISTRATION_HEALTHY, status, now, reason, message, meta.generation)
+    said = pool.conditions.with_condition(condition, now, is_deleting=meta.is_deleting)
+    return replace(pool, conditions=said)

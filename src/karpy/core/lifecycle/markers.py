@@ -1,0 +1,113 @@
+"""Marks on a NodeClaim that disruption looks for: Drifted and Consolidatable."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from karpy.core.lifecycle.conditions import (
+    CONSOLIDATABLE,
+    DRIFTED,
+    INITIALIZED,
+    LAUNCHED,
+    changed,
+    with_true,
+    with_true_because,
+    without,
+)
+from karpy.core.lifecycle.outcomes import Outcome
+from karpy.model.annotations import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
+from karpy.model.instances import Catalog
+from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED
+from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import collect, from_labels, why_incompatible
+
+DRIFT_PERIOD: Final = timedelta(minutes=5)
+TYPE_CHECK_AGE: Final = timedelta(hours=1)
+TYPE_CHECK_PERIOD: Final = timedelta(minutes=30)
+_NEW: Final = timedelta()
+
+
+def is_markable(claim: ClaimRecord) -> bool:
+    """Say whether a claim is of a NodePool and stays; its pool must exist, too."""
+    return not claim.meta.is_deleting and bool(claim.pool)
+
+
+def is_type_check_due(claim: ClaimRecord, checked: datetime | None, now: datetime) -> bool:
+    """Say whether to look if the instance type is still sold: not too early, not too often."""
+    created = claim.meta.created
+    if created is None or now - created < TYPE_CHECK_AGE:
+        return False
+    return checked is None or now - checked >= TYPE_CHECK_PERIOD
+
+
+def find_drift(
+    claim: ClaimRecord,
+    pool: PoolRecord,
+    requirements: Iterable[Requirement],
+    catalog: Catalog | None = None,
+) -> str:
+    """
+    Say how a claim differs from what its pool would make today; empty if it does not.
+
+    Without a catalog its instance type is not looked at. What only the provider can tell comes
+    after all of this.
+    """
+    if not claim.conditions.is_true(LAUNCHED):
+        return ""
+    if _has_other_hash(claim, pool):
+        return "NodePoolDrifted"
+    if why_incompatible(from_labels(claim.meta.labels), collect(requirements)) is not None:
+        return "RequirementsDrifted"
+    if catalog is not None and not _is_sold(claim, catalog):
+        return "InstanceTypeNotFound"
+    return ""
+
+
+def mark_drifted(claim: ClaimRecord, reason: str, now: datetime) -> Outcome:
+    """Write on a claim how it drifted, or take that back."""
+    if not reason or not claim.conditions.is_true(LAUNCHED):
+        return Outcome(without(claim, DRIFTED), look_again=DRIFT_PERIOD)
+    said = with_true_because(claim, DRIFTED, reason, reason, now)
+    return Outcome(said, look_again=DRIFT_PERIOD)
+
+
+def mark_consolidatable(
+    claim: ClaimRecord, consolidate_after: timedelta | None, now: datetime
+) -> Outcome:
+    """Write on a claim that its pods have been quiet for long enough; None is never."""
+    if consolidate_after is None or not claim.conditions.is_true(INITIALIZED):
+        return Outcome(without(claim, CONSOLIDATABLE))
+    quiet_since = claim.last_pod_event or changed(claim, INITIALIZED)
+    remaining = quiet_since + consolidate_after - now
+    if remaining > _NEW:
+        return Outcome(without(claim, CONSOLIDATABLE), look_again=remaining)
+    return Outcome(with_true(claim, CONSOLIDATABLE, now))
+
+
+def _has_other_hash(claim: ClaimRecord, pool: PoolRecord) -> bool:
+    mine, its = claim.meta.annotations, pool.meta.annotations
+    keys = {NODE_POOL_HASH, NODE_POOL_HASH_VERSION}
+    if not (keys <= mine.keys() and keys <= its.keys()):
+        return False
+    # Hashes of different versions say nothing about each other.
+    if mine[NODE_POOL_HASH_VERSION] != its[NODE_POOL_HASH_VERSION]:
+        return False
+    return mine[NODE_POOL_HASH] != its[NODE_POOL_HASH]
+
+
+def _is_sold(claim: ClaimRecord, catalog: Catalog) -> bool:
+    name = claim.meta.labels.get(INSTANCE_TYPE, "")
+    found = next((each for each in catalog.types_for(claim.pool) if each.name == name), None)
+    if found is None:
+        return False
+    has = from_labels(claim.meta.labels)
+    if claim.meta.labels.get(CAPACITY_TYPE) == RESERVED:
+        # A reservation that has ended turns its machines into on-demand ones.
+        has[CAPACITY_TYPE] = one_of(CAPACITY_TYPE, RESERVED, ON_DEMAND)
+        has.pop(catalog.reservation_label, None)
+    may_lack = catalog.well_known | {catalog.reservation_label}
+    return any(
+        why_incompatible(has, offering.requirements, may_lack) is None
+        for offering in found.offerings
+    )

@@ -1,0 +1,144 @@
+"""
+Nodes that are broken by the cloud's own rules are replaced at once.
+
+This is Karpenter's way before v1.15, which `--legacy-node-repair` asks for.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.counts import disruption_counts, termination_mode
+from karpy.core.lifecycle.identities import about_claim, about_node, with_annotations
+from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
+from karpy.model.annotations import TERMINATION_TIME
+from karpy.model.conditions import Condition
+from karpy.model.kinds import NODE_POOL
+from karpy.model.labels import CAPACITY_TYPE
+from karpy.model.notices import Notice, Subject
+from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.repairs import RepairAction, RepairPolicy
+from karpy.model.times import parse_moment, write_moment
+
+BLOCKED_PERIOD: Final = timedelta(minutes=5)
+UNHEALTHY_SHARE: Final = 20
+"""Percent of the nodes that may be unhealthy; with more, something else is wrong."""
+_BLOCKED_WINDOW: Final = 15 * 60.0
+_WORD_END: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+class Fault(Struct, frozen=True, gc=False):
+    """A condition of a node that some policy does not put up with, and until when it does."""
+
+    condition: Condition
+    bearable_until: datetime
+
+
+def repair(
+    claim: ClaimRecord,
+    node: NodeRecord,
+    policies: Sequence[RepairPolicy],
+    peers: Sequence[NodeRecord],
+    now: datetime,
+    pods: int = 0,
+) -> Outcome:
+    """
+    Delete the claim of a broken node, and its pods with it.
+
+    `peers` are the nodes of its pool, or all nodes for a claim without one. `pods` are those that
+    will have to move. Whoever acts writes the annotation first.
+    """
+    fault = find_fault(node, policies)
+    if fault is None:
+        return Outcome()
+    if now < fault.bearable_until:
+        return Outcome(look_again=fault.bearable_until - now)
+    if not are_mostly_healthy(peers, policies):
+        return Outcome(notices=_blocked(claim, node), look_again=BLOCKED_PERIOD)
+    hurried = _hurried(claim, now)
+    if claim.meta.is_deleting:
+        return Outcome(hurried)
+    return Outcome(
+        hurried,
+        deletes_claim=True,
+        counts=(*disruption_counts(claim, "unhealthy", pods), _unhealthy_count(claim, fault)),
+        remarks=(Remark("deleting unhealthy node", {"Node": node.name}),),
+    )
+
+
+def find_fault(node: NodeRecord, policies: Iterable[RepairPolicy]) -> Fault | None:
+    """Return the fault of a node that is not put up with the soonest, or None."""
+    faults = [
+        Fault(condition, condition.changed + policy.toleration)
+        for policy in policies
+        for condition in node.conditions
+        if _matches(policy, condition)
+    ]
+    return min(faults, key=lambda each: each.bearable_until, default=None)
+
+
+def are_mostly_healthy(nodes: Sequence[NodeRecord], policies: Sequence[RepairPolicy]) -> bool:
+    """Say whether at most a fifth of the nodes, rounded up, has a fault, bearable or not."""
+    unhealthy = sum(find_fault(each, policies) is not None for each in nodes)
+    return unhealthy <= -(-len(nodes) * UNHEALTHY_SHARE // 100)
+
+
+def snake_case(name: str) -> str:
+    """Write a name as metrics have it: `KWOKUnhealthy` is `kwok_unhealthy`."""
+    return _WORD_END.sub("_", name).lower()
+
+
+def _matches(policy: RepairPolicy, condition: Condition) -> bool:
+    return (
+        policy.action is RepairAction.REPLACE
+        and (policy.condition, policy.status) == (condition.type, condition.status)
+        and re.search(policy.reason_pattern, condition.reason) is not None
+    )
+
+
+def _blocked(claim: ClaimRecord, node: NodeRecord) -> tuple[Notice, ...]:
+    note = "more than 20% nodes are unhealthy in the nodepool"
+    if not claim.pool:
+        note = "more then 20% nodes are unhealthy in the cluster"
+    # Differs: Karpenter tells the node three times, and neither its claim nor its pool.
+    subjects = [about_node(node), about_claim(claim)]
+    subjects += [
+        Subject(NODE_POOL, each.name, uid=each.uid)
+        for each in claim.meta.owners
+        if each.kind == NODE_POOL.name
+    ]
+    return tuple(
+        Notice(
+            subject,
+            "NodeRepairBlocked",
+            note,
+            is_warning=True,
+            same_as=(subject.uid,),
+            window_seconds=_BLOCKED_WINDOW,
+        )
+        for subject in subjects
+    )
+
+
+def _hurried(claim: ClaimRecord, now: datetime) -> ClaimRecord:
+    due = parse_moment(claim.meta.annotations.get(TERMINATION_TIME, ""))
+    if due is not None and due < now:
+        return claim
+    return replace(claim, meta=with_annotations(claim.meta, {TERMINATION_TIME: write_moment(now)}))
+
+
+def _unhealthy_count(claim: ClaimRecord, fault: Fault) -> Count:
+    return Count(
+        "nodeclaims_unhealthy_disrupted_total",
+        {
+            "condition": snake_case(fault.condition.type),
+            "nodepool": claim.pool,
+            "capacity_type": claim.meta.labels.get(CAPACITY_TYPE, ""),
+            "image_id": claim.image_id,
+            "termination_mode": termination_mode(claim.grace_period),
+        },
+    )

@@ -1,0 +1,132 @@
+"""The hash of a NodePool, and who carries which: claims with another one have drifted."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.conditions import DRIFTED
+from karpy.core.lifecycle.identities import with_annotations
+from karpy.core.pools.structhash import (
+    hash_integer,
+    hash_set,
+    hash_struct,
+    hash_text,
+    hash_texts,
+)
+from karpy.model.annotations import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
+from karpy.model.constraints import Taint
+from karpy.model.pools import NodeClassRef
+from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.templates import PoolTemplate
+
+VERSION: Final = "v3"
+"""Of the way to hash; hashes of different versions say nothing about each other."""
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+
+class Stamped(Struct, frozen=True, gc=False):
+    """How a pool and some of its claims should be; the claims are to be written first."""
+
+    pool: PoolRecord
+    claims: tuple[ClaimRecord, ...] = ()
+    """Only those that change."""
+
+
+def hash_template(template: PoolTemplate) -> str:
+    """Hash what claims drift from: the template without its requirements."""
+    meta = [
+        ("Labels", None if template.labels is None else hash_texts(template.labels)),
+        ("Annotations", None if template.annotations is None else hash_texts(template.annotations)),
+    ]
+    spec = [
+        ("Taints", _taints(template.taints)),
+        ("StartupTaints", _taints(template.startup_taints)),
+        ("NodeClassRef", _node_class(template.node_class)),
+        ("TerminationGracePeriod", _grace_period(template.grace_period)),
+        ("ExpireAfter", _expire_after(template.expire_after)),
+    ]
+    parts = [
+        ("ObjectMeta", _unless_zero("ObjectMeta", meta)),
+        ("Spec", _unless_zero("NodeClaimTemplateSpec", spec)),
+    ]
+    return str(hash_struct("NodeClaimTemplate", parts))
+
+
+def stamp(pool: PoolRecord, template: PoolTemplate, claims: Iterable[ClaimRecord]) -> Stamped:
+    """
+    Write its hash on a pool; on its claims, too, if they were hashed in another way.
+
+    A claim that has drifted already keeps its old hash, so that it stays drifted.
+    """
+    digest = hash_template(template)
+    stamped = _annotated(pool, {NODE_POOL_HASH: digest, NODE_POOL_HASH_VERSION: VERSION})
+    if pool.meta.annotations.get(NODE_POOL_HASH_VERSION) == VERSION:
+        return Stamped(stamped)
+    return Stamped(stamped, tuple(_restamped(each, digest) for each in claims if _is_old(each)))
+
+
+def _annotated(pool: PoolRecord, annotations: dict[str, str]) -> PoolRecord:
+    if annotations.items() <= pool.meta.annotations.items():
+        return pool
+    return replace(pool, meta=with_annotations(pool.meta, annotations))
+
+
+def _is_old(claim: ClaimRecord) -> bool:
+    return claim.meta.annotations.get(NODE_POOL_HASH_VERSION) != VERSION
+
+
+def _restamped(claim: ClaimRecord, digest: str) -> ClaimRecord:
+    written = {NODE_POOL_HASH_VERSION: VERSION}
+    if claim.conditions.get(DRIFTED) is None:
+        written[NODE_POOL_HASH] = digest
+    return replace(claim, meta=with_annotations(claim.meta, written))
+
+
+def _unless_zero(name: str, fields: list[tuple[str, int | None]]) -> int | None:
+    """Hash a struct that is left out of another one if nothing is in it."""
+    return None if all(value is None for _, value in fields) else hash_struct(name, fields)
+
+
+def _text(text: str) -> int | None:
+    return hash_text(text) if text else None
+
+
+def _taints(taints: tuple[Taint, ...] | None) -> int | None:
+    return None if taints is None else hash_set(_taint(each) for each in taints)
+
+
+def _taint(taint: Taint) -> int:
+    fields = [
+        ("Key", _text(taint.key)),
+        ("Value", _text(taint.value)),
+        ("Effect", _text(taint.effect)),
+    ]
+    return hash_struct("Taint", fields)
+
+
+def _node_class(ref: NodeClassRef | None) -> int | None:
+    if ref is None:
+        return None
+    fields = [("Kind", _text(ref.kind)), ("Name", _text(ref.name)), ("Group", _text(ref.group))]
+    return hash_struct("NodeClassReference", fields)
+
+
+def _grace_period(period: timedelta | None) -> int | None:
+    if period is None:
+        return None
+    # A period of nothing is there, though empty: the struct is hashed without its field.
+    return hash_struct("Duration", [("Duration", _nanoseconds(period) if period else None)])
+
+
+def _expire_after(period: timedelta | None) -> int | None:
+    if period is None:
+        return None
+    # This one is a pointer: a period of nothing is a number, and is hashed.
+    return hash_struct("NillableDuration", [("Duration", _nanoseconds(period))])
+
+
+def _nanoseconds(period: timedelta) -> int:
+    return hash_integer(period // _MICROSECOND * 1000)

@@ -1,0 +1,136 @@
+"""NodePools that keep a fixed number of nodes: how many to make, which to give up."""
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.core.disruption.cost import disruption_cost
+from karpy.core.disruption.states import NodeState
+from karpy.core.lifecycle.outcomes import Remark
+from karpy.core.lifecycle.protection import protection_of
+from karpy.model.conditions import READY
+from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.resources import NODES
+
+PERIOD: Final = timedelta(minutes=1)
+LIMITED_PERIOD: Final = timedelta(seconds=30)
+UNSYNCED_PERIOD: Final = timedelta(seconds=1)
+
+
+class Headcount(Struct, frozen=True, gc=False):
+    """The claims of a pool, by what becomes of them."""
+
+    active: int = 0
+    disrupting: int = 0
+    """Being replaced; their replacements are active already."""
+    deleting: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.active + self.disrupting + self.deleting
+
+
+class Adjustment(Struct, frozen=True, gc=False):
+    """What brings a pool to its number of nodes."""
+
+    creates: int = 0
+    """How many claims to make from the template."""
+    deletes: tuple[str, ...] = ()
+    """Claims to give up."""
+    remarks: tuple[Remark, ...] = ()
+    look_again: timedelta | None = None
+
+
+def count_claims(
+    pool: str, claims: Iterable[ClaimRecord], disrupting: Collection[str] = ()
+) -> Headcount:
+    """Count the claims of a pool; `disrupting` are those that a rollout is about."""
+    counts = {"active": 0, "disrupting": 0, "deleting": 0}
+    for claim in claims:
+        if claim.pool == pool:
+            if claim.meta.is_deleting:
+                counts["deleting"] += 1
+            else:
+                counts["disrupting" if claim.name in disrupting else "active"] += 1
+    return Headcount(**counts)
+
+
+def grant(pool: PoolRecord, heads: Headcount, wanted: int, reserved: int = 0) -> int:
+    """Say how many of the wanted nodes the pool's limit allows; `reserved` are on their way."""
+    limit = pool.limits.get(NODES)
+    if limit is None:
+        return max(0, wanted)
+    return max(0, min(wanted, limit - heads.total - reserved))
+
+
+def fill_up(
+    pool: PoolRecord, heads: Headcount, *, is_synced: bool, reserved: int = 0
+) -> Adjustment:
+    """Make the nodes that a pool lacks."""
+    replicas = pool.replicas
+    if replicas is None or pool.meta.is_deleting or not pool.conditions.is_true(READY):
+        return Adjustment()
+    if not is_synced:
+        # What is there but was not seen yet would be made again.
+        return Adjustment(look_again=UNSYNCED_PERIOD)
+    if heads.active + heads.disrupting >= replicas:
+        return Adjustment(look_again=PERIOD)
+    count = grant(pool, heads, replicas - heads.active, reserved)
+    if not count:
+        remark = Remark("nodepool node limit reached", {"NodePool": pool.name})
+        return Adjustment(remarks=(remark,), look_again=LIMITED_PERIOD)
+    remark = _remark(pool, heads, "provision", "provisioning", count)
+    return Adjustment(creates=count, remarks=(remark,), look_again=PERIOD)
+
+
+def thin_out(
+    pool: PoolRecord, heads: Headcount, nodes: Sequence[NodeState], now: datetime
+) -> Adjustment:
+    """Give up the nodes that a pool has too many of, those first that nobody misses."""
+    replicas = pool.replicas
+    if replicas is None or pool.meta.is_deleting:
+        return Adjustment()
+    excess = heads.active - replicas
+    if excess <= 0:
+        return Adjustment(look_again=PERIOD)
+    remark = _remark(pool, heads, "deprovision", "deprovisioning", excess)
+    chosen = tuple(_least_missed(pool.name, nodes, now)[:excess])
+    return Adjustment(deletes=chosen, remarks=(remark,), look_again=PERIOD)
+
+
+def _least_missed(pool: str, nodes: Sequence[NodeState], now: datetime) -> list[str]:
+    """Return the claims of a pool: those without a machine, the empty ones, the cheap ones."""
+    ranked = []
+    for state in nodes:
+        claim = state.claim
+        if claim is None or claim.pool != pool or state.is_leaving:
+            continue
+        cost = disruption_cost(state.tenants, claim, now)
+        if not claim.provider_id:
+            rank, cost = 0, cost * 0
+        elif _is_empty(state, now):
+            rank, cost = 1, cost * 0
+        else:
+            rank = 3 if _is_protected(state, now) else 2
+        ranked.append((rank, cost, claim.name))
+    return [name for _, _, name in sorted(ranked)]
+
+
+def _is_empty(state: NodeState, now: datetime) -> bool:
+    return all(each.pod.is_daemon for each in state.tenants) and not _is_protected(state, now)
+
+
+def _is_protected(state: NodeState, now: datetime) -> bool:
+    return any(protection_of(each.pod, now).is_active for each in state.tenants)
+
+
+def _remark(pool: PoolRecord, heads: Headcount, verb: str, doing: str, count: int) -> Remark:
+    fields = {
+        "NodePool": pool.name,
+        "current": str(heads.active),
+        "desired": str(pool.replicas),
+        f"{verb}-count": str(count),
+    }
+    return Remark(f"{doing} nodeclaims to satisfy replica count", fields)

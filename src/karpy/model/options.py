@@ -1,0 +1,96 @@
+"""Everything that whoever runs the operator can choose, as one value; defaults are Karpenter's."""
+
+from datetime import timedelta
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.model.constraints import SpreadConstraint
+from karpy.model.settings import MinValuesPolicy, PreferencePolicy, Settings
+
+CPU_REQUESTS: Final = 1000
+_MILLIS_PER_CORE: Final = 1000
+_CORES_MAX: Final = 60
+"""From so many cores on there are no more workers."""
+_MEBIBYTE: Final = 1024**2
+
+
+class LogLevel(Enum):
+    """From which weight on a line is written."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    ERROR = "error"
+
+
+class Gates(Struct, frozen=True, kw_only=True):
+    """Features that can be switched; each is known by its name in CamelCase."""
+
+    node_repair: bool = False
+    reserved_capacity: bool = True
+    spot_to_spot_consolidation: bool = False
+    node_overlay: bool = False
+    static_capacity: bool = False
+    capacity_buffer: bool = False
+    terminate_first_drift: bool = False
+    terminate_first_repair: bool = False
+    pod_deletion_cost_management: bool = False
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What the flags and the environment of `karpy run` say."""
+
+    kubeconfig: str = ""
+    """Empty means the usual places, then the pod's own account."""
+    context: str = ""
+    service: str = ""
+    metrics_port: int = 8080
+    health_port: int = 8081
+    kube_qps: int = 200
+    kube_burst: int = 300
+    has_profiling: bool = False
+    has_warmup: bool = False
+    """Whether watches are started before the lease is won."""
+    has_leader_election: bool = True
+    has_cluster_metrics: bool = True
+    """Whether there are metrics for each pod, node and NodePool."""
+    lease_name: str = "karpenter-leader-election"
+    lease_namespace: str = ""
+    """Empty means the pod's own."""
+    memory_limit_bytes: int = -1
+    cpu_requests_milli: int = CPU_REQUESTS
+    log_level: LogLevel = LogLevel.INFO
+    log_outputs: tuple[str, ...] = ("stdout",)
+    log_error_outputs: tuple[str, ...] = ("stderr",)
+    batch_max: timedelta = timedelta(seconds=10)
+    batch_idle: timedelta = timedelta(seconds=1)
+    preference_policy: PreferencePolicy = PreferencePolicy.RESPECT
+    min_values_policy: MinValuesPolicy = MinValuesPolicy.STRICT
+    ignore_device_claims: bool = True
+    has_legacy_repair: bool = False
+    gates: Gates = Gates()
+    default_spreads: tuple[SpreadConstraint, ...] = ()
+    instance_types_file: str = ""
+    """What KWOK sells; empty means its 144 types."""
+    journal: str = ""
+    """The folder that decisions are recorded in; empty means that they are not."""
+    journal_file_bytes: int = 64 * _MEBIBYTE
+    journal_files: int = 8
+
+    def settings(self) -> Settings:
+        """Return what decisions depend on."""
+        return Settings(
+            preference_policy=self.preference_policy,
+            min_values_policy=self.min_values_policy,
+            reserved_capacity=self.gates.reserved_capacity,
+            node_overlay=self.gates.node_overlay,
+            ignore_device_claims=self.ignore_device_claims,
+            default_spreads=self.default_spreads,
+        )
+
+    def workers(self, least: int, most: int) -> int:
+        """Say how many workers a controller gets: more with more CPU, as Karpenter has it."""
+        cores = -(-self.cpu_requests_milli // _MILLIS_PER_CORE)
+        more = int((most - least) / (_CORES_MAX - 1) * (cores - 1))
+        return min(max(least + more, least), most)

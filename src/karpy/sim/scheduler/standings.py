@@ -1,0 +1,141 @@
+"""What nodes are worth to pods of one size, shared by all workloads that ask for no more."""
+
+from bisect import bisect_left, insort
+from typing import Final, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
+
+from karpy.model.labels import HOSTNAME
+from karpy.sim.scheduler.filters import why_full, why_unfit
+from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
+from karpy.sim.scheduler.refusals import Refusal
+from karpy.sim.scheduler.scores import own_score, preference, soft_taints
+from karpy.sim.scheduler.wants import Wants
+
+K = TypeVar("K")
+
+Rank: TypeAlias = tuple[int, str, int]
+"""The worth of a node, negated; its name and its slot."""
+Tastes: TypeAlias = tuple[int, int]
+"""The soft taints of a node that a pod had better avoid, and how much it likes it otherwise."""
+
+_NO_TASTES: Final = (0, 0)
+
+
+class Standing:
+    """
+    Remembers for some wants what the filters said of each node, whatever other pods say.
+
+    A change of a node makes it look at that node again, and at no other.
+    """
+
+    def __init__(self, wants: Wants, table: NodeTable, keys: tuple[str, ...]) -> None:
+        self._wants = wants
+        self._table = table
+        self._keys = keys
+        """The topology keys by which other pods are counted, but for the hostname."""
+        self._build()
+
+    def refresh(self) -> None:
+        """Take in what happened since the last time."""
+        table = self._table
+        if self._position == table.position:
+            return
+        entries = table.since(self._position)
+        if entries is None:
+            self._build()
+            return
+        known = len(self.ranks)
+        touched: dict[int, bool] = {}
+        for slot, kin, _, _ in entries:
+            if kin is None or slot >= known:
+                touched[slot] = True
+            elif slot not in touched:
+                touched[slot] = False
+        for slot, is_renewed in touched.items():
+            if is_renewed:
+                self._settle(slot)
+            else:
+                self._rank(slot)
+        self._position = table.position
+
+    def _build(self) -> None:
+        table = self._table
+        self.unfit: list[Refusal | None] = []
+        """By slot: why a node is not for such pods, whatever runs there."""
+        self.tastes: list[Tastes] = []
+        self.places: list[int] = []
+        """By slot: a number for all that counts of the node but what runs there."""
+        self.ranks: list[Rank | None] = []
+        """By slot: None if the node cannot take such a pod."""
+        self.order: dict[int, list[Rank]] = {}
+        """By place: the ranks of its nodes, the best first."""
+        self._known_places: dict[object, int] = {}
+        for slot in range(len(table.nodes)):
+            self._settle(slot)
+        self._position = table.position
+
+    def _settle(self, slot: int) -> None:
+        """Look at what a node is, and at what it has left."""
+        while len(self.ranks) <= slot:
+            self.unfit.append(None)
+            self.tastes.append(_NO_TASTES)
+            self.places.append(0)
+            self.ranks.append(None)
+        self._leave(slot)
+        node = self._table.nodes[slot]
+        if node is None or not node.is_there:
+            return
+        wants = self._wants
+        self.unfit[slot] = why_unfit(wants, node)
+        self.tastes[slot] = tastes = soft_taints(wants, node), preference(wants, node)
+        place = tastes, self._domains(node)
+        self.places[slot] = self._known_places.setdefault(place, len(self._known_places))
+        self._rank(slot)
+
+    def _rank(self, slot: int) -> None:
+        """Look at what a node has left."""
+        self._leave(slot)
+        node = self._table.nodes[slot]
+        if node is None or not node.is_there or self.unfit[slot] is not None:
+            return
+        wants = self._wants
+        if why_full(wants, node) is None:
+            rank = self.ranks[slot] = -own_score(wants, node), node.name, slot
+            insort(self.order.setdefault(self.places[slot], []), rank)
+
+    def _leave(self, slot: int) -> None:
+        rank = self.ranks[slot]
+        if rank is not None:
+            drop_rank(self.order, self.places[slot], rank)
+            self.ranks[slot] = None
+
+    def _domains(self, node: NodeInfo) -> tuple[object, ...]:
+        labels = node.labels
+        return HOSTNAME in labels, *[labels.get(key) for key in self._keys]
+
+
+class Standings:
+    """The standings that somebody uses."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._standings: WeakValueDictionary[object, Standing] = WeakValueDictionary()
+
+    def of(self, wants: Wants, keys: tuple[str, ...]) -> Standing:
+        """Return the standing for such pods, up to date."""
+        key = wants.demands, keys
+        standing = self._standings.get(key)
+        if standing is None:
+            standing = self._standings[key] = Standing(wants, self._table, keys)
+        else:
+            standing.refresh()
+        return standing
+
+
+def drop_rank(order: dict[K, list[Rank]], key: K, rank: Rank) -> None:
+    """Take a rank out of one of several sorted lists, and the list too if it was the last."""
+    ranks = order[key]
+    if len(ranks) == 1:
+        del order[key]
+    else:
+        del ranks[bisect_left(ranks, rank)]

@@ -1,0 +1,227 @@
+"""Every flag of `karpy run`, as data: the reader, the help and docs/settings.md share it."""
+
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.model.options import LogLevel, Options
+from karpy.model.settings import MinValuesPolicy, PreferencePolicy
+from karpy.wiring.forms import (
+    DURATION,
+    FILE,
+    FOLDER,
+    GATES,
+    LIST,
+    PORT,
+    SPREADS,
+    SWITCH,
+    TEXT,
+    Form,
+    choice,
+    number,
+)
+
+_OURS: Final = "KARPY_"
+
+
+class Flag(Struct, frozen=True):
+    """A flag, its variable in the environment, and the field of Options that it fills."""
+
+    name: str
+    field: str
+    form: Form
+    help: str
+    env: str = ""
+    """Empty if there is none."""
+    is_negated: bool = False
+    """Whether the flag says the opposite of the field."""
+
+    @property
+    def default(self) -> str:
+        """How one would write the value that it has without being given."""
+        value = getattr(Options(), self.field)
+        return self.form.write(not value if self.is_negated else value)
+
+
+class Gate(Struct, frozen=True):
+    """A feature gate, for people."""
+
+    name: str
+    stage: str
+    help: str
+
+
+def _shared(name: str, field: str, form: Form, meaning: str, *, is_negated: bool = False) -> Flag:
+    """Make a flag that Karpenter has as well, with its variable."""
+    return Flag(name, field, form, meaning, name.upper().replace("-", "_"), is_negated)
+
+
+def _own(name: str, form: Form, meaning: str) -> Flag:
+    field = name.replace("-", "_")
+    return Flag(name, field, form, meaning, _OURS + field.upper())
+
+
+FLAGS: Final = (
+    Flag(
+        "kubeconfig",
+        "kubeconfig",
+        FILE,
+        "The cluster to work for. Without it: `KUBECONFIG`, `~/.kube/config`, our own pod's.",
+    ),
+    Flag("context", "context", TEXT, "Which context of the kubeconfig."),
+    _shared("karpenter-service", "service", TEXT, "Name of our Service; nothing depends on it."),
+    _shared("metrics-port", "metrics_port", PORT, "Where `/metrics` is served; 0 takes any port."),
+    _shared(
+        "health-probe-port",
+        "health_port",
+        PORT,
+        "Where `/healthz` and `/readyz` are served; 0 takes any port.",
+    ),
+    _shared(
+        "kube-client-qps",
+        "kube_qps",
+        number(least=1),
+        "Requests a second that the API server is sent for long.",
+    ),
+    _shared(
+        "kube-client-burst",
+        "kube_burst",
+        number(least=1),
+        "Requests that the API server may be sent at once.",
+    ),
+    _shared(
+        "enable-profiling", "has_profiling", SWITCH, "Serve `/debug/pprof` on the metrics port."
+    ),
+    _shared(
+        "disable-controller-warmup",
+        "has_warmup",
+        SWITCH,
+        "Start watching only once we lead. `false` makes a change of leader faster.",
+        is_negated=True,
+    ),
+    _shared(
+        "disable-leader-election",
+        "has_leader_election",
+        SWITCH,
+        "Work without a lease. Only for a single replica.",
+        is_negated=True,
+    ),
+    _shared(
+        "disable-cluster-state-observability",
+        "has_cluster_metrics",
+        SWITCH,
+        "Leave out the metrics about single pods, nodes and NodePools.",
+        is_negated=True,
+    ),
+    _shared("leader-election-name", "lease_name", TEXT, "The lease by which one replica leads."),
+    _shared(
+        "leader-election-namespace",
+        "lease_namespace",
+        TEXT,
+        "Where the lease is. Empty is the namespace we run in.",
+    ),
+    _shared(
+        "memory-limit", "memory_limit_bytes", number(), "Bytes we may use; -1 if nobody limits us."
+    ),
+    _shared(
+        "cpu-requests",
+        "cpu_requests_milli",
+        number(),
+        "CPU we asked for, in thousandths of a core; more CPU gives more workers.",
+    ),
+    _shared(
+        "log-level",
+        "log_level",
+        choice(LogLevel, empty=LogLevel.INFO),
+        "From which weight on lines are logged.",
+    ),
+    _shared(
+        "log-output-paths", "log_outputs", LIST, "Where lines go: `stdout`, `stderr` or files."
+    ),
+    _shared(
+        "log-error-output-paths",
+        "log_error_outputs",
+        LIST,
+        "Where it is told that lines could not be written.",
+    ),
+    _shared(
+        "batch-max-duration",
+        "batch_max",
+        DURATION,
+        "How long pending pods are gathered at most before a decision. Longer finds better nodes.",
+    ),
+    _shared(
+        "batch-idle-duration",
+        "batch_idle",
+        DURATION,
+        "After how long without a further pod the decision is made.",
+    ),
+    _shared(
+        "preference-policy",
+        "preference_policy",
+        choice(PreferencePolicy),
+        "Whether preferences of pods count as long as they can be met.",
+    ),
+    _shared(
+        "min-values-policy",
+        "min_values_policy",
+        choice(MinValuesPolicy),
+        "Whether minValues must hold or may be lowered to what there is.",
+    ),
+    _shared(
+        "ignore-dra-requests",
+        "ignore_device_claims",
+        SWITCH,
+        "Leave pods alone that ask for devices by ResourceClaim.",
+    ),
+    _shared(
+        "legacy-node-repair",
+        "has_legacy_repair",
+        SWITCH,
+        "Repair nodes as Karpenter did before v1.15. Needs the gate NodeRepair.",
+    ),
+    _shared("feature-gates", "gates", GATES, "Features to switch on or off; see below."),
+    _shared(
+        "scheduler-config",
+        "default_spreads",
+        SPREADS,
+        "YAML or JSON with `podTopologySpread.defaultConstraints` as kube-scheduler has them.",
+    ),
+    _shared(
+        "instance-types-file-path",
+        "instance_types_file",
+        FILE,
+        "What KWOK sells, as JSON. Empty is its 144 types.",
+    ),
+    _own("journal", FOLDER, "Record every decision in this folder, for `karpy replay`."),
+    _own("journal-file-bytes", number(least=1), "How large a file of the journal gets."),
+    _own("journal-files", number(least=1), "How many files of the journal are kept."),
+)
+
+BY_NAME: Final = {flag.name: flag for flag in FLAGS}
+
+GATE_NOTES: Final = (
+    Gate(
+        "NodeRepair", "alpha", "Replace or reboot nodes that the cloud's policies call unhealthy."
+    ),
+    Gate("ReservedCapacity", "beta", "Launch into capacity reservations, before anything else."),
+    Gate("SpotToSpotConsolidation", "alpha", "Replace spot nodes by cheaper spot nodes."),
+    Gate("NodeOverlay", "alpha", "Let NodeOverlays correct prices and capacity."),
+    Gate("StaticCapacity", "alpha", "Keep NodePools with `spec.replicas` at that many nodes."),
+    Gate("CapacityBuffer", "alpha", "Keep spare capacity as CapacityBuffers describe it."),
+    Gate(
+        "TerminateFirstDrift",
+        "alpha",
+        "End a drifted node before its replacement is there, where there is no room for both.",
+    ),
+    Gate(
+        "TerminateFirstRepair",
+        "alpha",
+        "The same for unhealthy nodes. Needs NodeRepair.",
+    ),
+    Gate(
+        "PodDeletionCostManagement",
+        "alpha",
+        "Mark pods so that a workload that shrinks gives up those on nodes that should go.",
+    ),
+)

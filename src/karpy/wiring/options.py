@@ -1,0 +1,128 @@
+"""Flags and environment to Options; a flag goes before its variable, that before the default."""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.errors import OptionInvalid
+from karpy.model.options import CPU_REQUESTS, Gates, Options
+from karpy.wiring.flags import BY_NAME, FLAGS, Flag
+from karpy.wiring.forms import GATE_FIELDS, SWITCH, Unfit, read_literal, unknown_gates
+
+
+class OptionsRead(Struct, frozen=True):
+    """The options, and what is worth a line in the log about how they were given."""
+
+    options: Options
+    remarks: tuple[str, ...] = ()
+
+
+def read_options(words: Sequence[str], environ: Mapping[str, str]) -> OptionsRead:
+    """
+    Read the options of the operator; raise OptionInvalid.
+
+    Flags are written as Go programs take them: `--name value`, `--name=value`, one dash or two.
+    """
+    given = _flags_of(words)
+    values: dict[str, Any] = {}
+    remarks: list[str] = []
+    for flag in FLAGS:
+        if flag.name in given:
+            _take(values, flag, f"--{flag.name}", _from_flag(flag, given[flag.name]))
+        elif flag.env in environ:
+            value = _from_environment(flag, environ[flag.env], remarks)
+            if value is not None:
+                _take(values, flag, flag.env, value)
+    named = values.pop("gates", {})
+    remarks += unknown_gates(named)
+    gates = {GATE_FIELDS[name]: value for name, value in named.items() if name in GATE_FIELDS}
+    options = Options(gates=Gates(**gates), **values)
+    if options.cpu_requests_milli <= 0:
+        options = replace(options, cpu_requests_milli=CPU_REQUESTS)
+    return OptionsRead(options, (*remarks, *_doubts(options)))
+
+
+def _flags_of(words: Sequence[str]) -> dict[str, str]:
+    """Take the command line apart; the last of several equal flags counts."""
+    given: dict[str, str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        flag, has_value, value = _flag_of(word)
+        if has_value:
+            given[flag.name] = value
+        elif flag.form is SWITCH:
+            given[flag.name] = "true"
+        elif rest:
+            given[flag.name] = rest.pop(0)
+        else:
+            raise OptionInvalid(
+                name=word,
+                problem="is given without a value",
+                hint=f"write --{flag.name}={flag.default or flag.form.metavar}",
+            )
+    return given
+
+
+def _flag_of(word: str) -> tuple[Flag, bool, str]:
+    name, has_value, value = word.partition("=")
+    bare = name.removeprefix("-").removeprefix("-")
+    if name == bare:
+        raise OptionInvalid(
+            name=word,
+            problem="is no flag",
+            hint="give flags only, as in --log-level=debug; quote values that have spaces",
+        )
+    flag = BY_NAME.get(bare)
+    if flag is None:
+        close = get_close_matches(bare, BY_NAME, 1)
+        hint = f"write --{close[0]}" if close else "see docs/settings.md for all there are"
+        raise OptionInvalid(name=name, problem="is no flag of `karpy run`", hint=hint)
+    return flag, bool(has_value), value
+
+
+def _from_flag(flag: Flag, text: str) -> object:
+    # Parity: a switch on the command line takes true and false alone; the environment takes more.
+    read = read_literal if flag.form is SWITCH else flag.form.read
+    try:
+        return read(text)
+    except Unfit as error:
+        raise OptionInvalid(
+            name=f"--{flag.name}", problem=error.problem, hint=error.hint
+        ) from error
+
+
+def _from_environment(flag: Flag, text: str, remarks: list[str]) -> object | None:
+    try:
+        return flag.form.read(text)
+    except Unfit as error:
+        # Parity: Karpenter starts with the default then. We do, too, but say so.
+        if flag.form.is_forgiven:
+            remarks.append(
+                f"`{flag.env}` {error.problem}; it is ignored and {flag.default} is used"
+            )
+            return None
+        raise OptionInvalid(name=flag.env, problem=error.problem, hint=error.hint) from error
+
+
+def _take(values: dict[str, Any], flag: Flag, name: str, value: object) -> None:
+    try:
+        flag.form.check(value)
+    except Unfit as error:
+        raise OptionInvalid(name=name, problem=error.problem, hint=error.hint) from error
+    values[flag.field] = not value if flag.is_negated else value
+
+
+def _doubts(options: Options) -> list[str]:
+    """List what is allowed and still hardly meant."""
+    doubts = []
+    if options.batch_idle > options.batch_max:
+        doubts.append("`batch-idle-duration` is longer than `batch-max-duration` and has no effect")
+    if options.gates.terminate_first_repair and not options.gates.node_repair:
+        doubts.append("the gate `TerminateFirstRepair` has no effect without `NodeRepair`")
+    if options.has_legacy_repair and not options.gates.node_repair:
+        doubts.append("`legacy-node-repair` has no effect without the gate `NodeRepair`")
+    return doubts

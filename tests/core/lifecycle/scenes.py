@@ -1,0 +1,154 @@
+"""Claims, nodes and pods for tests of the lifecycle."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Final, TypedDict, Unpack
+
+from msgspec.structs import replace
+
+from karpy.codec.records import CLAIM_DEPENDENTS, POOL_DEPENDENTS
+from karpy.core.lifecycle.conditions import begun
+from karpy.core.lifecycle.identities import FINALIZER
+from karpy.model.conditions import TRUE, UNKNOWN, Condition, Conditions
+from karpy.model.constraints import Taint
+from karpy.model.labels import CAPACITY_TYPE, NODE_POOL, SPOT, ZONE
+from karpy.model.leaving import LeavingPod
+from karpy.model.notices import Notice
+from karpy.model.records import ClaimRecord, Identity, NodeRecord, Owner, PoolRecord
+from tests.builders.nodes import NODE_CLASS, NODE_CLASS_LABEL
+from tests.builders.pods import NOON
+
+PROVIDER_ID: Final = "kwok://web-1"
+POOL_OWNER: Final = Owner("karpenter.sh/v1", "NodePool", "web", "uid-web", True)
+UNREGISTERED: Final = Taint("karpenter.sh/unregistered", "NoExecute")
+DISRUPTED: Final = Taint("karpenter.sh/disrupted", "NoSchedule")
+
+
+class ClaimFields(TypedDict, total=False):
+    """What a claim may say; `said` are conditions that are True since the given age."""
+
+    age: timedelta
+    deleted: timedelta
+    """How long ago it began to go."""
+    generation: int
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    pool: str
+    said: Mapping[str, timedelta]
+    requests: Mapping[str, int]
+    capacity: Mapping[str, int]
+    taints: Sequence[Taint]
+    startup_taints: Sequence[Taint]
+    provider_id: str
+    grace_period: timedelta
+    expire_after: timedelta
+    finalizers: Sequence[str]
+
+
+def claim(**fields: Unpack[ClaimFields]) -> ClaimRecord:
+    """Build a claim `web-1` of the pool `web`, a minute old, launched if it has a provider ID."""
+    provider_id = fields.get("provider_id", PROVIDER_ID)
+    pool_name = fields.get("pool", "web")
+    age = fields.get("age", timedelta(minutes=1))
+    labels = {CAPACITY_TYPE: SPOT, ZONE: "zone-a", **fields.get("labels", {})}
+    deleted = fields.get("deleted")
+    record = ClaimRecord(
+        meta=Identity(
+            name="web-1",
+            uid="uid-web-1",
+            generation=fields.get("generation", 1),
+            created=NOON - age,
+            deleted=None if deleted is None else NOON - deleted,
+            labels={**({NODE_POOL: pool_name} if pool_name else {}), **labels},
+            annotations=fields.get("annotations", {}),
+            finalizers=tuple(fields.get("finalizers", (FINALIZER,))),
+            owners=(POOL_OWNER,) if pool_name else (),
+        ),
+        node_class=NODE_CLASS,
+        requests=fields.get("requests", {"cpu": 1000}),
+        capacity=fields.get("capacity", {}),
+        taints=tuple(fields.get("taints", ())),
+        startup_taints=tuple(fields.get("startup_taints", ())),
+        expire_after=fields.get("expire_after"),
+        grace_period=fields.get("grace_period"),
+        provider_id=provider_id,
+        conditions=Conditions((), CLAIM_DEPENDENTS),
+    )
+    record = begun(record, NOON - age)
+    said = {**({"Launched": age} if provider_id else {}), **fields.get("said", {})}
+    conditions = record.conditions
+    for type_, since in said.items():
+        condition = Condition(type_, TRUE, NOON, type_, "", record.meta.generation)
+        conditions = conditions.with_condition(condition, NOON - since)
+    return replace(record, conditions=conditions)
+
+
+def condition_of(record: ClaimRecord | PoolRecord | None, type_: str) -> tuple[str, str, str]:
+    """Return status, reason and message of a condition."""
+    assert record is not None
+    found = record.conditions.get(type_)
+    return ("absent", "", "") if found is None else (found.status, found.reason, found.message)
+
+
+class NodeFields(TypedDict, total=False):
+    """What a Node may say."""
+
+    name: str
+    is_ready: bool
+    deleted: timedelta
+    labels: Mapping[str, str]
+    taints: Sequence[Taint]
+    capacity: Mapping[str, int]
+    conditions: Sequence[Condition]
+    finalizers: Sequence[str]
+
+
+def node(**fields: Unpack[NodeFields]) -> NodeRecord:
+    """Build a Ready Node `node-1` of the claim's machine, an hour old."""
+    capacity = fields.get("capacity", {"cpu": 4000})
+    name, deleted = fields.get("name", "node-1"), fields.get("deleted")
+    status = TRUE if fields.get("is_ready", True) else UNKNOWN
+    return NodeRecord(
+        meta=Identity(
+            name=name,
+            uid=f"uid-{name}",
+            created=NOON - timedelta(hours=1),
+            deleted=None if deleted is None else NOON - deleted,
+            labels={NODE_POOL: "web", ZONE: "zone-a", **fields.get("labels", {})},
+            finalizers=tuple(fields.get("finalizers", (FINALIZER,))),
+        ),
+        provider_id=PROVIDER_ID,
+        taints=tuple(fields.get("taints", ())),
+        capacity=capacity,
+        allocatable=capacity,
+        conditions=(Condition("Ready", status, NOON), *fields.get("conditions", ())),
+    )
+
+
+def pool(
+    *,
+    generation: int = 1,
+    class_generation: int | None = 1,
+    conditions: Sequence[Condition] = (),
+    annotations: Mapping[str, str] | None = None,
+) -> PoolRecord:
+    """Build the NodePool `web`."""
+    return PoolRecord(
+        Identity("web", "uid-web", generation=generation, annotations=annotations or {}),
+        class_generation=class_generation,
+        conditions=Conditions(tuple(conditions), POOL_DEPENDENTS),
+    )
+
+
+def leaving(name: str, **changes: object) -> LeavingPod:
+    """Build a running pod `shop/NAME` on `node-1`."""
+    pod = LeavingPod(name, "shop", f"uid-{name}", "node-1", "Running", NOON - timedelta(hours=1))
+    return replace(pod, **changes)
+
+
+def told(notices: Sequence[Notice]) -> list[tuple[str, str, str]]:
+    """Return kind, reason and text of notices."""
+    return [(each.subject.kind.name, each.reason, each.note) for each in notices]
+
+
+CLASS_LABEL: Final = {NODE_CLASS_LABEL: NODE_CLASS.name}

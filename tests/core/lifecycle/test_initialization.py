@@ -1,0 +1,105 @@
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.initialization import initialize
+from karpy.core.lifecycle.outcomes import Outcome, Remark
+from karpy.model.constraints import Taint
+from karpy.model.records import ClaimRecord, NodeRecord
+from tests.builders.pods import NOON
+from tests.core.lifecycle.scenes import claim, condition_of, node
+
+STARTUP = Taint("cilium", "NoExecute", "wait")
+MINUTE = timedelta(minutes=1)
+
+
+def registered(**requests: int) -> ClaimRecord:
+    return claim(said={"Registered": MINUTE}, startup_taints=(STARTUP,), requests=requests)
+
+
+def test_a_node_that_lacks_nothing_is_initialized() -> None:
+    outcome = initialize(registered(cpu=1000), (node(),), NOON)
+
+    assert condition_of(outcome.claim, "Initialized") == ("True", "Initialized", "")
+    assert condition_of(outcome.claim, "Ready") == ("True", "Ready", "")
+    assert outcome.node is not None
+    assert outcome.node.meta.labels["karpenter.sh/initialized"] == "true"
+    fields = {"provider-id": "kwok://web-1", "Node": "node-1", "allocatable": "cpu: 4"}
+    assert outcome.remarks == (Remark("initialized nodeclaim", fields),)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reason", "message"),
+    [
+        ((), "NodeNotFound", "Node not registered with cluster"),
+        ((node(), node(name="n2")), "NodeNotFound", "Node not registered with cluster"),
+        ((node(is_ready=False),), "NodeNotReady", "Node status is NotReady"),
+        (
+            (node(taints=(Taint("cilium", "NoExecute", "other"),)),),
+            "StartupTaintsExist",
+            'StartupTaint "cilium=other:NoExecute" still exists',
+        ),
+        (
+            (node(taints=(Taint("node.kubernetes.io/not-ready", "NoSchedule"),)),),
+            "KnownEphemeralTaintsExist",
+            'KnownEphemeralTaint "node.kubernetes.io/not-ready:NoSchedule" still exists',
+        ),
+        (
+            (node(taints=(Taint("readiness.k8s.io/disk", "NoSchedule"),)),),
+            "KnownEphemeralTaintsExist",
+            'KnownEphemeralTaint "readiness.k8s.io/disk:NoSchedule" still exists',
+        ),
+        (
+            (node(capacity={"cpu": 4000, "gpu": 0}),),
+            "ResourceNotRegistered",
+            'Resource "gpu" was requested but not registered',
+        ),
+    ],
+)
+def test_the_first_thing_a_node_lacks_is_named(
+    nodes: tuple[NodeRecord, ...], reason: str, message: str
+) -> None:
+    outcome = initialize(registered(cpu=1000, gpu=1, none=0), nodes, NOON)
+
+    assert condition_of(outcome.claim, "Initialized") == ("Unknown", reason, message)
+    assert replace(outcome, claim=None) == Outcome()
+
+
+def test_drivers_must_have_told_their_devices() -> None:
+    outcome = initialize(registered(cpu=1000), (node(),), NOON, ["gpu.example.com", "a.com"])
+
+    assert condition_of(outcome.claim, "Initialized") == (
+        "Unknown",
+        "DRADriverPoolsNotPublished",
+        "Drivers without published pools: a.com, gpu.example.com",
+    )
+
+
+@pytest.mark.parametrize(
+    "taint",
+    [
+        Taint("cilium", "NoSchedule"),
+        Taint("node.kubernetes.io/unreachable", "NoExecute"),
+        Taint("karpenter.sh/rebooting", "NoSchedule"),
+    ],
+)
+def test_other_taints_do_not_hold_up_a_node(taint: Taint) -> None:
+    outcome = initialize(registered(cpu=1000), (node(taints=(taint,)),), NOON)
+
+    assert condition_of(outcome.claim, "Initialized")[0] == "True"
+
+
+@pytest.mark.parametrize(
+    "waiting",
+    [claim(), claim(said={"Registered": MINUTE, "Rebooting": MINUTE})],
+    ids=["unregistered", "rebooting"],
+)
+def test_a_claim_that_is_not_registered_or_reboots_is_left_alone(waiting: ClaimRecord) -> None:
+    assert initialize(waiting, (node(),), NOON) == Outcome()
+
+
+def test_an_initialized_claim_stays_so_whatever_its_node_does() -> None:
+    done = claim(said={"Registered": MINUTE, "Initialized": MINUTE})
+
+    assert initialize(done, (), NOON) == Outcome(done)

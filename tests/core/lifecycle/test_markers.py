@@ -1,0 +1,195 @@
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.markers import (
+    find_drift,
+    is_markable,
+    is_type_check_due,
+    mark_consolidatable,
+    mark_drifted,
+)
+from karpy.core.lifecycle.outcomes import Outcome
+from karpy.model.instances import Catalog
+from karpy.model.labels import INSTANCE_TYPE
+from karpy.model.records import ClaimRecord
+from karpy.model.requirement import Operator, Requirement, one_of, require
+from tests.builders.clouds import RESERVATION, WELL_KNOWN_HERE, instance_type, offering
+from tests.builders.pods import NOON
+from tests.core.lifecycle.scenes import claim, condition_of, pool
+
+MINUTE = timedelta(minutes=1)
+HASH = "karpenter.sh/nodepool-hash"
+VERSION = "karpenter.sh/nodepool-hash-version"
+
+
+def catalog(*, name: str = "c-4x", zone: str = "zone-a", reservation: str = "") -> Catalog:
+    sold = offering(zone, "spot", reservation=reservation, available=False)
+    types = (instance_type(name, offerings=[sold]),)
+    return Catalog(types, well_known=WELL_KNOWN_HERE, reservation_label=RESERVATION)
+
+
+def test_what_the_pool_would_make_today_has_not_drifted() -> None:
+    made = claim(labels={INSTANCE_TYPE: "c-4x"}, annotations={HASH: "1", VERSION: "v3"})
+    its = pool(annotations={HASH: "1", VERSION: "v3"})
+
+    assert find_drift(made, its, [one_of("karpenter.sh/nodepool", "web")], catalog()) == ""
+
+
+@pytest.mark.parametrize(
+    ("mine", "its", "expected"),
+    [
+        ({HASH: "1", VERSION: "v3"}, {HASH: "2", VERSION: "v3"}, "NodePoolDrifted"),
+        ({HASH: "1", VERSION: "v2"}, {HASH: "2", VERSION: "v3"}, ""),
+        ({HASH: "1"}, {HASH: "2", VERSION: "v3"}, ""),
+        ({VERSION: "v3"}, {HASH: "2", VERSION: "v3"}, ""),
+        ({HASH: "1", VERSION: "v3"}, {}, ""),
+    ],
+)
+def test_hashes_of_the_same_version_are_compared(
+    mine: dict[str, str], its: dict[str, str], expected: str
+) -> None:
+    assert find_drift(claim(annotations=mine), pool(annotations=its), ()) == expected
+
+
+@pytest.mark.parametrize(
+    ("requirements", "expected"),
+    [
+        ([one_of("topology.kubernetes.io/zone", "zone-a", "zone-b")], ""),
+        ([one_of("topology.kubernetes.io/zone", "zone-b")], "RequirementsDrifted"),
+        ([require("family", Operator.EXISTS)], "RequirementsDrifted"),
+        ([require("family", Operator.NOT_IN, ["x"])], ""),
+    ],
+)
+def test_the_labels_of_a_claim_must_meet_what_the_pool_requires(
+    requirements: Sequence[Requirement], expected: str
+) -> None:
+    assert find_drift(claim(), pool(), requirements) == expected
+
+
+@pytest.mark.parametrize(
+    ("sold", "expected"),
+    [
+        (catalog(), ""),
+        (catalog(name="other"), "InstanceTypeNotFound"),
+        (catalog(zone="zone-b"), "InstanceTypeNotFound"),
+    ],
+    ids=["sold out only", "no such type", "not in this zone"],
+)
+def test_an_instance_type_must_be_on_sale_where_the_node_is(sold: Catalog, expected: str) -> None:
+    assert find_drift(claim(labels={INSTANCE_TYPE: "c-4x"}), pool(), (), sold) == expected
+
+
+@pytest.mark.parametrize(
+    ("sold", "expected"),
+    [
+        (catalog(reservation="cr-2"), ""),
+        (
+            Catalog(
+                (instance_type("c-4x", offerings=[offering("zone-a", "on-demand")]),),
+                well_known=WELL_KNOWN_HERE,
+                reservation_label=RESERVATION,
+            ),
+            "",
+        ),
+        (catalog(), "InstanceTypeNotFound"),
+    ],
+    ids=["another reservation", "on demand", "spot only"],
+)
+def test_a_reserved_node_may_become_an_on_demand_one(sold: Catalog, expected: str) -> None:
+    labels = {
+        INSTANCE_TYPE: "c-4x",
+        "karpenter.sh/capacity-type": "reserved",
+        RESERVATION: "cr-1",
+    }
+
+    assert find_drift(claim(labels=labels), pool(), (), sold) == expected
+
+
+def test_a_claim_that_is_not_launched_cannot_drift() -> None:
+    made = claim(provider_id="", annotations={HASH: "1", VERSION: "v3"})
+
+    assert find_drift(made, pool(annotations={HASH: "2", VERSION: "v3"}), ()) == ""
+
+
+@pytest.mark.parametrize(
+    ("age", "checked", "expected"),
+    [
+        (59 * MINUTE, None, False),
+        (60 * MINUTE, None, True),
+        (90 * MINUTE, 29 * MINUTE, False),
+        (90 * MINUTE, 30 * MINUTE, True),
+    ],
+)
+def test_instance_types_are_checked_late_and_seldom(
+    age: timedelta, checked: timedelta | None, *, expected: bool
+) -> None:
+    last = None if checked is None else NOON - checked
+
+    assert is_type_check_due(claim(age=age), last, NOON) is expected
+
+
+def test_drift_is_marked_and_taken_back() -> None:
+    marked = mark_drifted(claim(), "NodePoolDrifted", NOON)
+
+    assert marked.claim is not None
+    expected = ("True", "NodePoolDrifted", "NodePoolDrifted")
+    assert condition_of(marked.claim, "Drifted") == expected
+    assert marked.look_again == 5 * MINUTE
+    assert mark_drifted(marked.claim, "", NOON) == Outcome(claim(), look_again=5 * MINUTE)
+
+
+def test_a_claim_that_is_not_launched_loses_the_mark() -> None:
+    odd = claim(provider_id="", said={"Drifted": MINUTE})
+
+    outcome = mark_drifted(odd, "NodePoolDrifted", NOON)
+
+    assert condition_of(outcome.claim, "Drifted")[0] == "absent"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(claim(), True), (claim(pool=""), False), (claim(deleted=MINUTE), False)],
+)
+def test_only_claims_of_a_pool_that_stay_are_marked(given: ClaimRecord, *, expected: bool) -> None:
+    assert is_markable(given) is expected
+
+
+def initialized(since: timedelta) -> ClaimRecord:
+    return claim(said={"Registered": since, "Initialized": since, "Consolidatable": MINUTE})
+
+
+def test_a_quiet_node_may_be_consolidated() -> None:
+    outcome = mark_consolidatable(initialized(5 * MINUTE), 5 * MINUTE, NOON)
+
+    assert condition_of(outcome.claim, "Consolidatable") == ("True", "Consolidatable", "")
+    assert outcome.look_again is None
+
+
+@pytest.mark.parametrize(
+    ("given", "after", "again"),
+    [
+        (initialized(3 * MINUTE), 5 * MINUTE, 2 * MINUTE),
+        (replace(initialized(9 * MINUTE), last_pod_event=NOON - MINUTE), 5 * MINUTE, 4 * MINUTE),
+        (initialized(9 * MINUTE), None, None),
+        (claim(said={"Consolidatable": MINUTE}), timedelta(), None),
+    ],
+    ids=["young", "busy", "never", "not initialized"],
+)
+def test_a_node_that_is_not_quiet_loses_the_mark(
+    given: ClaimRecord, after: timedelta | None, again: timedelta | None
+) -> None:
+    outcome = mark_consolidatable(given, after, NOON)
+
+    assert condition_of(outcome.claim, "Consolidatable")[0] == "absent"
+    assert outcome.look_again == again
+
+
+def test_the_last_pod_counts_more_than_the_start() -> None:
+    quiet = replace(initialized(MINUTE), last_pod_event=NOON - 9 * MINUTE)
+
+    outcome = mark_consolidatable(quiet, 5 * MINUTE, NOON)
+
+    assert condition_of(outcome.claim, "Consolidatable")[0] == "True"

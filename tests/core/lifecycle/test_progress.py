@@ -1,0 +1,98 @@
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.identities import listed
+from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
+from karpy.core.lifecycle.progress import Scene, advance
+from karpy.model.conditions import Conditions
+from karpy.model.constraints import Taint
+from tests.builders.pods import NOON
+from tests.core.lifecycle.scenes import UNREGISTERED, claim, condition_of, node
+
+MINUTE = timedelta(minutes=1)
+
+
+def test_a_claim_without_a_node_waits_for_one_until_its_time_is_over() -> None:
+    outcome = advance(claim(age=5 * MINUTE), Scene(), NOON)
+
+    assert condition_of(outcome.claim, "Registered")[1] == "NodeNotFound"
+    assert condition_of(outcome.claim, "Initialized")[1] == "AwaitingReconciliation"
+    assert outcome.look_again == 10 * MINUTE
+
+
+def test_a_ready_node_registers_and_initializes_in_one_go() -> None:
+    outcome = advance(claim(), Scene((node(taints=(UNREGISTERED,)),)), NOON)
+
+    assert condition_of(outcome.claim, "Ready") == ("True", "Ready", "")
+    assert outcome.node is not None
+    assert outcome.node.meta.labels["karpenter.sh/registered"] == "true"
+    assert outcome.node.meta.labels["karpenter.sh/initialized"] == "true"
+    assert [each.event for each in outcome.remarks] == [
+        "registered nodeclaim",
+        "initialized nodeclaim",
+    ]
+    assert outcome.has_registered is True
+    assert outcome.look_again is None
+
+
+def test_startup_taints_hold_up_a_node_that_gets_them_now() -> None:
+    made = claim(startup_taints=(Taint("cilium", "NoExecute"),))
+
+    outcome = advance(made, Scene((node(taints=(UNREGISTERED,)),)), NOON)
+
+    assert condition_of(outcome.claim, "Registered")[0] == "True"
+    assert condition_of(outcome.claim, "Initialized")[1] == "StartupTaintsExist"
+
+
+def test_a_claim_that_is_too_late_says_why_and_goes() -> None:
+    outcome = advance(claim(age=15 * MINUTE), Scene(), NOON)
+
+    assert outcome.deletes_claim
+    assert outcome.has_registered is False
+    assert condition_of(outcome.claim, "Registered")[1] == "NodeNotFound"
+
+
+def test_a_claim_of_which_nothing_was_said_begins_with_its_creation() -> None:
+    bare = claim(provider_id="", age=MINUTE)
+    bare = replace(bare, conditions=Conditions((), bare.conditions.dependents))
+
+    outcome = advance(bare, Scene(), NOON)
+
+    assert condition_of(outcome.claim, "Launched")[1] == "AwaitingReconciliation"
+    assert outcome.look_again == 4 * MINUTE
+
+
+def test_a_claim_that_is_done_writes_nothing() -> None:
+    said = {"Registered": MINUTE, "Initialized": MINUTE}
+
+    assert advance(claim(said=said), Scene((node(),)), NOON) == Outcome(claim(said=said))
+
+
+def test_looks_at_the_same_objects_are_put_together() -> None:
+    first = Outcome(claim(), counts=(Count("a"),), look_again=2 * MINUTE, has_registered=True)
+    then = Outcome(node=node(), remarks=(Remark("b"),), look_again=MINUTE, deletes_claim=True)
+
+    assert joined(first, then) == Outcome(
+        claim(),
+        node(),
+        deletes_claim=True,
+        counts=(Count("a"),),
+        remarks=(Remark("b"),),
+        look_again=MINUTE,
+        has_registered=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ((), ""),
+        (("a", "b"), "a, b"),
+        (tuple("abcde"), "a, b, c, d, e"),
+        (tuple("abcdefg"), "a, b, c, d, e and 2 other(s)"),
+    ],
+)
+def test_long_lists_are_cut(names: tuple[str, ...], expected: str) -> None:
+    assert listed(names) == expected

@@ -1,0 +1,156 @@
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
+from karpy.core.lifecycle.repair import are_mostly_healthy, repair, snake_case
+from karpy.model.conditions import Condition
+from karpy.model.records import NodeRecord
+from karpy.model.repairs import RepairAction, RepairPolicy
+from tests.builders.pods import NOON
+from tests.core.lifecycle.scenes import claim, node
+
+MINUTE = timedelta(minutes=1)
+TIME = "karpenter.sh/nodeclaim-termination-timestamp"
+POLICIES = (
+    RepairPolicy("KWOKUnhealthy", "True", 30 * MINUTE),
+    RepairPolicy("DiskBroken", "True", 10 * MINUTE, reason_pattern="^IO"),
+    RepairPolicy("Slow", "True", timedelta(), action=RepairAction.REBOOT),
+)
+
+
+def sick(*conditions: Condition, name: str = "node-1") -> NodeRecord:
+    return node(name=name, conditions=conditions)
+
+
+def since(minutes: int, type_: str = "KWOKUnhealthy", reason: str = "") -> Condition:
+    return Condition(type_, "True", NOON - minutes * MINUTE, reason)
+
+
+def test_the_claim_of_a_broken_node_goes_at_once() -> None:
+    broken, made = sick(since(30)), replace(claim(grace_period=MINUTE), image_id="image-1")
+
+    outcome = repair(made, broken, POLICIES, [broken], NOON, pods=2)
+
+    labels = {
+        "reason": "unhealthy",
+        "nodepool": "web",
+        "capacity_type": "spot",
+        "consolidation_policy": "",
+        "termination_mode": "eventual",
+    }
+    hurried = claim(grace_period=MINUTE, annotations={TIME: "2026-03-02T12:00:00Z"})
+    assert outcome == Outcome(
+        replace(hurried, image_id="image-1"),
+        deletes_claim=True,
+        counts=(
+            Count("nodeclaims_disrupted_total", labels),
+            Count("pods_disruption_initiated_total", labels, 2.0),
+            Count(
+                "nodeclaims_unhealthy_disrupted_total",
+                {
+                    "condition": "kwok_unhealthy",
+                    "nodepool": "web",
+                    "capacity_type": "spot",
+                    "image_id": "image-1",
+                    "termination_mode": "eventual",
+                },
+            ),
+        ),
+        remarks=(Remark("deleting unhealthy node", {"Node": "node-1"}),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("broken", "remaining"),
+    [
+        (sick(since(20)), 10 * MINUTE),
+        (sick(since(5, "DiskBroken", "IOError"), since(20)), 5 * MINUTE),
+    ],
+    ids=["one fault", "the sooner of two"],
+)
+def test_a_fault_is_put_up_with_for_a_while(broken: NodeRecord, remaining: timedelta) -> None:
+    assert repair(claim(), broken, POLICIES, [broken], NOON) == Outcome(look_again=remaining)
+
+
+@pytest.mark.parametrize(
+    "well",
+    [
+        node(),
+        sick(since(99, "DiskBroken", "Full")),
+        sick(since(99, "Slow")),
+        sick(Condition("KWOKUnhealthy", "False", NOON - 99 * MINUTE)),
+    ],
+    ids=["no fault", "another reason", "a reboot would do", "another status"],
+)
+def test_what_no_policy_replaces_is_left_alone(well: NodeRecord) -> None:
+    assert repair(claim(), well, POLICIES, [well], NOON) == Outcome()
+
+
+@pytest.mark.parametrize(
+    ("nodes", "unhealthy", "expected"),
+    [(10, 2, True), (10, 3, False), (3, 1, True), (3, 2, False), (1, 1, True)],
+)
+def test_a_fifth_of_the_nodes_rounded_up_may_be_broken(
+    nodes: int, unhealthy: int, *, expected: bool
+) -> None:
+    peers = [sick(since(0))] * unhealthy + [node()] * (nodes - unhealthy)
+
+    assert are_mostly_healthy(peers, POLICIES) is expected
+
+
+def test_too_many_broken_nodes_are_told_of_and_left_alone() -> None:
+    broken = sick(since(30))
+
+    outcome = repair(claim(), broken, POLICIES, [broken, broken], NOON)
+
+    assert outcome.look_again == 5 * MINUTE
+    assert not outcome.deletes_claim
+    assert [(each.subject.kind.name, each.same_as) for each in outcome.notices] == [
+        ("Node", ("uid-node-1",)),
+        ("NodeClaim", ("uid-web-1",)),
+        ("NodePool", ("uid-web",)),
+    ]
+    assert {(each.reason, each.note, each.window_seconds) for each in outcome.notices} == {
+        ("NodeRepairBlocked", "more than 20% nodes are unhealthy in the nodepool", 900.0)
+    }
+
+
+def test_a_claim_that_stands_alone_is_held_against_the_cluster() -> None:
+    broken = sick(since(30))
+
+    outcome = repair(claim(pool=""), broken, POLICIES, [broken, broken], NOON)
+
+    assert [(each.subject.kind.name, each.note) for each in outcome.notices] == [
+        ("Node", "more then 20% nodes are unhealthy in the cluster"),
+        ("NodeClaim", "more then 20% nodes are unhealthy in the cluster"),
+    ]
+
+
+def test_a_claim_that_goes_is_hurried_and_not_counted() -> None:
+    broken, going = sick(since(30)), claim(deleted=MINUTE, annotations={TIME: "unreadable"})
+
+    outcome = repair(going, broken, POLICIES, [broken], NOON)
+
+    assert outcome == Outcome(
+        claim(deleted=MINUTE, annotations={TIME: "2026-03-02T12:00:00Z"}),
+    )
+
+
+def test_an_end_that_has_passed_stays() -> None:
+    broken, going = sick(since(30)), claim(annotations={TIME: "2026-03-02T11:59:59Z"})
+
+    assert repair(going, broken, POLICIES, [broken], NOON).claim == going
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("KWOKUnhealthy", "kwok_unhealthy"),
+        ("WhenEmptyOrUnderutilized", "when_empty_or_underutilized"),
+        ("Ready", "ready"),
+    ],
+)
+def test_metrics_have_snakes_for_camels(name: str, expected: str) -> None:
+    assert snake_case(name) == expected
