@@ -4,6 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from karpy.codec.fields import JsonObject
+from karpy.model.annotations import (
+    MIN_VALUES_RELAXED,
+    NODE_POOL_HASH,
+    NODE_POOL_HASH_VERSION,
+)
 from karpy.model.instances import Catalog
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
 from karpy.model.labels import (
@@ -18,9 +23,6 @@ from karpy.model.requirements import Requirements, why_incompatible
 from karpy.model.resources import CPU, Resources
 from karpy.model.verdicts import Launch
 
-HASH: Final = "karpenter.sh/nodepool-hash"
-HASH_VERSION: Final = "karpenter.sh/nodepool-hash-version"
-MIN_VALUES_RELAXED: Final = "karpenter.sh/nodeclaim-min-values-relaxed"
 _PASSED_ON: Final = (
     "taints",
     "startupTaints",
@@ -149,7 +151,11 @@ def _custom_labels(requirements: Requirements, well_known: frozenset[str]) -> di
 
 def _stamps(pool: JsonObject) -> dict[str, str]:
     annotations = pool["metadata"].get("annotations") or {}
-    return {key: annotations[key] for key in (HASH, HASH_VERSION) if key in annotations}
+    return {
+        key: annotations[key]
+        for key in (NODE_POOL_HASH, NODE_POOL_HASH_VERSION)
+        if key in annotations
+    }
 
 
 def _owner(pool: JsonObject) -> JsonObject:

@@ -1,6 +1,5 @@
 """NodeClaims, Nodes and NodePools to records, and changes of records to patches."""
 
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -15,12 +14,11 @@ from karpy.model.conditions import Condition, Conditions
 from karpy.model.constraints import Taint
 from karpy.model.pools import NodeClassRef
 from karpy.model.records import ClaimRecord, Identity, NodeRecord, Owner, PoolRecord
+from karpy.model.times import parse_duration, write_moment
 
 CLAIM_DEPENDENTS: Final = ("Launched", "Registered", "Initialized")
 POOL_DEPENDENTS: Final = ("ValidationSucceeded", "NodeClassReady")
 _NEVER: Final = "Never"
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
-_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 
 
 class Writes(Struct, frozen=True):
@@ -106,10 +104,10 @@ def read_duration(fields: Fields, key: str) -> timedelta | None:
     text = fields.text(key)
     if not text or text == _NEVER:
         return None
-    parts = _DURATION.findall(text)
-    if "".join(number + unit for number, unit in parts) != text:
+    duration = parse_duration(text)
+    if duration is None:
         fields.fail(key, f"is `{text}`, not a duration", "write it as `1h30m`")
-    return timedelta(seconds=sum(float(number) * _SECONDS[unit] for number, unit in parts))
+    return duration
 
 
 def claim_writes(before: ClaimRecord, after: ClaimRecord) -> Writes:
@@ -129,7 +127,7 @@ def claim_writes(before: ClaimRecord, after: ClaimRecord) -> Writes:
         if had != has:
             status[key] = write_resources(has)
     if before.last_pod_event != after.last_pod_event and after.last_pod_event is not None:
-        status["lastPodEventTime"] = write_time(after.last_pod_event)
+        status["lastPodEventTime"] = write_moment(after.last_pod_event)
     if before.conditions.items != after.conditions.items:
         status["conditions"] = _write_conditions(after.conditions.items)
     return Writes(_main(before.meta, after.meta, {}), _status(after.meta, status))
@@ -169,11 +167,6 @@ def pool_writes(before: PoolRecord, after: PoolRecord) -> Writes:
     return Writes(_main(before.meta, after.meta, {}), _status(after.meta, status))
 
 
-def write_time(moment: datetime) -> str:
-    """Write a moment as Kubernetes does: whole seconds, UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 def _main(before: Identity, after: Identity, spec: JsonObject) -> JsonObject | None:
     meta: JsonObject = {}
     for key, old, new in (
@@ -182,7 +175,8 @@ def _main(before: Identity, after: Identity, spec: JsonObject) -> JsonObject | N
     ):
         if old != new:
             meta[key] = _changed(old, new)
-    is_guarded = bool(spec)
+    # A termination time that somebody else has just written must not be overwritten.
+    is_guarded = bool(spec) or before.annotations != after.annotations
     if before.finalizers != after.finalizers:
         meta["finalizers"] = list(after.finalizers) or None
         is_guarded = True
@@ -265,7 +259,7 @@ def _write_conditions(conditions: tuple[Condition, ...]) -> list[JsonObject]:
         {
             "type": each.type,
             "status": each.status,
-            "lastTransitionTime": write_time(each.changed),
+            "lastTransitionTime": write_moment(each.changed),
             "reason": each.reason,
             "message": each.message,
             **({"observedGeneration": each.generation} if each.generation else {}),
