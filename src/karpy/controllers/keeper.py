@@ -68,7 +68,7 @@ class Keeper:
         status = writes.status
         try:
             if writes.main is not None:
-                patch = Patch(PatchType.MERGE, writes.main)
+                patch = Patch(PatchType.MERGE, _guarded_like(writes.main, status))
                 written = await self._objects.patch(kind, meta.name, patch)
                 status = _guarded_by(status, written["metadata"]["resourceVersion"])
             if status is not None:
@@ -94,6 +94,12 @@ class Keeper:
             self._telling.count(count)
         for remark in outcome.remarks:
             self._telling.remark(remark)
+
+
+def _guarded_like(main: JsonObject, status: JsonObject | None) -> JsonObject:
+    """Guard what comes before a guarded status, too: a version made later would prove nothing."""
+    guard = (status or {}).get("metadata") or {}
+    return {**main, "metadata": {**main.get("metadata", {}), **guard}}
 
 
 def _guarded_by(status: JsonObject | None, version: str) -> JsonObject | None:

@@ -88,7 +88,7 @@ def settle(buffer: BufferRecord, resolution: Resolution, now: datetime) -> Buffe
 
 
 def wanted_replicas(buffer: BufferRecord, requests: Resources, workload_replicas: int) -> int:
-    """Return the larger of number and share, as far as the limits allow; without any, as these do."""
+    """Return the larger of number and share, as the limits allow; what these allow, without any."""
     sizes = []
     if buffer.percentage is not None and workload_replicas > 0 and not buffer.pod_template:
         # A share that is not a whole number of pods is rounded up: one is always kept.

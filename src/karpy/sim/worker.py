@@ -1,7 +1,9 @@
 """Level-triggered work inside the embedded cluster: one key at a time, on the event loop."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import Final
 
 from karpy.errors import ClusterError
@@ -20,63 +22,101 @@ class Worker:
     Calls `work` once for every key added since it was last looked at.
 
     `work` is plain code: it reads and writes the store and never waits. If the store says no, the
-    key is tried again later, ever more slowly.
+    key is tried again later, ever more slowly. A worker lives on the loop it was first used on.
     """
 
     def __init__(self, work: Work) -> None:
         self._work = work
-        self._keys: dict[str, None] = {}
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._queue: deque[str] = deque()
+        self._queued: set[str] = set()
+        self._times: dict[str, float] = {}
+        """When each key is to be looked at that waits for its time."""
+        self._alarms: list[tuple[float, int, str]] = []
+        """The same in order, with times that count no more; a number keeps the order of calls."""
+        self._alarm_count = 0
         self._failures: dict[str, int] = {}
         self._handle: asyncio.Handle | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._is_stopped = False
+
+    def now(self) -> float:
+        """Return the time of the loop."""
+        return self._running_loop().time()
 
     def add(self, key: str) -> None:
         """Have a key looked at soon."""
-        if self._is_stopped:
+        if self._is_stopped or key in self._queued:
             return
-        self._keys[key] = None
+        self._queued.add(key)
+        self._queue.append(key)
         if self._handle is None:
-            self._handle = asyncio.get_running_loop().call_soon(self._run)
+            self._handle = self._running_loop().call_soon(self._run)
 
     def add_after(self, key: str, seconds: float) -> None:
         """Have a key looked at after a while; the earliest of several times counts."""
         if self._is_stopped:
             return
-        loop = asyncio.get_running_loop()
-        when = loop.time() + seconds
-        timer = self._timers.get(key)
-        if timer is not None:
-            if timer.when() <= when:
-                return
-            timer.cancel()
-        self._timers[key] = loop.call_at(when, self._ring, key)
+        when = self._running_loop().time() + seconds
+        known = self._times.get(key)
+        if known is not None and known <= when:
+            return
+        self._times[key] = when
+        self._alarm_count += 1
+        heappush(self._alarms, (when, self._alarm_count, key))
+        self._set_timer()
 
     def stop(self) -> None:
         """Work on nothing any more."""
         self._is_stopped = True
-        self._keys.clear()
-        for timer in self._timers.values():
-            timer.cancel()
-        self._timers.clear()
-        if self._handle is not None:
-            self._handle.cancel()
-            self._handle = None
+        self._queue.clear()
+        self._queued.clear()
+        self._times.clear()
+        self._alarms.clear()
+        for handle in (self._handle, self._timer):
+            if handle is not None:
+                handle.cancel()
+        self._handle = self._timer = None
 
-    def _ring(self, key: str) -> None:
-        self._timers.pop(key, None)
-        self.add(key)
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return self._loop
+
+    def _set_timer(self) -> None:
+        """Be called when the first of the waiting keys is due; one timer serves them all."""
+        when = self._alarms[0][0]
+        if self._timer is not None:
+            if self._timer.when() <= when:
+                return
+            self._timer.cancel()
+        self._timer = self._running_loop().call_at(when, self._ring)
+
+    def _ring(self) -> None:
+        assert self._timer is not None
+        # The loop may call a little early, by less than its clock can tell.
+        now = max(self._timer.when(), self._running_loop().time())
+        self._timer = None
+        alarms = self._alarms
+        while alarms and alarms[0][0] <= now:
+            when, _, key = heappop(alarms)
+            if self._times.get(key) == when:
+                del self._times[key]
+                self.add(key)
+        if alarms:
+            self._set_timer()
 
     def _run(self) -> None:
         self._handle = None
+        queue, queued = self._queue, self._queued
         for _ in range(_KEYS_IN_A_ROW):
-            if not self._keys:
+            if not queue:
                 return
-            key = next(iter(self._keys))
-            del self._keys[key]
+            key = queue.popleft()
+            queued.discard(key)
             self._look_at(key)
-        if self._keys and not self._is_stopped:
-            self._handle = asyncio.get_running_loop().call_soon(self._run)
+        if queue and self._handle is None:
+            self._handle = self._running_loop().call_soon(self._run)
 
     def _look_at(self, key: str) -> None:
         try:
@@ -85,6 +125,7 @@ class Worker:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
             self.add_after(key, min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(failures, 12)))
             return
-        self._failures.pop(key, None)
+        if self._failures:
+            self._failures.pop(key, None)
         if again is not None:
             self.add_after(key, again)

@@ -62,9 +62,7 @@ _QUEUES: Final = (
         _QUEUE_BUCKETS,
         "How long it takes until the next object can be taken.",
     ),
-    gauge(
-        "workqueue_unfinished_work_seconds", _BY_QUEUE, "How long all looks have been going on."
-    ),
+    gauge("workqueue_unfinished_work_seconds", _BY_QUEUE, "How long all looks have been going on."),
     gauge(
         "workqueue_longest_running_processor_seconds",
         _BY_QUEUE,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
@@ -86,7 +86,8 @@ def is_active(budget: Budget, now: datetime) -> bool:
         schedule = read_schedule(budget.schedule or "")
     except ScheduleInvalid as error:
         raise BudgetInvalid(f"`{budget.schedule}` is no schedule: {error}") from error
-    begins = schedule.next_after(now - (budget.duration or timedelta()))
+    since = now.astimezone(UTC) - (budget.duration or timedelta())
+    begins = schedule.next_after(since)
     return begins is not None and begins <= now
 
 

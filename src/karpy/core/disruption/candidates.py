@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.core.disruption.cost import POD, disruption_cost, moving_cost
+from karpy.core.disruption.cost import POD, moving_cost
 from karpy.core.disruption.guards import Guards
 from karpy.core.disruption.states import NodeState, Surroundings
 from karpy.core.lifecycle.identities import about_claim, about_node
@@ -59,8 +59,6 @@ class Candidate(Struct, frozen=True, gc=False):
     """Micro-dollars per hour; nothing if that is not known."""
     moving_cost: int = POD
     """Trouble for the pods that need another node; `POD` if there are none."""
-    disruption_cost: Fraction = Fraction(0)
-    """Trouble for all pods, less the older the node is."""
     pods: int = 0
     """How many need another node."""
     buffer_pods: int = 0
@@ -180,16 +178,14 @@ def _is_bound_to_end(state: NodeState, manner: Manner) -> bool:
 def _candidate(state: NodeState, surroundings: Surroundings) -> Candidate:
     assert state.claim is not None
     assert state.node is not None
-    reads = surroundings.reads_deletion_cost
     return Candidate(
         claim=state.claim,
         node=state.node,
         pool=surroundings.pools[state.pool],
         policy=surroundings.policy_of(state.pool),
         price=_price(state, surroundings.catalog.types_for(state.pool)),
-        moving_cost=moving_cost(state.tenants, reads_deletion_cost=reads),
-        disruption_cost=disruption_cost(
-            state.tenants, state.claim, surroundings.now, reads_deletion_cost=reads
+        moving_cost=moving_cost(
+            state.tenants, reads_deletion_cost=surroundings.reads_deletion_cost
         ),
         pods=sum(each.is_reschedulable for each in state.tenants),
         buffer_pods=state.buffer_pods,

@@ -1,6 +1,5 @@
 """Pods on machines: they arrive, start, become ready, exit, and stop when asked to."""
 
-import asyncio
 from collections.abc import Callable
 from enum import Enum
 from typing import Final
@@ -140,7 +139,7 @@ class PodRunner:
         run = None if pod is None else self._run_of(key, pod)
         if pod is None or run is None:
             return None
-        now = asyncio.get_running_loop().time()
+        now = self._worker.now()
         if "deletionTimestamp" in pod["metadata"]:
             self._ask_to_stop(pod, run, now)
         elif pod["spec"].get("readinessGates"):
@@ -215,7 +214,7 @@ class PodRunner:
         run.restarts += 1
         self._write(pod, crashed(pod, exit_code, wait_seconds, self._times.text()))
         run.step = _Step.START
-        run.due = asyncio.get_running_loop().time() + wait_seconds
+        run.due = self._worker.now() + wait_seconds
         self._worker.add(_key(pod))
 
     def _give_up(self, pod: JsonObject, run: _Run) -> None:

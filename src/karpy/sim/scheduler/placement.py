@@ -85,7 +85,7 @@ class Placement:
         self._rosters.forget()
 
     def _known_failure(self, pod: PodInfo, check: VolumeCheck | None) -> Failed | None:
-        if check is not None or pod.nominated or self._tracker.nominated_nodes():
+        if not self._failures or check is not None or pod.nominated or self._tracker.has_nominees:
             return None
         key = (pod.wants.serial, pod.priority, _never_preempts(pod))
         known = self._failures.get(key)
@@ -103,10 +103,7 @@ class Placement:
             node = self._table.find(pod.nominated)
             if node is not None and self._refusal(pod, roster, check, node) is None:
                 return node
-        contested = [
-            name for name in self._tracker.nominated_nodes() if any(self._tracker.rivals(pod, name))
-        ]
-        if check is None and not contested and isinstance(roster, Roster):
+        if check is None and isinstance(roster, Roster) and not self._tracker.contested(pod):
             return roster.choose()
         nodes = [
             node for node in self._eligible(pod) if self._refusal(pod, roster, check, node) is None

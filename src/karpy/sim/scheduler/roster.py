@@ -39,6 +39,7 @@ class Roster:
         self._table = table
         self._surround = surround
         self._standings = standings
+        self._position = 0
         self._build()
 
     def refresh(self) -> None:

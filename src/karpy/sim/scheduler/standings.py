@@ -31,6 +31,7 @@ class Standing:
     def __init__(self, wants: Wants, table: NodeTable, keys: tuple[str, ...]) -> None:
         self._wants = wants
         self._table = table
+        self._position = 0
         self._keys = keys
         """The topology keys by which other pods are counted, but for the hostname."""
         self._build()

@@ -77,9 +77,14 @@ class Tracker:
             if other.priority >= pod.priority and other.key != pod.key:
                 yield other
 
-    def nominated_nodes(self) -> list[str]:
-        """Name the nodes that are being made free for a pod."""
-        return list(self._nominated)
+    def contested(self, pod: PodInfo) -> bool:
+        """Say whether a node is being made free for another pod, not less important."""
+        return any(any(self.rivals(pod, node)) for node in self._nominated)
+
+    @property
+    def has_nominees(self) -> bool:
+        """Whether a node is being made free for any pod."""
+        return bool(self._nominated)
 
     def nominees(self, node: str) -> list[PodInfo]:
         """Return the pods for which a node is being made free."""
@@ -126,18 +131,23 @@ class Tracker:
             self._wake()
 
     def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
-        del before
         obj = event.object
-        meta = obj["metadata"]
+        meta, spec = obj["metadata"], obj["spec"]
         key = f"{meta['namespace']}/{meta['name']}"
         is_over = event.type is EventType.DELETED or (
             (obj.get("status") or {}).get("phase") in _FINISHED
         )
         if is_over:
             self._forget(key)
-        elif obj["spec"].get("nodeName"):
-            self._on_placed(key, obj)
-        elif (obj["spec"].get("schedulerName") or _USUAL_NAME) == self._name:
+        elif spec.get("nodeName"):
+            known = self._placed.get(key)
+            if known is None:
+                self._on_newly_placed(key, obj)
+            elif known.obj is before and known.is_same(obj):
+                known.obj = obj
+            else:
+                self._on_placed(known, obj)
+        elif (spec.get("schedulerName") or _USUAL_NAME) == self._name:
             self._on_pending(key, obj)
 
     def _forget(self, key: str) -> None:
@@ -150,11 +160,8 @@ class Tracker:
             self._table.take(pod)
             self._wake_for(_OF_ROOM)
 
-    def _on_placed(self, key: str, obj: JsonObject) -> None:
-        known = self._placed.get(key)
-        if known is None:
-            self._on_newly_placed(key, obj)
-            return
+    def _on_placed(self, known: PodInfo, obj: JsonObject) -> None:
+        key = known.key
         if is_alike(obj, known.obj):
             pod = PodInfo(obj, known.wants)
         else:

@@ -135,6 +135,18 @@ class PodInfo:
             self.usual_cpu = max(self.cpu, wants.usual_cpu)
             self.usual_memory = max(self.memory, wants.usual_memory)
 
+    def is_same(self, obj: JsonObject) -> bool:
+        """Say whether a later state of the pod shares all that counts with the one known."""
+        meta, was = obj["metadata"], self.obj["metadata"]
+        return (
+            obj["spec"] is self.obj["spec"]
+            and meta.get("labels") is was.get("labels")
+            and meta.get("ownerReferences") is was.get("ownerReferences")
+            and ("deletionTimestamp" in meta) is self.is_ending
+            and self.requests is self.wants.requests
+            and _resized(obj) is None
+        )
+
     def is_like(self, other: "PodInfo") -> bool:
         """Say whether it counts for as much as another state of the same pod."""
         return (
@@ -199,7 +211,10 @@ def is_alike(obj: JsonObject, before: JsonObject) -> bool:
     ):
         return False
     spec, had = obj["spec"], before["spec"]
-    return spec is had or all(spec.get(field) == had.get(field) for field in _READ)
+    if spec is had or spec == {**had, "nodeName": spec.get("nodeName")}:
+        # Most likely it has got a node since.
+        return True
+    return all(spec.get(field) == had.get(field) for field in _READ)
 
 
 class PodInfos:
@@ -209,15 +224,25 @@ class PodInfos:
         self._serials = count(1)
         self._kins: WeakValueDictionary[bytes, Kin] = WeakValueDictionary()
         self._wants: WeakValueDictionary[bytes, Wants] = WeakValueDictionary()
+        self._latest: tuple[JsonObject, Wants] | None = None
+        """Pods of one workload come in a row."""
 
     def read(self, obj: JsonObject) -> PodInfo:
         """Read a pod; raise FieldInvalid if it cannot be read."""
+        latest = self._latest
+        if latest is not None and _are_twins(obj, latest[0]):
+            return PodInfo(obj, latest[1])
+        wants = self._read(obj)
+        self._latest = obj, wants
+        return PodInfo(obj, wants)
+
+    def _read(self, obj: JsonObject) -> Wants:
         meta, spec = obj["metadata"], obj["spec"]
         key = _key(meta, spec)
         wants = self._wants.get(key)
         if wants is None:
             wants = self._wants[key] = self._read_wants(meta, spec)
-        return PodInfo(obj, wants)
+        return wants
 
     def _read_wants(self, meta: JsonObject, spec: JsonObject) -> Wants:
         wants = Wants()
@@ -258,6 +283,17 @@ class PodInfos:
             terms = read_pod_terms(spec, namespace, labels)
             kin = self._kins[key] = Kin(next(self._serials), namespace, labels, terms)
         return kin
+
+
+def _are_twins(obj: JsonObject, other: JsonObject) -> bool:
+    """Say whether two pods share all that is read here."""
+    meta, others = obj["metadata"], other["metadata"]
+    return (
+        obj["spec"] is other["spec"]
+        and meta.get("labels") is others.get("labels")
+        and meta.get("ownerReferences") is others.get("ownerReferences")
+        and meta["namespace"] == others["namespace"]
+    )
 
 
 def _key(meta: JsonObject, spec: JsonObject) -> bytes:

@@ -9,6 +9,7 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.labelselectors import LABEL_KEY_RULE, LABEL_VALUE_RULE
 from karpy.codec.syntax import is_label_key, is_label_value
 from karpy.sim.store.answers import Fault, forbidden_field, invalid, required
+from karpy.sim.store.sharing import Remembered
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _SUBDOMAIN: Final = re.compile(
@@ -60,12 +61,13 @@ def check_metadata(
         why = why_no_label(name) if is_name_label else why_no_subdomain(name)
         if why:
             yield invalid("metadata.name", name, why)
+    # Pods of one workload share all three.
     if labels := meta.get("labels"):
-        yield from check_labels(labels, "metadata.labels")
+        yield from _label_faults(labels)
     if annotations := meta.get("annotations"):
-        yield from _check_annotations(annotations)
+        yield from _annotation_faults(annotations)
     if owners := meta.get("ownerReferences"):
-        yield from _check_owners(owners)
+        yield from _owner_faults(owners)
     if finalizers := meta.get("finalizers"):
         yield from _check_finalizers(finalizers, is_custom=is_custom)
 
@@ -79,19 +81,20 @@ def check_labels(labels: JsonObject, path: str) -> Iterator[Fault]:
             yield invalid(path, value, LABEL_VALUE_RULE)
 
 
-def _check_annotations(annotations: JsonObject) -> Iterator[Fault]:
+def _check_annotations(annotations: JsonObject) -> list[Fault]:
+    faults = []
     size = 0
     for key, value in annotations.items():
         if not is_label_key(key.lower()):
-            yield invalid("metadata.annotations", key, LABEL_KEY_RULE)
+            faults.append(invalid("metadata.annotations", key, LABEL_KEY_RULE))
         if not isinstance(value, str):
-            yield invalid("metadata.annotations", value, "must be text")
+            faults.append(invalid("metadata.annotations", value, "must be text"))
             continue
         size += len(key) + len(value)
     if size > _ANNOTATIONS_MAX:
-        yield Fault(
-            "metadata.annotations", f"Too long: may not be more than {_ANNOTATIONS_MAX} bytes"
-        )
+        why = f"Too long: may not be more than {_ANNOTATIONS_MAX} bytes"
+        faults.append(Fault("metadata.annotations", why))
+    return faults
 
 
 def _check_finalizers(finalizers: list[str], *, is_custom: bool) -> Iterator[Fault]:
@@ -103,12 +106,13 @@ def _check_finalizers(finalizers: list[str], *, is_custom: bool) -> Iterator[Fau
             yield invalid(f"metadata.finalizers[{index}]", finalizer, why)
 
 
-def _check_owners(owners: list[JsonObject]) -> Iterator[Fault]:
+def _check_owners(owners: list[JsonObject]) -> list[Fault]:
+    faults = []
     for owner in owners:
         for field in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(field):
                 what = "version must not be empty" if field == "apiVersion" else "must not be empty"
-                yield invalid(f"metadata.ownerReferences.{field}", "", what)
+                faults.append(invalid(f"metadata.ownerReferences.{field}", "", what))
     controllers = [each for each in owners if each.get("controller")]
     if len(controllers) > 1:
         first, second = (f"{each['kind']}/{each['name']}" for each in controllers[:2])
@@ -116,7 +120,17 @@ def _check_owners(owners: list[JsonObject]) -> Iterator[Fault]:
             'Only one reference can have Controller set to true. Found "true" in references for '
             f"{first} and {second}"
         )
-        yield invalid("metadata.ownerReferences", "", why)
+        faults.append(invalid("metadata.ownerReferences", "", why))
+    return faults
+
+
+def _label_problems(labels: JsonObject) -> list[Fault]:
+    return list(check_labels(labels, "metadata.labels"))
+
+
+_label_faults: Final = Remembered(_label_problems)
+_annotation_faults: Final = Remembered(_check_annotations)
+_owner_faults: Final = Remembered(_check_owners)
 
 
 def keep_system_fields(meta: JsonObject, old: JsonObject) -> JsonObject:

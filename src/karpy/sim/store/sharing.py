@@ -7,6 +7,7 @@ import msgspec
 
 from karpy.codec.fields import JsonObject
 
+A = TypeVar("A")
 R = TypeVar("R")
 
 _REMEMBERED_MAX: Final = 4096
@@ -15,7 +16,7 @@ _NEEDED: Final = frozenset({"containers"})
 _EMPTY: Final = (None, "")
 
 
-class Remembered(Generic[R]):
+class Remembered(Generic[A, R]):
     """
     A function of a shared object that is asked for the same object again and again.
 
@@ -23,11 +24,11 @@ class Remembered(Generic[R]):
     ReplicaSet share one `spec`, and share what is made of it too.
     """
 
-    def __init__(self, make: Callable[[JsonObject], R]) -> None:
+    def __init__(self, make: Callable[[A], R]) -> None:
         self._make = make
-        self._answers: dict[int, tuple[JsonObject, R]] = {}
+        self._answers: dict[int, tuple[A, R]] = {}
 
-    def __call__(self, obj: JsonObject) -> R:
+    def __call__(self, obj: A) -> R:
         answer = self._answers.get(id(obj))
         if answer is not None and answer[0] is obj:
             return answer[1]

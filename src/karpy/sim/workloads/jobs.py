@@ -148,7 +148,7 @@ class Jobs(PodController):
         if is_indexed(job):
             return self._make_indexed(count, missing)
         template = _tracked(job["spec"]["template"])
-        count.active.extend(self.make_pod(job, template) for _ in range(min(missing, _AT_ONCE_MAX)))
+        count.active.extend(self.make_pods(job, template, min(missing, _AT_ONCE_MAX)))
         return 0.0 if missing > _AT_ONCE_MAX else None
 
     def _drop_active(self, count: Tally, pod: JsonObject) -> None:

@@ -1,5 +1,7 @@
 """What controllers share that make pods of a template."""
 
+from collections.abc import Iterator
+
 from karpy.codec.fields import JsonObject
 from karpy.errors import ClusterError, NotFound
 from karpy.model.kinds import POD
@@ -19,9 +21,24 @@ class PodController(Controller):
         self, owner: JsonObject, template: JsonObject, *, generate_name: str = ""
     ) -> JsonObject:
         """Make one pod of a template."""
-        pod = pod_of(template, owner["metadata"]["namespace"], control_reference(self.kind, owner))
+        pod = self._pod_draft(owner, template)
         if generate_name:
             pod["metadata"]["generateName"] = generate_name
+        return self._add(owner, pod)
+
+    def make_pods(
+        self, owner: JsonObject, template: JsonObject, count: int
+    ) -> Iterator[JsonObject]:
+        """Make so many pods of a template; they share all but what the store gives to each."""
+        if count > 0:
+            pod = self._pod_draft(owner, template)
+            yield from (self._add(owner, pod) for _ in range(count))
+
+    def _pod_draft(self, owner: JsonObject, template: JsonObject) -> JsonObject:
+        reference = control_reference(self.kind, owner)
+        return pod_of(template, owner["metadata"]["namespace"], reference)
+
+    def _add(self, owner: JsonObject, pod: JsonObject) -> JsonObject:
         try:
             made = self.store.create(POD, pod)
         except ClusterError as error:

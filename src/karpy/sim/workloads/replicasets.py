@@ -63,7 +63,7 @@ class ReplicaSets(PodController):
     ) -> None:
         """Make or delete pods, and keep the lists of them true."""
         template = obj["spec"]["template"]
-        active.extend(self.make_pod(obj, template) for _ in range(min(missing, _AT_ONCE_MAX)))
+        active.extend(self.make_pods(obj, template, min(missing, _AT_ONCE_MAX)))
         gone = set()
         for pod in self._surplus(obj, active, -missing):
             left = self.drop_pod(obj, pod)

@@ -9,10 +9,11 @@ from karpy.adapters.clouds.kwok.provider import KwokProvider
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.claims import write_resources
 from karpy.codec.fields import Fields, JsonObject
-from karpy.codec.records import read_claim_record, write_time
+from karpy.codec.records import read_claim_record
 from karpy.errors import KarpyError
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM
 from karpy.model.records import ClaimRecord
+from karpy.model.times import write_moment
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Objects
 from karpy.sim.faults import Fault, Faults
@@ -70,7 +71,7 @@ class Stage:
             "status": "True",
             "reason": "Launched",
             "message": "",
-            "lastTransitionTime": write_time(self.world.clock.now()),
+            "lastTransitionTime": write_moment(self.world.clock.now()),
         }
         return {
             "providerID": machine.provider_id,

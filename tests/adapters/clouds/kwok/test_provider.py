@@ -2,8 +2,10 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
+from msgspec.structs import replace
 
 from karpy.adapters.clouds.kwok.naming import node_name
+from karpy.adapters.clouds.kwok.provider import KwokProvider
 from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
@@ -14,7 +16,11 @@ from karpy.errors import (
     NoCapacity,
     NodeClassNotReady,
 )
+from karpy.model.instances import Catalog, InstanceType, Offering
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, Kind
+from karpy.model.labels import CAPACITY_TYPE, RESERVED, ZONE
+from karpy.model.requirement import one_of
+from karpy.model.requirements import collect
 from karpy.ports.cloud import CloudProvider, RepairCloud
 from karpy.sim.faults import Fault, server_fault, throttled, unreachable
 from tests.adapters.clouds.kwok.stage import Stage, kwok_stage, spec_of
@@ -347,6 +353,39 @@ async def test_everything_is_on_sale_for_every_pool_and_nothing_ever_drifts() ->
     async with kwok_stage() as stage:
         cloud = stage.provider
 
-        assert await cloud.catalog("general") == kwok_catalog()
+        assert await cloud.catalog("general") is kwok_catalog()
         assert await cloud.drift("c1") is None
         assert (cloud.name, cloud.repair_policies) == ("kwok", REPAIR_POLICIES)
+
+
+@on_virtual_time
+async def test_a_pool_with_types_of_its_own_sees_only_those() -> None:
+    async with kwok_stage() as stage:
+        few = kwok_catalog().types[:2]
+        catalog = replace(kwok_catalog(), by_pool={"general": few})
+        cloud = KwokProvider(stage.objects, stage.world.clock, catalog)
+
+        found = await cloud.catalog("general")
+
+        assert found.types == few
+        assert (await cloud.catalog("other")).types == kwok_catalog().types
+
+
+@on_virtual_time
+async def test_a_claim_that_says_nothing_of_reservations_may_have_one() -> None:
+    async with kwok_stage() as stage:
+        label = "example.com/reservation-id"
+        parts = (one_of(ZONE, "a"), one_of(CAPACITY_TYPE, RESERVED), one_of(label, "cr-1"))
+        sold = Offering(collect(parts), 1, reservation_capacity=1, reservation_id="cr-1")
+        catalog = Catalog(
+            (InstanceType("big", {}, (sold,), {"cpu": 4000}),), reservation_label=label
+        )
+        cloud = KwokProvider(stage.objects, stage.world.clock, catalog)
+        options = (option("big", "a", RESERVED),)
+
+        machine = await cloud.launch(
+            spec_of(options=options, requirements=collect([one_of(ZONE, "a")]))
+        )
+        await cloud.close()
+
+        assert machine.labels[label] == "cr-1"

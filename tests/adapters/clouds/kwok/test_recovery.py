@@ -71,7 +71,7 @@ async def test_what_is_recovered_is_told_and_only_once() -> None:
         second = await stage.provider.recover([stage.record()])
 
         assert [each.provider_id for each in first] == [machine.provider_id]
-        assert second == []
+        assert second == ()
 
 
 @on_virtual_time
@@ -85,7 +85,7 @@ async def test_a_claim_whose_node_is_there_gets_no_other() -> None:
             await asyncio.sleep(1)
             owed = await provider.recover([stage.record()])
 
-        assert (owed, stage.nodes()) == ([], [NAME])
+        assert (owed, stage.nodes()) == ((), [NAME])
 
 
 @on_virtual_time

@@ -35,12 +35,14 @@ class Arrivals:
         self._on_trouble = on_trouble
         self._arrivals: dict[str, _Arrival] = {}
 
-    def expect(self, name: str, machine: Machine, seconds: float) -> None:
-        """Have a Node appear in so many seconds, unless it is expected already."""
-        if name not in self._arrivals:
+    def expect(self, name: str, machine: Machine, seconds: float) -> Machine:
+        """Have a Node appear in so many seconds; return its machine, as it was first expected."""
+        arrival = self._arrivals.get(name)
+        if arrival is None:
             making = self._make(name, machine, seconds)
             task = asyncio.get_running_loop().create_task(making, name=f"arrival of {name}")
-            self._arrivals[name] = _Arrival(machine, task)
+            arrival = self._arrivals[name] = _Arrival(machine, task)
+        return arrival.machine
 
     def find(self, name: str) -> Machine | None:
         """Return a machine that is on its way, or None."""

@@ -33,14 +33,15 @@ def stock(catalog: Catalog, pool: str) -> Shelf:
     return tuple(sorted(offers, key=lambda offer: (offer.offering.price, offer.type.name)))
 
 
-def choose(spec: LaunchSpec, shelf: Shelf, well_known: frozenset[str]) -> Offer | None:
+def choose(spec: LaunchSpec, shelf: Shelf, may_lack: frozenset[str]) -> Offer | None:
     """
     Take the cheapest offering that will do, or None if there is none.
 
     Among types of one price the first by name is taken, among places of one price any: the token
-    decides, so that the same claim always gets the same.
+    decides, so that the same claim always gets the same. `may_lack` are the labels of an offering
+    that a claim need not speak of.
     """
-    found = _fitting(spec, shelf, well_known)
+    found = _fitting(spec, shelf, may_lack)
     first = next(found, None)
     if first is None:
         return None
@@ -52,7 +53,7 @@ def choose(spec: LaunchSpec, shelf: Shelf, well_known: frozenset[str]) -> Offer 
     return alike[draw(spec.token, "place", len(alike))]
 
 
-def _fitting(spec: LaunchSpec, shelf: Shelf, well_known: frozenset[str]) -> Iterator[Offer]:
+def _fitting(spec: LaunchSpec, shelf: Shelf, may_lack: frozenset[str]) -> Iterator[Offer]:
     places = {(each.instance_type, each.zone, each.capacity_type) for each in spec.options}
     types = {each.instance_type for each in spec.options}
     for offer in shelf:
@@ -60,7 +61,7 @@ def _fitting(spec: LaunchSpec, shelf: Shelf, well_known: frozenset[str]) -> Iter
         if name not in types or not _is_reserved_for(spec, offering):
             continue
         if spec.requirements:
-            clash = why_incompatible(spec.requirements, offering.requirements, well_known)
+            clash = why_incompatible(spec.requirements, offering.requirements, may_lack)
             is_fit = clash is None
         else:
             is_fit = (name, offering.zone, offering.capacity_type) in places

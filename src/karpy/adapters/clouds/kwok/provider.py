@@ -67,6 +67,7 @@ class KwokProvider:
         self._objects = objects
         self._clock = clock
         self._catalog = catalog
+        self._may_lack = catalog.well_known | {catalog.reservation_label}
         self._on_trouble = on_trouble
         self._shelves: dict[str, Shelf] = {}
         self._arrivals = Arrivals(objects, on_trouble)
@@ -78,7 +79,7 @@ class KwokProvider:
         self._healing = asyncio.get_running_loop().create_task(self._heal(), name="kwok recovery")
 
     async def close(self) -> None:
-        """Make no more Nodes; it may be started again."""
+        """Make no more Nodes; whoever launches must have stopped. It may be started again."""
         healing, self._healing = self._healing, None
         if healing is not None:
             healing.cancel()
@@ -87,7 +88,9 @@ class KwokProvider:
 
     async def catalog(self, pool: str) -> Catalog:
         """List all instance types for a pool, also those that are sold out now."""
-        return replace(self._catalog, types=self._catalog.types_for(pool))
+        if pool in self._catalog.by_pool:
+            return replace(self._catalog, types=self._catalog.types_for(pool))
+        return self._catalog
 
     async def launch(self, spec: LaunchSpec) -> Machine:
         """
@@ -104,12 +107,11 @@ class KwokProvider:
             # Differs: Karpenter calls a node class that is gone a lack of capacity.
             what = f"{KWOK_NODE_CLASS.name.lower()}/{spec.node_class}"
             raise NodeClassNotReady(name=what, problem=node_class.problem)
-        offer = choose(spec, self._shelf(spec.pool), self._catalog.well_known)
+        offer = choose(spec, self._shelf(spec.pool), self._may_lack)
         if offer is None:
             raise NoCapacity(claim=spec.claim, options=len(spec.options))
         machine = new_machine(spec, offer, self._clock.now())
-        self._arrivals.expect(name, machine, node_class.delay.total_seconds())
-        return self._arrivals.find(name) or machine
+        return self._arrivals.expect(name, machine, node_class.delay.total_seconds())
 
     async def terminate(self, provider_id: str) -> None:
         """
@@ -171,13 +173,17 @@ class KwokProvider:
             except NotFound as error:
                 raise MachineNotFound(provider_id=provider_id) from error
 
-    async def recover(self, claims: Iterable[ClaimRecord]) -> Sequence[Machine]:
+    async def recover(self, claims: Iterable[ClaimRecord]) -> tuple[Machine, ...]:
         """
         Make the Nodes that these NodeClaims still wait for; return their machines.
 
         They are owed if the process that launched them ended before their time had come.
         """
-        waiting = {name: claim for claim in claims if (name := _awaited(claim)) is not None}
+        waiting = {
+            name: claim
+            for claim in claims
+            if (name := _awaited(claim)) is not None and self._arrivals.find(name) is None
+        }
         if not waiting:
             return ()
         there = {each.provider_id async for each in self._machines()}
@@ -190,7 +196,7 @@ class KwokProvider:
                 delay = classes[claim.node_class.name].delay
                 self._arrivals.expect(name, machine, self._seconds_left(claim, delay))
                 owed.append(machine)
-        return owed
+        return tuple(owed)
 
     async def _heal(self) -> None:
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)

@@ -1,0 +1,63 @@
+"""Small HTTP servers for those who watch us."""
+
+import asyncio
+from types import TracebackType
+from typing import Final, Self
+
+from aiohttp import web
+
+from karpy.adapters.telemetry.metrics import CONTENT_TYPE, Metrics
+from karpy.errors import OptionInvalid
+
+_SECONDS_TO_END: Final = 1.0
+
+
+class Site:
+    """
+    Serves an application on all addresses for as long as it is entered; port 0 is any free one.
+
+    Requests under way may end when it is left. `flag` is what a user would change the port with.
+    """
+
+    def __init__(self, application: web.Application, port: int, *, flag: str) -> None:
+        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=_SECONDS_TO_END)
+        self._flag = flag
+        self.port = port
+
+    async def __aenter__(self) -> Self:
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, None, self.port)
+        try:
+            await site.start()
+        except OSError as error:
+            await self._runner.cleanup()
+            raise OptionInvalid(
+                name=self._flag,
+                problem=f"is {self.port}, where we cannot listen: {error.strerror or error}",
+                hint="choose another port, or end the program that has this one",
+            ) from error
+        self.port = self._runner.addresses[0][1]
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._runner.cleanup()
+
+
+def metrics_application(metrics: Metrics) -> web.Application:
+    """Serve `/metrics`."""
+
+    async def answer(_request: web.Request) -> web.Response:
+        # In a thread: a hundred thousand series take a second, and nobody should wait for that.
+        body = await asyncio.to_thread(metrics.render)
+        response = web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
+        response.enable_compression()
+        return response
+
+    application = web.Application()
+    application.router.add_get("/metrics", answer)
+    return application

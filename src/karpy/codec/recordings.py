@@ -1,0 +1,133 @@
+"""
+Decisions on disk: JSON lines that can be decided on again, bit for bit.
+
+A line holds a snapshot and the verdict on it. What is on sale is much the same from one decision to
+the next, so it has a line of its own, which others name by its digest:
+
+    {"karpy": "catalog/v1", "digest": "…", "catalog": {…}}
+    {"karpy": "decision/v1", "by": "0.1.0", "catalog": "…", "snapshot": {…}, "verdict": {…}}
+"""
+
+from collections.abc import Callable
+from hashlib import sha256
+from typing import Final, Literal, ParamSpec, TypeVar
+
+from msgspec import DecodeError, Raw, Struct, ValidationError
+from msgspec.json import Decoder, Encoder
+
+from karpy.codec.sharing import (
+    SharedCatalog,
+    SharedSnapshot,
+    join_catalog,
+    join_snapshot,
+    share_catalog,
+    share_snapshot,
+)
+from karpy.codec.verdicts import verdict_to_json
+from karpy.model.instances import Catalog
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Verdict
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_CATALOG: Final = "catalog/v1"
+_DECISION: Final = "decision/v1"
+_DIGEST_LENGTH: Final = 16
+
+
+class RecordingInvalid(ValueError):
+    """A line is no recording, or not one of ours."""
+
+
+class CatalogLine(Struct, frozen=True, tag_field="karpy", tag=_CATALOG):
+    """What is on sale."""
+
+    digest: str
+    catalog: SharedCatalog
+
+
+class DecisionLine(Struct, frozen=True, tag_field="karpy", tag=_DECISION):
+    """One decision; the verdict is kept as it was written."""
+
+    by: str
+    """The version of Karpy that decided."""
+    catalog: str
+    """Digest of what was on sale."""
+    snapshot: SharedSnapshot
+    verdict: Raw
+
+
+class Recording(Struct, frozen=True):
+    """One decision and what it was made on."""
+
+    by: str
+    snapshot: Snapshot
+    verdict: bytes
+    """As `verdict_to_json` writes it."""
+
+
+class _Head(Struct):
+    karpy: Literal["catalog/v1", "decision/v1"]
+
+
+_ENCODER: Final = Encoder()
+_HEAD: Final = Decoder(_Head)
+_LINE: Final = Decoder(CatalogLine | DecisionLine)
+
+
+def encode_catalog(catalog: Catalog) -> tuple[str, bytes]:
+    """Write what is on sale as a line; return its digest, too."""
+    shared = share_catalog(catalog)
+    digest = sha256(_ENCODER.encode(shared)).hexdigest()[:_DIGEST_LENGTH]
+    return digest, _ENCODER.encode(CatalogLine(digest, shared)) + b"\n"
+
+
+def encode_decision(snapshot: Snapshot, verdict: Verdict, catalog: str, by: str) -> bytes:
+    """Write a decision as a line; `catalog` is the digest of what was on sale."""
+    line = DecisionLine(by, catalog, share_snapshot(snapshot), Raw(verdict_to_json(verdict)))
+    return _ENCODER.encode(line) + b"\n"
+
+
+class RecordingReader:
+    """Reads lines one after the other; catalogs are remembered for the decisions that name them."""
+
+    def __init__(self) -> None:
+        self._catalogs: dict[str, Catalog] = {}
+
+    def read(self, line: bytes) -> Recording | None:
+        """Return the decision of a line, or None if it holds none; raise RecordingInvalid."""
+        read = _read(line)
+        if isinstance(read, CatalogLine):
+            self._catalogs[read.digest] = _joined(join_catalog, read.catalog)
+            return None
+        catalog = self._catalogs.get(read.catalog)
+        if catalog is None:
+            raise RecordingInvalid(f"what was on sale ({read.catalog}) is not recorded before it")
+        snapshot = _joined(join_snapshot, read.snapshot, catalog)
+        return Recording(read.by, snapshot, bytes(read.verdict))
+
+
+def _read(line: bytes) -> CatalogLine | DecisionLine:
+    try:
+        read: CatalogLine | DecisionLine = _LINE.decode(line)
+    except ValidationError as error:
+        raise RecordingInvalid(_why(line, error)) from error
+    except DecodeError as error:
+        raise RecordingInvalid(f"it is cut off or no JSON: {error}") from error
+    return read
+
+
+def _joined(join: Callable[P, T], *parts: P.args, **more: P.kwargs) -> T:
+    try:
+        return join(*parts, **more)
+    except IndexError as error:
+        raise RecordingInvalid("a row names a part that is not there") from error
+
+
+def _why(line: bytes, error: ValidationError) -> str:
+    try:
+        _HEAD.decode(line)
+    except ValidationError:
+        return f"it is neither {_CATALOG} nor {_DECISION}; a newer karpy may read it"
+    return f"its fields are not what this karpy expects: {error}"

@@ -1,0 +1,152 @@
+"""Pods that are asked to leave their node, again and again until they may."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Final
+
+from karpy.codec.fields import Fields, JsonObject
+from karpy.codec.leaving import read_leaving_pod
+from karpy.controllers.desk import Desk
+from karpy.controllers.queue import WorkQueue
+from karpy.core.lifecycle.departing import claim_of
+from karpy.core.lifecycle.evicting import (
+    Answered,
+    Entry,
+    Move,
+    Verb,
+    after_clash,
+    after_deletion,
+    after_eviction,
+    eviction_reason,
+    next_move,
+    readded,
+)
+from karpy.core.lifecycle.outcomes import Outcome
+from karpy.errors import ClusterError, KarpyError, NotFound, Throttled
+from karpy.model.kinds import POD
+from karpy.model.leaving import LeavingPod
+from karpy.model.records import NodeRecord
+from karpy.ports.objects import Removal
+
+WORKERS: Final = 100
+_OK: Final = 200
+_PROTECTED_PAUSE: Final = 5.0
+_LEAST_PAUSE: Final = 0.1
+_CLASH: Final = "more than one PodDisruptionBudget"
+
+
+class EvictionQueue:
+    """Evicts pods as their budgets allow, and deletes those whose time is up."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._queue = WorkQueue()
+        self._entries: dict[str, Entry] = {}
+        self._refusals: dict[str, str] = {}
+
+    def add(self, entries: Iterable[Entry], pods: Iterable[LeavingPod]) -> None:
+        """Have pods leave; those that leave already, going by what `pods` says, need nothing."""
+        seen = {pod.uid: pod for pod in pods}
+        for entry in entries:
+            known = self._entries.get(entry.key)
+            wanted = readded(known, entry)
+            # Somebody who waits for his next try must not get it earlier by being named again.
+            if wanted != known and not self._is_settled(entry, seen.get(entry.uid)):
+                self._entries[entry.key] = wanted
+                self._queue.add(entry.key)
+
+    def refusals(self, pods: Iterable[LeavingPod]) -> Mapping[str, str]:
+        """Say why pods, by UID, were not let go when they were last asked."""
+        return {pod.uid: self._refusals[pod.uid] for pod in pods if pod.uid in self._refusals}
+
+    async def run(self, workers: int = WORKERS) -> None:
+        """Ask pods to leave, until cancelled."""
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._fail)
+
+    async def reconcile(self, key: str) -> float | None:
+        """Ask one pod; return after how long to look again."""
+        entry = self._entries.get(key)
+        if entry is None:
+            return None
+        pod = await self._look(entry)
+        now = self._desk.clock.now()
+        move = next_move(entry, pod, now)
+        await self._desk.keeper.carry_out(Outcome(notices=move.notices))
+        if pod is None or move.verb is Verb.DROP:
+            self._forget(entry)
+            return None
+        if move.verb is Verb.STAY:
+            return _pause(entry, pod, now)
+        answered, error = await self._ask(move, pod)
+        told = Outcome(notices=answered.notices, counts=answered.counts)
+        await self._desk.keeper.carry_out(told)
+        if answered.is_done:
+            self._forget(entry)
+            return None
+        self._refusals[entry.uid] = answered.refusal or str(error and error.message)
+        assert error is not None
+        raise error
+
+    async def _look(self, entry: Entry) -> LeavingPod | None:
+        try:
+            obj = await self._desk.objects.get(POD, entry.name, entry.namespace)
+        except NotFound:
+            return None
+        return read_leaving_pod(Fields(obj))
+
+    async def _ask(self, move: Move, pod: LeavingPod) -> tuple[Answered, ClusterError | None]:
+        """Evict or delete a pod; return what the answer means."""
+        node = self._desk.records.nodes.get(pod.node_name)
+        record = None if node is None else node.record
+        reason = self._reason(record)
+        error, code = None, _OK
+        try:
+            if move.verb is Verb.DELETE:
+                removal = Removal(grace_seconds=move.grace_seconds, uid=pod.uid)
+                await self._desk.objects.delete(
+                    POD, pod.name, namespace=pod.namespace, removal=removal
+                )
+            else:
+                await self._desk.objects.create(POD, _eviction(pod), subresource="eviction")
+        except ClusterError as caught:
+            error, code = caught, caught.status
+        if move.verb is Verb.DELETE:
+            return after_deletion(reason, code), error
+        if error is not None and _CLASH in error.message:
+            return after_clash(pod, record, code), error
+        return after_eviction(pod, record, reason, code), error
+
+    def _reason(self, node: NodeRecord | None) -> str:
+        claims = [] if node is None else self._desk.claims_of(node)
+        return eviction_reason(claim_of([each.record for each in claims]))
+
+    def _is_settled(self, entry: Entry, pod: LeavingPod | None) -> bool:
+        return next_move(entry, pod, self._desk.clock.now()).verb is Verb.DROP
+
+    def _forget(self, entry: Entry) -> None:
+        # It may have been replaced meanwhile by an entry with an earlier deadline.
+        if self._entries.get(entry.key) == entry:
+            del self._entries[entry.key]
+        self._refusals.pop(entry.uid, None)
+
+    def _fail(self, key: str, error: KarpyError) -> None:
+        # A budget that holds a pod back is no failure; the node and the claim tell of it.
+        if not isinstance(error, Throttled):
+            self._desk.on_failure(key, error)
+
+
+def _pause(entry: Entry, pod: LeavingPod, now: datetime) -> float:
+    """Return when to look again at a pod that may not be disturbed: when it is forced off."""
+    if entry.deadline is None:
+        return _PROTECTED_PAUSE
+    left = (entry.deadline - pod.grace - now).total_seconds()
+    return min(max(left, _LEAST_PAUSE), _PROTECTED_PAUSE)
+
+
+def _eviction(pod: LeavingPod) -> JsonObject:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod.name, "namespace": pod.namespace},
+        "deleteOptions": {"preconditions": {"uid": pod.uid}},
+    }

@@ -1,0 +1,163 @@
+"""NodeClaims become machines and nodes, and end."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Final
+
+from msgspec.structs import replace
+
+from karpy.controllers.desk import AFTER_CONFLICT, Desk, only, seconds
+from karpy.controllers.orders import launch_spec, launched
+from karpy.controllers.queue import WorkQueue
+from karpy.core.lifecycle.finalizing import claim_machine_answered, finalize
+from karpy.core.lifecycle.launching import (
+    hold,
+    is_to_launch,
+    launch_failed,
+    launch_sold_out,
+    launch_succeeded,
+    launch_without_class,
+)
+from karpy.core.lifecycle.outcomes import Outcome, joined
+from karpy.core.lifecycle.progress import Scene, advance
+from karpy.errors import (
+    CloudError,
+    Conflict,
+    MachineNotFound,
+    NoCapacity,
+    NodeClassNotReady,
+    NotFound,
+)
+from karpy.model.kinds import NODE
+from karpy.model.pods import Pod
+from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.ports.cloud import Machine
+from karpy.ports.objects import Removal
+from karpy.ports.records import Kept
+
+WORKERS: Final = 100
+
+PodsOf = Callable[[str], Iterable[Pod]]
+"""Returns the pods that a NodeClaim was made for."""
+OnAttempt = Callable[[ClaimRecord, bool], Awaitable[None]]
+"""Is told whether the node of a claim has registered, or has failed to."""
+
+
+class LifecycleController:
+    """Observe, decide, apply. What becomes of a claim is decided in core.lifecycle."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        *,
+        pods_of: PodsOf = lambda _: (),
+        on_attempt: OnAttempt | None = None,
+    ) -> None:
+        self._desk = desk
+        self._pods_of = pods_of
+        self._on_attempt = on_attempt
+        self._queue = WorkQueue()
+        self._machines: dict[str, Machine] = {}
+        """Machines by UID of their claim, until the claim says so itself."""
+        desk.records.claims.listen(self._hear_claim)
+        desk.records.nodes.listen(self._hear_node)
+        for kept in desk.records.claims.all():
+            self._queue.add(kept.record.name)
+
+    async def run(self, workers: int = WORKERS) -> None:
+        """Bring claims to where they should be, until cancelled."""
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+
+    async def reconcile(self, name: str) -> float | None:
+        """Bring one claim a step further; return after how long to look again."""
+        kept = self._desk.claim(name)
+        if kept is None:
+            return None
+        if kept.record.meta.is_deleting:
+            return await self._end(kept)
+        held = hold(kept.record)
+        if held.claim != kept.record:
+            # What follows needs the claim as it is then, which is told in a moment.
+            await self._desk.keeper.carry_out(held, claim=kept)
+            return AFTER_CONFLICT
+        return await self._advance(kept)
+
+    async def _advance(self, kept: Kept[ClaimRecord]) -> float | None:
+        outcome, failure = Outcome(kept.record), None
+        if is_to_launch(kept.record):
+            outcome, failure = await self._launch(kept.record)
+        nodes = self._desk.nodes_of(outcome.claim or kept.record)
+        if not outcome.deletes_claim:
+            scene = Scene(nodes=tuple(each.record for each in nodes))
+            then = advance(outcome.claim or kept.record, scene, self._desk.clock.now())
+            outcome = joined(outcome, then)
+        is_written = await self._desk.keeper.carry_out(outcome, claim=kept, node=only(nodes))
+        if failure is not None:
+            raise failure
+        if not is_written:
+            return AFTER_CONFLICT
+        if outcome.has_registered is not None and self._on_attempt is not None:
+            await self._on_attempt(outcome.claim or kept.record, outcome.has_registered)
+        return seconds(outcome.look_again)
+
+    async def _launch(self, claim: ClaimRecord) -> tuple[Outcome, CloudError | None]:
+        """Ask the cloud; return what its answer means, and the failure if it is worth a retry."""
+        machine = self._machines.get(claim.meta.uid)
+        try:
+            if machine is None:
+                catalog = await self._desk.cloud.catalog(claim.pool)
+                machine = await self._desk.cloud.launch(launch_spec(claim, catalog))
+                self._machines[claim.meta.uid] = machine
+        except NoCapacity as error:
+            return launch_sold_out(claim, error.message, self._pods_of(claim.name)), None
+        except NodeClassNotReady as error:
+            return launch_without_class(claim, error.message), None
+        except CloudError as error:
+            return launch_failed(claim, error.message, self._desk.clock.now()), error
+        return launch_succeeded(claim, launched(machine), self._desk.clock.now()), None
+
+    async def _end(self, kept: Kept[ClaimRecord]) -> float | None:
+        claim, machine = kept.record, self._machines.get(kept.record.meta.uid)
+        if machine is not None and not claim.provider_id:
+            claim = replace(claim, provider_id=machine.provider_id)
+        nodes = self._desk.nodes_of(claim)
+        step = finalize(claim, [each.record for each in nodes], self._desk.clock.now())
+        outcome = step.outcome
+        if step.is_cleared:
+            is_gone = await self._terminate(claim)
+            now = self._desk.clock.now()
+            then = claim_machine_answered(outcome.claim or claim, now, is_gone=is_gone)
+            outcome = joined(outcome, then)
+        if not await self._desk.keeper.carry_out(outcome, claim=kept):
+            return AFTER_CONFLICT
+        for each in nodes:
+            if each.record.name in step.doomed:
+                # Another Node of that name is none of our business.
+                with suppress(NotFound, Conflict):
+                    removal = Removal(uid=each.record.meta.uid)
+                    await self._desk.objects.delete(NODE, each.record.name, removal=removal)
+        return seconds(outcome.look_again)
+
+    async def _terminate(self, claim: ClaimRecord) -> bool:
+        """Ask for the end of a claim's machine; say whether it is gone."""
+        try:
+            await self._desk.cloud.terminate(claim.provider_id)
+        except MachineNotFound:
+            return True
+        return False
+
+    def _hear_claim(
+        self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
+    ) -> None:
+        if before is not None and (after is None or after.record.provider_id):
+            self._machines.pop(before.record.meta.uid, None)
+        if after is not None:
+            self._queue.add(key)
+
+    def _hear_node(
+        self, _: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
+    ) -> None:
+        for kept in (before, after):
+            if kept is not None:
+                for claim in self._desk.claims_of(kept.record):
+                    self._queue.add(claim.record.name)

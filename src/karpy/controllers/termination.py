@@ -1,0 +1,143 @@
+"""Nodes that are deleted are emptied, and end with their machine."""
+
+from typing import Final
+
+from karpy.codec.fields import Fields
+from karpy.codec.leaving import read_attachment, read_leaving_pod
+from karpy.codec.storage import read_claim
+from karpy.controllers.desk import AFTER_CONFLICT, Desk, seconds
+from karpy.controllers.evictions import EvictionQueue
+from karpy.controllers.queue import WorkQueue
+from karpy.core.lifecycle.departing import (
+    asks_for_machine,
+    claim_of,
+    depart,
+    is_leaving,
+    machine_answered,
+    node_gone,
+)
+from karpy.core.lifecycle.detaching import find_pending
+from karpy.core.lifecycle.draining import Departing
+from karpy.core.lifecycle.outcomes import joined
+from karpy.errors import MachineNotFound, NotFound
+from karpy.model.kinds import PERSISTENT_VOLUME_CLAIM, POD, VOLUME_ATTACHMENT
+from karpy.model.leaving import LeavingPod
+from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.ports.objects import Query
+from karpy.ports.records import Kept
+
+WORKERS: Final = 100
+
+
+class TerminationController:
+    """Observe, decide, apply. How a node goes is decided in core.lifecycle."""
+
+    def __init__(self, desk: Desk, evictions: EvictionQueue) -> None:
+        self._desk = desk
+        self._evictions = evictions
+        self._queue = WorkQueue()
+        desk.records.nodes.listen(self._hear_node)
+        desk.records.claims.listen(self._hear_claim)
+        for kept in desk.records.nodes.all():
+            self._add(kept.record)
+
+    async def run(self, workers: int = WORKERS) -> None:
+        """Bring nodes that go to their end, until cancelled."""
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+
+    async def reconcile(self, name: str) -> float | None:
+        """Bring one node a step further; return after how long to look again."""
+        node = self._desk.records.nodes.get(name)
+        if node is None or not is_leaving(node.record):
+            return None
+        if asks_for_machine(node.record) and not await self._has_machine(node.record):
+            gone = node_gone(node.record, self._desk.clock.now())
+            return None if await self._desk.keeper.carry_out(gone, node=node) else AFTER_CONFLICT
+        return await self._depart(node)
+
+    async def _depart(self, node: Kept[NodeRecord]) -> float | None:
+        claim = self._claim(node.record)
+        record = None if claim is None else claim.record
+        pods = await self._pods(node.record)
+        attachments = await self._attachments(node.record, pods)
+        refused = self._evictions.refusals(pods)
+        departing = Departing(node.record, record, pods, refused=refused)
+        step = depart(departing, attachments, self._desk.clock.now())
+        outcome = step.outcome
+        # The marks are written before anything ends; they are told in a moment.
+        if step.is_cleared and outcome.node in (None, node.record):
+            is_gone = await self._terminate(node.record)
+            leaving = outcome.claim or record
+            now = self._desk.clock.now()
+            then = machine_answered(node.record, leaving, now, is_gone=is_gone)
+            outcome = joined(outcome, then)
+        if not await self._desk.keeper.carry_out(outcome, claim=claim, node=node):
+            return AFTER_CONFLICT
+        self._evictions.add(step.leaving, pods)
+        return seconds(outcome.look_again)
+
+    async def _pods(self, node: NodeRecord) -> tuple[LeavingPod, ...]:
+        if not self._desk.records.pods.under(node.name):
+            return ()
+        page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
+        return tuple(read_leaving_pod(Fields(each)) for each in page.items)
+
+    async def _attachments(self, node: NodeRecord, pods: tuple[LeavingPod, ...]) -> tuple[str, ...]:
+        """Name the volumes to wait for; nobody asks while there are pods to wait for."""
+        now = self._desk.clock.now()
+        if any(each.is_waited_for(now) for each in pods):
+            return ()
+        page = await self._desk.objects.list(VOLUME_ATTACHMENT)
+        attachments = [read_attachment(Fields(each)) for each in page.items]
+        here = [each for each in attachments if each.node_name == node.name]
+        volumes = await self._volumes(pods) if here else {}
+        return find_pending(here, pods, volumes, now)
+
+    async def _volumes(self, pods: tuple[LeavingPod, ...]) -> dict[tuple[str, str], str]:
+        volumes = {}
+        for pod in pods:
+            for name in pod.volume_claims:
+                try:
+                    obj = await self._desk.objects.get(PERSISTENT_VOLUME_CLAIM, name, pod.namespace)
+                except NotFound:
+                    continue
+                volumes[pod.namespace, name] = read_claim(Fields(obj)).volume_name
+        return volumes
+
+    async def _has_machine(self, node: NodeRecord) -> bool:
+        try:
+            await self._desk.cloud.machine(node.provider_id)
+        except MachineNotFound:
+            return False
+        return True
+
+    async def _terminate(self, node: NodeRecord) -> bool:
+        """Ask for the end of a node's machine; say whether it is gone."""
+        try:
+            await self._desk.cloud.terminate(node.provider_id)
+        except MachineNotFound:
+            return True
+        return False
+
+    def _claim(self, node: NodeRecord) -> Kept[ClaimRecord] | None:
+        claims = self._desk.claims_of(node)
+        return claims[0] if claim_of([each.record for each in claims]) is not None else None
+
+    def _hear_node(
+        self, _: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
+    ) -> None:
+        del before
+        if after is not None:
+            self._add(after.record)
+
+    def _hear_claim(
+        self, _: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
+    ) -> None:
+        kept = after or before
+        if kept is not None:
+            for node in self._desk.nodes_of(kept.record):
+                self._add(node.record)
+
+    def _add(self, node: NodeRecord) -> None:
+        if is_leaving(node):
+            self._queue.add(node.name)

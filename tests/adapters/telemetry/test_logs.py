@@ -1,0 +1,170 @@
+import io
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypedDict, Unpack
+
+import pytest
+
+from karpy.adapters.telemetry.logs import Lines, Log, make_log, open_lines
+from karpy.adapters.telemetry.metrics import Metrics
+from karpy.adapters.telemetry.telling import Teller
+from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.errors import FileUnwritable, NoCapacity
+from karpy.model.options import LogLevel
+
+
+class _Noon:
+    def now(self) -> datetime:
+        return datetime(2026, 3, 1, 12, 0, 0, 45_678, UTC)
+
+
+class _Full(io.BytesIO):
+    """A disk without room."""
+
+    def write(self, _data: object) -> int:
+        raise OSError(28, "No space left on device")
+
+
+def _read(out: io.BytesIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+class LogFields(TypedDict, total=False):
+    level: LogLevel
+    commit: str
+    now: Callable[[], float]
+
+
+def _log(out: io.BytesIO, **fields: Unpack[LogFields]) -> Log:
+    return make_log(Lines([out], []), _Noon(), **fields)
+
+
+@pytest.fixture
+def out() -> io.BytesIO:
+    return io.BytesIO()
+
+
+def test_a_line_has_karpenters_shape(out: io.BytesIO) -> None:
+    log = _log(out, commit="abc1234").bind(controller="provisioner", reconcileID="1-2")
+
+    log.info("created nodeclaim", NodePool="default", **{"instance-types": "a and 3 other(s)"})
+
+    assert out.getvalue() == (
+        b'{"level":"INFO","time":"2026-03-01T12:00:00.045Z","logger":"controller",'
+        b'"message":"created nodeclaim","commit":"abc1234","controller":"provisioner",'
+        b'"reconcileID":"1-2","NodePool":{"name":"default"},"instance-types":"a and 3 other(s)"}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"),
+    [
+        (LogLevel.DEBUG, ["DEBUG", "INFO", "WARN", "ERROR"]),
+        (LogLevel.INFO, ["INFO", "WARN", "ERROR"]),
+        (LogLevel.ERROR, ["ERROR"]),
+    ],
+)
+def test_a_level_lets_through_what_weighs_enough(
+    out: io.BytesIO, level: LogLevel, expected: list[str]
+) -> None:
+    log = _log(out, level=level)
+
+    log.debug("a")
+    log.info("b")
+    log.warning("c")
+    log.error("d")
+
+    assert [line["level"] for line in _read(out)] == expected
+
+
+def test_only_debugging_tells_the_caller(out: io.BytesIO) -> None:
+    _log(out, level=LogLevel.DEBUG).info("a")
+
+    assert _read(out)[0]["caller"].startswith("telemetry/test_logs.py:")
+
+
+def test_objects_are_told_by_namespace_and_name(out: io.BytesIO) -> None:
+    _log(out).info("a", Pod="shop/web", Node={"name": "n"}, took=timedelta(seconds=1))
+
+    line = _read(out)[0]
+
+    assert (line["Pod"], line["Node"]) == ({"namespace": "shop", "name": "web"}, {"name": "n"})
+    assert "caller" not in line
+
+
+def test_an_error_brings_its_code_and_hint(out: io.BytesIO) -> None:
+    error = NoCapacity(claim="a", options=2)
+
+    _log(out).error("failed launching nodeclaim", error=error)
+    _log(out).error("odd", error=LookupError("it slipped"))
+
+    ours, other = _read(out)
+    assert (ours["error"], ours["code"], ours["hint"]) == (error.message, "KP3001", error.hint)
+    assert other["error"] == "it slipped"
+
+
+def test_too_many_equal_lines_are_thinned_out(out: io.BytesIO) -> None:
+    seconds: Iterator[float] = iter([0.5] * 350 + [1.5])
+    log = _log(out, now=lambda: next(seconds))
+
+    told = [log.bind(number=number).info("again") for number in range(351)]
+
+    numbers = [line["number"] for line in _read(out)]
+    assert len(told) == 351
+    assert numbers == [*range(100), 199, 299, 350]
+
+
+def test_a_full_disk_stops_nobody(out: io.BytesIO) -> None:
+    errors = io.BytesIO()
+    log = make_log(Lines([_Full(), out], [_Full(), errors]), _Noon())
+
+    log.info("a")
+    log.info("b")
+
+    assert [line["message"] for line in _read(out)] == ["a", "b"]
+    assert errors.getvalue().startswith(b"cannot write to the log: [Errno 28] No space left")
+
+
+def test_lines_go_to_files_and_standard_streams(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"before\n")
+    lines = open_lines(["stdout", "stderr", str(path)], [])
+
+    lines.info(b"{}")
+
+    assert capfdbinary.readouterr() == (b"{}\n", b"{}\n")
+    assert path.read_bytes() == b"before\n{}\n"
+    lines.close()
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with pytest.raises(FileUnwritable, match="No such file or directory"):
+        open_lines([str(tmp_path / "no" / "log")], [])
+
+
+def test_remarks_are_lines_and_counts_are_metrics(out: io.BytesIO) -> None:
+    metrics = Metrics()
+    teller = Teller(metrics, _log(out)).about("nodeclaim.lifecycle", "default-abc")
+
+    teller.remark(Remark("launched nodeclaim", {"provider-id": "kwok://a", "event": "x"}))
+    teller.remark(Remark("consistency error", {"error": "it is gone"}, is_error=True))
+    teller.count(Count("nodes_drained_total", {"nodepool": "default"}))
+
+    first, second = _read(out)
+    assert first.pop("reconcileID") == second.pop("reconcileID")
+    assert first == {
+        "level": "INFO",
+        "time": "2026-03-01T12:00:00.045Z",
+        "logger": "controller",
+        "message": "launched nodeclaim",
+        "controller": "nodeclaim.lifecycle",
+        "namespace": "",
+        "name": "default-abc",
+        "provider-id": "kwok://a",
+    }
+    assert (second["level"], second["error"]) == ("ERROR", "it is gone")
+    assert b'karpenter_nodes_drained_total{nodepool="default"} 1.0' in metrics.render()

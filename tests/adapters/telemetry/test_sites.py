@@ -1,0 +1,117 @@
+import gzip
+
+import pytest
+from aiohttp import ClientSession
+from prometheus_client.parser import text_string_to_metric_families
+
+from karpy.adapters.telemetry.health import Check, health_application
+from karpy.adapters.telemetry.metrics import Metrics
+from karpy.adapters.telemetry.profiling import add_profiling
+from karpy.adapters.telemetry.sites import Site, metrics_application
+from karpy.core.lifecycle.outcomes import Count
+from karpy.errors import OptionInvalid
+
+
+async def _get(site: Site, path: str) -> tuple[int, str]:
+    async with ClientSession() as session, session.get(_url(site, path)) as response:
+        return response.status, await response.text()
+
+
+def _url(site: Site, path: str) -> str:
+    return f"http://localhost:{site.port}{path}"
+
+
+async def test_prometheus_can_scrape() -> None:
+    metrics = Metrics()
+    metrics.announce(version="1")
+    metrics.count(Count("nodes_created_total", {"nodepool": "a", "zone": "b"}))
+
+    async with (
+        Site(metrics_application(metrics), 0, flag="--metrics-port") as site,
+        ClientSession() as session,
+        session.get(_url(site, "/metrics")) as response,
+    ):
+        text, kind = await response.text(), response.headers["Content-Type"]
+
+    families = {each.name: each for each in text_string_to_metric_families(text)}
+    assert kind == "text/plain; version=0.0.4; charset=utf-8"
+    assert families["karpenter_nodes_created"].samples[0].value == 1.0
+    assert families["karpenter_build_info"].type == "gauge"
+
+
+async def test_a_scrape_is_compressed_for_whoever_takes_that() -> None:
+    async with (
+        Site(metrics_application(Metrics()), 0, flag="--metrics-port") as site,
+        ClientSession(auto_decompress=False, headers={"Accept-Encoding": "gzip"}) as session,
+        session.get(_url(site, "/metrics")) as response,
+    ):
+        body = await response.read()
+
+    assert b"process_cpu_seconds_total" in gzip.decompress(body)
+
+
+async def test_a_port_that_is_taken_is_told_by_its_flag() -> None:
+    async with Site(metrics_application(Metrics()), 0, flag="--metrics-port") as first:
+        second = Site(metrics_application(Metrics()), first.port, flag="--metrics-port")
+
+        with pytest.raises(OptionInvalid, match=f"`--metrics-port` is {first.port}, where we"):
+            await second.__aenter__()
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/healthz", (200, "ok")),
+        ("/healthz/ping", (200, "ok")),
+        (
+            "/readyz",
+            (500, "[+]manager ok\n[-]crd failed: no NodePool\n[+]readyz ok\nreadyz check failed\n"),
+        ),
+        ("/readyz/manager", (200, "ok")),
+        ("/readyz/crd", (500, "no NodePool")),
+        ("/readyz/x", (404, "use one of: manager, crd, readyz\n")),
+    ],
+)
+async def test_whoever_is_not_ready_says_why(path: str, expected: tuple[int, str]) -> None:
+    checks: dict[str, Check] = {"manager": lambda: "", "crd": lambda: "no NodePool"}
+
+    async with Site(health_application(checks), 0, flag="--health-probe-port") as site:
+        answer = await _get(site, path)
+
+    assert answer == expected
+
+
+async def test_readiness_is_asked_anew_each_time() -> None:
+    problems = iter(["not yet", ""])
+
+    async with Site(health_application({"a": lambda: next(problems)}), 0, flag="-") as site:
+        answers = [(await _get(site, "/readyz"))[0], (await _get(site, "/readyz"))[0]]
+
+    assert answers == [500, 200]
+
+
+async def test_a_probe_may_ask_for_more() -> None:
+    async with Site(health_application({"a": lambda: ""}), 0, flag="-") as site:
+        answer = await _get(site, "/readyz?verbose")
+
+    assert answer == (200, "[+]a ok\n[+]readyz ok\nreadyz check passed\n")
+
+
+async def test_profiles_are_there_if_asked_for() -> None:
+    application = metrics_application(Metrics())
+    add_profiling(application)
+
+    async with Site(application, 0, flag="-") as site:
+        index = await _get(site, "/debug/pprof/")
+        profile = await _get(site, "/debug/pprof/profile?seconds=0.01")
+        stacks = await _get(site, "/debug/pprof/goroutine")
+        wrong = await _get(site, "/debug/pprof/profile?seconds=x")
+
+    assert (index[0], profile[0], stacks[0], wrong[0]) == (200, 200, 200, 400)
+    assert "function calls" in profile[1]
+    assert "test_profiles_are_there_if_asked_for" in stacks[1]
+
+
+async def test_nobody_is_profiled_unless_asked_for() -> None:
+    async with Site(metrics_application(Metrics()), 0, flag="-") as site:
+        assert (await _get(site, "/debug/pprof/"))[0] == 404

@@ -1,0 +1,115 @@
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from karpy.codec.recordings import (
+    Recording,
+    RecordingInvalid,
+    RecordingReader,
+    encode_catalog,
+    encode_decision,
+)
+from karpy.codec.sharing import DaemonRow, PodRow
+from karpy.codec.verdicts import verdict_to_json
+from karpy.core.provisioning.decide import decide
+from karpy.model.pods import DaemonSet, Pod
+from karpy.model.snapshot import Snapshot
+from tests.builders import pod, pods, pool, snapshot
+from tests.determinism.verdicts import named_snapshot
+from tests.fuzz.clusters import random_snapshot
+
+SMALL = snapshot(pods=[pod("a")], pools=[pool("default")])
+
+
+def _recorded(cluster: Snapshot) -> Recording | None:
+    reader = RecordingReader()
+    digest, line = encode_catalog(cluster.catalog)
+    reader.read(line)
+    return reader.read(encode_decision(cluster, decide(cluster), digest, "0.1.0"))
+
+
+@given(st.integers(0, 1_000_000))
+@settings(max_examples=60)
+def test_a_recording_gives_back_what_was_recorded(seed: int) -> None:
+    cluster = random_snapshot(seed)
+
+    recording = _recorded(cluster)
+
+    assert recording == Recording("0.1.0", cluster, verdict_to_json(decide(cluster)))
+    assert decide(recording.snapshot) == decide(cluster)
+
+
+@pytest.mark.parametrize("name", ["real-300", "mixed-10", "adv-prefs-60"])
+def test_a_workload_is_recorded_exactly(name: str) -> None:
+    cluster = named_snapshot(name)
+
+    recording = _recorded(cluster)
+
+    assert recording is not None
+    assert recording.snapshot == cluster
+    assert verdict_to_json(decide(recording.snapshot)) == recording.verdict
+
+
+def test_every_line_is_one_line() -> None:
+    digest, line = encode_catalog(SMALL.catalog)
+    decision = encode_decision(SMALL, decide(SMALL), digest, "0.1.0")
+
+    assert (line.count(b"\n"), decision.count(b"\n")) == (1, 1)
+    assert line.startswith(b'{"karpy":"catalog/v1","digest":"')
+    assert decision.startswith(b'{"karpy":"decision/v1","by":"0.1.0","catalog":"')
+
+
+def test_what_is_on_sale_is_known_by_its_content() -> None:
+    other = msgspec.structs.replace(SMALL.catalog, reservation_label="x")
+
+    assert encode_catalog(SMALL.catalog)[0] == encode_catalog(SMALL.catalog)[0]
+    assert encode_catalog(SMALL.catalog)[0] != encode_catalog(other)[0]
+
+
+def test_a_pod_is_recorded_with_all_its_fields() -> None:
+    assert PodRow.__struct_fields__ == Pod.__struct_fields__, "add the column to codec/sharing.py"
+    assert DaemonRow.__struct_fields__ == DaemonSet.__struct_fields__
+
+
+def test_what_pods_share_they_share_again_and_nothing_more() -> None:
+    cluster = snapshot(pods=[*pods("a", 2), pod("b", labels={"app": "b"}), pod("c")])
+
+    recording = _recorded(cluster)
+
+    assert recording is not None
+    first, second, _, alike = recording.snapshot.pods
+    assert first.rules is second.rules
+    assert first.labels is second.labels
+    assert alike.rules == first.rules
+    assert alike.rules is not first.rules
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b"", "it is cut off or no JSON"),
+        (b"{", "it is cut off or no JSON"),
+        (b"\xff", "it is cut off or no JSON"),
+        (b"[]", "it is neither catalog/v1 nor decision/v1"),
+        (b'{"karpy":"decision/v9"}', "it is neither catalog/v1 nor decision/v1"),
+        (b'{"karpy":"catalog/v1"}', "its fields are not what this karpy expects"),
+        (
+            (
+                b'{"karpy":"catalog/v1","digest":"a","catalog":{"rest":{},"offered":[],"lists":[[0]],'
+                b'"types":0,"by_pool":{}}}'
+            ),
+            "a row names a part that is not there",
+        ),
+        (
+            encode_decision(SMALL, decide(SMALL), "abc", "0.1.0"),
+            "what was on sale (abc) is not recorded before it",
+        ),
+        (encode_decision(SMALL, decide(SMALL), "abc", "0.1.0")[:100], "it is cut off or no JSON"),
+    ],
+)
+def test_a_line_that_is_none_is_told(line: bytes, problem: str) -> None:
+    with pytest.raises(RecordingInvalid) as caught:
+        RecordingReader().read(line)
+
+    assert str(caught.value).startswith(problem)

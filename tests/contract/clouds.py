@@ -1,0 +1,164 @@
+"""The clouds that promises are held to: the simulated one, and KWOK in both worlds."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final, Protocol
+
+from karpy.adapters.clock import WallClock
+from karpy.adapters.clouds.kwok.provider import KwokProvider
+from karpy.adapters.controlplane.plane import ControlPlane
+from karpy.codec.catalogs import kwok_catalog
+from karpy.codec.claims import write_resources
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM
+from karpy.ports.clock import Clock
+from karpy.ports.cloud import CloudProvider, Machine
+from karpy.ports.objects import Objects, Patch, PatchType
+from karpy.sim.cloud.cloud import SimCloud
+from karpy.sim.cloud.terms import Terms
+from karpy.sim.kubelets.timing import AT_ONCE
+from karpy.sim.world import World, WorldSettings
+from karpy.wiring.embedded import embedded_world
+from tests.contract.worlds import REAL, open_world
+
+SIMULATED: Final = "simulated"
+KWOK_EMBEDDED: Final = "kwok-embedded"
+KWOK_REAL: Final = "kwok-real"
+CLOUDS: Final = (SIMULATED, KWOK_EMBEDDED, KWOK_REAL)
+_HURRIED: Final = WorldSettings(timing=AT_ONCE, terms=Terms(answer_seconds=0, end_seconds=0))
+
+
+class Stage(Protocol):
+    """A cloud, the cluster whose nodes it makes, and a hand on both."""
+
+    objects: Objects
+
+    @property
+    def cloud(self) -> CloudProvider:
+        """The cloud, as the operator that runs now sees it."""
+
+    async def restart(self) -> None:
+        """Have another operator, which remembers nothing."""
+
+    async def spoil_class(self, problem: str) -> None:
+        """Have a node class that nothing can be launched with."""
+
+    async def slow_down(self) -> None:
+        """Have nodes take their time to join, where that is up to the operator."""
+
+
+class SimulatedStage:
+    """A cloud of its own, with machines that have kubelets."""
+
+    def __init__(self, world: World) -> None:
+        self.objects: Objects = world.objects
+        self._cloud: SimCloud = world.cloud
+
+    @property
+    def cloud(self) -> CloudProvider:
+        return self._cloud
+
+    async def restart(self) -> None:
+        """Do nothing: the cloud is not part of any operator."""
+
+    async def spoil_class(self, problem: str) -> None:
+        self._cloud.refuse("default", problem)
+
+    async def slow_down(self) -> None:
+        """Do nothing: machines boot whether there is an operator or not."""
+
+
+class KwokStage:
+    """KWOK, whose cloud is the cluster itself."""
+
+    def __init__(self, objects: Objects, clock: Clock) -> None:
+        self.objects = objects
+        self._clock = clock
+        self._provider = self._started()
+
+    @property
+    def cloud(self) -> CloudProvider:
+        return self._provider
+
+    async def close(self) -> None:
+        await self._provider.close()
+
+    async def restart(self) -> None:
+        await self.close()
+        self._provider = self._started()
+
+    async def spoil_class(self, problem: str) -> None:
+        found = await self.objects.get(KWOK_NODE_CLASS, "default")
+        ready = {**found["status"]["conditions"][0], "status": "False", "message": problem}
+        body: JsonObject = {"status": {"conditions": [ready]}}
+        await self.objects.patch(
+            KWOK_NODE_CLASS, "default", Patch(PatchType.MERGE, body), subresource="status"
+        )
+
+    async def slow_down(self) -> None:
+        body: JsonObject = {"spec": {"nodeRegistrationDelay": "2s"}}
+        await self.objects.patch(KWOK_NODE_CLASS, "default", Patch(PatchType.MERGE, body))
+
+    def _started(self) -> KwokProvider:
+        provider = KwokProvider(self.objects, self._clock, kwok_catalog())
+        provider.start()
+        return provider
+
+
+@asynccontextmanager
+async def open_cloud(name: str, plane: ControlPlane | None, namespace: str) -> AsyncIterator[Stage]:
+    """Enter a cloud; machines and nodes go with it."""
+    if plane is None:
+        async with embedded_world(_HURRIED) as embedded:
+            if name == SIMULATED:
+                yield SimulatedStage(embedded)
+            else:
+                async with _kwok(embedded.objects, embedded.clock) as stage:
+                    yield stage
+    else:
+        async with (
+            open_world(REAL, plane, namespace) as world,
+            _kwok(world.objects, WallClock()) as stage,
+        ):
+            yield stage
+
+
+@asynccontextmanager
+async def _kwok(objects: Objects, clock: Clock) -> AsyncIterator[KwokStage]:
+    made = {
+        "apiVersion": KWOK_NODE_CLASS.api_version,
+        "kind": KWOK_NODE_CLASS.name,
+        "metadata": {"name": "default"},
+        "spec": {},
+    }
+    await objects.create(KWOK_NODE_CLASS, made)
+    stage = KwokStage(objects, clock)
+    try:
+        yield stage
+    finally:
+        await stage.close()
+
+
+async def node_of(stage: Stage, provider_id: str) -> JsonObject | None:
+    """Return the Node of a machine, or None if it has not joined."""
+    nodes = (await stage.objects.list(NODE)).items
+    return next((each for each in nodes if each["spec"].get("providerID") == provider_id), None)
+
+
+async def remember(stage: Stage, machine: Machine) -> None:
+    """Have a NodeClaim that says which machine it has, as an operator leaves it after a launch."""
+    ref = {"group": KWOK_NODE_CLASS.group, "kind": KWOK_NODE_CLASS.name, "name": "default"}
+    claim: JsonObject = {
+        "apiVersion": NODE_CLAIM.api_version,
+        "kind": NODE_CLAIM.name,
+        "metadata": {"name": machine.claim, "labels": dict(machine.labels)},
+        "spec": {"nodeClassRef": ref, "requirements": []},
+    }
+    status: JsonObject = {
+        "providerID": machine.provider_id,
+        "capacity": write_resources(machine.capacity),
+        "allocatable": write_resources(machine.allocatable),
+    }
+    await stage.objects.create(NODE_CLAIM, claim)
+    patch = Patch(PatchType.MERGE, {"status": status})
+    await stage.objects.patch(NODE_CLAIM, machine.claim, patch, subresource="status")

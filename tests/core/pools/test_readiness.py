@@ -1,0 +1,81 @@
+from datetime import timedelta
+
+import pytest
+
+from karpy.core.pools.readiness import ClassState, judge_readiness
+from karpy.core.pools.validation import judge_validity
+from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
+from tests.builders.pods import NOON
+from tests.core.pools.records import pool
+
+LATER = NOON + timedelta(minutes=1)
+WAITS = ("AwaitingReconciliation", "object is awaiting reconciliation")
+
+
+@pytest.mark.parametrize(
+    ("node_class", "reason", "message"),
+    [
+        (None, "NodeClassNotFound", "NodeClass not found on cluster"),
+        (ClassState(is_deleting=True), "NodeClassTerminating", "NodeClass is Terminating"),
+        (ClassState(), "NodeClassReadinessUnknown", "Node Class Readiness Unknown"),
+        (
+            ClassState(Condition("Ready", UNKNOWN, NOON, "Waits")),
+            "NodeClassReadinessUnknown",
+            "Node Class Readiness Unknown",
+        ),
+        (
+            ClassState(Condition("Ready", FALSE, NOON, "SubnetsNotFound", "no subnets")),
+            "SubnetsNotFound",
+            "no subnets",
+        ),
+        (
+            ClassState(Condition("Ready", TRUE, NOON, "Ready"), is_deleting=True),
+            "NodeClassTerminating",
+            "NodeClass is Terminating",
+        ),
+    ],
+)
+def test_a_pool_says_what_is_wrong_with_its_node_class(
+    node_class: ClassState | None, reason: str, message: str
+) -> None:
+    outcome = judge_readiness(pool(generation=2), node_class, LATER)
+
+    assert outcome.pool == pool(
+        generation=2,
+        conditions=[
+            Condition("ValidationSucceeded", UNKNOWN, NOON, *WAITS, 2),
+            Condition("NodeClassReady", FALSE, LATER, reason, message, 2),
+            Condition(
+                "Ready",
+                FALSE,
+                LATER,
+                "UnhealthyDependents",
+                "NodeClassReady=False, ValidationSucceeded=Unknown",
+                2,
+            ),
+        ],
+    )
+
+
+def test_a_pool_is_ready_once_its_template_is_valid_and_its_node_class_is_ready() -> None:
+    valid = judge_validity(pool(), (), NOON).pool
+    assert valid is not None
+
+    outcome = judge_readiness(valid, ClassState(Condition("Ready", TRUE, NOON)), LATER)
+
+    assert outcome.pool == pool(
+        conditions=[
+            Condition("ValidationSucceeded", TRUE, NOON, "ValidationSucceeded", "", 1),
+            Condition("NodeClassReady", TRUE, LATER, "NodeClassReady", "", 1),
+            Condition("Ready", TRUE, LATER, "Ready", "", 1),
+        ]
+    )
+
+
+def test_a_pool_that_has_said_so_stays_the_same_object() -> None:
+    said = judge_readiness(pool(), None, NOON).pool
+    assert said is not None
+
+    outcome = judge_readiness(said, None, LATER)
+
+    assert outcome.pool is said

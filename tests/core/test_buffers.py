@@ -1,0 +1,251 @@
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from karpy.core.buffers import (
+    Placement,
+    Resolved,
+    Unresolved,
+    find_placement,
+    judge_placement,
+    not_found,
+    pods_by_node,
+    settle,
+    virtual_pods,
+    wanted_replicas,
+    why_unresolvable,
+)
+from karpy.model.buffers import BufferRecord, ScalableRef
+from karpy.model.conditions import FALSE, TRUE, Condition, Conditions
+from karpy.model.pods import DAEMON_SET
+from karpy.model.records import Identity
+from karpy.model.refusals import Reason, Refusal
+from karpy.model.verdicts import Launch, LaunchOption, Nomination, Verdict
+from tests.builders import owner, pod, requests
+from tests.builders.pods import NOON
+
+LATER = NOON + timedelta(minutes=1)
+DEPLOYMENT = ScalableRef("Deployment", "web")
+OPTION = LaunchOption("small", 1, "zone-a", "spot")
+
+
+def buffer(**changes: object) -> BufferRecord:
+    """Build the buffer `shop/spare` of a Deployment."""
+    record = BufferRecord(Identity("spare", "uid-1", generation=3), "shop", scalable=DEPLOYMENT)
+    return replace(record, **changes)
+
+
+def ready(replicas: int) -> BufferRecord:
+    return settle(buffer(replicas=replicas), Resolved(pod("web")), NOON)
+
+
+@pytest.mark.parametrize(
+    ("changes", "workload", "expected"),
+    [
+        ({"percentage": 20}, 10, 2),
+        ({"percentage": 1}, 1, 1),
+        ({"percentage": 0}, 10, 0),
+        ({"percentage": 50}, 0, 0),
+        ({"replicas": 5, "percentage": 20}, 10, 5),
+        ({"replicas": 1, "percentage": 20}, 10, 2),
+        ({"replicas": 99, "limits": {"cpu": 20_000}}, 10, 10),
+        ({"replicas": 3, "limits": {"cpu": 20_000}}, 10, 3),
+        ({"limits": {"cpu": 20_000, "memory": 5 * 2**30}}, 0, 5),
+        ({"replicas": 3, "limits": {"gpu": 1}}, 0, 3),
+        ({"limits": {"gpu": 1}}, 0, 0),
+        ({}, 10, 0),
+        ({"percentage": 50, "pod_template": "t", "scalable": None}, 10, 0),
+    ],
+)
+def test_a_buffer_is_as_large_as_its_largest_wish_within_its_limits(
+    changes: dict[str, object], workload: int, expected: int
+) -> None:
+    size = requests("2", "1Gi")
+
+    assert wanted_replicas(buffer(**changes), size, workload) == expected
+
+
+@given(st.integers(1, 100), st.integers(1, 200), st.integers(1, 50))
+def test_a_share_of_a_workload_is_never_nothing_nor_too_little(
+    workload: int, percentage: int, limit: int
+) -> None:
+    free = wanted_replicas(buffer(percentage=percentage), {"cpu": 1}, workload)
+    limited = buffer(percentage=percentage, limits={"cpu": limit})
+
+    assert free >= 1
+    assert free * 100 >= workload * percentage
+    assert wanted_replicas(limited, {"cpu": 1}, workload) == min(free, limit)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"scalable": None}, "Neither podTemplateRef nor scalableRef is set"),
+        (
+            {"scalable": ScalableRef("Job", "web", "batch")},
+            (
+                "scalableRef is a Job of `batch`; "
+                "it can be one of Deployment, StatefulSet, ReplicaSet of apps"
+            ),
+        ),
+        (
+            {"scalable": ScalableRef("Deployment", "web", "example.com")},
+            (
+                "scalableRef is a Deployment of `example.com`; "
+                "it can be one of Deployment, StatefulSet, ReplicaSet of apps"
+            ),
+        ),
+    ],
+)
+def test_some_buffers_cannot_be_understood(changes: dict[str, object], message: str) -> None:
+    assert why_unresolvable(buffer(**changes)) == Unresolved("ResolutionFailed", message)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"scalable": ScalableRef("ReplicaSet", "web", "apps")},
+        {"scalable": None, "pod_template": "t"},
+    ],
+)
+def test_other_buffers_need_a_look(changes: dict[str, object]) -> None:
+    assert why_unresolvable(buffer(**changes)) is None
+
+
+def test_a_missing_object_is_called_by_what_it_is() -> None:
+    reasons = [not_found(each, "gone").reason for each in (buffer(), buffer(pod_template="t"))]
+
+    assert reasons == ["ScalableRefNotFound", "PodTemplateNotFound"]
+
+
+def test_a_buffer_says_how_much_room_it_keeps() -> None:
+    resolved = Resolved(pod("web"), workload_replicas=10)
+
+    settled = settle(buffer(percentage=20), resolved, NOON)
+
+    message = "Pod template resolved successfully"
+    condition = Condition("ReadyForProvisioning", TRUE, NOON, "Resolved", message, 3)
+    assert settled == buffer(
+        percentage=20,
+        settled_strategy="buffer.x-k8s.io/active-capacity",
+        settled_replicas=2,
+        conditions=Conditions((condition,)),
+    )
+
+
+def test_a_buffer_of_a_template_says_which() -> None:
+    resolved = Resolved(pod("web"), template="t", template_generation=4)
+
+    settled = settle(buffer(pod_template="t", scalable=None, replicas=1), resolved, NOON)
+
+    assert (settled.settled_template, settled.settled_generation) == ("t", 4)
+
+
+def test_a_buffer_without_its_workload_keeps_no_room() -> None:
+    lost = settle(ready(2), not_found(buffer(), "deployments.apps web not found"), LATER)
+
+    condition = lost.conditions.get("ReadyForProvisioning")
+    assert condition == Condition(
+        "ReadyForProvisioning",
+        FALSE,
+        LATER,
+        "ScalableRefNotFound",
+        "deployments.apps web not found",
+        3,
+    )
+    assert virtual_pods(lost, pod("web"), NOON) == ()
+
+
+def test_a_buffer_is_made_of_pods_that_wait_for_a_place() -> None:
+    template = pod(
+        "web",
+        namespace="default",
+        labels={"app": "web"},
+        claims=["data"],
+        ephemeral=["scratch"],
+        on="node-1",
+        owners=[owner(DAEMON_SET)],
+    )
+
+    pods = virtual_pods(ready(2), template, LATER)
+
+    expected = replace(pod("web", namespace="shop", labels={"app": "web"}), phase="", created=LATER)
+    assert pods == (
+        replace(expected, name="capacity-buffer-spare-1", uid="uid-1-1"),
+        replace(expected, name="capacity-buffer-spare-2", uid="uid-1-2"),
+    )
+
+
+def test_pods_of_a_buffer_share_what_is_equal() -> None:
+    first, second = virtual_pods(ready(2), pod("web", claims=["data"]), NOON)
+
+    assert first.rules is second.rules
+    assert first.requests is second.requests
+
+
+def test_a_verdict_says_where_the_room_is() -> None:
+    pods = virtual_pods(ready(4), pod("web"), NOON)
+    one, two, three, four = (each.key for each in pods)
+    verdict = Verdict(
+        launches=(Launch("l", "web", ("shop/x", three), {}, {}, (OPTION,)),),
+        nominations=(Nomination("b", (one,)), Nomination("a", (two, "shop/y"))),
+        refusals=(Refusal(Reason.NO_HOST, (four,)),),
+    )
+
+    assert find_placement(pods, verdict) == Placement(existing=2, launched=1, failed=1)
+    assert pods_by_node(pods, verdict) == {"a": 1, "b": 1}
+
+
+def test_a_verdict_may_be_about_others_only() -> None:
+    verdict = Verdict(nominations=(Nomination("a", ("shop/x",)),))
+
+    assert find_placement(virtual_pods(ready(1), pod("web"), NOON), verdict) is None
+    assert pods_by_node((), verdict) == {}
+
+
+@pytest.mark.parametrize(
+    ("record", "placement", "status", "reason", "message"),
+    [
+        (
+            buffer(),
+            None,
+            FALSE,
+            "NotReadyForProvisioning",
+            "Buffer is not ReadyForProvisioning",
+        ),
+        (ready(0), None, FALSE, "BufferEmpty", "Buffer has zero desired replicas"),
+        (
+            ready(3),
+            Placement(existing=1, launched=1, failed=1),
+            FALSE,
+            "RequiresNewCapacity",
+            "1/3 virtual pods required new capacity, 1 failed",
+        ),
+        (
+            ready(3),
+            Placement(existing=3),
+            TRUE,
+            "FitsExistingCapacity",
+            "All 3 virtual pods fit on existing capacity",
+        ),
+    ],
+)
+def test_a_buffer_says_whether_its_room_is_there(
+    record: BufferRecord, placement: Placement | None, status: str, reason: str, message: str
+) -> None:
+    judged = judge_placement(record, placement, LATER)
+
+    assert judged.conditions.get("Provisioning") == Condition(
+        "Provisioning", status, LATER, reason, message, 3
+    )
+
+
+@pytest.mark.parametrize("placement", [None, Placement(existing=2)])
+def test_a_buffer_says_nothing_of_what_was_not_decided(placement: Placement | None) -> None:
+    record = ready(3)
+
+    assert judge_placement(record, placement, LATER) is record
