@@ -12,7 +12,7 @@ Every error a user may see, with a stable code and a hint.
     │   ├── KubeconfigInvalid    KP1007  a kubeconfig is missing something, or points nowhere
     │   ├── CredentialsRefused   KP1008  a command or file that gives credentials does not
     │   ├── ControlPlaneMissing  KP1009  the programs of a control plane cannot be had
-    │   └── OptionInvalid        KP1010  a flag or a variable of the environment cannot be
+    │   └── OptionInvalid        KP1010  a flag or an environment variable cannot be so
     ├── ClusterError     an API server said no, or nothing
     │   ├── Unreachable          KP2001  no answer, or the connection broke
     │   ├── TlsRefused           KP2002  the server's certificate is not trusted
@@ -191,7 +191,7 @@ class ControlPlaneMissing(ConfigError):
 
 
 class OptionInvalid(ConfigError):
-    """A flag or a variable of the environment is unknown, or has a value that cannot be."""
+    """A flag or an environment variable is unknown, or has a value that cannot be."""
 
     code = "KP1010"
 

@@ -116,6 +116,44 @@ async def test_whoever_was_faster_is_not_overwritten(
     assert heard.told == []
 
 
+async def test_conditions_are_not_written_over_newer_ones_after_a_label(
+    store: Store, keeper: Keeper
+) -> None:
+    """The label alone needs no guard, but the version it makes must not vouch for the status."""
+    claim = claim_in(store)
+    theirs = {"type": "Drifted", "status": "True", "reason": "R", "message": ""}
+    theirs["lastTransitionTime"] = "2026-01-01T12:00:00Z"
+    body = {"status": {"conditions": [theirs]}}
+    store.patch(NODE_CLAIM, "web-1", Patch(PatchType.MERGE, body), subresource="status")
+    said = Condition("Launched", "True", NOON, "Launched", "", 1)
+    wanted = replace(
+        claim.record,
+        meta=replace(claim.record.meta, labels={"zone": "a"}),
+        conditions=claim.record.conditions.with_condition(said, NOON),
+    )
+
+    is_written = await keeper.carry_out(Outcome(claim=wanted), claim=claim)
+
+    assert not is_written
+    assert claim_in(store).record.conditions.is_true("Drifted")
+
+
+async def test_a_claim_says_nothing_of_its_node_that_could_not_be_written(
+    store: Store, keeper: Keeper
+) -> None:
+    claim, node = claim_in(store), node_in(store)
+    theirs = {"spec": {"taints": [{"key": "theirs", "effect": "NoSchedule"}]}}
+    store.patch(NODE, "n1", Patch(PatchType.MERGE, theirs))
+    ours = replace(node.record, taints=(Taint("ours", "NoSchedule"),))
+
+    is_written = await keeper.carry_out(
+        Outcome(claim=launched(claim.record), node=ours), claim=claim, node=node
+    )
+
+    assert not is_written
+    assert claim_in(store).record == claim.record
+
+
 async def test_what_is_gone_needs_nothing(store: Store, keeper: Keeper) -> None:
     claim = claim_in(store)
     store.delete(NODE_CLAIM, "web-1")
@@ -139,8 +177,9 @@ async def test_a_deletion_is_for_the_one_that_was_looked_at(store: Store, keeper
     store.delete(NODE_CLAIM, "web-1")
     store.create(NODE_CLAIM, CLAIM)
 
-    await keeper.carry_out(Outcome(deletes_claim=True), claim=claim)
+    is_written = await keeper.carry_out(Outcome(deletes_claim=True), claim=claim)
 
+    assert not is_written
     assert claim_in(store).record.meta.uid != claim.record.meta.uid
 
 

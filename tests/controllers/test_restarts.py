@@ -5,20 +5,61 @@ import asyncio
 import pytest
 
 from karpy.model.kinds import NODE, NODE_CLAIM, POD, Kind
+from karpy.sim.crashes import Life
+from karpy.sim.faults import (
+    WRITES,
+    Fault,
+    Faults,
+    cloud_unavailable,
+    conflict,
+    server_fault,
+    unreachable,
+)
+from karpy.sim.faultyports import FaultyCloud, FaultyObjects
 from karpy.sim.loop import run
 from karpy.sim.world import World
 from tests.controllers.operators import Heard, claim, is_empty, is_ready, node_of, operator, until
 from tests.controllers.test_termination import pod
 
+_CLOUD = ("catalog", "launch", "terminate", "machine")
+_HELD = "patch nodeclaims.karpenter.sh"
+_LAUNCHED = ("patch nodeclaims.karpenter.sh",) * 2
+_REGISTERED = ("patch nodes", "patch nodeclaims.karpenter.sh")
+_INITIALIZED = ("patch nodes", "patch nodeclaims.karpenter.sh")
 
-@pytest.mark.parametrize("seconds", [0, 0.5, 1.0, 1.5, 30.5, 31.5, 41.0, 45.0])
-def test_a_launch_survives_a_restart(seconds: float) -> None:
+
+async def live(world: World, faults: Faults) -> None:
+    """Be an operator for ever, behind ports that do not always work."""
+    cloud, objects = FaultyCloud(world.cloud, faults), FaultyObjects(world.objects, faults)
+    async with operator(world, Heard(), cloud, objects=objects):
+        await asyncio.sleep(24 * 3600)
+
+
+async def spend(world: World, life: Life, seconds: float) -> None:
+    """Let an operator live for a while, if it does not die before."""
+    task = asyncio.create_task(life.run(live(world, Faults())))
+    await asyncio.sleep(seconds)
+    life.end()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def make_node_with_pod(world: World) -> None:
+    """Have a node that is ready, with a pod on it."""
+    async with operator(world, Heard()):
+        world.store.create(NODE_CLAIM, claim(terminationGracePeriod="1h"))
+        await until(lambda: is_ready(world))
+        world.store.create(POD, pod("a", node_of(world)))
+        await asyncio.sleep(5)
+
+
+@pytest.mark.parametrize("is_call_done", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("call", range(1, 13))
+def test_a_launch_survives_a_crash_at_any_call(call: int, *, is_call_done: bool) -> None:
     async def story() -> tuple[int, int]:
         world = World()
         world.start()
         world.store.create(NODE_CLAIM, claim())
-        async with operator(world, Heard()):
-            await asyncio.sleep(seconds)
+        await spend(world, Life(crash_at_call=call, is_call_done=is_call_done), 60)
         async with operator(world, Heard()):
             await until(lambda: is_ready(world))
             machines = await world.cloud.machines()
@@ -28,20 +69,17 @@ def test_a_launch_survives_a_restart(seconds: float) -> None:
     assert run(story()) == (1, 1)
 
 
-@pytest.mark.parametrize("seconds", [0, 0.5, 1.5, 3.0, 6.0, 8.0, 20.0, 37.0, 40.0])
+@pytest.mark.parametrize("is_call_done", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("call", range(1, 26))
 @pytest.mark.parametrize("kind", [NODE, NODE_CLAIM], ids=str)
-def test_an_end_survives_a_restart(kind: Kind, seconds: float) -> None:
+def test_an_end_survives_a_crash_at_any_call(kind: Kind, call: int, *, is_call_done: bool) -> None:
     async def story() -> tuple[bool, int]:
         world = World()
         world.start()
-        async with operator(world, Heard()):
-            world.store.create(NODE_CLAIM, claim(terminationGracePeriod="1h"))
-            await until(lambda: is_ready(world))
-            world.store.create(POD, pod("a", node_of(world)))
-            await asyncio.sleep(5)
-            names = {NODE: node_of(world), NODE_CLAIM: "web-1"}
-            world.store.delete(kind, names[kind])
-            await asyncio.sleep(seconds)
+        await make_node_with_pod(world)
+        names = {NODE: node_of(world), NODE_CLAIM: "web-1"}
+        world.store.delete(kind, names[kind])
+        await spend(world, Life(crash_at_call=call, is_call_done=is_call_done), 60)
         async with operator(world, Heard()):
             await until(lambda: is_empty(world))
             machines = await world.cloud.machines()
@@ -49,3 +87,82 @@ def test_an_end_survives_a_restart(kind: Kind, seconds: float) -> None:
         return is_empty(world), len(machines)
 
     assert run(story()) == (True, 0)
+
+
+@pytest.mark.parametrize("seconds", [0.5, 1.5, 30.5, 41.0])
+def test_a_launch_survives_a_restart_at_any_time(seconds: float) -> None:
+    async def story() -> int:
+        world = World()
+        world.start()
+        world.store.create(NODE_CLAIM, claim())
+        await spend(world, Life(), seconds)
+        async with operator(world, Heard()):
+            await until(lambda: is_ready(world))
+            machines = await world.cloud.machines()
+        world.stop()
+        return len(machines)
+
+    assert run(story()) == 1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_everything_ends_well_though_a_third_of_all_calls_fail(seed: int) -> None:
+    faults = Faults(
+        Fault(conflict, WRITES, percent=10),
+        Fault(server_fault, WRITES, percent=10),
+        Fault(unreachable, WRITES, percent=15, is_answer_lost=True),
+        Fault(cloud_unavailable, _CLOUD, percent=15),
+        Fault(cloud_unavailable, _CLOUD, percent=20, is_answer_lost=True),
+        seed=seed,
+    )
+
+    async def story() -> tuple[int, int]:
+        world = World()
+        world.start()
+        life = Life()
+        task = asyncio.create_task(life.run(live(world, faults)))
+        world.store.create(NODE_CLAIM, claim())
+        await until(lambda: is_ready(world))
+        most = len(await world.cloud.machines())
+        world.store.create(POD, pod("a", node_of(world)))
+        world.store.delete(NODE_CLAIM, "web-1")
+        await until(lambda: is_empty(world))
+        left = len(await world.cloud.machines())
+        life.end()
+        await asyncio.gather(task, return_exceptions=True)
+        world.stop()
+        return most, left
+
+    assert run(story()) == (1, 0)
+
+
+def test_where_all_is_well_nobody_calls() -> None:
+    faults = Faults()
+
+    async def story() -> tuple[int, int]:
+        world = World()
+        world.start()
+        life = Life()
+        task = asyncio.create_task(life.run(live(world, faults)))
+        world.store.create(NODE_CLAIM, claim())
+        await until(lambda: is_ready(world))
+        await asyncio.sleep(60)
+        before = len(faults.history)
+        await asyncio.sleep(3000)
+        after = len(faults.history)
+        life.end()
+        await asyncio.gather(task, return_exceptions=True)
+        world.stop()
+        return before, after
+
+    before, after = run(story())
+
+    assert before == after
+    assert faults.history == [
+        _HELD,
+        "catalog",
+        "launch",
+        *_LAUNCHED,
+        *_REGISTERED,
+        *_INITIALIZED,
+    ]

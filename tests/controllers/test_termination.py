@@ -57,7 +57,7 @@ def pods_in(world: World) -> list[str]:
 
 async def make_node(world: World, **spec: object) -> str:
     """Have a claim whose node is ready for pods; return the node's name."""
-    world.store.create(NODE_CLAIM, claim(**spec))
+    world.store.create(NODE_CLAIM, claim("web-1", **spec))
     await until(lambda: is_ready(world))
     return node_of(world)
 
@@ -143,7 +143,7 @@ def test_a_budget_holds_a_node_and_the_claim_says_which_pod_it_is() -> None:
             world.store.delete(NODE_CLAIM, "web-1")
             await asyncio.sleep(600)
             left, why = pods_in(world), message(world, "Drained")
-            world.store.delete(DISRUPTION_BUDGET, "all", "default")
+            world.store.delete(DISRUPTION_BUDGET, "all", namespace="default")
             await until(lambda: is_empty(world))
         world.stop()
         return left, why, is_empty(world)
@@ -173,7 +173,7 @@ def test_pods_go_one_by_one_as_their_budget_allows() -> None:
             world.store.delete(NODE_CLAIM, "web-1")
             await asyncio.sleep(60)
             left = len(pods_in(world))
-            world.store.delete(DISRUPTION_BUDGET, "all", "default")
+            world.store.delete(DISRUPTION_BUDGET, "all", namespace="default")
             await until(lambda: is_empty(world))
         world.stop()
         return left, is_empty(world)
@@ -241,7 +241,7 @@ def test_without_a_grace_period_a_protected_pod_holds_its_node_for_ever() -> Non
             world.store.create(POD, pod("a", node, annotations=PROTECTED))
             await asyncio.sleep(5)
             world.store.delete(NODE, node)
-            await asyncio.sleep(24 * 3600)
+            await asyncio.sleep(3600)
             left = pods_in(world)
         world.stop()
         return left

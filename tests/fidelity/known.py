@@ -21,7 +21,7 @@ class Known(Enum):
     FRESH_HOST = "for the core there is always an empty host, for kube-scheduler only those there"
     EMPTY_SELECTOR = "kube-scheduler counts nobody for a spread whose selector is empty"
     SPREADS_TOGETHER = "kube-scheduler only counts nodes that have the keys of all hard spreads"
-    TERMS_TOGETHER = "the solver meets affinity terms one by one, kube-scheduler all by one pod"
+    TERMS_TOGETHER = "the core meets affinity terms one by one, kube-scheduler all by one pod"
     NEGATIVE_NAMESPACES = "kube-scheduler takes some namespace selectors to mean all namespaces"
     ENDING = "pods that are being deleted count for kube-scheduler's affinity, not for the core"
     IPV6_ANY = "the core takes the host address :: to mean all addresses"
@@ -52,6 +52,8 @@ class Excuses:
                 return _why_uneven(breach, pod)
             case Rule.AFFINITY | Rule.AFFINITY_TERMS if any(map(_is_negative, _pod_terms(pod))):
                 return Known.NEGATIVE_NAMESPACES
+            case Rule.AFFINITY if len(_affinity(pod, "podAffinity")[REQUIRED]) > 1:
+                return Known.TERMS_TOGETHER
             case Rule.AFFINITY | Rule.AFFINITY_TERMS if self._cluster.ending:
                 return Known.ENDING
             case Rule.HOST_PORT if any(map(_has_ipv6_any, self._pods)):

@@ -11,6 +11,7 @@ from karpy.codec.manifests import read_manifests
 from karpy.core.check.breaches import Breach
 from karpy.core.check.plan import check_plan
 from karpy.model.instances import Catalog
+from karpy.model.pods import Pod
 from karpy.model.refusals import Reason, Refusal
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import Settings
@@ -68,29 +69,32 @@ async def try_plan(world: World, snapshot: Snapshot, verdict: Verdict, cluster: 
     away by something known is put there, so that what follows from the plan can be seen.
     """
     node_of = {pod: each.node for each in verdict.nominations for pod in each.pods}
-    size_of = {each.key: each.requests for each in snapshot.pods}
     pods = {key_of(each): each for each in cluster.pods}
     excuses = Excuses(cluster)
-    # The order in which they were placed, as far as it is known.
-    left = sorted(
-        node_of, key=lambda key: (-size_of[key].get(CPU, 0), -size_of[key].get(MEMORY, 0))
-    )
+    waiting = [each.key for each in sorted(snapshot.pods, key=_turn) if each.key in node_of]
     excused: list[Known] = []
-    while left:
-        missed = [key for key in left if not await _is_carried_out(world, pods[key], node_of[key])]
-        if len(missed) < len(left):
-            left = missed
-            continue
-        answers = {key: await _why_not(world, pods[key], node_of[key]) for key in missed}
-        known = {key: excuses.why_missed(key, answer) for key, answer in answers.items()}
-        left = [key for key in missed if known[key] is None]
-        if len(left) == len(missed):
-            return Trial(answers, tuple(excused))
-        for key, why in known.items():
-            if why is not None:
-                excused.append(why)
-                await world.put(pods[key], node_of[key])
+    while waiting:
+        for key in waiting:
+            if await _is_carried_out(world, pods[key], node_of[key]):
+                break
+        else:
+            answers = {each: await _why_not(world, pods[each], node_of[each]) for each in waiting}
+            known = {each: excuses.why_missed(each, why) for each, why in answers.items()}
+            key = next((each for each in waiting if known[each]), "")
+            if not key:
+                return Trial(answers, tuple(excused))
+            excused += [why for why in (known[key],) if why]
+            await world.put(pods[key], node_of[key])
+        # Whoever could not come before may be able to now, and should not come last.
+        waiting.remove(key)
     return Trial({}, tuple(excused))
+
+
+def _turn(pod: Pod) -> tuple[bool, int, int, str]:
+    """Let those come first who depend on others, then in the order they were placed in."""
+    rules = pod.rules
+    is_free = not (rules.spreads or rules.affinity or rules.anti_affinity)
+    return is_free, -pod.requests.get(CPU, 0), -pod.requests.get(MEMORY, 0), pod.key
 
 
 async def _is_carried_out(world: World, pod: JsonObject, node: str) -> bool:

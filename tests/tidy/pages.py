@@ -1,36 +1,36 @@
 """The pages of docs/ that are written by the code they describe."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Final
 
 from karpy import errors
 from karpy.model.refusals import Constraint, Reason
+from tests.tidy.operatorpages import events_page, metrics_page, settings_page
 from tests.tidy.parity import Mark, marks_in_code, marks_in_rules
 from tests.tidy.repository import ROOT
-
-_NOTE: Final = "<!-- Written by `make fix`; change the code instead. -->\n"
+from tests.tidy.tables import NOTE, table
 
 
 def errors_page() -> str:
     """List every error with its code."""
-    families = [
+    families: list[tuple[str, type[errors.KarpyError]]] = [
         ("Yours to mend", errors.ConfigError),
         ("Said by an API server", errors.ClusterError),
         ("Said by a cloud", errors.CloudError),
         ("Ours to mend", errors.Bug),
     ]
     parts = [
-        _NOTE,
+        NOTE,
         "# Errors\n",
         "Each error says what happened, its code, and a hint. The codes never change.\n",
     ]
     for title, family in families:
         kinds = sorted(family.__subclasses__(), key=lambda kind: kind.code)
         rows = [(f"`{kind.code}`", kind.__name__, _first_line(kind)) for kind in kinds]
-        parts += [f"## {title}\n", _table(("code", "name", "meaning"), rows)]
+        parts += [f"## {title}\n", table(("code", "name", "meaning"), rows)]
     return "\n".join(parts)
 
 
@@ -38,14 +38,14 @@ def refusals_page() -> str:
     """List every reason for a no."""
     return "\n".join(
         [
-            _NOTE,
+            NOTE,
             "# Refusals\n",
             "Karpy says why it left a pod alone. The names are stable; JSON output carries them.",
             "The sentences are for people and may get better.\n",
             "## Why a pod was left alone\n",
-            _enum_table(Reason),
+            _enumtable(Reason),
             "## What kept a pod from a node, an instance type or a NodePool\n",
-            _enum_table(Constraint),
+            _enumtable(Constraint),
         ]
     )
 
@@ -55,7 +55,7 @@ def parity_page() -> str:
     code = marks_in_code()
     return "\n".join(
         [
-            _NOTE,
+            NOTE,
             "# Parity with Karpenter\n",
             "Karpenter v1.15 is the model. This page lists where Karpy deliberately does something",
             "else, and where it follows a detail that is easy to miss.\n",
@@ -75,8 +75,11 @@ def parity_page() -> str:
 
 PAGES: Final[dict[Path, Callable[[], str]]] = {
     ROOT / "docs" / "errors.md": errors_page,
+    ROOT / "docs" / "events.md": events_page,
+    ROOT / "docs" / "metrics.md": metrics_page,
     ROOT / "docs" / "parity.md": parity_page,
     ROOT / "docs" / "refusals.md": refusals_page,
+    ROOT / "docs" / "settings.md": settings_page,
 }
 
 
@@ -84,14 +87,9 @@ def _first_line(kind: type) -> str:
     return (kind.__doc__ or "").strip().splitlines()[0]
 
 
-def _enum_table(kind: type[Enum]) -> str:
+def _enumtable(kind: type[Enum]) -> str:
     rows = [(f"`{member.name}`", str(member.value)) for member in kind]
-    return _table(("name", "meaning"), rows)
-
-
-def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    return table(("name", "meaning"), rows)
 
 
 def _list(marks: list[Mark], place: str) -> str:

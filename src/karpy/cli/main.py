@@ -22,6 +22,7 @@ _COMMANDS: Final = {
     "demo": "karpy.cli.demo",
     "solve": "karpy.cli.solve",
     "explain": "karpy.cli.explain",
+    "replay": "karpy.cli.replay",
     "crds": "karpy.cli.crds",
     "errors": "karpy.cli.codes",
     "bench": "karpy.cli.bench",

@@ -2,17 +2,22 @@
 
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
+from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.controllers.keeper import Keeper
 from karpy.controllers.queue import OnFailure
+from karpy.errors import AnswerMalformed
+from karpy.model.kinds import Kind
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Objects
 from karpy.ports.records import Kept, Records
+
+T = TypeVar("T")
 
 AFTER_CONFLICT: Final = 1.0
 """Look again after so many seconds at the latest; the change itself is told sooner."""
@@ -53,3 +58,13 @@ def only(kept: list[Kept[NodeRecord]]) -> Kept[NodeRecord] | None:
 def seconds(pause: timedelta | None) -> float | None:
     """Return a pause as queues take it."""
     return None if pause is None else pause.total_seconds()
+
+
+def read(reader: Callable[[Fields], T], kind: Kind, obj: JsonObject) -> T:
+    """Read an object that was asked for; raise AnswerMalformed if that cannot be done."""
+    try:
+        return reader(Fields(obj))
+    except FieldInvalid as error:
+        name = obj.get("metadata", {}).get("name", "")
+        what = f"{kind.name} `{name}` cannot be read: {error}"
+        raise AnswerMalformed(what, hint=error.hint) from error

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
-from karpy.codec.fields import Fields, JsonObject
+from karpy.codec.fields import JsonObject
 from karpy.codec.leaving import read_leaving_pod
-from karpy.controllers.desk import Desk
+from karpy.controllers.desk import Desk, read
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.departing import claim_of
 from karpy.core.lifecycle.evicting import (
@@ -92,7 +92,7 @@ class EvictionQueue:
             obj = await self._desk.objects.get(POD, entry.name, entry.namespace)
         except NotFound:
             return None
-        return read_leaving_pod(Fields(obj))
+        return read(read_leaving_pod, POD, obj)
 
     async def _ask(self, move: Move, pod: LeavingPod) -> tuple[Answered, ClusterError | None]:
         """Evict or delete a pod; return what the answer means."""

@@ -44,25 +44,38 @@ class Keeper:
         node: Kept[NodeRecord] | None = None,
         pool: Kept[PoolRecord] | None = None,
     ) -> bool:
-        """Write, delete, then tell; say whether everything was written."""
-        is_written = True
+        """
+        Write, delete, then tell; say whether everything was written.
+
+        The Node comes first, and nothing after what could not be written: a claim that says its
+        node is registered must not be believed before the node is.
+        """
         if outcome.node is not None and node is not None:
             writes = node_writes(node.record, outcome.node, node.obj)
-            is_written = await self._write(NODE, node.record.meta, writes) and is_written
+            if not await self._write(NODE, node.record.meta, writes):
+                return False
         if outcome.claim is not None and claim is not None:
             writes = claim_writes(claim.record, outcome.claim)
-            is_written = await self._write(NODE_CLAIM, claim.record.meta, writes) and is_written
+            if not await self._write(NODE_CLAIM, claim.record.meta, writes):
+                return False
         if outcome.pool is not None and pool is not None:
             writes = pool_writes(pool.record, outcome.pool)
-            is_written = await self._write(NODE_POOL, pool.record.meta, writes) and is_written
-        if not is_written:
-            return False
+            if not await self._write(NODE_POOL, pool.record.meta, writes):
+                return False
+        return await self._end(outcome, claim, node)
+
+    async def _end(
+        self, outcome: Outcome, claim: Kept[ClaimRecord] | None, node: Kept[NodeRecord] | None
+    ) -> bool:
+        """Delete what is to be deleted, and tell."""
+        is_deleted = True
         if outcome.deletes_claim and claim is not None:
-            await self._delete(NODE_CLAIM, claim.record.meta)
+            is_deleted = await self._delete(NODE_CLAIM, claim.record.meta)
         if outcome.deletes_node and node is not None:
-            await self._delete(NODE, node.record.meta)
-        self._tell(outcome)
-        return True
+            is_deleted = await self._delete(NODE, node.record.meta) and is_deleted
+        if is_deleted:
+            self._tell(outcome)
+        return is_deleted
 
     async def _write(self, kind: Kind, meta: Identity, writes: Writes) -> bool:
         status = writes.status
@@ -80,12 +93,15 @@ class Keeper:
             return True
         return True
 
-    async def _delete(self, kind: Kind, meta: Identity) -> None:
+    async def _delete(self, kind: Kind, meta: Identity) -> bool:
         try:
             await self._objects.delete(kind, meta.name, removal=Removal(uid=meta.uid))
-        except (NotFound, Conflict):
-            # Gone, or another one of that name by now, which is none of our business.
-            return
+        except Conflict:
+            # Another one of that name by now, which is none of our business.
+            return False
+        except NotFound:
+            return True
+        return True
 
     def _tell(self, outcome: Outcome) -> None:
         for notice in outcome.notices:

@@ -1,7 +1,6 @@
 """NodeClaims become machines and nodes, and end."""
 
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -22,25 +21,22 @@ from karpy.core.lifecycle.outcomes import Outcome, joined
 from karpy.core.lifecycle.progress import Scene, advance
 from karpy.errors import (
     CloudError,
-    Conflict,
     MachineNotFound,
     NoCapacity,
     NodeClassNotReady,
-    NotFound,
 )
-from karpy.model.kinds import NODE
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.ports.cloud import Machine
-from karpy.ports.objects import Removal
 from karpy.ports.records import Kept
 
 WORKERS: Final = 100
+_DELETED: Final = Outcome(deletes_node=True)
 
 PodsOf = Callable[[str], Iterable[Pod]]
 """Returns the pods that a NodeClaim was made for."""
-OnAttempt = Callable[[ClaimRecord, bool], Awaitable[None]]
-"""Is told whether the node of a claim has registered, or has failed to."""
+OnAttempt = Callable[[ClaimRecord, Outcome], None]
+"""Is told of a claim whose node has registered, or has failed to, as the outcome says."""
 
 
 class LifecycleController:
@@ -51,7 +47,7 @@ class LifecycleController:
         desk: Desk,
         *,
         pods_of: PodsOf = lambda _: (),
-        on_attempt: OnAttempt | None = None,
+        on_attempt: OnAttempt = lambda *_: None,
     ) -> None:
         self._desk = desk
         self._pods_of = pods_of
@@ -78,8 +74,8 @@ class LifecycleController:
         held = hold(kept.record)
         if held.claim != kept.record:
             # What follows needs the claim as it is then, which is told in a moment.
-            await self._desk.keeper.carry_out(held, claim=kept)
-            return AFTER_CONFLICT
+            is_held = await self._desk.keeper.carry_out(held, claim=kept)
+            return None if is_held else AFTER_CONFLICT
         return await self._advance(kept)
 
     async def _advance(self, kept: Kept[ClaimRecord]) -> float | None:
@@ -96,8 +92,8 @@ class LifecycleController:
             raise failure
         if not is_written:
             return AFTER_CONFLICT
-        if outcome.has_registered is not None and self._on_attempt is not None:
-            await self._on_attempt(outcome.claim or kept.record, outcome.has_registered)
+        if outcome.has_registered is not None:
+            self._on_attempt(outcome.claim or kept.record, outcome)
         return seconds(outcome.look_again)
 
     async def _launch(self, claim: ClaimRecord) -> tuple[Outcome, CloudError | None]:
@@ -130,13 +126,9 @@ class LifecycleController:
             outcome = joined(outcome, then)
         if not await self._desk.keeper.carry_out(outcome, claim=kept):
             return AFTER_CONFLICT
-        for each in nodes:
-            if each.record.name in step.doomed:
-                # Another Node of that name is none of our business.
-                with suppress(NotFound, Conflict):
-                    removal = Removal(uid=each.record.meta.uid)
-                    await self._desk.objects.delete(NODE, each.record.name, removal=removal)
-        return seconds(outcome.look_again)
+        doomed = [each for each in nodes if each.record.name in step.doomed]
+        ended = [await self._desk.keeper.carry_out(_DELETED, node=each) for each in doomed]
+        return seconds(outcome.look_again) if all(ended) else AFTER_CONFLICT
 
     async def _terminate(self, claim: ClaimRecord) -> bool:
         """Ask for the end of a claim's machine; say whether it is gone."""

@@ -2,10 +2,9 @@
 
 from typing import Final
 
-from karpy.codec.fields import Fields
 from karpy.codec.leaving import read_attachment, read_leaving_pod
 from karpy.codec.storage import read_claim
-from karpy.controllers.desk import AFTER_CONFLICT, Desk, seconds
+from karpy.controllers.desk import AFTER_CONFLICT, Desk, read, seconds
 from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.departing import (
@@ -18,7 +17,7 @@ from karpy.core.lifecycle.departing import (
 )
 from karpy.core.lifecycle.detaching import find_pending
 from karpy.core.lifecycle.draining import Departing
-from karpy.core.lifecycle.outcomes import joined
+from karpy.core.lifecycle.outcomes import Outcome, joined
 from karpy.errors import MachineNotFound, NotFound
 from karpy.model.kinds import PERSISTENT_VOLUME_CLAIM, POD, VOLUME_ATTACHMENT
 from karpy.model.leaving import LeavingPod
@@ -27,6 +26,7 @@ from karpy.ports.objects import Query
 from karpy.ports.records import Kept
 
 WORKERS: Final = 100
+_CLAIM_DELETED: Final = Outcome(deletes_claim=True)
 
 
 class TerminationController:
@@ -51,9 +51,17 @@ class TerminationController:
         if node is None or not is_leaving(node.record):
             return None
         if asks_for_machine(node.record) and not await self._has_machine(node.record):
-            gone = node_gone(node.record, self._desk.clock.now())
-            return None if await self._desk.keeper.carry_out(gone, node=node) else AFTER_CONFLICT
+            return await self._let_go(node)
         return await self._depart(node)
+
+    async def _let_go(self, node: Kept[NodeRecord]) -> float | None:
+        claim, keeper = self._claim(node.record), self._desk.keeper
+        is_going = claim is None or claim.record.meta.is_deleting
+        # The claim first: nobody would find it by its node any more.
+        if not is_going and not await keeper.carry_out(_CLAIM_DELETED, claim=claim):
+            return AFTER_CONFLICT
+        gone = node_gone(node.record, self._desk.clock.now())
+        return None if await keeper.carry_out(gone, node=node) else AFTER_CONFLICT
 
     async def _depart(self, node: Kept[NodeRecord]) -> float | None:
         claim = self._claim(node.record)
@@ -80,7 +88,7 @@ class TerminationController:
         if not self._desk.records.pods.under(node.name):
             return ()
         page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
-        return tuple(read_leaving_pod(Fields(each)) for each in page.items)
+        return tuple(read(read_leaving_pod, POD, each) for each in page.items)
 
     async def _attachments(self, node: NodeRecord, pods: tuple[LeavingPod, ...]) -> tuple[str, ...]:
         """Name the volumes to wait for; nobody asks while there are pods to wait for."""
@@ -88,7 +96,7 @@ class TerminationController:
         if any(each.is_waited_for(now) for each in pods):
             return ()
         page = await self._desk.objects.list(VOLUME_ATTACHMENT)
-        attachments = [read_attachment(Fields(each)) for each in page.items]
+        attachments = [read(read_attachment, VOLUME_ATTACHMENT, each) for each in page.items]
         here = [each for each in attachments if each.node_name == node.name]
         volumes = await self._volumes(pods) if here else {}
         return find_pending(here, pods, volumes, now)
@@ -101,7 +109,9 @@ class TerminationController:
                     obj = await self._desk.objects.get(PERSISTENT_VOLUME_CLAIM, name, pod.namespace)
                 except NotFound:
                     continue
-                volumes[pod.namespace, name] = read_claim(Fields(obj)).volume_name
+                volumes[pod.namespace, name] = read(
+                    read_claim, PERSISTENT_VOLUME_CLAIM, obj
+                ).volume_name
         return volumes
 
     async def _has_machine(self, node: NodeRecord) -> bool:

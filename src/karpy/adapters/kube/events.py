@@ -11,8 +11,8 @@ from karpy.adapters.kube.retry import TokenBucket
 from karpy.codec.fields import JsonObject
 from karpy.errors import ClusterError, CredentialsRefused
 from karpy.model.kinds import EVENTS_EVENT
-from karpy.ports.clock import Clock
 from karpy.model.notices import Notice
+from karpy.ports.clock import Clock
 from karpy.ports.objects import Objects
 
 NORMAL: Final = "Normal"

@@ -1,6 +1,8 @@
 """Small HTTP servers for those who watch us."""
 
 import asyncio
+import errno
+import socket
 from types import TracebackType
 from typing import Final, Self
 
@@ -10,6 +12,7 @@ from karpy.adapters.telemetry.metrics import CONTENT_TYPE, Metrics
 from karpy.errors import OptionInvalid
 
 _SECONDS_TO_END: Final = 1.0
+_BACKLOG: Final = 128
 
 
 class Site:
@@ -26,14 +29,14 @@ class Site:
 
     async def __aenter__(self) -> Self:
         await self._runner.setup()
-        site = web.TCPSite(self._runner, None, self.port)
         try:
-            await site.start()
-        except OSError as error:
+            await web.SockSite(self._runner, _listen(self.port)).start()
+        except (OSError, OverflowError) as error:
             await self._runner.cleanup()
+            problem = getattr(error, "strerror", None) or str(error)
             raise OptionInvalid(
                 name=self._flag,
-                problem=f"is {self.port}, where we cannot listen: {error.strerror or error}",
+                problem=f"is {self.port}, where we cannot listen: {problem}",
                 hint="choose another port, or end the program that has this one",
             ) from error
         self.port = self._runner.addresses[0][1]
@@ -46,6 +49,19 @@ class Site:
         trace: TracebackType | None,
     ) -> None:
         await self._runner.cleanup()
+
+
+def _listen(port: int) -> socket.socket:
+    """Open one socket for both kinds of addresses, or for IPv4 where there is no other."""
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(
+                ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG
+            )
+        except OSError as error:
+            if error.errno not in {errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT}:
+                raise
+    return socket.create_server(("", port), backlog=_BACKLOG)
 
 
 def metrics_application(metrics: Metrics) -> web.Application:

@@ -1,10 +1,13 @@
 """Tells what controllers have to say: counts to the metrics, remarks to the log."""
 
+from typing import Final
 from uuid import uuid4
 
 from karpy.adapters.telemetry.logs import Log
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.core.lifecycle.outcomes import Count, Remark
+
+_ERRORS: Final = "controller_runtime_reconcile_errors_total"
 
 
 class Teller:
@@ -32,3 +35,10 @@ class Teller:
             log.error(remark.event)
         else:
             log.info(remark.event)
+
+    def fail(self, controller: str, key: str, error: BaseException) -> None:
+        """Tell that a controller could not work on an object; it will try again."""
+        namespace, _, name = key.rpartition("/")
+        self._metrics.count(Count(_ERRORS, {"controller": controller}))
+        log = self._log.bind(controller=controller, namespace=namespace, name=name)
+        log.error("Reconciler error", error=error)

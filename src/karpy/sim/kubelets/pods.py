@@ -1,5 +1,6 @@
 """The status of pods as kubelets write it."""
 
+from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
@@ -238,15 +239,21 @@ def _conditions(
         before = known.get(type_)
         is_same = before is not None and before["status"] == status
         since = before["lastTransitionTime"] if before and is_same else now
-        made: JsonObject = {
-            "type": type_,
-            "status": status,
-            "lastProbeTime": None,
-            "lastTransitionTime": since,
-        }
-        if reason:
-            made["reason"] = reason
-        if message:
-            made["message"] = message
-        known[type_] = made
+        known[type_] = _condition(type_, status, reason, message, since)
     return list(known.values())
+
+
+@lru_cache(maxsize=1024)
+def _condition(type_: str, status: str, reason: str, message: str, since: str) -> JsonObject:
+    """Return a condition; many pods start in the same second, and share theirs."""
+    made: JsonObject = {
+        "type": type_,
+        "status": status,
+        "lastProbeTime": None,
+        "lastTransitionTime": since,
+    }
+    if reason:
+        made["reason"] = reason
+    if message:
+        made["message"] = message
+    return made

@@ -148,6 +148,8 @@ class NodeTable:
         """Topology keys by which pods here keep others away."""
         self.wish_keys: set[str] = set()
         """Topology keys by which pods here like, dislike or need others."""
+        self.renewals = 0
+        """How often a node itself changed, or took a slot."""
         self._by_name: dict[str, NodeInfo] = {}
         self._free: list[int] = []
         self._log: list[Entry] = []
@@ -198,6 +200,7 @@ class NodeTable:
         is_changed = node.describe(obj)
         if is_changed:
             self.count += node.is_there - was_there
+            self.renewals += 1
             self._note(node.slot, None, 0, 0)
             self._drop_if_unused(node)
         return is_changed
@@ -246,6 +249,7 @@ class NodeTable:
             self.keys_version += 1
 
     def _add(self, name: str) -> NodeInfo:
+        self.renewals += 1
         slot = self._free.pop() if self._free else len(self.nodes)
         node = self._by_name[name] = NodeInfo(name, slot)
         if slot == len(self.nodes):

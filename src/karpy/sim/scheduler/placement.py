@@ -62,7 +62,9 @@ class Placement:
         only = pod.wants.choice.only
         if only is not None and not only:
             return self._at_once(CONTRADICTION)
-        check = VolumeCheck(self._store, self._table, pod) if has_claims(pod) else None
+        check = None
+        if pod.volumes and has_claims(pod):
+            check = VolumeCheck(self._store, self._table, pod)
         hopeless = check.why_hopeless() if check is not None else None
         if hopeless is not None:
             return self._at_once(hopeless)

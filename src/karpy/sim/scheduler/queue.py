@@ -55,6 +55,11 @@ class Queue:
         """Walk through the pods that wait for a change."""
         return (self._pending[key] for key in list(self._parked))
 
+    @property
+    def has_parked(self) -> bool:
+        """Whether any pod waits for a change."""
+        return bool(self._parked)
+
     def add(self, pod: PodInfo, now: float) -> None:
         """Have a pod tried, a new one or one that has changed."""
         pending = self._pending.get(pod.key)

@@ -100,8 +100,8 @@ class Roster:
         self._groups: dict[_Likeness, list[Rank]] = {}
         """Nodes with the same company in the same place, the best first."""
         self.surroundings.survey(table.nodes)
-        self._slots = len(table.nodes)
-        """How many slots are counted."""
+        self._slots, self._renewals = len(table.nodes), table.renewals
+        """How many slots are counted, and how often nodes had changed by then."""
         if self.surroundings.has_company:
             for slot in range(self._slots):
                 self._file(slot)
@@ -110,27 +110,43 @@ class Roster:
 
     def _count(self, entries: list[Entry]) -> Iterable[int]:
         """Count what came and went; return the slots that may have to be filed anew."""
-        surroundings, apart = self.surroundings, self._apart
-        nodes = self._table.nodes
-        known, self._slots = self._slots, len(nodes)
-        renewed = {slot: None for slot, kin, _, _ in entries if kin is None or slot >= known}
-        touched: dict[int, None] = {}
-        for slot, kin, whole, live in entries:
-            if kin is None:
-                continue
-            tallies = surroundings.concerned(kin)
-            if tallies and slot not in renewed:
-                for tally in tallies:
-                    tally.shift(slot, kin, whole, live)
-                touched[slot] = None
-            elif slot in apart:
-                touched[slot] = None
+        surroundings, nodes = self.surroundings, self._table.nodes
+        renewed = self._renewed(entries)
+        touched = self._shift(entries, renewed)
         for slot in renewed:
             surroundings.place(slot, nodes[slot])
         if any(tally.is_shared for tally in surroundings.hosts):
             # Two nodes with one hostname: what happens to one counts for the other.
             return range(len(nodes))
         return touched | renewed
+
+    def _renewed(self, entries: list[Entry]) -> dict[int, None]:
+        """Name the slots to be counted anew: of nodes that changed, or that are not counted yet."""
+        table = self._table
+        if self._renewals == table.renewals:
+            return {}
+        known, self._slots, self._renewals = self._slots, len(table.nodes), table.renewals
+        return {slot: None for slot, kin, _, _ in entries if kin is None or slot >= known}
+
+    def _shift(self, entries: list[Entry], renewed: dict[int, None]) -> dict[int, None]:
+        """Count pods in and out; name the slots where that may make a difference."""
+        surroundings, apart = self.surroundings, self._apart
+        concerned = surroundings.concerned
+        touched: dict[int, None] = {}
+        for slot, kin, whole, live in entries:
+            if kin is None:
+                continue
+            tallies = concerned.get(kin.serial)
+            if tallies is None:
+                tallies = surroundings.ask(kin)
+            if tallies:
+                touched[slot] = None
+                if slot not in renewed:
+                    for tally in tallies:
+                        tally.shift(slot, kin, whole, live)
+            elif slot in apart:
+                touched[slot] = None
+        return touched
 
     def _file(self, slot: int) -> None:
         """Keep a node apart if pods on it count, and only then."""

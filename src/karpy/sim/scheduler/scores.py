@@ -64,17 +64,16 @@ def shared_scores(
     `tastes` are the soft taints and the preference of each.
     """
     totals = [0] * len(nodes)
-    if any(taints for taints, _ in tastes):
-        worst = max(taints for taints, _ in tastes)
+    if surroundings.soft:
+        totals = [_SPREAD_WEIGHT * each for each in _spread_scores(surroundings, nodes, sizes)]
+    worst = max([taints for taints, _ in tastes])
+    if worst:
         for index, (taints, _) in enumerate(tastes):
             totals[index] += _TAINT_WEIGHT * (_BEST - _BEST * taints // worst)
-    if any(liking for _, liking in tastes):
-        best = max(liking for _, liking in tastes)
+    best = max([liking for _, liking in tastes])
+    if best:
         for index, (_, liking) in enumerate(tastes):
             totals[index] += _AFFINITY_WEIGHT * (_BEST * liking // best)
-    if surroundings.soft:
-        for index, score in enumerate(_spread_scores(surroundings, nodes, sizes)):
-            totals[index] += _SPREAD_WEIGHT * score
     if surroundings.wishes:
         for index, score in enumerate(_wish_scores(surroundings, nodes)):
             totals[index] += _WISH_WEIGHT * score
@@ -92,37 +91,43 @@ def _balance(node: NodeInfo, cpu: int, memory: int) -> int:
 def _spread_scores(
     surroundings: Surroundings, nodes: Sequence[NodeInfo], sizes: Sequence[int]
 ) -> list[int]:
-    soft, tallies = surroundings.soft, surroundings.soft_tallies
-    scored = list(range(len(nodes)))
-    if surroundings.ignores_unlabelled:
-        scored = [
-            index for index in scored if all(each.key in nodes[index].labels for each in soft)
-        ]
-    if not scored:
-        return [0] * len(nodes)
-    weights = [_domain_weight(each, nodes, sizes, scored) for each in soft]
-    raw = dict.fromkeys(scored, 0.0)
-    for spread, tally, weight in zip(soft, tallies, weights, strict=True):
-        for index in scored:
-            node = nodes[index]
-            domain = node.labels.get(spread.key)
-            if domain is not None:
-                pods = tally.counts[node.slot] if tally.is_by_host else tally.totals.get(domain, 0)
-                raw[index] += pods * weight + spread.max_skew - 1
-    rounded = {index: int(score + 0.5) for index, score in raw.items()}
-    most, least = max(rounded.values()), min(rounded.values())
+    if not surroundings.ignores_unlabelled:
+        return _labelled_spread_scores(surroundings, nodes, sizes)
+    keys = [each.key for each in surroundings.soft]
+    scored = [index for index, node in enumerate(nodes) if all(key in node.labels for key in keys)]
     scores = [0] * len(nodes)
-    for index, score in rounded.items():
-        scores[index] = _BEST * (most + least - score) // most if most else _BEST
+    if scored:
+        found = _labelled_spread_scores(
+            surroundings, [nodes[index] for index in scored], [sizes[index] for index in scored]
+        )
+        for index, score in zip(scored, found, strict=True):
+            scores[index] = score
     return scores
 
 
-def _domain_weight(
-    spread: Spread, nodes: Sequence[NodeInfo], sizes: Sequence[int], scored: list[int]
-) -> float:
+def _labelled_spread_scores(
+    surroundings: Surroundings, nodes: Sequence[NodeInfo], sizes: Sequence[int]
+) -> list[int]:
+    raw = [0.0] * len(nodes)
+    for spread, tally in zip(surroundings.soft, surroundings.soft_tallies, strict=True):
+        domains = [node.labels.get(spread.key) for node in nodes]
+        weight = _domain_weight(spread, domains, sizes)
+        for index, domain in enumerate(domains):
+            if domain is not None:
+                slot = nodes[index].slot
+                pods = tally.counts[slot] if tally.is_by_host else tally.totals.get(domain, 0)
+                raw[index] += pods * weight + spread.max_skew - 1
+    rounded = [int(score + 0.5) for score in raw]
+    most, least = max(rounded), min(rounded)
+    if not most:
+        return [_BEST] * len(nodes)
+    return [_BEST * (most + least - score) // most for score in rounded]
+
+
+def _domain_weight(spread: Spread, domains: Sequence[str | None], sizes: Sequence[int]) -> float:
     if spread.key == HOSTNAME:
-        return log(sum(sizes[index] for index in scored) + 2)
-    return log(len({nodes[index].labels.get(spread.key, "") for index in scored}) + 2)
+        return log(sum(sizes) + 2)
+    return log(len({domain or "" for domain in domains}) + 2)
 
 
 def _wish_scores(surroundings: Surroundings, nodes: Sequence[NodeInfo]) -> list[int]:

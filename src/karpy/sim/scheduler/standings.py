@@ -47,10 +47,10 @@ class Standing:
             return
         known = len(self.ranks)
         touched: dict[int, bool] = {}
-        for slot, kin, _, _ in entries:
+        for slot, kin, whole, _ in entries:
             if kin is None or slot >= known:
                 touched[slot] = True
-            elif slot not in touched:
+            elif whole and slot not in touched:
                 touched[slot] = False
         for slot, is_renewed in touched.items():
             if is_renewed:

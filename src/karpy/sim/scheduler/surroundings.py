@@ -55,11 +55,11 @@ class Surroundings:
         self.is_demanding: Final = bool(self._hard or self._near or self._away or self._averse)
         """Whether it can refuse a node at all."""
         self._lows: list[int] = []
-        self._concerned: dict[int, list[Tally]] = {}
-        """By kin: the tallies in which such pods count."""
+        self.concerned: Final[dict[int, tuple[Tally, ...]]] = {}
+        """By kin, as far as asked for: the tallies in which such pods count."""
         self.measure()
         for kin in table.kins():
-            self.concerned(kin)
+            self.ask(kin)
 
     @property
     def has_company(self) -> bool:
@@ -80,15 +80,15 @@ class Surroundings:
 
     def shift(self, slot: int, kin: Kin, whole: int, live: int) -> None:
         """Count pods in or out."""
-        for tally in self.concerned(kin):
+        for tally in self.ask(kin):
             tally.shift(slot, kin, whole, live)
 
-    def concerned(self, kin: Kin) -> list[Tally]:
+    def ask(self, kin: Kin) -> tuple[Tally, ...]:
         """Return the tallies in which a kind of pods counts."""
-        concerned = self._concerned.get(kin.serial)
+        concerned = self.concerned.get(kin.serial)
         if concerned is None:
-            concerned = [tally for tally in self.tallies if tally.weight_of(kin)]
-            self._concerned[kin.serial] = concerned
+            concerned = tuple([tally for tally in self.tallies if tally.weight_of(kin)])
+            self.concerned[kin.serial] = concerned
         return concerned
 
     def measure(self) -> None:

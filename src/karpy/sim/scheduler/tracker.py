@@ -131,6 +131,7 @@ class Tracker:
             self._wake()
 
     def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
+        del before
         obj = event.object
         meta, spec = obj["metadata"], obj["spec"]
         key = f"{meta['namespace']}/{meta['name']}"
@@ -143,8 +144,6 @@ class Tracker:
             known = self._placed.get(key)
             if known is None:
                 self._on_newly_placed(key, obj)
-            elif known.obj is before and known.is_same(obj):
-                known.obj = obj
             else:
                 self._on_placed(known, obj)
         elif (spec.get("schedulerName") or _USUAL_NAME) == self._name:
@@ -161,22 +160,19 @@ class Tracker:
             self._wake_for(_OF_ROOM)
 
     def _on_placed(self, known: PodInfo, obj: JsonObject) -> None:
-        key = known.key
-        if is_alike(obj, known.obj):
-            pod = PodInfo(obj, known.wants)
-        else:
-            found = self._read(key, obj)
-            if found is None:
+        if not known.is_same(obj):
+            is_known = is_alike(obj, known.obj)
+            pod = PodInfo(obj, known.wants) if is_known else self._read(known.key, obj)
+            if pod is None:
                 return
-            pod = found
-        if not pod.is_like(known):
-            self._table.take(known)
-            self._table.put(pod)
-            self._placed[key] = pod
-            self._wake_for(_OF_ROOM)
-            return
+            if not pod.is_like(known):
+                self._table.take(known)
+                self._table.put(pod)
+                self._placed[known.key] = pod
+                self._wake_for(_OF_ROOM)
+                return
         known.obj = obj
-        if pod.is_ending and not known.is_ending:
+        if "deletionTimestamp" in obj["metadata"] and not known.is_ending:
             # It still takes its room, but is not counted any more when pods are spread.
             self._table.end(known)
             self._wake_for(_OF_SPREAD)
@@ -249,6 +245,9 @@ class Tracker:
             self._nominated.setdefault(node, {})[key] = pod
 
     def _wake_for(self, plugins: frozenset[str], newcomer: PodInfo | None = None) -> None:
+        if not self._queue.has_parked:
+            return
+
         def concerns(pending: Pending) -> bool:
             if pending.plugins.isdisjoint(plugins):
                 return False

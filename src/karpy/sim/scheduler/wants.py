@@ -142,7 +142,6 @@ class PodInfo:
             obj["spec"] is self.obj["spec"]
             and meta.get("labels") is was.get("labels")
             and meta.get("ownerReferences") is was.get("ownerReferences")
-            and ("deletionTimestamp" in meta) is self.is_ending
             and self.requests is self.wants.requests
             and _resized(obj) is None
         )

@@ -8,6 +8,7 @@ from karpy.ports.clock import Clock
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 """No vowels and nothing that looks like another, so that no name is a word."""
+_PAIRS: Final = tuple(one + two for two in _ALPHABET for one in _ALPHABET)
 _SUFFIX: Final = 5
 _BASE_MAX: Final = 63 - _SUFFIX
 _BITS: Final = 64
@@ -25,17 +26,18 @@ class Names:
 
     def uid(self) -> str:
         """Make a UID in the form of a random UUID."""
-        digits = f"{self._draw():016x}{self._draw():016x}"
-        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
+        one, two = self._draw(), self._draw()
+        return (
+            f"{one >> 32:08x}-{one >> 16 & 0xFFFF:04x}-4{one & 0xFFF:03x}"
+            f"-a{two >> 48 & 0xFFF:03x}-{two & 0xFFFFFFFFFFFF:012x}"
+        )
 
     def complete(self, base: str) -> str:
         """Complete a `generateName`."""
-        number = self._draw()
-        letters = []
-        for _ in range(_SUFFIX):
-            number, which = divmod(number, len(_ALPHABET))
-            letters.append(_ALPHABET[which])
-        return base[:_BASE_MAX] + "".join(letters)
+        number, first = divmod(self._draw(), len(_PAIRS))
+        number, second = divmod(number, len(_PAIRS))
+        last = _ALPHABET[number % len(_ALPHABET)]
+        return f"{base[:_BASE_MAX]}{_PAIRS[first]}{_PAIRS[second]}{last}"
 
     def _draw(self) -> int:
         # SplitMix64: whole numbers, the same on every machine and release of Python.
@@ -51,7 +53,8 @@ class Times:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._moment: datetime | None = None
-        self._text = ""
+        self._texts: dict[int, str] = {}
+        """That moment, and those so many seconds later."""
 
     def now(self) -> datetime:
         return self._clock.now()
@@ -59,11 +62,13 @@ class Times:
     def text(self, later: int = 0) -> str:
         """Return the time now or so many seconds later, to the second."""
         moment = self._clock.now()
-        if later:
-            return time_text(moment + timedelta(seconds=later))
-        if moment != self._moment:
-            self._moment, self._text = moment, time_text(moment)
-        return self._text
+        if moment is not self._moment:
+            self._moment = moment
+            self._texts.clear()
+        text = self._texts.get(later)
+        if text is None:
+            text = self._texts[later] = time_text(moment + timedelta(seconds=later))
+        return text
 
 
 def time_text(moment: datetime) -> str:

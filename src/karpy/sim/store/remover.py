@@ -96,6 +96,9 @@ class Remover:
             return None
         if asked is None or asked >= given:
             return meta
+        if not asked:
+            now_text = self._times.text()
+            return {**meta, "deletionTimestamp": now_text, "deletionGracePeriodSeconds": 0}
         begun = datetime.fromisoformat(meta["deletionTimestamp"]) - timedelta(seconds=given)
         end, now = begun + timedelta(seconds=asked), self._times.now()
         if end < now:

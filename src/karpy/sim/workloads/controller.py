@@ -11,7 +11,7 @@ from karpy.codec.labelselectors import Selector, selector_of
 from karpy.model.kinds import Kind
 from karpy.ports.clock import Clock
 from karpy.ports.objects import Query, WatchEvent
-from karpy.sim.store.names import time_text
+from karpy.sim.store.names import Times
 from karpy.sim.store.paging import key_of
 from karpy.sim.store.store import Store
 from karpy.sim.worker import Worker
@@ -50,6 +50,7 @@ class Controller:
     def __init__(self, around: Surroundings) -> None:
         self.around = around
         self.store = around.store
+        self._times = Times(around.clock)
         self.worker = Worker(self._work)
         self._ends: list[Callable[[], None]] = []
         self._is_writing = False
@@ -81,7 +82,7 @@ class Controller:
 
     def now_text(self) -> str:
         """Return the time as objects carry it."""
-        return time_text(self.around.clock.now())
+        return self._times.text()
 
     def follow(self, family: Family) -> None:
         """Look at an owner when something it controls has changed, or could be its own."""

@@ -97,6 +97,13 @@ def first_to_go(
     of their kind on the same node, and those that are ready or there for a shorter time. Times
     count by their magnitude: among pods of about the same age chance decides, that is, the UID.
     """
+    magnitudes: dict[str | None, int] = {}
+
+    def magnitude(text: str | None) -> int:
+        # Pods of one workload were made in the same few seconds.
+        if text not in magnitudes:
+            magnitudes[text] = _magnitude(text, now)
+        return magnitudes[text]
 
     def key(pod: JsonObject) -> tuple[bool, int, bool, int, int, int, int, int, str]:
         meta, node = pod["metadata"], pod["spec"].get("nodeName")
@@ -107,9 +114,9 @@ def first_to_go(
             condition is not None,
             _deletion_cost(meta),
             -neighbours.get(node or "", 0),
-            _magnitude(condition.get("lastTransitionTime"), now) if condition else 0,
+            magnitude(condition.get("lastTransitionTime")) if condition else 0,
             -restarts_of(pod),
-            _magnitude(meta.get("creationTimestamp"), now),
+            magnitude(meta.get("creationTimestamp")),
             meta["uid"],
         )
 

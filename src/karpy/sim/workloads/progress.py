@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
+from karpy.sim.store.names import time_text
 from karpy.sim.workloads.conditions import drop_condition, find_condition, put_condition
 from karpy.sim.workloads.pods import read_time
 from karpy.sim.workloads.replicas import available, counted, total_size
@@ -79,7 +80,7 @@ def counts(deployment: JsonObject, fleet: Fleet, now: str) -> JsonObject:
 
 def judged(deployment: JsonObject, fleet: Fleet, status: JsonObject, now: datetime) -> JsonObject:
     """Return a status with what it says of progress, and with the failures of the sets."""
-    text = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    text = time_text(now)
     current = find_condition(deployment.get("status"), PROGRESSING)
     if deadline(deployment) is None:
         status = drop_condition(status, PROGRESSING)
@@ -131,7 +132,7 @@ def _was_done(status: JsonObject, current: JsonObject | None) -> bool:
 def _with_progress(
     deployment: JsonObject, fleet: Fleet, status: JsonObject, now: datetime
 ) -> JsonObject:
-    text = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    text = time_text(now)
     subject = (
         f'ReplicaSet "{fleet.new["metadata"]["name"]}"'
         if fleet.new

@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 
 from karpy.codec.fields import JsonObject
+from karpy.sim.store.sharing import Remembered
 
 TEMPLATE_HASH: Final = "pod-template-hash"
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -52,7 +53,10 @@ def is_same_template(one: JsonObject, other: JsonObject) -> bool:
     return _plain_metadata(one) == _plain_metadata(other)
 
 
-def _plain_metadata(template: JsonObject) -> JsonObject:
+def _without_hash(template: JsonObject) -> JsonObject:
     meta = {key: value for key, value in (template.get("metadata") or {}).items() if value}
     labels = {key: value for key, value in meta.pop("labels", {}).items() if key != TEMPLATE_HASH}
     return {**meta, "labels": labels}
+
+
+_plain_metadata: Final = Remembered(_without_hash)

@@ -10,6 +10,7 @@ from karpy.model.requirement import Operator
 from karpy.sim.store.answers import Fault, forbidden_field, invalid, required, unsupported
 from karpy.sim.store.checks.pods import NOT_NEGATIVE, check_template
 from karpy.sim.store.metadata import IMMUTABLE, check_labels
+from karpy.sim.store.sharing import Remembered
 
 _NOBODY: Final = Selector((LabelRule("", Operator.EXISTS),))
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
@@ -40,14 +41,14 @@ def check_workload(obj: JsonObject) -> Iterator[Fault]:
     if selector is None:
         yield required("spec.selector")
     else:
-        yield from check_selector(selector, "spec.selector")
+        yield from _selector_faults(selector)
         if not (selector.get("matchLabels") or selector.get("matchExpressions")):
             yield invalid("spec.selector", selector, f"empty selector is invalid for {kind}")
     if selector is not None and _readable(selector) is None:
         yield invalid("spec.selector", selector, "invalid label selector")
     else:
         yield from _check_labels(spec, _readable(selector) or _NOBODY)
-    yield from check_template(spec.get("template"), "spec.template")
+    yield from _template_faults(spec.get("template"))
     yield from _check_strategy(spec)
     yield from _check_restart(spec, _ALWAYS)
 
@@ -151,10 +152,24 @@ def check_selector(selector: JsonObject, path: str) -> Iterator[Fault]:
             )
 
 
-def _readable(selector: JsonObject | None) -> Selector | None:
+def _read(selector: JsonObject | None) -> Selector | None:
     if selector is None or any(check_selector(selector, "")):
         return None
     return selector_of(selector)
+
+
+def _list_selector_faults(selector: JsonObject) -> list[Fault]:
+    return list(check_selector(selector, "spec.selector"))
+
+
+def _list_template_faults(template: JsonObject | None) -> list[Fault]:
+    return list(check_template(template, "spec.template"))
+
+
+# A workload that is scaled keeps both.
+_readable: Final = Remembered(_read)
+_selector_faults: Final = Remembered(_list_selector_faults)
+_template_faults: Final = Remembered(_list_template_faults)
 
 
 def _check_labels(spec: JsonObject, selector: Selector | None) -> Iterator[Fault]:

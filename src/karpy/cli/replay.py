@@ -1,0 +1,183 @@
+"""`karpy replay`: decide again on what was recorded, and compare."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import unified_diff
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+from cyclopts import Parameter
+from msgspec import Struct
+
+from karpy.adapters.journal import journal_files, journal_lines
+from karpy.cli.options import ANSWERED_NO, DONE, FAILED, Injected, Output
+from karpy.cli.terminal import Line, Span, Style, Terminal, line
+from karpy.codec.recordings import Recording, RecordingInvalid, RecordingReader
+from karpy.codec.verdicts import verdict_to_json
+from karpy.core.provisioning.decide import decide
+from karpy.errors import FileUnreadable
+
+_DIFFERENCES_SHOWN: Final = 5
+_LINES_SHOWN: Final = 40
+_LINES_COMPARED: Final = 1000
+_STYLES: Final = {"-": Style.BAD, "+": Style.GOOD, "@": Style.QUIET}
+
+
+class Outcome(Enum):
+    """What came of deciding again."""
+
+    SAME = "same"
+    DIFFERENT = "different"
+    UNFINISHED = "unfinished"
+    """The recorded decision ran out of time; where, nobody can repeat."""
+
+
+class Replayed(Struct, frozen=True):
+    """A decision that was made again."""
+
+    where: str
+    outcome: Outcome
+    recording: Recording
+    verdict: bytes
+
+
+def replay(
+    files: Annotated[
+        list[str],
+        Parameter(help="Files of a journal, or the folder that `--journal` named.", negative=""),
+    ],
+    /,
+    *,
+    output: Output = "text",
+    terminal: Injected,
+) -> int:
+    """
+    Decide again on what a journal has recorded, and compare the verdicts.
+
+    For example:
+
+        $ karpy run --journal /var/lib/karpy
+        $ karpy replay /var/lib/karpy
+
+    Lines that cannot be read are named and skipped; a crash may leave one. Exits with 3 if a
+    verdict differs by a single byte, and with 1 if there is no decision to replay.
+    """
+    paths = [path for name in files for path in _files_of(Path(name))]
+    counts = dict.fromkeys(Outcome, 0)
+    different: list[Replayed] = []
+    for each in _replay_all(paths, terminal):
+        counts[each.outcome] += 1
+        if each.outcome is Outcome.DIFFERENT:
+            different.append(each)
+    if output == "json":
+        terminal.answer_json(_answer(counts, different))
+    else:
+        terminal.answer(_lines(counts, different))
+    if not sum(counts.values()):
+        return FAILED
+    return ANSWERED_NO if different else DONE
+
+
+def _files_of(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    found = journal_files(path)
+    if not found:
+        raise FileUnreadable(path=str(path), problem="the directory holds no decisions-*.jsonl")
+    return found
+
+
+def _replay_all(paths: Iterable[Path], terminal: Terminal) -> Iterator[Replayed]:
+    reader = RecordingReader()
+    for path in paths:
+        for number, text in journal_lines(path):
+            where = f"{path}:{number}"
+            try:
+                recording = reader.read(text)
+            except RecordingInvalid as error:
+                terminal.tell(line(Span("note: ", Style.CARE), f"{where} is skipped: {error}"))
+                continue
+            if recording is not None:
+                yield _replay(where, recording)
+
+
+def _replay(where: str, recording: Recording) -> Replayed:
+    verdict = verdict_to_json(decide(recording.snapshot))
+    if verdict == recording.verdict:
+        outcome = Outcome.SAME
+    elif msgspec.json.decode(recording.verdict).get("isComplete", True):
+        outcome = Outcome.DIFFERENT
+    else:
+        outcome = Outcome.UNFINISHED
+    return Replayed(where, outcome, recording, verdict)
+
+
+def _answer(counts: dict[Outcome, int], different: Sequence[Replayed]) -> dict[str, Any]:
+    return {
+        **{each.value: counts[each] for each in Outcome},
+        "differences": [
+            {
+                "where": each.where,
+                "by": each.recording.by,
+                "recorded": msgspec.json.decode(each.recording.verdict),
+                "replayed": msgspec.json.decode(each.verdict),
+            }
+            for each in different
+        ],
+    }
+
+
+def _lines(counts: dict[Outcome, int], different: Sequence[Replayed]) -> Iterator[Line]:
+    for each in different[:_DIFFERENCES_SHOWN]:
+        yield from _difference_lines(each)
+        yield ()
+    hidden = len(different) - _DIFFERENCES_SHOWN
+    if hidden > 0:
+        yield line(Span(f"{hidden} more differ; see `--output json`.", Style.QUIET))
+        yield ()
+    yield _summary(counts)
+
+
+def _summary(counts: dict[Outcome, int]) -> Line:
+    total = sum(counts.values())
+    if not total:
+        return line("There is no decision to replay.")
+    parts: list[str | Span] = [f"{total} decision{'' if total == 1 else 's'} replayed: "]
+    parts.append(Span(f"{counts[Outcome.SAME]} the same", Style.GOOD))
+    if counts[Outcome.DIFFERENT]:
+        parts += [", ", Span(f"{counts[Outcome.DIFFERENT]} different", Style.BAD)]
+    if counts[Outcome.UNFINISHED]:
+        ran_out = f"{counts[Outcome.UNFINISHED]} not to be compared, since time ran out then"
+        parts += [", ", Span(ran_out, Style.CARE)]
+    return line(*parts, ".")
+
+
+def _difference_lines(replayed: Replayed) -> Iterator[Line]:
+    recording = replayed.recording
+    moment = f"{recording.snapshot.now:%Y-%m-%d %H:%M:%S}"
+    yield line(
+        Span(replayed.where, Style.NAME),
+        f" differs; karpy {recording.by} decided it for {moment}",
+    )
+    shown = _diff(_pretty(recording.verdict), _pretty(replayed.verdict))
+    for each in shown[:_LINES_SHOWN]:
+        yield line(Span(f"  {each}", _STYLES.get(each[:1], Style.PLAIN)))
+    if len(shown) > _LINES_SHOWN:
+        yield line(Span(f"  … and {len(shown) - _LINES_SHOWN} lines more", Style.QUIET))
+
+
+def _pretty(verdict: bytes) -> list[str]:
+    return msgspec.json.format(verdict, indent=2).decode().splitlines()
+
+
+def _diff(old: list[str], new: list[str]) -> list[str]:
+    """Compare line by line, but only from where they part: verdicts are long."""
+    alike = next(
+        (place for place, both in enumerate(zip(old, new, strict=False)) if both[0] != both[1]),
+        min(len(old), len(new)),
+    )
+    start = max(0, alike - 3)
+    stop = start + _LINES_COMPARED
+    compared = unified_diff(old[start:stop], new[start:stop], lineterm="", n=3)
+    return [each for each in compared if not each.startswith(("---", "+++", "@@"))]

@@ -1,0 +1,72 @@
+"""Machines without a NodeClaim and NodeClaims without a machine are removed."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+from karpy.codec.records import read_claim_record
+from karpy.controllers.desk import Desk, read
+from karpy.core.lifecycle.collection import (
+    PERIOD,
+    Sighting,
+    collect_claim,
+    find_orphans,
+    running,
+)
+from karpy.core.lifecycle.counts import count_reschedulable
+from karpy.errors import KarpyError, MachineNotFound
+from karpy.model.kinds import NODE_CLAIM
+from karpy.model.records import ClaimRecord
+from karpy.ports.cloud import Machine
+from karpy.ports.records import Kept
+
+
+class GarbageCollector:
+    """Observe, decide, apply. What is left over is decided in core.lifecycle."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def run(self) -> None:
+        """Collect again and again, until cancelled."""
+        while True:
+            try:
+                await self.collect()
+            except KarpyError as error:
+                self._desk.on_failure("garbage collection", error)
+            await asyncio.sleep(PERIOD.total_seconds())
+
+    async def collect(self) -> None:
+        """Compare the cloud with the NodeClaims once."""
+        # Claims first, for theirs must be found among the machines; then claims again, for a
+        # machine whose claim came meanwhile is no orphan.
+        claims = [kept for kept in self._desk.records.claims.all() if self._is_kept(kept)]
+        sightings = [_sighting(each) for each in await self._desk.cloud.machines()]
+        alive = running(sightings)
+        for kept in claims:
+            await self._collect_claim(kept, alive)
+        await self._end_orphans(sightings)
+
+    async def _collect_claim(self, kept: Kept[ClaimRecord], alive: frozenset[str]) -> None:
+        nodes = [each.record for each in self._desk.nodes_of(kept.record)]
+        pods = [pod for node in nodes for pod in self._desk.records.pods.under(node.name)]
+        outcome = collect_claim(kept.record, alive, nodes, count_reschedulable(pods))
+        await self._desk.keeper.carry_out(outcome, claim=kept)
+
+    async def _end_orphans(self, sightings: Sequence[Sighting]) -> None:
+        known = [kept.record for kept in self._desk.records.claims.all()]
+        if not find_orphans(sightings, known, self._desk.clock.now()):
+            return
+        # What we watch may be late, and a machine that has ended does not come back: ask.
+        page = await self._desk.objects.list(NODE_CLAIM)
+        claims = [read(read_claim_record, NODE_CLAIM, each) for each in page.items]
+        for orphan in find_orphans(sightings, claims, self._desk.clock.now()):
+            with suppress(MachineNotFound):
+                await self._desk.cloud.terminate(orphan.provider_id)
+
+    def _is_kept(self, kept: Kept[ClaimRecord]) -> bool:
+        return self._desk.is_ours(kept.record)
+
+
+def _sighting(machine: Machine) -> Sighting:
+    return Sighting(machine.provider_id, machine.claim, machine.created, machine.is_ending)

@@ -1,0 +1,66 @@
+"""Whether the nodes of each NodePool manage to register is written on it."""
+
+from collections.abc import Callable
+
+from karpy.controllers.desk import AFTER_CONFLICT, Desk
+from karpy.controllers.queue import WorkQueue
+from karpy.core.lifecycle.health import Health, record_attempt, tend_health
+from karpy.core.lifecycle.outcomes import Outcome
+from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.ports.records import Kept
+
+GenerationOf = Callable[[PoolRecord], int | None]
+"""Returns the generation of a pool's node class, None if it is gone."""
+
+
+class RegistrationController:
+    """Observe, decide, apply. What attempts say of a pool is decided in core.lifecycle."""
+
+    def __init__(
+        self, desk: Desk, generation_of: GenerationOf = lambda pool: pool.class_generation
+    ) -> None:
+        self._desk = desk
+        self._generation_of = generation_of
+        self._queue = WorkQueue()
+        self._health: dict[str, Health] = {}
+        self._attempts: dict[str, list[tuple[ClaimRecord, bool]]] = {}
+        """What is not written yet, by pool."""
+        desk.records.pools.listen(self._hear_pool)
+        for kept in desk.records.pools.all():
+            self._queue.add(kept.record.name)
+
+    def record(self, claim: ClaimRecord, outcome: Outcome) -> None:
+        """Take in whether the node of a claim has registered."""
+        if claim.pool and outcome.has_registered is not None:
+            self._attempts.setdefault(claim.pool, []).append((claim, outcome.has_registered))
+            self._queue.add(claim.pool)
+
+    async def run(self) -> None:
+        """Write down how pools do, until cancelled."""
+        await self._queue.run(self.reconcile, on_failure=self._desk.on_failure)
+
+    async def reconcile(self, name: str) -> float | None:
+        """Write down how one pool does."""
+        kept = self._desk.records.pools.get(name)
+        attempts = tuple(self._attempts.get(name, ()))
+        if kept is None:
+            self._attempts.pop(name, None)
+            self._health.pop(name, None)
+            return None
+        now = self._desk.clock.now()
+        health, generation = self._health.get(name, Health()), self._generation_of(kept.record)
+        tended = tend_health(health, kept.record, generation, now)
+        for claim, is_success in attempts:
+            tended = record_attempt(tended.health, tended.pool, claim, now, is_success=is_success)
+        if not await self._desk.keeper.carry_out(Outcome(pool=tended.pool), pool=kept):
+            return AFTER_CONFLICT
+        # Only what is written is remembered: a look at an old pool would be counted twice.
+        self._health[name] = tended.health
+        del self._attempts.get(name, [])[: len(attempts)]
+        return None
+
+    def _hear_pool(
+        self, key: str, before: Kept[PoolRecord] | None, after: Kept[PoolRecord] | None
+    ) -> None:
+        del before, after
+        self._queue.add(key)

@@ -1,0 +1,128 @@
+"""What is looked after on NodeClaims that stand: marks, labels, age, consistency."""
+
+from datetime import datetime
+from typing import Final
+
+from karpy.codec.crds import read_pool
+from karpy.codec.disruption import read_policy
+from karpy.controllers.desk import AFTER_CONFLICT, Desk, only, read, seconds
+from karpy.controllers.queue import WorkQueue
+from karpy.core.lifecycle.conditions import LAUNCHED
+from karpy.core.lifecycle.consistency import check_consistency
+from karpy.core.lifecycle.counts import count_reschedulable
+from karpy.core.lifecycle.deadlines import check_expiry
+from karpy.core.lifecycle.hydration import hydrate_claim, hydrate_node
+from karpy.core.lifecycle.markers import (
+    find_drift,
+    is_markable,
+    is_type_check_due,
+    mark_consolidatable,
+    mark_drifted,
+)
+from karpy.core.lifecycle.outcomes import Outcome, joined
+from karpy.errors import MachineNotFound
+from karpy.model.kinds import NODE_POOL as POOL
+from karpy.model.labels import NODE_POOL
+from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
+from karpy.ports.records import Kept
+
+WORKERS: Final = 10
+
+
+class UpkeepController:
+    """Observe, decide, apply. All that is said of a claim is written at once."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._queue = WorkQueue()
+        self._types_checked: dict[str, datetime] = {}
+        """When the instance type of a claim, by UID, was last found on sale."""
+        desk.records.claims.listen(self._hear_claim)
+        desk.records.nodes.listen(self._hear_node)
+        desk.records.pools.listen(self._hear_pool)
+        for kept in desk.records.claims.all():
+            self._queue.add(kept.record.name)
+
+    async def run(self, workers: int = WORKERS) -> None:
+        """Look after claims, until cancelled."""
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+
+    async def reconcile(self, name: str) -> float | None:
+        """Look after one claim; return after how long to look again."""
+        kept = self._desk.claim(name)
+        if kept is None or kept.record.meta.is_deleting:
+            return None
+        node = only(self._desk.nodes_of(kept.record))
+        outcome = await self._look(kept.record, node)
+        if not await self._desk.keeper.carry_out(outcome, claim=kept, node=node):
+            return AFTER_CONFLICT
+        return seconds(outcome.look_again)
+
+    async def _look(self, claim: ClaimRecord, node: Kept[NodeRecord] | None) -> Outcome:
+        now = self._desk.clock.now()
+        pods = () if node is None else self._desk.records.pods.under(node.record.name)
+        expiry = check_expiry(claim, now, count_reschedulable(pods))
+        if expiry.deletes_claim or not claim.conditions.is_true(LAUNCHED):
+            return expiry
+        outcome = joined(expiry, hydrate_claim(claim))
+        if node is not None:
+            outcome = joined(outcome, hydrate_node(node.record, claim))
+            then = check_consistency(outcome.claim or claim, node.record, now)
+            outcome = joined(outcome, then)
+        return joined(outcome, await self._marked(outcome.claim or claim, now))
+
+    async def _marked(self, claim: ClaimRecord, now: datetime) -> Outcome:
+        pool = self._desk.records.pools.get(claim.pool)
+        if pool is None or not is_markable(claim):
+            return Outcome()
+        outcome = mark_drifted(claim, await self._drift(claim, pool, now), now)
+        if pool.record.replicas is not None:
+            return outcome
+        patience = read(read_policy, POOL, pool.obj).consolidate_after
+        return joined(outcome, mark_consolidatable(outcome.claim or claim, patience, now))
+
+    async def _drift(self, claim: ClaimRecord, pool: Kept[PoolRecord], now: datetime) -> str:
+        """Say how a claim has drifted; the provider is asked last."""
+        catalog, uid = None, claim.meta.uid
+        if is_type_check_due(claim, self._types_checked.get(uid), now):
+            catalog = await self._desk.cloud.catalog(claim.pool)
+        requirements = read(read_pool, POOL, pool.obj).requirements
+        reason = find_drift(claim, pool.record, requirements, catalog)
+        if reason:
+            return reason
+        if catalog is not None:
+            self._types_checked[uid] = now
+        try:
+            return await self._desk.cloud.drift(claim.name) or ""
+        except MachineNotFound:
+            return ""
+
+    def _hear_claim(
+        self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
+    ) -> None:
+        if after is not None:
+            self._queue.add(key)
+        elif before is not None:
+            self._types_checked.pop(before.record.meta.uid, None)
+
+    def _hear_node(
+        self, _: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
+    ) -> None:
+        if before is None and after is not None:
+            for claim in self._desk.claims_of(after.record):
+                self._queue.add(claim.record.name)
+
+    def _hear_pool(
+        self, key: str, before: Kept[PoolRecord] | None, after: Kept[PoolRecord] | None
+    ) -> None:
+        if after is None or (before is not None and _is_same(before.record, after.record)):
+            return
+        for claim in self._desk.records.claims.all():
+            if claim.record.meta.labels.get(NODE_POOL) == key:
+                self._queue.add(claim.record.name)
+
+
+def _is_same(before: PoolRecord, after: PoolRecord) -> bool:
+    """Say whether only the status of a pool has changed."""
+    annotations = before.meta.annotations == after.meta.annotations
+    return annotations and before.meta.generation == after.meta.generation

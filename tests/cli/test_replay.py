@@ -1,0 +1,124 @@
+import json
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from syrupy.assertion import SnapshotAssertion
+
+from karpy.adapters.journal import JournalFiles
+from karpy.core.provisioning.decide import decide
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Verdict
+from tests.builders import pod, pool, snapshot
+from tests.cli.conftest import Karpy, Run
+
+CLUSTER = snapshot(pods=[pod("web")], pools=[pool("default")])
+EMPTY = snapshot(pods=[pod("alone")], pools=[])
+
+
+def _journal(folder: Path, *decisions: tuple[Snapshot, Verdict]) -> Path:
+    files = JournalFiles(folder, file_bytes=10**9, files=1)
+    for cluster, verdict in decisions:
+        files.record(cluster, verdict)
+    files.close()
+    return folder / "decisions-000001.jsonl"
+
+
+def _without(run: Run, folder: Path) -> Run:
+    return Run(run.code, run.out.replace(str(folder), "DIR"), run.err.replace(str(folder), "DIR"))
+
+
+def test_the_same_snapshots_give_the_same_verdicts(karpy: Karpy, tmp_path: Path) -> None:
+    _journal(tmp_path, (CLUSTER, decide(CLUSTER)), (EMPTY, decide(EMPTY)))
+
+    run = karpy("replay", str(tmp_path))
+
+    assert run == Run(0, "2 decisions replayed: 2 the same.\n", "")
+
+
+def test_another_verdict_is_shown_line_by_line(
+    karpy: Karpy, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    other = replace(decide(EMPTY), refusals=())
+    path = _journal(tmp_path, (CLUSTER, decide(CLUSTER)), (EMPTY, other))
+
+    run = karpy("replay", str(path))
+
+    assert run.code == 3
+    assert _without(run, tmp_path) == snapshot
+
+
+def test_many_differences_are_counted(karpy: Karpy, tmp_path: Path) -> None:
+    other = replace(decide(EMPTY), refusals=())
+    _journal(tmp_path, *[(EMPTY, other)] * 7)
+
+    run = karpy("replay", str(tmp_path))
+
+    assert run.out.count(" differs; karpy ") == 5
+    assert run.out.endswith(
+        "2 more differ; see `--output json`.\n\n7 decisions replayed: 0 the same, 7 different.\n"
+    )
+
+
+def test_json_has_both_verdicts(karpy: Karpy, tmp_path: Path) -> None:
+    other = replace(decide(EMPTY), refusals=())
+    path = _journal(tmp_path, (EMPTY, other))
+
+    run = karpy("replay", str(path), "--output", "json")
+
+    answer = json.loads(run.out)
+    difference = answer["differences"][0]
+    assert (run.code, answer["same"], answer["different"], answer["unfinished"]) == (3, 0, 1, 0)
+    assert difference["where"] == f"{path}:2"
+    assert difference["recorded"]["refusals"] == []
+    assert difference["replayed"]["refusals"][0]["reason"] == "NO_POOL"
+
+
+def test_a_line_that_cannot_be_read_is_named_and_skipped(karpy: Karpy, tmp_path: Path) -> None:
+    path = _journal(tmp_path, (CLUSTER, decide(CLUSTER)))
+    path.write_bytes(path.read_bytes() + b'{"karpy":"decision/v1","by')
+
+    run = karpy("replay", str(path))
+
+    assert (run.code, run.out) == (0, "1 decision replayed: 1 the same.\n")
+    assert run.err.startswith(f"note: {path}:3 is skipped: it is cut off or no JSON")
+
+
+def test_a_decision_that_ran_out_of_time_cannot_be_compared(karpy: Karpy, tmp_path: Path) -> None:
+    _journal(tmp_path, (CLUSTER, decide(CLUSTER, keep_going=lambda: False)))
+
+    run = karpy("replay", str(tmp_path))
+
+    assert run == Run(
+        0,
+        "1 decision replayed: 0 the same, 1 not to be compared, since time ran out then.\n",
+        "",
+    )
+
+
+@pytest.mark.parametrize("text", [b"", b"\n", b"nonsense\n"])
+def test_no_decision_at_all_is_a_failure(karpy: Karpy, tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "decisions-000001.jsonl").write_bytes(text)
+
+    run = karpy("replay", str(tmp_path))
+
+    assert (run.code, run.out) == (1, "There is no decision to replay.\n")
+
+
+def test_a_folder_without_a_journal_is_told(karpy: Karpy, tmp_path: Path) -> None:
+    run = karpy("replay", str(tmp_path))
+
+    assert run.code == 1
+    assert "the directory holds no decisions-*.jsonl (KP1002)" in run.err
+
+
+def test_a_long_verdict_is_shown_from_where_it_differs(karpy: Karpy, tmp_path: Path) -> None:
+    verdict = decide(CLUSTER)
+    fewer = replace(verdict.launches[0], options=verdict.launches[0].options[:1])
+    _journal(tmp_path, (CLUSTER, replace(verdict, launches=(fewer,))))
+
+    run = karpy("replay", str(tmp_path))
+
+    assert run.code == 3
+    assert " lines more\n" in run.out
+    assert len(run.out.splitlines()) == 44

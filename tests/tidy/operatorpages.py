@@ -1,0 +1,103 @@
+"""The pages about the operator: its settings, metrics and events."""
+
+from typing import Final
+
+from karpy.adapters.telemetry.eventspecs import CONDITION_EVENT, EVENTS
+from karpy.adapters.telemetry.runtimemetrics import metric_specs
+from karpy.adapters.telemetry.specs import MetricSpec
+from karpy.codec.catalogs import kwok_catalog
+from karpy.model.options import Gates
+from karpy.wiring.flags import FLAGS, GATE_NOTES, Flag, Gate
+from karpy.wiring.forms import GATE_FIELDS
+from tests.tidy.tables import NOTE, table
+
+_DEFAULT_MAX: Final = 40
+_NODE_CLASS: Final = "karpenter.kwok.sh/kwoknodeclass"
+_METRICS: Final = (
+    ("Of Karpenter", ("karpenter_",)),
+    ("Of conditions", ("operator_",)),
+    ("Of controllers and their queues", ("controller_runtime_", "workqueue_")),
+    ("Of requests and leadership", ("client_go_", "rest_client_", "leader_election_")),
+    ("Of Karpy alone", ("karpy_",)),
+)
+_SETTINGS_NOTE: Final = """\
+`karpy run` takes Karpenter's flags and environment variables, with its defaults. A flag goes
+before its variable, a variable before the default.
+
+A flag or a word that cannot be ends the start with an error (KP1010). A number, a duration or a
+truth value that cannot be read in a *variable* is ignored, as Karpenter does; the log says so.
+Unknown feature gates are ignored, too. Durations are written as `10s` or `1m30s`. `KARPY_…`
+variables are ours.
+"""
+_GATES_NOTE: Final = """\
+`--feature-gates=NodeRepair=true,NodeOverlay=true`; what is not named keeps its default.
+"""
+_METRICS_NOTE: Final = """\
+Served for Prometheus at `:8080/metrics`. Names, types, labels and buckets are Karpenter's;
+dashboards and alerts keep working. Metrics of the process (`process_…`) come on top. Labels of
+nodes and claims depend on the cloud: these are KWOK's.
+"""
+_EVENTS_NOTE: Final = """\
+What `kubectl describe` and `kubectl get events` tell. The reasons are Karpenter's and never
+change. The same event about the same object is not told again within two minutes, some not for
+longer.
+"""
+
+
+def settings_page() -> str:
+    """List every flag of the operator, its environment variable and its default."""
+    return "\n".join(
+        [
+            NOTE,
+            "# Settings\n",
+            _SETTINGS_NOTE,
+            "## Flags\n",
+            table(("flag", "variable", "default", "meaning"), [_flag_row(each) for each in FLAGS]),
+            "## Feature gates\n",
+            _GATES_NOTE,
+            table(
+                ("gate", "stage", "default", "meaning"), [_gate_row(each) for each in GATE_NOTES]
+            ),
+        ]
+    )
+
+
+def metrics_page() -> str:
+    """List every metric."""
+    specs = metric_specs(kwok_catalog().well_known, [_NODE_CLASS])
+    parts = [NOTE, "# Metrics\n", _METRICS_NOTE]
+    for title, prefixes in _METRICS:
+        rows = [_metric_row(each) for each in specs if each.name.startswith(prefixes)]
+        parts += [f"## {title}\n", table(("metric", "type", "labels", "meaning"), rows)]
+    return "\n".join(parts)
+
+
+def events_page() -> str:
+    """List every event."""
+    rows = [
+        (
+            f"`{each.reason}`",
+            ", ".join(each.objects),
+            "Warning" if each.is_warning else "Normal",
+            each.meaning,
+        )
+        for each in (*EVENTS, CONDITION_EVENT)
+    ]
+    head = ("reason", "about", "type", "meaning")
+    return "\n".join([NOTE, "# Events\n", _EVENTS_NOTE, table(head, rows)])
+
+
+def _flag_row(flag: Flag) -> tuple[str, ...]:
+    shown = f"`{flag.default}`" if flag.default else ""
+    env = f"`{flag.env}`" if flag.env else ""
+    return f"`--{flag.name}`", env, shown if len(shown) <= _DEFAULT_MAX else "below", flag.help
+
+
+def _gate_row(gate: Gate) -> tuple[str, ...]:
+    is_on = getattr(Gates(), GATE_FIELDS[gate.name])
+    return f"`{gate.name}`", gate.stage, str(is_on).lower(), gate.help
+
+
+def _metric_row(spec: MetricSpec) -> tuple[str, ...]:
+    labels = ", ".join(spec.labels)
+    return f"`{spec.name}`", spec.type.value, f"`{labels}`" if labels else "", spec.help
