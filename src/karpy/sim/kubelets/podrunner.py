@@ -57,6 +57,7 @@ class _Run(Struct):
     exit_at: float = _NEVER
     deadline: float = _NEVER
     restarts: int = 0
+    slowness: float = 1.0
 
 
 class Ground(Struct, frozen=True):
@@ -157,12 +158,14 @@ class PodRunner:
             return None
         uid, run = pod["metadata"]["uid"], self._runs.get(key)
         if run is not None and run.uid == uid:
+            run.slowness = ground.slowness
             return run
         is_over = (pod.get("status") or {}).get("phase") in FINISHED
         step = _Step.REST if is_over else _Step.ARRIVE
         self._addresses = (self._addresses + 1) % _PODS_MAX
         host = Host(ground.address, _pod_address(self._addresses))
-        run = self._runs[key] = _Run(uid, host, behaviour_of(pod), step)
+        run = _Run(uid, host, behaviour_of(pod), step, slowness=ground.slowness)
+        self._runs[key] = run
         return run
 
     def _arrive(self, pod: JsonObject, run: _Run, now: float) -> None:
@@ -177,7 +180,7 @@ class PodRunner:
         given = run.behaviour.start_seconds
         seconds = self._timing.start_seconds if given is None else given
         seconds = self._draws.spread(seconds, self._timing.jitter_percent)
-        run.step, run.due = _Step.START, now + self._lasting(pod, seconds)
+        run.step, run.due = _Step.START, now + self._lasting(run, seconds)
 
     def _begin(self, pod: JsonObject, run: _Run, now: float) -> None:
         ready = run.behaviour.ready_seconds
@@ -186,8 +189,8 @@ class PodRunner:
         seconds = run.behaviour.run_seconds
         if seconds is None and _is_of_job(pod):
             seconds = self._timing.job_seconds
-        run.exit_at = _NEVER if seconds is None else now + self._lasting(pod, seconds)
-        ready_at = _NEVER if ready is None else now + self._lasting(pod, ready)
+        run.exit_at = _NEVER if seconds is None else now + self._lasting(run, seconds)
+        ready_at = _NEVER if ready is None else now + self._lasting(run, ready)
         if ready != 0 and ready_at < run.exit_at:
             run.step, run.due = _Step.READY, ready_at
         else:
@@ -234,7 +237,7 @@ class PodRunner:
         given = run.behaviour.stop_seconds
         seconds = self._timing.stop_seconds if given is None else given
         seconds = min(grace, seconds + _hook_seconds(pod["spec"])) if is_up else 0.0
-        run.step, run.due, run.deadline = _Step.STOP, now + self._lasting(pod, seconds), _NEVER
+        run.step, run.due, run.deadline = _Step.STOP, now + self._lasting(run, seconds), _NEVER
 
     def _vanish(self, pod: JsonObject, run: _Run, now: float) -> None:
         del now
@@ -254,9 +257,8 @@ class PodRunner:
         if run.step in {_Step.EXIT, _Step.REST} and all(each["ready"] for each in statuses):
             self._write(pod, with_readiness(pod, self._times.text(), is_ready=True))
 
-    def _lasting(self, pod: JsonObject, seconds: float) -> float:
-        ground = self._on(pod["spec"]["nodeName"])
-        return self._timing.scaled(seconds) * (ground.slowness if ground else 1.0)
+    def _lasting(self, run: _Run, seconds: float) -> float:
+        return self._timing.scaled(seconds) * run.slowness
 
     def _write(self, pod: JsonObject, status: JsonObject) -> None:
         self._store.set_status(POD, pod, status)

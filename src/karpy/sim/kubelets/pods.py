@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
 from karpy.sim.store.conditions import condition_of
+from karpy.sim.store.sharing import Remembered
 
 CREATING: Final = {"waiting": {"reason": "ContainerCreating"}}
 INITIALIZING: Final = {"waiting": {"reason": "PodInitializing"}}
@@ -16,6 +17,7 @@ KILLED: Final = 137
 """What containers exit with that were not asked."""
 TERMINATED: Final = 143
 """What containers exit with that were asked to stop."""
+_NOTHING: Final[JsonObject] = {}
 _NOT_READY: Final = "ContainersNotReady"
 _GATED: Final = "ReadinessGatesNotReady"
 
@@ -47,9 +49,11 @@ def arrived(pod: JsonObject, host: Host, now: str, problem: str = "") -> JsonObj
         "phase": "Pending",
         "conditions": _conditions(old, changed, now),
         "hostIP": host.node_ip,
-        "hostIPs": [{"ip": host.node_ip}],
+        "hostIPs": _addresses(host.node_ip),
         "startTime": now,
-        "containerStatuses": [_container(each, waiting) for each in spec["containers"]],
+        "containerStatuses": _made(spec["containers"])
+        if waiting is CREATING
+        else [_container(each, waiting) for each in spec["containers"]],
     }
     if has_init:
         status["initContainerStatuses"] = [
@@ -61,7 +65,7 @@ def arrived(pod: JsonObject, host: Host, now: str, problem: str = "") -> JsonObj
 def running(pod: JsonObject, host: Host, now: str, *, is_ready: bool) -> JsonObject:
     """Return the status of a pod whose containers run."""
     spec, old = pod["spec"], pod.get("status") or {}
-    state = {"running": {"startedAt": now}}
+    state = _running(now)
     counts = {each["name"]: each for each in old.get("containerStatuses") or ()}
     names = [each["name"] for each in spec["containers"]]
     ready = ("True", "", "") if is_ready else _unready(names)
@@ -222,13 +226,31 @@ def _container(
     return {
         "name": container["name"],
         "state": state,
-        "lastState": old["lastState"] if old else {},
+        "lastState": old["lastState"] if old else _NOTHING,
         "ready": is_ready,
         "restartCount": old["restartCount"] if old else 0,
         "image": image,
         "imageID": image if "running" in state else "",
         "started": "running" in state,
     }
+
+
+def _making(containers: list[JsonObject]) -> list[JsonObject]:
+    return [_container(each, CREATING) for each in containers]
+
+
+_made: Final = Remembered(_making)
+"""The statuses of containers that are being made; pods of one workload share theirs."""
+
+
+@lru_cache(maxsize=1024)
+def _running(now: str) -> JsonObject:
+    return {"running": {"startedAt": now}}
+
+
+@lru_cache(maxsize=4096)
+def _addresses(address: str) -> list[JsonObject]:
+    return [{"ip": address}]
 
 
 def _conditions(

@@ -148,6 +148,8 @@ class NodeTable:
         """Topology keys by which pods here keep others away."""
         self.wish_keys: set[str] = set()
         """Topology keys by which pods here like, dislike or need others."""
+        self.arrivals = 0
+        """How often a kind of pods came to the nodes that had not been there."""
         self.renewals = 0
         """How often a node itself changed, or took a slot."""
         self._by_name: dict[str, NodeInfo] = {}
@@ -156,7 +158,7 @@ class NodeTable:
         self._base = 0
         self._priorities: dict[int, int] = {}
         self._claims: dict[str, int] = {}
-        self._kins: dict[int, tuple[Kin, int]] = {}
+        self._kins: dict[Kin, int] = {}
 
     @property
     def position(self) -> int:
@@ -183,7 +185,7 @@ class NodeTable:
 
     def kins(self) -> Iterator[Kin]:
         """Walk through the kinds of pods that are on nodes."""
-        return (kin for kin, _ in self._kins.values())
+        return iter(self._kins)
 
     def is_claim_used(self, key: str) -> bool:
         """Say whether a pod on a node uses a claim."""
@@ -211,8 +213,10 @@ class NodeTable:
         node.put(pod)
         kin = pod.wants.kin
         self._note(node.slot, kin, 1, 0 if pod.is_ending else 1)
-        known = self._kins.get(kin.serial)
-        self._kins[kin.serial] = kin, known[1] + 1 if known else 1
+        known = self._kins.get(kin)
+        if known is None:
+            self.arrivals += 1
+        self._kins[kin] = (known or 0) + 1
         self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1
         for key in claims_of(pod):
             self._claims[key] = self._claims.get(key, 0) + 1
@@ -225,11 +229,7 @@ class NodeTable:
         node.take(pod)
         kin = pod.wants.kin
         self._note(node.slot, kin, -1, 0 if pod.is_ending else -1)
-        left = self._kins[kin.serial][1] - 1
-        if left:
-            self._kins[kin.serial] = kin, left
-        else:
-            del self._kins[kin.serial]
+        _decrease(self._kins, kin)
         _decrease(self._priorities, pod.priority)
         for key in claims_of(pod):
             _decrease(self._claims, key)

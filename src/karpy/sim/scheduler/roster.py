@@ -94,6 +94,7 @@ class Roster:
         table = self._table
         self._keys_version = table.keys_version
         self.surroundings = self._surround(self.wants)
+        self._arrivals = table.arrivals
         self._standing = self._standings.of(self.wants, self.surroundings.keys)
         self._apart: dict[int, tuple[_Likeness, Rank | None]] = {}
         """By slot: the nodes with company, and where those are filed that can take a pod."""
@@ -130,23 +131,28 @@ class Roster:
 
     def _shift(self, entries: list[Entry], renewed: dict[int, None]) -> dict[int, None]:
         """Count pods in and out; name the slots where that may make a difference."""
-        surroundings, apart = self.surroundings, self._apart
-        concerned = surroundings.concerned
-        touched: dict[int, None] = {}
-        for slot, kin, whole, live in entries:
-            if kin is None:
-                continue
-            tallies = concerned.get(kin.serial)
-            if tallies is None:
-                tallies = surroundings.ask(kin)
-            if tallies:
-                touched[slot] = None
-                if slot not in renewed:
-                    for tally in tallies:
-                        tally.shift(slot, kin, whole, live)
-            elif slot in apart:
-                touched[slot] = None
-        return touched
+        self._meet()
+        apart, ranks = self._apart, self._standing.ranks
+        concerned = self.surroundings.concerned
+        # Most entries are about others, and there may be thousands of them.
+        own = [entry for entry in entries if entry[1] in concerned]
+        for slot, kin, whole, live in own:
+            if kin is not None and slot not in renewed:
+                for tally in concerned[kin]:
+                    tally.shift(slot, kin, whole, live)
+        if len(entries) < len(apart):
+            moved = [entry[0] for entry in entries if entry[0] in apart]
+        else:
+            moved = [slot for slot, (_, rank) in apart.items() if ranks[slot] is not rank]
+        return dict.fromkeys([*[entry[0] for entry in own], *moved])
+
+    def _meet(self) -> None:
+        """Ask about the kinds of pods that are new; those that came and went make no difference."""
+        table = self._table
+        if self._arrivals != table.arrivals:
+            self._arrivals = table.arrivals
+            for kin in table.kins():
+                self.surroundings.ask(kin)
 
     def _file(self, slot: int) -> None:
         """Keep a node apart if pods on it count, and only then."""

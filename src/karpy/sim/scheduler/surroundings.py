@@ -55,8 +55,9 @@ class Surroundings:
         self.is_demanding: Final = bool(self._hard or self._near or self._away or self._averse)
         """Whether it can refuse a node at all."""
         self._lows: list[int] = []
-        self.concerned: Final[dict[int, tuple[Tally, ...]]] = {}
-        """By kin, as far as asked for: the tallies in which such pods count."""
+        self.concerned: Final[dict[Kin | None, tuple[Tally, ...]]] = {}
+        """By kin, as far as asked for: the tallies in which such pods count, if there are any."""
+        self._asked: set[int] = set()
         self.measure()
         for kin in table.kins():
             self.ask(kin)
@@ -85,11 +86,12 @@ class Surroundings:
 
     def ask(self, kin: Kin) -> tuple[Tally, ...]:
         """Return the tallies in which a kind of pods counts."""
-        concerned = self.concerned.get(kin.serial)
-        if concerned is None:
-            concerned = tuple([tally for tally in self.tallies if tally.weight_of(kin)])
-            self.concerned[kin.serial] = concerned
-        return concerned
+        if kin.serial not in self._asked:
+            self._asked.add(kin.serial)
+            tallies = tuple([tally for tally in self.tallies if tally.weight_of(kin)])
+            if tallies:
+                self.concerned[kin] = tallies
+        return self.concerned.get(kin, ())
 
     def measure(self) -> None:
         """Find out how few pods the emptiest domains have; needed after every change."""

@@ -9,6 +9,7 @@ from karpy.sim.store.answers import Fault, FieldsInvalid, bad_request, conflict,
 from karpy.sim.store.conditions import with_condition
 
 _CONFLICT: Final = 409
+_SPECS_MAX: Final = 10_000
 
 
 def bound(pod: JsonObject, binding: JsonObject, now: str) -> JsonObject:
@@ -29,7 +30,28 @@ def bound(pod: JsonObject, binding: JsonObject, now: str) -> JsonObject:
     condition = {"type": "PodScheduled", "status": "True"}
     status = with_condition(pod.get("status"), condition, now)
     status.pop("nominatedNodeName", None)
-    return {**pod, "metadata": meta, "spec": {**spec, "nodeName": node}, "status": status}
+    return {**pod, "metadata": meta, "spec": _placed(spec, node), "status": status}
+
+
+class _Placed:
+    """Specs with a node; pods of one workload on one node share theirs."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, str], tuple[JsonObject, JsonObject]] = {}
+
+    def __call__(self, spec: JsonObject, node: str) -> JsonObject:
+        known = self._known.get((id(spec), node))
+        if known is not None and known[0] is spec:
+            return known[1]
+        if len(self._known) >= _SPECS_MAX:
+            self._known.clear()
+        placed = {**spec, "nodeName": node}
+        # Keeping the spec keeps its identity from being given to another one.
+        self._known[id(spec), node] = spec, placed
+        return placed
+
+
+_placed: Final = _Placed()
 
 
 def _target(pod: JsonObject, binding: JsonObject) -> str:

@@ -1,7 +1,8 @@
 """All objects by kind, one version counter, and what happened to them."""
 
-from bisect import bisect_right
+from collections import deque
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ class Table:
         self.callbacks: tuple[Callback, ...] = ()
         self._order: dict[str, list[str]] = {}
         self._history = history
-        self._records: list[Record] = []
+        self._records: deque[Record] = deque()
         self._floor = floor
         """History is complete after this version."""
 
@@ -61,16 +62,17 @@ class Table:
             del self.spaces[namespace]
 
     def record(self, record: Record) -> None:
+        # One goes for each that comes, so that its memory is used again while it is at hand.
         self._records.append(record)
-        if len(self._records) >= 2 * self._history:
-            self._floor = self._records[-self._history - 1].version
-            del self._records[: -self._history]
+        if len(self._records) > self._history:
+            self._floor = self._records.popleft().version
 
     def since(self, version: int) -> list[Record]:
         """Return what happened after a version; raise Expired if that is not known any more."""
         if version < self._floor:
             raise too_old(version, self._floor)
-        return self._records[bisect_right(self._records, version, key=_version_of) :]
+        later = [*takewhile(lambda record: record.version > version, reversed(self._records))]
+        return later[::-1]
 
     def walk(self, namespace: str = "") -> Iterator[JsonObject]:
         """Walk through objects in the order of their keys, as etcd does."""
@@ -88,10 +90,6 @@ class Table:
             order = self._order[namespace] = sorted(space)
         for name in order:
             yield space[name]
-
-
-def _version_of(record: Record) -> int:
-    return record.version
 
 
 class Ledger:
@@ -160,12 +158,11 @@ class Ledger:
 
     def owned_by(self, uid: str) -> list[tuple[Kind, JsonObject]]:
         """Return the objects that name an owner."""
-        found = []
-        for kind, namespace, name in self._owned.get(uid, ()):
-            obj = self._tables[kind].get(namespace, name)
-            assert obj is not None
-            found.append((kind, obj))
-        return found
+        tables = self._tables
+        return [
+            (kind, tables[kind].spaces[namespace][name])
+            for kind, namespace, name in self._owned.get(uid, ())
+        ]
 
     def pods_on(self, node: str) -> Iterator[JsonObject]:
         """Walk through the pods bound to a node, in the order of their keys."""

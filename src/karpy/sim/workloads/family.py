@@ -68,11 +68,15 @@ class Family:
     def of(self, owner: JsonObject) -> list[JsonObject]:
         """Return what an owner controls."""
         uid, name = owner["metadata"]["uid"], self._kind.name
-        return [
-            obj
-            for _, obj in self._store.by_owner(uid)
-            if obj["kind"] == name and _controller_uid(obj) == uid
-        ]
+        children = []
+        good: object = None
+        for _, obj in self._store.by_owner(uid):
+            owners = obj["metadata"]["ownerReferences"]
+            # Pods of one template share their owners.
+            if obj["kind"] == name and (owners is good or _controller_uid(obj) == uid):
+                good = owners
+                children.append(obj)
+        return children
 
     def claimed(
         self,

@@ -38,8 +38,9 @@ class ReplicaSets(PodController):
         pods = self.around.pods.claimed(
             self.kind, obj, self.selector(obj), may_join=lambda pod: phase_of(pod) not in FINISHED
         )
-        active = [pod for pod in pods if is_active(pod)]
-        terminating = [pod for pod in pods if is_going(pod) and phase_of(pod) not in FINISHED]
+        unfinished = [pod for pod in pods if phase_of(pod) not in FINISHED]
+        active = [pod for pod in unfinished if not is_going(pod)]
+        terminating = [pod for pod in unfinished if is_going(pod)]
         missing = _wanted(obj) - len(active)
         failure: ClusterError | None = None
         if missing and not is_going(obj):
