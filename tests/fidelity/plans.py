@@ -98,7 +98,9 @@ def _turn(pod: Pod) -> tuple[bool, int, int, str]:
 
 
 async def _is_carried_out(world: World, pod: JsonObject, node: str) -> bool:
-    answer, _ = await world.ask(pod, nominated=node)
+    # A pod that goes elsewhere for a moment must not take its volumes there for good.
+    asked = _pinned(pod, node) if "volumes" in pod["spec"] else pod
+    answer, _ = await world.ask(asked, nominated=node)
     if answer.node != node:
         await world.remove(pod)
     return answer.node == node
@@ -106,11 +108,16 @@ async def _is_carried_out(world: World, pod: JsonObject, node: str) -> bool:
 
 async def _why_not(world: World, pod: JsonObject, node: str) -> Answer:
     """Ask about one node only; a scheduler says nothing about it if it has a better one."""
+    answer, _ = await world.ask(_pinned(pod, node))
+    await world.remove(pod)
+    return answer
+
+
+def _pinned(pod: JsonObject, node: str) -> JsonObject:
+    """Return a pod that may only be on one node."""
     only = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     affinity = dict(pod["spec"].get("affinity") or {})
     required = (affinity.get("nodeAffinity") or {}).get(REQUIRED) or {"nodeSelectorTerms": [{}]}
     terms = [{**term, **only} for term in required["nodeSelectorTerms"]]
     affinity["nodeAffinity"] = {REQUIRED: {"nodeSelectorTerms": terms}}
-    answer, _ = await world.ask({**pod, "spec": {**pod["spec"], "affinity": affinity}})
-    await world.remove(pod)
-    return answer
+    return {**pod, "spec": {**pod["spec"], "affinity": affinity}}
