@@ -10,6 +10,9 @@ PATHS := src tests $(wildcard benchmarks)
 SEEDS ?= 1000
 ARGS  ?=
 
+# Real programs may answer late on a busy machine: what failed is tried once more, and must hold then.
+again = { echo "once more: what failed"; $(BIN)/pytest -q -n0 --last-failed --last-failed-no-failures none $(1); }
+
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
@@ -32,11 +35,11 @@ controlplane: .venv/.ready ## Build a real control plane, once: etcd, Kubernetes
 # Without the programs these tests are skipped and say so; in CI that is a failure.
 contract: .venv/.ready ## Hold the embedded cluster to what a real API server does
 	@$(BIN)/karpy controlplane build >/dev/null || [ "$$CI" != true ]
-	@$(BIN)/pytest -q -n0 tests/contract $(ARGS)
+	@$(BIN)/pytest -q -n0 tests/contract $(ARGS) || $(call again,tests/contract)
 
 e2e: .venv/.ready ## Run the tests that need a real control plane
 	@$(BIN)/karpy controlplane build >/dev/null || [ "$$CI" != true ]
-	@$(BIN)/pytest -q -n0 tests/e2e $(ARGS)
+	@$(BIN)/pytest -q -n0 tests/e2e $(ARGS) || $(call again,tests/e2e)
 
 bench: .venv/.ready ## Measure the solver on the benchmark workloads
 	@$(BIN)/python -m benchmarks $(ARGS)
