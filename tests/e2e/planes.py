@@ -51,6 +51,7 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 @pytest.fixture
 def node(control_plane: ControlPlane) -> Iterator[str]:
     """A node that KWOK looks after."""
+    control_plane.mend()
     name = f"node-{uuid4().hex[:8]}"
     metadata = {"name": name, "annotations": {"kwok.x-k8s.io/node": "fake"}}
     manifest = {"apiVersion": "v1", "kind": "Node", "metadata": metadata}
