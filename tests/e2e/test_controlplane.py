@@ -126,11 +126,15 @@ def test_a_kubeconfig_can_be_had_for_anybody(control_plane: ControlPlane, tmp_pa
     assert control_plane.token_of() not in path.read_text()
 
 
-def test_what_ended_by_itself_is_started_again(control_plane: ControlPlane, node: str) -> None:
+def test_what_ended_by_itself_is_started_again(
+    control_plane: ControlPlane, request: pytest.FixtureRequest
+) -> None:
     before = control_plane.pid_of("kwok")
 
     os.kill(before, signal.SIGKILL)
     wait_until(control_plane.mend)
 
     assert control_plane.pid_of("kwok") != before
+    # A new node: one from before is the dead program's until its lease of it runs out.
+    node = request.getfixturevalue("node")
     control_plane.kubectl("wait", "--for=condition=Ready", f"node/{node}", "--timeout=30s")
