@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 
 from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
@@ -28,17 +29,24 @@ class Heard:
     def __init__(self) -> None:
         self.notices: list[Notice] = []
         self.verdicts: list[Verdict] = []
-        self.nominated: list[str] = []
+        self.expecting: list[str] = []
         self.failures: list[str] = []
 
     def tell(self, notice: Notice) -> None:
         self.notices.append(notice)
 
-    def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
-        del snapshot
+    def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
+        del snapshot, duration
         self.verdicts.append(verdict)
 
-    def fail(self, launch: Launch, error: ClusterError) -> None:
+    def nominated(self, name: str) -> None:
+        self.expecting.append(name)
+
+    def launched(self, claim: str, launch: Launch) -> None:
+        del launch
+        self.expecting.append(claim)
+
+    def failed(self, launch: Launch, error: ClusterError) -> None:
         del error
         self.failures.append(launch.name)
 
@@ -59,9 +67,8 @@ async def provisioning(world: World, heard: Heard) -> AsyncIterator[Provisioning
             MirroredCluster(mirror, world.objects),
             Batcher(),
             heard,
+            world.clock,
             heard,
-            on_nomination=heard.nominated.append,
-            on_failure=heard.fail,
         )
     finally:
         task.cancel()
@@ -99,7 +106,7 @@ def test_a_pending_pod_gets_a_claim_and_hears_of_it() -> None:
     name = claim["metadata"]["name"]
     assert name.startswith("default-")
     assert heard.told == [("web", "Nominated", f"Pod should schedule on: nodeclaim/{name}")]
-    assert heard.nominated == [name]
+    assert heard.expecting == [name]
     assert len(heard.verdicts) == 1
 
 

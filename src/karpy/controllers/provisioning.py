@@ -1,9 +1,8 @@
 """Pending pods become NodeClaims."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Final
+from typing import Final, Protocol
 
 from karpy.controllers.batching import Batcher
 from karpy.core.announcements import (
@@ -17,18 +16,28 @@ from karpy.errors import ClusterError
 from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
+from karpy.ports.clock import Clock
 from karpy.ports.cluster import Cluster
-from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 
-TRIGGER_AGAIN: Final = timedelta(seconds=10)
 _PODS_ON_THE_LOOP_MAX: Final = 1000
 """Decisions about more pods than this are made off the loop, which must not stand still."""
 
-OnNomination = Callable[[str], None]
-"""Is told the name of a node or NodeClaim that pods are expected on."""
-OnFailure = Callable[[Launch, ClusterError], None]
-"""Is told of a launch whose NodeClaim could not be made."""
+
+class Audience(Protocol):
+    """Hears of decisions and of what becomes of them."""
+
+    def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
+        """Hear what was decided, on what, and how long that took."""
+
+    def nominated(self, name: str) -> None:
+        """Hear of a node, or of a NodeClaim in flight, that pods are expected on."""
+
+    def launched(self, claim: str, launch: Launch) -> None:
+        """Hear of the NodeClaim that a launch has become."""
+
+    def failed(self, launch: Launch, error: ClusterError) -> None:
+        """Hear of a launch whose NodeClaim could not be made; its pods ask again."""
 
 
 class ProvisioningController:
@@ -39,35 +48,32 @@ class ProvisioningController:
         cluster: Cluster,
         batcher: Batcher,
         notices: Notices,
-        journal: Journal,
-        *,
-        on_nomination: OnNomination = lambda _: None,
-        on_failure: OnFailure = lambda *_: None,
+        clock: Clock,
+        audience: Audience,
     ) -> None:
         self._cluster = cluster
         self._batcher = batcher
         self._notices = notices
-        self._journal = journal
-        self._on_nomination = on_nomination
-        self._on_failure = on_failure
+        self._clock = clock
+        self._audience = audience
 
     async def run(self) -> None:
         """Decide for every batch, until cancelled."""
         while True:
             await self._batcher.wait()
+            # Differs: Karpenter lets a batch go that comes too early, and its pods ask again ten
+            # seconds later. We decide as soon as the last claim has its machine.
+            await self._cluster.wait_until_synced()
             await self.reconcile()
 
     async def reconcile(self) -> Verdict | None:
-        """
-        Decide once; None if the cluster is not known well enough.
-
-        Then the batch is let go: pods that still wait ask again within seconds.
-        """
+        """Decide once; None if the cluster is not known well enough."""
         if not self._cluster.is_synced:
             return None
         snapshot = self._cluster.snapshot()
+        began = self._clock.now()
         verdict = await _decide(snapshot)
-        self._journal.record(snapshot, verdict)
+        self._audience.decided(snapshot, verdict, self._clock.now() - began)
         pods = {pod.key: pod for pod in snapshot.pods if not pod.node_name}
         self._tell(snapshot, verdict, pods)
         await asyncio.gather(*(self._launch(launch, pods) for launch in verdict.launches))
@@ -76,7 +82,7 @@ class ProvisioningController:
     def _tell(self, snapshot: Snapshot, verdict: Verdict, pods: dict[str, Pod]) -> None:
         claims = {node.name: node.claim for node in snapshot.nodes}
         for nomination in verdict.nominations:
-            self._on_nomination(nomination.node)
+            self._audience.nominated(nomination.node)
             claim = claims.get(nomination.node, "")
             for notice in nomination_notices(nomination, claim, pods):
                 self._notices.tell(notice)
@@ -88,9 +94,9 @@ class ProvisioningController:
             claim = await self._cluster.apply(launch)
         except ClusterError as error:
             # The others must not suffer for it; its pods ask again.
-            self._on_failure(launch, error)
+            self._audience.failed(launch, error)
             return
-        self._on_nomination(claim)
+        self._audience.launched(claim, launch)
         for notice in launch_notices(launch.pods, claim, pods):
             self._notices.tell(notice)
 

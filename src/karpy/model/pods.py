@@ -126,6 +126,17 @@ class Pod(Struct, frozen=True, gc=False):
     def is_active(self) -> bool:
         return not self.is_terminal and not self.is_deleting
 
+    @property
+    def is_provisionable(self) -> bool:
+        """Whether it waits for a node that we could launch."""
+        return (
+            self.is_unschedulable
+            and not self.node_name
+            and not self.nominated_node
+            and self.is_active
+            and not (self.is_owned_by(DAEMON_SET) or self.is_owned_by(NODE))
+        )
+
     def is_owned_by(self, kind: tuple[str, str]) -> bool:
         return any((owner.api_version, owner.kind) == kind for owner in self.owners)
 

@@ -18,6 +18,9 @@ class Cluster(Protocol):
         though its machine may already exist.
         """
 
+    async def wait_until_synced(self) -> None:
+        """Return as soon as the snapshot can be trusted with decisions."""
+
     def snapshot(self) -> Snapshot:
         """Return everything as of now: immutable, cheap to take again."""
 

@@ -22,6 +22,10 @@ class MirroredCluster:
         """Whether the snapshot can be trusted with decisions."""
         return self._mirror.is_synced
 
+    async def wait_until_synced(self) -> None:
+        """Return as soon as the snapshot can be trusted with decisions."""
+        await self._mirror.wait_until_synced()
+
     def snapshot(self) -> Snapshot:
         """Return everything as of now."""
         return self._mirror.snapshot()

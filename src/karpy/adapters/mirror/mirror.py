@@ -118,6 +118,12 @@ class Mirror:
             not claim.provider_id for claim in self.node_book.claims.values.values()
         )
 
+    async def wait_until_synced(self) -> None:
+        """Return once decisions can be made."""
+        while not self.is_synced:
+            self._told.clear()
+            await self._told.wait()
+
     def waiting_for(self) -> list[Kind]:
         """List the kinds that were not listed yet."""
         return [kind for kind, (shelf, _) in self._shelves.items() if not shelf.is_synced]
@@ -145,6 +151,7 @@ class Mirror:
         """Drop a claim that was noted and never told, since the API server does not have it."""
         if self._untold.pop(name, None) is not None:
             self.node_book.claims.put(name, None)
+            self._told.set()
 
     def snapshot(self) -> Snapshot:
         """Return everything as of now."""
@@ -195,6 +202,8 @@ class Mirror:
         # Decisions first: whoever hears of a record may ask for a snapshot at once.
         shelf.put(change.key, None if entry is None else entry.value)
         in_full.put(change.key, None if entry is None else entry.kept)
+        if kind == NODE_CLAIM:
+            self._told.set()
 
     def _sync(self, shelf: Shelf[Any]) -> None:
         shelf.is_synced = True

@@ -1,0 +1,69 @@
+"""What asks for a decision: pods that wait for a node, and nodes whose pods will."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+from karpy.controllers.batching import Batcher
+from karpy.model.constraints import DISRUPTED_TAINT
+from karpy.model.pods import Pod
+from karpy.model.records import NodeRecord
+from karpy.ports.records import Kept, Records
+
+AGAIN: Final = timedelta(seconds=10)
+"""Whoever still waits after that asks again."""
+
+OnPod = Callable[[Pod], None]
+"""Is told of a pod that asks for the first time."""
+
+
+class Triggers:
+    """Asks for decisions, at once when something new waits, and again for as long as it does."""
+
+    def __init__(
+        self, records: Records, batcher: Batcher, *, on_pod: OnPod = lambda _: None
+    ) -> None:
+        self._batcher = batcher
+        self._on_pod = on_pod
+        self._waiting: dict[str, str] = {}
+        """UIDs of pods by key, and of nodes by name: only pods have a slash."""
+        records.pods.listen(self._hear_pod)
+        records.nodes.listen(self._hear_node)
+        for pod in records.pods.all():
+            self._hear_pod(pod.key, None, pod)
+        for kept in records.nodes.all():
+            self._hear_node(kept.record.name, None, kept)
+
+    async def run(self) -> None:
+        """Ask again for all that still wait, until cancelled."""
+        while True:
+            await asyncio.sleep(AGAIN.total_seconds())
+            for uid in self._waiting.values():
+                self._batcher.trigger(uid)
+
+    def _hear_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
+        del before
+        if after is None or not after.is_provisionable:
+            self._waiting.pop(key, None)
+            return
+        if self._waiting.get(key) != after.uid:
+            self._on_pod(after)
+        self._ask(key, after.uid)
+
+    def _hear_node(
+        self, key: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
+    ) -> None:
+        del before
+        if after is None or not _is_disrupted(after.record):
+            self._waiting.pop(key, None)
+        else:
+            self._ask(key, after.record.meta.uid)
+
+    def _ask(self, key: str, uid: str) -> None:
+        self._waiting[key] = uid
+        self._batcher.trigger(uid)
+
+
+def _is_disrupted(node: NodeRecord) -> bool:
+    return any(taint.key == DISRUPTED_TAINT for taint in node.taints)
