@@ -143,6 +143,10 @@ class Mirror:
             self.node_book.claims.put(claim.name, claim)
             self._untold[claim.name] = self._clock.now()
 
+    def now(self) -> datetime:
+        """Tell the time that notes are kept by."""
+        return self._clock.now()
+
     def untold_claims(self, before: datetime) -> list[str]:
         """List claims noted before some time that no watch has told: they may be gone again."""
         return sorted(name for name, noted in self._untold.items() if noted < before)

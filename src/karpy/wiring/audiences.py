@@ -1,0 +1,61 @@
+"""Those who hear of decisions: journal, log, metrics, and whoever must remember."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+from karpy.controllers.expectations import Expectations
+from karpy.controllers.keeper import Telling
+from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.remarks import created_count, created_remark, decision_remarks
+from karpy.errors import ClusterError
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Launch, Verdict
+from karpy.ports.journal import Journal
+
+_DURATION: Final = "scheduler_scheduling_duration_seconds"
+_CONTROLLER: Final = {"controller": "provisioner"}
+
+OnNomination = Callable[[str], None]
+"""Is told of a node that pods are expected on."""
+
+
+class DecisionAudience:
+    """Passes on what provisioning decides and does."""
+
+    def __init__(
+        self,
+        telling: Telling,
+        *,
+        expectations: Expectations,
+        journal: Journal | None = None,
+        on_nomination: OnNomination = lambda _: None,
+    ) -> None:
+        self._telling = telling
+        self._expectations = expectations
+        self._journal = journal
+        self._on_nomination = on_nomination
+
+    def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
+        """Record a decision, and say what comes of it."""
+        if self._journal is not None:
+            self._journal.record(snapshot, verdict)
+        self._telling.count(Count(_DURATION, _CONTROLLER, duration.total_seconds()))
+        for remark in decision_remarks(verdict, duration):
+            self._telling.remark(remark)
+
+    def nominated(self, name: str) -> None:
+        """Remember that pods are expected on a node."""
+        self._on_nomination(name)
+
+    def launched(self, claim: str, launch: Launch) -> None:
+        """Remember who a NodeClaim is for."""
+        self._expectations.note(claim, launch)
+        self._on_nomination(claim)
+        self._telling.count(created_count(launch))
+        self._telling.remark(created_remark(launch, claim))
+
+    def failed(self, launch: Launch, error: ClusterError) -> None:
+        """Say that a NodeClaim could not be made."""
+        fields = {"NodePool": launch.pool, "error": error.message}
+        self._telling.remark(Remark("creating nodeclaim failed", fields, is_error=True))
