@@ -186,8 +186,8 @@ class ControlPlaneMissing(ConfigError):
 
     code = "KP1009"
 
-    def __init__(self, *, problem: str, hint: str) -> None:
-        super().__init__(f"no control plane: {problem}", hint=hint)
+    def __init__(self, *, problem: str, hint: str, what: str = "control plane") -> None:
+        super().__init__(f"no {what}: {problem}", hint=hint)
 
 
 class OptionInvalid(ConfigError):
@@ -291,6 +291,13 @@ class AnswerMalformed(ClusterError):
 
     code = "KP2013"
     usual_hint = "check that the address in the kubeconfig is an API server's, not a proxy's"
+
+
+class LeadershipLost(ClusterError):
+    """Somebody else leads now, or nobody could be told that we still do."""
+
+    code = "KP2014"
+    usual_hint = "start it again: it waits for the lease then; a Deployment does so by itself"
 
 
 class NoCapacity(CloudError):

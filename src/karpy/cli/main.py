@@ -20,6 +20,7 @@ from karpy.errors import KarpyError, Unexpected
 _NO_COLOUR: Final = "--no-color"
 _COMMANDS: Final = {
     "demo": "karpy.cli.demo",
+    "run": "karpy.cli.run",
     "solve": "karpy.cli.solve",
     "explain": "karpy.cli.explain",
     "replay": "karpy.cli.replay",
@@ -39,6 +40,7 @@ Karpy is a node autoscaler and a drop-in for Karpenter. `solve` and `explain` ne
 read manifests, ask the same solver the autoscaler runs, and change nothing.
 
     karpy demo                               a web shop, placed and explained
+    karpy run                                the autoscaler, for the cluster of your kubeconfig
     karpy solve cluster.yaml                 what would be launched, and what it costs
     karpy explain shop/web-7d4 cluster.yaml  why this pod goes there, or stays pending
     kubectl get nodepools,pods,nodes,daemonsets -A -o yaml | karpy solve -

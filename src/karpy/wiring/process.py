@@ -1,0 +1,215 @@
+"""`karpy run`: the operator as a process of its own, until somebody wants its end."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from karpy import __version__
+from karpy.adapters.clock import WallClock
+from karpy.adapters.clouds.kwok.provider import KwokProvider
+from karpy.adapters.journal import BackgroundJournal, JournalFiles
+from karpy.adapters.kube.connection import Connection, Rate, find_access
+from karpy.adapters.kube.events import EventRecorder
+from karpy.adapters.kube.leases import Candidacy, Election
+from karpy.adapters.kube.retry import TokenBucket
+from karpy.adapters.telemetry.health import health_application
+from karpy.adapters.telemetry.logs import Log, make_log, open_lines
+from karpy.adapters.telemetry.metrics import Metrics
+from karpy.adapters.telemetry.profiling import add_profiling
+from karpy.adapters.telemetry.runtimemetrics import metric_specs
+from karpy.adapters.telemetry.sites import Site, metrics_application
+from karpy.adapters.telemetry.telling import Teller
+from karpy.codec.catalogs import kwok_catalog, read_catalog
+from karpy.errors import FileUnreadable, KarpyError, LeadershipLost
+from karpy.model.instances import Catalog
+from karpy.model.kinds import NODE_CLAIM, NODE_POOL, Kind
+from karpy.model.notices import Notice
+from karpy.model.options import Options
+from karpy.wiring.operator import Operator, Surface
+from karpy.wiring.options import OptionsRead
+
+_CLASS_LABEL: Final = "karpenter.kwok.sh/kwoknodeclass"
+_SECONDS_FOR_EVENTS: Final = 3.0
+_EVENT_RATES: Final = {"Nominated": (5.0, 10)}
+"""Per second in the long run, and at once: a thousand pods need not each be told at once."""
+
+
+async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asyncio.Event) -> None:
+    """
+    Run the operator until `end` is set; raise LeadershipLost if somebody else leads meanwhile.
+
+    Everything begun is left as it stands, the lease is given back, and events are written.
+    """
+    options = read.options
+    catalog = _catalog(options)
+    access = find_access(options.context or None, options.kubeconfig or None, environ)
+    async with AsyncExitStack() as stack:
+        lines = open_lines(options.log_outputs, options.log_error_outputs)
+        stack.callback(lines.close)
+        log = make_log(lines, WallClock(), level=options.log_level)
+        for remark in read.remarks:
+            log.error(remark)
+        metrics = Metrics(metric_specs(catalog.well_known, (_CLASS_LABEL,)))
+        metrics.announce(version=__version__)
+        troubles = _Troubles(log)
+        connection = await stack.enter_async_context(
+            Connection(
+                access,
+                rate=Rate(options.kube_qps, options.kube_burst),
+                on_unreadable=troubles.unreadable,
+                on_trouble=troubles.unfollowed,
+            )
+        )
+        # Elections have a connection of their own: being throttled must not cost the lease.
+        own = await stack.enter_async_context(Connection(access, rate=None))
+        recorder = await stack.enter_async_context(_events(connection, troubles))
+        clock = WallClock()
+        cloud = KwokProvider(connection.objects, clock, catalog, on_trouble=troubles.undone)
+        operator = Operator(
+            Surface(connection.objects, connection.feed, clock, cloud, lambda: catalog),
+            options,
+            notices=recorder,
+            voice=Teller(metrics, log),
+            journal=_journal(options, troubles, stack),
+        )
+        await _serve(stack, options, metrics, operator)
+        log.info("starting controllers", version=__version__, cluster=access.endpoint.server)
+        election = Election(
+            own.objects,
+            clock,
+            Candidacy(options.lease_namespace or access.namespace, options.lease_name),
+            on_trouble=troubles.unelected,
+        )
+        await _until(end, operator, cloud, election if options.has_leader_election else None)
+        log.info("stopped")
+
+
+async def _until(
+    end: asyncio.Event, operator: Operator, cloud: KwokProvider, election: Election | None
+) -> None:
+    """Watch, wait for the lease and act, until `end` is set or one of these fails."""
+
+    async def act() -> None:
+        cloud.start()
+        try:
+            await operator.act()
+        finally:
+            await cloud.close()
+
+    work: Awaitable[bool | None] = act() if election is None else election.lead(act)
+    tasks = [asyncio.ensure_future(each) for each in (operator.watch(), work)]
+    ending = asyncio.ensure_future(end.wait())
+    await asyncio.wait((*tasks, ending), return_when=asyncio.FIRST_COMPLETED)
+    is_over = end.is_set()
+    # Whoever acts stops first; until then what it sees must stay fresh.
+    for task in (tasks[1], tasks[0], ending):
+        task.cancel()
+        await asyncio.wait((task,))
+    if is_over:
+        return
+    for task in tasks:
+        if not task.cancelled():
+            task.result()
+    raise LeadershipLost("the lease was lost")
+
+
+async def _serve(
+    stack: AsyncExitStack, options: Options, metrics: Metrics, operator: Operator
+) -> None:
+    """Answer Prometheus and kubelets."""
+    measured = metrics_application(metrics)
+    if options.has_profiling:
+        add_profiling(measured)
+    await stack.enter_async_context(Site(measured, options.metrics_port, flag="--metrics-port"))
+
+    def unlisted(*kinds: Kind) -> str:
+        missing = [
+            str(each) for each in operator.mirror.waiting_for() if each in kinds or not kinds
+        ]
+        return f"not listed yet: {', '.join(missing)}" if missing else ""
+
+    health = health_application(
+        {"manager": unlisted, "crd": lambda: unlisted(NODE_POOL, NODE_CLAIM)}
+    )
+    await stack.enter_async_context(Site(health, options.health_port, flag="--health-probe-port"))
+
+
+@asynccontextmanager
+async def _events(connection: Connection, troubles: "_Troubles") -> AsyncIterator[EventRecorder]:
+    """Write events; what is told at the end still is."""
+    rates = {reason: TokenBucket(*rate) for reason, rate in _EVENT_RATES.items()}
+    recorder = EventRecorder(
+        connection.objects,
+        WallClock(),
+        instance=socket.gethostname(),
+        rates=rates,
+        on_trouble=troubles.untold,
+    )
+    writing = asyncio.create_task(recorder.run(), name="events")
+    try:
+        yield recorder
+    finally:
+        recorder.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(writing, _SECONDS_FOR_EVENTS)
+
+
+def _journal(
+    options: Options, troubles: "_Troubles", stack: AsyncExitStack
+) -> BackgroundJournal | None:
+    if not options.journal:
+        return None
+    files = JournalFiles(
+        Path(options.journal), file_bytes=options.journal_file_bytes, files=options.journal_files
+    )
+    loop = asyncio.get_running_loop()
+
+    def tell(problem: str) -> None:
+        # The journal writes in a thread of its own, and logs are for the loop alone.
+        loop.call_soon_threadsafe(troubles.unrecorded, problem)
+
+    journal = BackgroundJournal(files, tell)
+    stack.callback(journal.close)
+    return journal
+
+
+def _catalog(options: Options) -> Catalog:
+    if not options.instance_types_file:
+        return kwok_catalog()
+    path = options.instance_types_file
+    try:
+        value = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FileUnreadable(path=path, problem=str(error)) from error
+    return read_catalog(value, path)
+
+
+class _Troubles:
+    """Writes down what does not work right now, and will be tried again."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def unreadable(self, kind: Kind, key: str, error: Exception) -> None:
+        self._log.error(
+            "object cannot be read, it is left aside", kind=str(kind), name=key, error=error
+        )
+
+    def unfollowed(self, kind: Kind, error: KarpyError) -> None:
+        self._log.error("kind cannot be followed", kind=str(kind), error=error)
+
+    def undone(self, what: str, error: KarpyError) -> None:
+        self._log.error("cannot " + what, error=error)
+
+    def unelected(self, error: KarpyError) -> None:
+        self._log.error("lease cannot be had", error=error)
+
+    def untold(self, notice: Notice, error: KarpyError) -> None:
+        self._log.debug("event cannot be written", reason=notice.reason, error=error)
+
+    def unrecorded(self, problem: str) -> None:
+        self._log.error("decision was not recorded", error=problem)
