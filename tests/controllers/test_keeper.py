@@ -11,9 +11,9 @@ from karpy.controllers.keeper import Keeper
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
 from karpy.model.conditions import Condition
 from karpy.model.constraints import Taint
-from karpy.model.kinds import CUSTOM_RESOURCE, NODE, NODE_CLAIM
+from karpy.model.kinds import CUSTOM_RESOURCE, NODE, NODE_CLAIM, Kind
 from karpy.model.notices import Notice, Subject
-from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.records import ClaimRecord, Identity, NodeRecord
 from karpy.ports.objects import Patch, PatchType
 from karpy.ports.records import Kept
 from karpy.sim.objects import EmbeddedObjects
@@ -196,3 +196,42 @@ async def test_what_happened_is_told_once_it_has(
 
     assert heard.told == [notice, count, remark]
     assert store.find(NODE_CLAIM, "web-1") is None
+
+
+class Knowing:
+    """Knows the newest version of everything, and what was written."""
+
+    def __init__(self, version: str = "") -> None:
+        self.version = version
+        self.noted: list[JsonObject] = []
+
+    def is_current(self, kind: Kind, meta: Identity) -> bool:
+        del kind
+        return not self.version or meta.version == self.version
+
+    def note_written(self, kind: Kind, obj: JsonObject) -> None:
+        del kind
+        self.noted.append(obj)
+
+
+async def test_what_was_written_is_known_at_once(store: Store, heard: Heard) -> None:
+    memory = Knowing()
+    keeper = Keeper(EmbeddedObjects(store), heard, heard, memory)
+    seen = claim_in(store)
+    wanted = replace(seen.record, provider_id="kwok://n1")
+
+    await keeper.carry_out(Outcome(wanted), claim=seen)
+
+    assert memory.noted == [store.get(NODE_CLAIM, "web-1")]
+
+
+async def test_who_is_known_to_be_late_asks_nobody(store: Store, heard: Heard) -> None:
+    keeper = Keeper(EmbeddedObjects(store), heard, heard, Knowing("999"))
+    seen = claim_in(store)
+    wanted = replace(seen.record, provider_id="kwok://n1")
+    before = store.version
+
+    is_written = await keeper.carry_out(Outcome(wanted), claim=seen)
+
+    assert not is_written
+    assert store.version == before

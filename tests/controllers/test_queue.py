@@ -120,6 +120,29 @@ def test_who_fails_is_told() -> None:
     assert run(story()) == ["a: somebody was faster"]
 
 
+def test_a_mistake_of_ours_is_told_and_stops_nobody() -> None:
+    async def story() -> tuple[list[str], list[str]]:
+        queue, told, done = WorkQueue(), list[str](), list[str]()
+
+        async def work(key: str) -> float | None:
+            if key == "bad" and not told:
+                raise ZeroDivisionError
+            done.append(key)
+            return None
+
+        running = asyncio.create_task(
+            queue.run(work, on_failure=lambda key, error: told.append(f"{key}: {error.code}"))
+        )
+        queue.add("bad")
+        queue.add("good")
+        await asyncio.sleep(10)
+        queue.close()
+        await running
+        return told, done
+
+    assert run(story()) == (["bad: KP9000"], ["good", "bad"])
+
+
 def test_a_key_that_succeeded_begins_with_short_pauses_again() -> None:
     async def story() -> float:
         queue = WorkQueue(first_pause=1, longest_pause=100)

@@ -1,6 +1,8 @@
 """Writes what an outcome asks for: differences, deletions, what to tell."""
 
+import asyncio
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.records import Writes, claim_writes, node_writes, pool_writes
@@ -23,18 +25,52 @@ class Telling(Protocol):
         """Write a line to the log."""
 
 
+class Memory(Protocol):
+    """What is known of objects, and learns of a write before any watch tells."""
+
+    def is_current(self, kind: Kind, meta: Identity) -> bool:
+        """Say whether nothing newer is known of an object."""
+
+    def note_written(self, kind: Kind, obj: JsonObject) -> None:
+        """Take note of what an object has become by a write of ours."""
+
+
+class Oblivion:
+    """Knows nothing, and takes whatever it is shown for the newest."""
+
+    def is_current(self, kind: Kind, meta: Identity) -> bool:
+        """Say yes."""
+        del self, kind, meta
+        return True
+
+    def note_written(self, kind: Kind, obj: JsonObject) -> None:
+        """Forget it."""
+
+
 class Keeper:
     """
     Makes objects what an outcome says they should be.
 
     Somebody else may have been faster (Conflict): then nothing is written, and whoever looks again
     sees what they did. What is gone already needs nothing. All else is raised.
+
+    Several controllers look after one object. They write one after the other, and who is late
+    notices before asking the API server: a refused write costs as much as a good one.
     """
 
-    def __init__(self, objects: Objects, notices: Notices, telling: Telling) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        notices: Notices,
+        telling: Telling,
+        memory: Memory | None = None,
+    ) -> None:
         self._objects = objects
         self._notices = notices
         self._telling = telling
+        self._memory = memory or Oblivion()
+        self._turns: WeakValueDictionary[tuple[Kind, str], asyncio.Lock] = WeakValueDictionary()
+        """Those who write or wait for it hold on to their lock; nobody else does."""
 
     async def carry_out(
         self,
@@ -78,20 +114,37 @@ class Keeper:
         return is_deleted
 
     async def _write(self, kind: Kind, meta: Identity, writes: Writes) -> bool:
-        status = writes.status
-        try:
-            if writes.main is not None:
-                patch = Patch(PatchType.MERGE, _guarded_like(writes.main, status))
-                written = await self._objects.patch(kind, meta.name, patch)
-                status = _guarded_by(status, written["metadata"]["resourceVersion"])
-            if status is not None:
-                patch = Patch(PatchType.MERGE, status)
-                await self._objects.patch(kind, meta.name, patch, subresource="status")
-        except Conflict:
-            return False
-        except NotFound:
+        if writes.main is None and writes.status is None:
             return True
+        async with self._turn(kind, meta.name):
+            if not self._memory.is_current(kind, meta):
+                return False
+            try:
+                self._memory.note_written(kind, await self._patch(kind, meta, writes))
+            except Conflict:
+                return False
+            except NotFound:
+                return True
         return True
+
+    async def _patch(self, kind: Kind, meta: Identity, writes: Writes) -> JsonObject:
+        written: JsonObject = {}
+        status = writes.status
+        if writes.main is not None:
+            patch = Patch(PatchType.MERGE, _guarded_like(writes.main, status))
+            written = await self._objects.patch(kind, meta.name, patch)
+            status = _guarded_by(status, written["metadata"]["resourceVersion"])
+        if status is not None:
+            patch = Patch(PatchType.MERGE, status)
+            written = await self._objects.patch(kind, meta.name, patch, subresource="status")
+        return written
+
+    def _turn(self, kind: Kind, name: str) -> asyncio.Lock:
+        """Return what sees to it that only one writes to an object at a time."""
+        turn = self._turns.get((kind, name))
+        if turn is None:
+            turn = self._turns[kind, name] = asyncio.Lock()
+        return turn
 
     async def _delete(self, kind: Kind, meta: Identity) -> bool:
         try:

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from karpy.errors import KarpyError, LimitPassed
+from karpy.errors import KarpyError, LimitPassed, Unexpected
 from karpy.model.backoff import Backoff
 
 _KEYS_MAX: Final = 2_000_000
@@ -21,8 +21,8 @@ class WorkQueue:
     Keys to be worked on.
 
     A key that is added many times before its turn is worked on once. One that is added while it is
-    worked on is worked on again afterwards, never by two at once. One that failed comes back
-    later, ever later, until it succeeds.
+    worked on is worked on again afterwards, never by two at once. One that failed, were it by our
+    own mistake, comes back later, ever later, until it succeeds.
     """
 
     def __init__(
@@ -120,23 +120,29 @@ class WorkQueue:
         self, work: Work, *, workers: int = 1, on_failure: OnFailure = lambda *_: None
     ) -> None:
         """Work on keys, several at a time, until the queue is closed and empty."""
+        # A task for each key: thousands of idle workers would all wake up at every change.
+        free = asyncio.Semaphore(workers)
         async with asyncio.TaskGroup() as group:
-            for _ in range(workers):
-                group.create_task(self._serve(work, on_failure))
+            while True:
+                await free.acquire()
+                key = await self.take()
+                if key is None:
+                    return
+                task = group.create_task(self._serve(key, work, on_failure), name=key)
+                task.add_done_callback(lambda _: free.release())
 
-    async def _serve(self, work: Work, on_failure: OnFailure) -> None:
-        while (key := await self.take()) is not None:
-            try:
-                again = await work(key)
-            except KarpyError as error:
-                on_failure(key, error)
-                self.retry(key)
-            else:
-                self.forget(key)
-                if again is not None:
-                    self.add_after(key, again)
-            finally:
-                self.done(key)
+    async def _serve(self, key: str, work: Work, on_failure: OnFailure) -> None:
+        try:
+            again = await work(key)
+        except Exception as error:
+            on_failure(key, error if isinstance(error, KarpyError) else Unexpected(error=error))
+            self.retry(key)
+        else:
+            self.forget(key)
+            if again is not None:
+                self.add_after(key, again)
+        finally:
+            self.done(key)
 
     def _ring(self, key: str) -> None:
         del self._timers[key]

@@ -155,6 +155,6 @@ class Operator:
             self.mirror.records,
             surface.objects,
             surface.cloud,
-            Keeper(surface.objects, self._notices, self._voice),
+            Keeper(surface.objects, self._notices, self._voice, self.mirror),
             surface.clock,
         )

@@ -183,3 +183,43 @@ async def test_a_mirror_says_what_it_waits_for(store: Store) -> None:
 
     assert POD in mirror.waiting_for()
     assert not mirror.is_synced
+
+
+async def test_what_we_write_is_known_before_the_watch_tells(store: Store) -> None:
+    async with running(store) as mirror:
+        store.create(NODE_CLAIM, a_claim("default-a"))
+        await until(lambda: mirror.records.claims.get("default-a") is not None)
+        seen = mirror.records.claims.values["default-a"].record
+        patch = Patch(PatchType.MERGE, {"status": {"providerID": "kwok://n1"}})
+
+        mirror.note_written(
+            NODE_CLAIM, store.patch(NODE_CLAIM, "default-a", patch, subresource="status")
+        )
+
+        assert mirror.records.claims.values["default-a"].record.provider_id == "kwok://n1"
+        assert mirror.is_synced
+        assert not mirror.is_current(NODE_CLAIM, seen.meta)
+
+
+async def test_what_is_gone_does_not_come_back_by_a_late_answer(store: Store) -> None:
+    async with running(store) as mirror:
+        made = store.create(NODE_CLAIM, a_claim("default-a"))
+        await until(lambda: mirror.records.claims.get("default-a") is not None)
+        store.delete(NODE_CLAIM, "default-a")
+        await until(lambda: mirror.records.claims.get("default-a") is None)
+
+        mirror.note_written(NODE_CLAIM, made)
+
+        assert mirror.records.claims.get("default-a") is None
+
+
+async def test_old_news_change_nothing(store: Store) -> None:
+    async with running(store) as mirror:
+        made = store.create(NODE_CLAIM, a_claim("default-a"))
+        patch = Patch(PatchType.MERGE, {"status": {"providerID": "kwok://n1"}})
+        store.patch(NODE_CLAIM, "default-a", patch, subresource="status")
+        await until(lambda: mirror.is_synced and bool(mirror.records.claims.values))
+
+        mirror.note_written(NODE_CLAIM, made)
+
+        assert mirror.records.claims.values["default-a"].record.provider_id == "kwok://n1"

@@ -18,6 +18,8 @@ from karpy.errors import AnswerMalformed, ClusterError, Unreachable
 
 _LINE_BYTES_MAX: Final = 64 * 2**20
 _READ_BYTES: Final = 2**18
+_CALLS_AT_ONCE: Final = 24
+"""More would only open more connections, and a TLS handshake costs as much as ten calls."""
 _UNAUTHORIZED: Final = 401
 _SUCCESS: Final = range(200, 300)
 _BROKEN: Final = (aiohttp.ClientError, OSError, asyncio.TimeoutError)
@@ -59,6 +61,7 @@ class Transport:
         self._limit = limit
         self._patience = patience
         self._timeouts = timeouts
+        self._lanes = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._session: aiohttp.ClientSession | None = None
 
     async def close(self) -> None:
@@ -109,8 +112,7 @@ class Transport:
                 raise Unreachable(f"cannot {call.what}: {self._server} ended amid a line")
 
     async def _send_once(self, call: Call) -> bytes:
-        response = await self._open(call, self._timeouts.silent)
-        async with response:
+        async with self._lanes, await self._open(call, self._timeouts.silent) as response:
             try:
                 return await response.read()
             except _BROKEN as error:

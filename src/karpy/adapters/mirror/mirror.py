@@ -11,6 +11,7 @@ from karpy.adapters.mirror.nodebook import NodeBook
 from karpy.adapters.mirror.recordbook import Entry, RecordBook
 from karpy.adapters.mirror.shelves import IndexedShelf, Shelf
 from karpy.codec.clusters import name_namespaces
+from karpy.codec.fields import JsonObject
 from karpy.codec.podjson import PodJsonReader
 from karpy.codec.storage import gather_storage
 from karpy.model.instances import Catalog
@@ -36,10 +37,12 @@ from karpy.model.kinds import (
 from karpy.model.nodes import NodeClaim
 from karpy.model.pods import DaemonSet, Pod, PodController
 from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.records import Identity
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from karpy.ports.clock import Clock
 from karpy.ports.objects import Change, Feed, Reader, Synced
+from karpy.ports.records import Kept
 
 OPTIONAL: Final = frozenset({NODE_OVERLAY})
 """Kinds whose CRD need not be installed."""
@@ -143,6 +146,21 @@ class Mirror:
             self.node_book.claims.put(claim.name, claim)
             self._untold[claim.name] = self._clock.now()
 
+    def is_current(self, kind: Kind, meta: Identity) -> bool:
+        """Say whether nothing newer is known of a NodeClaim, Node or NodePool."""
+        known = self._in_full[kind].get(meta.name)
+        return known is None or known.record.meta.version == meta.version
+
+    def note_written(self, kind: Kind, obj: JsonObject) -> None:
+        """Take note of what a NodeClaim, Node or NodePool has become, before the watch tells."""
+        shelf, reader = self._shelves[kind]
+        entry: Entry = reader.from_object(obj)
+        meta = entry.kept.record.meta
+        known = self._in_full[kind].get(meta.name)
+        # One that the watch has told gone already must not come back.
+        if known is not None and known.record.meta.uid == meta.uid:
+            self._take(kind, shelf, Change(meta.name, entry, meta.version))
+
     def now(self) -> datetime:
         """Tell the time that notes are kept by."""
         return self._clock.now()
@@ -203,6 +221,8 @@ class Mirror:
             shelf.take(change)
             return
         entry: Entry | None = change.value
+        if entry is not None and _is_older(entry, in_full.get(change.key)):
+            return
         # Decisions first: whoever hears of a record may ask for a snapshot at once.
         shelf.put(change.key, None if entry is None else entry.value)
         in_full.put(change.key, None if entry is None else entry.kept)
@@ -212,3 +232,17 @@ class Mirror:
     def _sync(self, shelf: Shelf[Any]) -> None:
         shelf.is_synced = True
         self._told.set()
+
+
+def _is_older(entry: Entry, known: Kept[Any] | None) -> bool:
+    """Say whether an object was told of later than something that came after it."""
+    if known is None:
+        return False
+    meta, before = entry.kept.record.meta, known.record.meta
+    is_same = meta.uid == before.uid
+    # Versions of one kind can be compared by number; the API has promised so since 1.35.
+    return is_same and _number(meta.version) < _number(before.version)
+
+
+def _number(version: str) -> int:
+    return int(version) if version.isdecimal() else 0
