@@ -1,6 +1,7 @@
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from karpy.codec.claims import write_node_claim, write_requirement, write_resources
 from karpy.codec.constraints import POOL_OPERATORS, read_requirement
@@ -70,6 +71,22 @@ def test_a_claim_carries_what_its_pool_says() -> None:
     assert spec["resources"] == {"requests": {"cpu": "1500m", "pods": "1"}}
 
 
+def test_a_claim_without_options_leaves_the_choice_to_the_cloud() -> None:
+    arch = Requirement("kubernetes.io/arch", frozenset({"amd64"}))
+
+    claim = write_node_claim(Launch("web", "web", (), collect([arch]), {}, ()), POOL, SHOP)
+
+    assert claim["metadata"]["annotations"] == {"note": "hello", "karpenter.sh/nodepool-hash": "1"}
+    assert claim["spec"] == {
+        "nodeClassRef": NODE_CLASS,
+        "taints": [{"key": "t", "effect": "NoSchedule"}],
+        "expireAfter": "720h",
+        "requirements": [
+            {"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]},
+        ],
+    }
+
+
 def test_a_claim_names_its_instance_types_and_keeps_their_variety() -> None:
     asked = Requirement(INSTANCE_TYPE, complement=True, min_values=1)
 
@@ -128,3 +145,23 @@ def test_amounts_are_written_as_quantities() -> None:
 
     assert write_resources(amounts) == {"cpu": "2", "example.com/gpu": "1", "memory": "1024"}
     assert write_resources({"cpu": 1}) == {"cpu": "1m"}
+
+
+@pytest.mark.parametrize(
+    ("overlaid", "expected"),
+    [
+        ({}, {}),
+        ({"is_price_overlaid": True}, {"karpenter.sh/price-overlay-applied": "true"}),
+        ({"is_capacity_overlaid": True}, {"karpenter.sh/capacity-overlay-applied": "true"}),
+    ],
+)
+def test_a_claim_says_whether_an_overlay_had_a_say(
+    overlaid: dict[str, bool], expected: dict[str, str]
+) -> None:
+    other = replace(instance_type("large"), is_price_overlaid=True, is_capacity_overlaid=True)
+    shop = catalog((replace(instance_type("small"), **overlaid), other))
+
+    claim = write_node_claim(a_launch(), POOL, shop)
+
+    annotations = claim["metadata"]["annotations"]
+    assert {key: annotations[key] for key in annotations if "overlay" in key} == expected

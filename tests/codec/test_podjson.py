@@ -1,3 +1,5 @@
+from datetime import UTC, datetime
+
 import msgspec
 import pytest
 
@@ -49,6 +51,28 @@ def served(name: str, **spec: Value) -> Json:
 KINDS: dict[str, Json] = {
     "plain": {},
     "bound": {"nodeName": "n1"},
+    "ready": {
+        "nodeName": "n1",
+        "containers": [container(requests={"cpu": "1"}, limits={"cpu": "2"})],
+        "status": {
+            "phase": "Running",
+            "conditions": [
+                {
+                    "type": "PodScheduled",
+                    "status": "True",
+                    "lastTransitionTime": "2026-01-01T00:01:00Z",
+                },
+                {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:02:00Z"},
+            ],
+        },
+    },
+    "not ready": {
+        "nodeName": "n1",
+        "status": {
+            "phase": "Running",
+            "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": None}],
+        },
+    },
     "given up": {"status": GIVEN_UP},
     "affine": {"affinity": AFFINITY, "nodeSelector": {"zone": "a"}},
     "with a token": {"volumes": [{"name": "kube-api-access-x7f", "projected": {}}]},
@@ -87,6 +111,21 @@ def test_pods_of_every_kind_do_not_mix_up() -> None:
     read = [reader.from_bytes(msgspec.json.encode(obj)) for obj in objs + objs]
 
     assert read == [PodReader().read(obj) for obj in objs + objs]
+
+
+def test_it_is_known_when_a_pod_was_bound_and_ready_and_what_limits_it() -> None:
+    obj = served("web-1", **KINDS["ready"])
+    reader = PodJsonReader()
+
+    first, second = (reader.from_bytes(msgspec.json.encode(obj)) for _ in range(2))
+
+    assert first == second
+    assert (first.limits, first.bound, first.ready) == (
+        {"cpu": 2000},
+        datetime(2026, 1, 1, 0, 1, tzinfo=UTC),
+        datetime(2026, 1, 1, 0, 2, tzinfo=UTC),
+    )
+    assert first.limits is second.limits
 
 
 def test_pods_of_one_workload_share_what_it_wrote() -> None:

@@ -1,7 +1,13 @@
 import pytest
 
 from karpy.codec.fields import FieldInvalid, Fields
-from karpy.codec.poolrules import check_overlay, check_pool, why_not_ready
+from karpy.codec.poolrules import (
+    check_overlay,
+    check_pool,
+    find_faults,
+    find_overlay_faults,
+    why_not_ready,
+)
 from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, NODE_POOL, WELL_KNOWN
 from tests.codec.plain import Json, plain_pool, wants
 
@@ -90,6 +96,41 @@ def test_what_karpenter_finds_later_keeps_a_pool_from_being_ready(obj: Json, exp
     assert str(why_not_ready(Fields(obj), WELL_KNOWN)) == expected
 
 
+def test_every_fault_of_a_pool_is_found() -> None:
+    obj = plain_pool(
+        "p",
+        wants("karpenter.sh/x", "In", "b c"),
+        wants("a b", "Almost"),
+        wants("size", "Gt", "many"),
+        wants("team", "In"),
+        wants(CAPACITY_TYPE, "In", "spot", minValues=2),
+        labels={HOSTNAME: "b c", "team": "a"},
+        taints=[taint("a b"), {"key": "a", "value": "b c", "effect": "Never"}],
+        startupTaints=[taint("a b")],
+    )
+
+    faults = [str(each) for each in find_faults(Fields(obj), WELL_KNOWN)]
+
+    taints = "spec.template.spec.taints"
+    startup = "spec.template.spec.startupTaints"
+    assert faults == [
+        f"`{LABELS}[{HOSTNAME}]` is `b c`, which is no label value",
+        f"`{LABELS}[{HOSTNAME}]` is `{HOSTNAME}`, which may not be asked for",
+        f"`{taints}[0].key` is `a b`, which is no label key",
+        f"`{taints}[1].value` is `b c`, which is no taint value",
+        f"`{taints}[1].effect` is `Never`",
+        f"`{startup}[0].key` is `a b`, which is no label key",
+        f"`{startup}[0]` repeats a b:NoSchedule",
+        f"`{REQUIREMENTS}[0].key` is `karpenter.sh/x`, which may not be asked for",
+        f"`{REQUIREMENTS}[0].values[0]` is `b c`, which is no label value",
+        f"`{REQUIREMENTS}[1].key` is `a b`, which is no label key",
+        f"`{REQUIREMENTS}[2].values` is [many], which is no bound",
+        f"`{REQUIREMENTS}[3].values` is empty",
+        f"`{REQUIREMENTS}[4].values` is [spot]; too few of them exist",
+        f"`{REQUIREMENTS}[4].minValues` is 2, more than there are values",
+    ]
+
+
 def test_some_unknown_capacity_types_next_to_known_ones_are_fine() -> None:
     obj = plain_pool("p", wants(CAPACITY_TYPE, "In", "spot", "barter"))
 
@@ -114,3 +155,9 @@ def test_an_overlay_obeys_the_same_rules(entry: Json, path: str) -> None:
         check_overlay(Fields({"spec": {"requirements": [entry]}}), WELL_KNOWN)
 
     assert raised.value.path == path
+
+
+def test_an_overlay_may_be_about_some_pools() -> None:
+    obj = {"spec": {"requirements": [wants(NODE_POOL, "In", "web")]}}
+
+    assert list(find_overlay_faults(Fields(obj), WELL_KNOWN)) == []

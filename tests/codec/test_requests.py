@@ -1,7 +1,7 @@
 import pytest
 
 from karpy.codec.fields import Fields
-from karpy.codec.requests import effective_requests, plain_requests
+from karpy.codec.requests import effective_limits, effective_requests, plain_requests
 from tests.codec.plain import Json, container
 
 GI = 2**30
@@ -168,3 +168,38 @@ def test_the_short_way_leads_to_the_same_place() -> None:
     resources = {"requests": {"cpu": "1500m", "memory": "3Mi", "example.com/gpu": "1"}}
 
     assert plain_requests(resources) == effective({"containers": [{"resources": resources}]})
+
+
+def test_limits_add_up_where_there_are_any() -> None:
+    spec = {
+        "containers": [
+            container("a", requests={"cpu": "1"}, limits={"cpu": "2", "memory": "1Gi"}),
+            container("b", limits={"cpu": "1"}),
+            container("c", requests={"cpu": "4"}),
+        ],
+        "overhead": {"cpu": "100m", "ephemeral-storage": "1Gi"},
+    }
+
+    assert effective_limits(Fields(spec)) == {"cpu": 3100, "memory": GI}
+
+
+def test_an_init_container_counts_alone_next_to_the_sidecars_before_it() -> None:
+    spec = {
+        "containers": [container(limits={"cpu": "1"})],
+        "initContainers": [
+            container("first", limits={"cpu": "3"}),
+            container("sidecar", limits={"cpu": "500m"}, restartPolicy="Always"),
+            container("second", limits={"cpu": "2800m"}),
+        ],
+    }
+
+    assert effective_limits(Fields(spec)) == {"cpu": 3300}
+
+
+def test_limits_of_the_pod_take_the_place_of_those_of_its_containers() -> None:
+    spec = {
+        "containers": [container(limits={"cpu": "1", "nvidia.com/gpu": "1"})],
+        "resources": {"limits": {"cpu": "8", "nvidia.com/gpu": "4"}},
+    }
+
+    assert effective_limits(Fields(spec)) == {"cpu": 8000, "nvidia.com/gpu": 1}

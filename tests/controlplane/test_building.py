@@ -5,7 +5,8 @@ from threading import Barrier
 import pytest
 
 from karpy.adapters.controlplane.building import ensure_programs
-from karpy.adapters.controlplane.programs import PACKAGES, built_folder
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER
+from karpy.adapters.controlplane.programs import built_folder
 from karpy.errors import ControlPlaneMissing
 from tests.controlplane.fakes import fake_go, script
 
@@ -21,7 +22,7 @@ def test_every_program_is_built_and_kept(tmp_path: Path, environ: dict[str, str]
     folder = ensure_programs(environ, str)
 
     assert folder == built_folder(environ)
-    assert sorted(each.name for each in folder.iterdir()) == sorted(PACKAGES)
+    assert sorted(each.name for each in folder.iterdir()) == sorted(CONTROL_PLANE.packages)
     assert sorted(each.suffix for each in folder.parent.iterdir()) == ["", ".lock", ".log"]
 
 
@@ -32,8 +33,20 @@ def test_programs_are_stamped_with_their_version(tmp_path: Path, environ: dict[s
     ensure_programs(environ, str)
 
     calls = (tmp_path / "bin" / "calls").read_text()
-    assert calls.count("-trimpath") == len(PACKAGES)
-    assert calls.count("version.gitVersion=v1.36.3") == len(PACKAGES)
+    assert calls.count("-trimpath") == len(CONTROL_PLANE.packages)
+    assert calls.count("version.gitVersion=v1.36.3") == len(CONTROL_PLANE.packages)
+
+
+def test_the_peer_is_built_beside_it(tmp_path: Path, environ: dict[str, str]) -> None:
+    fake_go(tmp_path / "bin", "go1.27.0", deed="grep -q ^module.karpy/peer go.mod || exit 1")
+    told: list[str] = []
+
+    folder = ensure_programs(environ, told.append, PEER)
+
+    assert [each.name for each in folder.iterdir()] == ["karpenter"]
+    assert told[0].startswith("building Karpenter v1.15.0 with ")
+    assert told[1] == "1 of 1 karpenter: done after 0 s"
+    assert "operator.Version=v1.15.0" in (tmp_path / "bin" / "calls").read_text()
 
 
 def test_go_stands_next_to_its_module_and_fetches_no_other_go(
@@ -55,7 +68,7 @@ def test_what_is_built_is_not_built_again(tmp_path: Path, environ: dict[str, str
     ensure_programs(environ, told.append)
 
     assert told == []
-    assert len((tmp_path / "bin" / "calls").read_text().splitlines()) == len(PACKAGES)
+    assert len((tmp_path / "bin" / "calls").read_text().splitlines()) == len(CONTROL_PLANE.packages)
 
 
 def test_who_builds_is_told_how_far_it_is(tmp_path: Path, environ: dict[str, str]) -> None:
@@ -66,7 +79,7 @@ def test_who_builds_is_told_how_far_it_is(tmp_path: Path, environ: dict[str, str
 
     assert told[0].startswith(f"building Kubernetes v1.36.3 with {go}; ")
     assert [line.partition(":")[0] for line in told[1:-1]] == [
-        f"{number} of 6 {name}" for number, name in enumerate(PACKAGES, start=1)
+        f"{number} of 6 {name}" for number, name in enumerate(CONTROL_PLANE.packages, start=1)
     ]
     assert told[-1].endswith(f" s: {folder}")
 
@@ -125,8 +138,8 @@ def test_two_builders_build_once(tmp_path: Path, environ: dict[str, str]) -> Non
         found = {result() for result in folders}
 
     assert found == {built_folder(environ)}
-    assert "waiting for another build of the control plane to end" in told
-    assert len((tmp_path / "bin" / "calls").read_text().splitlines()) == len(PACKAGES)
+    assert "waiting for another build of Kubernetes to end" in told
+    assert len((tmp_path / "bin" / "calls").read_text().splitlines()) == len(CONTROL_PLANE.packages)
 
 
 def test_a_folder_of_the_users_choice_is_never_built_into(

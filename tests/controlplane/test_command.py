@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from karpy.adapters.controlplane.programs import PACKAGES, built_folder
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER
+from karpy.adapters.controlplane.programs import built_folder
 from tests.cli.conftest import Karpy
 from tests.controlplane.fakes import fake_go, script
 
@@ -40,6 +41,16 @@ def test_build_prints_the_folder_and_nothing_else(karpy: Karpy, tmp_path: Path) 
 
     assert (run.code, run.out) == (0, f"{built_folder(os.environ)}\n")
     assert "6 of 6 kwok: done after 0 s\n" in run.err
+
+
+def test_the_peer_is_built_if_asked_for(karpy: Karpy, tmp_path: Path) -> None:
+    fake_go(tmp_path / "bin", "go1.27.0")
+
+    run = karpy("controlplane", "build", "--peer")
+
+    assert (run.code, run.out) == (0, f"{built_folder(os.environ, PEER)}\n")
+    assert karpy("controlplane", "path", "--peer") == (0, run.out, "")
+    assert karpy("controlplane", "path").code == 1
 
 
 def test_path_prints_the_folder_once_it_is_built(karpy: Karpy, tmp_path: Path) -> None:
@@ -82,7 +93,7 @@ def test_up_says_which_program_does_not_start(
 ) -> None:
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert [script(tmp_path / name, "echo no; exit 1") for name in PACKAGES]
+    assert [script(tmp_path / name, "echo no; exit 1") for name in CONTROL_PLANE.packages]
 
     run = karpy("controlplane", "up")
 

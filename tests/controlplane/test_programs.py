@@ -2,14 +2,12 @@ from pathlib import Path
 
 import pytest
 
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER, Bundle
 from karpy.adapters.controlplane.programs import (
-    PACKAGES,
     built_folder,
     find_program,
     missing_programs,
     require_programs,
-    source,
-    version_of,
 )
 from karpy.errors import ControlPlaneMissing
 from tests.controlplane.fakes import script
@@ -34,33 +32,45 @@ def test_the_cache_goes_where_the_user_keeps_caches() -> None:
     assert folder.parent == Path("/var/cache/karpy/controlplane")
 
 
-def test_every_program_is_a_tool_of_the_module() -> None:
-    module = source("go.mod")
+@pytest.mark.parametrize("bundle", [CONTROL_PLANE, PEER], ids=lambda each: each.name)
+def test_every_program_is_a_tool_of_its_module(bundle: Bundle) -> None:
+    words = bundle.source("go.mod").split()
 
-    assert [package for package in PACKAGES.values() if f"\t{package}\n" not in module] == []
+    assert [package for package in bundle.packages.values() if package not in words] == []
+
+
+@pytest.mark.parametrize("bundle", [CONTROL_PLANE, PEER], ids=lambda each: each.name)
+def test_go_is_installed_new_enough(bundle: Bundle) -> None:
+    series = tuple(int(part) for part in bundle.go_series.split("."))
+
+    assert series >= bundle.needed_go[:2]
 
 
 def test_the_staging_modules_have_the_version_of_kubernetes() -> None:
     """A release v1.X.Y comes with modules v0.X.Y; mixed ones do not compile, or worse, do."""
-    minor = version_of("k8s.io/kubernetes").removeprefix("v1.")
-    _, _, replaced = source("go.mod").partition("replace (\n")
+    minor = CONTROL_PLANE.version.removeprefix("v1.")
+    _, _, replaced = CONTROL_PLANE.source("go.mod").partition("replace (\n")
 
     versions = {line.split()[-1] for line in replaced.splitlines() if "=>" in line}
 
     assert versions == {f"v0.{minor}"}
 
 
+def test_the_peer_is_the_version_we_follow() -> None:
+    assert PEER.version == "v1.15.0"
+
+
 def test_programs_that_were_built_are_found(tmp_path: Path) -> None:
     environ = {"XDG_CACHE_HOME": str(tmp_path)}
-    folder = fill(built_folder(environ), *PACKAGES)
+    folder = fill(built_folder(environ), *CONTROL_PLANE.packages)
 
     assert require_programs(environ) == folder
 
 
 def test_a_folder_of_the_users_choice_comes_first(tmp_path: Path) -> None:
-    folder = fill(tmp_path / "assets", *PACKAGES)
+    folder = fill(tmp_path / "assets", *CONTROL_PLANE.packages)
     environ = {"XDG_CACHE_HOME": str(tmp_path), "KUBEBUILDER_ASSETS": str(folder)}
-    fill(built_folder(environ), *PACKAGES)
+    fill(built_folder(environ), *CONTROL_PLANE.packages)
 
     assert require_programs(environ) == folder
 
@@ -101,3 +111,18 @@ def test_programs_that_are_not_built_yet_can_be(tmp_path: Path) -> None:
 def test_a_single_program_that_is_missing_is_named(tmp_path: Path) -> None:
     with pytest.raises(ControlPlaneMissing, match="no program `kwok`"):
         find_program(tmp_path, "kwok")
+
+
+def test_the_peer_has_a_folder_of_its_own_that_nobody_chooses(tmp_path: Path) -> None:
+    environ = {"XDG_CACHE_HOME": str(tmp_path), "KUBEBUILDER_ASSETS": str(tmp_path / "assets")}
+    folder = fill(built_folder(environ, PEER), "karpenter")
+
+    assert folder.parent == tmp_path / "karpy" / "peer"
+    assert require_programs(environ, PEER) == folder
+
+
+def test_a_peer_that_is_not_built_yet_can_be(tmp_path: Path) -> None:
+    with pytest.raises(ControlPlaneMissing, match="no Karpenter: its programs are not") as caught:
+        require_programs({"XDG_CACHE_HOME": str(tmp_path)}, PEER)
+
+    assert caught.value.hint == "run `karpy controlplane build --peer` (five minutes, once)"

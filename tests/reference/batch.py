@@ -55,9 +55,9 @@ def _why_waiting(pod: Pod) -> Reason | None:
     return Reason.PREEMPTING if pod.nominated_node else None
 
 
-def _largest_first(pod: Pod) -> tuple[int, int, object, str]:
-    requests = pod.requests
-    return -requests.get(CPU, 0), -requests.get(MEMORY, 0), pod.created, pod.uid
+def _largest_first(pod: Pod) -> tuple[bool, int, int, object, str]:
+    cpu, memory = pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
+    return pod.is_virtual, -cpu, -memory, pod.created, pod.uid
 
 
 def why_refused(pod: Pod, snapshot: Snapshot) -> Reason | None:

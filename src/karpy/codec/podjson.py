@@ -12,7 +12,7 @@ from msgspec import Raw, Struct, ValidationError
 from msgspec.json import Decoder, decode
 
 from karpy.codec.fields import FieldInvalid, JsonObject
-from karpy.codec.pods import PodReader
+from karpy.codec.pods import PodReader, shared_moment
 from karpy.model.pods import Pod
 
 _NOTHING: Final = Raw(b"")
@@ -69,7 +69,9 @@ class _ContainerStatus(_Wire, frozen=True, gc=False):
 
 class _Condition(_Wire, frozen=True, gc=False):
     type: str | None = None
+    status: str | None = None
     reason: str | None = None
+    last_transition_time: str | None = None
 
 
 class _Status(_Wire, frozen=True, gc=False):
@@ -134,6 +136,9 @@ class PodJsonReader:
             not node_name and _was_given_up(status),
             meta.deletion_timestamp is not None,
             mold.owners,
+            limits=mold.limits,
+            bound=_since("PodScheduled", status) if node_name else None,
+            ready=_since("Ready", status) if node_name else None,
         )
 
     def _shared(self, name: str | None) -> str:
@@ -195,6 +200,14 @@ def _was_given_up(status: _Status) -> bool:
         if condition.type == "PodScheduled":
             return condition.reason == "Unschedulable"
     return False
+
+
+def _since(type_: str, status: _Status) -> datetime | None:
+    for condition in status.conditions or ():
+        if condition.type == type_:
+            is_so = condition.status == "True"
+            return shared_moment(condition.last_transition_time or "") if is_so else None
+    return None
 
 
 def _plain(data: bytes) -> JsonObject:

@@ -8,14 +8,16 @@ its rules, labels and requests with the others.
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from marshal import dumps
 from typing import Final, TypeAlias
 
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.podrules import read_ports, read_rules
-from karpy.codec.requests import effective_requests, plain_requests
+from karpy.codec.requests import effective_limits, effective_requests, plain_requests
 from karpy.model.pods import HostPort, Owner, Pod, PodRules
 from karpy.model.resources import Resources
+from karpy.model.times import parse_moment
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_LABELS: Final[Mapping[str, str]] = {}
@@ -37,6 +39,12 @@ _MARSHAL: Final = 2
 """The newest format whose bytes depend on the value alone, not on how it is shared in memory."""
 
 _Ports: TypeAlias = tuple[HostPort, ...]
+_Needs: TypeAlias = tuple[Resources, _Ports, Resources]
+"""Requests, ports and limits."""
+_Moments: TypeAlias = tuple[datetime | None, datetime | None]
+"""When a pod got its node, and since when it is ready."""
+_NEVER: Final[_Moments] = (None, None)
+_NO_LIMITS: Final[Resources] = {}
 
 
 class PodReader:
@@ -55,11 +63,11 @@ class PodReader:
         self._labels: dict[bytes, Mapping[str, str]] = {}
         self._created: dict[str | None, datetime] = {None: created}
         self._owners: dict[bytes, tuple[Owner, ...]] = {}
-        self._needs: dict[bytes, tuple[Resources, _Ports]] = {}
+        self._needs: dict[bytes, _Needs] = {}
         self._rules: dict[bytes | tuple[bytes, _Ports], PodRules] = {}
         self._equal_requests: dict[frozenset[tuple[str, int]], Resources] = {}
-        self._molds: dict[bytes, tuple[Mapping[str, str], Resources]] = {}
-        """Labels and requests of pods with one container and nothing special about it."""
+        self._molds: dict[bytes, tuple[Mapping[str, str], Resources, Resources]] = {}
+        """Labels, requests and limits of pods with one container and nothing special about it."""
         self._equal_rules: dict[PodRules, PodRules] = {_NO_RULES: _NO_RULES}
 
     @property
@@ -95,8 +103,9 @@ class PodReader:
                     into.append(self.read(obj))
                     continue
                 key = dumps((meta.get("labels"), only.get("resources")), _MARSHAL)
-                labels, requests = molds.get(key) or self._add_mold(key, meta, only)
+                labels, requests, limits = molds.get(key) or self._add_mold(key, meta, only)
                 node_name = spec.get("nodeName") or ""
+                bound, ready = _moments(status) if node_name and status else _NEVER
                 pod = Pod(
                     meta["name"],
                     meta["namespace"],
@@ -111,6 +120,9 @@ class PodReader:
                     not node_name and (trusts or not status or _was_given_up(status)),
                     False,
                     self._shared_owners(meta) if "ownerReferences" in meta else (),
+                    limits=limits,
+                    bound=bound,
+                    ready=ready,
                 )
             except (AttributeError, KeyError, TypeError, ValueError):
                 pod = self.read(obj)
@@ -118,10 +130,11 @@ class PodReader:
 
     def _add_mold(
         self, key: bytes, meta: JsonObject, only: JsonObject
-    ) -> tuple[Mapping[str, str], Resources]:
+    ) -> tuple[Mapping[str, str], Resources, Resources]:
         plain = plain_requests(only.get("resources"))
-        needs = (plain, ()) if plain else _read_needs({"containers": [only]}, None)
-        mold = self._molds[key] = self._shared_labels(meta), self._shared_needs(*needs)[0]
+        needs = (plain, (), _NO_LIMITS) if plain else _read_needs({"containers": [only]}, None)
+        requests, _, limits = self._shared_needs(*needs)
+        mold = self._molds[key] = self._shared_labels(meta), requests, limits
         return mold
 
     def _read(self, obj: JsonObject) -> Pod:
@@ -141,7 +154,8 @@ class PodReader:
             Fields(meta, "metadata").needed("name")
         namespace = meta.get("namespace") or "default"
         owners = meta.get("ownerReferences")
-        requests, ports = self._needs_of(spec, status)
+        requests, ports, limits = self._needs_of(spec, status)
+        bound, ready = _moments(status) if node_name and status else _NEVER
         return Pod(
             name,
             namespace,
@@ -156,6 +170,9 @@ class PodReader:
             is_unschedulable,
             meta.get("deletionTimestamp") is not None,
             self._shared_owners(meta) if owners else (),
+            limits=limits,
+            bound=bound,
+            ready=ready,
         )
 
     def _add_created(self, meta: JsonObject) -> datetime:
@@ -182,7 +199,7 @@ class PodReader:
             owners = self._owners[key] = read_owners(Fields(meta, "metadata"))
         return owners
 
-    def _needs_of(self, spec: JsonObject, status: JsonObject | None) -> tuple[Resources, _Ports]:
+    def _needs_of(self, spec: JsonObject, status: JsonObject | None) -> _Needs:
         containers: list[JsonObject] = spec["containers"]
         resized = _resize_status(status) if status and "containerStatuses" in status else None
         is_plain = len(spec) == 1 or _RARE.isdisjoint(spec)
@@ -197,12 +214,17 @@ class PodReader:
         needs = self._needs.get(key)
         if needs is None:
             requests = plain_requests(plain)
-            needs = (requests, ()) if requests else _read_needs(spec, resized)
+            needs = (requests, (), _NO_LIMITS) if requests else _read_needs(spec, resized)
             self._needs[key] = needs = self._shared_needs(*needs)
         return needs
 
-    def _shared_needs(self, requests: Resources, ports: _Ports) -> tuple[Resources, _Ports]:
-        return self._equal_requests.setdefault(frozenset(requests.items()), requests), ports
+    def _shared_needs(self, requests: Resources, ports: _Ports, limits: Resources) -> _Needs:
+        equal = self._equal_requests
+        return (
+            equal.setdefault(frozenset(requests.items()), requests),
+            ports,
+            equal.setdefault(frozenset(limits.items()), limits),
+        )
 
     def _rules_of(self, spec: JsonObject, ports: _Ports) -> PodRules:
         if not ports and (len(spec) == 1 or _RULES.isdisjoint(spec)):
@@ -241,11 +263,30 @@ def read_owners(meta: Fields) -> tuple[Owner, ...]:
     )
 
 
-def _read_needs(spec: JsonObject, resized: JsonObject | None) -> tuple[Resources, _Ports]:
+def _read_needs(spec: JsonObject, resized: JsonObject | None) -> _Needs:
     fields = Fields(spec, "spec")
     if not fields.items("containers"):
         fields.fail("containers", "is empty", "add a container")
-    return effective_requests(fields, Fields(resized or {}, "status")), read_ports(fields)
+    requests = effective_requests(fields, Fields(resized or {}, "status"))
+    return requests, read_ports(fields), effective_limits(fields)
+
+
+@lru_cache(maxsize=65536)
+def shared_moment(text: str) -> datetime | None:
+    """Read a moment that many pods have in common; None if it is none."""
+    return parse_moment(text)
+
+
+def _moments(status: JsonObject) -> _Moments:
+    bound = ready = None
+    for condition in status.get("conditions") or ():
+        if condition.get("status") == "True":
+            kind = condition.get("type")
+            if kind == "PodScheduled":
+                bound = shared_moment(condition.get("lastTransitionTime") or "")
+            elif kind == "Ready":
+                ready = shared_moment(condition.get("lastTransitionTime") or "")
+    return bound, ready
 
 
 def _was_given_up(status: JsonObject) -> bool:

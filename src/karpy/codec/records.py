@@ -48,7 +48,7 @@ def read_claim_record(fields: Fields) -> ClaimRecord:
         capacity=status.quantities("capacity"),
         allocatable=status.quantities("allocatable"),
         last_pod_event=status.time("lastPodEventTime"),
-        conditions=Conditions(_conditions(status), CLAIM_DEPENDENTS),
+        conditions=Conditions(read_conditions(status), CLAIM_DEPENDENTS),
     )
 
 
@@ -62,7 +62,7 @@ def read_node_record(fields: Fields) -> NodeRecord:
         is_unschedulable=spec.flag("unschedulable"),
         capacity=status.quantities("capacity"),
         allocatable=status.quantities("allocatable"),
-        conditions=_conditions(status),
+        conditions=read_conditions(status),
         boot_id=status.child("nodeInfo").text("bootID"),
     )
 
@@ -78,7 +78,7 @@ def read_pool_record(fields: Fields) -> PoolRecord:
         resources=status.quantities("resources"),
         nodes=status.number("nodes"),
         class_generation=status.number("nodeClassObservedGeneration"),
-        conditions=Conditions(_conditions(status), POOL_DEPENDENTS),
+        conditions=Conditions(read_conditions(status), POOL_DEPENDENTS),
     )
 
 
@@ -129,8 +129,8 @@ def claim_writes(before: ClaimRecord, after: ClaimRecord) -> Writes:
     if before.last_pod_event != after.last_pod_event and after.last_pod_event is not None:
         status["lastPodEventTime"] = write_moment(after.last_pod_event)
     if before.conditions.items != after.conditions.items:
-        status["conditions"] = _write_conditions(after.conditions.items)
-    return Writes(_main(before.meta, after.meta, {}), _status(after.meta, status))
+        status["conditions"] = write_conditions(after.conditions.items)
+    return Writes(_main(before.meta, after.meta, {}), write_status(after.meta, status))
 
 
 def node_writes(before: NodeRecord, after: NodeRecord, obj: JsonObject) -> Writes:
@@ -163,8 +163,8 @@ def pool_writes(before: PoolRecord, after: PoolRecord) -> Writes:
     if before.class_generation != after.class_generation:
         status["nodeClassObservedGeneration"] = after.class_generation
     if before.conditions.items != after.conditions.items:
-        status["conditions"] = _write_conditions(after.conditions.items)
-    return Writes(_main(before.meta, after.meta, {}), _status(after.meta, status))
+        status["conditions"] = write_conditions(after.conditions.items)
+    return Writes(_main(before.meta, after.meta, {}), write_status(after.meta, status))
 
 
 def _main(before: Identity, after: Identity, spec: JsonObject) -> JsonObject | None:
@@ -190,7 +190,8 @@ def _main(before: Identity, after: Identity, spec: JsonObject) -> JsonObject | N
     return {"metadata": meta, **({"spec": spec} if spec else {})}
 
 
-def _status(meta: Identity, status: JsonObject) -> JsonObject | None:
+def write_status(meta: Identity, status: JsonObject) -> JsonObject | None:
+    """Write a patch of a status, guarded if it replaces a list; None if there is no change."""
     if not status:
         return None
     # A list is replaced as a whole: whoever wrote it meanwhile must not be overwritten.
@@ -239,7 +240,8 @@ def _write_taint(taint: Taint) -> JsonObject:
     }
 
 
-def _conditions(status: Fields) -> tuple[Condition, ...]:
+def read_conditions(status: Fields) -> tuple[Condition, ...]:
+    """Read what a status says of its object."""
     epoch = datetime(1970, 1, 1, tzinfo=UTC)
     return tuple(
         Condition(
@@ -254,7 +256,8 @@ def _conditions(status: Fields) -> tuple[Condition, ...]:
     )
 
 
-def _write_conditions(conditions: tuple[Condition, ...]) -> list[JsonObject]:
+def write_conditions(conditions: tuple[Condition, ...]) -> list[JsonObject]:
+    """Write what is said of an object as its status has it."""
     return [
         {
             "type": each.type,

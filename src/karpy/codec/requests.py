@@ -38,6 +38,30 @@ def effective_requests(spec: Fields, status: Fields) -> dict[str, int]:
     return total
 
 
+def effective_limits(spec: Fields) -> dict[str, int]:
+    """
+    Sum up what a pod may use at most, by the same rules.
+
+    Where nothing is said there is no limit; the overhead raises those that there are.
+    """
+    # Parity: component-helpers PodLimits.
+    total = add(*(_limits(each) for each in spec.children("containers")))
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.children("initContainers"):
+        limits = _limits(container)
+        if container.text("restartPolicy") == "Always":
+            total, sidecars = add(total, limits), add(sidecars, limits)
+            peak = largest((peak, sidecars))
+        else:
+            peak = largest((peak, add(limits, sidecars)))
+    total = largest((total, peak))
+    whole = spec.child("resources").quantities("limits")
+    total |= {name: amount for name, amount in whole.items() if _is_pod_level(name)}
+    overhead = spec.quantities("overhead")
+    return {name: amount + overhead.get(name, 0) for name, amount in total.items() if amount}
+
+
 class _Reported:
     """What the kubelet says of containers whose size was changed while they run."""
 
@@ -68,6 +92,10 @@ def _wanted(container: Fields) -> dict[str, int]:
     resources = container.child("resources")
     wanted = resources.quantities("requests")
     return {**resources.quantities("limits"), **wanted} if "limits" in resources else wanted
+
+
+def _limits(container: Fields) -> dict[str, int]:
+    return container.child("resources").quantities("limits")
 
 
 def _with_init_containers(

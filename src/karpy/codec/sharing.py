@@ -36,6 +36,10 @@ class PodRow(Struct, frozen=True, array_like=True):
     is_unschedulable: bool
     is_deleting: bool
     owners: int
+    is_virtual: bool = False
+    limits: int | None = None
+    bound: datetime | None = None
+    ready: datetime | None = None
 
 
 class DaemonRow(Struct, frozen=True, array_like=True):
@@ -106,14 +110,20 @@ def share_catalog(catalog: Catalog) -> SharedCatalog:
     by_pool = {pool: lists.place(each) for pool, each in catalog.by_pool.items()}
     places = tuple(tuple(offered.place(each) for each in some) for some in lists.items)
     rest = replace(catalog, types=(), by_pool={})
-    return SharedCatalog(rest, tuple(offered.items), places, types, by_pool)
+    return SharedCatalog(rest, tuple(map(_in_full, offered.items)), places, types, by_pool)
 
 
 def join_catalog(shared: SharedCatalog) -> Catalog:
     """Put together again what is on sale."""
-    lists = [tuple(shared.offered[place] for place in places) for places in shared.lists]
+    offered = [_in_full(each) for each in shared.offered]
+    lists = [tuple(offered[place] for place in places) for places in shared.lists]
     by_pool = {pool: lists[place] for pool, place in shared.by_pool.items()}
     return replace(shared.rest, types=lists[shared.types], by_pool=by_pool)
+
+
+def _in_full(each: InstanceType) -> InstanceType:
+    """Return a type with its offerings in a tuple, which is how they are written."""
+    return replace(each, offerings=tuple(each.offerings))
 
 
 class _Table(Generic[T]):
@@ -153,6 +163,10 @@ class _Tables:
             pod.is_unschedulable,
             pod.is_deleting,
             self.owners.place(pod.owners),
+            pod.is_virtual,
+            self.requests.place(pod.limits) if pod.limits else None,
+            pod.bound,
+            pod.ready,
         )
 
 
@@ -171,4 +185,8 @@ def _pod(row: PodRow, tables: SharedSnapshot) -> Pod:
         row.is_unschedulable,
         row.is_deleting,
         tables.owners[row.owners],
+        row.is_virtual,
+        {} if row.limits is None else tables.requests[row.limits],
+        row.bound,
+        row.ready,
     )

@@ -1,11 +1,13 @@
 """Pending pods become NodeClaims."""
 
 import asyncio
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final, Protocol
 
 from karpy.controllers.batching import Batcher
 from karpy.core.announcements import (
+    is_awaited,
     launch_notices,
     nomination_notices,
     pool_notices,
@@ -74,7 +76,7 @@ class ProvisioningController:
         began = self._clock.now()
         verdict = await _decide(snapshot)
         self._audience.decided(snapshot, verdict, self._clock.now() - began)
-        pods = {pod.key: pod for pod in snapshot.pods if not pod.node_name}
+        pods = {pod.key: pod for pod in _undecided(snapshot)}
         self._tell(snapshot, verdict, pods)
         await asyncio.gather(*(self._launch(launch, pods) for launch in verdict.launches))
         return verdict
@@ -82,6 +84,8 @@ class ProvisioningController:
     def _tell(self, snapshot: Snapshot, verdict: Verdict, pods: dict[str, Pod]) -> None:
         claims = {node.name: node.claim for node in snapshot.nodes}
         for nomination in verdict.nominations:
+            if not is_awaited(nomination, pods):
+                continue
             self._audience.nominated(nomination.node)
             claim = claims.get(nomination.node, "")
             for notice in nomination_notices(nomination, claim, pods):
@@ -99,6 +103,12 @@ class ProvisioningController:
         self._audience.launched(claim, launch)
         for notice in launch_notices(launch.pods, claim, pods):
             self._notices.tell(notice)
+
+
+def _undecided(snapshot: Snapshot) -> Iterator[Pod]:
+    """Return the pods that a verdict may name: those without a node, and those that lose theirs."""
+    leaving = {node.name for node in snapshot.nodes if node.is_deleting}
+    return (pod for pod in snapshot.pods if not pod.node_name or pod.node_name in leaving)
 
 
 async def _decide(snapshot: Snapshot) -> Verdict:

@@ -3,21 +3,23 @@
 from collections.abc import Callable
 
 from karpy.controllers.desk import AFTER_CONFLICT, Desk
+from karpy.controllers.nodeclasses import users_of
 from karpy.controllers.queue import WorkQueue
-from karpy.core.lifecycle.health import Health, record_attempt, tend_health
+from karpy.core.lifecycle.health import Health, Tended, record_attempt, tend_health
 from karpy.core.lifecycle.outcomes import Outcome
+from karpy.model.pools import NodeClassRef
 from karpy.model.records import ClaimRecord, PoolRecord
 from karpy.ports.records import Kept
 
 GenerationOf = Callable[[PoolRecord], int | None]
-"""Returns the generation of a pool's node class, None if it is gone."""
+"""Returns the generation of a pool's node class, None if it is gone or not ours."""
 
 
 class RegistrationController:
     """Observe, decide, apply. What attempts say of a pool is decided in core.lifecycle."""
 
     def __init__(
-        self, desk: Desk, generation_of: GenerationOf = lambda pool: pool.class_generation
+        self, desk: Desk, generation_of: GenerationOf = lambda pool: pool.class_generation or 0
     ) -> None:
         self._desk = desk
         self._generation_of = generation_of
@@ -35,6 +37,11 @@ class RegistrationController:
             self._attempts.setdefault(claim.pool, []).append((claim, outcome.has_registered))
             self._queue.add(claim.pool)
 
+    def hear_class(self, ref: NodeClassRef) -> None:
+        """Look at the pools of a node class that has changed."""
+        for name in users_of(ref, self._desk.records.pools):
+            self._queue.add(name)
+
     async def run(self) -> None:
         """Write down how pools do, until cancelled."""
         await self._queue.run(self.reconcile, on_failure=self._desk.on_failure)
@@ -49,7 +56,9 @@ class RegistrationController:
             return None
         now = self._desk.clock.now()
         health, generation = self._health.get(name, Health()), self._generation_of(kept.record)
-        tended = tend_health(health, kept.record, generation, now)
+        tended = Tended(health, kept.record)
+        if generation is not None:
+            tended = tend_health(health, kept.record, generation, now)
         for claim, is_success in attempts:
             tended = record_attempt(tended.health, tended.pool, claim, now, is_success=is_success)
         if not await self._desk.keeper.carry_out(Outcome(pool=tended.pool), pool=kept):

@@ -29,7 +29,7 @@ def refusal_notices(verdict: Verdict, pods: Mapping[str, Pod]) -> Iterator[Notic
         if refusal.reason in _QUIET:
             continue
         note = f"Failed to schedule pod, {why(refusal)}"
-        for key in refusal.pods:
+        for key in _existing(refusal.pods, pods):
             subject = pod_subject(key, pods)
             yield Notice(
                 subject,
@@ -75,6 +75,11 @@ def pool_notices(verdict: Verdict) -> Iterator[Notice]:
         )
 
 
+def is_awaited(nomination: Nomination, pods: Mapping[str, Pod]) -> bool:
+    """Say whether a node is expected to take pods that exist."""
+    return next(_existing(nomination.pods, pods), None) is not None
+
+
 def why(refusal: Refusal) -> str:
     """Say in one sentence why a pod stays pending, and what decided in each NodePool."""
     sentence = refusal.reason.value
@@ -99,8 +104,13 @@ def _decided(refusal: PoolRefusal) -> str:
 
 
 def _nominated(keys: tuple[str, ...], where: str, pods: Mapping[str, Pod]) -> Iterator[Notice]:
-    for key in keys:
+    for key in _existing(keys, pods):
         subject = pod_subject(key, pods)
         yield Notice(
             subject, "Nominated", f"Pod should schedule on: {where}", same_as=(subject.uid, where)
         )
+
+
+# Differs: Karpenter tells virtual pods, too, and its events are about pods that nobody finds.
+def _existing(keys: tuple[str, ...], pods: Mapping[str, Pod]) -> Iterator[str]:
+    return (key for key in keys if key not in pods or not pods[key].is_virtual)

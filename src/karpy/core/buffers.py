@@ -7,8 +7,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.model.buffers import BufferRecord
+from karpy.model.buffers import BufferRecord, PodSource
 from karpy.model.conditions import FALSE, TRUE, Condition
+from karpy.model.kinds import DEPLOYMENT, POD_TEMPLATE, REPLICA_SET, STATEFUL_SET
 from karpy.model.pods import Pod
 from karpy.model.resources import Resources
 from karpy.model.verdicts import Verdict
@@ -16,7 +17,10 @@ from karpy.model.verdicts import Verdict
 PERIOD: Final = timedelta(seconds=30)
 READY_FOR_PROVISIONING: Final = "ReadyForProvisioning"
 PROVISIONING: Final = "Provisioning"
-SCALABLE_KINDS: Final = ("Deployment", "StatefulSet", "ReplicaSet")
+SOURCES: Final = (POD_TEMPLATE, DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
+"""What the pods of buffers are made from."""
+SCALABLE_KINDS: Final = tuple(kind.name for kind in SOURCES[1:])
+_RESOURCES: Final = {kind.name: kind.resource for kind in SOURCES}
 _SCALABLE_GROUPS: Final = frozenset({"", "apps"})
 _REPLICAS_MAX: Final = 2**31 - 1
 
@@ -47,6 +51,21 @@ class Placement(Struct, frozen=True, gc=False):
     existing: int = 0
     launched: int = 0
     failed: int = 0
+
+
+def resolve(buffer: BufferRecord, source: PodSource | None) -> Resolution:
+    """Say what the pods of a buffer look like, given what it refers to; None is not there."""
+    why = why_unresolvable(buffer)
+    if why is not None:
+        return why
+    if source is None:
+        kind, key = buffer.source
+        name = key.partition("/")[2]
+        return not_found(buffer, f'{_RESOURCES[kind]} "{name}" not found')
+    if buffer.pod_template:
+        generation = source.generation
+        return Resolved(source.pod, template=buffer.pod_template, template_generation=generation)
+    return Resolved(source.pod, source.replicas)
 
 
 def why_unresolvable(buffer: BufferRecord) -> Unresolved | None:
@@ -121,6 +140,7 @@ def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ..
         is_unschedulable=True,
         is_deleting=False,
         owners=(),
+        is_virtual=True,
     )
     name, uid = f"capacity-buffer-{buffer.meta.name}", buffer.meta.uid
     count = max(0, buffer.settled_replicas or 0)
@@ -128,6 +148,18 @@ def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ..
         replace(shape, name=f"{name}-{index}", uid=f"{uid}-{index}")
         for index in range(1, count + 1)
     )
+
+
+def room_of(buffer: BufferRecord, source: PodSource | None, now: datetime) -> tuple[Pod, ...]:
+    """Return the pods a buffer makes room for as things are, whatever its status says."""
+    if buffer.meta.is_deleting:
+        return ()
+    resolution = resolve(buffer, source)
+    if isinstance(resolution, Unresolved):
+        return ()
+    # Its pods are as old as itself, so that they are equal each time they are asked for.
+    settled = settle(buffer, resolution, now)
+    return virtual_pods(settled, resolution.pod, buffer.meta.created or now)
 
 
 def find_placement(pods: Iterable[Pod], verdict: Verdict) -> Placement | None:

@@ -1,10 +1,17 @@
 """CapacityBuffers: room that is kept free for pods to come."""
 
+from typing import Final
+
 from msgspec import Struct
 
 from karpy.model.conditions import Conditions
+from karpy.model.kinds import POD_TEMPLATE
+from karpy.model.pods import Pod
 from karpy.model.records import Identity
 from karpy.model.resources import Resources
+
+ACTIVE_CAPACITY: Final = "buffer.x-k8s.io/active-capacity"
+"""How room is kept: by nodes that run before pods need them."""
 
 
 class ScalableRef(Struct, frozen=True, gc=False):
@@ -16,12 +23,22 @@ class ScalableRef(Struct, frozen=True, gc=False):
     """Empty stands for `apps`."""
 
 
+class PodSource(Struct, frozen=True, gc=False):
+    """What pods are made from: a PodTemplate, or a workload."""
+
+    pod: Pod
+    """What its pods look like; name and namespace are those of the source."""
+    replicas: int = 0
+    """How many pods a workload wants; nothing for a PodTemplate."""
+    generation: int = 0
+
+
 class BufferRecord(Struct, frozen=True, gc=False):
     """A CapacityBuffer in full."""
 
     meta: Identity
     namespace: str
-    strategy: str = "buffer.x-k8s.io/active-capacity"
+    strategy: str = ACTIVE_CAPACITY
     pod_template: str = ""
     """Name of a PodTemplate; empty for none."""
     scalable: ScalableRef | None = None
@@ -40,3 +57,12 @@ class BufferRecord(Struct, frozen=True, gc=False):
     def key(self) -> str:
         """Namespace and name, as users write it."""
         return f"{self.namespace}/{self.meta.name}"
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """Kind and key of what its pods are made from; empty if it does not say."""
+        if self.pod_template:
+            return POD_TEMPLATE.name, f"{self.namespace}/{self.pod_template}"
+        if self.scalable is not None:
+            return self.scalable.kind, f"{self.namespace}/{self.scalable.name}"
+        return "", ""

@@ -1,9 +1,10 @@
 """What a cloud sells: instance types, their offerings and prices."""
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, overload
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from karpy.model.labels import CAPACITY_TYPE, RESERVED, WELL_KNOWN, ZONE
 from karpy.model.requirements import Requirements
@@ -52,12 +53,65 @@ class Offering(Struct, frozen=True, gc=False):
         return min(requirement.values) if requirement and requirement.values else ""
 
 
+class PriceList(Sequence[Offering]):
+    """
+    Offerings as two columns: where they are, and what they cost there.
+
+    Many types are sold in the same places. They share one tuple of these, so that whoever looks at
+    a whole catalog looks at the places once; the offerings themselves are made when asked for.
+    """
+
+    __slots__ = ("_offerings", "places", "prices")
+
+    def __init__(self, places: tuple[Offering, ...], prices: Sequence[int]) -> None:
+        """Take offerings whose own price does not count, and the price of each."""
+        self.places = places
+        self.prices = prices
+        self._offerings: tuple[Offering, ...] | None = None
+
+    @overload
+    def __getitem__(self, index: int) -> Offering: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Offering, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Offering | tuple[Offering, ...]:
+        return self._made()[index]
+
+    def __iter__(self) -> Iterator[Offering]:
+        return iter(self._made())
+
+    def __len__(self) -> int:
+        return len(self.prices)
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as a tuple of offerings would."""
+        if isinstance(other, PriceList):
+            return self._made() == other._made()
+        return self._made() == other if isinstance(other, tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._made())
+
+    def __repr__(self) -> str:
+        return repr(self._made())
+
+    def _made(self) -> tuple[Offering, ...]:
+        if self._offerings is None:
+            self._offerings = tuple(
+                replace(place, price=price)
+                for place, price in zip(self.places, self.prices, strict=True)
+            )
+        return self._offerings
+
+
 class InstanceType(Struct, frozen=True, gc=False):
     """A kind of machine; `overhead` is what the system keeps of its capacity."""
 
     name: str
     requirements: Requirements
-    offerings: tuple[Offering, ...]
+    offerings: Sequence[Offering]
+    """A tuple or a price list."""
     capacity: Resources
     overhead: Resources = {}
     volume_limits: Mapping[str, int] = {}

@@ -49,6 +49,7 @@ SERVICE: Final = Kind("", _CORE, "Service", "services")
 CONFIG_MAP: Final = Kind("", _CORE, "ConfigMap", "configmaps")
 SECRET: Final = Kind("", _CORE, "Secret", "secrets")
 SERVICE_ACCOUNT: Final = Kind("", _CORE, "ServiceAccount", "serviceaccounts")
+POD_TEMPLATE: Final = Kind("", _CORE, "PodTemplate", "podtemplates")
 REPLICATION_CONTROLLER: Final = Kind("", _CORE, "ReplicationController", "replicationcontrollers")
 PERSISTENT_VOLUME: Final = _cluster("", _CORE, "PersistentVolume", "persistentvolumes")
 PERSISTENT_VOLUME_CLAIM: Final = Kind("", _CORE, "PersistentVolumeClaim", "persistentvolumeclaims")
@@ -91,6 +92,7 @@ BUILT_IN: Final = (
     CONFIG_MAP,
     SECRET,
     SERVICE_ACCOUNT,
+    POD_TEMPLATE,
     REPLICATION_CONTROLLER,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,

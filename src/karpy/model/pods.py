@@ -112,6 +112,14 @@ class Pod(Struct, frozen=True, gc=False):
     """Whether kube-scheduler has given up on it for now (PodScheduled, reason Unschedulable)."""
     is_deleting: bool = False
     owners: tuple[Owner, ...] = ()
+    is_virtual: bool = False
+    """Whether it exists in decisions only, for room to be kept that pods to come will need."""
+    limits: Resources = {}
+    """What its containers may use at most; no decision asks for it."""
+    bound: datetime | None = None
+    """When it got its node."""
+    ready: datetime | None = None
+    """Since when it is ready; None while it is not."""
 
     @property
     def key(self) -> str:

@@ -85,6 +85,13 @@ class Obstacle(Enum):
     NOT_EMPTY = "pods there would have to move"
     NOT_QUIET = "its pods have not been quiet for as long as the NodePool asks"
     BUDGET_SPENT = "the disruption budgets of its NodePool let no more nodes go"
+    DO_NOT_REPAIR = "its annotation forbids repair"
+    REPAIR_NEEDS_POOL = "it is broken, but without a NodePool nothing can replace it safely"
+    REPAIR_NEEDS_GRACE = "pods there forbid disruption, and no grace period ends that"
+    MOSTLY_UNHEALTHY = "too many nodes of its NodePool are unhealthy at once"
+    POOL_SHRINKING = "its NodePool is about to give up nodes anyway"
+    NO_REPLACEMENT = "nothing that could take its place can be launched before it goes"
+    PODS_UNPLACED = "pods there would find no other place"
 
 
 class Exclusion(Struct, frozen=True, gc=False):

@@ -29,14 +29,14 @@ class Launch(Struct, frozen=True, gc=False):
     resources: Resources
     """Requests of the pods and of the daemons that come along."""
     options: tuple[LaunchOption, ...]
-    """Cheapest first, at most 600."""
+    """Cheapest first, at most 600; without any the cloud chooses by the requirements."""
     reservations: tuple[str, ...] = ()
     is_min_values_relaxed: bool = False
 
     @property
     def price(self) -> int:
-        """Micro-dollars per hour if the cheapest option is had."""
-        return self.options[0].price
+        """Micro-dollars per hour if the cheapest option is had; nothing if none is known."""
+        return self.options[0].price if self.options else 0
 
 
 class Nomination(Struct, frozen=True, gc=False):

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -84,6 +84,7 @@ class CloudProvider(Protocol):
         """Say how a claim's machine differs from its node class, or None if it does not."""
 
 
+@runtime_checkable
 class RepairCloud(Protocol):
     """What a cloud does about broken machines, if it is one that does."""
 

@@ -6,6 +6,7 @@ from typing import Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
+from karpy.model.overlays import OverlayRecord
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
 
@@ -37,7 +38,7 @@ class Watched(Protocol[T_co]):
 
 
 class Records(Protocol):
-    """What is known of NodeClaims, Nodes, NodePools and pods."""
+    """What is known of NodeClaims, Nodes, NodePools, NodeOverlays and pods."""
 
     @property
     def claims(self) -> Watched[Kept[ClaimRecord]]:
@@ -50,6 +51,10 @@ class Records(Protocol):
     @property
     def pools(self) -> Watched[Kept[PoolRecord]]:
         """NodePools, by name."""
+
+    @property
+    def overlays(self) -> Watched[Kept[OverlayRecord]]:
+        """NodeOverlays, by name; none where the kind is not installed."""
 
     @property
     def pods(self) -> Watched[Pod]:

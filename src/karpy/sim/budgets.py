@@ -77,10 +77,11 @@ class Budgets(Controller):
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around)
         self._members: dict[str, _Members] = {}
+        self._is_following = False
 
     def start(self) -> None:
         """Count for every budget, and again whenever its pods change."""
-        self._ends.append(self.store.subscribe(POD, self._take_pod))
+        self._is_following = False
         super().start()
 
     def forget(self, key: str) -> None:
@@ -161,6 +162,10 @@ class Budgets(Controller):
         if selector is None:
             members.drop(name)
             return
+        if not self._is_following:
+            # Most clusters have no budget, and many pods.
+            self._is_following = True
+            self._ends.append(self.store.subscribe(POD, self._take_pod))
         if members.selectors.get(name) != selector:
             members.set(name, selector, self.store.list(POD, Query(namespace=namespace)))
         for pod in members.pods[name]:

@@ -48,11 +48,15 @@ class Collector:
         self._worker = Worker(self._work)
         self._addresses: dict[str, tuple[Kind, str, str]] = {}
         self._kinds: dict[tuple[str, str], Kind] = {}
+        self._waiting: dict[str, tuple[Kind, JsonObject]] = {}
+        """By UID: objects that wait for what they own to go first."""
+        self._solid: tuple[list[JsonObject], str] | None = None
+        """References found to be right in a namespace, as long as nothing has gone since."""
         self._end: Callable[[], None] | None = None
 
     def start(self) -> None:
         """Look at everything there is, and then at whatever changes."""
-        self._end = self._store.subscribe_all(self._take)
+        self._end = self._store.subscribe_all(self._take, hears_statuses=False)
         for served in self._store.kinds:
             if served.kind == served.storage:
                 for obj in self._store.list(served.kind):
@@ -69,24 +73,33 @@ class Collector:
         obj = event.object
         owners = obj["metadata"].get("ownerReferences")
         if event.type is EventType.DELETED:
+            self._solid = None
+            self._waiting.pop(obj["metadata"]["uid"], None)
             for dependent_kind, dependent in self._store.by_owner(obj["metadata"]["uid"]):
                 self._add(dependent_kind, dependent)
-            self._tell_waiting(obj, owners)
+            self._tell_waiting(owners)
             return
         had = None if before is None else before["metadata"].get("ownerReferences")
         if had is not owners and before is not None:
-            self._tell_waiting(before, had)
+            self._tell_waiting(had)
         if had is not owners or is_going(obj):
             self._look_at(kind, obj)
 
     def _look_at(self, kind: Kind, obj: JsonObject) -> None:
         """Remember an object if there is anything to be done about it."""
+        references = obj["metadata"].get("ownerReferences")
         if is_going(obj):
             finalizers = obj["metadata"].get("finalizers") or ()
+            if FOREGROUND_FINALIZER in finalizers:
+                self._solid = None
+                self._waiting[obj["metadata"]["uid"]] = kind, obj
             if ORPHAN_FINALIZER in finalizers or FOREGROUND_FINALIZER in finalizers:
                 self._add(kind, obj)
             return
-        if not obj["metadata"].get("ownerReferences"):
+        if not references:
+            return
+        owned = references, obj["metadata"].get("namespace")
+        if owned == self._solid:
             return
         try:
             owners = self._classified(obj)
@@ -95,15 +108,14 @@ class Collector:
             return
         if owners.gone or owners.waiting:
             self._add(kind, obj)
+        else:
+            self._solid = owned
 
-    def _tell_waiting(self, obj: JsonObject, references: list[JsonObject] | None) -> None:
+    def _tell_waiting(self, references: list[JsonObject] | None) -> None:
         """Look again at owners that wait for an object to go."""
         for reference in references or ():
-            try:
-                found = self._owner(obj, reference)
-            except _Unresolvable:
-                continue
-            if found is not None and _is_waiting(found[1]):
+            found = self._waiting.get(reference["uid"])
+            if found is not None:
                 self._add(*found)
 
     def _add(self, kind: Kind, obj: JsonObject) -> None:

@@ -31,9 +31,10 @@ class Worker:
         self._queued: set[str] = set()
         self._times: dict[str, float] = {}
         """When each key is to be looked at that waits for its time."""
-        self._alarms: list[tuple[float, int, str]] = []
-        """The same in order, with times that count no more; a number keeps the order of calls."""
-        self._alarm_count = 0
+        self._due: dict[float, list[str]] = {}
+        """The same by time, in the order of calls, with keys that have another time by now."""
+        self._alarms: list[float] = []
+        """Those times, as a heap."""
         self._failures: dict[str, int] = {}
         self._handle: asyncio.Handle | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -42,7 +43,7 @@ class Worker:
 
     def now(self) -> float:
         """Return the time of the loop."""
-        return self._running_loop().time()
+        return (self._loop or self._running_loop()).time()
 
     def add(self, key: str) -> None:
         """Have a key looked at soon."""
@@ -57,14 +58,19 @@ class Worker:
         """Have a key looked at after a while; the earliest of several times counts."""
         if self._is_stopped:
             return
-        when = self._running_loop().time() + seconds
+        when = (self._loop or self._running_loop()).time() + seconds
         known = self._times.get(key)
         if known is not None and known <= when:
             return
         self._times[key] = when
-        self._alarm_count += 1
-        heappush(self._alarms, (when, self._alarm_count, key))
-        self._set_timer()
+        keys = self._due.get(when)
+        if keys is not None:
+            keys.append(key)
+            return
+        self._due[when] = [key]
+        heappush(self._alarms, when)
+        if self._timer is None or when < self._timer.when():
+            self._set_timer(when)
 
     def stop(self) -> None:
         """Work on nothing any more."""
@@ -72,6 +78,7 @@ class Worker:
         self._queue.clear()
         self._queued.clear()
         self._times.clear()
+        self._due.clear()
         self._alarms.clear()
         for handle in (self._handle, self._timer):
             if handle is not None:
@@ -83,12 +90,9 @@ class Worker:
             self._loop = asyncio.get_running_loop()
         return self._loop
 
-    def _set_timer(self) -> None:
+    def _set_timer(self, when: float) -> None:
         """Be called when the first of the waiting keys is due; one timer serves them all."""
-        when = self._alarms[0][0]
         if self._timer is not None:
-            if self._timer.when() <= when:
-                return
             self._timer.cancel()
         self._timer = self._running_loop().call_at(when, self._ring)
 
@@ -97,14 +101,15 @@ class Worker:
         # The loop may call a little early, by less than its clock can tell.
         now = max(self._timer.when(), self._running_loop().time())
         self._timer = None
-        alarms = self._alarms
-        while alarms and alarms[0][0] <= now:
-            when, _, key = heappop(alarms)
-            if self._times.get(key) == when:
-                del self._times[key]
-                self.add(key)
+        alarms, times = self._alarms, self._times
+        while alarms and alarms[0] <= now:
+            when = heappop(alarms)
+            for key in self._due.pop(when):
+                if times.get(key) == when:
+                    del times[key]
+                    self.add(key)
         if alarms:
-            self._set_timer()
+            self._set_timer(alarms[0])
 
     def _run(self) -> None:
         self._handle = None

@@ -12,19 +12,25 @@ from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import OPTIONAL, Mirror
 from karpy.controllers.batching import Batcher
 from karpy.controllers.desk import Desk
+from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.expectations import Expectations
 from karpy.controllers.garbage import GarbageCollector
 from karpy.controllers.keeper import Keeper, Telling
 from karpy.controllers.lifecycle import LifecycleController
+from karpy.controllers.nodeclasses import NodeClasses
+from karpy.controllers.nominations import Nominations
 from karpy.controllers.podevents import PodEventController
+from karpy.controllers.pools import PoolController
 from karpy.controllers.provisioning import ProvisioningController
 from karpy.controllers.registrations import RegistrationController
+from karpy.controllers.staticcapacity import StaticCapacityController
 from karpy.controllers.termination import TerminationController
 from karpy.controllers.triggers import Triggers
 from karpy.controllers.upkeep import UpkeepController
 from karpy.errors import NotFound
 from karpy.model.instances import Catalog
+from karpy.model.kinds import KWOK_NODE_CLASS, Kind
 from karpy.model.options import Options
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import CloudProvider
@@ -45,6 +51,8 @@ class Surface(Struct, frozen=True):
     cloud: CloudProvider
     catalog: Callable[[], Catalog]
     """What the cloud sells now, without waiting for it."""
+    node_classes: tuple[Kind, ...] = (KWOK_NODE_CLASS,)
+    """The kinds of node class that the cloud knows."""
 
 
 class Voice(Telling, Protocol):
@@ -86,6 +94,7 @@ class Operator:
         self._journal = journal
         self.mirror = Mirror(surface.feed, surface.clock, surface.catalog, options.settings())
         self.cluster = MirroredCluster(self.mirror, surface.objects)
+        self._classes = NodeClasses(surface.feed, surface.node_classes)
 
     async def run(self) -> None:
         """Watch and act, until cancelled."""
@@ -100,7 +109,9 @@ class Operator:
                 await self._surface.objects.list(kind, limit=1)
             except NotFound:
                 self.mirror.note_absent(kind)
-        await self.mirror.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.mirror.run(), name="mirror")
+            group.create_task(self._classes.run(), name="node classes")
 
     async def act(self) -> None:
         """Keep the cluster in the right size, until cancelled."""
@@ -119,7 +130,13 @@ class Operator:
             idle_seconds=options.batch_idle.total_seconds(),
             longest_seconds=options.batch_max.total_seconds(),
         )
-        audience = DecisionAudience(self._voice, expectations=expectations, journal=self._journal)
+        nominations = Nominations(self._surface.clock, options.batch_max)
+        audience = DecisionAudience(
+            self._voice,
+            expectations=expectations,
+            journal=self._journal,
+            on_nomination=nominations.note,
+        )
         triggers = Triggers(records, batcher)
         provisioning = ProvisioningController(
             self.cluster, batcher, self._notices, self._surface.clock, audience
@@ -131,7 +148,10 @@ class Operator:
         def named(name: str) -> Desk:
             return replace(desk, on_failure=partial(self._voice.fail, name))
 
-        registrations = RegistrationController(named("nodepool.registrationhealth"))
+        registrations = RegistrationController(
+            named("nodepool.registrationhealth"), self._classes.generation_of
+        )
+        self._classes.listen(registrations.hear_class)
         lifecycle = LifecycleController(
             named("nodeclaim.lifecycle"),
             pods_of=expectations.pods_of,
@@ -146,8 +166,34 @@ class Operator:
         upkeep = UpkeepController(named("nodeclaim.disruption"))
         yield Part("nodeclaim.disruption", partial(upkeep.run, options.workers(10, 1000)))
         yield Part("nodeclaim.podevents", PodEventController(named("nodeclaim.podevents")).run)
+        disruption = DisruptionController(named("disruption"), self.cluster, nominations)
+        self.cluster.marked = disruption.marked
+        yield Part("disruption", disruption.run)
+        yield from self._pool_parts(named, disruption.marked)
         garbage = GarbageCollector(named("nodeclaim.garbagecollection"))
         yield Part("nodeclaim.garbagecollection", garbage.run)
+
+    def _pool_parts(
+        self, named: Callable[[str], Desk], marked: Callable[[], frozenset[str]]
+    ) -> Iterator[Part]:
+        """Build those who look after NodePools."""
+        pools = PoolController(
+            named("nodepool"),
+            self._classes,
+            lambda: self.mirror.node_book.joined() if self.mirror.is_synced else None,
+            marked=marked,
+            well_known=self._surface.catalog().well_known,
+        )
+        yield Part("nodepool", partial(pools.run, self._options.workers(10, 1000)))
+        if self._options.gates.static_capacity:
+            static = StaticCapacityController(
+                named("static"),
+                self.cluster,
+                is_our_pool=self._classes.is_our_pool,
+                is_listed=lambda: self.mirror.is_listed,
+                disrupting=marked,
+            )
+            yield Part("static", static.run)
 
     def _desk(self) -> Desk:
         surface = self._surface
@@ -157,4 +203,5 @@ class Operator:
             surface.cloud,
             Keeper(surface.objects, self._notices, self._voice, self.mirror),
             surface.clock,
+            is_ours=self._classes.is_ours,
         )

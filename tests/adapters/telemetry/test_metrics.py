@@ -5,7 +5,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from karpy.adapters.telemetry.metrics import Metrics
-from karpy.adapters.telemetry.specs import counter, gauge, histogram, summary
+from karpy.adapters.telemetry.specs import age, counter, gauge, histogram, summary
 from karpy.core.lifecycle.outcomes import Count
 
 SPECS = [
@@ -126,9 +126,46 @@ def test_other_labels_are_a_mistake(metrics: Metrics, labels: dict[str, str]) ->
         metrics.count(Count("nodes_created_total", labels))
 
 
-def test_a_gauge_is_not_counted_and_a_counter_not_set(metrics: Metrics) -> None:
-    with pytest.raises(AssertionError, match="is set, not counted"):
-        metrics.count(Count("cluster_state_synced"))
+def test_a_gauge_that_is_counted_takes_on_the_value(metrics: Metrics) -> None:
+    metrics.count(Count("cluster_state_synced", {}, 5.0))
+    metrics.count(Count("cluster_state_synced", {}, 3.0))
+
+    assert _lines(metrics)[2:] == ["karpenter_cluster_state_synced 3.0"]
+
+
+def test_what_is_asked_for_joins_what_was_set(metrics: Metrics) -> None:
+    metrics.replace("pods_state", {("a", "shop"): 1, ("b", "shop"): 1})
+    metrics.ask(lambda: lambda: {"pods_state": {("b", "shop"): 2, ("c", "shop"): 3}})
+
+    told = _lines(metrics)
+
+    assert told[2:] == [
+        'karpenter_pods_state{name="a",namespace="shop"} 1.0',
+        'karpenter_pods_state{name="b",namespace="shop"} 2.0',
+        'karpenter_pods_state{name="c",namespace="shop"} 3.0',
+    ]
+
+
+def test_only_gauges_can_be_asked_for(metrics: Metrics) -> None:
+    metrics.ask(lambda: lambda: {"nodes_created_total": {("a", "z"): 1}})
+
+    with pytest.raises(AssertionError, match="is counted, not set"):
+        metrics.render()
+
+
+def test_an_age_is_told_as_of_when_it_is_asked() -> None:
+    moments: Iterator[float] = iter([1010.0, 1070.5, 990.0])
+    spec = age("karpenter_pods_unbound_time_seconds", ("name",), "Waits.")
+    metrics = Metrics([spec], today=lambda: next(moments))
+    metrics.set("pods_unbound_time_seconds", 1000.0, {"name": "a"})
+
+    told = [_lines(metrics)[-1], _lines(metrics)[-1], _lines(metrics)[-1]]
+
+    name = 'karpenter_pods_unbound_time_seconds{name="a"}'
+    assert told == [f"{name} 10.0", f"{name} 70.5", f"{name} 0.0"]
+
+
+def test_a_counter_is_not_set(metrics: Metrics) -> None:
     with pytest.raises(AssertionError, match="is counted, not set"):
         metrics.set("nodes_created_total", 1, {"nodepool": "a", "zone": "z"})
 

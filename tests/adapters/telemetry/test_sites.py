@@ -1,11 +1,14 @@
 import gzip
+from collections.abc import Callable
+from functools import partial
+from threading import current_thread
 
 import pytest
 from aiohttp import ClientSession
 from prometheus_client.parser import text_string_to_metric_families
 
 from karpy.adapters.telemetry.health import Check, health_application
-from karpy.adapters.telemetry.metrics import Metrics
+from karpy.adapters.telemetry.metrics import Metrics, Told
 from karpy.adapters.telemetry.profiling import add_profiling
 from karpy.adapters.telemetry.sites import Site, metrics_application
 from karpy.core.lifecycle.outcomes import Count
@@ -37,6 +40,27 @@ async def test_prometheus_can_scrape() -> None:
     assert kind == "text/plain; version=0.0.4; charset=utf-8"
     assert families["karpenter_nodes_created"].samples[0].value == 1.0
     assert families["karpenter_build_info"].type == "gauge"
+
+
+async def test_gauges_can_be_worked_out_for_each_scrape() -> None:
+    metrics, values = Metrics(), iter([1.0, 2.0])
+    threads = []
+
+    def count() -> Callable[[], Told]:
+        threads.append(current_thread())
+        return partial(work_out, next(values))
+
+    def work_out(value: float) -> Told:
+        threads.append(current_thread())
+        return {"cluster_state_node_count": {(): value}}
+
+    metrics.ask(count)
+    async with Site(metrics_application(metrics), 0, flag="-") as site:
+        texts = [(await _get(site, "/metrics"))[1], (await _get(site, "/metrics"))[1]]
+
+    assert "karpenter_cluster_state_node_count 1.0" in texts[0]
+    assert "karpenter_cluster_state_node_count 2.0" in texts[1]
+    assert [each is current_thread() for each in threads] == [True, False, True, False]
 
 
 async def test_a_scrape_is_compressed_for_whoever_takes_that() -> None:

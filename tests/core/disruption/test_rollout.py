@@ -91,6 +91,22 @@ def test_a_rollout_with_replacements_counts_their_price() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("stage", "is_forming"),
+    [
+        (Stage.PROPOSED, True),
+        (Stage.MARKING, True),
+        (Stage.LAUNCHING, True),
+        (Stage.WAITING, False),
+        (Stage.DONE, False),
+        (Stage.ABANDONED, False),
+        (Stage.FAILED, False),
+    ],
+)
+def test_a_rollout_is_forming_until_budgets_count_it(stage: Stage, *, is_forming: bool) -> None:
+    assert replace(proposed(state("a")), stage=stage).is_forming is is_forming
+
+
 def test_nothing_happens_for_fifteen_seconds() -> None:
     rollout = proposed(state("a"))
 

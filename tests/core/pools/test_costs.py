@@ -1,5 +1,5 @@
-from karpy.core.lifecycle.outcomes import Remark
-from karpy.core.pools.costs import Costs, add_up_costs
+from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
+from karpy.core.pools.costs import Costs, add_up_costs, cost_news
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from karpy.model.records import ClaimRecord
 from tests.builders import catalog, instance_type, offering
@@ -54,6 +54,16 @@ def test_an_unknown_price_is_remarked_once() -> None:
     }
     remark = Remark("offering price unknown, its nodes count as free", fields, is_error=True)
     assert costs == Costs({"web": 0}, (remark,))
+
+
+def test_an_unknown_price_is_news_only_once() -> None:
+    before = add_up_costs([running("a", "x.large")], catalog(TYPES))
+    after = add_up_costs([running("a", "x.large"), running("b", "y.large")], catalog(TYPES))
+
+    news = cost_news(after, before)
+
+    count = Count("nodepools_cost_tracker_errors_total", {"nodepool": "web"})
+    assert news == Outcome(counts=(count,), remarks=after.remarks[1:])
 
 
 def test_a_pool_may_see_prices_of_its_own() -> None:

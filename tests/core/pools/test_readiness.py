@@ -2,9 +2,10 @@ from datetime import timedelta
 
 import pytest
 
-from karpy.core.pools.readiness import ClassState, judge_readiness
+from karpy.core.pools.readiness import judge_readiness
 from karpy.core.pools.validation import judge_validity
 from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
+from karpy.model.nodeclasses import ClassState
 from tests.builders.pods import NOON
 from tests.core.pools.records import pool
 

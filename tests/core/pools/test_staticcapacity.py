@@ -13,10 +13,16 @@ from karpy.core.pools.staticcapacity import (
     count_claims,
     fill_up,
     grant,
+    surplus,
+    template_launch,
     thin_out,
 )
 from karpy.model.conditions import FALSE, TRUE, Condition
+from karpy.model.pools import NodeClassRef, NodePool
 from karpy.model.records import PoolRecord
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import collect
+from karpy.model.verdicts import Launch
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import state, tenant
 from tests.core.pools.records import claim, pool
@@ -120,6 +126,23 @@ def test_no_grant_goes_beyond_the_limit(
     assert granted == 0 or heads.total + reserved + granted <= limit
 
 
+def test_a_claim_of_a_static_pool_asks_for_what_its_template_says() -> None:
+    zone = Requirement("zone", frozenset({"a", "b"}))
+    made = NodePool(
+        "web", labels={"team": "red"}, requirements=(zone,), node_class=NodeClassRef("g", "K", "k")
+    )
+
+    launch = template_launch(made)
+
+    wanted = [
+        zone,
+        one_of("team", "red"),
+        one_of("karpenter.sh/nodepool", "web"),
+        one_of("g/k", "k"),
+    ]
+    assert launch == Launch("web", "web", (), collect(wanted), {}, ())
+
+
 def test_a_pool_gives_up_those_first_that_nobody_misses() -> None:
     nodes = [
         state("protected", tenants=[tenant("x", do_not_disrupt="true")]),
@@ -187,7 +210,15 @@ def test_only_nodes_of_the_pool_that_stay_are_given_up() -> None:
     "unfit", [pool(conditions=READY), pool(replicas=0, deleting=True)], ids=["dynamic", "deleting"]
 )
 def test_a_pool_that_is_not_static_gives_up_nothing(unfit: PoolRecord) -> None:
+    assert surplus(unfit, Headcount(active=5)) == 0
     assert thin_out(unfit, Headcount(active=5), [state("a")], NOON) == Adjustment()
+
+
+@pytest.mark.parametrize(("active", "expected"), [(1, 0), (2, 0), (5, 3)])
+def test_a_surplus_is_what_a_pool_has_beyond_its_number(active: int, expected: int) -> None:
+    heads = Headcount(active=active, disrupting=1, deleting=1)
+
+    assert surplus(static(2), heads) == expected
 
 
 @given(counts, counts)

@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from msgspec.structs import replace
+
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, SPOT, ZONE
 from karpy.model.verdicts import Nomination
 from tests.builders import (
@@ -48,6 +50,31 @@ def test_pods_are_placed_by_cpu_then_memory_then_age_then_uid() -> None:
     )
 
     assert pods_launched(cluster) == [["cpu"], ["memory"], ["old"], ["z"], ["b"], ["a"]]
+
+
+def test_pods_that_exist_come_before_those_that_do_not() -> None:
+    virtual = replace(pod("virtual", cpu="2"), is_virtual=True)
+    cluster = snapshot(catalog=ONE_POD, pods=[virtual, pod("small", cpu="1m")])
+
+    assert pods_launched(cluster) == [["small"], ["virtual"]]
+
+
+def test_room_for_nobody_does_not_use_up_a_limit() -> None:
+    virtual = replace(pod("virtual", cpu="4"), is_virtual=True)
+    cluster = snapshot(
+        catalog=FOUR_CPUS, pods=[virtual, pod("web", cpu="1")], pools=[pool(limits={"cpu": "4"})]
+    )
+
+    assert hosts(cluster) == {"virtual": "NO_HOST", "web": "default-0"}
+
+
+def test_virtual_pods_take_what_is_left_on_a_node() -> None:
+    batch = [replace(pod(name, cpu="2"), is_virtual=True) for name in ("a", "b")]
+    cluster = snapshot(
+        catalog=FOUR_CPUS, nodes=[node("n", cpu="4")], pods=[*batch, pod("web", cpu="1")]
+    )
+
+    assert hosts(cluster) == {"a": "n", "b": "default-0", "web": "n"}
 
 
 def test_pods_without_requests_come_last() -> None:

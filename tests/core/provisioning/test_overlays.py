@@ -2,7 +2,7 @@
 
 import pytest
 
-from karpy.core.provisioning.overlays import adjusted_price, apply_overlays
+from karpy.core.provisioning.overlays import adjusted_price, apply_overlays, find_conflicts
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ON_DEMAND, SPOT, ZONE
 from karpy.model.pools import NodeOverlay
 from karpy.model.requirement import Requirement
@@ -234,6 +234,37 @@ def test_equals_conflict_even_if_they_say_the_same() -> None:
     )
 
     assert hosts(cluster) == {"p": "NO_HOST"}
+
+
+@pytest.mark.parametrize(
+    ("overlays", "expected"),
+    [
+        ([overlay("a", price="1"), overlay("b", price="2")], {"a"}),
+        ([overlay("a", price="1", weight=2), overlay("b", price="2", weight=1)], set()),
+        ([overlay("a", price="1"), overlay("b", capacity={DONGLE: "1"})], set()),
+        ([overlay("a", capacity={DONGLE: "2"}), overlay("b", capacity={DONGLE: "1"})], {"a"}),
+        (
+            [
+                overlay("a", is_in(INSTANCE_TYPE, "x.x"), price="1"),
+                overlay("b", is_in(INSTANCE_TYPE, "y.x"), price="2"),
+            ],
+            set(),
+        ),
+        ([overlay("a", price="1"), overlay("b", price="2"), overlay("c", price="3")], {"a", "b"}),
+        ([], set()),
+    ],
+)
+def test_those_that_contradict_others_are_named(
+    overlays: list[NodeOverlay], expected: set[str]
+) -> None:
+    assert find_conflicts(TWO, [pool()], overlays) == expected
+
+
+def test_who_contradicts_in_one_pool_is_named_though_another_pool_is_fine() -> None:
+    red = overlay("a", is_in(NODE_POOL, "red", "blue"), price="1")
+    blue = overlay("b", is_in(NODE_POOL, "blue"), price="2")
+
+    assert find_conflicts(TWO, [pool("red"), pool("blue")], [red, blue]) == {"a"}
 
 
 def test_equals_that_touch_different_things_both_apply() -> None:

@@ -6,13 +6,15 @@ import pytest
 
 from karpy.codec.fields import JsonObject
 from karpy.model.labels import HOSTNAME, ZONE
+from karpy.sim.scheduler.kins import CHANGES_MAX
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
+from karpy.sim.scheduler.podinfos import PodInfo, PodInfos
 from karpy.sim.scheduler.roster import Roster
 from karpy.sim.scheduler.standings import Standings
 from karpy.sim.scheduler.surroundings import Surroundings
 from karpy.sim.scheduler.terms import Spread
 from karpy.sim.scheduler.trial import Trial, why_not
-from karpy.sim.scheduler.wants import PodInfo, PodInfos, Wants
+from karpy.sim.scheduler.wants import Wants
 from tests.sim.scheduler.stage import node, pod
 
 STEPS = 60
@@ -189,6 +191,24 @@ def test_a_node_that_was_full_still_has_its_company() -> None:
     chosen = roster.choose()
     assert chosen is not None
     assert chosen.name == "n2"
+
+
+def test_a_roster_that_is_far_behind_starts_anew() -> None:
+    world = _World(1)
+    _change_often(world)
+    roster = world.roster(world.pod().wants)
+    guest = _on(world, pod("guest", cpu="1", labels={"app": "a"}), "n1")
+
+    _come_and_go(world, guest, times=CHANGES_MAX)
+    roster.refresh()
+
+    assert _view(roster, world.table) == _view(world.roster(roster.wants), world.table)
+
+
+def _come_and_go(world: _World, guest: PodInfo, times: int) -> None:
+    for _ in range(times):
+        world.table.take(guest)
+        world.table.put(guest)
 
 
 def _on(world: _World, made: JsonObject, where: str) -> PodInfo:

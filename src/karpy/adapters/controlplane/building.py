@@ -1,4 +1,4 @@
-"""Build the programs of a control plane once, and keep them."""
+"""Build programs once, and keep them."""
 
 import shutil
 import subprocess
@@ -10,15 +10,13 @@ from tempfile import mkdtemp
 from time import monotonic
 from typing import Final
 
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, Bundle
 from karpy.adapters.controlplane.guard import Guard, Process
 from karpy.adapters.controlplane.programs import (
-    ASSETS,
-    PACKAGES,
     built_folder,
+    chosen_folder,
     missing_programs,
     require_programs,
-    source,
-    version_of,
 )
 from karpy.adapters.controlplane.toolchain import Tell, find_go
 from karpy.errors import ControlPlaneMissing
@@ -32,25 +30,28 @@ _LAST_LINES: Final = 12
 _MODULE: Final = "module"
 
 
-def ensure_programs(environ: Mapping[str, str], tell: Tell) -> Path:
+def ensure_programs(environ: Mapping[str, str], tell: Tell, bundle: Bundle = CONTROL_PLANE) -> Path:
     """Return the folder of the programs; build them first where that has not been done yet."""
-    if environ.get(ASSETS):
-        return require_programs(environ)
-    folder = built_folder(environ)
-    if not missing_programs(folder):
+    if chosen_folder(environ, bundle):
+        return require_programs(environ, bundle)
+    folder = built_folder(environ, bundle)
+    if not missing_programs(folder, bundle.packages):
         return folder
     if sys.platform == "win32":
         raise ControlPlaneMissing(
-            problem="it runs on Linux and macOS only", hint="run karpy inside WSL"
+            what=bundle.what,
+            problem="it runs on Linux and macOS only",
+            hint="run karpy inside WSL",
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(folder.with_suffix(".lock"), tell):
+        with _alone(folder.with_suffix(".lock"), tell, bundle):
             # Who held the lock before us may have built them.
-            if missing_programs(folder):
-                _build(folder, environ, tell)
+            if missing_programs(folder, bundle.packages):
+                _build(bundle, folder, environ, tell)
     except OSError as error:
         raise ControlPlaneMissing(
+            what=bundle.what,
             problem=f"cannot build into `{folder}`: {error}",
             hint="make room or name another cache folder in XDG_CACHE_HOME",
         ) from error
@@ -58,28 +59,32 @@ def ensure_programs(environ: Mapping[str, str], tell: Tell) -> Path:
 
 
 @contextmanager
-def _alone(lock: Path, tell: Tell) -> Iterator[None]:
+def _alone(lock: Path, tell: Tell, bundle: Bundle) -> Iterator[None]:
     """Hold a lock that ends with this process, so that no crash can leave it behind."""
     with lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            tell("waiting for another build of the control plane to end")
+            tell(f"waiting for another build of {bundle.title} to end")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _build(folder: Path, environ: Mapping[str, str], tell: Tell) -> None:
+def _build(bundle: Bundle, folder: Path, environ: Mapping[str, str], tell: Tell) -> None:
     """Build everything aside and rename it, so that the folder is complete or not there."""
-    go = find_go(environ, tell)
-    tell(f"building Kubernetes {_kubernetes()} with {go}; this takes ten minutes or so, once")
+    go = find_go(environ, tell, bundle)
+    tell(
+        f"building {bundle.title} {bundle.version} with {go}; "
+        f"this takes {bundle.duration} or so, once"
+    )
     start = monotonic()
     fresh = Path(mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
         with Guard(fresh, patience_seconds=_SECONDS_TO_GIVE_UP) as guard:
-            builder = _Builder(guard, go, fresh, folder.with_suffix(".log"), environ)
-            for number, name in enumerate(PACKAGES, start=1):
-                builder.build(name, _with_prefix(tell, f"{number} of {len(PACKAGES)} {name}"))
+            builder = _Builder(guard, go, bundle, fresh, folder.with_suffix(".log"))
+            for number, name in enumerate(bundle.packages, start=1):
+                prefix = f"{number} of {len(bundle.packages)} {name}"
+                builder.build(name, environ, _with_prefix(tell, prefix))
         shutil.rmtree(fresh / _MODULE)
         shutil.rmtree(folder, ignore_errors=True)
         fresh.rename(folder)
@@ -100,36 +105,30 @@ def _has_ended(process: Process, seconds: float) -> bool:
     return True
 
 
-def _kubernetes() -> str:
-    return version_of("k8s.io/kubernetes")
-
-
 class _Builder:
     """Builds one program after the other; what they share is compiled once."""
 
-    def __init__(
-        self, guard: Guard, go: Path, folder: Path, log: Path, environ: Mapping[str, str]
-    ) -> None:
+    def __init__(self, guard: Guard, go: Path, bundle: Bundle, folder: Path, log: Path) -> None:
         self._guard = guard
         self._go = go
+        self._bundle = bundle
         self._folder = folder
         self._log = log
-        self._environ = {**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
         # The folder of this package may be read-only, and Go wants to stand next to its go.mod.
         self._module = folder / _MODULE
         self._module.mkdir()
         for name in ("go.mod", "go.sum"):
-            (self._module / name).write_text(source(name), encoding="utf-8")
+            (self._module / name).write_text(bundle.source(name), encoding="utf-8")
         log.write_bytes(b"")
 
-    def build(self, name: str, tell: Tell) -> None:
+    def build(self, name: str, environ: Mapping[str, str], tell: Tell) -> None:
         """Build a program, and say every now and then how far it is."""
         start = monotonic()
         lines_before = self._lines()
         process = self._guard.spawn(
-            [*self._command(), "-o", self._folder / name, PACKAGES[name]],
+            [*self._command(), "-o", self._folder / name, self._bundle.packages[name]],
             log=self._log,
-            environ=self._environ,
+            environ={**environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"},
             folder=self._module,
         )
         while not _has_ended(process, _SECONDS_BETWEEN_LINES):
@@ -139,8 +138,7 @@ class _Builder:
         tell(f"done after {monotonic() - start:.0f} s")
 
     def _command(self) -> list[str | Path]:
-        # Without the stamp, `kubectl version` fails: it takes the server for one without a version.
-        stamp = f"-X k8s.io/component-base/version.gitVersion={_kubernetes()}"
+        stamp = f"-X {self._bundle.stamp}={self._bundle.version}"
         return [self._go, "build", "-v", "-trimpath", "-ldflags", f"-s -w {stamp}"]
 
     def _lines(self) -> int:
@@ -151,7 +149,8 @@ class _Builder:
         said = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
         last = "\n".join(said[-_LAST_LINES:])
         return ControlPlaneMissing(
+            what=self._bundle.what,
             problem=f"`{name}` cannot be built; the end of {self._log}:\n{last}",
             hint="mend what Go complains about (often the network: GOPROXY, HTTPS_PROXY) and try "
-            f"again, or name a folder with the programs in {ASSETS}",
+            f"again{self._bundle.or_elsewhere}",
         )

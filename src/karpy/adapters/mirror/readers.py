@@ -5,7 +5,6 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec.json import Decoder
 
-from karpy.codec.crds import read_overlay
 from karpy.codec.fields import Fields, JsonObject
 from karpy.codec.objects import (
     read_budget,
@@ -54,7 +53,6 @@ def controller_reader(kind: str) -> FieldReader[PodController]:
     return FieldReader(lambda fields: read_controller(fields, kind))
 
 
-OVERLAYS: Final = FieldReader(read_overlay)
 BUDGETS: Final = FieldReader(read_budget)
 SERVICES: Final = FieldReader(read_service)
 NAMESPACES: Final = FieldReader(named_namespace)

@@ -1,4 +1,4 @@
-"""NodeClaims, Nodes and NodePools in full, for those who keep them up."""
+"""NodeClaims, Nodes, NodePools and NodeOverlays in full, for those who keep them up."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -10,7 +10,9 @@ from karpy.adapters.mirror.shelves import IndexedShelf, Shelf
 from karpy.codec.crds import read_node_claim, read_pool
 from karpy.codec.fields import Fields, JsonObject
 from karpy.codec.objects import read_node
+from karpy.codec.overlays import read_overlay_record
 from karpy.codec.records import read_claim_record, read_node_record, read_pool_record
+from karpy.model.overlays import OverlayRecord
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
 from karpy.ports.records import Kept
@@ -42,9 +44,21 @@ class EntryReader(Generic[T]):
         return self.from_object(_decoder.decode(data))
 
 
+class OverlayReader:
+    """Reads NodeOverlays; one that makes no sense is none for decisions."""
+
+    def from_object(self, obj: JsonObject) -> Entry:
+        record = read_overlay_record(Fields(obj))
+        return Entry(record.overlay, Kept(record, obj))
+
+    def from_bytes(self, data: bytes) -> Entry:
+        return self.from_object(_decoder.decode(data))
+
+
 CLAIMS = EntryReader(read_node_claim, read_claim_record)
 NODES = EntryReader(read_node, read_node_record)
 POOLS = EntryReader(read_pool, read_pool_record)
+OVERLAYS = OverlayReader()
 
 
 class RecordBook:
@@ -58,4 +72,5 @@ class RecordBook:
             lambda kept: kept.record.provider_id
         )
         self.pools: Shelf[Kept[PoolRecord]] = Shelf()
+        self.overlays: Shelf[Kept[OverlayRecord]] = Shelf()
         self.pods = pods

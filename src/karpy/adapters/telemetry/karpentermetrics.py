@@ -10,6 +10,7 @@ from karpy.adapters.telemetry.specs import (
     DURATION_BUCKETS,
     LIFETIME_BUCKETS,
     MetricSpec,
+    age,
     counter,
     exponential,
     gauge,
@@ -129,16 +130,14 @@ _POOLS: Final = (
 _PODS: Final = (
     gauge("pods_state", _POD_STATE, "1 for each pod; its labels tell how the pod is."),
     summary("pods_startup_duration_seconds", (), "How long pods take from creation to ready."),
-    gauge("pods_unstarted_time_seconds", _POD, "How long a pod has not been ready yet."),
+    age("pods_unstarted_time_seconds", _POD, "How long a pod has not been ready yet."),
     histogram(
         "pods_bound_duration_seconds",
         (_DYNAMIC,),
         DURATION_BUCKETS,
         "How long pods take from creation to a node.",
     ),
-    gauge(
-        "pods_unbound_time_seconds", (*_POD, _DYNAMIC), "How long a pod has been without a node."
-    ),
+    age("pods_unbound_time_seconds", (*_POD, _DYNAMIC), "How long a pod has been without a node."),
     histogram(
         "pods_provisioning_bound_duration_seconds",
         (_DYNAMIC,),
@@ -151,17 +150,17 @@ _PODS: Final = (
         DURATION_BUCKETS,
         "How long pods take from our decision to ready.",
     ),
-    gauge(
+    age(
         "pods_provisioning_unbound_time_seconds",
         (*_POD, _DYNAMIC),
         "How long after our decision a pod has been without a node.",
     ),
-    gauge(
+    age(
         "pods_provisioning_unstarted_time_seconds",
         _POD,
         "How long after our decision a pod has not been ready yet.",
     ),
-    gauge(
+    age(
         "pods_provisioning_scheduling_undecided_time_seconds",
         _POD,
         "How long a pod has waited for a decision.",
@@ -203,7 +202,7 @@ _SCHEDULER: Final = (
         ("controller", "scheduling_id"),
         "Pods that wait for their turn in a decision.",
     ),
-    gauge(
+    age(
         "scheduler_unfinished_work_seconds",
         ("controller", "scheduling_id"),
         "How long a decision has been going on.",
@@ -301,7 +300,7 @@ def karpenter_specs(well_known: Iterable[str] = WELL_KNOWN) -> list[MetricSpec]:
     node = (*sorted({*map(label_name, well_known)}), "node_name", "phase", "managed")
     per_node = [
         *(gauge(name, (*node, "resource_type"), said) for name, said in _NODE_RESOURCES.items()),
-        gauge("nodes_current_lifetime_seconds", node, "How old a node is."),
+        age("nodes_current_lifetime_seconds", node, "How old a node is."),
     ]
     families = (_CLAIMS, _NODES, per_node, _POOLS, _PODS, _SCHEDULER, _DISRUPTION, _CLOUD)
     return [replace(each, name=PREFIX + each.name) for family in families for each in family]

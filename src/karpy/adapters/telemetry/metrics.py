@@ -3,7 +3,8 @@
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -18,6 +19,15 @@ from karpy.core.lifecycle.outcomes import Count
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 _TOTAL: Final = "_total"
+Told: TypeAlias = Mapping[str, Mapping[Values, float]]
+"""Series of gauges by metric, those of ages as moments."""
+Source: TypeAlias = Callable[[], Callable[[], Told]]
+"""
+Tells gauges that nobody needs before they are asked for.
+
+It is called by the one thread that writes, takes down what there is and returns at once; what it
+returns works that out, in a thread of its own.
+"""
 _TIMEOUTS: Final = "voluntary_disruption_consolidation_timeouts_total"
 
 
@@ -26,7 +36,8 @@ class Metrics:
     Everything that is counted, set or measured.
 
     A metric goes by its full name, Karpenter's own also without `karpenter_`. A name or a set of
-    labels that no spec has is a mistake of the caller. Only one thread writes; another may render.
+    labels that no spec has is a mistake of the caller. Only one thread writes; another may render
+    what that one has prepared.
     """
 
     def __init__(
@@ -34,26 +45,44 @@ class Metrics:
         specs: Iterable[MetricSpec] | None = None,
         *,
         now: Callable[[], float] = time.monotonic,
+        today: Callable[[], float] = time.time,
     ) -> None:
-        made = [make_series(spec, now) for spec in (metric_specs() if specs is None else specs)]
+        listed = metric_specs() if specs is None else specs
+        made = [make_series(spec, now, today) for spec in listed]
         self._series = {each.spec.name: each for each in made}
         self._series |= {each.spec.name.removeprefix(PREFIX): each for each in made}
-        self._registry = CollectorRegistry()
-        self._registry.register(_Collector(made))
-        ProcessCollector(registry=self._registry)
+        self._made = made
+        self._process = CollectorRegistry()
+        ProcessCollector(registry=self._process)
+        self._sources: list[Source] = []
 
     def has(self, metric: str) -> bool:
         """Say whether there is such a metric."""
         return metric in self._series
 
+    def labels(self, metric: str) -> tuple[str, ...]:
+        """Name the labels of a metric, in their order."""
+        return self._series[metric].spec.labels
+
     def count(self, count: Count) -> None:
-        """Count what happened, or take down what was measured."""
+        """Count what happened, take down what was measured, or set a gauge."""
         series = self._series[count.metric]
-        assert series.spec.type is not MetricType.GAUGE, f"{count.metric} is set, not counted"
-        series.add(_values(series.spec, count.labels), count.value)
+        values = _values(series.spec, count.labels)
+        if series.spec.type is MetricType.GAUGE:
+            series.numbers[values] = count.value
+        else:
+            series.add(values, count.value)
+
+    def meter(
+        self, metric: str, labels: Mapping[str, str] | None = None
+    ) -> Callable[[float], None]:
+        """Return what counts one series, for those who do it often."""
+        series = self._series[metric]
+        assert series.spec.type is not MetricType.GAUGE, f"{metric} is set, not counted"
+        return partial(series.add, _values(series.spec, labels or {}))
 
     def set(self, metric: str, value: float, labels: Mapping[str, str] | None = None) -> None:
-        """Set a gauge."""
+        """Set a gauge; one that tells an age is set to when that began, in seconds since 1970."""
         series = self._gauge(metric)
         series.numbers[_values(series.spec, labels or {})] = value
 
@@ -85,10 +114,26 @@ class Metrics:
         for kind in ("multi", "single"):
             self.count(Count(_TIMEOUTS, {"consolidation_type": kind}, 0.0))
 
+    def ask(self, source: Source) -> None:
+        """Have somebody asked for gauges each time they are told."""
+        self._sources.append(source)
+
+    def prepare(self) -> Callable[[], bytes]:
+        """Take down what there is now; what is returned writes it as Prometheus reads it."""
+        return partial(self._render, [source() for source in self._sources])
+
     def render(self) -> bytes:
         """Write everything as Prometheus reads it."""
+        return self.prepare()()
+
+    def _render(self, works: Iterable[Callable[[], Told]]) -> bytes:
+        told = {
+            self._gauge(metric).spec.name: values
+            for work in works
+            for metric, values in work().items()
+        }
         # Parity: always the plain text format; OpenMetrics would rename what dashboards know.
-        return generate_latest(self._registry)
+        return generate_latest(_Collector(self._made, told)) + generate_latest(self._process)
 
     def _gauge(self, metric: str) -> Series:
         series = self._series[metric]
@@ -99,14 +144,15 @@ class Metrics:
 class _Collector(Collector):
     """Hands series over to prometheus_client; a metric without any is not told, as in Go."""
 
-    def __init__(self, series: list[Series]) -> None:
+    def __init__(self, series: list[Series], told: Told) -> None:
         self._series = series
+        self._told = told
 
     def collect(self) -> Iterator[Metric]:
         for each in self._series:
-            samples = each.samples()
+            spec = each.spec
+            samples = each.samples(self._told.get(spec.name))
             if samples:
-                spec = each.spec
                 is_counter = spec.type is MetricType.COUNTER
                 # The client adds the ending to the name of a counter by itself.
                 name = spec.name.removesuffix(_TOTAL) if is_counter else spec.name

@@ -8,6 +8,7 @@ from karpy.adapters.telemetry.specs import (
     DEFAULT_BUCKETS,
     RECONCILE_BUCKETS,
     MetricSpec,
+    age,
     counter,
     exponential,
     gauge,
@@ -131,13 +132,13 @@ def _status_specs(
             "How long a condition had a status before it got the next.",
         ),
         gauge(f"{status}count", each, "1 for each condition of each object."),
-        gauge(f"{status}current_status_seconds", each, "How long a condition has had its status."),
+        age(f"{status}current_status_seconds", each, "How long a condition has had its status."),
         counter(
             f"{status}transitions_total",
             ("type", "status", "reason", *more),
             "Changes of conditions.",
         ),
-        gauge(
+        age(
             f"{prefix}termination_current_time_seconds",
             (*_OBJECT, *more),
             "How long an object has been going.",

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import cache
 from itertools import accumulate
@@ -32,16 +32,30 @@ class Series:
         """Count, or take down what was measured."""
         self.numbers[values] = self.numbers.get(values, 0.0) + amount
 
-    def samples(self) -> list[Sample]:
+    def samples(self, more: Mapping[Values, float] | None = None) -> list[Sample]:
         """List what there is now; the copy is made at once, since others go on counting."""
+        numbers = {**self.numbers, **(more or {})}
+        return self._listed(numbers)
+
+    def _listed(self, numbers: Mapping[Values, float]) -> list[Sample]:
         name = self.spec.name
-        return [
-            Sample(name, self._labels(values), number)
-            for values, number in list(self.numbers.items())
-        ]
+        return [Sample(name, self._labels(values), number) for values, number in numbers.items()]
 
     def _labels(self, values: Values) -> dict[str, str]:
         return dict(zip(self.spec.labels, values, strict=True))
+
+
+class Ages(Series):
+    """Moments, told by how long ago they were."""
+
+    def __init__(self, spec: MetricSpec, today: Callable[[], float]) -> None:
+        super().__init__(spec)
+        self._today = today
+
+    def _listed(self, numbers: Mapping[Values, float]) -> list[Sample]:
+        now = self._today()
+        ages = {values: max(0.0, now - since) for values, since in numbers.items()}
+        return super()._listed(ages)
 
 
 class Histograms(Series):
@@ -59,7 +73,8 @@ class Histograms(Series):
         counts[bisect_left(self.spec.buckets, amount)] += 1
         super().add(values, amount)
 
-    def samples(self) -> list[Sample]:
+    def samples(self, more: Mapping[Values, float] | None = None) -> list[Sample]:
+        del more
         return [
             sample
             for values, counts in list(self._counts.items())
@@ -93,7 +108,8 @@ class Summaries(Series):
         latest = self._latest.setdefault(values, deque(maxlen=_WINDOW_MAX))
         latest.append((self._now(), amount))
 
-    def samples(self) -> list[Sample]:
+    def samples(self, more: Mapping[Values, float] | None = None) -> list[Sample]:
+        del more
         return [sample for values in list(self._counts) for sample in self._of(values)]
 
     def _of(self, values: Values) -> list[Sample]:
@@ -109,8 +125,10 @@ class Summaries(Series):
         ]
 
 
-def make_series(spec: MetricSpec, now: Callable[[], float]) -> Series:
-    """Make what a metric needs."""
+def make_series(spec: MetricSpec, now: Callable[[], float], today: Callable[[], float]) -> Series:
+    """Make what a metric needs; `now` is for spans, `today` for moments that others wrote down."""
+    if spec.is_age:
+        return Ages(spec, today)
     match spec.type:
         case MetricType.HISTOGRAM:
             return Histograms(spec)

@@ -69,7 +69,7 @@ def metrics_application(metrics: Metrics) -> web.Application:
 
     async def answer(_request: web.Request) -> web.Response:
         # In a thread: a hundred thousand series take a second, and nobody should wait for that.
-        body = await asyncio.to_thread(metrics.render)
+        body = await asyncio.to_thread(metrics.prepare())
         response = web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
         response.enable_compression()
         return response

@@ -26,6 +26,8 @@ class MetricSpec(Struct, frozen=True):
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    is_age: bool = False
+    """A gauge that is set to a moment and tells how long ago that was, whenever it is asked."""
 
 
 _DURATIONS_TO_A_MINUTE: Final = (
@@ -61,6 +63,11 @@ def counter(name: str, labels: Sequence[str], meaning: str) -> MetricSpec:
 def gauge(name: str, labels: Sequence[str], meaning: str) -> MetricSpec:
     """Describe something that goes up and down."""
     return MetricSpec(name, MetricType.GAUGE, meaning, tuple(labels))
+
+
+def age(name: str, labels: Sequence[str], meaning: str) -> MetricSpec:
+    """Describe how long something has been so; it is set to when that began."""
+    return MetricSpec(name, MetricType.GAUGE, meaning, tuple(labels), is_age=True)
 
 
 def histogram(

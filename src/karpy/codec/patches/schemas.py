@@ -188,6 +188,7 @@ _OTHERS: Final[dict[tuple[str, str], dict[str, Schema]]] = {
         "secrets": _keyed("name", WHOLE),
         "imagePullSecrets": Schema(item=WHOLE),
     },
+    ("", "PodTemplate"): {"template": _TEMPLATE},
     ("", "Event"): {"involvedObject": WHOLE, "related": WHOLE},
     ("events.k8s.io", "Event"): {"regarding": WHOLE, "related": WHOLE},
 }

@@ -68,6 +68,14 @@ def advance(rollout: Rollout, surroundings: Surroundings) -> Progress:
     return Progress(rollout)
 
 
+def start(rollout: Rollout, surroundings: Surroundings) -> Progress:
+    """Begin to carry out a rollout that needs no validation, or has just had it."""
+    begun = replace(rollout, stage=Stage.MARKING, begun=surroundings.now)
+    progress = _mark(begun, surroundings)
+    told = Outcome(remarks=(_beginning(begun),))
+    return replace(progress, outcome=joined(told, progress.outcome))
+
+
 def amid_rollouts(surroundings: Surroundings, rollouts: Sequence[Rollout]) -> Surroundings:
     """See the cluster with what is going on in it: who is busy, and who counts as going."""
     busy = frozenset(claim for each in rollouts for claim in each.busy)
@@ -95,14 +103,9 @@ def _validate(rollout: Rollout, surroundings: Surroundings) -> Progress:
     refusals = (*(each for each in kept.refusals if each.node in names), *spent)
     if not valid:
         return _abandon(rollout, refusals, len(rollout.targets) if not still else len(spent))
-    begun = replace(
-        rollout,
-        targets=tuple(as_target(each) for each in valid),
-        stage=Stage.MARKING,
-        begun=surroundings.now,
-    )
-    progress = _mark(begun, surroundings)
-    told = Outcome(counts=_failed_validations(begun, len(spent)), remarks=(_beginning(begun),))
+    validated = replace(rollout, targets=tuple(as_target(each) for each in valid))
+    progress = start(validated, surroundings)
+    told = Outcome(counts=_failed_validations(rollout, len(spent)))
     return replace(progress, refusals=refusals, outcome=joined(told, progress.outcome))
 
 
@@ -278,6 +281,18 @@ def _decisions(rollout: Rollout) -> tuple[Count, ...]:
     return (
         Count("voluntary_disruption_decisions_total", labels),
         *(Count(by_pool, {"nodepool": pool, **labels}) for pool in pools),
+        *(_going_first(rollout, pool) for pool in pools if rollout.goes_first),
+    )
+
+
+def _going_first(rollout: Rollout, pool: str) -> Count:
+    return Count(
+        "voluntary_disruption_terminate_first_decisions_total",
+        {
+            "nodepool": pool,
+            "reason": rollout.reason.value.lower(),
+            "terminate_first_reason": rollout.goes_first,
+        },
     )
 
 

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from karpy.core.disruption.cost import POD, moving_cost
 from karpy.core.disruption.guards import Guards
@@ -21,6 +22,9 @@ from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
 from karpy.model.refusals import NodeRefusal, Obstacle
 
 _TOLD: Final = {
+    Obstacle.REPAIR_NEEDS_POOL: (
+        "repair requires a NodePool to construct and budget a safe replacement"
+    ),
     Obstacle.NO_NODE: "Nodeclaim does not have an associated node",
     Obstacle.REBOOTING: "Node is rebooting",
     Obstacle.LEAVING: "Node is deleting or marked for deletion",
@@ -46,6 +50,8 @@ class Manner(Enum):
     """What pods and their budgets forbid does not happen."""
     EVENTUAL = "eventual"
     """It happens when the claim's grace period is over, if it has one."""
+    REPAIR = "repair"
+    """What pods forbid is kept in mind; what the node itself forbids does not count."""
 
 
 class Candidate(Struct, frozen=True, gc=False):
@@ -62,6 +68,8 @@ class Candidate(Struct, frozen=True, gc=False):
     pods: int = 0
     """How many need another node."""
     buffer_pods: int = 0
+    is_blocked: bool = False
+    """Whether pods there, or their budgets, forbid it for now."""
 
     @property
     def name(self) -> str:
@@ -92,20 +100,20 @@ class Found(Struct, frozen=True, gc=False):
 
 def find_candidates(surroundings: Surroundings, manner: Manner = Manner.GRACEFUL) -> Found:
     """Sort the nodes of a cluster into those that may be touched and all others, by name."""
-    guards = Guards(surroundings.pod_budgets)
+    guards, prices = Guards(surroundings.pod_budgets), _Prices(surroundings)
     candidates, refusals, notices = [], [], []
     for state in sorted(surroundings.nodes, key=lambda each: each.name):
-        refusal = _why_not(state, surroundings)
+        blocker, refusal = None, _why_not(state, surroundings, manner)
         if refusal is None:
-            refusal, told = _why_not_pods(state, surroundings, guards)
+            blocker, told = _why_not_pods(state, surroundings, guards)
             notices += told
-            if refusal is not None and _is_bound_to_end(state, manner):
-                refusal = None
+            refusal = None if _can_only_delay(state, manner) else blocker
         if refusal is None:
-            candidates.append(_candidate(state, surroundings))
+            candidate = _candidate(state, surroundings, prices.of(state))
+            candidates.append(replace(candidate, is_blocked=blocker is not None))
         else:
             refusals.append(refusal)
-            notices += _blocked(state, refusal)
+            notices += blocked_notices(state, refusal)
     return Found(tuple(candidates), tuple(refusals), tuple(notices))
 
 
@@ -114,8 +122,18 @@ def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda each: (-each.savings_ratio, each.name))
 
 
-def _why_not(state: NodeState, surroundings: Surroundings) -> NodeRefusal | None:
-    why = _why_not_node(state, surroundings)
+def blocked_notices(state: NodeState, refusal: NodeRefusal, text: str = "") -> list[Notice]:
+    """Tell a node and its claim why it is left alone, if anybody wants to hear that."""
+    note = text or _TOLD.get(refusal.why, "").format(detail=refusal.detail)
+    if not note:
+        return []
+    subjects = [about_node(state.node)] if state.node is not None else []
+    subjects += [about_claim(state.claim)] if state.claim is not None else []
+    return [Notice(each, "DisruptionBlocked", note, same_as=(each.uid,)) for each in subjects]
+
+
+def _why_not(state: NodeState, surroundings: Surroundings, manner: Manner) -> NodeRefusal | None:
+    why = _why_not_node(state, surroundings, manner)
     if why is not None:
         return NodeRefusal(why, state.name)
     pool = state.pool
@@ -124,26 +142,32 @@ def _why_not(state: NodeState, surroundings: Surroundings) -> NodeRefusal | None
     return None
 
 
-def _why_not_node(state: NodeState, surroundings: Surroundings) -> Obstacle | None:
+def _why_not_node(state: NodeState, surroundings: Surroundings, manner: Manner) -> Obstacle | None:
     if state.claim is None:
         return Obstacle.UNMANAGED
     if state.claim.name in surroundings.busy:
         return Obstacle.IN_ROLLOUT
+    if manner is Manner.REPAIR and not state.claim.pool:
+        return Obstacle.REPAIR_NEEDS_POOL
     if state.node is None:
         return Obstacle.NO_NODE
     if state.is_rebooting:
         return Obstacle.REBOOTING
     if state.is_leaving:
         return Obstacle.LEAVING
+    if not state.is_registered:
+        return Obstacle.UNREGISTERED
+    return _why_unwanted(state, surroundings, manner)
+
+
+def _why_unwanted(state: NodeState, surroundings: Surroundings, manner: Manner) -> Obstacle | None:
+    is_repair = manner is Manner.REPAIR
     if not state.is_initialized:
-        return Obstacle.UNINITIALIZED if state.is_registered else Obstacle.UNREGISTERED
-    return _why_unwanted(state, surroundings)
-
-
-def _why_unwanted(state: NodeState, surroundings: Surroundings) -> Obstacle | None:
+        # A node that broke before it was ready has nothing to lose.
+        return None if is_repair else Obstacle.UNINITIALIZED
     if state.is_nominated(surroundings.now):
         return Obstacle.NOMINATED
-    if state.annotations.get(DO_NOT_DISRUPT) == "true":
+    if not is_repair and state.annotations.get(DO_NOT_DISRUPT) == "true":
         return Obstacle.DO_NOT_DISRUPT
     return None if NODE_POOL in state.labels else Obstacle.NO_POOL_LABEL
 
@@ -169,13 +193,15 @@ def _why_not_pods(
     return None, notices
 
 
-def _is_bound_to_end(state: NodeState, manner: Manner) -> bool:
+def _can_only_delay(state: NodeState, manner: Manner) -> bool:
     """Say whether pods can only delay what is about to happen."""
     assert state.claim is not None
-    return manner is Manner.EVENTUAL and state.claim.grace_period is not None
+    if manner is Manner.EVENTUAL:
+        return state.claim.grace_period is not None
+    return manner is Manner.REPAIR
 
 
-def _candidate(state: NodeState, surroundings: Surroundings) -> Candidate:
+def _candidate(state: NodeState, surroundings: Surroundings, price: int) -> Candidate:
     assert state.claim is not None
     assert state.node is not None
     return Candidate(
@@ -183,7 +209,7 @@ def _candidate(state: NodeState, surroundings: Surroundings) -> Candidate:
         node=state.node,
         pool=surroundings.pools[state.pool],
         policy=surroundings.policy_of(state.pool),
-        price=_price(state, surroundings.catalog.types_for(state.pool)),
+        price=price,
         moving_cost=moving_cost(
             state.tenants, reads_deletion_cost=surroundings.reads_deletion_cost
         ),
@@ -192,22 +218,21 @@ def _candidate(state: NodeState, surroundings: Surroundings) -> Candidate:
     )
 
 
-def _price(state: NodeState, types: Sequence[InstanceType]) -> int:
-    labels = state.labels
-    name, place = labels.get(INSTANCE_TYPE), (labels.get(ZONE), labels.get(CAPACITY_TYPE))
-    for each in types:
-        if each.name == name:
-            for offering in each.offerings:
-                if (offering.zone, offering.capacity_type) == place:
-                    return offering.price
-    return 0
+class _Prices:
+    """What nodes cost; a type is found by its name, for there are many of both."""
 
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._catalog = surroundings.catalog
+        self._types: dict[str, dict[str, InstanceType]] = {}
 
-def _blocked(state: NodeState, refusal: NodeRefusal) -> list[Notice]:
-    text = _TOLD.get(refusal.why)
-    if text is None:
-        return []
-    subjects = [about_node(state.node)] if state.node is not None else []
-    subjects += [about_claim(state.claim)] if state.claim is not None else []
-    note = text.format(detail=refusal.detail)
-    return [Notice(each, "DisruptionBlocked", note, same_as=(each.uid,)) for each in subjects]
+    def of(self, state: NodeState) -> int:
+        """Return micro-dollars per hour; nothing if that is not known."""
+        pool, labels = state.pool, state.labels
+        if pool not in self._types:
+            self._types[pool] = {each.name: each for each in self._catalog.types_for(pool)}
+        type_ = self._types[pool].get(labels.get(INSTANCE_TYPE, ""))
+        place = (labels.get(ZONE), labels.get(CAPACITY_TYPE))
+        for offering in () if type_ is None else type_.offerings:
+            if (offering.zone, offering.capacity_type) == place:
+                return offering.price
+        return 0

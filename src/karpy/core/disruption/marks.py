@@ -12,7 +12,7 @@ from karpy.core.lifecycle.conditions import DISRUPTION_REASON, with_true_because
 from karpy.core.lifecycle.counts import termination_mode
 from karpy.core.lifecycle.identities import about_claim, about_node
 from karpy.core.lifecycle.outcomes import Count, Outcome
-from karpy.core.lifecycle.repair import snake_case
+from karpy.core.lifecycle.repair import hurried, snake_case, unhealthy_count
 from karpy.model.constraints import DISRUPTED_TAINT, NO_SCHEDULE, Taint
 from karpy.model.disruption import DisruptionReason
 from karpy.model.labels import CAPACITY_TYPE
@@ -78,11 +78,18 @@ def removal(
         "consolidation_policy": snake_case(policy) if rollout.consolidation_type else "",
         "termination_mode": termination_mode(state.claim.grace_period),
     }
-    counts = (
+    counts = [
         Count("nodeclaims_disrupted_total", labels),
         Count("pods_disruption_initiated_total", labels, float(target.pods)),
-    )
-    return Outcome(deletes_claim=True, notices=notices, counts=counts)
+    ]
+    if target.fault:
+        grace = state.claim.grace_period if target.bound is None else target.bound
+        counts.append(unhealthy_count(state.claim, target.fault, grace))
+    claim = None
+    if target.bound is not None:
+        # Whatever time it took to get here was not the pods' fault.
+        claim = hurried(state.claim, surroundings.now + target.bound)
+    return Outcome(claim, deletes_claim=True, notices=notices, counts=tuple(counts))
 
 
 def _outcome(state: NodeState, claim: ClaimRecord, node: NodeRecord | None) -> Outcome | None:

@@ -49,6 +49,10 @@ class Target(Struct, frozen=True, gc=False):
     """Micro-dollars per hour."""
     pods: int = 0
     """How many need another node."""
+    fault: str = ""
+    """The condition that it is repaired for."""
+    bound: timedelta | None = None
+    """How long its drain may take at most; None leaves that to its claim."""
 
 
 class Replacement(Struct, frozen=True, gc=False):
@@ -75,10 +79,17 @@ class Rollout(Struct, frozen=True, gc=False):
     """When it was found valid."""
     is_counted: bool = False
     """Whether metrics know of it."""
+    goes_first: str = ""
+    """Why its nodes go before anything replaces them; empty if that is not so."""
 
     @property
     def is_over(self) -> bool:
         return self.stage in {Stage.DONE, Stage.ABANDONED, Stage.FAILED}
+
+    @property
+    def is_forming(self) -> bool:
+        """Whether budgets do not count its nodes yet, so that nothing else may be proposed."""
+        return not self.is_over and self.stage is not Stage.WAITING
 
     @property
     def busy(self) -> frozenset[str]:
@@ -96,6 +107,8 @@ class Rollout(Struct, frozen=True, gc=False):
         """What logs and metrics call it."""
         if not self.targets:
             return "no-op"
+        if self.goes_first:
+            return "terminate-first"
         return "replace" if self.replacements else "delete"
 
     @property

@@ -38,10 +38,11 @@ def termination_mode(grace_period: timedelta | None) -> str:
 
 def count_reschedulable(pods: Iterable[Pod]) -> int:
     """Count the pods that want another node when theirs goes."""
-    return sum(_is_reschedulable(pod) for pod in pods)
+    return sum(is_reschedulable(pod) for pod in pods)
 
 
-def _is_reschedulable(pod: Pod) -> bool:
+def is_reschedulable(pod: Pod) -> bool:
+    """Say whether a pod wants another node when its own goes."""
     if pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE):
         return False
     # A StatefulSet makes the next pod only after this one is gone: it is as good as pending.

@@ -59,13 +59,14 @@ def repair(
         return Outcome(look_again=fault.bearable_until - now)
     if not are_mostly_healthy(peers, policies):
         return Outcome(notices=_blocked(claim, node), look_again=BLOCKED_PERIOD)
-    hurried = _hurried(claim, now)
+    hastened = hurried(claim, now)
     if claim.meta.is_deleting:
-        return Outcome(hurried)
+        return Outcome(hastened)
+    count = unhealthy_count(claim, fault.condition.type, claim.grace_period)
     return Outcome(
-        hurried,
+        hastened,
         deletes_claim=True,
-        counts=(*disruption_counts(claim, "unhealthy", pods), _unhealthy_count(claim, fault)),
+        counts=(*disruption_counts(claim, "unhealthy", pods), count),
         remarks=(Remark("deleting unhealthy node", {"Node": node.name}),),
     )
 
@@ -90,6 +91,28 @@ def are_mostly_healthy(nodes: Sequence[NodeRecord], policies: Sequence[RepairPol
 def snake_case(name: str) -> str:
     """Write a name as metrics have it: `KWOKUnhealthy` is `kwok_unhealthy`."""
     return _WORD_END.sub("_", name).lower()
+
+
+def hurried(claim: ClaimRecord, due: datetime) -> ClaimRecord:
+    """Have all pods of a claim's node gone by a moment, unless they must be gone before."""
+    written = parse_moment(claim.meta.annotations.get(TERMINATION_TIME, ""))
+    if written is not None and written <= due:
+        return claim
+    return replace(claim, meta=with_annotations(claim.meta, {TERMINATION_TIME: write_moment(due)}))
+
+
+def unhealthy_count(claim: ClaimRecord, fault: str, grace_period: timedelta | None) -> Count:
+    """Count a claim that is given up for a condition of its node; its pods have so much time."""
+    return Count(
+        "nodeclaims_unhealthy_disrupted_total",
+        {
+            "condition": snake_case(fault),
+            "nodepool": claim.pool,
+            "capacity_type": claim.meta.labels.get(CAPACITY_TYPE, ""),
+            "image_id": claim.image_id,
+            "termination_mode": termination_mode(grace_period),
+        },
+    )
 
 
 def _matches(policy: RepairPolicy, condition: Condition) -> bool:
@@ -121,24 +144,4 @@ def _blocked(claim: ClaimRecord, node: NodeRecord) -> tuple[Notice, ...]:
             window_seconds=_BLOCKED_WINDOW,
         )
         for subject in subjects
-    )
-
-
-def _hurried(claim: ClaimRecord, now: datetime) -> ClaimRecord:
-    due = parse_moment(claim.meta.annotations.get(TERMINATION_TIME, ""))
-    if due is not None and due < now:
-        return claim
-    return replace(claim, meta=with_annotations(claim.meta, {TERMINATION_TIME: write_moment(now)}))
-
-
-def _unhealthy_count(claim: ClaimRecord, fault: Fault) -> Count:
-    return Count(
-        "nodeclaims_unhealthy_disrupted_total",
-        {
-            "condition": snake_case(fault.condition.type),
-            "nodepool": claim.pool,
-            "capacity_type": claim.meta.labels.get(CAPACITY_TYPE, ""),
-            "image_id": claim.image_id,
-            "termination_mode": termination_mode(claim.grace_period),
-        },
     )

@@ -1,14 +1,17 @@
 """What the nodes of each NodePool cost per hour."""
 
 from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from karpy.core.lifecycle.outcomes import Remark
+from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
 from karpy.model.instances import Catalog
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
 from karpy.model.records import ClaimRecord
+
+ERRORS: Final = "nodepools_cost_tracker_errors_total"
+_POOL: Final = "NodePool"
 
 _Prices: TypeAlias = dict[tuple[str, str, str], int]
 
@@ -45,6 +48,13 @@ def add_up_costs(claims: Iterable[ClaimRecord], catalog: Catalog) -> Costs:
     return Costs(totals, tuple(_unpriced(*each) for each in unknown))
 
 
+def cost_news(costs: Costs, before: Costs) -> Outcome:
+    """Tell which prices are unknown that were known, or not asked for, before."""
+    news = tuple(each for each in costs.remarks if each not in before.remarks)
+    counts = (Count(ERRORS, {"nodepool": each.fields[_POOL]}) for each in news)
+    return Outcome(counts=tuple(counts), remarks=news)
+
+
 def _prices(catalog: Catalog, pool: str) -> _Prices:
     prices: _Prices = {}
     for each in catalog.types_for(pool):
@@ -56,7 +66,7 @@ def _prices(catalog: Catalog, pool: str) -> _Prices:
 
 def _unpriced(pool: str, name: str, zone: str, capacity_type: str) -> Remark:
     fields = {
-        "NodePool": pool,
+        _POOL: pool,
         "instance-type": name,
         "zone": zone,
         "capacity-type": capacity_type,

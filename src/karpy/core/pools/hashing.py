@@ -55,14 +55,18 @@ def hash_template(template: PoolTemplate) -> str:
     return str(hash_struct("NodeClaimTemplate", parts))
 
 
-def stamp(pool: PoolRecord, template: PoolTemplate, claims: Iterable[ClaimRecord]) -> Stamped:
+def hash_annotations(digest: str) -> dict[str, str]:
+    """Return how the hash of a template is written on pools and claims."""
+    return {NODE_POOL_HASH: digest, NODE_POOL_HASH_VERSION: VERSION}
+
+
+def stamp(pool: PoolRecord, digest: str, claims: Iterable[ClaimRecord]) -> Stamped:
     """
-    Write its hash on a pool; on its claims, too, if they were hashed in another way.
+    Write the hash of its template on a pool; on its claims, too, if they were hashed otherwise.
 
     A claim that has drifted already keeps its old hash, so that it stays drifted.
     """
-    digest = hash_template(template)
-    stamped = _annotated(pool, {NODE_POOL_HASH: digest, NODE_POOL_HASH_VERSION: VERSION})
+    stamped = _annotated(pool, hash_annotations(digest))
     if pool.meta.annotations.get(NODE_POOL_HASH_VERSION) == VERSION:
         return Stamped(stamped)
     return Stamped(stamped, tuple(_restamped(each, digest) for each in claims if _is_old(each)))

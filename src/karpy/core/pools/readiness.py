@@ -2,19 +2,11 @@
 
 from datetime import datetime
 
-from msgspec import Struct
-
 from karpy.core.lifecycle.outcomes import Outcome
 from karpy.core.pools.conditions import NODE_CLASS_READY, with_false, with_true
-from karpy.model.conditions import UNKNOWN, Condition
+from karpy.model.conditions import UNKNOWN
+from karpy.model.nodeclasses import ClassState
 from karpy.model.records import PoolRecord
-
-
-class ClassState(Struct, frozen=True, gc=False):
-    """What a node class says of itself."""
-
-    ready: Condition | None = None
-    is_deleting: bool = False
 
 
 def judge_readiness(pool: PoolRecord, node_class: ClassState | None, now: datetime) -> Outcome:

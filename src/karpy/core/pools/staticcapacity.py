@@ -10,9 +10,12 @@ from karpy.core.disruption.cost import disruption_cost
 from karpy.core.disruption.states import NodeState
 from karpy.core.lifecycle.outcomes import Remark
 from karpy.core.lifecycle.protection import protection_of
+from karpy.core.provisioning.templates import SIMULATED, template_requirements
 from karpy.model.conditions import READY
+from karpy.model.pools import NodePool
 from karpy.model.records import ClaimRecord, PoolRecord
 from karpy.model.resources import NODES
+from karpy.model.verdicts import Launch
 
 PERIOD: Final = timedelta(minutes=1)
 LIMITED_PERIOD: Final = timedelta(seconds=30)
@@ -85,15 +88,28 @@ def fill_up(
     return Adjustment(creates=count, remarks=(remark,), look_again=PERIOD)
 
 
+def template_launch(pool: NodePool) -> Launch:
+    """Return a claim made from a pool's template alone: for no pod, and of no type yet."""
+    requirements = template_requirements(pool)
+    kept = {key: each for key, each in requirements.items() if key not in SIMULATED}
+    return Launch(pool.name, pool.name, (), kept, {}, ())
+
+
+def surplus(pool: PoolRecord, heads: Headcount) -> int:
+    """Say how many nodes a pool has too many of."""
+    if pool.replicas is None or pool.meta.is_deleting:
+        return 0
+    return max(0, heads.active - pool.replicas)
+
+
 def thin_out(
     pool: PoolRecord, heads: Headcount, nodes: Sequence[NodeState], now: datetime
 ) -> Adjustment:
     """Give up the nodes that a pool has too many of, those first that nobody misses."""
-    replicas = pool.replicas
-    if replicas is None or pool.meta.is_deleting:
+    if pool.replicas is None or pool.meta.is_deleting:
         return Adjustment()
-    excess = heads.active - replicas
-    if excess <= 0:
+    excess = surplus(pool, heads)
+    if not excess:
         return Adjustment(look_again=PERIOD)
     remark = _remark(pool, heads, "deprovision", "deprovisioning", excess)
     chosen = tuple(_least_missed(pool.name, nodes, now)[:excess])

@@ -45,15 +45,7 @@ def apply_overlays(
     if not overlays:
         return catalog
     corrections = _Corrections()
-    by_name = sorted(overlays, key=lambda each: each.name, reverse=True)
-    for overlay in sorted(by_name, key=lambda each: -each.weight):
-        touches = [
-            touch
-            for pool in pools
-            for touch in _touches(overlay, pool, catalog.types_for(pool.name), catalog.well_known)
-        ]
-        if not corrections.conflicts(overlay, touches):
-            _note(corrections, overlay, touches, catalog)
+    _correct(corrections, catalog, pools, overlays)
     return replace(
         catalog,
         by_pool={
@@ -61,6 +53,13 @@ def apply_overlays(
             **{pool.name: _corrected(catalog, pool.name, corrections) for pool in pools},
         },
     )
+
+
+def find_conflicts(
+    catalog: Catalog, pools: Sequence[NodePool], overlays: Sequence[NodeOverlay]
+) -> frozenset[str]:
+    """Name the overlays that are not applied: others of equal weight are about the same."""
+    return frozenset(_correct(_Corrections(), catalog, pools, overlays))
 
 
 def adjusted_price(price: int, overlay: NodeOverlay) -> int:
@@ -77,6 +76,28 @@ def adjusted_price(price: int, overlay: NodeOverlay) -> int:
         return max(0, _micros(Decimal(change)))
     except InvalidOperation:
         return price
+
+
+def _correct(
+    corrections: _Corrections,
+    catalog: Catalog,
+    pools: Sequence[NodePool],
+    overlays: Sequence[NodeOverlay],
+) -> list[str]:
+    """Apply overlays, the most important one first; name those that cannot be applied."""
+    conflicts = []
+    by_name = sorted(overlays, key=lambda each: each.name, reverse=True)
+    for overlay in sorted(by_name, key=lambda each: -each.weight):
+        touches = [
+            touch
+            for pool in pools
+            for touch in _touches(overlay, pool, catalog.types_for(pool.name), catalog.well_known)
+        ]
+        if corrections.conflicts(overlay, touches):
+            conflicts.append(overlay.name)
+        else:
+            _note(corrections, overlay, touches, catalog)
+    return conflicts
 
 
 def _touches(

@@ -37,7 +37,11 @@ def collect_batch(snapshot: Snapshot) -> Batch:
             if pod.node_name in deleting and _is_displaced(pod):
                 collector.judge(pod)
         elif pod.is_unschedulable and not (
-            pod.owners or pod.is_deleting or pod.nominated_node or pod.phase in _OVER
+            pod.owners
+            or pod.is_deleting
+            or pod.nominated_node
+            or pod.is_virtual
+            or pod.phase in _OVER
         ):
             known = short_ways.get((id(pod.rules), id(pod.requests)))
             if known is None:
@@ -59,7 +63,7 @@ class _Collector:
         self._left_out: dict[tuple[Reason, str], list[str]] = {}
         self._judged: dict[int, tuple[Reason, str] | None] = {}
         self._volumes: dict[str, VolumeFacts] = {}
-        self._by_size: dict[tuple[int, int], list[Pod]] = {}
+        self._by_size: dict[tuple[bool, int, int], list[Pod]] = {}
         self.short_ways: dict[tuple[int, int], list[Pod]] = {}
         """Where pods go that share rules and requests with one that was let in."""
 
@@ -90,10 +94,12 @@ class _Collector:
             self._left_out.setdefault(why, []).append(pod.key)
             return
         requests = pod.requests
-        size = (-requests.get(CPU, 0), -requests.get(MEMORY, 0))
+        # Differs: Karpenter places large virtual pods before smaller ones that exist, which may find
+        # a limit used up by room for nobody.
+        size = (pod.is_virtual, -requests.get(CPU, 0), -requests.get(MEMORY, 0))
         alike = self._by_size.setdefault(size, [])
         alike.append(pod)
-        if not rules.volumes:
+        if not rules.volumes and not pod.is_virtual:
             self.short_ways[id(rules), id(requests)] = alike
 
     def batch(self) -> Batch:

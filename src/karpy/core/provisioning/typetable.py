@@ -7,9 +7,9 @@ left.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from karpy.model.instances import InstanceType, Offering, allocatable
+from karpy.model.instances import InstanceType, Offering, PriceList, allocatable
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import Requirements, why_incompatible
 from karpy.model.resources import Resources
@@ -126,17 +126,29 @@ class Market:
         """Lowest price by bit, of what can be launched."""
         self.reserved: list[tuple[int, Offering]] = []
 
-    def add_reserved(self, bit: int, offering: Offering) -> None:
-        """Add an offering of a reservation; a full one has no price to launch at."""
-        self.reserved.append((bit, offering))
-        if offering.is_launchable:
-            self.add_price(bit, offering.price)
+    def sell(self, offering: Offering, prices: Mapping[int, int]) -> None:
+        """Take an offering of some types, its prices by bit; a full reservation has no price."""
+        if self.is_reserved:
+            self.reserved += [(bit, offering) for bit in prices]
+            if not offering.is_launchable:
+                return
+        known = self.prices
+        for bit in known.keys() & prices.keys():
+            # A type may be sold twice in one market; the lower price counts.
+            known[bit] = min(known[bit], prices[bit])
+        self.prices = {**prices, **known}
 
-    def add_price(self, bit: int, price: int) -> None:
-        """Take note of a price if it is the lowest so far."""
-        known = self.prices.get(bit)
-        if known is None or price < known:
-            self.prices[bit] = price
+
+class _Places:
+    """Types that are sold in the same places, each at prices of its own."""
+
+    __slots__ = ("bits", "offered", "prices")
+
+    def __init__(self, offered: Sequence[Offering]) -> None:
+        self.offered = offered
+        self.bits: list[int] = []
+        self.prices: list[Sequence[int]] = []
+        """By bit, what each place costs."""
 
 
 class TypeTable:
@@ -156,14 +168,16 @@ class TypeTable:
         self.allocatable: list[Resources] = []
         self.markets: list[Market] = []
         self.has_reserved = False
-        self._market_ids: dict[int, Market] = {}
-        self._market_keys: dict[frozenset[Requirement], Market] = {}
+        self._markets: dict[frozenset[Requirement], Market] = {}
+        self._places: dict[int, _Places] = {}
         self._bits: dict[int, int] = {}
         self._keys: dict[str, _KeyIndex] = {}
         self._key_masks: dict[Requirement, int] = {}
         self._capacity: dict[str, Thresholds] = {}
         for each in types:
             self._add(each)
+        for places in self._places.values():
+            self._open(places)
         self.size = len(self.types)
         self.is_split = self.size > len(self._bits)
         """Whether some type has several bits."""
@@ -221,12 +235,16 @@ class TypeTable:
     def _add(self, each: InstanceType) -> None:
         if id(each) in self._bits:
             return
-        for offering in each.offerings:
-            if offering.capacity_override or offering.overhead_override:
-                self._add_split(each)
-                return
+        offered, prices = _columns(each.offerings)
+        places = self._places.get(id(offered))
+        if places is None:
+            for offering in offered:
+                if offering.capacity_override or offering.overhead_override:
+                    self._add_split(each)
+                    return
+            places = self._places[id(offered)] = _Places(offered)
         self._bits[id(each)] = 1 << len(self.types)
-        self._add_bit(each, each.allocatable, each.offerings)
+        self._add_bit(each, each.allocatable, places, prices)
 
     def _add_split(self, each: InstanceType) -> None:
         """Add a type with one bit for each pair of overrides; the first is for none."""
@@ -243,37 +261,43 @@ class TypeTable:
             amounts = allocatable(
                 {**each.capacity, **dict(capacity)}, {**each.overhead, **dict(overhead)}
             )
-            self._add_bit(each, amounts, offerings)
+            places = self._places[id(offerings)] = _Places(offerings)
+            self._add_bit(each, amounts, places, _columns(offerings)[1])
         self._bits[id(each)] = mask
 
     def _add_bit(
-        self, each: InstanceType, amounts: Resources, offerings: Iterable[Offering]
+        self, each: InstanceType, amounts: Resources, places: _Places, prices: Sequence[int]
     ) -> None:
-        bit = len(self.types)
+        places.bits.append(len(self.types))
+        places.prices.append(prices)
         self.types.append(each)
         self.allocatable.append(amounts)
-        known, mark = self._market_ids, 1 << bit
-        for offering in offerings:
+
+    def _open(self, places: _Places) -> None:
+        """Tell the markets of some places which types they sell, and at what price."""
+        bits = places.bits
+        mask = sum(1 << bit for bit in bits)
+        for offering, prices in zip(places.offered, zip(*places.prices, strict=True), strict=True):
             if offering.is_available if self._waits_for_reserved else offering.is_launchable:
-                market = known.get(id(offering.requirements)) or self._market(offering)
-                market.available |= mark
-                if market.is_reserved:
-                    market.add_reserved(bit, offering)
-                elif bit not in market.prices or offering.price < market.prices[bit]:
-                    market.prices[bit] = offering.price
+                market = self._market(offering)
+                market.available |= mask
+                market.sell(offering, dict(zip(bits, prices, strict=True)))
 
     def _market(self, offering: Offering) -> Market:
-        market = self._market_ids.get(id(offering.requirements))
+        key = frozenset(offering.requirements.values())
+        market = self._markets.get(key)
         if market is None:
-            key = frozenset(offering.requirements.values())
-            market = self._market_keys.get(key)
-            if market is None:
-                market = Market(len(self.markets), offering)
-                self.markets.append(market)
-                self._market_keys[key] = market
-                self.has_reserved = self.has_reserved or offering.is_reserved
-            self._market_ids[id(offering.requirements)] = market
+            market = self._markets[key] = Market(len(self.markets), offering)
+            self.markets.append(market)
+            self.has_reserved = self.has_reserved or offering.is_reserved
         return market
+
+
+def _columns(offerings: Sequence[Offering]) -> tuple[Sequence[Offering], Sequence[int]]:
+    """Return places that types may have in common, and what each of them costs."""
+    if isinstance(offerings, PriceList):
+        return offerings.places, offerings.prices
+    return offerings, [offering.price for offering in offerings]
 
 
 def _plain(each: InstanceType, resource: str) -> int:

@@ -46,6 +46,9 @@ class _Step(Enum):
     REST = "nothing more to tell"
 
 
+_ENDING: Final = (_Step.STOP, _Step.REST)
+
+
 class _Run(Struct):
     """How far a pod has come; changes as it goes on."""
 
@@ -84,17 +87,10 @@ class PodRunner:
         self._worker = Worker(self._work)
         self._addresses = 0
         self._end: Callable[[], None] | None = None
-        self._take: Final = {
-            _Step.ARRIVE: self._arrive,
-            _Step.START: self._begin,
-            _Step.READY: self._become_ready,
-            _Step.EXIT: self._exit,
-            _Step.STOP: self._vanish,
-        }
 
     def start(self) -> None:
         """Run what is bound now, and what will be."""
-        self._end = self._store.subscribe(POD, self._notice)
+        self._end = self._store.subscribe(POD, self._notice, on_status=self._notice_status)
 
     def stop(self) -> None:
         """Leave all pods as they are."""
@@ -134,6 +130,12 @@ class PodRunner:
         elif before is None or before["spec"].get("nodeName") != node or _is_news(pod, before):
             self._worker.add(_key(pod))
 
+    def _notice_status(self, event: WatchEvent, before: JsonObject | None) -> None:
+        del before
+        spec = event.object["spec"]
+        if spec.get("readinessGates") and spec.get("nodeName"):
+            self._worker.add(_key(event.object))
+
     def _work(self, key: str) -> float | None:
         namespace, _, name = key.partition("/")
         pod = self._store.find(POD, name, namespace)
@@ -145,12 +147,25 @@ class PodRunner:
             self._ask_to_stop(pod, run, now)
         elif pod["spec"].get("readinessGates"):
             self._look_at_gates(pod, run)
-        if run.deadline <= now + _INSTANT and run.step not in {_Step.STOP, _Step.REST}:
+        if run.deadline <= now + _INSTANT and run.step not in _ENDING:
             self._give_up(pod, run)
         if run.due <= now + _INSTANT and run.step is not _Step.REST:
-            self._take[run.step](pod, run, now)
-        until = min(run.due, run.deadline)
+            self._go_on(pod, run, now)
+        until = min(run.deadline, run.due)
         return None if run.step is _Step.REST or until == _NEVER else max(0.0, until - now)
+
+    def _go_on(self, pod: JsonObject, run: _Run, now: float) -> None:
+        match run.step:
+            case _Step.ARRIVE:
+                self._arrive(pod, run, now)
+            case _Step.START:
+                self._begin(pod, run, now)
+            case _Step.STOP:
+                self._vanish(pod, run)
+            case _Step.READY:
+                self._become_ready(pod, run)
+            case _Step.EXIT:
+                self._exit(pod, run)
 
     def _run_of(self, key: str, pod: JsonObject) -> _Run | None:
         ground = self._on(pod["spec"].get("nodeName") or "")
@@ -196,13 +211,11 @@ class PodRunner:
         else:
             run.step, run.due = _Step.EXIT, run.exit_at
 
-    def _become_ready(self, pod: JsonObject, run: _Run, now: float) -> None:
-        del now
+    def _become_ready(self, pod: JsonObject, run: _Run) -> None:
         self._write(pod, with_readiness(pod, self._times.text(), is_ready=True))
         run.step, run.due = _Step.EXIT, run.exit_at
 
-    def _exit(self, pod: JsonObject, run: _Run, now: float) -> None:
-        del now
+    def _exit(self, pod: JsonObject, run: _Run) -> None:
         wait = min(_BACKOFF_MAX, _BACKOFF * 2 ** min(run.restarts, 10))
         self._end_containers(pod, run, run.behaviour.exit_code, self._timing.scaled(wait))
 
@@ -239,8 +252,7 @@ class PodRunner:
         seconds = min(grace, seconds + _hook_seconds(pod["spec"])) if is_up else 0.0
         run.step, run.due, run.deadline = _Step.STOP, now + self._lasting(run, seconds), _NEVER
 
-    def _vanish(self, pod: JsonObject, run: _Run, now: float) -> None:
-        del now
+    def _vanish(self, pod: JsonObject, run: _Run) -> None:
         meta = pod["metadata"]
         run.step, run.due = _Step.REST, _NEVER
         if (pod.get("status") or {}).get("phase") not in FINISHED and meta.get("finalizers"):

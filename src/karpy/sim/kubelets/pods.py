@@ -1,13 +1,13 @@
 """The status of pods as kubelets write it."""
 
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
 from karpy.sim.store.conditions import condition_of
-from karpy.sim.store.sharing import Remembered
+from karpy.sim.store.sharing import Remembered, RememberedWith
 
 CREATING: Final = {"waiting": {"reason": "ContainerCreating"}}
 INITIALIZING: Final = {"waiting": {"reason": "PodInitializing"}}
@@ -18,6 +18,8 @@ KILLED: Final = 137
 TERMINATED: Final = 143
 """What containers exit with that were asked to stop."""
 _NOTHING: Final[JsonObject] = {}
+_Told: TypeAlias = tuple[str, str, str]
+"""The status of a condition, its reason and its message."""
 _NOT_READY: Final = "ContainersNotReady"
 _GATED: Final = "ReadinessGatesNotReady"
 
@@ -173,7 +175,7 @@ def is_ready(pod: JsonObject) -> bool:
     return condition is not None and condition["status"] == "True"
 
 
-def _gated(pod: JsonObject, ready: tuple[str, str, str]) -> tuple[str, str, str]:
+def _gated(pod: JsonObject, ready: _Told) -> _Told:
     for gate in pod["spec"].get("readinessGates") or ():
         type_ = gate["conditionType"]
         condition = condition_of(pod, type_)
@@ -186,11 +188,11 @@ def _gated(pod: JsonObject, ready: tuple[str, str, str]) -> tuple[str, str, str]
     return ready
 
 
-def _unready(names: list[str]) -> tuple[str, str, str]:
+def _unready(names: list[str]) -> _Told:
     return "False", _NOT_READY, f"containers with unready status: [{' '.join(names)}]"
 
 
-def _initializing(spec: JsonObject) -> tuple[str, str, str]:
+def _initializing(spec: JsonObject) -> _Told:
     names = " ".join(each["name"] for each in spec["initContainers"])
     return "False", "ContainersNotInitialized", f"containers with incomplete status: [{names}]"
 
@@ -253,29 +255,32 @@ def _addresses(address: str) -> list[JsonObject]:
     return [{"ip": address}]
 
 
-def _conditions(
-    old: JsonObject, changed: dict[str, tuple[str, str, str]], now: str
+def _conditions(old: JsonObject, changed: dict[str, _Told], now: str) -> list[JsonObject]:
+    return _changed(old.get("conditions"), (now, tuple(changed.items())))
+
+
+def _with_changes(
+    conditions: list[JsonObject] | None, news: tuple[str, tuple[tuple[str, _Told], ...]]
 ) -> list[JsonObject]:
-    known = {each["type"]: each for each in old.get("conditions") or ()}
-    for type_, (status, reason, message) in changed.items():
+    now, changed = news
+    known = {each["type"]: each for each in conditions or ()}
+    for type_, (status, reason, message) in changed:
         before = known.get(type_)
         is_same = before is not None and before["status"] == status
         since = before["lastTransitionTime"] if before and is_same else now
-        known[type_] = _condition(type_, status, reason, message, since)
+        made: JsonObject = {
+            "type": type_,
+            "status": status,
+            "lastProbeTime": None,
+            "lastTransitionTime": since,
+        }
+        if reason:
+            made["reason"] = reason
+        if message:
+            made["message"] = message
+        known[type_] = made
     return list(known.values())
 
 
-@lru_cache(maxsize=1024)
-def _condition(type_: str, status: str, reason: str, message: str, since: str) -> JsonObject:
-    """Return a condition; many pods start in the same second, and share theirs."""
-    made: JsonObject = {
-        "type": type_,
-        "status": status,
-        "lastProbeTime": None,
-        "lastTransitionTime": since,
-    }
-    if reason:
-        made["reason"] = reason
-    if message:
-        made["message"] = message
-    return made
+_changed: Final = RememberedWith(_with_changes)
+"""Many pods arrive in the same second, and share their conditions."""

@@ -11,6 +11,7 @@ from karpy.ports.clock import Clock
 from karpy.ports.objects import EventType, Removal, WatchEvent
 from karpy.sim.nodelife.taints import OUT_OF_SERVICE, taints_of
 from karpy.sim.store.conditions import is_true, with_condition
+from karpy.sim.store.ledger import unheard
 from karpy.sim.store.names import Times
 from karpy.sim.store.store import Store
 from karpy.sim.worker import Worker
@@ -47,7 +48,7 @@ class PodCollector:
         """Watch over nodes and pods."""
         self._ends = [
             self._store.subscribe(NODE, self._notice_node),
-            self._store.subscribe(POD, self._notice_pod),
+            self._store.subscribe(POD, self._notice_pod, on_status=unheard),
         ]
         for node in self._store.list(NODE):
             self._learn(node)

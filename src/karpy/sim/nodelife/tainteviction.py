@@ -12,6 +12,7 @@ from karpy.ports.clock import Clock
 from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.nodelife.taints import taints_of
 from karpy.sim.store.conditions import with_condition
+from karpy.sim.store.ledger import unheard
 from karpy.sim.store.names import Times
 from karpy.sim.store.store import Store
 from karpy.sim.worker import Worker
@@ -43,7 +44,7 @@ class TaintEviction:
         """Watch over nodes and pods."""
         self._ends = [
             self._store.subscribe(NODE, self._notice_node),
-            self._store.subscribe(POD, self._notice_pod),
+            self._store.subscribe(POD, self._notice_pod, on_status=unheard),
         ]
         for node in self._store.list(NODE):
             self._learn(node)

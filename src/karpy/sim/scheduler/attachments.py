@@ -12,7 +12,7 @@ from karpy.model.kinds import (
 )
 from karpy.sim.scheduler.claims import annotation, find_class, key_of, volume_name
 from karpy.sim.scheduler.nodes import NodeInfo
-from karpy.sim.scheduler.wants import PodInfo
+from karpy.sim.scheduler.podinfos import PodInfo
 from karpy.sim.store.store import Store
 
 _MIGRATED: Final = "storage.alpha.kubernetes.io/migrated-plugins"

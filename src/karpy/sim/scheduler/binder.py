@@ -16,10 +16,10 @@ from karpy.sim.scheduler.claims import (
     is_for,
     with_annotations,
 )
+from karpy.sim.scheduler.podinfos import PodInfo
 from karpy.sim.scheduler.preemption import PREEMPTED, Candidate
 from karpy.sim.scheduler.recorder import Recorder
 from karpy.sim.scheduler.volumes import VolumePlan
-from karpy.sim.scheduler.wants import PodInfo
 from karpy.sim.store.conditions import condition_of, with_condition
 from karpy.sim.store.names import time_text
 from karpy.sim.store.store import Store

@@ -43,6 +43,18 @@ def why_full(wants: Wants, node: NodeInfo) -> Refusal | None:
     return None
 
 
+def has_room(wants: Wants, node: NodeInfo) -> bool:
+    """Say whether a node has enough of everything left, without a word about what it lacks."""
+    if (
+        len(node.pods) >= node.pods_max
+        or (wants.cpu and wants.cpu > node.cpu - node.used_cpu)
+        or (wants.memory and wants.memory > node.memory - node.used_memory)
+    ):
+        return False
+    is_simple = not (wants.ports or wants.others or wants.disks)
+    return is_simple or why_full(wants, node) is None
+
+
 def fits_empty(wants: Wants, node: NodeInfo) -> bool:
     """Say whether a node would be large enough if nothing ran there."""
     return node.pods_max > 0 and all(

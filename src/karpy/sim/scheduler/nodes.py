@@ -7,22 +7,16 @@ from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.model.constraints import PREFER_NO_SCHEDULE, Taint
 from karpy.model.pods import ANY_ADDRESS, HostPort
 from karpy.model.resources import CPU, MEMORY, PODS
+from karpy.sim.scheduler.kins import CHANGES_MAX, Kin
+from karpy.sim.scheduler.podinfos import PodInfo
 from karpy.sim.scheduler.terms import NO_TERMS
-from karpy.sim.scheduler.wants import Kin, PodInfo
 
 K = TypeVar("K")
 
 _NO_LABELS: Final[Mapping[str, str]] = {}
-_LOG_MAX: Final = 20_000
-"""Who is further behind than that starts anew."""
 
-Entry: TypeAlias = tuple[int, Kin | None, int, int]
-"""
-A change of the node in a slot: a pod of that kin came or went.
-
-How many pods more, and how many more that are not being deleted. Without a kin it is the node
-itself that changed.
-"""
+Entry: TypeAlias = tuple[int, int | None]
+"""A change of the node in a slot: so many pods more, or, if that is None, the node itself."""
 
 
 class NodeInfo:
@@ -187,6 +181,10 @@ class NodeTable:
         """Walk through the kinds of pods that are on nodes."""
         return iter(self._kins)
 
+    def has(self, kin: Kin) -> bool:
+        """Say whether there are pods of a kind on nodes."""
+        return kin in self._kins
+
     def is_claim_used(self, key: str) -> bool:
         """Say whether a pod on a node uses a claim."""
         return self._claims.get(key, 0) > 0
@@ -203,7 +201,7 @@ class NodeTable:
         if is_changed:
             self.count += node.is_there - was_there
             self.renewals += 1
-            self._note(node.slot, None, 0, 0)
+            self._note(node.slot)
             self._drop_if_unused(node)
         return is_changed
 
@@ -265,10 +263,12 @@ class NodeTable:
         self.nodes[node.slot] = None
         self._free.append(node.slot)
 
-    def _note(self, slot: int, kin: Kin | None, whole: int, live: int) -> None:
-        self._log.append((slot, kin, whole, live))
-        if len(self._log) > _LOG_MAX:
-            half = _LOG_MAX // 2
+    def _note(self, slot: int, kin: Kin | None = None, whole: int = 0, live: int = 0) -> None:
+        self._log.append((slot, None if kin is None else whole))
+        if kin is not None:
+            kin.note((self.position, slot, whole, live))
+        if len(self._log) > CHANGES_MAX:
+            half = CHANGES_MAX // 2
             del self._log[:half]
             self._base += half
 

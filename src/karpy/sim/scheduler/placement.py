@@ -6,13 +6,13 @@ from msgspec import Struct
 
 from karpy.ports.clock import Clock
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
+from karpy.sim.scheduler.podinfos import PodInfo
 from karpy.sim.scheduler.preemption import NEVER, Attempt, Candidate, Preemption
 from karpy.sim.scheduler.refusals import CONTRADICTION, NO_NODES, Diagnosis, Refusal
 from karpy.sim.scheduler.roster import Roster, Rosters, Shortlist
 from karpy.sim.scheduler.tracker import Tracker
 from karpy.sim.scheduler.trial import Trial, why_not
 from karpy.sim.scheduler.volumes import VolumeCheck, VolumePlan, has_claims
-from karpy.sim.scheduler.wants import PodInfo
 from karpy.sim.store.store import Store
 
 _NO_CLAIMS = "no new claims to deallocate, preemption: "

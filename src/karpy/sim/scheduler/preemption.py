@@ -10,10 +10,10 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.labelselectors import selector_of
 from karpy.model.kinds import DISRUPTION_BUDGET
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
+from karpy.sim.scheduler.podinfos import PodInfo
 from karpy.sim.scheduler.refusals import HELPLESS, NO_VICTIMS, Diagnosis, Refusal, counted
 from karpy.sim.scheduler.trial import Judge, Trial
 from karpy.sim.scheduler.volumes import VolumeCheck
-from karpy.sim.scheduler.wants import PodInfo
 from karpy.sim.store.conditions import condition_of
 from karpy.sim.store.store import Store
 

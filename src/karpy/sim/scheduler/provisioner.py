@@ -30,6 +30,7 @@ from karpy.sim.scheduler.claims import (
     volume_name,
     with_annotations,
 )
+from karpy.sim.store.ledger import unheard
 from karpy.sim.store.store import Store
 from karpy.sim.worker import Worker
 
@@ -61,7 +62,7 @@ class Provisioner:
             store.subscribe(PERSISTENT_VOLUME_CLAIM, self._on_claim),
             store.subscribe(PERSISTENT_VOLUME, self._on_volume),
             store.subscribe(STORAGE_CLASS, self._on_class),
-            store.subscribe(POD, self._on_pod),
+            store.subscribe(POD, self._on_pod, on_status=unheard),
         ]
         for volume in store.list(PERSISTENT_VOLUME):
             self._volumes.add(volume["metadata"]["name"])

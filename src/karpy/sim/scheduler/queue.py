@@ -1,10 +1,11 @@
 """Pods that wait for a node: those to be tried next, those that failed, those that pause."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from typing import Final
 
-from karpy.sim.scheduler.wants import PodInfo
+from karpy.sim.scheduler.podinfos import PodInfo
 
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 10.0
@@ -39,7 +40,8 @@ class Queue:
 
     def __init__(self) -> None:
         self._pending: dict[str, Pending] = {}
-        self._ready: list[tuple[int, float, int, str]] = []
+        self._ready: dict[int, deque[tuple[int, str]]] = {}
+        """By priority: the tickets and keys of those to be tried, the first come first."""
         self._paused: list[tuple[float, int, str]] = []
         self._parked: dict[str, None] = {}
         self._tickets = 0
@@ -60,13 +62,13 @@ class Queue:
         """Whether any pod waits for a change."""
         return bool(self._parked)
 
-    def add(self, pod: PodInfo, now: float) -> None:
+    def add(self, pod: PodInfo) -> None:
         """Have a pod tried, a new one or one that has changed."""
         pending = self._pending.get(pod.key)
         if pending is None:
             pending = self._pending[pod.key] = Pending(pod)
         pending.pod = pod
-        self._make_ready(pending, now)
+        self._make_ready(pending)
 
     def remove(self, key: str) -> None:
         """Forget a pod."""
@@ -75,8 +77,12 @@ class Queue:
 
     def pop(self) -> Pending | None:
         """Return the pod to be tried next; it stays known."""
-        while self._ready:
-            _, _, ticket, key = heappop(self._ready)
+        ready = self._ready
+        while ready:
+            priority = max(ready) if len(ready) > 1 else next(iter(ready))
+            ticket, key = ready[priority].popleft()
+            if not ready[priority]:
+                del ready[priority]
             pending = self._pending.get(key)
             if pending is not None and pending.ticket == ticket:
                 pending.ticket = 0
@@ -102,7 +108,7 @@ class Queue:
         end = pending.tried + _pause_of(pending)
         self._unpark(pending)
         if end <= now:
-            self._make_ready(pending, now)
+            self._make_ready(pending)
         else:
             self._pause(pending, end)
 
@@ -121,7 +127,7 @@ class Queue:
             _, ticket, key = heappop(self._paused)
             pending = self._pending.get(key)
             if pending is not None and pending.ticket == ticket:
-                self._make_ready(pending, now)
+                self._make_ready(pending)
 
     @property
     def is_ready(self) -> bool:
@@ -145,12 +151,15 @@ class Queue:
         pending.plugins = plugins
         pending.tried = now
 
-    def _make_ready(self, pending: Pending, now: float) -> None:
+    def _make_ready(self, pending: Pending) -> None:
         self._unpark(pending)
         self._tickets += 1
         pending.ticket = self._tickets
         pod = pending.pod
-        heappush(self._ready, (-pod.priority, now, pending.ticket, pod.key))
+        line = self._ready.get(pod.priority)
+        if line is None:
+            line = self._ready[pod.priority] = deque()
+        line.append((pending.ticket, pod.key))
 
     def _pause(self, pending: Pending, until: float) -> None:
         self._tickets += 1
@@ -158,8 +167,9 @@ class Queue:
         heappush(self._paused, (until, pending.ticket, pending.pod.key))
 
     def _unpark(self, pending: Pending) -> None:
-        pending.is_parked = False
-        self._parked.pop(pending.pod.key, None)
+        if pending.is_parked:
+            pending.is_parked = False
+            self._parked.pop(pending.pod.key, None)
 
 
 def _pause_of(pending: Pending) -> float:

@@ -2,7 +2,8 @@
 
 from bisect import insort
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
+from itertools import compress
 from typing import Final, TypeAlias
 
 from karpy.sim.scheduler.filters import why_full, why_unfit
@@ -48,7 +49,7 @@ class Roster:
         if self._position == table.position:
             return
         entries = table.since(self._position)
-        if entries is None or self._keys_version != table.keys_version:
+        if entries is None or self._is_outdated():
             self._build()
             return
         self._standing.refresh()
@@ -63,32 +64,26 @@ class Roster:
 
     def choose(self, nodes: Collection[NodeInfo] | None = None) -> NodeInfo | None:
         """Return the best node, or the best of some; None if there is none."""
-        slots, all_tastes = self._table.nodes, self._standing.tastes
-        is_demanding = self.surroundings.is_demanding
-        tops: list[Rank] = []
-        found: list[NodeInfo] = []
-        sizes, tastes = [], []
-        for top, size in self._tops() if nodes is None else self._tops_of(nodes):
-            node = slots[top[2]]
-            assert node is not None
-            if is_demanding and self.surroundings.refusal(node) is not None:
-                continue
-            tops.append(top)
-            found.append(node)
-            sizes.append(size)
-            tastes.append(all_tastes[node.slot])
-        if not found:
-            return None
-        if len(found) == 1:
-            return found[0]
-        shared = shared_scores(self.surroundings, found, sizes, tastes)
-        best = min(
+        tops, sizes = self._tops() if nodes is None else self._tops_of(nodes)
+        if self.surroundings.is_demanding:
+            allowed = [self._is_allowed(slot) for _, _, slot in tops]
+            tops, sizes = [*compress(tops, allowed)], [*compress(sizes, allowed)]
+        if len(tops) <= 1:
+            return self._table.nodes[tops[0][2]] if tops else None
+        slots = [slot for _, _, slot in tops]
+        tastes = [self._standing.tastes[slot] for slot in slots]
+        scores = shared_scores(self.surroundings, slots, sizes, tastes)
+        _, _, best = min(
             [
                 (worth - score, name, slot)
-                for (worth, name, slot), score in zip(tops, shared, strict=True)
+                for (worth, name, slot), score in zip(tops, scores, strict=True)
             ]
         )
-        return slots[best[2]]
+        return self._table.nodes[best]
+
+    def _is_allowed(self, slot: int) -> bool:
+        node = self._table.nodes[slot]
+        return node is not None and self.surroundings.refusal(node) is None
 
     def _build(self) -> None:
         table = self._table
@@ -121,38 +116,41 @@ class Roster:
             return range(len(nodes))
         return touched | renewed
 
+    def _is_outdated(self) -> bool:
+        """Say whether there is more news than can be followed."""
+        return self._keys_version != self._table.keys_version or any(
+            kin.forgotten > self._position for kin in self.surroundings.concerned
+        )
+
     def _renewed(self, entries: list[Entry]) -> dict[int, None]:
         """Name the slots to be counted anew: of nodes that changed, or that are not counted yet."""
         table = self._table
         if self._renewals == table.renewals:
             return {}
         known, self._slots, self._renewals = self._slots, len(table.nodes), table.renewals
-        return {slot: None for slot, kin, _, _ in entries if kin is None or slot >= known}
+        return {slot: None for slot, whole in entries if whole is None or slot >= known}
 
     def _shift(self, entries: list[Entry], renewed: dict[int, None]) -> dict[int, None]:
         """Count pods in and out; name the slots where that may make a difference."""
-        self._meet()
-        apart, ranks = self._apart, self._standing.ranks
-        concerned = self.surroundings.concerned
-        # Most entries are about others, and there may be thousands of them.
-        own = [entry for entry in entries if entry[1] in concerned]
-        for slot, kin, whole, live in own:
-            if kin is not None and slot not in renewed:
-                for tally in concerned[kin]:
-                    tally.shift(slot, kin, whole, live)
+        table, apart, ranks = self._table, self._apart, self._standing.ranks
+        has_newcomers = self._arrivals != table.arrivals
+        if has_newcomers:
+            self._arrivals = table.arrivals
+            self.surroundings.meet(table)
         if len(entries) < len(apart):
-            moved = [entry[0] for entry in entries if entry[0] in apart]
+            touched = dict.fromkeys([slot for slot, _ in entries if slot in apart])
         else:
             moved = [slot for slot, (_, rank) in apart.items() if ranks[slot] is not rank]
-        return dict.fromkeys([*[entry[0] for entry in own], *moved])
-
-    def _meet(self) -> None:
-        """Ask about the kinds of pods that are new; those that came and went make no difference."""
-        table = self._table
-        if self._arrivals != table.arrivals:
-            self._arrivals = table.arrivals
-            for kin in table.kins():
-                self.surroundings.ask(kin)
+            touched = dict.fromkeys(moved)
+        for kin, tallies in self.surroundings.concerned.items():
+            for _, slot, whole, live in kin.since(self._position):
+                touched[slot] = None
+                if slot not in renewed:
+                    for tally, weight in tallies:
+                        tally.shift(slot, weight, whole, live)
+        if has_newcomers:
+            self.surroundings.part(table)
+        return touched
 
     def _file(self, slot: int) -> None:
         """Keep a node apart if pods on it count, and only then."""
@@ -167,26 +165,38 @@ class Roster:
             if rank is not None:
                 insort(self._groups.setdefault(likeness, []), rank)
 
-    def _tops(self) -> Iterator[tuple[Rank, int]]:
-        """Walk through the best of nodes that are alike, with how many there are."""
-        apart = self._apart
-        sizes = {place: len(ranks) for place, ranks in self._standing.order.items()}
+    def _tops(self) -> tuple[list[Rank], list[int]]:
+        """Return the best of nodes that are alike, and how many there are."""
+        apart, order = self._apart, self._standing.order
+        left = {place: len(ranks) for place, ranks in order.items()}
+        tops, sizes = [], []
         for (place, _), ranks in self._groups.items():
-            sizes[place] -= len(ranks)
-            yield ranks[0], len(ranks)
-        for place, size in sizes.items():
+            size = len(ranks)
+            left[place] -= size
+            tops.append(ranks[0])
+            sizes.append(size)
+        for place, size in left.items():
             if size:
-                ranks = self._standing.order[place]
-                yield next(rank for rank in ranks if rank[2] not in apart), size
+                tops.append(_first(order[place], apart))
+                sizes.append(size)
+        return tops, sizes
 
-    def _tops_of(self, nodes: Collection[NodeInfo]) -> Iterator[tuple[Rank, int]]:
+    def _tops_of(self, nodes: Collection[NodeInfo]) -> tuple[list[Rank], list[int]]:
         groups: dict[_Likeness, list[Rank]] = {}
         for node in nodes:
             likeness = self._standing.places[node.slot], self.surroundings.company(node)
             rank = self._standing.ranks[node.slot]
             assert rank is not None
             groups.setdefault(likeness, []).append(rank)
-        return ((min(ranks), len(ranks)) for ranks in groups.values())
+        return [min(ranks) for ranks in groups.values()], [len(each) for each in groups.values()]
+
+
+def _first(ranks: list[Rank], apart: Collection[int]) -> Rank:
+    """Return the best of a place, but for the nodes that are kept apart."""
+    for rank in ranks:
+        if rank[2] not in apart:
+            return rank
+    raise AssertionError
 
 
 class Shortlist:

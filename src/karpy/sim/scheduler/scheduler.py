@@ -213,12 +213,11 @@ class Scheduler:
 
     def _return(self, waiting: Waiting, message: str) -> None:
         """Put a pod back into the queue that was to be bound."""
-        assert self._loop is not None
         pod = self._tracker.doubt(waiting.pod.key)
         if pod is None:
             return
         pod.node = ""
-        self._queue.add(pod, self._loop.time())
+        self._queue.add(pod)
         pending = self._queue.get(pod.key)
         assert pending is not None
         self._stumble(pending, message)

@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 from math import log
-from typing import Final
+from typing import Final, TypeAlias
 
-from karpy.model.labels import HOSTNAME
 from karpy.sim.scheduler.nodes import NodeInfo
 from karpy.sim.scheduler.surroundings import Surroundings
-from karpy.sim.scheduler.terms import Spread
 from karpy.sim.scheduler.wants import Wants
 
 _BEST: Final = 100
@@ -16,6 +14,10 @@ _AFFINITY_WEIGHT: Final = 2
 _SPREAD_WEIGHT: Final = 2
 _WISH_WEIGHT: Final = 2
 _PAIR: Final = 2
+
+Tastes: TypeAlias = tuple[int, int]
+"""The soft taints of a node that a pod had better avoid, and how much it likes it otherwise."""
+NO_TASTES: Final = (0, 0)
 
 
 def own_score(wants: Wants, node: NodeInfo) -> int:
@@ -54,30 +56,31 @@ def preference(wants: Wants, node: NodeInfo) -> int:
 
 def shared_scores(
     surroundings: Surroundings,
-    nodes: Sequence[NodeInfo],
+    slots: Sequence[int],
     sizes: Sequence[int],
-    tastes: Sequence[tuple[int, int]],
+    tastes: Sequence[Tastes],
 ) -> list[int]:
-    """
-    Score nodes against each other; each stands for several that are like it.
-
-    `tastes` are the soft taints and the preference of each.
-    """
-    totals = [0] * len(nodes)
+    """Score the nodes in some slots against each other; each stands for several like it."""
+    totals = [0] * len(slots)
     if surroundings.soft:
-        totals = [_SPREAD_WEIGHT * each for each in _spread_scores(surroundings, nodes, sizes)]
-    worst = max([taints for taints, _ in tastes])
+        totals = [_SPREAD_WEIGHT * each for each in _spread_scores(surroundings, slots, sizes)]
+    if {*tastes} != {NO_TASTES}:
+        _add_tastes(totals, tastes)
+    if surroundings.wishes:
+        for index, score in enumerate(_wish_scores(surroundings, slots)):
+            totals[index] += _WISH_WEIGHT * score
+    return totals
+
+
+def _add_tastes(totals: list[int], tastes: Sequence[Tastes]) -> None:
+    worst = max(taints for taints, _ in tastes)
     if worst:
         for index, (taints, _) in enumerate(tastes):
             totals[index] += _TAINT_WEIGHT * (_BEST - _BEST * taints // worst)
-    best = max([liking for _, liking in tastes])
+    best = max(liking for _, liking in tastes)
     if best:
         for index, (_, liking) in enumerate(tastes):
             totals[index] += _AFFINITY_WEIGHT * (_BEST * liking // best)
-    if surroundings.wishes:
-        for index, score in enumerate(_wish_scores(surroundings, nodes)):
-            totals[index] += _WISH_WEIGHT * score
-    return totals
 
 
 def _balance(node: NodeInfo, cpu: int, memory: int) -> int:
@@ -89,16 +92,19 @@ def _balance(node: NodeInfo, cpu: int, memory: int) -> int:
 
 
 def _spread_scores(
-    surroundings: Surroundings, nodes: Sequence[NodeInfo], sizes: Sequence[int]
+    surroundings: Surroundings, slots: Sequence[int], sizes: Sequence[int]
 ) -> list[int]:
     if not surroundings.ignores_unlabelled:
-        return _labelled_spread_scores(surroundings, nodes, sizes)
-    keys = [each.key for each in surroundings.soft]
-    scored = [index for index, node in enumerate(nodes) if all(key in node.labels for key in keys)]
-    scores = [0] * len(nodes)
+        return _labelled_spread_scores(surroundings, slots, sizes)
+    scored = [
+        index
+        for index, slot in enumerate(slots)
+        if all(tally.values[slot] is not None for tally in surroundings.soft_tallies)
+    ]
+    scores = [0] * len(slots)
     if scored:
         found = _labelled_spread_scores(
-            surroundings, [nodes[index] for index in scored], [sizes[index] for index in scored]
+            surroundings, [slots[index] for index in scored], [sizes[index] for index in scored]
         )
         for index, score in zip(scored, found, strict=True):
             scores[index] = score
@@ -106,33 +112,32 @@ def _spread_scores(
 
 
 def _labelled_spread_scores(
-    surroundings: Surroundings, nodes: Sequence[NodeInfo], sizes: Sequence[int]
+    surroundings: Surroundings, slots: Sequence[int], sizes: Sequence[int]
 ) -> list[int]:
-    raw = [0.0] * len(nodes)
+    raw = [0.0] * len(slots)
     for spread, tally in zip(surroundings.soft, surroundings.soft_tallies, strict=True):
-        domains = [node.labels.get(spread.key) for node in nodes]
-        weight = _domain_weight(spread, domains, sizes)
-        for index, domain in enumerate(domains):
-            if domain is not None:
-                slot = nodes[index].slot
-                pods = tally.counts[slot] if tally.is_by_host else tally.totals.get(domain, 0)
-                raw[index] += pods * weight + spread.max_skew - 1
+        skew = spread.max_skew
+        domains = [tally.values[slot] for slot in slots]
+        if tally.is_by_host:
+            weight = log(sum(sizes) + 2)
+            pods = [tally.counts[slot] for slot in slots]
+        else:
+            weight = log(len(set(domains)) + 2)
+            pods = [tally.totals.get(domain or "", 0) for domain in domains]
+        raw = [
+            score if domain is None else score + (count * weight + skew - 1)
+            for score, domain, count in zip(raw, domains, pods, strict=True)
+        ]
     rounded = [int(score + 0.5) for score in raw]
     most, least = max(rounded), min(rounded)
     if not most:
-        return [_BEST] * len(nodes)
+        return [_BEST] * len(slots)
     return [_BEST * (most + least - score) // most for score in rounded]
 
 
-def _domain_weight(spread: Spread, domains: Sequence[str | None], sizes: Sequence[int]) -> float:
-    if spread.key == HOSTNAME:
-        return log(sum(sizes) + 2)
-    return log(len({domain or "" for domain in domains}) + 2)
-
-
-def _wish_scores(surroundings: Surroundings, nodes: Sequence[NodeInfo]) -> list[int]:
-    raw = [sum(tally.at(node) for tally in surroundings.wishes) for node in nodes]
+def _wish_scores(surroundings: Surroundings, slots: Sequence[int]) -> list[int]:
+    raw = [sum(tally.in_slot(slot) for tally in surroundings.wishes) for slot in slots]
     most, least = max(raw), min(raw)
     if most == least:
-        return [0] * len(nodes)
+        return [0] * len(slots)
     return [int(_BEST * ((score - least) / (most - least))) for score in raw]

@@ -1,24 +1,20 @@
 """What nodes are worth to pods of one size, shared by all workloads that ask for no more."""
 
 from bisect import bisect_left, insort
-from typing import Final, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from karpy.model.labels import HOSTNAME
-from karpy.sim.scheduler.filters import why_full, why_unfit
+from karpy.sim.scheduler.filters import has_room, why_unfit
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
 from karpy.sim.scheduler.refusals import Refusal
-from karpy.sim.scheduler.scores import own_score, preference, soft_taints
+from karpy.sim.scheduler.scores import NO_TASTES, Tastes, own_score, preference, soft_taints
 from karpy.sim.scheduler.wants import Wants
 
 K = TypeVar("K")
 
 Rank: TypeAlias = tuple[int, str, int]
 """The worth of a node, negated; its name and its slot."""
-Tastes: TypeAlias = tuple[int, int]
-"""The soft taints of a node that a pod had better avoid, and how much it likes it otherwise."""
-
-_NO_TASTES: Final = (0, 0)
 
 
 class Standing:
@@ -47,8 +43,8 @@ class Standing:
             return
         known = len(self.ranks)
         touched: dict[int, bool] = {}
-        for slot, kin, whole, _ in entries:
-            if kin is None or slot >= known:
+        for slot, whole in entries:
+            if whole is None or slot >= known:
                 touched[slot] = True
             elif whole and slot not in touched:
                 touched[slot] = False
@@ -79,7 +75,7 @@ class Standing:
         """Look at what a node is, and at what it has left."""
         while len(self.ranks) <= slot:
             self.unfit.append(None)
-            self.tastes.append(_NO_TASTES)
+            self.tastes.append(NO_TASTES)
             self.places.append(0)
             self.ranks.append(None)
         self._leave(slot)
@@ -100,7 +96,7 @@ class Standing:
         if node is None or not node.is_there or self.unfit[slot] is not None:
             return
         wants = self._wants
-        if why_full(wants, node) is None:
+        if has_room(wants, node):
             rank = self.ranks[slot] = -own_score(wants, node), node.name, slot
             insort(self.order.setdefault(self.places[slot], []), rank)
 

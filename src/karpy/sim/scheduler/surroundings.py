@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from karpy.codec.labelselectors import Selector
 from karpy.sim.scheduler.choices import ANY_NODE
+from karpy.sim.scheduler.kins import Kin
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
 from karpy.sim.scheduler.refusals import (
     AFFINITY_UNMET,
@@ -15,7 +17,7 @@ from karpy.sim.scheduler.refusals import (
 )
 from karpy.sim.scheduler.tallies import Tally
 from karpy.sim.scheduler.terms import Namespaces, PodTerm, Spread
-from karpy.sim.scheduler.wants import Kin, Wants
+from karpy.sim.scheduler.wants import Wants
 
 _NEED_WEIGHT: Final = 1
 """What it is worth to be near a pod that needs this one."""
@@ -32,6 +34,7 @@ class Surroundings:
         defaults: Callable[[Wants], tuple[Spread, ...]],
     ) -> None:
         self._wants = wants
+        self._weights: dict[Selector | None, dict[int, int]] = {}
         labels = wants.kin.labels
         hard = [each for each in wants.spreads if not each.is_soft]
         soft = wants.spreads or defaults(wants)
@@ -55,12 +58,11 @@ class Surroundings:
         self.is_demanding: Final = bool(self._hard or self._near or self._away or self._averse)
         """Whether it can refuse a node at all."""
         self._lows: list[int] = []
-        self.concerned: Final[dict[Kin | None, tuple[Tally, ...]]] = {}
-        """By kin, as far as asked for: the tallies in which such pods count, if there are any."""
+        self.concerned: Final[dict[Kin, tuple[tuple[Tally, int], ...]]] = {}
+        """By kin, as far as asked for: the tallies in which such pods count, and for how much."""
         self._asked: set[int] = set()
         self.measure()
-        for kin in table.kins():
-            self.ask(kin)
+        self.meet(table)
 
     @property
     def has_company(self) -> bool:
@@ -81,17 +83,30 @@ class Surroundings:
 
     def shift(self, slot: int, kin: Kin, whole: int, live: int) -> None:
         """Count pods in or out."""
-        for tally in self.ask(kin):
-            tally.shift(slot, kin, whole, live)
+        for tally, weight in self.ask(kin):
+            tally.shift(slot, weight, whole, live)
 
-    def ask(self, kin: Kin) -> tuple[Tally, ...]:
-        """Return the tallies in which a kind of pods counts."""
+    def ask(self, kin: Kin) -> tuple[tuple[Tally, int], ...]:
+        """Return the tallies in which a kind of pods counts, and for how much."""
         if kin.serial not in self._asked:
             self._asked.add(kin.serial)
-            tallies = tuple([tally for tally in self.tallies if tally.weight_of(kin)])
+            weights = [(tally, tally.weight_of(kin)) for tally in self.tallies]
+            tallies = tuple([each for each in weights if each[1]])
             if tallies:
                 self.concerned[kin] = tallies
         return self.concerned.get(kin, ())
+
+    def meet(self, table: NodeTable) -> None:
+        """Ask about the kinds of pods that are new."""
+        # Those that came and went before anybody asked make no difference.
+        for kin in table.kins():
+            self.ask(kin)
+
+    def part(self, table: NodeTable) -> None:
+        """Forget the kinds of pods that are gone."""
+        for kin in [kin for kin in self.concerned if not table.has(kin)]:
+            del self.concerned[kin]
+            self._asked.discard(kin.serial)
 
     def measure(self) -> None:
         """Find out how few pods the emptiest domains have; needed after every change."""
@@ -140,9 +155,15 @@ class Surroundings:
         wants = self._wants
         keys = [each.key for each in together]
         is_choosy = spread.honors_affinity and wants.choice is not ANY_NODE
+        # Hosts and zones count the same pods most of the time.
+        known = self._weights.setdefault(spread.selector, {})
 
         def weigh(kin: Kin) -> int:
-            return int(kin.namespace == wants.kin.namespace and spread.counts(kin.labels))
+            weight = known.get(kin.serial)
+            if weight is None:
+                is_near = kin.namespace == wants.kin.namespace
+                weight = known[kin.serial] = int(is_near and spread.counts(kin.labels))
+            return weight
 
         def includes(node: NodeInfo) -> bool:
             if any(key not in node.labels for key in keys):

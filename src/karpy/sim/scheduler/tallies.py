@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from karpy.model.labels import HOSTNAME
+from karpy.sim.scheduler.kins import Kin
 from karpy.sim.scheduler.nodes import NodeInfo
-from karpy.sim.scheduler.wants import Kin
 
 Weigh = Callable[[Kin], int]
 """Says how much a pod on a node counts."""
@@ -40,6 +40,7 @@ class Tally:
         "key",
         "live_only",
         "totals",
+        "values",
     )
 
     def __init__(
@@ -53,6 +54,8 @@ class Tally:
         """By slot: what the pods of that node weigh."""
         self.domains: list[str | None] = []
         """By slot: the domain that node counts for."""
+        self.values: list[str | None] = []
+        """By slot: the domain that node is in, even if it does not count for it."""
         self.totals: dict[str, int] = {}
         """By domain; one with nodes but without pods is there too."""
         self._width: dict[str, int] = {}
@@ -83,6 +86,7 @@ class Tally:
         self.domains = [
             node.labels.get(key) if node is not None and node.is_there else None for node in nodes
         ]
+        self.values = list(self.domains)
         self._width = Counter(each for each in self.domains if each is not None)
         self.totals = dict.fromkeys(self._width, 0)
 
@@ -92,16 +96,16 @@ class Tally:
         if node is None:
             return
         self.counts[slot] = count = 0 if self._is_void else self._count(node)
-        domain = node.labels.get(self.key)
+        self.values[slot] = domain = node.labels.get(self.key)
         if domain is None or not node.is_there or not self._includes(node):
             return
         self.domains[slot] = domain
         self._width[domain] = self._width.get(domain, 0) + 1
         self.totals[domain] = self.totals.get(domain, 0) + count
 
-    def shift(self, slot: int, kin: Kin, whole: int, live: int) -> None:
-        """Count pods in or out: all of them, and those that are not being deleted."""
-        change = (live if self.live_only else whole) * self.weight_of(kin)
+    def shift(self, slot: int, weight: int, whole: int, live: int) -> None:
+        """Count pods of a weight in or out: all of them, and those that are not being deleted."""
+        change = (live if self.live_only else whole) * weight
         if change:
             self.counts[slot] += change
             domain = self.domains[slot]
@@ -122,6 +126,11 @@ class Tally:
         domain = node.labels.get(self.key)
         return 0 if domain is None else self.totals.get(domain, 0)
 
+    def in_slot(self, slot: int) -> int:
+        """Say the same of the node in a slot."""
+        domain = self.values[slot]
+        return 0 if domain is None else self.totals.get(domain, 0)
+
     def _count(self, node: NodeInfo) -> int:
         return sum(
             self.weight_of(pod.wants.kin)
@@ -134,11 +143,12 @@ class Tally:
         if missing > 0:
             self.counts += [0] * missing
             self.domains += [None] * missing
+            self.values += [None] * missing
         domain = self.domains[slot]
         if domain is not None:
             self.totals[domain] -= self.counts[slot]
             self._width[domain] -= 1
             if not self._width[domain]:
                 del self._width[domain], self.totals[domain]
-        self.domains[slot] = None
+        self.domains[slot] = self.values[slot] = None
         self.counts[slot] = 0

@@ -8,6 +8,7 @@ from karpy.model.kinds import NODE, POD
 from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.scheduler.filters import fits_empty, why_unfit
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
+from karpy.sim.scheduler.podinfos import PodInfo, PodInfos, is_alike
 from karpy.sim.scheduler.queue import Pending, Queue
 from karpy.sim.scheduler.refusals import (
     NODE_AFFINITY,
@@ -20,7 +21,6 @@ from karpy.sim.scheduler.refusals import (
     VOLUME_LIMITS,
     VOLUME_RESTRICTIONS,
 )
-from karpy.sim.scheduler.wants import PodInfo, PodInfos, is_alike
 from karpy.sim.store.store import Store
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
@@ -68,7 +68,7 @@ class Tracker:
             self._on_pod(WatchEvent(EventType.ADDED, pod, ""), None)
         return [
             self._store.subscribe(NODE, self._on_node),
-            self._store.subscribe(POD, self._on_pod),
+            self._store.subscribe(POD, self._on_pod, on_status=self._on_status),
         ]
 
     def rivals(self, pod: PodInfo, node: str) -> Iterator[PodInfo]:
@@ -149,12 +149,24 @@ class Tracker:
         elif (spec.get("schedulerName") or _USUAL_NAME) == self._name:
             self._on_pending(key, obj)
 
+    def _on_status(self, event: WatchEvent, before: JsonObject | None) -> None:
+        """Take over the status of a pod of which nothing else has changed."""
+        obj = event.object
+        meta = obj["metadata"]
+        known = self._placed.get(f"{meta['namespace']}/{meta['name']}")
+        if known is None or obj["status"].get("phase") in _FINISHED or not known.is_sized(obj):
+            self._on_pod(event, before)
+        else:
+            known.obj = obj
+
     def _forget(self, key: str) -> None:
-        self._queue.remove(key)
-        self._nominate(key, None)
+        pod = self._placed.pop(key, None)
+        if pod is None:
+            self._queue.remove(key)
+            self._nominate(key, None)
+            pod = self._assumed.pop(key, None)
         self.gated.pop(key, None)
         self.unreadable.pop(key, None)
-        pod = self._placed.pop(key, None) or self._assumed.pop(key, None)
         if pod is not None:
             self._table.take(pod)
             self._wake_for(_OF_ROOM)
@@ -220,7 +232,7 @@ class Tracker:
         if pod is None:
             self._queue.remove(key)
         else:
-            self._queue.add(pod, self.time())
+            self._queue.add(pod)
             self._nominate(key, pod)
         self._wake()
 
@@ -235,6 +247,8 @@ class Tracker:
 
     def _nominate(self, key: str, pod: PodInfo | None) -> None:
         node = pod.nominated if pod is not None else ""
+        if not node and not self._nominations:
+            return
         known = self._nominations.pop(key, "")
         if known:
             del self._nominated[known][key]

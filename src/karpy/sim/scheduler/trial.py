@@ -4,10 +4,10 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from karpy.sim.scheduler.nodes import NodeInfo
+from karpy.sim.scheduler.podinfos import PodInfo
 from karpy.sim.scheduler.refusals import Refusal
 from karpy.sim.scheduler.surroundings import Surroundings
 from karpy.sim.scheduler.volumes import VolumeCheck
-from karpy.sim.scheduler.wants import PodInfo
 
 
 class Judge(Protocol):

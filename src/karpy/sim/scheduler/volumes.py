@@ -26,6 +26,7 @@ from karpy.sim.scheduler.claims import (
     volume_name,
 )
 from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
+from karpy.sim.scheduler.podinfos import PodInfo
 from karpy.sim.scheduler.refusals import (
     CLAIM_TAKEN,
     CLAIMS_UNBOUND,
@@ -39,7 +40,6 @@ from karpy.sim.scheduler.refusals import (
     ZONE_ELSEWHERE,
     Refusal,
 )
-from karpy.sim.scheduler.wants import PodInfo
 from karpy.sim.store.store import Store
 
 _OLD_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"

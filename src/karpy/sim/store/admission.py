@@ -21,7 +21,11 @@ class Admission:
         self._classes = ledger.table(PRIORITY_CLASS)
         self._usual: JsonObject | None = None
         self._specs: dict[tuple[int, str], tuple[JsonObject, JsonObject]] = {}
+        self.changes = 0
+        """How often anything changed that a verdict may depend on."""
         ledger.subscribe(PRIORITY_CLASS, self._forget)
+        for kind in (NAMESPACE, SERVICE_ACCOUNT, PRIORITY_CLASS):
+            ledger.subscribe(kind, self._note)
 
     def on_create(self, kind: Kind, obj: JsonObject) -> JsonObject:
         """Return a new object as admitted; raise Forbidden or NotFound."""
@@ -108,6 +112,9 @@ class Admission:
             self._specs.clear()
         self._specs[id(spec), name or ""] = (spec, admitted)
         return {**pod, "spec": admitted}
+
+    def _note(self, _event: WatchEvent, _before: JsonObject | None) -> None:
+        self.changes += 1
 
     def _forget(self, _event: WatchEvent, _before: JsonObject | None) -> None:
         self._specs.clear()

@@ -7,9 +7,9 @@ from karpy.errors import Conflict
 from karpy.model.kinds import NODE, POD
 from karpy.sim.store.answers import Fault, FieldsInvalid, bad_request, conflict, stale
 from karpy.sim.store.conditions import with_condition
+from karpy.sim.store.sharing import RememberedWith
 
 _CONFLICT: Final = 409
-_SPECS_MAX: Final = 10_000
 
 
 def bound(pod: JsonObject, binding: JsonObject, now: str) -> JsonObject:
@@ -27,31 +27,28 @@ def bound(pod: JsonObject, binding: JsonObject, now: str) -> JsonObject:
     for field in ("annotations", "labels"):
         if given.get(field):
             meta = {**meta, field: {**(meta.get(field) or {}), **given[field]}}
-    condition = {"type": "PodScheduled", "status": "True"}
-    status = with_condition(pod.get("status"), condition, now)
+    return {
+        **pod,
+        "metadata": meta,
+        "spec": _placed(spec, node),
+        "status": _scheduled(pod.get("status"), now),
+    }
+
+
+def _with_node(spec: JsonObject, node: str) -> JsonObject:
+    return {**spec, "nodeName": node}
+
+
+def _with_scheduled(status: JsonObject | None, now: str) -> JsonObject:
+    status = with_condition(status, {"type": "PodScheduled", "status": "True"}, now)
     status.pop("nominatedNodeName", None)
-    return {**pod, "metadata": meta, "spec": _placed(spec, node), "status": status}
+    return status
 
 
-class _Placed:
-    """Specs with a node; pods of one workload on one node share theirs."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, str], tuple[JsonObject, JsonObject]] = {}
-
-    def __call__(self, spec: JsonObject, node: str) -> JsonObject:
-        known = self._known.get((id(spec), node))
-        if known is not None and known[0] is spec:
-            return known[1]
-        if len(self._known) >= _SPECS_MAX:
-            self._known.clear()
-        placed = {**spec, "nodeName": node}
-        # Keeping the spec keeps its identity from being given to another one.
-        self._known[id(spec), node] = spec, placed
-        return placed
-
-
-_placed: Final = _Placed()
+# Pods of one workload on one node share their spec, and all that are bound in a second their
+# status, as long as nothing else was said of them.
+_placed: Final = RememberedWith(_with_node)
+_scheduled: Final = RememberedWith(_with_scheduled)
 
 
 def _target(pod: JsonObject, binding: JsonObject) -> str:

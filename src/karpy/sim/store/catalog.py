@@ -23,6 +23,7 @@ _GUARDED: Final = Rules(is_guarded=True)
 _HAVE_GENERATION: Final = frozenset(
     {
         kinds.POD,
+        kinds.POD_TEMPLATE,
         kinds.REPLICATION_CONTROLLER,
         kinds.DEPLOYMENT,
         kinds.REPLICA_SET,
@@ -75,6 +76,9 @@ _RULES: Final[dict[Kind, Rules]] = {
         is_name_label=True,
     ),
     kinds.SECRET: Rules(defaults.default_secret),
+    kinds.POD_TEMPLATE: Rules(
+        workload_defaults.default_pod_template, None, workload_checks.check_pod_template
+    ),
     kinds.REPLICATION_CONTROLLER: Rules(
         workload_defaults.default_replication_controller,
         workload_defaults.begin_replicas,
@@ -175,6 +179,7 @@ def built_in() -> tuple[Served, ...]:
         _served(kinds.CONFIG_MAP, "cm"),
         _served(kinds.SECRET),
         _served(kinds.SERVICE_ACCOUNT, "sa"),
+        _served(kinds.POD_TEMPLATE),
         _served(kinds.REPLICATION_CONTROLLER, "rc", also="status scale"),
         _served(kinds.PERSISTENT_VOLUME, "pv", also="status"),
         _served(kinds.PERSISTENT_VOLUME_CLAIM, "pvc", also="status"),

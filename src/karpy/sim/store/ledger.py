@@ -12,14 +12,22 @@ from karpy.model.kinds import POD, Kind
 from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.store.answers import too_old
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 Callback = Callable[[WatchEvent, JsonObject | None], None]
 """Takes what happened, and the object as it was before."""
-Address = tuple[Kind, str, str]
-"""Kind, namespace and name."""
+WideCallback = Callable[[Kind, WatchEvent, JsonObject | None], None]
+Address = tuple[str, str]
+"""Namespace and name."""
 
 _NOTHING: Final[dict[str, JsonObject]] = {}
+_NOBODY: Final[dict[Kind, dict[Address, None]]] = {}
+
+
+def unheard(event: WatchEvent, before: JsonObject | None) -> None:
+    """Stand for a callback of those who do not care."""
+    del event, before
 
 
 class Record(Struct, frozen=True, gc=False):
@@ -37,6 +45,8 @@ class Table:
         self.kind = kind
         self.spaces: dict[str, dict[str, JsonObject]] = {}
         self.callbacks: tuple[Callback, ...] = ()
+        self.status_callbacks: tuple[Callback, ...] = ()
+        """Called instead if nothing but the status was changed."""
         self._order: dict[str, list[str]] = {}
         self._history = history
         self._records: deque[Record] = deque()
@@ -105,9 +115,10 @@ class Ledger:
         """Called once everybody has been told that an object is gone; may write."""
         self._history = history
         self._tables: dict[Kind, Table] = {}
-        self._owned: dict[str, dict[Address, None]] = {}
-        self._on_node: dict[str, dict[tuple[str, str], None]] = {}
-        self._everywhere: tuple[Callable[[Kind, WatchEvent, JsonObject | None], None], ...] = ()
+        self._owned: dict[str, dict[Kind, dict[Address, None]]] = {}
+        self._on_node: dict[str, dict[Address, None]] = {}
+        self._everywhere: tuple[WideCallback, ...] = ()
+        self._everywhere_of_status: tuple[WideCallback, ...] = ()
 
     def table(self, kind: Kind) -> Table:
         """Return the table of a kind; there is one for every kind that is ever asked for."""
@@ -128,6 +139,21 @@ class Ledger:
         """Commit an object that is there already."""
         return self._commit(table, EventType.MODIFIED, obj, before)
 
+    def change_status(self, table: Table, before: JsonObject, status: JsonObject) -> JsonObject:
+        """Commit another status of an object that is there already."""
+        self.version = number = self.version + 1
+        version = str(number)
+        meta = {**before["metadata"], "resourceVersion": version}
+        obj = {**before, "metadata": meta, "status": status}
+        table.spaces[meta.get("namespace", "")][meta["name"]] = obj
+        event = WatchEvent(EventType.MODIFIED, obj, version)
+        table.record(Record(number, event, before))
+        for callback in table.status_callbacks:
+            callback(event, before)
+        for tell in self._everywhere_of_status:
+            tell(table.kind, event, before)
+        return obj
+
     def remove(self, table: Table, obj: JsonObject, before: JsonObject) -> JsonObject:
         """Commit the end of an object, with its last state."""
         gone = self._commit(table, EventType.DELETED, obj, before)
@@ -135,34 +161,45 @@ class Ledger:
             self.after_removal(table, gone)
         return gone
 
-    def subscribe(self, kind: Kind, callback: Callback) -> Callable[[], None]:
+    def subscribe(
+        self, kind: Kind, callback: Callback, *, on_status: Callback | None = None
+    ) -> Callable[[], None]:
         """Have a callback called after each commit of a kind; what is returned ends it."""
         table = self.table(kind)
+        told = callback if on_status is None else on_status
         table.callbacks = (*table.callbacks, callback)
+        if told is not unheard:
+            table.status_callbacks = (*table.status_callbacks, told)
 
         def end() -> None:
-            table.callbacks = tuple(each for each in table.callbacks if each is not callback)
+            table.callbacks = _without(table.callbacks, callback)
+            table.status_callbacks = _without(table.status_callbacks, told)
 
         return end
 
     def subscribe_all(
-        self, callback: Callable[[Kind, WatchEvent, JsonObject | None], None]
+        self, callback: WideCallback, *, hears_statuses: bool = True
     ) -> Callable[[], None]:
         """Have a callback called after each commit of any kind; what is returned ends it."""
         self._everywhere = (*self._everywhere, callback)
+        if hears_statuses:
+            self._everywhere_of_status = (*self._everywhere_of_status, callback)
 
         def end() -> None:
-            self._everywhere = tuple(each for each in self._everywhere if each is not callback)
+            self._everywhere = _without(self._everywhere, callback)
+            self._everywhere_of_status = _without(self._everywhere_of_status, callback)
 
         return end
 
     def owned_by(self, uid: str) -> list[tuple[Kind, JsonObject]]:
         """Return the objects that name an owner."""
-        tables = self._tables
-        return [
-            (kind, tables[kind].spaces[namespace][name])
-            for kind, namespace, name in self._owned.get(uid, ())
-        ]
+        return [(kind, obj) for kind in self._owned.get(uid, ()) for obj in self.kin_of(uid, kind)]
+
+    def kin_of(self, uid: str, kind: Kind) -> list[JsonObject]:
+        """Return the objects of a kind that name an owner."""
+        spaces = self.table(kind).spaces
+        names = self._owned.get(uid, _NOBODY).get(kind, ())
+        return [spaces[namespace][name] for namespace, name in names]
 
     def pods_on(self, node: str) -> Iterator[JsonObject]:
         """Walk through the pods bound to a node, in the order of their keys."""
@@ -206,11 +243,14 @@ class Ledger:
         owners = obj["metadata"].get("ownerReferences") if obj else None
         had = before["metadata"].get("ownerReferences") if before else None
         if owners is not had:
-            address = (kind, namespace, name)
             for each in had or ():
-                _leave(self._owned, each["uid"], address)
+                kinds = self._owned.get(each["uid"], {})
+                _leave(kinds, kind, (namespace, name))
+                if not kinds:
+                    self._owned.pop(each["uid"], None)
             for each in owners or ():
-                self._owned.setdefault(each["uid"], {})[address] = None
+                kinds = self._owned.setdefault(each["uid"], {})
+                kinds.setdefault(kind, {})[namespace, name] = None
         if kind == POD:
             node = obj["spec"].get("nodeName") if obj else None
             was_on = before["spec"].get("nodeName") if before else None
@@ -228,7 +268,11 @@ def _is_elsewhere(obj: JsonObject, before: JsonObject) -> bool:
     return obj["metadata"].get("ownerReferences") is not before["metadata"].get("ownerReferences")
 
 
-def _leave(index: dict[str, dict[T, None]], key: str, member: T) -> None:
+def _without(callbacks: tuple[T, ...], callback: T) -> tuple[T, ...]:
+    return tuple(each for each in callbacks if each is not callback)
+
+
+def _leave(index: dict[K, dict[T, None]], key: K, member: T) -> None:
     members = index.get(key)
     if members is not None:
         members.pop(member, None)

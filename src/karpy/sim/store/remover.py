@@ -9,7 +9,7 @@ from karpy.ports.objects import Removal
 from karpy.sim.store.answers import precondition_failed
 from karpy.sim.store.ledger import Ledger
 from karpy.sim.store.names import Times, time_text
-from karpy.sim.store.registry import ORPHAN, Served
+from karpy.sim.store.registry import BACKGROUND, ORPHAN, Served
 
 FOREGROUND: Final = "Foreground"
 ORPHAN_FINALIZER: Final = "orphan"
@@ -128,6 +128,8 @@ class Remover:
 def _finalizers(served: Served, meta: JsonObject, removal: Removal) -> list[str]:
     """Return the finalizers with those of the garbage collector as the propagation wants."""
     present = meta.get("finalizers") or []
+    if not present and not removal.propagation and served.rules.propagation == BACKGROUND:
+        return present
     if removal.propagation:
         wanted = _OF_COLLECTOR.get(removal.propagation)
     else:

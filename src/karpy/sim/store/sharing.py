@@ -8,9 +8,10 @@ import msgspec
 from karpy.codec.fields import JsonObject
 
 A = TypeVar("A")
+K = TypeVar("K")
 R = TypeVar("R")
 
-_REMEMBERED_MAX: Final = 4096
+_REMEMBERED_MAX: Final = 8192
 _NEEDED: Final = frozenset({"containers"})
 """Lists that are there even if they are empty."""
 _EMPTY: Final = (None, "")
@@ -37,6 +38,24 @@ class Remembered(Generic[A, R]):
             self._answers.clear()
         # Keeping the object keeps its identity from being given to another one.
         self._answers[id(obj)] = (obj, made)
+        return made
+
+
+class RememberedWith(Generic[A, K, R]):
+    """The same for a function of a shared object and something else, a text for instance."""
+
+    def __init__(self, make: Callable[[A, K], R]) -> None:
+        self._make = make
+        self._answers: dict[tuple[int, K], tuple[A, R]] = {}
+
+    def __call__(self, obj: A, other: K) -> R:
+        answer = self._answers.get((id(obj), other))
+        if answer is not None and answer[0] is obj:
+            return answer[1]
+        made = self._make(obj, other)
+        if len(self._answers) >= _REMEMBERED_MAX:
+            self._answers.clear()
+        self._answers[id(obj), other] = (obj, made)
         return made
 
 

@@ -1,6 +1,7 @@
 """The object store of the embedded cluster."""
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import CUSTOM_RESOURCE, NAMESPACE, POD, Kind
@@ -19,7 +20,7 @@ from karpy.sim.store.admission import Admission
 from karpy.sim.store.answers import bad_request, not_found
 from karpy.sim.store.catalog import built_in
 from karpy.sim.store.customs import Customs, ValidatorFactory
-from karpy.sim.store.ledger import Ledger, Table
+from karpy.sim.store.ledger import Callback, Ledger, Table, WideCallback
 from karpy.sim.store.names import Names, Times
 from karpy.sim.store.namespaces import Namespaces
 from karpy.sim.store.ownership import apply
@@ -55,6 +56,17 @@ class Store:
     ) -> None:
         self.kinds = Registry(built_in())
         self._ledger = Ledger(history)
+        self._plain: Final = {
+            each.kind: self._ledger.table(each.storage)
+            for each in self.kinds
+            if each.from_storage is None
+        }
+        """The tables of the kinds that are always served, and shown as they are kept."""
+        self._with_plain_status: Final = {
+            kind: table
+            for kind, table in self._plain.items()
+            if self.kinds.served(kind).has_plain_status
+        }
         self._times = Times(clock)
         admission = Admission(self._ledger)
         self._writer = Writer(self._ledger, Names(seed), self._times, admission)
@@ -83,6 +95,9 @@ class Store:
 
     def find(self, kind: Kind, name: str, namespace: str = "") -> JsonObject | None:
         """Return one object, or None."""
+        table = self._plain.get(kind)
+        if table is not None:
+            return table.get(namespace, name)
         served = self.kinds.served(kind)
         obj = self._ledger.table(served.storage).get(namespace, name)
         return None if obj is None else served.seen(obj)
@@ -114,6 +129,10 @@ class Store:
         manager: str = "",
     ) -> JsonObject:
         """Add an object, evict a pod or bind one."""
+        if kind is POD and not (subresource or dry_run or manager):
+            again = self._writer.add_pod_like(obj)
+            if again is not None:
+                return again
         served = self.kinds.served(kind)
         write = Write(subresource, dry_run, manager)
         if subresource:
@@ -153,11 +172,14 @@ class Store:
         Does what `replace` does, in a fraction of the time where nothing else can change; for those
         who live in the cluster and write statuses that are well formed.
         """
-        served = self.kinds.served(kind)
+        table = self._with_plain_status.get(kind)
         meta = obj["metadata"]
-        current = self._ledger.table(served.storage).get(meta.get("namespace", ""), meta["name"])
-        if current is obj and served.has_plain_status and "managedFields" not in meta:
-            return self._writer.change_status(served, obj, status)
+        if (
+            table is not None
+            and "managedFields" not in meta
+            and table.get(meta.get("namespace", ""), meta["name"]) is obj
+        ):
+            return self._writer.change_status(table, obj, status)
         return self.replace(kind, {**obj, "status": status}, subresource=STATUS)
 
     def patch(
@@ -210,16 +232,17 @@ class Store:
         return None if left is None else served.seen(left)
 
     def subscribe(
-        self, kind: Kind, callback: Callable[[WatchEvent, JsonObject | None], None]
+        self, kind: Kind, callback: Callback, *, on_status: Callback | None = None
     ) -> Callable[[], None]:
         """
         Have a callback called after each commit; what is returned ends it.
 
-        It gets the event and the object before it. It may remember work, never write.
+        It gets the event and the object before it. It may remember work, never write. After
+        `set_status`, `on_status` is called in its place if it is given.
         """
         served = self.kinds.served(kind)
         if served.from_storage is None:
-            return self._ledger.subscribe(served.storage, callback)
+            return self._ledger.subscribe(served.storage, callback, on_status=on_status)
 
         def tell(event: WatchEvent, before: JsonObject | None) -> None:
             was = None if before is None else served.seen(before)
@@ -228,14 +251,22 @@ class Store:
         return self._ledger.subscribe(served.storage, tell)
 
     def subscribe_all(
-        self, callback: Callable[[Kind, WatchEvent, JsonObject | None], None]
+        self, callback: WideCallback, *, hears_statuses: bool = True
     ) -> Callable[[], None]:
-        """Have a callback called after each commit of any kind; what is returned ends it."""
-        return self._ledger.subscribe_all(callback)
+        """
+        Have a callback called after each commit of any kind; what is returned ends it.
+
+        Those of `set_status` may be left out.
+        """
+        return self._ledger.subscribe_all(callback, hears_statuses=hears_statuses)
 
     def by_owner(self, uid: str) -> Owned:
         """Return the objects that name an owner."""
         return self._ledger.owned_by(uid)
+
+    def kin_of(self, uid: str, kind: Kind) -> Found:
+        """Return the objects of a built-in kind that name an owner."""
+        return self._ledger.kin_of(uid, kind)
 
     def pods_on(self, node: str) -> Found:
         """Return the pods bound to a node, in the order of namespace and name."""
@@ -279,7 +310,8 @@ class Store:
                 "an empty namespace may not be set when a resource name is provided",
                 hint=f'say in which namespace {served.kind.resource} "{name}" is',
             )
-        found = self._ledger.table(served.storage).get(namespace, name)
+        table = self._plain.get(served.kind) or self._ledger.table(served.storage)
+        found = table.get(namespace, name)
         if found is None:
             raise not_found(served.kind, name)
         return found

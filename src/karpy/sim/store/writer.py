@@ -43,6 +43,15 @@ class Write(Struct, frozen=True):
     """The managed fields are already those of a server-side apply."""
 
 
+class _Model(Struct, frozen=True):
+    """A pod that was made, as the next one of the same object will be but for its name."""
+
+    given: JsonObject
+    made: JsonObject
+    changes: int
+    """How often admission had seen something change by then."""
+
+
 class Writer:
     """Brings objects into the ledger the way an API server does."""
 
@@ -52,6 +61,8 @@ class Writer:
         self._times = times
         self._admission = admission
         self._shapes: dict[Kind, ShapeCheck] = {}
+        self._model: _Model | None = None
+        """The latest pod whose name was drawn: those of one workload come in a row."""
 
     def create(self, served: Served, obj: JsonObject, write: Write) -> JsonObject:
         """Add an object."""
@@ -73,7 +84,25 @@ class Writer:
             raise already_exists(kind, meta["name"])
         if write.manager and not write.is_apply:
             draft = track(draft, None, self._claim(served, write), served.schema)
-        return draft if write.is_dry else self._ledger.add(table, draft)
+        if write.is_dry:
+            return draft
+        if kind is POD and not write.manager and not (obj.get("metadata") or {}).get("name"):
+            self._model = _Model(obj, draft, self._admission.changes)
+        return self._ledger.add(table, draft)
+
+    def add_pod_like(self, obj: JsonObject) -> JsonObject | None:
+        """Add a pod made of the same object as the latest one; None if that was another."""
+        model = self._model
+        if model is None or model.given is not obj or model.changes != self._admission.changes:
+            return None
+        table, meta = self._ledger.table(POD), model.made["metadata"]
+        own = {
+            **meta,
+            "name": self._name(table, meta["namespace"], meta["generateName"]),
+            "uid": self._names.uid(),
+            "creationTimestamp": self._times.text(),
+        }
+        return self._ledger.add(table, {**model.made, "metadata": own})
 
     def change(self, served: Served, new: JsonObject, old: JsonObject, write: Write) -> JsonObject:
         """Replace an object by a changed one, and end it if nothing holds it any more."""
@@ -94,11 +123,13 @@ class Writer:
         table = self._ledger.table(served.storage)
         return self.finish(table, new, old)
 
-    def change_status(self, served: Served, old: JsonObject, status: JsonObject) -> JsonObject:
+    def change_status(self, table: Table, old: JsonObject, status: JsonObject) -> JsonObject:
         """Change nothing but the status of an object of which nothing else is to be checked."""
         if status == old.get(STATUS):
             return old
-        return self.finish(self._ledger.table(served.storage), {**old, STATUS: status}, old)
+        if "deletionTimestamp" in old["metadata"]:
+            return self.finish(table, {**old, STATUS: status}, old)
+        return self._ledger.change_status(table, old, status)
 
     def finish(self, table: Table, new: JsonObject, old: JsonObject) -> JsonObject:
         """Commit a change; a deleted object that nothing holds any more goes."""

@@ -128,13 +128,14 @@ class Deployments(FleetController):
         """Take away old pods, first those that do not work, as far as enough stay available."""
         new = fleet.new
         assert new is not None
-        if not total_size(fleet.old):
+        old = sorted([each for each in fleet.old if size(each)], key=age_order)
+        if not old:
             return
         least = wanted(obj) - unavailable(obj)
-        spare = total_size(fleet.all) - least - (size(new) - available(new))
+        spare = total_size(old) + size(new) - least - (size(new) - available(new))
         if spare <= 0:
             return
-        for each in sorted(fleet.old, key=age_order):
+        for each in old:
             broken = min(spare, size(each) - available(each))
             if broken > 0:
                 spare -= broken

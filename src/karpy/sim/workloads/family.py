@@ -20,6 +20,7 @@ from karpy.sim.workloads.owners import (
 from karpy.sim.workloads.pods import is_ready, phase_of
 
 _RETRIED: Final = "OnFailure"
+_NOTHING: Final = object()
 
 
 class Listener(Struct, frozen=True):
@@ -44,6 +45,9 @@ class Family:
         self._store = store
         self._kind = kind
         self._listeners: dict[tuple[str, str], Listener] = {}
+        """By group and kind of the owner."""
+        self._known: dict[tuple[str, str], Listener | None] = {}
+        """The same as references have it, by version and kind."""
         self._orphans: dict[str, dict[str, None]] = {}
         """The names of those that nobody controls, by namespace."""
         self._end: Callable[[], None] | None = None
@@ -51,10 +55,12 @@ class Family:
     def listen(self, listener: Listener) -> None:
         """Tell a kind of owner about its children."""
         self._listeners[listener.kind.group, listener.kind.name] = listener
+        self._known.clear()
 
     def start(self) -> None:
         """Follow the objects from now on."""
-        self._end = self._store.subscribe(self._kind, self._take)
+        told = self._take_status if self._kind is POD else None
+        self._end = self._store.subscribe(self._kind, self._take, on_status=told)
         for obj in self._store.list(self._kind):
             if controller_of(obj) is None:
                 self._remember(obj)
@@ -67,16 +73,14 @@ class Family:
 
     def of(self, owner: JsonObject) -> list[JsonObject]:
         """Return what an owner controls."""
-        uid, name = owner["metadata"]["uid"], self._kind.name
-        children = []
-        good: object = None
-        for _, obj in self._store.by_owner(uid):
-            owners = obj["metadata"]["ownerReferences"]
-            # Pods of one template share their owners.
-            if obj["kind"] == name and (owners is good or _controller_uid(obj) == uid):
-                good = owners
-                children.append(obj)
-        return children
+        uid = owner["metadata"]["uid"]
+        owned = self._store.kin_of(uid, self._kind)
+        good = _shared(owned, "ownerReferences", lambda obj: _controller_uid(obj) == uid)
+        return [
+            obj
+            for obj in owned
+            if obj["metadata"]["ownerReferences"] is good or _controller_uid(obj) == uid
+        ]
 
     def claimed(
         self,
@@ -149,6 +153,16 @@ class Family:
             for listener in self._listeners.values():
                 listener.orphaned(obj)
 
+    def _take_status(self, event: WatchEvent, before: JsonObject | None) -> None:
+        pod = event.object
+        if before is None or not _is_news(pod, before):
+            return
+        reference = controller_of(pod)
+        if reference is not None:
+            self._tell(reference, pod)
+        else:
+            self._take(event, before)
+
     def _tell_former(self, obj: JsonObject, before: JsonObject) -> None:
         owners = obj["metadata"].get("ownerReferences")
         if owners is before["metadata"].get("ownerReferences"):
@@ -158,8 +172,11 @@ class Family:
             self._tell(former, obj)
 
     def _tell(self, reference: JsonObject, obj: JsonObject) -> None:
-        group = reference["apiVersion"].rpartition("/")[0]
-        listener = self._listeners.get((group, reference["kind"]))
+        known = reference["apiVersion"], reference["kind"]
+        if known not in self._known:
+            group = known[0].rpartition("/")[0]
+            self._known[known] = self._listeners.get((group, known[1]))
+        listener = self._known[known]
         if listener is not None:
             listener.changed(f"{obj['metadata']['namespace']}/{reference['name']}")
 
@@ -184,15 +201,20 @@ def _controller_uid(obj: JsonObject) -> str:
 
 
 def _selected(children: list[JsonObject], selector: Selector) -> list[JsonObject]:
-    kept = []
-    good: object = None
-    for child in children:
-        labels = child["metadata"].get("labels")
-        # Pods of one template share their labels.
-        if labels is good or selector.matches(labels):
-            good = labels
-            kept.append(child)
-    return kept
+    def is_selected(child: JsonObject) -> bool:
+        return selector.matches(child["metadata"].get("labels"))
+
+    good = _shared(children, "labels", is_selected)
+    return [
+        child for child in children if child["metadata"].get("labels") is good or is_selected(child)
+    ]
+
+
+def _shared(objects: list[JsonObject], field: str, is_good: Callable[[JsonObject], bool]) -> object:
+    """Return what the first object has in a field if that is good: most others share it."""
+    if objects and is_good(objects[0]):
+        return objects[0]["metadata"].get(field, _NOTHING)
+    return _NOTHING
 
 
 def _matters(pod: JsonObject, before: JsonObject) -> bool:
@@ -202,6 +224,11 @@ def _matters(pod: JsonObject, before: JsonObject) -> bool:
         value, former = meta.get(field), was.get(field)
         if value is not former and value != former:
             return True
+    return _is_news(pod, before)
+
+
+def _is_news(pod: JsonObject, before: JsonObject) -> bool:
+    """Say whether what a pod's status says means anything to those who made it."""
     if pod["spec"].get("restartPolicy") == _RETRIED:
         return True
     return phase_of(pod) != phase_of(before) or is_ready(pod) != is_ready(before)

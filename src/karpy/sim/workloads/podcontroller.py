@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from karpy.codec.fields import JsonObject
 from karpy.errors import ClusterError, NotFound
 from karpy.model.kinds import POD
+from karpy.sim.store.sharing import RememberedWith
 from karpy.sim.workloads.controller import Controller, Surroundings
 from karpy.sim.workloads.owners import control_reference
 from karpy.sim.workloads.templates import pod_of
@@ -15,13 +16,14 @@ class PodController(Controller):
 
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around)
+        self._drafts = RememberedWith(self._draft_pod)
         self.follow(around.pods)
 
     def make_pod(
         self, owner: JsonObject, template: JsonObject, *, generate_name: str = ""
     ) -> JsonObject:
         """Make one pod of a template."""
-        pod = self._pod_draft(owner, template)
+        pod = pod_of(template, owner["metadata"]["namespace"], control_reference(self.kind, owner))
         if generate_name:
             pod["metadata"]["generateName"] = generate_name
         return self._add(owner, pod)
@@ -31,12 +33,14 @@ class PodController(Controller):
     ) -> Iterator[JsonObject]:
         """Make so many pods of a template; they share all but what the store gives to each."""
         if count > 0:
-            pod = self._pod_draft(owner, template)
+            meta = owner["metadata"]
+            pod = self._drafts(template, (meta["namespace"], meta["name"], meta["uid"]))
             yield from (self._add(owner, pod) for _ in range(count))
 
-    def _pod_draft(self, owner: JsonObject, template: JsonObject) -> JsonObject:
-        reference = control_reference(self.kind, owner)
-        return pod_of(template, owner["metadata"]["namespace"], reference)
+    def _draft_pod(self, template: JsonObject, owner: tuple[str, str, str]) -> JsonObject:
+        namespace, name, uid = owner
+        reference = control_reference(self.kind, {"metadata": {"name": name, "uid": uid}})
+        return pod_of(template, namespace, reference)
 
     def _add(self, owner: JsonObject, pod: JsonObject) -> JsonObject:
         try:

@@ -13,6 +13,7 @@ RUNNING: Final = "Running"
 SUCCEEDED: Final = "Succeeded"
 FAILED: Final = "Failed"
 FINISHED: Final = frozenset({SUCCEEDED, FAILED})
+_NOTHING: Final[JsonObject] = {}
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _BY_PHASE: Final = {PENDING: 0, "Unknown": 1, RUNNING: 2}
 
@@ -41,6 +42,31 @@ def is_ready(pod: JsonObject) -> bool:
 def is_active(pod: JsonObject) -> bool:
     """Say whether a pod is neither finished nor on its way out."""
     return phase_of(pod) not in FINISHED and not is_going(pod)
+
+
+def parted(pods: list[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
+    """Part the pods that are active from those on their way out; finished ones are in neither."""
+    active: list[JsonObject] = []
+    terminating: list[JsonObject] = []
+    for pod in pods:
+        if (pod.get("status") or _NOTHING).get("phase") not in FINISHED:
+            (terminating if "deletionTimestamp" in pod["metadata"] else active).append(pod)
+    return active, terminating
+
+
+def ready_ones(pods: list[JsonObject]) -> list[JsonObject]:
+    """Return the pods that take requests."""
+    ready = []
+    latest: object = None
+    is_good = False
+    for pod in pods:
+        conditions = (pod.get("status") or _NOTHING).get("conditions")
+        # Pods that started together share their conditions.
+        if conditions is not latest:
+            latest, is_good = conditions, is_ready(pod)
+        if is_good:
+            ready.append(pod)
+    return ready
 
 
 def is_terminating(pod: JsonObject) -> bool:

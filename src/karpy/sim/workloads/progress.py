@@ -9,7 +9,7 @@ from karpy.codec.fields import JsonObject
 from karpy.sim.store.names import time_text
 from karpy.sim.workloads.conditions import drop_condition, find_condition, put_condition
 from karpy.sim.workloads.pods import read_time
-from karpy.sim.workloads.replicas import available, counted, total_size
+from karpy.sim.workloads.replicas import available, counted, is_busy, total_size
 from karpy.sim.workloads.statuses import without_zeros
 from karpy.sim.workloads.strategies import deadline, unavailable, wanted
 
@@ -33,6 +33,11 @@ class Fleet(Struct):
     def all(self) -> list[JsonObject]:
         return self.old if self.new is None else [*self.old, self.new]
 
+    @property
+    def busy(self) -> list[JsonObject]:
+        """All but those that have been rolled over: no pods wanted, none left."""
+        return [each for each in self.all if is_busy(each)]
+
 
 def condition(type_: str, status: str, reason: str, message: str) -> JsonObject:
     """Return a condition of a Deployment; its times are filled in when it is put."""
@@ -48,7 +53,7 @@ def condition(type_: str, status: str, reason: str, message: str) -> JsonObject:
 def counts(deployment: JsonObject, fleet: Fleet, now: str) -> JsonObject:
     """Return a status with the numbers of the sets, and whether enough pods are available."""
     before = deployment.get("status") or {}
-    sets = fleet.all
+    sets = fleet.busy
     is_available = sum(map(available, sets))
     status = without_zeros(
         {

@@ -28,6 +28,16 @@ def size(replica_set: JsonObject) -> int:
     return 1 if replicas is None else int(replicas)
 
 
+def is_busy(replica_set: JsonObject) -> bool:
+    """Say whether a set has pods, or should have."""
+    status = replica_set.get("status") or {}
+    return bool(
+        status.get("replicas")
+        or status.get("terminatingReplicas")
+        or replica_set["spec"].get("replicas") != 0
+    )
+
+
 def total_size(sets: Iterable[JsonObject]) -> int:
     """Return how many pods sets should have together."""
     return sum(map(size, sets))

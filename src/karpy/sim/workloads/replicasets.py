@@ -13,11 +13,11 @@ from karpy.sim.workloads.podcontroller import PodController
 from karpy.sim.workloads.pods import (
     FINISHED,
     first_to_go,
-    is_active,
     is_available,
-    is_ready,
     next_available,
+    parted,
     phase_of,
+    ready_ones,
 )
 from karpy.sim.workloads.statuses import without_zeros
 
@@ -38,9 +38,7 @@ class ReplicaSets(PodController):
         pods = self.around.pods.claimed(
             self.kind, obj, self.selector(obj), may_join=lambda pod: phase_of(pod) not in FINISHED
         )
-        unfinished = [pod for pod in pods if phase_of(pod) not in FINISHED]
-        active = [pod for pod in unfinished if not is_going(pod)]
-        terminating = [pod for pod in unfinished if is_going(pod)]
+        active, terminating = parted(pods)
         missing = _wanted(obj) - len(active)
         failure: ClusterError | None = None
         if missing and not is_going(obj):
@@ -80,9 +78,8 @@ class ReplicaSets(PodController):
             return []
         if count >= len(active):
             return list(active)
-        neighbours = Counter(
-            pod["spec"].get("nodeName") or "" for pod in self._kin(obj) if is_active(pod)
-        )
+        running, _ = parted(self._kin(obj))
+        neighbours = Counter([pod["spec"].get("nodeName") or "" for pod in running])
         return first_to_go(active, neighbours, self.now())[:count]
 
     def _kin(self, obj: JsonObject) -> list[JsonObject]:
@@ -92,9 +89,7 @@ class ReplicaSets(PodController):
             return self.around.pods.of(obj)
         uid = reference["uid"]
         siblings = [
-            each
-            for _, each in self.store.by_owner(uid)
-            if each["kind"] == obj["kind"] and is_controlled_by(each, uid)
+            each for each in self.store.kin_of(uid, self.kind) if is_controlled_by(each, uid)
         ]
         return [pod for each in siblings for pod in self.around.pods.of(each)]
 
@@ -108,10 +103,11 @@ class ReplicaSets(PodController):
         spec, now = obj["spec"], self.now()
         seconds = spec.get("minReadySeconds", 0)
         wanted_labels = (spec["template"].get("metadata") or {}).get("labels") or {}
-        ready = [pod for pod in active if is_ready(pod)]
+        ready = ready_ones(active)
+        labelled = [pod for pod in active if _has_labels(pod, wanted_labels)]
         status = without_zeros(
             {
-                "fullyLabeledReplicas": sum(_has_labels(pod, wanted_labels) for pod in active),
+                "fullyLabeledReplicas": len(labelled),
                 "readyReplicas": len(ready),
                 "availableReplicas": len(ready)
                 if not seconds

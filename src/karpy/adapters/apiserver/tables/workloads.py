@@ -54,6 +54,12 @@ def _replicas(obj: JsonObject, now: datetime) -> list[Any]:
     ]
 
 
+def _pod_template(obj: JsonObject, _: datetime) -> list[Any]:
+    template = part(obj, "template")
+    labels = labels_text(part(template, "metadata").get("labels"))
+    return [name_of(obj), *containers(template), labels]
+
+
 def _stateful_set(obj: JsonObject, now: datetime) -> list[Any]:
     spec, status = part(obj, "spec"), part(obj, "status")
     return [
@@ -187,6 +193,7 @@ WORKLOADS: Final = {
         _deployment,
     ),
     ("apps", "ReplicaSet"): Printer(columns(_REPLICAS), _replica_set),
+    ("", "PodTemplate"): Printer(columns("Name | Containers | Images | Pod Labels"), _pod_template),
     ("", "ReplicationController"): Printer(columns(_REPLICAS), _replication_controller),
     ("apps", "StatefulSet"): Printer(columns(f"Name | Ready | Age | {_CONTAINERS}"), _stateful_set),
     ("apps", "DaemonSet"): Printer(

@@ -53,6 +53,11 @@ def check_workload(obj: JsonObject) -> Iterator[Fault]:
     yield from _check_restart(spec, _ALWAYS)
 
 
+def check_pod_template(obj: JsonObject) -> Iterator[Fault]:
+    """Name what is wrong with a PodTemplate."""
+    yield from check_template(obj.get("template"), "template")
+
+
 def check_replication_controller(obj: JsonObject) -> Iterator[Fault]:
     """Name what is wrong with a ReplicationController."""
     spec = obj.get("spec") or {}

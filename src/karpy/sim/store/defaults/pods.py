@@ -189,9 +189,9 @@ def _covers(toleration: JsonObject, key: str) -> bool:
 def begin_pod(pod: JsonObject) -> JsonObject:
     """Give a new pod the status that it starts with."""
     spec = pod.get("spec") or {}
-    status: JsonObject = {"phase": "Pending", "qosClass": qos_class(spec)}
+    status = _first_status(spec)
     if spec.get("schedulingGates"):
-        status["conditions"] = [
+        conditions = [
             {
                 "type": "PodScheduled",
                 "status": "False",
@@ -200,7 +200,15 @@ def begin_pod(pod: JsonObject) -> JsonObject:
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
             }
         ]
+        status = {**status, "conditions": conditions}
     return {**pod, "status": status}
+
+
+def _pending(spec: JsonObject) -> JsonObject:
+    return {"phase": "Pending", "qosClass": qos_class(spec)}
+
+
+_first_status: Final = Remembered(_pending)
 
 
 def _qos_class(spec: JsonObject) -> str:

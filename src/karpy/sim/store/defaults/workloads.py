@@ -36,6 +36,11 @@ def default_replica_set(obj: JsonObject) -> JsonObject:
     return _with_spec(obj, lambda spec: filled(spec, {"replicas": 1}))
 
 
+def default_pod_template(obj: JsonObject) -> JsonObject:
+    """Fill in a PodTemplate."""
+    return _with_template(obj)
+
+
 def default_replication_controller(obj: JsonObject) -> JsonObject:
     """Fill in a ReplicationController; its pods' labels are its selector and its own labels."""
     obj = _with_spec(obj, lambda spec: filled(spec, {"replicas": 1}))

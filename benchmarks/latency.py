@@ -1,0 +1,273 @@
+"""
+How long a pending pod waits for its machine to be asked for, once the batch window is over.
+
+    python -m benchmarks.latency [--rounds 60] [--profile]
+
+On the embedded cluster, in real time: 1,000 nodes and 10,000 pods are in the mirror, a few pods
+wait. From the end of the batch window on until the cloud is asked to launch: the snapshot, the
+decision, the NodeClaim, and what the lifecycle writes before. No API server is asked over a
+network. Prints one line; exits with 3 if the 95th percentile is above what it may be.
+"""
+
+import argparse
+import asyncio
+import cProfile
+import gc
+import pstats
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from statistics import median, quantiles
+from typing import Final
+
+from msgspec import Struct
+
+from benchmarks.fullcluster import (
+    UNSCHEDULABLE,
+    claim_object,
+    claim_status,
+    node_object,
+    pod_object,
+    pool_object,
+)
+from karpy.adapters.mirror.cluster import MirroredCluster
+from karpy.adapters.mirror.mirror import Mirror
+from karpy.codec.catalogs import kwok_catalog
+from karpy.controllers.batching import Batcher
+from karpy.controllers.desk import Desk
+from karpy.controllers.keeper import Keeper
+from karpy.controllers.lifecycle import LifecycleController
+from karpy.controllers.provisioning import ProvisioningController
+from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.errors import ClusterError, MachineNotFound, NoCapacity, NotFound
+from karpy.model.instances import Catalog
+from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
+from karpy.model.notices import Notice
+from karpy.model.settings import Settings
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Launch, Verdict
+from karpy.ports.cloud import LaunchSpec, Machine
+from karpy.ports.objects import Patch, PatchType, Removal
+from karpy.sim.world import World
+
+NODES: Final = 1_000
+PODS: Final = 10_000
+WORKLOADS: Final = 500
+WAITING: Final = 5
+P95_MAX_MS: Final = 50.0
+_ROUNDS: Final = 60
+_TURNS_TO_SETTLE: Final = 50
+_SECONDS_MAX: Final = 120.0
+
+
+class Latency(Struct, frozen=True):
+    """How long one round took, in milliseconds, from the end of the batch window on."""
+
+    applied: float
+    """Until the last NodeClaim was about to be written."""
+    launched: float
+    """Until the cloud was asked for the last machine."""
+
+
+class Silence:
+    """Hears everything, and says nothing."""
+
+    def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
+        """Hear what was decided."""
+
+    def nominated(self, name: str) -> None:
+        """Hear of a node that pods are expected on."""
+
+    def launched(self, claim: str, launch: Launch) -> None:
+        """Hear of a NodeClaim."""
+
+    def failed(self, launch: Launch, error: ClusterError) -> None:
+        """Hear of a launch that failed."""
+
+    def tell(self, notice: Notice) -> None:
+        """Hear a notice."""
+
+    def count(self, count: Count) -> None:
+        """Hear of something that is counted."""
+
+    def remark(self, remark: Remark) -> None:
+        """Hear of a line for the log."""
+
+
+class Cloud:
+    """A cloud that is asked, and has nothing."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.asked_at: list[float] = []
+        self._catalog = catalog
+
+    async def catalog(self, pool: str) -> Catalog:
+        """List what it would sell."""
+        del pool
+        return self._catalog
+
+    async def launch(self, spec: LaunchSpec) -> Machine:
+        """Note when it was asked."""
+        self.asked_at.append(time.process_time())
+        raise NoCapacity(claim=spec.claim, options=len(spec.options))
+
+    async def terminate(self, provider_id: str) -> None:
+        """Have nothing to end."""
+        raise MachineNotFound(provider_id=provider_id)
+
+    async def machine(self, provider_id: str) -> Machine:
+        """Have nothing to show."""
+        raise MachineNotFound(provider_id=provider_id)
+
+    async def machines(self) -> Sequence[Machine]:
+        """Have nothing to list."""
+        return ()
+
+    async def drift(self, claim: str) -> str | None:
+        """Find no drift."""
+        del claim
+        return None
+
+
+class TimedCluster(MirroredCluster):
+    """Notes when decisions are applied."""
+
+    applied_at: float = 0.0
+
+    async def apply(self, launch: Launch) -> str:
+        """Note the time, then do as usual."""
+        self.applied_at = time.process_time()
+        return await super().apply(launch)
+
+
+class Bench:
+    """A cluster that waits for pods, and whoever is measured."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.catalog = kwok_catalog()
+        self.mirror = Mirror(self.world.objects, self.world.clock, self._catalog, Settings())
+        self.cluster = TimedCluster(self.mirror, self.world.objects)
+        self.cloud = Cloud(self.catalog)
+        self.silence = Silence()
+        self.provisioning = ProvisioningController(
+            self.cluster, Batcher(), self.silence, self.world.clock, self.silence
+        )
+
+    def _catalog(self) -> Catalog:
+        return self.catalog
+
+    def fill(self) -> None:
+        """Create nodes with pods on them."""
+        store = self.world.store
+        store.create(KWOK_NODE_CLASS, {"metadata": {"name": "default"}})
+        store.create(NODE_POOL, pool_object())
+        for number in range(NODES):
+            store.create(NODE, node_object(number))
+            claim = store.create(NODE_CLAIM, claim_object(number))
+            status = {**claim, "status": claim_status(number)}
+            store.replace(NODE_CLAIM, status, subresource="status")
+        for number in range(PODS):
+            name, workload = f"old-{number}", number % WORKLOADS
+            store.create(POD, pod_object(name, workload, 1400, node=f"node-{number % NODES}"))
+
+    async def measure(self, rounds: int) -> list[Latency]:
+        """Measure round after round on the same mirror."""
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(self.mirror.run())]
+            await self.mirror.wait_until_listed()
+            running.append(group.create_task(LifecycleController(self._desk()).run()))
+            gc.collect()
+            found = [await self._round(number) for number in range(rounds)]
+            for task in running:
+                task.cancel()
+        return found
+
+    async def _round(self, number: int) -> Latency:
+        store, self.cloud.asked_at = self.world.store, []
+        names = [f"new-{number}-{each}" for each in range(WAITING)]
+        for each, name in enumerate(names):
+            # Too large for what is left on any node.
+            pod = store.create(POD, pod_object(name, (number * WAITING + each) % WORKLOADS, 3000))
+            store.replace(POD, {**pod, "status": UNSCHEDULABLE}, subresource="status")
+        await _until(lambda: all(f"default/{each}" in self.mirror.pods.values for each in names))
+        await _settle()
+        began = time.process_time()
+        verdict = await self.provisioning.reconcile()
+        assert verdict is not None
+        assert verdict.launches, verdict
+        await _until(lambda: len(self.cloud.asked_at) >= len(verdict.launches))
+        latency = Latency(
+            (self.cluster.applied_at - began) * 1e3, (max(self.cloud.asked_at) - began) * 1e3
+        )
+        await self._clean(names)
+        return latency
+
+    async def _clean(self, names: Sequence[str]) -> None:
+        """Take away what the round has made; the cloud's no has deleted the claims already."""
+        store = self.world.store
+        for name in names:
+            store.delete(POD, name, namespace="default", removal=Removal(grace_seconds=0))
+        for claim in store.list(NODE_CLAIM):
+            if not claim["metadata"]["name"].startswith("claim-"):
+                name = claim["metadata"]["name"]
+                with suppress(NotFound):
+                    store.delete(NODE_CLAIM, name)
+                with suppress(NotFound):
+                    free = Patch(PatchType.MERGE, {"metadata": {"finalizers": None}})
+                    store.patch(NODE_CLAIM, name, free)
+        await _until(lambda: self.mirror.is_synced)
+
+    def _desk(self) -> Desk:
+        keeper = Keeper(self.world.objects, self.silence, self.silence)
+        return Desk(self.mirror.records, self.world.objects, self.cloud, keeper, self.world.clock)
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    """Let others work until something holds; there is nothing to wait for but them."""
+    deadline = time.monotonic() + _SECONDS_MAX
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        await asyncio.sleep(0)
+
+
+async def _settle() -> None:
+    for _ in range(_TURNS_TO_SETTLE):
+        await asyncio.sleep(0)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Measure and print one line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=_ROUNDS)
+    parser.add_argument("--profile", action="store_true", help="say where the time goes")
+    asked = parser.parse_args(words)
+    bench = Bench()
+    bench.fill()
+    profile = cProfile.Profile()
+    if asked.profile:
+        profile.enable()
+    found = asyncio.run(bench.measure(asked.rounds))
+    if asked.profile:
+        profile.disable()
+        pstats.Stats(profile).sort_stats("cumulative").print_stats(45)
+    applied, launched = [each.applied for each in found], [each.launched for each in found]
+    p95 = _p95(launched)
+    print(
+        f"latency: {WAITING} pods wait beside {NODES:,} nodes and {PODS:,} pods: from the batch "
+        f"window to the launch call p50 {median(launched):.1f} ms, p95 {p95:.1f} ms "
+        f"(at most {P95_MAX_MS:.0f}); to the NodeClaim p50 {median(applied):.1f}, "
+        f"p95 {_p95(applied):.1f}"
+    )
+    return 0 if p95 <= P95_MAX_MS else 3
+
+
+def _p95(values: Sequence[float]) -> float:
+    return quantiles(values, n=20)[-1]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""The section of docs/benchmarks.md that shows Karpy beside Karpenter."""
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Final
+
+from msgspec import Struct
+
+from benchmarks.machine import describe_machine
+from benchmarks.peer.measuring import KARPENTER, KARPY, Run
+from benchmarks.peer.scenarios import SCENARIOS
+from karpy import __version__
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER
+
+TITLE: Final = "## Beside Karpenter on a real control plane"
+_BEFORE: Final = "## Run it yourself"
+_SHARE_OF_TIME_MAX: Final = 0.5
+_SHARE_OF_PRICE_MAX: Final = 1.0
+_TABLE: Final = (
+    "| scenario | | all pods run after | CPU time | peak memory | nodes | $/h |",
+    "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+)
+
+_RULES: Final = (
+    "Both have the same environment, NodePool and CRDs. `basic` are two Deployments, `mix` thirty:",
+    "spread over zones and hosts, anti-affine, pinned. Time runs from the first pod on; CPU time",
+    "and memory are those of the operator's process tree; the price is that of all nodes once",
+    "every pod runs. The last line of each scenario is Karpy's share of Karpenter's figure, and",
+    "what it may be at most. Absolute times differ between machines: compare within one run.",
+)
+
+
+class Share(Struct, frozen=True):
+    """One figure of ours as a share of the peer's, and how large it may be."""
+
+    what: str
+    value: float | None
+    """None if there is nothing to divide by, since somebody did not finish."""
+    most: float
+    is_bound: bool = False
+    """Whether the true share is smaller still: the peer's time was up before it was done."""
+
+    @property
+    def is_met(self) -> bool:
+        return self.value is None or round(self.value, 2) <= self.most
+
+    def __str__(self) -> str:
+        """Write it as a cell of a table."""
+        if self.value is None:
+            return ""
+        text = f"{'< ' if self.is_bound else ''}{self.value:.2f} (≤ {self.most})"
+        return text if self.is_met else f"**{text}**"
+
+
+class Pair(Struct, frozen=True):
+    """The same scenario by both."""
+
+    theirs: Run
+    ours: Run
+
+    def shares(self) -> tuple[Share, ...]:
+        """Compare time, CPU, memory and price."""
+        scenario = SCENARIOS[self.ours.scenario]
+        is_timed, are_both_done = scenario.is_timed, self._are_both_done
+        most = _SHARE_OF_TIME_MAX if is_timed else float("inf")
+        seconds = _ratio(self.ours.seconds, self.theirs.seconds)
+        price = _ratio(self.ours.dollars_per_hour, self.theirs.dollars_per_hour)
+        is_bound = not self.theirs.is_complete
+        return (
+            Share("time", seconds if self.ours.is_complete else None, most, is_bound),
+            Share("CPU time", _ratio(self.ours.cpu_s, self.theirs.cpu_s), most, is_bound),
+            Share("memory", _ratio(self.ours.peak_mib, self.theirs.peak_mib), self._memory_max),
+            Share("price", price if are_both_done else None, _SHARE_OF_PRICE_MAX),
+        )
+
+    @property
+    def missed(self) -> list[str]:
+        """Name what we did not reach."""
+        unfinished = [] if self.ours.is_complete else ["time"]
+        return unfinished + [share.what for share in self.shares() if not share.is_met]
+
+    @property
+    def _are_both_done(self) -> bool:
+        return self.ours.is_complete and self.theirs.is_complete
+
+    @property
+    def _memory_max(self) -> float:
+        return SCENARIOS[self.ours.scenario].peak_share_max
+
+
+def _ratio(ours: float, theirs: float) -> float | None:
+    return ours / theirs if theirs else None
+
+
+def pairs(runs: Sequence[Run]) -> list[Pair]:
+    """Bring runs of one scenario together; of several rounds the median counts."""
+    names = dict.fromkeys(run.scenario for run in runs)
+    found = []
+    for name in names:
+        theirs = [run for run in runs if run.scenario == name and run.operator == KARPENTER]
+        ours = [run for run in runs if run.scenario == name and run.operator == KARPY]
+        if theirs and ours:
+            found.append(Pair(_middle(theirs), _middle(ours)))
+    return found
+
+
+def _middle(runs: Sequence[Run]) -> Run:
+    """Take the median of each figure; a round that was not finished makes the whole unfinished."""
+    worst = min(runs, key=lambda run: run.ready)
+    return Run(
+        worst.operator,
+        worst.scenario,
+        pods=worst.pods,
+        ready=worst.ready,
+        seconds=median(run.seconds for run in runs),
+        first_claim_s=worst.first_claim_s,
+        cpu_s=median(run.cpu_s for run in runs),
+        peak_mib=median(run.peak_mib for run in runs),
+        idle_mib=median(run.idle_mib for run in runs),
+        nodes=round(median(run.nodes for run in runs)),
+        dollars_per_hour=median(run.dollars_per_hour for run in runs),
+    )
+
+
+def section_text(found: Sequence[Pair], rounds: int) -> str:
+    """Write the section."""
+    times = "once" if rounds == 1 else f"{rounds} times by turns; medians"
+    lines = [
+        TITLE,
+        "",
+        f"Karpy {__version__} and Karpenter {PEER.version} (its own KWOK build), one after the",
+        f"other, each {times}, on a fresh control plane (Kubernetes {CONTROL_PLANE.version}) with",
+        f"real KWOK for kubelets; {describe_machine()}.",
+        *_RULES,
+        "",
+        *_TABLE,
+        *(row for pair in found for row in _rows(pair)),
+        "",
+        "```console",
+        "$ make bench-peer",
+        "```",
+    ]
+    return "\n".join(lines)
+
+
+def _rows(pair: Pair) -> Iterator[str]:
+    for name, run in ((pair.theirs.scenario, pair.theirs), ("", pair.ours)):
+        shown = f" `{name}`, {run.pods:,} pods" if name else ""
+        seconds = f"{run.seconds:.1f} s"
+        if not run.is_complete:
+            seconds = f"not in {run.seconds:.0f} s: {run.ready:,} run"
+        yield (
+            f"|{shown} | {run.operator} | {seconds} | {run.cpu_s:.1f} s | {run.peak_mib:.0f} MiB "
+            f"| {run.nodes} | {run.dollars_per_hour:.2f} |"
+        )
+    time, cpu, memory, price = pair.shares()
+    yield f"| | share | {_plain(time)} | {_plain(cpu)} | {memory} | | {price} |"
+
+
+def _plain(share: Share) -> str:
+    """Leave out a limit where there is none."""
+    return str(share).replace(" (≤ inf)", "")
+
+
+def section_of(page: str) -> str:
+    """Cut the section out of the page, or return nothing if it has none."""
+    _, found, rest = page.partition(TITLE)
+    body, _, _ = rest.partition("\n## ")
+    return f"{found}{body}".rstrip() if found else ""
+
+
+def with_section(page: str, section: str) -> str:
+    """Put the section into the page, in the place of an older one."""
+    if not section:
+        return page
+    old = section_of(page)
+    if old:
+        return page.replace(old, section)
+    head, found, tail = page.partition(_BEFORE)
+    return f"{head.rstrip()}\n\n{section}\n\n{found}{tail}" if found else f"{page}\n{section}\n"

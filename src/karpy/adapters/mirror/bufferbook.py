@@ -1,0 +1,138 @@
+"""CapacityBuffers and what they refer to, as watches tell it: which room to keep free."""
+
+import asyncio
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.json import Decoder
+
+from karpy.adapters.mirror.readers import FieldReader
+from karpy.adapters.mirror.shelves import Shelf
+from karpy.codec.buffers import read_buffer_record, read_pod_source
+from karpy.codec.fields import Fields, JsonObject
+from karpy.codec.pods import PodReader
+from karpy.core.buffers import SOURCES, room_of
+from karpy.errors import NotFound
+from karpy.model.buffers import BufferRecord, PodSource
+from karpy.model.kinds import CAPACITY_BUFFER, Kind
+from karpy.model.pods import Pod
+from karpy.ports.clock import Clock
+from karpy.ports.objects import Feed, Reader, Synced
+from karpy.ports.records import Kept
+
+_AGAIN_SECONDS: Final = 30.0
+"""How long to wait before asking again for a kind that is not served."""
+_decoder: Final = Decoder()
+
+
+class _Room(Struct, frozen=True):
+    """The virtual pods of a buffer, and what they were worked out from."""
+
+    uid: str
+    generation: int
+    source: PodSource | None
+    pods: tuple[Pod, ...]
+
+
+class BufferBook:
+    """
+    The port Buffers on top of a Feed.
+
+    Which pods a buffer stands for is worked out from its specification, not from its status: they
+    are there from the first look on, also of an operator that has just begun.
+    """
+
+    def __init__(self, feed: Feed, clock: Clock) -> None:
+        self._feed = feed
+        self._clock = clock
+        self.buffers: Shelf[Kept[BufferRecord]] = Shelf()
+        self.sources: Mapping[str, Shelf[PodSource]] = {kind.name: Shelf() for kind in SOURCES}
+        self._rooms: dict[str, _Room] = {}
+        """Virtual pods of each buffer, by key."""
+        self._told = asyncio.Event()
+        self.buffers.listen(self._hear_buffer)
+
+    async def run(self) -> None:
+        """Follow buffers and what they may refer to, until cancelled."""
+        pods = PodReader()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow(CAPACITY_BUFFER, self.buffers, _BufferReader()))
+            for kind in SOURCES:
+                reader = _source_reader(kind, pods)
+                tasks.create_task(self._follow(kind, self.sources[kind.name], reader))
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether everything was listed once."""
+        is_known = all(shelf.is_synced for shelf in self.sources.values())
+        return is_known and self.buffers.is_synced
+
+    async def wait_until_listed(self) -> None:
+        """Return once everything was listed."""
+        while not self.is_listed:
+            self._told.clear()
+            await self._told.wait()
+
+    def note_absent(self, kind: Kind) -> None:
+        """Take note that CapacityBuffers are not served here: there is nothing to wait for."""
+        if kind == CAPACITY_BUFFER:
+            self._sync(self.buffers)
+
+    def virtual_pods(self) -> tuple[Pod, ...]:
+        """Return all pods for which room is to be kept."""
+        return tuple(chain.from_iterable(self.room_of(key) for key in self.buffers.values))
+
+    def room_of(self, key: str) -> tuple[Pod, ...]:
+        """Return the virtual pods of a CapacityBuffer: the same ones until something changes."""
+        kept = self.buffers.get(key)
+        if kept is None:
+            return ()
+        kind, name = kept.record.source
+        shelf = self.sources.get(kind)
+        source = None if shelf is None else shelf.get(name)
+        uid, generation = kept.record.meta.uid, kept.record.meta.generation
+        known = self._rooms.get(key)
+        is_known = known is not None and (known.uid, known.generation) == (uid, generation)
+        if known is None or not is_known or known.source is not source:
+            pods = room_of(kept.record, source, self._clock.now())
+            known = self._rooms[key] = _Room(uid, generation, source, pods)
+        return known.pods
+
+    def _hear_buffer(
+        self, key: str, before: Kept[BufferRecord] | None, after: Kept[BufferRecord] | None
+    ) -> None:
+        del before
+        if after is None:
+            self._rooms.pop(key, None)
+
+    async def _follow(self, kind: Kind, shelf: Shelf[Any], reader: Reader[Any]) -> None:
+        while True:
+            try:
+                async for change in self._feed.follow(kind, reader):
+                    if isinstance(change, Synced):
+                        self._sync(shelf)
+                    else:
+                        shelf.take(change)
+            except NotFound:
+                self.note_absent(kind)
+            await asyncio.sleep(_AGAIN_SECONDS)
+
+    def _sync(self, shelf: Shelf[Any]) -> None:
+        shelf.is_synced = True
+        self._told.set()
+
+
+class _BufferReader:
+    """Reads buffers and keeps them as they came."""
+
+    def from_object(self, obj: JsonObject) -> Kept[BufferRecord]:
+        return Kept(read_buffer_record(Fields(obj)), obj)
+
+    def from_bytes(self, data: bytes) -> Kept[BufferRecord]:
+        return self.from_object(_decoder.decode(data))
+
+
+def _source_reader(kind: Kind, pods: PodReader) -> FieldReader[PodSource]:
+    return FieldReader(lambda fields: read_pod_source(fields, kind.name, pods))

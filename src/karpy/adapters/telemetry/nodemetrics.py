@@ -1,0 +1,106 @@
+"""Metrics of nodes: what each of them has, what its pods take of it, and how full all are."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from karpy.adapters.telemetry.karpentermetrics import label_name
+from karpy.adapters.telemetry.metrics import Metrics, Told
+from karpy.adapters.telemetry.series import Values
+from karpy.core.observation.nodes import (
+    NodeSums,
+    find_utilization,
+    in_units,
+    resource_label,
+    sum_up,
+)
+from karpy.model.labels import WELL_KNOWN
+from karpy.model.pods import Pod
+from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.ports.records import Kept, Records
+
+_AMOUNTS: Final = {
+    "nodes_allocatable": "allocatable",
+    "nodes_total_pod_requests": "requests",
+    "nodes_total_pod_limits": "limits",
+    "nodes_total_daemon_requests": "daemon_requests",
+    "nodes_total_daemon_limits": "daemon_limits",
+    "nodes_system_overhead": "overhead",
+}
+"""Metrics, and the fields of NodeSums that they tell."""
+_LIFETIME: Final = "nodes_current_lifetime_seconds"
+_UTILIZATION: Final = "cluster_utilization_percent"
+_PHASE: Final = ""
+"""Nodes have had no phase for many years; the label has stayed."""
+
+
+class NodeMetrics:
+    """Tells how nodes are when that is asked; `well_known` is what the specs were made with."""
+
+    def __init__(
+        self, metrics: Metrics, records: Records, well_known: Iterable[str] = WELL_KNOWN
+    ) -> None:
+        self._records = records
+        self._keys = _keys(well_known)
+        metrics.ask(self._look)
+
+    def _look(self) -> Callable[[], Told]:
+        records = self._records
+        return partial(
+            tell_nodes,
+            tuple(records.nodes.all()),
+            tuple(records.claims.all()),
+            tuple(records.pods.all()),
+            self._keys,
+        )
+
+
+def tell_nodes(
+    nodes: Iterable[Kept[NodeRecord]],
+    claims: Iterable[Kept[ClaimRecord]],
+    pods: Iterable[Pod],
+    keys: Sequence[str],
+) -> Told:
+    """Tell what nodes have and what their pods take; `keys` are the labels they are known by."""
+    behind = {kept.record.provider_id: kept.record for kept in claims if kept.record.provider_id}
+    tenants = _by_node(pods)
+    told: dict[str, dict[Values, float]] = {metric: {} for metric in (*_AMOUNTS, _LIFETIME)}
+    sums: list[NodeSums] = []
+    for kept in nodes:
+        node = kept.record
+        claim = behind.get(node.provider_id) if node.provider_id else None
+        each = sum_up(node, claim, tenants.get(node.name, ()))
+        sums.append(each)
+        known = _values(node, keys, is_managed=claim is not None)
+        for metric, field in _AMOUNTS.items():
+            series = told[metric]
+            for resource, amount in in_units(getattr(each, field)).items():
+                series[*known, resource] = amount
+        if node.meta.created is not None:
+            told[_LIFETIME][known] = node.meta.created.timestamp()
+    return {**told, _UTILIZATION: _utilization(sums)}
+
+
+def _utilization(sums: Iterable[NodeSums]) -> dict[Values, float]:
+    return {(resource_label(name),): value for name, value in find_utilization(sums).items()}
+
+
+def _by_node(pods: Iterable[Pod]) -> Mapping[str, list[Pod]]:
+    tenants: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.node_name:
+            tenants.setdefault(pod.node_name, []).append(pod)
+    return tenants
+
+
+def _keys(well_known: Iterable[str]) -> tuple[str, ...]:
+    """Order keys as the labels that they become; where two become one, the usual one counts."""
+    usual_last = sorted(well_known, key=lambda key: (key in WELL_KNOWN, key))
+    by_label = {label_name(key): key for key in usual_last}
+    return tuple(by_label[label] for label in sorted(by_label))
+
+
+def _values(node: NodeRecord, keys: Sequence[str], *, is_managed: bool) -> Values:
+    labels = node.meta.labels
+    managed = "true" if is_managed else "false"
+    return (*[labels.get(key, "") for key in keys], node.name, _PHASE, managed)

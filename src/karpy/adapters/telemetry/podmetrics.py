@@ -1,0 +1,165 @@
+"""Metrics of pods: how each of them is, and how long they wait."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
+from typing import Final
+
+from karpy.adapters.telemetry.metrics import Metrics, Told
+from karpy.adapters.telemetry.podtimes import PodTimes
+from karpy.adapters.telemetry.series import Values
+from karpy.core.lifecycle.outcomes import Count
+from karpy.core.observation.pods import (
+    NO_WAITS,
+    PENDING,
+    UNKNOWN,
+    PodTiming,
+    bound_counts,
+    find_waits,
+    has_dynamic_resources,
+    owner_link,
+    startup_counts,
+)
+from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
+from karpy.model.pods import Owner, Pod
+from karpy.model.records import NodeRecord
+from karpy.ports.records import Kept, Records
+
+_NODE_LABELS: Final = (NODE_POOL, ZONE, ARCH, CAPACITY_TYPE, INSTANCE_TYPE)
+_NOWHERE: Final = ("",) * len(_NODE_LABELS)
+_WAITS: Final = (
+    "pods_unstarted_time_seconds",
+    "pods_unbound_time_seconds",
+    "pods_provisioning_unstarted_time_seconds",
+    "pods_provisioning_unbound_time_seconds",
+    "pods_provisioning_scheduling_undecided_time_seconds",
+)
+"""In the order of the fields of Waits."""
+_WITH_DEVICES: Final = frozenset({_WAITS[1], _WAITS[3]})
+
+
+class PodMetrics:
+    """Measures how long pods take as it happens; tells how each one is when that is asked."""
+
+    def __init__(self, metrics: Metrics, records: Records, times: PodTimes) -> None:
+        self._metrics = metrics
+        self._records = records
+        self._times = times
+        self._starting: set[str] = set()
+        """Pods that were pending and are not ready yet."""
+        self._unbound: set[str] = set()
+        """Those of which it is not measured yet how long they waited for a node."""
+        records.pods.listen(self._hear_pod)
+        for pod in records.pods.all():
+            self._hear_pod(pod.key, None, pod)
+        metrics.ask(self._look)
+
+    def _look(self) -> Callable[[], Told]:
+        records = self._records
+        return partial(
+            tell_pods,
+            tuple(records.pods.all()),
+            tuple(records.nodes.all()),
+            frozenset(self._starting),
+            self._times.all(),
+        )
+
+    def _hear_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
+        is_new = before is None or after is None or before.uid != after.uid
+        if is_new:
+            self._starting.discard(key)
+            self._unbound.discard(key)
+        if after is None:
+            return
+        if is_new and after.phase == PENDING:
+            self._starting.add(key)
+            self._unbound.add(key)
+        if key in self._unbound and after.bound is not None:
+            self._unbound.discard(key)
+            self._count(bound_counts(after, self._times.of(key)))
+        is_ready = after.ready is not None and after.phase != PENDING
+        if key in self._starting and (is_ready or after.is_terminal):
+            self._starting.discard(key)
+            if is_ready:
+                self._count(startup_counts(after, self._times.of(key)))
+            self._times.forget(key)
+
+    def _count(self, counts: Iterable[Count]) -> None:
+        for count in counts:
+            self._metrics.count(count)
+
+
+def tell_pods(
+    pods: Iterable[Pod],
+    nodes: Iterable[Kept[NodeRecord]],
+    starting: Collection[str],
+    timings: Mapping[str, PodTiming],
+) -> Told:
+    """Tell how each pod is, and since when it waits for what it has not got."""
+    places = {kept.record.name: _place(kept.record.meta.labels) for kept in nodes}
+    links = _Links()
+    states: dict[Values, float] = {}
+    waits: dict[str, dict[Values, float]] = {metric: {} for metric in _WAITS}
+    for pod in pods:
+        place = places.get(pod.node_name, _NOWHERE) if pod.node_name else _NOWHERE
+        states[_state(pod, place, links)] = 1.0
+        if not pod.node_name or pod.phase == PENDING or starting:
+            _add_waits(waits, pod, timings, starting)
+    return {"pods_state": states, **waits}
+
+
+class _Links:
+    """Owners as text; those of one workload have the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, tuple[Owner, ...]], str] = {}
+
+    def of(self, pod: Pod) -> str:
+        if not pod.owners:
+            return ""
+        alike = (pod.namespace, pod.owners)
+        link = self._known.get(alike)
+        if link is None:
+            link = self._known[alike] = owner_link(pod)
+        return link
+
+
+def _place(labels: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple([labels.get(key, "") for key in _NODE_LABELS])
+
+
+def _state(pod: Pod, place: tuple[str, ...], links: _Links) -> Values:
+    is_ready = pod.ready is not None
+    return (
+        pod.name,
+        pod.namespace,
+        links.of(pod),
+        pod.node_name,
+        "true" if pod.node_name else "false",
+        *place,
+        pod.phase,
+        "true" if is_ready else "false",
+        "true" if place[0] else "false",
+    )
+
+
+def _add_waits(
+    waits: dict[str, dict[Values, float]],
+    pod: Pod,
+    timings: Mapping[str, PodTiming],
+    starting: Collection[str],
+) -> None:
+    key = pod.key
+    found = find_waits(pod, timings.get(key, UNKNOWN), is_starting=key in starting)
+    if found is NO_WAITS:
+        return
+    moments = (
+        found.unstarted,
+        found.unbound,
+        found.provisioning_unstarted,
+        found.provisioning_unbound,
+        found.undecided,
+    )
+    for metric, since in zip(_WAITS, moments, strict=True):
+        if since is not None:
+            more = (has_dynamic_resources(pod),) if metric in _WITH_DEVICES else ()
+            waits[metric][pod.name, pod.namespace, *more] = since.timestamp()

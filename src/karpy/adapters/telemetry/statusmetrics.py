@@ -1,0 +1,123 @@
+"""Metrics and events of conditions: of NodeClaims, NodePools and Nodes."""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from karpy.adapters.telemetry.metrics import Metrics, Told
+from karpy.adapters.telemetry.runtimemetrics import status_label
+from karpy.adapters.telemetry.series import Values
+from karpy.core.observation.statuses import Family, Standing, compare
+from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL
+from karpy.model.labels import INITIALIZED
+from karpy.model.labels import NODE_POOL as POOL_LABEL
+from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
+from karpy.ports.clock import Clock
+from karpy.ports.notices import Notices
+from karpy.ports.records import Kept, Records, Watched
+
+_Record: TypeAlias = ClaimRecord | NodeRecord | PoolRecord
+R = TypeVar("R", ClaimRecord, NodeRecord, PoolRecord)
+_Gauges: TypeAlias = dict[str, dict[Values, float]]
+_COUNT: Final = "status_condition_count"
+_SINCE: Final = "status_condition_current_status_seconds"
+_GOING: Final = "termination_current_time_seconds"
+
+
+class StatusMetrics:
+    """
+    Counts and tells each change of a condition, and tells how conditions are when that is asked.
+
+    For the leader alone, since changes become events. `class_labels` are the keys by which nodes
+    and claims carry the name of their node class: those that the specs were made with.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        records: Records,
+        notices: Notices,
+        clock: Clock,
+        class_labels: Iterable[str] = (),
+    ) -> None:
+        self._metrics = metrics
+        self._notices = notices
+        self._clock = clock
+        claim = (*sorted(class_labels, key=status_label), POOL_LABEL)
+        claims = Family(NODE_CLAIM, _labels(claim))
+        pools = Family(NODE_POOL)
+        nodes = Family(NODE, _labels((*claim, INITIALIZED)), is_told_by_kind=False)
+        self._follow(claims, records.claims)
+        self._follow(pools, records.pools)
+        self._follow(nodes, records.nodes)
+
+    def _follow(self, family: Family, watched: Watched[Kept[R]]) -> None:
+        def look() -> Callable[[], Told]:
+            return partial(tell_statuses, family, [kept.record for kept in watched.all()])
+
+        for kept in watched.all():
+            self._hear(family, kept.record.meta.name, None, kept)
+        watched.listen(partial(self._hear, family))
+        self._metrics.ask(look)
+
+    def _hear(self, family: Family, _: str, before: Kept[R] | None, after: Kept[R] | None) -> None:
+        was = None if before is None else standing(before.record)
+        now = None if after is None else standing(after.record)
+        if was is not None and now is not None and was.meta.uid != now.meta.uid:
+            # One of the same name has come so soon that nobody saw the end of the other.
+            self._tell(family, was, None)
+            was = None
+        self._tell(family, was, now)
+
+    def _tell(self, family: Family, before: Standing | None, after: Standing | None) -> None:
+        told = compare(family, before, after, self._clock.now())
+        for count in told.counts:
+            self._metrics.count(count)
+        for notice in told.notices:
+            self._notices.tell(notice)
+
+
+class _Names(Struct, frozen=True):
+    """The gauges of a kind, or those that all kinds share."""
+
+    prefix: str
+    more: tuple[str, ...]
+
+
+def standing(record: _Record) -> Standing:
+    """Return what is said of an object."""
+    conditions = record.conditions
+    items = conditions if isinstance(conditions, tuple) else conditions.items
+    return Standing(record.meta, items)
+
+
+def tell_statuses(family: Family, records: Iterable[_Record]) -> Told:
+    """Tell every condition of every object, since when it is so, and which objects are going."""
+    told: _Gauges = {}
+    shared = _Names("operator_", tuple(family.shared().values()))
+    for record in records:
+        own = _Names(family.prefix, tuple(family.more(record.meta).values()))
+        each = standing(record)
+        _add(told, own, each)
+        if family.is_told_by_kind:
+            _add(told, shared, each)
+    return told
+
+
+def _add(told: _Gauges, names: _Names, each: Standing) -> None:
+    prefix, more = names.prefix, names.more
+    object_ = (each.namespace, each.meta.name)
+    counts = told.setdefault(prefix + _COUNT, {})
+    since = told.setdefault(prefix + _SINCE, {})
+    for condition in each.conditions:
+        values = (*object_, condition.type, condition.status, condition.reason, *more)
+        counts[values] = 1.0
+        since[values] = condition.changed.timestamp()
+    if each.meta.deleted is not None:
+        told.setdefault(prefix + _GOING, {})[*object_, *more] = each.meta.deleted.timestamp()
+
+
+def _labels(keys: Iterable[str]) -> dict[str, str]:
+    return {status_label(key): key for key in keys}

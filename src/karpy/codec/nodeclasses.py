@@ -1,0 +1,33 @@
+"""Node classes of any provider from plain objects."""
+
+from typing import Final
+
+from msgspec.json import Decoder
+
+from karpy.codec.fields import Fields, JsonObject
+from karpy.codec.records import read_conditions
+from karpy.model.conditions import READY
+from karpy.model.nodeclasses import ClassState
+
+_decoder: Final = Decoder()
+
+
+def read_class_state(fields: Fields) -> ClassState:
+    """Read what a node class says of itself."""
+    meta = fields.child("metadata")
+    conditions = read_conditions(fields.child("status"))
+    return ClassState(
+        ready=next((each for each in conditions if each.type == READY), None),
+        is_deleting="deletionTimestamp" in meta,
+        generation=meta.number("generation") or 0,
+    )
+
+
+class ClassReader:
+    """Reads node classes for whoever follows them."""
+
+    def from_object(self, obj: JsonObject) -> ClassState:
+        return read_class_state(Fields(obj))
+
+    def from_bytes(self, data: bytes) -> ClassState:
+        return self.from_object(_decoder.decode(data))

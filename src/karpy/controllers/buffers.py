@@ -1,0 +1,133 @@
+"""CapacityBuffers: what their pods look like, whether there is room for them, and where."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final
+
+from karpy.codec.buffers import buffer_writes
+from karpy.controllers.desk import AFTER_CONFLICT, Desk
+from karpy.controllers.queue import WorkQueue
+from karpy.controllers.statuses import write_status
+from karpy.core.buffers import (
+    PERIOD,
+    Placement,
+    find_placement,
+    judge_placement,
+    pods_by_node,
+    resolve,
+    settle,
+)
+from karpy.model.buffers import BufferRecord, PodSource
+from karpy.model.kinds import CAPACITY_BUFFER
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Verdict
+from karpy.ports.buffers import Buffers
+from karpy.ports.records import Kept
+
+WORKERS: Final = 10
+
+Trigger = Callable[[str], None]
+"""Asks for a decision; is given the UID of the buffer that asks."""
+
+
+class BufferController:
+    """
+    Observe, decide, apply. What buffers amount to is decided in core.buffers.
+
+    A buffer asks for a decision when it changes, and every half a minute: nobody else tells that
+    pods have taken its room.
+    """
+
+    def __init__(self, desk: Desk, book: Buffers, trigger: Trigger) -> None:
+        self._desk = desk
+        self._book = book
+        self._trigger = trigger
+        self._queue = WorkQueue()
+        self._asked: dict[str, datetime] = {}
+        """When each buffer last asked for a decision."""
+        self._placements: dict[str, Placement] = {}
+        """Where the last decision puts the pods of each buffer."""
+        self._counts: Mapping[str, int] = {}
+        book.buffers.listen(self._hear_buffer)
+        for kind, sources in book.sources.items():
+            sources.listen(self._hearing(kind))
+        for kept in book.buffers.all():
+            self._queue.add(kept.record.key)
+
+    async def run(self, workers: int = WORKERS) -> None:
+        """Keep up the statuses of buffers and ask for decisions, until cancelled."""
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+
+    def pods_on(self, node: str) -> int:
+        """Count the buffer pods with a place on a node, by its name: it is not empty."""
+        kept = self._desk.records.nodes.get(node)
+        claims = () if kept is None else self._desk.claims_of(kept.record)
+        # The last decision may have known it as a node in flight, by the name of its claim.
+        names = (node, *(claim.record.name for claim in claims))
+        return max(self._counts.get(name, 0) for name in names)
+
+    def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
+        """Take in where a decision finds room."""
+        virtual = [pod for pod in snapshot.pods if pod.is_virtual]
+        self._counts = pods_by_node(virtual, verdict)
+        for kept in self._book.buffers.all():
+            key = kept.record.key
+            placement = find_placement(self._book.room_of(key), verdict)
+            if placement is not None and self._placements.get(key) != placement:
+                self._placements[key] = placement
+                self._queue.add(key)
+
+    async def reconcile(self, key: str) -> float | None:
+        """Keep up one buffer; return after how long it asks for a decision again."""
+        kept = self._book.buffers.get(key)
+        if kept is None or kept.record.meta.is_deleting:
+            return None
+        buffer, now = kept.record, self._desk.clock.now()
+        kind, source = buffer.source
+        sources = self._book.sources.get(kind)
+        resolution = resolve(buffer, None if sources is None else sources.get(source))
+        settled = settle(buffer, resolution, now)
+        judged = judge_placement(settled, self._placements.get(key), now)
+        status = buffer_writes(buffer, judged).status
+        if not await write_status(
+            self._desk.objects, CAPACITY_BUFFER, buffer.meta, status, namespace=buffer.namespace
+        ):
+            return AFTER_CONFLICT
+        return self._ask(key, buffer, now)
+
+    def _ask(self, key: str, buffer: BufferRecord, now: datetime) -> float:
+        """Ask for a decision if it is time to; return after how long it will be."""
+        asked = self._asked.get(key)
+        if asked is None or now - asked >= PERIOD:
+            self._asked[key] = asked = now
+            self._trigger(buffer.meta.uid)
+        return (asked + PERIOD - now).total_seconds()
+
+    def _hear_buffer(
+        self, key: str, before: Kept[BufferRecord] | None, after: Kept[BufferRecord] | None
+    ) -> None:
+        if before is not None and after is not None and _is_same(before.record, after.record):
+            return
+        self._ask_again(key)
+        if after is None and before is not None:
+            # Nodes that were kept for it may go now, even if nothing else ever happens.
+            self._trigger(before.record.meta.uid)
+
+    def _hearing(self, kind: str) -> Callable[[str, PodSource | None, PodSource | None], None]:
+        def hear(key: str, before: PodSource | None, after: PodSource | None) -> None:
+            del before, after
+            for kept in self._book.buffers.all():
+                if kept.record.source == (kind, key):
+                    self._ask_again(kept.record.key)
+
+        return hear
+
+    def _ask_again(self, key: str) -> None:
+        self._asked.pop(key, None)
+        self._placements.pop(key, None)
+        self._queue.add(key)
+
+
+def _is_same(before: BufferRecord, after: BufferRecord) -> bool:
+    """Say whether only the status of a buffer has changed."""
+    return before.meta.uid == after.meta.uid and before.meta.generation == after.meta.generation

@@ -1,0 +1,115 @@
+"""Nodes that nobody needs go, within budgets."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from karpy.codec.uids import derived_uid
+from karpy.controllers.desk import Desk
+from karpy.controllers.lookout import BufferPods, Look, Lookout
+from karpy.controllers.nominations import Nominations
+from karpy.controllers.queue import WorkQueue
+from karpy.controllers.rollouts import Rollouts
+from karpy.core.disruption.advancing import Change
+from karpy.core.disruption.emptiness import Proposal, propose_empty
+from karpy.core.disruption.marks import find_strays
+from karpy.core.disruption.rollout import begin_rollout
+from karpy.core.lifecycle.outcomes import Count, Outcome
+from karpy.ports.cluster import Cluster
+
+PERIOD: Final = timedelta(seconds=10)
+UNTIL_SYNCED: Final = timedelta(seconds=1)
+_KEY: Final = "disruption"
+_DURATION: Final = "voluntary_disruption_decision_evaluation_duration_seconds"
+
+
+class DisruptionController:
+    """Observe, decide, apply. What goes, when and in which order is decided in core.disruption."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        cluster: Cluster,
+        nominations: Nominations,
+        *,
+        buffer_pods: BufferPods = lambda _: 0,
+        reads_deletion_cost: bool = True,
+    ) -> None:
+        self._desk = desk
+        self._cluster = cluster
+        self._lookout = Lookout(
+            desk,
+            cluster,
+            nominations,
+            buffer_pods=buffer_pods,
+            reads_deletion_cost=reads_deletion_cost,
+        )
+        self._rollouts = Rollouts(desk, cluster, self._lookout)
+        self._queue = WorkQueue()
+        self._proposals = 0
+        self._due: datetime | None = None
+        """When to look at everything again; None is now."""
+
+    def marked(self) -> frozenset[str]:
+        """Return the claims whose pods need another place, though they are not deleted yet."""
+        return self._rollouts.marked
+
+    async def run(self) -> None:
+        """Disrupt what may be disrupted, until cancelled."""
+        self._queue.add(_KEY)
+        await self._queue.run(self._work, on_failure=self._desk.on_failure)
+
+    async def reconcile(self) -> timedelta:
+        """Take the next steps; return after how long to look again."""
+        was_forming = self._rollouts.is_forming
+        # What has begun goes on, even while too little is known to decide anything new.
+        step = await self._rollouts.go_on()
+        now, due = self._desk.clock.now(), self._due
+        if due is None or due <= now or (was_forming and not self._rollouts.is_forming):
+            pause = await self._decide() if self._cluster.is_synced else UNTIL_SYNCED
+            now = self._desk.clock.now()
+            due = self._due = now + pause
+        return min(due - now, step or PERIOD)
+
+    async def _work(self, key: str) -> float:
+        del key
+        return (await self.reconcile()).total_seconds()
+
+    async def _decide(self) -> timedelta:
+        """Look at everything: validate what was proposed, or propose something."""
+        look = await self._lookout.look(self._rollouts.proposed)
+        await self._clean_up(look)
+        pause = await self._rollouts.validate(look)
+        if not self._rollouts.is_forming:
+            pause = await self._propose(look)
+        return pause or PERIOD
+
+    async def _clean_up(self, look: Look) -> None:
+        """Take off marks that no decision stands behind any more."""
+        strays = find_strays(self._rollouts.amid(look.surroundings))
+        changes = [
+            Change(state.claim.name, state.name, outcome)
+            for state, outcome in strays
+            if state.claim is not None
+        ]
+        await self._rollouts.carry_out(changes, look)
+
+    async def _propose(self, look: Look) -> timedelta | None:
+        around = self._rollouts.amid(look.surroundings)
+        began = self._desk.clock.now()
+        proposal = propose_empty(around)
+        await self._desk.keeper.carry_out(_told(proposal, self._desk.clock.now() - began))
+        self._proposals += 1
+        id_ = derived_uid("Rollout", str(around.now), str(self._proposals))
+        rollout = begin_rollout(proposal, id_, around.now)
+        return None if rollout is None else await self._rollouts.advance(rollout, look)
+
+
+def _told(proposal: Proposal, duration: timedelta) -> Outcome:
+    labels = {
+        "reason": proposal.reason.value.lower(),
+        "consolidation_type": proposal.consolidation_type,
+    }
+    took = Count(_DURATION, labels, duration.total_seconds())
+    return Outcome(
+        notices=proposal.notices, counts=(*proposal.counts, took), remarks=proposal.remarks
+    )

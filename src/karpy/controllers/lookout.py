@@ -1,0 +1,126 @@
+"""The cluster as disruption sees it, put together from what is watched and asked for."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.codec.disruption import read_policy
+from karpy.controllers.desk import Desk, only, read
+from karpy.controllers.nominations import Nominations
+from karpy.controllers.tenants import Tenants
+from karpy.core.disruption.emptiness import find_empty
+from karpy.core.disruption.states import NodeState, Surroundings
+from karpy.errors import AnswerMalformed
+from karpy.model.disruption import DisruptionPolicy
+from karpy.model.kinds import NODE_POOL
+from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
+from karpy.ports.cluster import Cluster
+from karpy.ports.records import Kept
+
+BufferPods = Callable[[str], int]
+"""Says how many pods of CapacityBuffers have their place on a node, by its name."""
+
+
+class Look(Struct, frozen=True):
+    """What was seen, and the objects it was read from."""
+
+    surroundings: Surroundings
+    claims: Mapping[str, Kept[ClaimRecord]] = {}
+    """By name."""
+    nodes: Mapping[str, Kept[NodeRecord]] = {}
+    """By the name of their claim."""
+
+
+class Lookout:
+    """Looks at nodes: at some of them quickly, or at all of them with their pods."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        cluster: Cluster,
+        nominations: Nominations,
+        *,
+        buffer_pods: BufferPods = lambda _: 0,
+        reads_deletion_cost: bool = True,
+    ) -> None:
+        self._desk = desk
+        self._cluster = cluster
+        self._nominations = nominations
+        self._buffer_pods = buffer_pods
+        self._reads_deletion_cost = reads_deletion_cost
+        self._tenants = Tenants(desk, reads_deletion_cost=reads_deletion_cost)
+
+    def glance(self, names: Iterable[str]) -> Look:
+        """See what has become of some claims, and nothing of their pods."""
+        claims = (self._desk.claim(name) for name in names)
+        return self._seen([each for each in claims if each is not None])
+
+    async def look(self, fresh: Collection[str] = ()) -> Look:
+        """See everything; the pods on the nodes of `fresh` claims as of this moment."""
+        records = self._desk.records
+        ours = [each for each in records.claims.all() if self._desk.is_ours(each.record)]
+        look = self._seen(ours)
+        managed = {each.record.name for each in look.nodes.values()}
+        others = [each.record for each in records.nodes.all() if each.record.name not in managed]
+        surroundings = replace(
+            look.surroundings,
+            nodes=(*look.surroundings.nodes, *(NodeState(node=each) for each in others)),
+            catalog=self._cluster.snapshot().catalog,
+        )
+        return replace(look, surroundings=await self._inhabited(surroundings, fresh))
+
+    def _seen(self, claims: list[Kept[ClaimRecord]]) -> Look:
+        nodes = {
+            each.record.name: node
+            for each in claims
+            if (node := only(self._desk.nodes_of(each.record))) is not None
+        }
+        pools, policies = self._pools()
+        surroundings = Surroundings(
+            now=self._desk.clock.now(),
+            nodes=tuple(self._state(each.record, nodes.get(each.record.name)) for each in claims),
+            pools=pools,
+            policies=policies,
+            reads_deletion_cost=self._reads_deletion_cost,
+        )
+        return Look(surroundings, {each.record.name: each for each in claims}, nodes)
+
+    def _state(self, claim: ClaimRecord, node: Kept[NodeRecord] | None) -> NodeState:
+        record = None if node is None else node.record
+        name = claim.name if record is None else record.name
+        return NodeState(
+            claim,
+            record,
+            nominated_until=self._nominations.until(claim.name, name),
+            buffer_pods=self._buffer_pods(name),
+        )
+
+    def _pools(self) -> tuple[dict[str, PoolRecord], dict[str, DisruptionPolicy]]:
+        pools: dict[str, PoolRecord] = {}
+        policies: dict[str, DisruptionPolicy] = {}
+        for kept in self._desk.records.pools.all():
+            name = kept.record.name
+            try:
+                policies[name] = read(read_policy, NODE_POOL, kept.obj)
+            except AnswerMalformed as error:
+                # Nothing is touched in a pool that cannot be understood.
+                self._desk.on_failure(name, error)
+            else:
+                pools[name] = kept.record
+        return pools, policies
+
+    async def _inhabited(self, surroundings: Surroundings, fresh: Collection[str]) -> Surroundings:
+        """Add pods where they decide: on nodes that would go if nobody lived there."""
+        eligible, _ = find_empty(surroundings)
+        nodes = [each.name for each in eligible]
+        urgent = {each.name for each in eligible if each.claim.name in fresh}
+        census = await self._tenants.count(nodes, urgent)
+        return replace(
+            surroundings,
+            nodes=tuple(
+                replace(each, tenants=census.tenants.get(each.name, ()))
+                for each in surroundings.nodes
+            ),
+            pod_budgets=census.budgets,
+        )

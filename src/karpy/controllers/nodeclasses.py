@@ -1,0 +1,103 @@
+"""The node classes that NodePools and NodeClaims refer to, as they were last seen."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+
+from karpy.codec.nodeclasses import ClassReader
+from karpy.model.kinds import Kind
+from karpy.model.nodeclasses import ClassState
+from karpy.model.pools import NodeClassRef
+from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.ports.objects import Feed, Synced
+from karpy.ports.records import Kept, Watched
+
+OnClass = Callable[[NodeClassRef], None]
+"""Is told which node class has changed; without a name it may be any of its kind."""
+
+
+class NodeClasses:
+    """Follows those kinds of node class that our cloud knows."""
+
+    def __init__(self, feed: Feed, kinds: Iterable[Kind]) -> None:
+        self._feed = feed
+        self._kinds = {_any_of(kind): kind for kind in kinds}
+        self._listed: set[NodeClassRef] = set()
+        self._states: dict[NodeClassRef, ClassState] = {}
+        self._listeners: list[OnClass] = []
+
+    async def run(self) -> None:
+        """Follow every kind, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for kind in self._kinds.values():
+                tasks.create_task(self._follow(kind), name=f"node classes {kind}")
+
+    def listen(self, listener: OnClass) -> None:
+        """Have somebody told of every change from now on."""
+        self._listeners.append(listener)
+
+    def knows(self, ref: NodeClassRef) -> bool:
+        """Say whether a reference is to a kind that our cloud knows."""
+        return _unnamed(ref) in self._kinds
+
+    def is_ours(self, claim: ClaimRecord) -> bool:
+        """Say whether a NodeClaim is ours to keep."""
+        return self.knows(claim.node_class)
+
+    def is_our_pool(self, pool: PoolRecord) -> bool:
+        """Say whether a NodePool is ours to keep."""
+        return self.knows(pool.node_class)
+
+    def is_listed(self, ref: NodeClassRef) -> bool:
+        """Say whether all node classes of that kind were listed once."""
+        return _unnamed(ref) in self._listed
+
+    def find(self, ref: NodeClassRef) -> ClassState | None:
+        """Return a node class, or None if there is none, or none is known of yet."""
+        return self._states.get(ref)
+
+    def generation_of(self, pool: PoolRecord) -> int | None:
+        """Return the generation of a pool's node class; None if there is none of ours."""
+        ref = pool.node_class
+        if self.knows(ref) and not self.is_listed(ref):
+            # What the pool says must not be taken for outdated before that is known.
+            return pool.class_generation
+        found = self.find(ref)
+        return None if found is None else found.generation
+
+    async def _follow(self, kind: Kind) -> None:
+        async for change in self._feed.follow(kind, ClassReader()):
+            if isinstance(change, Synced):
+                self._listed.add(_any_of(kind))
+                self._tell(_any_of(kind))
+            else:
+                self._put(NodeClassRef(kind.group, kind.name, change.key), change.value)
+
+    def _put(self, ref: NodeClassRef, state: ClassState | None) -> None:
+        if state is None:
+            self._states.pop(ref, None)
+        elif self._states.get(ref) == state:
+            return
+        else:
+            self._states[ref] = state
+        if self.is_listed(ref):
+            self._tell(ref)
+
+    def _tell(self, ref: NodeClassRef) -> None:
+        for listener in self._listeners:
+            listener(ref)
+
+
+def users_of(ref: NodeClassRef, pools: Watched[Kept[PoolRecord]]) -> Iterator[str]:
+    """Name the NodePools that a change of a node class is about."""
+    for kept in pools.all():
+        used = kept.record.node_class
+        if ref in (used, _unnamed(used)):
+            yield kept.record.name
+
+
+def _any_of(kind: Kind) -> NodeClassRef:
+    return NodeClassRef(kind.group, kind.name)
+
+
+def _unnamed(ref: NodeClassRef) -> NodeClassRef:
+    return NodeClassRef(ref.group, ref.kind)

@@ -1,0 +1,104 @@
+"""Limits, usage and cost of NodePools, as metrics."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Final, Protocol, TypeAlias
+
+from karpy.controllers.desk import Desk
+from karpy.core.pools.costs import Costs, add_up_costs, cost_news
+from karpy.core.pools.gauges import GAUGES, pool_gauges
+from karpy.errors import KarpyError
+from karpy.model.instances import Catalog
+from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.ports.records import Kept
+
+PERIOD: Final = timedelta(seconds=10)
+PRICED_FOR: Final = timedelta(hours=1)
+"""For so long prices are taken to stay the same."""
+
+_Series: TypeAlias = dict[tuple[str, ...], float]
+
+
+class Gauges(Protocol):
+    """Metrics that are set."""
+
+    def labels(self, metric: str) -> tuple[str, ...]:
+        """Name the labels of a metric, in their order."""
+
+    def replace(self, metric: str, values: Mapping[tuple[str, ...], float]) -> None:
+        """Set all series of a gauge at once, by the values of its labels in their order."""
+
+
+class PoolGauges:
+    """Shows what pools have and cost; a pool that is gone is shown no more."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        gauges: Gauges,
+        is_our_pool: Callable[[PoolRecord], bool] = lambda _: True,
+    ) -> None:
+        self._desk = desk
+        self._gauges = gauges
+        self._is_our_pool = is_our_pool
+        self._costs = Costs({})
+        self._priced: datetime | None = None
+        """When costs were added up; None if claims have come or gone since."""
+        desk.records.claims.listen(self._hear_claim)
+
+    async def run(self) -> None:
+        """Show pools again and again, until cancelled."""
+        while True:
+            try:
+                await self.look()
+            except KarpyError as error:
+                self._desk.on_failure("metrics of NodePools", error)
+            await asyncio.sleep(PERIOD.total_seconds())
+
+    async def look(self) -> None:
+        """Show pools as they are now."""
+        try:
+            await self._price()
+        finally:
+            self._show()
+
+    def _show(self) -> None:
+        pools = [kept.record for kept in self._desk.records.pools.all()]
+        ours = [each for each in pools if self._is_our_pool(each)]
+        series: dict[str, _Series] = {metric: {} for metric in GAUGES}
+        for count in pool_gauges(ours, self._costs):
+            names = self._gauges.labels(count.metric)
+            series[count.metric][tuple(count.labels[name] for name in names)] = count.value
+        for metric, values in series.items():
+            self._gauges.replace(metric, values)
+
+    async def _price(self) -> None:
+        """Add up costs, unless nothing has changed and prices are fresh."""
+        now = self._desk.clock.now()
+        if self._priced is not None and now - self._priced < PRICED_FOR:
+            return
+        # What comes or goes while prices are asked for makes these costs stale at once.
+        self._priced = now
+        catalog = await self._catalog()
+        claims = (kept.record for kept in self._desk.records.claims.all())
+        ours = (each for each in claims if self._desk.is_ours(each))
+        costs = add_up_costs(ours, catalog)
+        await self._desk.keeper.carry_out(cost_news(costs, self._costs))
+        self._costs = costs
+
+    async def _catalog(self) -> Catalog:
+        """Return what is on sale for each pool that has claims."""
+        pools = sorted({kept.record.pool for kept in self._desk.records.claims.all()} - {""})
+        try:
+            asked = [(pool, await self._desk.cloud.catalog(pool)) for pool in pools]
+        except KarpyError:
+            self._priced = None
+            raise
+        return Catalog(by_pool={pool: each.types_for(pool) for pool, each in asked})
+
+    def _hear_claim(
+        self, _: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
+    ) -> None:
+        if before is None or after is None or before.record.meta.labels != after.record.meta.labels:
+            self._priced = None

@@ -1,0 +1,144 @@
+"""What is looked after on NodePools: hash, validity, readiness, usage."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.codec.fields import FieldInvalid, Fields
+from karpy.codec.poolrules import find_faults
+from karpy.codec.templates import read_template
+from karpy.controllers.desk import AFTER_CONFLICT, Desk, read, seconds
+from karpy.controllers.nodeclasses import NodeClasses, users_of
+from karpy.controllers.queue import WorkQueue
+from karpy.core.lifecycle.outcomes import Outcome, joined
+from karpy.core.pools.hashing import hash_template, stamp
+from karpy.core.pools.readiness import judge_readiness
+from karpy.core.pools.usage import judge_usage, usage_by_pool
+from karpy.core.pools.validation import judge_validity
+from karpy.model.kinds import NODE_POOL
+from karpy.model.labels import WELL_KNOWN
+from karpy.model.nodes import Node
+from karpy.model.pools import NodeClassRef
+from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.resources import Resources
+from karpy.ports.records import Kept
+
+WORKERS: Final = 10
+
+Nodes = Callable[[], Sequence[Node] | None]
+"""Returns all nodes, the same sequence until one changes; None if not all are known."""
+Marked = Callable[[], Collection[str]]
+"""Names the claims that are chosen to go, though they are not deleted yet."""
+
+
+class _Reading(Struct, frozen=True):
+    """What follows from the specification of a pool alone."""
+
+    uid: str
+    generation: int
+    digest: str
+    faults: tuple[str, ...]
+
+
+class PoolController:
+    """Observe, decide, apply. All that is said of a pool is written at once."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        classes: NodeClasses,
+        nodes: Nodes,
+        *,
+        marked: Marked = lambda: (),
+        well_known: frozenset[str] = WELL_KNOWN,
+    ) -> None:
+        self._desk = desk
+        self._classes = classes
+        self._nodes = nodes
+        self._marked = marked
+        self._well_known = well_known
+        """Labels that pools may ask for, those of our cloud among them."""
+        self._queue = WorkQueue()
+        self._readings: dict[str, _Reading] = {}
+        self._counted: tuple[Sequence[Node], frozenset[str]] = ((), frozenset())
+        self._usage: Mapping[str, Resources] = {}
+        desk.records.pools.listen(self._hear_pool)
+        classes.listen(self._hear_class)
+        for kept in desk.records.pools.all():
+            self._queue.add(kept.record.name)
+
+    async def run(self, workers: int = WORKERS) -> None:
+        """Look after pools, until cancelled."""
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+
+    async def reconcile(self, name: str) -> float | None:
+        """Look after one pool; return after how long to look again."""
+        kept = self._desk.records.pools.get(name)
+        if kept is None or not self._classes.is_our_pool(kept.record):
+            self._readings.pop(name, None)
+            return None
+        reading = self._read(kept)
+        stamped = stamp(kept.record, reading.digest, self._claims_of(name))
+        if not await self._write_claims(stamped.claims):
+            return AFTER_CONFLICT
+        outcome = self._judge(stamped.pool, reading)
+        if not await self._desk.keeper.carry_out(outcome, pool=kept):
+            return AFTER_CONFLICT
+        return seconds(outcome.look_again)
+
+    def _judge(self, pool: PoolRecord, reading: _Reading) -> Outcome:
+        now, ref = self._desk.clock.now(), pool.node_class
+        outcome = judge_validity(pool, reading.faults, now)
+        if self._classes.is_listed(ref):
+            then = judge_readiness(outcome.pool or pool, self._classes.find(ref), now)
+            outcome = joined(outcome, then)
+        return joined(outcome, judge_usage(outcome.pool or pool, self._count()))
+
+    def _read(self, kept: Kept[PoolRecord]) -> _Reading:
+        """Read what a pool asks for, unless it was read before."""
+        meta = kept.record.meta
+        known = self._readings.get(meta.name)
+        if known is None or (known.uid, known.generation) != (meta.uid, meta.generation):
+            digest = hash_template(read(read_template, NODE_POOL, kept.obj))
+            faults = tuple(str(each) for each in read(self._find_faults, NODE_POOL, kept.obj))
+            known = _Reading(meta.uid, meta.generation, digest, faults)
+            self._readings[meta.name] = known
+        return known
+
+    def _find_faults(self, fields: Fields) -> tuple[FieldInvalid, ...]:
+        return find_faults(fields, self._well_known)
+
+    def _count(self) -> Mapping[str, Resources] | None:
+        """Add up what the nodes of pools have, unless nothing has changed."""
+        nodes = self._nodes()
+        if nodes is None:
+            return None
+        marked = frozenset(self._marked())
+        if nodes is not self._counted[0] or marked != self._counted[1]:
+            self._usage = usage_by_pool(nodes, marked)
+            self._counted = nodes, marked
+        return self._usage
+
+    def _claims_of(self, pool: str) -> Iterator[ClaimRecord]:
+        for kept in self._desk.records.claims.all():
+            if kept.record.pool == pool and self._desk.is_ours(kept.record):
+                yield kept.record
+
+    async def _write_claims(self, claims: Sequence[ClaimRecord]) -> bool:
+        # What each differs from is looked up at once: nothing of it may have changed meanwhile.
+        pairs = [(claim, self._desk.claim(claim.name)) for claim in claims]
+        for claim, kept in pairs:
+            if not await self._desk.keeper.carry_out(Outcome(claim=claim), claim=kept):
+                return False
+        return True
+
+    def _hear_pool(
+        self, key: str, before: Kept[PoolRecord] | None, after: Kept[PoolRecord] | None
+    ) -> None:
+        del before, after
+        self._queue.add(key)
+
+    def _hear_class(self, ref: NodeClassRef) -> None:
+        for name in users_of(ref, self._desk.records.pools):
+            self._queue.add(name)

@@ -1,0 +1,88 @@
+"""
+Nodes that are broken by the cloud's own rules are given up at once.
+
+This is Karpenter's way before v1.15, which `--legacy-node-repair` asks for.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from karpy.controllers.desk import AFTER_CONFLICT, Desk, seconds
+from karpy.controllers.queue import WorkQueue
+from karpy.core.lifecycle.counts import count_reschedulable
+from karpy.core.lifecycle.departing import claim_of
+from karpy.core.lifecycle.repair import find_fault, repair
+from karpy.model.labels import NODE_POOL
+from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.repairs import RepairPolicy
+from karpy.ports.records import Kept
+
+WORKERS: Final = 10
+
+
+class RepairController:
+    """Observe, decide, apply. What is broken is decided in core.lifecycle."""
+
+    def __init__(self, desk: Desk, policies: Sequence[RepairPolicy]) -> None:
+        self._desk = desk
+        self._policies = policies
+        self._queue = WorkQueue()
+        desk.records.nodes.listen(self._hear_node)
+        desk.records.claims.listen(self._hear_claim)
+        for kept in desk.records.nodes.all():
+            self._queue.add(kept.record.name)
+
+    async def run(self, workers: int = WORKERS) -> None:
+        """Give up broken nodes, until cancelled."""
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+
+    async def reconcile(self, name: str) -> float | None:
+        """Look at one node; return after how long to look again."""
+        node = self._desk.records.nodes.get(name)
+        if node is None or find_fault(node.record, self._policies) is None:
+            return None
+        claim = self._claim(node.record)
+        if claim is None:
+            return None
+        outcome = repair(
+            claim.record,
+            node.record,
+            self._policies,
+            self._peers(claim.record),
+            self._desk.clock.now(),
+            count_reschedulable(self._desk.records.pods.under(name)),
+        )
+        if not await self._desk.keeper.carry_out(outcome, claim=claim, node=node):
+            return AFTER_CONFLICT
+        return seconds(outcome.look_again)
+
+    def _claim(self, node: NodeRecord) -> Kept[ClaimRecord] | None:
+        claims = self._desk.claims_of(node)
+        found = claim_of([each.record for each in claims])
+        return None if found is None else self._desk.claim(found.name)
+
+    def _peers(self, claim: ClaimRecord) -> list[NodeRecord]:
+        """Return the nodes of a claim's pool, or all of them for a claim without one."""
+        nodes = (each.record for each in self._desk.records.nodes.all())
+        return [
+            each
+            for each in nodes
+            if not claim.pool or each.meta.labels.get(NODE_POOL) == claim.pool
+        ]
+
+    def _hear_node(
+        self, key: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
+    ) -> None:
+        # Kubelets write every few seconds, and mostly nothing new.
+        if after is not None and (
+            before is None or before.record.conditions != after.record.conditions
+        ):
+            self._queue.add(key)
+
+    def _hear_claim(
+        self, _: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
+    ) -> None:
+        if after is None or (before and before.record.provider_id == after.record.provider_id):
+            return
+        for node in self._desk.nodes_of(after.record):
+            self._queue.add(node.record.name)

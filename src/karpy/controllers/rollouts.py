@@ -1,0 +1,144 @@
+"""Decisions to disrupt nodes that are under way, each carried to its end."""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import timedelta
+
+from karpy.controllers.desk import Desk
+from karpy.controllers.lookout import Look, Lookout
+from karpy.core.disruption.advancing import Change, advance, amid_rollouts
+from karpy.core.disruption.rollout import PACE, Rollout, Stage, with_launched
+from karpy.core.disruption.states import Surroundings
+from karpy.errors import ClusterError, KarpyError, NotFound
+from karpy.model.kinds import NODE_CLAIM
+from karpy.model.verdicts import Launch
+from karpy.ports.cluster import Cluster
+
+
+class Rollouts:
+    """
+    Shows each rollout the cluster, does what it asks for, and keeps what it has become.
+
+    They are kept in memory alone: whoever takes over finds their marks on the nodes, takes them off
+    and decides anew.
+    """
+
+    def __init__(self, desk: Desk, cluster: Cluster, lookout: Lookout) -> None:
+        self._desk = desk
+        self._cluster = cluster
+        self._lookout = lookout
+        self._rollouts: dict[str, Rollout] = {}
+        self._deleted: set[str] = set()
+        """UIDs of the claims that were deleted, whether we have heard of it or not."""
+        self._unseen: set[str] = set()
+        """Names of replacements that no watch has told of yet."""
+
+    @property
+    def is_forming(self) -> bool:
+        """Whether nothing else may be proposed yet."""
+        return any(each.is_forming for each in self._rollouts.values())
+
+    @property
+    def proposed(self) -> frozenset[str]:
+        """The claims of rollouts that wait to be validated."""
+        return frozenset(claim for each in self._waiting() for claim in each.busy)
+
+    @property
+    def marked(self) -> frozenset[str]:
+        """The claims whose pods need another place, though they are not deleted yet."""
+        return frozenset(claim for each in self._rollouts.values() for claim in each.marked)
+
+    def amid(self, surroundings: Surroundings) -> Surroundings:
+        """See the cluster with what is going on in it."""
+        return amid_rollouts(surroundings, tuple(self._rollouts.values()))
+
+    async def go_on(self) -> timedelta | None:
+        """Go on with those that have begun; return after how long to look again."""
+        begun = [each for each in self._rollouts.values() if each.stage is not Stage.PROPOSED]
+        pauses = [await self._go_on(each) for each in begun]
+        return min((each for each in pauses if each is not None), default=None)
+
+    async def validate(self, look: Look) -> timedelta | None:
+        """Show everything to those that wait for it; return after how long to look again."""
+        pauses = [await self.advance(each, look) for each in self._waiting()]
+        return min((each for each in pauses if each is not None), default=None)
+
+    async def advance(self, rollout: Rollout, look: Look) -> timedelta | None:
+        """Take the next step of a rollout, known or new; return after how long to look again."""
+        progress = advance(rollout, self.amid(look.surroundings))
+        # Before anything is done: whoever decides meanwhile must know which nodes go.
+        self._keep(progress.rollout)
+        await self.carry_out(progress.changes, look)
+        if progress.launches:
+            await self._launch(progress.rollout, progress.launches)
+        await self._desk.keeper.carry_out(progress.outcome)
+        return progress.outcome.look_again
+
+    async def carry_out(self, changes: Iterable[Change], look: Look) -> None:
+        """Change what was seen; what fails is told, and shows when somebody looks again."""
+        await asyncio.gather(*(self._change(each, look) for each in changes))
+
+    async def _go_on(self, rollout: Rollout) -> timedelta | None:
+        names = {each.claim for each in rollout.targets}
+        names |= {each.claim for each in rollout.replacements}
+        if await self._are_missing(names & self._unseen):
+            return PACE
+        return await self.advance(rollout, self._lookout.glance(sorted(names)))
+
+    async def _are_missing(self, names: Iterable[str]) -> bool:
+        """Say whether claims are there of which no watch has told yet."""
+        for name in sorted(names):
+            if self._desk.claim(name) is None:
+                with suppress(NotFound):
+                    await self._desk.objects.get(NODE_CLAIM, name)
+                    return True
+            self._unseen.discard(name)
+        return False
+
+    def _waiting(self) -> list[Rollout]:
+        return [each for each in self._rollouts.values() if each.stage is Stage.PROPOSED]
+
+    def _keep(self, rollout: Rollout) -> None:
+        if rollout.is_over:
+            self._rollouts.pop(rollout.id, None)
+        else:
+            self._rollouts[rollout.id] = rollout
+        if not self._rollouts:
+            self._deleted.clear()
+
+    async def _change(self, change: Change, look: Look) -> None:
+        claim = look.claims[change.claim]
+        uid = claim.record.meta.uid
+        if change.outcome.deletes_claim and uid in self._deleted:
+            return
+        try:
+            is_done = await self._desk.keeper.carry_out(
+                change.outcome, claim=claim, node=look.nodes.get(change.claim)
+            )
+        except KarpyError as error:
+            # The others must not suffer for it.
+            self._desk.on_failure(change.claim, error)
+            return
+        if is_done and change.outcome.deletes_claim:
+            self._deleted.add(uid)
+
+    async def _launch(self, rollout: Rollout, launches: tuple[Launch, ...]) -> None:
+        """Create the claims of all replacements, or of none."""
+        answers = await asyncio.gather(
+            *(self._cluster.apply(each) for each in launches), return_exceptions=True
+        )
+        made = [each for each in answers if isinstance(each, str)]
+        failures = [each for each in answers if isinstance(each, BaseException)]
+        if not failures:
+            self._unseen |= set(made)
+            self._keep(with_launched(rollout, made))
+            return
+        for name in made:
+            # Not needed; should this fail, too, its node is empty and goes in time.
+            with suppress(ClusterError):
+                await self._desk.objects.delete(NODE_CLAIM, name)
+        for failure in failures:
+            if not isinstance(failure, KarpyError):
+                raise failure
+            self._desk.on_failure(rollout.id, failure)

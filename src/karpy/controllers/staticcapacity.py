@@ -1,0 +1,253 @@
+"""NodePools of a fixed size get the nodes they lack, and give up those they have too many of."""
+
+import asyncio
+from collections.abc import Callable, Collection
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from karpy.codec.crds import read_pool
+from karpy.controllers.desk import Desk, only, read, seconds
+from karpy.controllers.queue import WorkQueue
+from karpy.controllers.tenants import Tenants
+from karpy.core.disruption.states import NodeState
+from karpy.core.lifecycle.outcomes import Outcome
+from karpy.core.pools.staticcapacity import (
+    Adjustment,
+    Headcount,
+    count_claims,
+    fill_up,
+    surplus,
+    template_launch,
+    thin_out,
+)
+from karpy.core.remarks import created_count, created_remark
+from karpy.errors import ClusterError, NotFound
+from karpy.model.backoff import Backoff
+from karpy.model.conditions import READY
+from karpy.model.kinds import NODE_CLAIM, NODE_POOL
+from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.verdicts import Launch
+from karpy.ports.cluster import Cluster
+from karpy.ports.records import Kept
+
+WORKERS: Final = 10
+_TELLING_TIME: Final = timedelta(seconds=10)
+"""Within that a watch tells of a claim that was made, if it is still there."""
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
+_DELETED: Final = Outcome(deletes_claim=True)
+
+Disrupting = Callable[[], Collection[str]]
+"""Names the claims that are being replaced."""
+
+
+class _Memory(Struct):
+    """What is known of a pool before any watch tells it."""
+
+    made: dict[str, datetime] = field(default_factory=dict)
+    """When claims were made of which no watch has told yet."""
+    doomed: set[str] = field(default_factory=set)
+    """Claims that were deleted, of which no watch has told that yet."""
+    backoff: Backoff = field(default_factory=lambda: Backoff(_FIRST_PAUSE, _LONGEST_PAUSE))
+    not_before: datetime | None = None
+    """When to make claims again, after some that got no machine."""
+
+
+class StaticCapacityController:
+    """Observe, decide, apply. How many nodes come and which go is decided in core.pools."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        cluster: Cluster,
+        *,
+        is_our_pool: Callable[[PoolRecord], bool] = lambda _: True,
+        is_listed: Callable[[], bool] = lambda: True,
+        disrupting: Disrupting = lambda: (),
+    ) -> None:
+        self._desk = desk
+        self._cluster = cluster
+        self._is_our_pool = is_our_pool
+        self._is_listed = is_listed
+        self._disrupting = disrupting
+        self._tenants = Tenants(desk)
+        self._queue = WorkQueue()
+        self._memories: dict[str, _Memory] = {}
+        desk.records.pools.listen(self._hear_pool)
+        desk.records.claims.listen(self._hear_claim)
+        for kept in desk.records.pools.all():
+            self._queue.add(kept.record.name)
+
+    async def run(self, workers: int = WORKERS) -> None:
+        """Keep pools at their size, until cancelled."""
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+
+    async def reconcile(self, name: str) -> float | None:
+        """Bring one pool to its size; return after how long to look again."""
+        if self._find(name) is None:
+            self._memories.pop(name, None)
+            return None
+        memory = self._memories.setdefault(name, _Memory())
+        await self._settle(memory)
+        pauses = [await self._fill_up(name, memory), await self._thin_out(name, memory)]
+        return min((each for each in pauses if each is not None), default=None)
+
+    def _find(self, name: str) -> Kept[PoolRecord] | None:
+        """Return a pool of ours that has a fixed size, as it is now."""
+        kept = self._desk.records.pools.get(name)
+        if kept is None or kept.record.replicas is None or not self._is_our_pool(kept.record):
+            return None
+        return kept
+
+    async def _fill_up(self, name: str, memory: _Memory) -> float | None:
+        kept, now = self._find(name), self._desk.clock.now()
+        if kept is None:
+            return None
+        # Differs: Karpenter makes another claim as soon as one has got no machine, and another.
+        if memory.not_before is not None and now < memory.not_before:
+            return seconds(memory.not_before - now)
+        heads = self._count(kept.record, memory)
+        heads = replace(heads, active=heads.active + len(memory.made))
+        adjustment = fill_up(kept.record, heads, is_synced=self._is_listed())
+        await self._tell(adjustment)
+        if adjustment.creates:
+            launch = template_launch(read(read_pool, NODE_POOL, kept.obj))
+            making = (self._create(launch, memory) for _ in range(adjustment.creates))
+            failures = [each for each in await asyncio.gather(*making) if each is not None]
+            if failures:
+                raise failures[0]
+        return seconds(adjustment.look_again)
+
+    async def _thin_out(self, name: str, memory: _Memory) -> float | None:
+        """Delete what is too much; what is not told of yet has its turn when it is."""
+        kept, states = self._find(name), list[NodeState]()
+        if kept is not None and surplus(kept.record, self._count(kept.record, memory)):
+            states = await self._look(kept.record, memory)
+            # Found and counted again, for asking for pods takes its time.
+            kept = self._find(name)
+        if kept is None:
+            return None
+        heads = self._count(kept.record, memory)
+        adjustment = thin_out(kept.record, heads, states, self._desk.clock.now())
+        await self._tell(adjustment)
+        deleting = (self._delete(each, memory) for each in adjustment.deletes)
+        failures = [each for each in await asyncio.gather(*deleting) if each is not None]
+        if failures:
+            raise failures[0]
+        return seconds(adjustment.look_again)
+
+    async def _look(self, pool: PoolRecord, memory: _Memory) -> list[NodeState]:
+        """See the nodes of a pool with their pods."""
+        nodes = [place for each in self._states(pool, memory) if (place := _place(each))]
+        census = await self._tenants.count(nodes, fresh=nodes)
+        tenants = {**census.tenants, "": ()}
+        return [
+            replace(each, tenants=tenants[_place(each)])
+            for each in self._states(pool, memory)
+            if _place(each) in tenants
+        ]
+
+    def _states(self, pool: PoolRecord, memory: _Memory) -> list[NodeState]:
+        going, states = self._going(memory), []
+        for claim in self._claims_of(pool):
+            node = only(self._desk.nodes_of(claim))
+            record = None if node is None else node.record
+            states.append(NodeState(claim, record, is_marked=claim.name in going))
+        return states
+
+    def _count(self, pool: PoolRecord, memory: _Memory) -> Headcount:
+        return count_claims(pool.name, self._claims_of(pool), self._going(memory))
+
+    def _going(self, memory: _Memory) -> set[str]:
+        return {*self._disrupting(), *memory.doomed}
+
+    def _claims_of(self, pool: PoolRecord) -> list[ClaimRecord]:
+        return [
+            kept.record
+            for kept in self._desk.records.claims.all()
+            if kept.record.pool == pool.name and self._desk.is_ours(kept.record)
+        ]
+
+    async def _create(self, launch: Launch, memory: _Memory) -> ClusterError | None:
+        try:
+            name = await self._cluster.apply(launch)
+        except ClusterError as error:
+            # The others must not suffer for it; it is tried again in a moment.
+            return error
+        if self._desk.records.claims.get(name) is None:
+            memory.made[name] = self._desk.clock.now()
+        created = Outcome(counts=(created_count(launch),), remarks=(created_remark(launch, name),))
+        await self._desk.keeper.carry_out(created)
+        return None
+
+    async def _delete(self, name: str, memory: _Memory) -> ClusterError | None:
+        memory.doomed.add(name)
+        try:
+            is_deleted = await self._desk.keeper.carry_out(_DELETED, claim=self._desk.claim(name))
+        except ClusterError as error:
+            memory.doomed.discard(name)
+            return error
+        if not is_deleted or self._desk.claim(name) is None:
+            memory.doomed.discard(name)
+        return None
+
+    async def _settle(self, memory: _Memory) -> None:
+        """Forget claims that were made and have gone before any watch could tell."""
+        since = self._desk.clock.now() - _TELLING_TIME
+        for name in [each for each, made in memory.made.items() if made <= since]:
+            try:
+                await self._desk.objects.get(NODE_CLAIM, name)
+            except NotFound:
+                memory.made.pop(name, None)
+
+    async def _tell(self, adjustment: Adjustment) -> None:
+        await self._desk.keeper.carry_out(Outcome(remarks=adjustment.remarks))
+
+    def _hear_pool(
+        self, key: str, before: Kept[PoolRecord] | None, after: Kept[PoolRecord] | None
+    ) -> None:
+        if before is None or after is None or _size(before.record) != _size(after.record):
+            self._queue.add(key)
+
+    def _hear_claim(
+        self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
+    ) -> None:
+        told = after or before
+        memory = None if told is None else self._memories.get(told.record.pool)
+        if told is None or memory is None:
+            return
+        memory.made.pop(key, None)
+        is_launched = bool(told.record.provider_id)
+        if _is_staying(after):
+            if is_launched:
+                memory.backoff.reset()
+        elif _is_staying(before):
+            if not is_launched and key not in memory.doomed:
+                self._pause(memory)
+            memory.doomed.discard(key)
+        if before is None or after is None or _is_staying(before) != _is_staying(after):
+            self._queue.add(told.record.pool)
+
+    def _pause(self, memory: _Memory) -> None:
+        """Wait before the next claims are made; those that fail together count as one."""
+        now = self._desk.clock.now()
+        if memory.not_before is None or memory.not_before <= now:
+            memory.not_before = now + timedelta(seconds=memory.backoff.next_pause())
+
+
+def _is_staying(kept: Kept[ClaimRecord] | None) -> bool:
+    return kept is not None and not kept.record.meta.is_deleting
+
+
+def _place(state: NodeState) -> str:
+    """Name the node that a claim has; empty if it has none."""
+    return "" if state.node is None else state.node.name
+
+
+def _size(pool: PoolRecord) -> tuple[object, ...]:
+    """Return what the size of a pool depends on."""
+    is_deleting = pool.meta.is_deleting
+    return pool.replicas, pool.limits, pool.conditions.is_true(READY), is_deleting

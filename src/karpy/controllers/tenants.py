@@ -1,0 +1,91 @@
+"""Pods on nodes with all that is written on them, asked for where it matters."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.codec.disruption import read_pod_budget, read_tenant
+from karpy.controllers.desk import Desk, read
+from karpy.core.disruption.tenancies import Tenancy, is_reliable, remember
+from karpy.model.kinds import DISRUPTION_BUDGET, POD
+from karpy.model.tenants import PodBudget, Tenant
+from karpy.ports.objects import Query
+
+_ASKED_ONE_BY_ONE: Final = 20
+"""For the pods of more nodes than that all pods are listed."""
+_PAGE: Final = 500
+
+
+class Census(Struct, frozen=True):
+    """Who lives where, and which budgets protect them."""
+
+    tenants: dict[str, tuple[Tenant, ...]]
+    """By node."""
+    budgets: tuple[PodBudget, ...] = ()
+
+
+class Tenants:
+    """Knows the pods of nodes, and asks only for what it does not know yet."""
+
+    def __init__(self, desk: Desk, *, reads_deletion_cost: bool = True) -> None:
+        self._desk = desk
+        self._reads_deletion_cost = reads_deletion_cost
+        self._known: dict[str, Tenancy] = {}
+        """By node."""
+
+    async def count(self, nodes: Sequence[str], fresh: Collection[str] = ()) -> Census:
+        """Say who lives on nodes, on the `fresh` ones as of this moment; forget all others."""
+        now, pods = self._desk.clock.now(), self._desk.records.pods
+        known = {
+            node: tenancy
+            for node in nodes
+            if (tenancy := self._known.get(node)) is not None
+            and node not in fresh
+            and is_reliable(tenancy, pods.under(node), now)
+        }
+        found = await self._find([node for node in nodes if node not in known])
+        told = {
+            node: remember(
+                tenants, pods.under(node), now, reads_deletion_cost=self._reads_deletion_cost
+            )
+            for node, tenants in found.items()
+        }
+        self._known = known | told
+        # Where one pod already keeps the node, budgets decide nothing any more.
+        is_guarded = any(found.values()) or any(
+            each.tenants and not each.is_partial for each in known.values()
+        )
+        tenants = {node: each.tenants for node, each in known.items()} | found
+        return Census(tenants, await self._budgets() if is_guarded else ())
+
+    async def _find(self, nodes: Sequence[str]) -> dict[str, tuple[Tenant, ...]]:
+        """Ask for the pods of nodes; one without any, as watches tell, needs no asking."""
+        inhabited = [node for node in nodes if self._desk.records.pods.under(node)]
+        found: dict[str, tuple[Tenant, ...]] = dict.fromkeys(nodes, ())
+        if len(inhabited) > _ASKED_ONE_BY_ONE:
+            return found | await self._ask_for_all(inhabited)
+        answers = await asyncio.gather(*(self._ask(node) for node in inhabited))
+        return found | dict(zip(inhabited, answers, strict=True))
+
+    async def _ask(self, node: str) -> tuple[Tenant, ...]:
+        page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node}"))
+        return tuple(read(read_tenant, POD, each) for each in page.items)
+
+    async def _ask_for_all(self, nodes: Sequence[str]) -> dict[str, tuple[Tenant, ...]]:
+        found: dict[str, list[Tenant]] = {node: [] for node in nodes}
+        token = ""
+        while True:
+            page = await self._desk.objects.list(POD, limit=_PAGE, token=token)
+            for obj in page.items:
+                node = obj.get("spec", {}).get("nodeName", "")
+                if node in found:
+                    found[node].append(read(read_tenant, POD, obj))
+            token = page.token
+            if not token:
+                return {node: tuple(tenants) for node, tenants in found.items()}
+
+    async def _budgets(self) -> tuple[PodBudget, ...]:
+        page = await self._desk.objects.list(DISRUPTION_BUDGET)
+        return tuple(read(read_pod_budget, DISRUPTION_BUDGET, each) for each in page.items)

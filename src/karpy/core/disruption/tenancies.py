@@ -1,0 +1,60 @@
+"""
+Who lives on a node, as far as it was looked up, and for how long that can be relied on.
+
+Watches tell where pods are, but not what is written on each. That is asked for, and asked for again
+only where the answer could have changed what is decided.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.core.disruption.cost import eviction_cost
+from karpy.model.pods import Pod
+from karpy.model.tenants import Tenant
+
+RELIED_ON: Final = timedelta(minutes=5)
+"""For so long nobody looks whether somebody has written something else on a pod."""
+
+
+class Tenancy(Struct, frozen=True, gc=False):
+    """What is remembered of the pods on a node."""
+
+    looked_up: datetime
+    tenants: tuple[Tenant, ...] = ()
+    """All of them; of a node that is far from empty only one that keeps it so."""
+    is_partial: bool = False
+    seen: frozenset[tuple[str, str, bool]] = frozenset()
+    """UID, phase, and whether it is going, of those that watches told of then."""
+
+
+def remember(
+    tenants: Sequence[Tenant],
+    pods: Collection[Pod],
+    now: datetime,
+    *,
+    reads_deletion_cost: bool = True,
+) -> Tenancy:
+    """Keep what was looked up; `pods` are those that watches tell of."""
+    # One pod that must move decides, and a million of them need not be kept.
+    for each in sorted(tenants, key=lambda each: each.pod.key):
+        cost = eviction_cost(each, reads_deletion_cost=reads_deletion_cost)
+        if each.pod.is_active and each.is_reschedulable and cost > 0:
+            return Tenancy(now, (each,), is_partial=True)
+    return Tenancy(now, tuple(tenants), seen=_seen(pods))
+
+
+def is_reliable(tenancy: Tenancy, pods: Collection[Pod], now: datetime) -> bool:
+    """Say whether a second look would lead to the same decision, going by what watches tell."""
+    if now - tenancy.looked_up >= RELIED_ON:
+        return False
+    if not tenancy.is_partial:
+        return tenancy.seen == _seen(pods)
+    keepers = {each.pod.uid for each in tenancy.tenants}
+    return any(pod.uid in keepers and pod.is_active for pod in pods)
+
+
+def _seen(pods: Collection[Pod]) -> frozenset[tuple[str, str, bool]]:
+    return frozenset((pod.uid, pod.phase, pod.is_deleting) for pod in pods)

@@ -1,0 +1,104 @@
+"""How long pods wait: for a decision, for a node, for being ready."""
+
+from datetime import datetime
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.core.lifecycle.outcomes import Count
+from karpy.model.pods import Pod
+
+PENDING: Final = "Pending"
+
+
+class PodTiming(Struct, frozen=True, gc=False):
+    """What we have had to do with a pod, and when."""
+
+    acked: datetime | None = None
+    """When it first asked for a node."""
+    decided: datetime | None = None
+    """When something was first decided about it, a refusal included."""
+    schedulable: datetime | None = None
+    """Since when there is a place for it; None if the last decision found none."""
+
+
+UNKNOWN: Final = PodTiming()
+
+
+class Waits(Struct, frozen=True, gc=False):
+    """Since when a pod waits for what it has not got yet; None is what it does not wait for."""
+
+    unstarted: datetime | None = None
+    unbound: datetime | None = None
+    provisioning_unstarted: datetime | None = None
+    provisioning_unbound: datetime | None = None
+    undecided: datetime | None = None
+
+
+NO_WAITS: Final = Waits()
+
+
+def find_waits(pod: Pod, timing: PodTiming, *, is_starting: bool) -> Waits:
+    """Tell what a pod waits for; `is_starting` says whether it was pending and is not ready yet."""
+    # Differs: in Karpenter a pod that has its node counts as without one until it runs.
+    is_unbound = is_starting and not pod.node_name and pod.phase == PENDING
+    is_undecided = timing.decided is None and not pod.node_name and not pod.is_terminal
+    if not (is_starting or (is_undecided and timing.acked)):
+        return NO_WAITS
+    return Waits(
+        unstarted=pod.created if is_starting else None,
+        unbound=pod.created if is_unbound else None,
+        provisioning_unstarted=timing.schedulable if is_starting else None,
+        provisioning_unbound=timing.schedulable if is_unbound else None,
+        undecided=timing.acked if is_undecided else None,
+    )
+
+
+def bound_counts(pod: Pod, timing: PodTiming) -> tuple[Count, ...]:
+    """Measure how long a pod had to wait for its node."""
+    if pod.bound is None:
+        return ()
+    labels = {"dynamic_resources": has_dynamic_resources(pod)}
+    counts = [Count("pods_bound_duration_seconds", labels, _seconds(pod.created, pod.bound))]
+    if timing.schedulable is not None:
+        waited = _seconds(timing.schedulable, pod.bound)
+        counts.append(Count("pods_provisioning_bound_duration_seconds", labels, waited))
+    return tuple(counts)
+
+
+def startup_counts(pod: Pod, timing: PodTiming) -> tuple[Count, ...]:
+    """Measure how long a pod had to wait until it was ready."""
+    if pod.ready is None:
+        return ()
+    counts = [Count("pods_startup_duration_seconds", {}, _seconds(pod.created, pod.ready))]
+    if timing.schedulable is not None:
+        waited = _seconds(timing.schedulable, pod.ready)
+        counts.append(Count("pods_provisioning_startup_duration_seconds", {}, waited))
+    return tuple(counts)
+
+
+def decision_counts(timing: PodTiming) -> tuple[Count, ...]:
+    """Measure how long a pod had to wait for its first decision."""
+    if timing.acked is None or timing.decided is None:
+        return ()
+    waited = _seconds(timing.acked, timing.decided)
+    return (Count("pods_scheduling_decision_duration_seconds", {}, waited),)
+
+
+def has_dynamic_resources(pod: Pod) -> str:
+    """Say, as a label does, whether a pod claims devices."""
+    return "true" if pod.rules.claims_devices else "false"
+
+
+def owner_link(pod: Pod) -> str:
+    """Name the first owner of a pod by a path, as API servers once did."""
+    if not pod.owners:
+        return ""
+    owner = pod.owners[0]
+    kind = owner.kind.lower()
+    return f"/apis/{owner.api_version}/namespaces/{pod.namespace}/{kind}s/{owner.name}"
+
+
+def _seconds(since: datetime, until: datetime) -> float:
+    # Kubernetes writes whole seconds: what takes less may seem to end before it began.
+    return max(0.0, (until - since).total_seconds())

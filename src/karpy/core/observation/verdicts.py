@@ -1,0 +1,62 @@
+"""What a verdict comes to in numbers."""
+
+from collections import Counter
+from typing import Final
+
+from karpy.core.lifecycle.outcomes import Count
+from karpy.core.observation.zones import Zones
+from karpy.model.refusals import Reason
+from karpy.model.snapshot import Snapshot
+from karpy.model.times import write_moment
+from karpy.model.verdicts import Verdict
+
+CONTROLLER: Final = "provisioner"
+REFUSED: Final = "karpy_refused_pods"
+ZONE_COUNT: Final = "scheduler_pending_pods_by_effective_zone_count"
+QUEUE_DEPTH: Final = "scheduler_queue_depth"
+_NOT_CONSIDERED: Final = frozenset({Reason.NOT_YET_UNSCHEDULABLE, Reason.PREEMPTING})
+"""Somebody else is still at work on these pods."""
+NO_DECISION: Final = _NOT_CONSIDERED | {Reason.UNDECIDED}
+_WITHOUT_PLACE: Final = frozenset(
+    {Reason.DEVICE_CLAIMS, Reason.NO_POOL, Reason.NO_HOST, Reason.MIN_VALUES_TRUNCATED}
+)
+_PUT_OFF: Final = frozenset({Reason.WAITS_FOR_RESERVATION, Reason.UNDECIDED})
+_IGNORED: Final = frozenset(Reason) - _NOT_CONSIDERED - _WITHOUT_PLACE - _PUT_OFF
+_WAITING: Final = frozenset({"", "Pending"})
+
+
+def verdict_counts(snapshot: Snapshot, verdict: Verdict) -> tuple[Count, ...]:
+    """
+    Tell what the last decision about pending pods came to, as gauges.
+
+    Zones and decisions come and go: of gauges that are labelled by them, only these series count.
+    """
+    refused = Counter[Reason]()
+    for each in verdict.refusals:
+        refused[each.reason] += len(each.pods)
+    by = {"controller": CONTROLLER}
+    id_ = write_moment(snapshot.now)
+    return (
+        Count(
+            "scheduler_unschedulable_pods_count",
+            by,
+            float(sum(refused[each] for each in _WITHOUT_PLACE)),
+        ),
+        Count("scheduler_ignored_pods_count", {}, float(sum(refused[each] for each in _IGNORED))),
+        Count(QUEUE_DEPTH, {**by, "scheduling_id": id_}, float(refused[Reason.UNDECIDED])),
+        *(Count(REFUSED, {"reason": reason.name}, float(refused[reason])) for reason in Reason),
+        *(
+            Count(ZONE_COUNT, {**by, "zone": zone}, float(count))
+            for zone, count in sorted(_pods_by_zone(snapshot, verdict).items())
+        ),
+    )
+
+
+def _pods_by_zone(snapshot: Snapshot, verdict: Verdict) -> Counter[str]:
+    ignored = {key for each in verdict.refusals if each.reason in _IGNORED for key in each.pods}
+    zones = Zones(snapshot)
+    return Counter(
+        zones.of(pod)
+        for pod in snapshot.pods
+        if pod.is_provisionable and pod.phase in _WAITING and pod.key not in ignored
+    )

@@ -1,0 +1,174 @@
+"""The zone that a pending pod must go to, as far as it has no choice."""
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Final, TypeAlias
+
+from karpy.core.provisioning.ladder import Rung, rungs
+from karpy.core.provisioning.templates import PoolDomains
+from karpy.core.provisioning.volumes import VolumeFacts, volume_facts
+from karpy.model.constraints import (
+    AffinityTerm,
+    LabelSelector,
+    SpreadConstraint,
+    resolve_label_keys,
+)
+from karpy.model.labels import ZONE
+from karpy.model.pods import Pod
+from karpy.model.requirement import Requirement
+from karpy.model.settings import PreferencePolicy
+from karpy.model.snapshot import Snapshot
+
+FLEXIBLE: Final = "flexible"
+NOWHERE: Final = "none"
+
+_Zones: TypeAlias = frozenset[str]
+_Tally: TypeAlias = Mapping[str, int]
+
+
+class Zones:
+    """Tells in which zone pods of a snapshot have to be; pods that are alike are asked for once."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._respects = snapshot.settings.preference_policy is PreferencePolicy.RESPECT
+        self._answers: dict[tuple[int, int, str], str] = {}
+        self._crowd: dict[tuple[str, int], tuple[Mapping[str, str], dict[str, int]]] | None = None
+        self._all: _Zones | None = None
+
+    def of(self, pod: Pod) -> str:
+        """Name the only zone a pod can go to; else say that it is flexible, or fits nowhere."""
+        if pod.rules.volumes:
+            return self._find(pod)
+        alike = (id(pod.rules), id(pod.labels), pod.namespace)
+        answer = self._answers.get(alike)
+        if answer is None:
+            answer = self._answers[alike] = self._find(pod)
+        return answer
+
+    def _find(self, pod: Pod) -> str:
+        rung = next(rungs(pod.rules, respects_preferences=self._respects, can_tolerate=False))
+        near = self._near(pod, rung)
+        if near is not None and not near:
+            return NOWHERE
+        wanted = rung.strict.get(ZONE)
+        stored = self._stored(pod)
+        listed = None if wanted is None or wanted.complement else wanted.values
+        candidates = next((each for each in (listed, stored, near) if each is not None), None)
+        if candidates is None:
+            return FLEXIBLE
+        left = [
+            zone
+            for zone in candidates
+            if (wanted is None or zone in wanted)
+            and (stored is None or zone in stored)
+            and (near is None or zone in near)
+        ]
+        return NOWHERE if not left else left[0] if len(left) == 1 else FLEXIBLE
+
+    def _stored(self, pod: Pod) -> _Zones | None:
+        """Return the zones of a pod's volumes; None if they do not matter."""
+        facts = volume_facts(pod, self._snapshot.storage)
+        if not isinstance(facts, VolumeFacts):
+            return None
+        zones: set[str] = set()
+        for alternative in facts.alternatives:
+            said = [each for each in alternative if each.key == ZONE and not each.complement]
+            if not said:
+                return None
+            zones.update(said[0].values)
+        return frozenset(zones)
+
+    def _near(self, pod: Pod, rung: Rung) -> _Zones | None:
+        """Return the zones that a pod's wishes about other pods leave; None without such wishes."""
+        open_: _Zones | None = None
+        for each in self._groups(pod, rung):
+            open_ = each if open_ is None else open_ & each
+            if not each:
+                break
+        return open_
+
+    def _groups(self, pod: Pod, rung: Rung) -> Iterator[_Zones]:
+        wanted = rung.full.get(ZONE)
+        for spread in rung.spreads:
+            if spread.topology_key == ZONE:
+                yield self._even(pod, spread, wanted)
+        for term in rung.affinity:
+            if term.topology_key == ZONE:
+                yield self._together(pod, term, wanted)
+        for term in rung.anti_affinity:
+            if term.topology_key == ZONE:
+                there = self._of_term(pod, term)
+                yield frozenset(zone for zone in self._zones() if not there.get(zone))
+
+    def _even(self, pod: Pod, spread: SpreadConstraint, wanted: Requirement | None) -> _Zones:
+        selector = resolve_label_keys(spread.selector, pod.labels, spread.match_label_keys)
+        there = self._tally(frozenset({pod.namespace}), selector)
+        reachable = [zone for zone in self._zones() if wanted is None or zone in wanted]
+        least = min((there.get(zone, 0) for zone in reachable), default=0)
+        if len(reachable) < (spread.min_domains or 0):
+            least = 0
+        more = int(selector is not None and selector.selects(pod.labels))
+        most = spread.max_skew + least - more
+        return frozenset(zone for zone in self._zones() if there.get(zone, 0) <= most)
+
+    def _together(self, pod: Pod, term: AffinityTerm, wanted: Requirement | None) -> _Zones:
+        there = self._of_term(pod, term)
+        reachable = [zone for zone in self._zones() if wanted is None or zone in wanted]
+        if there:
+            return frozenset(zone for zone in reachable if there.get(zone))
+        selector = _resolved(term, pod)
+        is_first = selector is not None and selector.selects(pod.labels)
+        return frozenset(reachable) if is_first else frozenset()
+
+    def _of_term(self, pod: Pod, term: AffinityTerm) -> _Tally:
+        return self._tally(self._spaces(term, pod.namespace), _resolved(term, pod))
+
+    def _spaces(self, term: AffinityTerm, own: str) -> frozenset[str]:
+        selector = term.namespace_selector
+        if selector is None:
+            return frozenset(term.namespaces or (own,))
+        spaces = self._snapshot.namespaces.items()
+        chosen = (name for name, labels in spaces if selector.selects(labels))
+        return frozenset(chain(chosen, term.namespaces))
+
+    def _tally(self, spaces: frozenset[str], selector: LabelSelector | None) -> _Tally:
+        """Count the pods that a selector means, by zone."""
+        totals: dict[str, int] = {}
+        if selector is None:
+            return totals
+        if self._crowd is None:
+            self._crowd = self._count_crowd()
+        for (namespace, _), (labels, zones) in self._crowd.items():
+            if namespace in spaces and selector.selects(labels):
+                for zone, count in zones.items():
+                    totals[zone] = totals.get(zone, 0) + count
+        return totals
+
+    def _count_crowd(self) -> dict[tuple[str, int], tuple[Mapping[str, str], dict[str, int]]]:
+        """Count bound pods by zone, those with the same labels together."""
+        zone_of = {node.name: node.labels.get(ZONE, "") for node in self._snapshot.nodes}
+        crowd: dict[tuple[str, int], tuple[Mapping[str, str], dict[str, int]]] = {}
+        for pod in self._snapshot.pods:
+            zone = zone_of.get(pod.node_name) if pod.node_name else None
+            if zone and pod.is_active:
+                alike = (pod.namespace, id(pod.labels))
+                _, zones = crowd.setdefault(alike, (pod.labels, {}))
+                zones[zone] = zones.get(zone, 0) + 1
+        return crowd
+
+    def _zones(self) -> _Zones:
+        """Return all zones there are."""
+        if self._all is None:
+            snapshot = self._snapshot
+            types_of = {pool.name: snapshot.catalog.types_for(pool.name) for pool in snapshot.pools}
+            offered = PoolDomains(snapshot.pools, types_of).of(ZONE)
+            there = (node.labels[ZONE] for node in snapshot.nodes if ZONE in node.labels)
+            self._all = frozenset(chain(offered, there))
+        return self._all
+
+
+def _resolved(term: AffinityTerm, pod: Pod) -> LabelSelector | None:
+    return resolve_label_keys(
+        term.selector, pod.labels, term.match_label_keys, term.mismatch_label_keys
+    )

@@ -1,0 +1,104 @@
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from karpy.adapters.mirror.bufferbook import BufferBook
+from karpy.codec.schemas.definitions import CUSTOM_KINDS
+from karpy.model.kinds import CAPACITY_BUFFER, CUSTOM_RESOURCE, NODE_OVERLAY, POD_TEMPLATE
+from karpy.ports.objects import Patch, PatchType
+from karpy.sim.loop import run
+from karpy.sim.world import World
+from tests.controllers.bufferkeepers import buffer, pod_template
+
+DEFINITION = "capacitybuffers.autoscaling.x-k8s.io"
+BUFFER = buffer(podTemplateRef={"name": "web"}, replicas=2)
+KEY = "default/spare"
+
+
+@asynccontextmanager
+async def following(world: World) -> AsyncIterator[BufferBook]:
+    """Have a book that is up to date."""
+    book = BufferBook(world.objects, world.clock)
+    task = asyncio.create_task(book.run())
+    await book.wait_until_listed()
+    try:
+        yield book
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def test_virtual_pods_are_the_same_until_something_changes() -> None:
+    async def story() -> tuple[bool, int, int]:
+        world = World()
+        world.store.create(POD_TEMPLATE, pod_template())
+        world.store.create(CAPACITY_BUFFER, BUFFER)
+        async with following(world) as book:
+            before = book.room_of(KEY)
+            status = Patch(PatchType.MERGE, {"status": {"replicas": 7}})
+            patch = world.store.patch
+            patch(CAPACITY_BUFFER, "spare", status, namespace="default", subresource="status")
+            await asyncio.sleep(1)
+            is_same = book.room_of(KEY) is before
+            more = Patch(PatchType.MERGE, {"spec": {"replicas": 3}})
+            patch(CAPACITY_BUFFER, "spare", more, namespace="default")
+            await asyncio.sleep(1)
+            return is_same, len(before), len(book.virtual_pods())
+
+    assert run(story()) == (True, 2, 3)
+
+
+def test_virtual_pods_look_as_their_template_does_now() -> None:
+    async def story() -> set[int]:
+        world = World()
+        made = world.store.create(POD_TEMPLATE, pod_template())
+        world.store.create(CAPACITY_BUFFER, BUFFER)
+        async with following(world) as book:
+            book.virtual_pods()
+            changed = {**made, "template": pod_template(cpu="5")["template"]}
+            world.store.replace(POD_TEMPLATE, changed)
+            await asyncio.sleep(1)
+            return {each.requests["cpu"] for each in book.virtual_pods()}
+
+    assert run(story()) == {5000}
+
+
+def test_a_buffer_that_is_gone_leaves_nothing() -> None:
+    async def story() -> tuple[int, int]:
+        world = World()
+        world.store.create(POD_TEMPLATE, pod_template())
+        world.store.create(CAPACITY_BUFFER, BUFFER)
+        async with following(world) as book:
+            before = len(book.virtual_pods())
+            world.store.delete(CAPACITY_BUFFER, "spare", namespace="default")
+            await asyncio.sleep(1)
+            return before, len(book.virtual_pods())
+
+    assert run(story()) == (2, 0)
+
+
+def test_a_kind_that_is_installed_later_is_found() -> None:
+    async def story() -> tuple[int, int]:
+        world = World()
+        world.store.create(POD_TEMPLATE, pod_template())
+        world.store.delete(CUSTOM_RESOURCE, DEFINITION)
+        async with following(world) as book:
+            before = len(book.virtual_pods())
+            (kind,) = (each for each in CUSTOM_KINDS if each.kind == CAPACITY_BUFFER)
+            world.store.create(CUSTOM_RESOURCE, kind.to_json())
+            world.store.create(CAPACITY_BUFFER, BUFFER)
+            await asyncio.sleep(60)
+            return before, len(book.virtual_pods())
+
+    assert run(story()) == (0, 2)
+
+
+def test_only_the_optional_kind_may_be_absent() -> None:
+    async def story() -> list[bool]:
+        world = World()
+        book = BufferBook(world.objects, world.clock)
+        for kind in (POD_TEMPLATE, NODE_OVERLAY, CAPACITY_BUFFER):
+            book.note_absent(kind)
+        return [book.buffers.is_synced, book.sources["PodTemplate"].is_synced, book.is_listed]
+
+    assert run(story()) == [True, False, False]

@@ -1,0 +1,123 @@
+"""Worlds whose nodes are launched, looked after and disrupted, on virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from msgspec import Struct
+
+from karpy.adapters.mirror.cluster import MirroredCluster
+from karpy.adapters.mirror.mirror import Mirror
+from karpy.codec.catalogs import kwok_catalog
+from karpy.codec.fields import JsonObject
+from karpy.controllers.desk import Desk
+from karpy.controllers.disruption import DisruptionController
+from karpy.controllers.evictions import EvictionQueue
+from karpy.controllers.keeper import Keeper
+from karpy.controllers.lifecycle import LifecycleController
+from karpy.controllers.nominations import Nominations
+from karpy.controllers.podevents import PodEventController
+from karpy.controllers.termination import TerminationController
+from karpy.controllers.upkeep import UpkeepController
+from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL
+from karpy.model.settings import Settings
+from karpy.ports.cloud import CloudProvider
+from karpy.ports.objects import Objects
+from karpy.sim.world import World
+from tests.controllers.operators import NODE_CLASS, Heard, claim, is_ready, until
+
+TAINT = "karpenter.sh/disrupted"
+
+
+class Stage(Struct):
+    """What a story has at hand."""
+
+    desk: Desk
+    cluster: MirroredCluster
+    nominations: Nominations
+    disruption: DisruptionController
+
+
+@asynccontextmanager
+async def disrupting(
+    world: World,
+    heard: Heard,
+    objects: Objects | None = None,
+    cloud: CloudProvider | None = None,
+) -> AsyncIterator[Stage]:
+    """Have claims kept and their nodes disrupted, until all that is killed."""
+    objects = objects or world.objects
+    mirror = Mirror(world.objects, world.clock, kwok_catalog, Settings())
+    watching = asyncio.create_task(mirror.run())
+    await mirror.wait_until_listed()
+    desk = Desk(
+        mirror.records,
+        objects,
+        cloud or world.cloud,
+        Keeper(objects, heard, heard),
+        world.clock,
+        on_failure=heard.fail,
+    )
+    cluster, nominations = MirroredCluster(mirror, objects), Nominations(world.clock)
+    disruption = DisruptionController(desk, cluster, nominations)
+    cluster.marked = disruption.marked
+    evictions = EvictionQueue(desk)
+    parts = (
+        LifecycleController(desk),
+        TerminationController(desk, evictions),
+        evictions,
+        UpkeepController(desk),
+        PodEventController(desk),
+        disruption,
+    )
+    tasks = [watching, *(asyncio.create_task(each.run()) for each in parts)]
+    try:
+        yield Stage(desk, cluster, nominations, disruption)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def pool(*budgets: JsonObject, **disruption: object) -> JsonObject:
+    """Build the NodePool `web` whose nodes may all go at once, unless budgets say otherwise."""
+    template = {"spec": {"requirements": [], "nodeClassRef": NODE_CLASS}}
+    disruption = {
+        "consolidateAfter": "30s",
+        "budgets": list(budgets) or [{"nodes": "100%"}],
+        **disruption,
+    }
+    return {
+        "metadata": {"name": "web"},
+        "spec": {"template": template, "disruption": disruption},
+    }
+
+
+async def make_nodes(world: World, *names: str, **spec: object) -> None:
+    """Have claims whose nodes are ready for pods."""
+    for name in names:
+        world.store.create(NODE_CLAIM, claim(name, **spec))
+    await until(lambda: all(is_ready(world, name) for name in names))
+
+
+def claims_in(world: World) -> list[str]:
+    return [each["metadata"]["name"] for each in world.store.list(NODE_CLAIM)]
+
+
+def leaving(world: World) -> list[str]:
+    """Name the claims that are being deleted."""
+    found = [each["metadata"] for each in world.store.list(NODE_CLAIM)]
+    return [each["name"] for each in found if "deletionTimestamp" in each]
+
+
+def tainted(world: World) -> list[str]:
+    """Name the nodes that are marked as disrupted."""
+    return [
+        each["metadata"]["name"]
+        for each in world.store.list(NODE)
+        if any(taint["key"] == TAINT for taint in each["spec"].get("taints") or ())
+    ]
+
+
+def make_pool(world: World, *budgets: JsonObject, **disruption: object) -> None:
+    world.store.create(NODE_POOL, pool(*budgets, **disruption))

@@ -1,0 +1,112 @@
+"""A decision to disrupt survives the death of whoever made it, at any moment."""
+
+import asyncio
+
+import pytest
+
+from karpy.model.kinds import NODE_POOL, POD
+from karpy.ports.objects import Patch, PatchType
+from karpy.sim.crashes import Life
+from karpy.sim.faults import WRITES, Fault, Faults, conflict, server_fault, unreachable
+from karpy.sim.faultyports import FaultyObjects
+from karpy.sim.loop import run
+from karpy.sim.world import World
+from tests.controllers.disruptions import (
+    claims_in,
+    disrupting,
+    make_nodes,
+    make_pool,
+    tainted,
+)
+from tests.controllers.operators import Heard, conditions, is_empty, node_of, until
+from tests.controllers.test_termination import pod
+
+
+async def live(world: World, faults: Faults) -> None:
+    """Be an operator for ever, behind ports that do not always work."""
+    async with disrupting(world, Heard(), FaultyObjects(world.objects, faults)):
+        await asyncio.sleep(24 * 3600)
+
+
+async def spend(world: World, life: Life, seconds: float) -> None:
+    """Let an operator live for a while, if it does not die before."""
+    task = asyncio.create_task(life.run(live(world, Faults())))
+    await asyncio.sleep(seconds)
+    life.end()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def make_two(world: World) -> None:
+    """Have two empty nodes that may go soon."""
+    make_pool(world, consolidateAfter="0s")
+    async with disrupting(world, Heard()):
+        await make_nodes(world, "web-1", "web-2")
+
+
+@pytest.mark.parametrize("is_call_done", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("call", range(1, 17))
+def test_empty_nodes_go_though_the_operator_dies(call: int, *, is_call_done: bool) -> None:
+    async def story() -> tuple[bool, int]:
+        world = World()
+        world.start()
+        await make_two(world)
+        await spend(world, Life(crash_at_call=call, is_call_done=is_call_done), 60)
+        async with disrupting(world, Heard()):
+            await until(lambda: is_empty(world))
+            machines = await world.cloud.machines()
+        world.stop()
+        return is_empty(world), len(machines)
+
+    assert run(story()) == (True, 0)
+
+
+@pytest.mark.parametrize("is_call_done", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("call", range(1, 6))
+def test_a_node_that_is_needed_again_loses_its_marks(call: int, *, is_call_done: bool) -> None:
+    """Its operator died after it had marked the node, or before."""
+
+    async def story() -> tuple[list[str], list[str], str]:
+        world = World()
+        world.start()
+        await make_two(world)
+        await spend(world, Life(crash_at_call=call, is_call_done=is_call_done), 30)
+        keep_everything(world)
+        world.store.create(POD, pod("a", node_of(world, claims_in(world)[-1])))
+        async with disrupting(world, Heard()):
+            await asyncio.sleep(300)
+            left = claims_in(world)[-1:]
+            reason = conditions(world, left[0]).get("DisruptionReason", "")
+        world.stop()
+        return left, tainted(world), reason
+
+    assert run(story()) == (["web-2"], [], "")
+
+
+def keep_everything(world: World) -> None:
+    """Forbid all disruption from now on."""
+    body = {"spec": {"disruption": {"budgets": [{"nodes": "0"}]}}}
+    world.store.patch(NODE_POOL, "web", Patch(PatchType.MERGE, body))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_empty_nodes_go_though_a_third_of_all_writes_fail(seed: int) -> None:
+    faults = Faults(
+        Fault(conflict, WRITES, percent=10),
+        Fault(server_fault, (*WRITES, "list"), percent=15),
+        Fault(unreachable, WRITES, percent=15, is_answer_lost=True),
+        seed=seed,
+    )
+
+    async def story() -> bool:
+        world = World()
+        world.start()
+        await make_two(world)
+        life = Life()
+        task = asyncio.create_task(life.run(live(world, faults)))
+        await until(lambda: is_empty(world))
+        life.end()
+        await asyncio.gather(task, return_exceptions=True)
+        world.stop()
+        return is_empty(world)
+
+    assert run(story())

@@ -1,0 +1,346 @@
+"""NodePools are looked after, on virtual time."""
+
+import asyncio
+
+from karpy.codec.fields import JsonObject
+from karpy.controllers.nodeclasses import NodeClasses
+from karpy.controllers.pools import PoolController
+from karpy.controllers.registrations import RegistrationController
+from karpy.core.pools.hashing import VERSION
+from karpy.model.annotations import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
+from karpy.model.kinds import KWOK_NODE_CLASS, NODE_CLAIM, NODE_POOL
+from karpy.ports.objects import Patch, PatchType
+from karpy.sim.loop import run
+from karpy.sim.world import World
+from tests.controllers.operators import Heard, claim, is_empty, is_ready, until
+from tests.controllers.poolkeepers import (
+    Scene,
+    add_class,
+    claim_keepers,
+    conditions_of,
+    patch_pool,
+    pool,
+    running,
+    scene_of,
+)
+
+READY = ("True", "Ready", "")
+OLD = {NODE_POOL_HASH: "1", NODE_POOL_HASH_VERSION: "v2"}
+
+
+def controller(scene: Scene) -> PoolController:
+    return PoolController(scene.desk, scene.classes, scene.nodes)
+
+
+def set_ready(world: World, status: str, reason: str, message: str = "") -> None:
+    """Have the node class say whether it is ready."""
+    moment = "2026-01-05T00:00:00Z"
+    ready = {
+        "type": "Ready",
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": moment,
+    }
+    patch = Patch(PatchType.MERGE, {"status": {"conditions": [ready]}})
+    world.store.patch(KWOK_NODE_CLASS, "default", patch, subresource="status")
+
+
+def health_of(world: World) -> str:
+    return conditions_of(world)["NodeRegistrationHealthy"][0]
+
+
+def test_a_new_pool_is_hashed_and_ready_within_a_second() -> None:
+    heard = Heard()
+
+    async def story() -> tuple[JsonObject, dict[str, tuple[str, str, str]]]:
+        world = World()
+        world.start()
+        add_class(world)
+        async with scene_of(world, heard) as scene, running(controller(scene)):
+            world.store.create(NODE_POOL, pool())
+            await asyncio.sleep(1)
+            found = world.store.get(NODE_POOL, "web")
+        world.stop()
+        return found, conditions_of(world)
+
+    found, conditions = run(story())
+
+    assert found["metadata"]["annotations"][NODE_POOL_HASH_VERSION] == VERSION
+    assert found["metadata"]["annotations"][NODE_POOL_HASH].isdecimal()
+    assert conditions == {
+        "ValidationSucceeded": ("True", "ValidationSucceeded", ""),
+        "NodeClassReady": ("True", "NodeClassReady", ""),
+        "Ready": READY,
+    }
+    none = dict.fromkeys(("cpu", "memory", "pods", "ephemeral-storage", "nodes"), "0")
+    assert found["status"]["resources"] == none
+    assert found["status"]["nodes"] == 0
+    assert heard.failures == []
+
+
+def test_a_pool_that_is_as_it_should_be_is_not_written() -> None:
+    async def story() -> tuple[str, str]:
+        world = World()
+        world.start()
+        add_class(world)
+        world.store.create(NODE_POOL, pool())
+        async with scene_of(world, Heard()) as scene, running(controller(scene)):
+            await asyncio.sleep(1)
+            before = world.store.get(NODE_POOL, "web")["metadata"]["resourceVersion"]
+            await asyncio.sleep(600)
+            after = world.store.get(NODE_POOL, "web")["metadata"]["resourceVersion"]
+        world.stop()
+        return before, after
+
+    before, after = run(story())
+
+    assert before == after
+
+
+def test_a_pool_follows_its_node_class_within_a_second() -> None:
+    async def story() -> list[tuple[str, str, str]]:
+        world = World()
+        world.start()
+        told = []
+        world.store.create(NODE_POOL, pool())
+        async with scene_of(world, Heard()) as scene, running(controller(scene)):
+            await asyncio.sleep(1)
+            told.append(conditions_of(world)["NodeClassReady"])
+            add_class(world)
+            await asyncio.sleep(1)
+            told.append(conditions_of(world)["Ready"])
+            set_ready(world, "False", "SubnetsNotFound", "no subnets")
+            await asyncio.sleep(1)
+            told.append(conditions_of(world)["NodeClassReady"])
+            world.store.delete(KWOK_NODE_CLASS, "default")
+            await asyncio.sleep(1)
+            told.append(conditions_of(world)["NodeClassReady"])
+        world.stop()
+        return told
+
+    missing = ("False", "NodeClassNotFound", "NodeClass not found on cluster")
+    refused = ("False", "SubnetsNotFound", "no subnets")
+    assert run(story()) == [missing, READY, refused, missing]
+
+
+def test_a_pool_names_every_fault_until_it_is_mended() -> None:
+    taint = {"key": "team", "effect": "NoSchedule"}
+    wrong = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["sopt"]}
+    spoilt = {"requirements": [wrong], "taints": [taint], "startupTaints": [taint]}
+
+    async def story() -> list[tuple[str, str, str]]:
+        world = World()
+        world.start()
+        add_class(world)
+        world.store.create(NODE_POOL, pool())
+        told = []
+        async with scene_of(world, Heard()) as scene, running(controller(scene)):
+            patch_pool(world, {"template": {"spec": spoilt}})
+            await asyncio.sleep(1)
+            told.append(conditions_of(world)["ValidationSucceeded"])
+            patch_pool(world, {"template": {"spec": {"requirements": [], "taints": None}}})
+            await asyncio.sleep(1)
+            told.append(conditions_of(world)["Ready"])
+        world.stop()
+        return told
+
+    faults = (
+        "`spec.template.spec.startupTaints[0]` repeats team:NoSchedule; "
+        "`spec.template.spec.requirements[0].values` is [sopt]; too few of them exist"
+    )
+    assert run(story()) == [("False", "NodePoolValidationFailed", faults), READY]
+
+
+def test_a_pool_of_another_cloud_is_left_alone() -> None:
+    theirs = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+
+    async def story() -> tuple[JsonObject, JsonObject]:
+        world = World()
+        world.start()
+        made = pool()
+        made["spec"]["template"]["spec"]["nodeClassRef"] = theirs
+        before = world.store.create(NODE_POOL, made)
+        async with scene_of(world, Heard()) as scene:
+            health = RegistrationController(scene.desk, scene.classes.generation_of)
+            async with running(controller(scene), health):
+                await asyncio.sleep(60)
+        world.stop()
+        return before, world.store.get(NODE_POOL, "web")
+
+    before, after = run(story())
+
+    assert before == after
+
+
+def test_a_pool_counts_its_nodes() -> None:
+    async def story() -> list[JsonObject]:
+        world = World()
+        world.start()
+        add_class(world)
+        world.store.create(NODE_POOL, pool())
+        told = []
+        async with (
+            scene_of(world, Heard()) as scene,
+            running(controller(scene), *claim_keepers(scene.desk)),
+        ):
+            world.store.create(NODE_CLAIM, claim())
+            await until(lambda: is_ready(world))
+            await asyncio.sleep(6)
+            told.append(world.store.get(NODE_POOL, "web")["status"])
+            world.store.delete(NODE_CLAIM, "web-1")
+            await until(lambda: is_empty(world))
+            await asyncio.sleep(6)
+            told.append(world.store.get(NODE_POOL, "web")["status"])
+        world.stop()
+        return told
+
+    full, empty = run(story())
+
+    assert (full["resources"]["cpu"], full["resources"]["nodes"], full["nodes"]) == ("4", "1", 1)
+    assert (empty["resources"]["cpu"], empty["nodes"]) == ("0", 0)
+
+
+def test_a_node_that_is_chosen_to_go_does_not_count() -> None:
+    async def story() -> list[int]:
+        world = World()
+        world.start()
+        add_class(world)
+        world.store.create(NODE_POOL, pool())
+        marked: set[str] = set()
+        told = []
+        async with scene_of(world, Heard()) as scene:
+            pools = PoolController(scene.desk, scene.classes, scene.nodes, marked=lambda: marked)
+            async with running(pools, *claim_keepers(scene.desk)):
+                world.store.create(NODE_CLAIM, claim())
+                await until(lambda: is_ready(world))
+                await asyncio.sleep(6)
+                told.append(world.store.get(NODE_POOL, "web")["status"]["nodes"])
+                marked.add("web-1")
+                await asyncio.sleep(6)
+                told.append(world.store.get(NODE_POOL, "web")["status"]["nodes"])
+        world.stop()
+        return told
+
+    assert run(story()) == [1, 0]
+
+
+def test_nothing_is_counted_before_all_nodes_are_known() -> None:
+    """Too low a figure would let the pool grow beyond its limits."""
+
+    async def story() -> JsonObject:
+        world = World()
+        world.start()
+        add_class(world)
+        world.store.create(NODE_POOL, pool())
+        async with (
+            scene_of(world, Heard()) as scene,
+            running(PoolController(scene.desk, scene.classes, lambda: None)),
+        ):
+            await asyncio.sleep(60)
+        world.stop()
+        return dict(world.store.get(NODE_POOL, "web")["status"])
+
+    status = run(story())
+
+    assert "resources" not in status
+    assert "conditions" in status
+
+
+def test_claims_of_an_older_way_to_hash_are_hashed_anew() -> None:
+    async def story() -> list[dict[str, str]]:
+        world = World()
+        world.start()
+        add_class(world)
+        made = pool()
+        made["metadata"]["annotations"] = OLD
+        world.store.create(NODE_POOL, made)
+        add_old_claim(world, "web-1")
+        add_old_claim(world, "web-2")
+        async with scene_of(world, Heard()) as scene, running(controller(scene)):
+            await asyncio.sleep(2)
+        world.stop()
+        found = [world.store.get(NODE_POOL, "web"), *world.store.list(NODE_CLAIM)]
+        return [each["metadata"]["annotations"] for each in found]
+
+    annotations, *others = run(story())
+
+    assert annotations[NODE_POOL_HASH_VERSION] == VERSION
+    assert others == [annotations, annotations]
+
+
+def test_a_changed_node_class_makes_health_unknown() -> None:
+    """Nodes of the class before say nothing about those of the class now."""
+
+    async def story() -> list[str]:
+        world = World()
+        world.start()
+        add_class(world)
+        world.store.create(NODE_POOL, pool())
+        told = []
+        async with scene_of(world, Heard()) as scene:
+            health = RegistrationController(scene.desk, scene.classes.generation_of)
+            scene.classes.listen(health.hear_class)
+            async with running(controller(scene), health):
+                await asyncio.sleep(3)
+                make_healthy(world)
+                await asyncio.sleep(3)
+                told.append(health_of(world))
+                change = {"spec": {"nodeRegistrationDelay": "5s"}}
+                world.store.patch(KWOK_NODE_CLASS, "default", Patch(PatchType.MERGE, change))
+                await asyncio.sleep(1)
+                told.append(health_of(world))
+        world.stop()
+        return told
+
+    assert run(story()) == ["True", "Unknown"]
+
+
+def test_health_survives_a_restart() -> None:
+    """What a node class is like is not known at first, and must not be taken for a change."""
+
+    async def story() -> list[str]:
+        world = World()
+        world.start()
+        add_class(world)
+        world.store.create(NODE_POOL, pool())
+        told = []
+        async with scene_of(world, Heard()) as scene:
+            health = RegistrationController(scene.desk, scene.classes.generation_of)
+            scene.classes.listen(health.hear_class)
+            async with running(controller(scene), health):
+                await asyncio.sleep(3)
+                make_healthy(world)
+                await asyncio.sleep(3)
+        async with scene_of(world, Heard()) as scene:
+            classes = NodeClasses(world.objects, (KWOK_NODE_CLASS,))
+            health = RegistrationController(scene.desk, classes.generation_of)
+            classes.listen(health.hear_class)
+            async with running(health):
+                await asyncio.sleep(1)
+                told.append(health_of(world))
+                async with running(classes):
+                    await asyncio.sleep(1)
+                    told.append(health_of(world))
+        world.stop()
+        return told
+
+    assert run(story()) == ["True", "True"]
+
+
+def add_old_claim(world: World, name: str) -> None:
+    """Have a claim that was hashed in another way."""
+    old = claim(name)
+    old["metadata"]["annotations"] = OLD
+    world.store.create(NODE_CLAIM, old)
+
+
+def make_healthy(world: World) -> None:
+    """Have the pool say that its nodes register."""
+    status = world.store.get(NODE_POOL, "web")["status"]
+    told = [
+        {**each, "status": "True"} if each["type"] == "NodeRegistrationHealthy" else each
+        for each in status["conditions"]
+    ]
+    patch = Patch(PatchType.MERGE, {"status": {"conditions": told}})
+    world.store.patch(NODE_POOL, "web", patch, subresource="status")

@@ -1,0 +1,81 @@
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.outcomes import Count
+from karpy.core.observation.statuses import Family, Standing, Told, compare
+from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
+from karpy.model.kinds import NODE, NODE_CLAIM
+from karpy.model.labels import NODE_POOL
+from karpy.model.notices import Notice, Subject
+from karpy.model.records import Identity
+from tests.builders import NOON
+
+CLAIMS = Family(NODE_CLAIM, {"karpenter_sh_nodepool": NODE_POOL})
+NODES = Family(NODE, is_told_by_kind=False)
+META = Identity(
+    "web-1", "uid-1", labels={NODE_POOL: "web"}, finalizers=("karpenter.sh/termination",)
+)
+SUBJECT = Subject(NODE_CLAIM, "web-1", uid="uid-1")
+EARLIER = NOON - timedelta(minutes=2)
+
+
+def standing(status: str, *, message: str = "") -> Standing:
+    changed = EARLIER if status == UNKNOWN else NOON
+    return Standing(META, (Condition("Launched", status, changed, "Why", message),))
+
+
+def test_a_condition_that_changes_is_counted_and_told() -> None:
+    told = compare(CLAIMS, standing(UNKNOWN), standing(FALSE, message="sold out"), NOON)
+
+    entered = {"type": "Launched", "status": FALSE, "reason": "Why"}
+    left = {"type": "Launched", "status": UNKNOWN, "to_status": FALSE}
+    own, shared = {"karpenter_sh_nodepool": "web"}, {"group": "karpenter.sh", "kind": "NodeClaim"}
+    each = "status_condition_"
+    note = (
+        "Status condition transitioned, Type: Launched, Status: Unknown -> False, "
+        "Reason: Why, Message: sold out"
+    )
+    assert told == Told(
+        (
+            Count(f"operator_nodeclaim_{each}transitions_total", {**entered, **own}),
+            Count(f"operator_{each}transitions_total", {**entered, **shared}),
+            Count(f"operator_nodeclaim_{each}transition_seconds", {**left, **own}, 120.0),
+            Count(f"operator_{each}transition_seconds", {**left, **shared}, 120.0),
+        ),
+        (Notice(SUBJECT, "Launched", note),),
+    )
+
+
+def test_a_condition_seen_for_the_first_time_is_counted_unless_it_is_unknown() -> None:
+    told = [compare(NODES, None, standing(status), NOON) for status in (TRUE, UNKNOWN)]
+
+    labels = {"type": "Launched", "status": TRUE, "reason": "Why"}
+    counted = Count("operator_node_status_condition_transitions_total", labels)
+    assert told == [Told((counted,)), Told()]
+
+
+def test_another_reason_is_no_transition() -> None:
+    before = standing(TRUE)
+    after = Standing(META, (replace(before.conditions[0], reason="Other"),))
+
+    assert compare(CLAIMS, before, after, NOON) == Told()
+
+
+def test_an_object_that_is_gone_says_how_long_it_took_and_what_held_it() -> None:
+    going = Standing(replace(META, deleted=EARLIER))
+
+    told = compare(NODES, going, None, NOON)
+
+    assert told.counts == (Count("operator_node_termination_duration_seconds", {}, 120.0),)
+    assert [each.note for each in told.notices] == ["Finalized karpenter.sh/termination"]
+
+
+def test_a_finalizer_that_is_taken_off_is_told() -> None:
+    free = Standing(replace(META, finalizers=()))
+
+    told = compare(CLAIMS, Standing(META), free, NOON)
+
+    finalized = Notice(SUBJECT, "Finalized", "Finalized karpenter.sh/termination")
+    assert told == Told(notices=(finalized,))
+    assert compare(CLAIMS, free, None, NOON) == Told()

@@ -1,0 +1,107 @@
+"""What a cluster looks like, so that two moments of it can be compared field by field."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from karpy.adapters.controlplane.plane import ControlPlane
+from karpy.codec.fields import JsonObject
+
+KINDS: Final = ("nodepools", "nodeclaims", "nodes", "pods", "deployments")
+Portrait = dict[str, object]
+"""The value of every field that tells something, by object and path."""
+
+_RESTLESS: Final = frozenset({"resourceVersion", "managedFields", "lastHeartbeatTime"})
+_NAMED_BY: Final = {"conditions": "type", "requirements": "key", "taints": "key"}
+"""Lists whose order says nothing, and what tells their items apart."""
+
+
+def look(plane: ControlPlane) -> list[JsonObject]:
+    """Return all objects that an operator has to do with."""
+    found: list[JsonObject] = json.loads(
+        plane.kubectl("get", ",".join(KINDS), "--all-namespaces", "-o", "json")
+    )["items"]
+    return found
+
+
+def portray(objects: list[JsonObject]) -> Portrait:
+    """Take a portrait of objects."""
+    return {
+        f"{each['kind']}/{each['metadata']['name']} {path}": value
+        for each in objects
+        for path, value in _fields(each, "")
+    }
+
+
+def differences(before: Portrait, after: Portrait, is_fine: Callable[[str], bool]) -> list[str]:
+    """List what has changed and is not fine, a line for each field."""
+    return [
+        f"{path}: {before.get(path)!r} -> {after.get(path)!r}"
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path) and not is_fine(path)
+    ]
+
+
+def _fields(value: object, path: str) -> Iterator[tuple[str, object]]:
+    match value:
+        case dict():
+            for key, each in value.items():
+                if key not in _RESTLESS:
+                    yield from _fields(each, f"{path}.{key}")
+        case list():
+            for number, each in enumerate(value):
+                yield from _fields(each, f"{path}[{_name(path, number, each)}]")
+        case _:
+            yield path.removeprefix("."), value
+
+
+def _name(path: str, number: int, item: object) -> object:
+    key = _NAMED_BY.get(path.rpartition(".")[2])
+    if key is None or not isinstance(item, dict):
+        return number
+    # A key may be asked for twice, as in `Gt` and `Lt`.
+    return " ".join(str(item[name]) for name in (key, "operator", "effect") if name in item)
+
+
+def shape(obj: JsonObject) -> dict[str, object]:
+    """
+    Tell what an object is made of, without what differs from one to the next.
+
+    Consolidatable comes and goes with pods, so that it is left out, too.
+    """
+    metadata, spec, status = obj["metadata"], obj["spec"], obj["status"]
+    return {
+        "labels": sorted(metadata.get("labels", {})),
+        "annotations": sorted(metadata.get("annotations", {})),
+        "finalizers": metadata.get("finalizers", []),
+        "owners": [(each["kind"], each.get("name")) for each in _owners(metadata)],
+        "spec": sorted(spec),
+        "requirements": sorted(_requirement(each) for each in spec.get("requirements", [])),
+        "taints": sorted(f"{each['key']}:{each['effect']}" for each in spec.get("taints", [])),
+        "startup taints": spec.get("startupTaints", []),
+        "expiry": (spec.get("expireAfter"), spec.get("terminationGracePeriod")),
+        "status": sorted(status),
+        "conditions": sorted(
+            _condition(each)
+            for each in status.get("conditions", [])
+            if each["type"] != "Consolidatable"
+        ),
+    }
+
+
+def _owners(metadata: JsonObject) -> list[JsonObject]:
+    owners = metadata.get("ownerReferences", [])
+    return [{**each, "name": _only_pools(each)} for each in owners]
+
+
+def _only_pools(owner: JsonObject) -> str:
+    """Name a NodePool; NodeClaims differ by nature."""
+    return str(owner["name"]) if owner["kind"] == "NodePool" else ""
+
+
+def _requirement(each: JsonObject) -> str:
+    return f"{each['key']} {each['operator']} minValues={each.get('minValues')}"
+
+
+def _condition(each: JsonObject) -> str:
+    return f"{each['type']}={each['status']} ({each['reason']})"

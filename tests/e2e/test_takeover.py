@@ -1,0 +1,255 @@
+"""
+Karpy takes a cluster over from the real Karpenter, works in it, and gives it back.
+
+One story is told once, and looked at from several sides: Karpenter makes 30 nodes with every kind
+of field in use and stops. Karpy takes over, scales up and down, and stops. Karpenter takes over
+again, and does the same.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Final
+
+import pytest
+from msgspec import Struct
+
+from karpy.adapters.controlplane.operators import Operator
+from karpy.adapters.controlplane.plane import ControlPlane
+from karpy.codec.fields import JsonObject
+from tests.e2e.peer.operators import KARPENTER, KARPY, prepare, require_peer, start_operator
+from tests.e2e.peer.pools import (
+    NODE_CLASS,
+    NODES,
+    POOL,
+    POOLS,
+    RUNNING,
+    STARTUP_TAINT,
+    WORKLOADS,
+)
+from tests.e2e.peer.portraits import Portrait, differences, look, portray, shape
+
+SECONDS_TO_WATCH: Final = float(os.environ.get("TAKEOVER_SECONDS", "300"))
+"""How long nothing may change after a change of hands."""
+_SECONDS_TO_GET_THERE: Final = 240.0
+_SECONDS_BETWEEN_LOOKS: Final = 2.0
+_HEIR: Final = os.environ.get("TAKEOVER_HEIR", KARPY)
+"""Who takes over: `karpenter` shows what Karpenter itself changes when it is started anew."""
+_HASH: Final = "karpenter.sh/nodepool-hash"
+
+
+class Reign(Struct, frozen=True):
+    """What one operator made of a cluster that it was handed."""
+
+    changes: list[str]
+    """What changed while there was nothing to do."""
+    grown: list[JsonObject]
+    """All objects after it has scaled up."""
+    shrunk: list[JsonObject]
+    """All objects after it has scaled down."""
+
+
+class Story(Struct, frozen=True):
+    """Everything that happened."""
+
+    built: list[JsonObject]
+    """All objects as Karpenter left them."""
+    ours: Reign
+    theirs: Reign
+
+
+@pytest.fixture(scope="module")
+def story(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """Tell the story on a control plane of its own."""
+    require_peer()
+    with ControlPlane(programs, tmp_path_factory.mktemp("takeover")) as plane:
+        prepare(plane, NODE_CLASS, *POOLS, *WORKLOADS)
+        with start_operator(plane, KARPENTER) as operator:
+            _build(plane, operator)
+        built = look(plane)
+        with start_operator(plane, _HEIR) as operator:
+            ours = _reign(plane, operator)
+        with start_operator(plane, KARPENTER) as operator:
+            theirs = _reign(plane, operator)
+        yield Story(built, ours, theirs)
+
+
+def _build(plane: ControlPlane, operator: Operator) -> None:
+    """Wait for all nodes; let all but one of those that wait for it leave their startup taint."""
+    _wait(plane, operator, lambda found: len(_of(found, "Node")) == NODES)
+    _wait(plane, operator, lambda found: len(_with(found, "NodeClaim", "Registered")) == NODES)
+    waiting = [each["metadata"]["name"] for each in _of(look(plane), "Node", "rich")]
+    plane.kubectl("taint", "nodes", *sorted(waiting)[1:], f"{STARTUP_TAINT}-")
+    _wait(plane, operator, lambda found: len(_with(found, "NodeClaim", "Initialized")) == NODES - 1)
+    _wait(plane, operator, lambda found: _running(found) == RUNNING)
+    # Who may be disrupted is marked so after a while; there is no reason to do it.
+    _wait(plane, operator, lambda found: len(_with(found, "NodeClaim", "Consolidatable")) == 8)
+
+
+def _reign(plane: ControlPlane, operator: Operator) -> Reign:
+    """See that nothing changes; then scale up, and down to less than there was."""
+    before = look(plane)
+    nodes = len(_of(before, "Node"))
+    changes = _watch(plane, operator, portray(before))
+    _scale(plane, {"batch": 10, "web": 8, "shop": 9})
+    _wait(plane, operator, lambda found: len(_with(found, "Node", "Ready")) == nodes + 5)
+    _wait(plane, operator, lambda found: _running(found, "batch") == 10)
+    _wait(plane, operator, lambda found: _running(found, "web") == 8)
+    ready = len(_with(before, "NodeClaim", "Initialized")) + 4
+    _wait(plane, operator, lambda found: len(_with(found, "NodeClaim", "Initialized")) == ready)
+    grown = look(plane)
+    _scale(plane, {"batch": 8})
+    _wait(plane, operator, lambda found: len(_of(found, "Node")) == nodes + 3)
+    _wait(plane, operator, lambda found: len(_of(found, "NodeClaim")) == nodes + 3)
+    _scale(plane, {"web": 6, "shop": 8})
+    for name in _names_of_new(before, look(plane), "NodeClaim"):
+        plane.kubectl("delete", "nodeclaim", name, "--wait=false")
+    _wait(plane, operator, lambda found: len(_of(found, "Node")) == nodes)
+    _wait(plane, operator, lambda found: _running(found) == RUNNING)
+    return Reign(changes, grown, look(plane))
+
+
+def _watch(plane: ControlPlane, operator: Operator, before: Portrait) -> list[str]:
+    """Look again and again; what changed and changed back has changed, too."""
+    seen: dict[str, None] = {}
+    deadline = monotonic() + SECONDS_TO_WATCH
+    while monotonic() < deadline:
+        assert operator.is_running, operator.log.read_text()[-2000:]
+        seen |= dict.fromkeys(differences(before, portray(look(plane)), _is_fine))
+        sleep(_SECONDS_BETWEEN_LOOKS)
+    return list(seen)
+
+
+def _is_fine(path: str) -> bool:
+    """Say what may change: Karpenter itself takes each pod it finds for one that has just come."""
+    return "status.lastPodEventTime" in path or "status.conditions[Consolidatable]" in path
+
+
+def _wait(
+    plane: ControlPlane, operator: Operator, holds: Callable[[list[JsonObject]], bool]
+) -> None:
+    deadline = monotonic() + _SECONDS_TO_GET_THERE
+    while not holds(look(plane)):
+        assert operator.is_running, operator.log.read_text()[-2000:]
+        assert monotonic() < deadline, f"{operator.log}: {operator.log.read_text()[-2000:]}"
+        sleep(1)
+
+
+def _scale(plane: ControlPlane, replicas: dict[str, int]) -> None:
+    for name, count in replicas.items():
+        plane.kubectl("scale", "deployment", name, f"--replicas={count}")
+
+
+def _of(found: list[JsonObject], kind: str, pool: str = "") -> list[JsonObject]:
+    return [
+        each
+        for each in found
+        if each["kind"] == kind and (not pool or each["metadata"]["labels"].get(POOL) == pool)
+    ]
+
+
+def _with(found: list[JsonObject], kind: str, condition: str) -> list[JsonObject]:
+    """Return the objects of which a condition is true."""
+    return [
+        each
+        for each in _of(found, kind)
+        if any(
+            one["type"] == condition and one["status"] == "True"
+            for one in each.get("status", {}).get("conditions", [])
+        )
+    ]
+
+
+def _running(found: list[JsonObject], app: str = "") -> int:
+    return sum(
+        each["status"]["phase"] == "Running"
+        for each in _of(found, "Pod")
+        if not app or each["metadata"]["labels"]["app"] == app
+    )
+
+
+def _names(found: list[JsonObject], kind: str) -> set[str]:
+    return {each["metadata"]["name"] for each in _of(found, kind)}
+
+
+def _names_of_new(before: list[JsonObject], after: list[JsonObject], kind: str) -> list[str]:
+    return sorted(_names(after, kind) - _names(before, kind))
+
+
+def _shapes(found: list[JsonObject], kind: str, pool: str) -> list[dict[str, object]]:
+    """Tell how the objects of a NodePool are made, each way once."""
+    shapes: list[dict[str, object]] = []
+    for each in _of(found, kind, pool):
+        one = shape(each)
+        shapes += [] if one in shapes else [one]
+    return shapes
+
+
+@pytest.fixture(scope="module")
+def made(story: Story) -> list[JsonObject]:
+    """What Karpy has made, once everything of it was ready."""
+    new = _names_of_new(story.built, story.ours.grown, "NodeClaim") + _names_of_new(
+        story.built, story.ours.grown, "Node"
+    )
+    return [each for each in story.ours.grown if each["metadata"]["name"] in new]
+
+
+def test_karpenter_has_made_all_nodes(story: Story) -> None:
+    pools = [each["metadata"]["labels"][POOL] for each in _of(story.built, "NodeClaim")]
+
+    assert {name: pools.count(name) for name in pools} == {
+        "rich": 8,
+        "spot": 8,
+        "static": 4,
+        "plain": 10,
+    }
+
+
+def test_nothing_changes_when_karpy_takes_over(story: Story) -> None:
+    assert story.ours.changes == []
+
+
+def test_nothing_changes_when_karpenter_takes_over_again(story: Story) -> None:
+    assert story.theirs.changes == []
+
+
+@pytest.mark.parametrize("kind", ["NodeClaim", "Node"])
+def test_nobody_loses_a_node_that_was_there(story: Story, kind: str) -> None:
+    lost = _names(story.built, kind) - _names(story.theirs.shrunk, kind)
+
+    # Two of the spot nodes are empty after the scale-down, and which ones is not ours to choose.
+    assert len(lost) <= 4
+
+
+@pytest.mark.parametrize("pool", ["rich", "spot", "plain"])
+@pytest.mark.parametrize("kind", ["NodeClaim", "Node"])
+def test_what_karpy_makes_looks_like_what_karpenter_made(
+    story: Story, made: list[JsonObject], kind: str, pool: str
+) -> None:
+    ours = _shapes(made, kind, pool)
+
+    assert ours != []
+    assert [each for each in ours if each not in _shapes(story.built, kind, pool)] == []
+
+
+def test_new_claims_have_the_hash_that_karpenter_gave_the_pool(
+    story: Story, made: list[JsonObject]
+) -> None:
+    hashes = {
+        each["metadata"]["name"]: each["metadata"]["annotations"][_HASH]
+        for each in _of(story.built, "NodePool")
+    }
+
+    assert [
+        each["metadata"]["name"]
+        for each in _of(made, "NodeClaim")
+        if each["metadata"]["annotations"][_HASH] != hashes[each["metadata"]["labels"][POOL]]
+    ] == []
+
+
+@pytest.mark.parametrize("kind", ["NodeClaim", "Node"])
+def test_both_scale_down_to_what_there_was(story: Story, kind: str) -> None:
+    counts = [len(_of(each.shrunk, kind)) for each in (story.ours, story.theirs)]
+
+    assert counts == [NODES, NODES]

@@ -1,0 +1,257 @@
+"""A stage: a world on virtual time, operators in it, and a timeline of what happens."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from karpy.adapters.clouds.kwok.provider import KwokProvider
+from karpy.adapters.kube.events import EventRecorder
+from karpy.adapters.kube.leases import Candidacy, Election
+from karpy.codec.catalogs import kwok_catalog
+from karpy.codec.fields import JsonObject
+from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.model.kinds import DEPLOYMENT, NODE, NODE_CLAIM, POD, Kind
+from karpy.model.options import Options
+from karpy.ports.objects import Patch, PatchType, Query
+from karpy.sim.crashes import Life
+from karpy.sim.faults import Faults
+from karpy.sim.faultyports import FaultyCloud, FaultyObjects
+from karpy.sim.kubelets.timing import Timing
+from karpy.sim.world import World, WorldSettings
+from karpy.wiring.operator import Operator, Surface
+from tests.scenarios.timeline import Timeline
+
+NAMESPACE: Final = "default"
+KWOK: Final = WorldSettings(timing=Timing(ready_seconds=0), has_events=False)
+"""Nodes on paper are ready as soon as they are there."""
+CLOUD: Final = WorldSettings(has_events=False)
+_PATIENCE: Final = 1800
+_LOOKS: Final = 0.25
+
+
+class Failure(Struct, frozen=True):
+    """Something that a controller could not do."""
+
+    controller: str
+    key: str
+    error: BaseException
+
+
+class Quiet:
+    """Listens to metrics and logs, and keeps only what went wrong."""
+
+    def __init__(self) -> None:
+        self.failures: list[Failure] = []
+
+    def count(self, count: Count) -> None:
+        del count
+
+    def remark(self, remark: Remark) -> None:
+        del remark
+
+    def fail(self, controller: str, key: str, error: BaseException) -> None:
+        self.failures.append(Failure(controller, key, error))
+
+
+class _Startable(Protocol):
+    def start(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class _Nothing:
+    """A cloud of its own needs no start: it lives longer than any operator."""
+
+    def start(self) -> None:
+        return
+
+    async def close(self) -> None:
+        return
+
+
+class Stage:
+    """
+    A cluster with everything but nodes, and a story to be told in it.
+
+    With `has_cloud` machines are bought from the cloud of the world, which has stock, delays and
+    failures; without, Nodes appear at once, as with KWOK.
+    """
+
+    def __init__(
+        self,
+        settings: WorldSettings | None = None,
+        *,
+        options: Options | None = None,
+        has_cloud: bool = False,
+        seed: int = 0,
+    ) -> None:
+        self.world = World(settings or (CLOUD if has_cloud else KWOK), seed=seed)
+        self.store = self.world.store
+        self.options = options or Options()
+        self.faults = Faults(seed=seed)
+        self.voice = Quiet()
+        self._has_cloud = has_cloud
+        self._catalog = self.world.cloud.market.catalog if has_cloud else kwok_catalog
+        self.timeline = Timeline(self.store, self.world.clock, self._catalog)
+        self._lives: dict[str, tuple[Life, asyncio.Task[bool]]] = {}
+
+    # --- operators ---------------------------------------------------------------------------
+
+    def hire(self, name: str = "karpy", *, is_elected: bool = False) -> None:
+        """Start an operator, as `karpy run` does; `is_elected` has it wait for the lease."""
+        life = Life()
+        task = asyncio.create_task(life.run(self._live(name, is_elected=is_elected)))
+        self._lives[name] = life, task
+
+    async def kill(self, name: str = "karpy") -> None:
+        """End an operator without a word, as `kill -9` does."""
+        life, task = self._lives.pop(name)
+        life.end()
+        await task
+
+    async def close(self) -> None:
+        """Kill all operators and stop the world."""
+        for name in list(self._lives):
+            await self.kill(name)
+        self.world.stop()
+
+    async def _live(self, name: str, *, is_elected: bool) -> None:
+        world, clock = self.world, self.world.clock
+        objects = FaultyObjects(world.objects, self.faults)
+        kwok = KwokProvider(objects, clock, kwok_catalog())
+        nodes: _Startable = _Nothing() if self._has_cloud else kwok
+        recorder = EventRecorder(objects, clock, instance=name)
+        operator = Operator(
+            Surface(
+                objects=objects,
+                feed=world.objects,
+                clock=clock,
+                cloud=FaultyCloud(world.cloud if self._has_cloud else kwok, self.faults),
+                catalog=self._catalog,
+            ),
+            self.options,
+            notices=recorder,
+            voice=self.voice,
+        )
+
+        async def act() -> None:
+            if is_elected:
+                self.timeline.note(f"{name} leads")
+            nodes.start()
+            try:
+                await operator.act()
+            finally:
+                await nodes.close()
+
+        election = Election(
+            objects, clock, Candidacy("kube-system", identity=name), dice=lambda: 0.5
+        )
+        async with asyncio.TaskGroup() as group:
+            group.create_task(recorder.run())
+            group.create_task(operator.watch())
+            group.create_task(_led(election, act) if is_elected else act())
+
+    # --- what people do ----------------------------------------------------------------------
+
+    def apply(self, kind: Kind, obj: JsonObject) -> JsonObject:
+        """Create an object."""
+        return self.store.create(kind, obj)
+
+    def scale(self, name: str, replicas: int) -> None:
+        """Have so many pods of a Deployment."""
+        self.timeline.note(f"scale {name} to {replicas}")
+        patch = Patch(PatchType.MERGE, {"spec": {"replicas": replicas}})
+        self.store.patch(DEPLOYMENT, name, patch, namespace=NAMESPACE)
+
+    def change(self, kind: Kind, name: str, body: JsonObject, why: str) -> None:
+        """Change an object."""
+        self.timeline.note(why)
+        namespace = NAMESPACE if kind.is_namespaced else ""
+        self.store.patch(kind, name, Patch(PatchType.MERGE, body), namespace=namespace)
+
+    def delete(self, kind: Kind, name: str) -> None:
+        """Delete an object, as kubectl does."""
+        self.timeline.note(f"delete {kind.name.lower()} {name}")
+        self.store.delete(kind, name, namespace=NAMESPACE if kind.is_namespaced else "")
+
+    def delete_node_of(self, app: str) -> None:
+        """Delete the node of the first pod of an app."""
+        self.delete(NODE, self.pods(app)[0]["spec"]["nodeName"])
+
+    def untaint(self, why: str, key: str) -> None:
+        """Take a taint off all nodes, as an agent on them does."""
+        for node in self.nodes:
+            kept = [each for each in node["spec"].get("taints") or () if each["key"] != key]
+            self.change(NODE, node["metadata"]["name"], {"spec": {"taints": kept}}, why)
+
+    # --- what can be seen ----------------------------------------------------------------------
+
+    @property
+    def claims(self) -> list[JsonObject]:
+        return self.store.list(NODE_CLAIM)
+
+    @property
+    def nodes(self) -> list[JsonObject]:
+        return self.store.list(NODE)
+
+    def pods(self, app: str = "") -> list[JsonObject]:
+        return self.store.list(POD, Query(NAMESPACE, labels=f"app={app}" if app else ""))
+
+    def names(self, kind: Kind) -> list[str]:
+        return [each["metadata"]["name"] for each in self.store.list(kind)]
+
+    def pods_by_label(self, app: str, label: str) -> dict[str, int]:
+        """Count the pods of an app by a label of their nodes."""
+        nodes = {each["metadata"]["name"]: each["metadata"]["labels"] for each in self.nodes}
+        return dict(Counter(nodes[each["spec"]["nodeName"]][label] for each in self.pods(app)))
+
+    def is_running(self, app: str, count: int) -> bool:
+        """Say whether exactly so many pods of an app are there, and all of them run."""
+        pods = self.pods(app)
+        return len(pods) == count and all(
+            each["status"].get("phase") == "Running" and "deletionTimestamp" not in each["metadata"]
+            for each in pods
+        )
+
+    async def until(self, holds: Callable[[], bool], seconds: int = _PATIENCE) -> None:
+        """Wait until something holds; give up with the timeline."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        while not holds():
+            if loop.time() > end:
+                raise AssertionError("it did not happen\n" + self.timeline.text())
+            await asyncio.sleep(_LOOKS)
+
+    async def until_running(self, app: str, count: int) -> None:
+        await self.until(lambda: self.is_running(app, count))
+
+    async def until_empty(self) -> None:
+        """Wait until no claim and no node is left."""
+        await self.until(lambda: not self.claims and not self.nodes)
+
+
+async def _led(election: Election, act: Callable[[], Awaitable[None]]) -> None:
+    await election.lead(act)
+
+
+@asynccontextmanager
+async def staged(
+    settings: WorldSettings | None = None,
+    *,
+    options: Options | None = None,
+    has_cloud: bool = False,
+    has_operator: bool = True,
+) -> AsyncIterator[Stage]:
+    """Have a world that lives, with an operator in it unless told otherwise."""
+    stage = Stage(settings, options=options, has_cloud=has_cloud)
+    stage.world.start()
+    if has_operator:
+        stage.hire()
+    try:
+        yield stage
+    finally:
+        await stage.close()

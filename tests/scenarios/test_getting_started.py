@@ -1,0 +1,54 @@
+"""The first hour with Karpy: pods come, nodes come; pods go, nodes go."""
+
+import asyncio
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from karpy.model.kinds import DEPLOYMENT, KWOK_NODE_CLASS, NODE_POOL
+from tests.scenarios.manifests import deployment, node_class, pool
+from tests.scenarios.stage import staged
+from tests.sim.stories import on_virtual_time
+
+
+@on_virtual_time
+async def test_pods_that_wait_get_nodes(snapshot: SnapshotAssertion) -> None:
+    async with staged() as stage:
+        stage.apply(KWOK_NODE_CLASS, node_class())
+        stage.apply(NODE_POOL, pool())
+        stage.apply(DEPLOYMENT, deployment())
+        await asyncio.sleep(5)
+        stage.scale("inflate", 5)
+        await stage.until_running("inflate", 5)
+        stage.scale("inflate", 20)
+        await stage.until_running("inflate", 20)
+
+    assert stage.timeline.text() == snapshot
+    assert stage.voice.failures == []
+
+
+@pytest.mark.xfail(reason="nobody removes empty nodes yet", raises=AssertionError)
+@on_virtual_time
+async def test_nodes_go_when_nobody_needs_them(snapshot: SnapshotAssertion) -> None:
+    async with staged() as stage:
+        stage.apply(KWOK_NODE_CLASS, node_class())
+        stage.apply(NODE_POOL, pool(disruption={"consolidateAfter": "30s"}))
+        stage.apply(DEPLOYMENT, deployment(replicas=5))
+        await stage.until_running("inflate", 5)
+        stage.scale("inflate", 0)
+        await stage.until_empty()
+
+    assert stage.timeline.text() == snapshot
+
+
+@on_virtual_time
+async def test_a_pool_made_later_helps_pods_that_wait(snapshot: SnapshotAssertion) -> None:
+    async with staged() as stage:
+        stage.apply(DEPLOYMENT, deployment(replicas=2))
+        await asyncio.sleep(30)
+        stage.timeline.note("create the NodePool")
+        stage.apply(KWOK_NODE_CLASS, node_class())
+        stage.apply(NODE_POOL, pool())
+        await stage.until_running("inflate", 2)
+
+    assert stage.timeline.text() == snapshot

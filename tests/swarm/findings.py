@@ -1,0 +1,33 @@
+"""What must hold in every story."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Law(Enum):
+    """A promise, and the sentence that people read."""
+
+    DEATH = "an operator dies only if it is killed"
+    INVALID = "nothing is written that an API server refuses as wrong"
+    LIMIT = "no NodePool grows beyond its limits"
+    ONE_MACHINE = "no NodeClaim gets two machines"
+    BUDGET = "no pod is deleted where a disruption budget forbids its eviction"
+    DRAIN = "no machine ends under pods that were not asked to leave"
+    ORPHAN = "no machine and no node is left without a NodeClaim"
+    UNFINISHED = "every NodeClaim becomes a node, or goes"
+    QUIET = "where all is well nobody writes"
+    FEASIBLE = "every pod that can run does"
+    MIRROR = "what an operator has seen is what there is"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A promise that was broken."""
+
+    law: Law
+    text: str
+    second: float = 0.0
+
+    def __str__(self) -> str:
+        """Write when it happened, the law's name, and what happened."""
+        return f"{self.second:.0f} s {self.law.name}: {self.text}"

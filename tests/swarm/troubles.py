@@ -1,0 +1,111 @@
+"""Random faults between an operator and its world, and when it dies."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+from karpy.errors import Expired
+from karpy.model.kinds import NODE, NODE_CLAIM, POD, Kind
+from karpy.ports.objects import EVERYTHING, EventType, Query, WatchEvent
+from karpy.sim.crashes import Life
+from karpy.sim.faults import (
+    WRITES,
+    Fault,
+    Faults,
+    cloud_unavailable,
+    conflict,
+    no_capacity,
+    server_fault,
+    throttled,
+    unreachable,
+)
+from karpy.sim.objects import EmbeddedObjects
+from karpy.sim.store.store import Store
+from tests.fuzz.dice import Dice
+
+_CLOUD: Final = ("catalog", "launch", "terminate", "machine", "machines", "drift")
+_READS: Final = ("get", "list")
+_GAP: Final = "gap"
+_GONE: Final = 410
+
+
+@dataclass(frozen=True)
+class Crash:
+    """When an operator dies: at its n-th await, or at its n-th call, made or not."""
+
+    awaits: int = 0
+    calls: int = 0
+    is_call_done: bool = False
+
+    def life(self) -> Life:
+        return Life(
+            crash_at_await=self.awaits, crash_at_call=self.calls, is_call_done=self.is_call_done
+        )
+
+
+def random_crashes(dice: Dice) -> list[Crash]:
+    """Throw when operators die, one after the other."""
+    return [_random_crash(dice) for _ in range(dice.one([0, 0, 1, 1, 2, 3]))]
+
+
+def _random_crash(dice: Dice) -> Crash:
+    if dice.chance(0.5):
+        return Crash(awaits=dice.number(1, 10 ** dice.number(1, 4)))
+    return Crash(calls=dice.number(1, 10 ** dice.number(1, 2)), is_call_done=dice.chance(0.5))
+
+
+def random_faults(dice: Dice) -> list[Fault]:
+    """Throw what goes wrong: a few kinds of trouble, some of it often, some of it once."""
+    return [_random_fault(dice) for _ in range(dice.one([0, 1, 2, 3, 4]))]
+
+
+def _random_fault(dice: Dice) -> Fault:
+    nth = dice.number(1, 30) if dice.chance(0.4) else 0
+    percent = 100 if nth else dice.one([2, 5, 10, 20])
+    match dice.number(0, 6):
+        case 0:
+            return Fault(conflict, ("replace", "patch", "delete"), nth=nth, percent=percent)
+        case 1:
+            error = dice.one([server_fault, unreachable, throttled])
+            kind = dice.one([None, NODE, NODE_CLAIM, POD])
+            return Fault(error, (*WRITES, *_READS), kind=kind, nth=nth, percent=percent)
+        case 2:
+            return Fault(unreachable, WRITES, nth=nth, percent=percent, is_answer_lost=True)
+        case 3:
+            is_lost = dice.chance(0.5)
+            return Fault(
+                cloud_unavailable, _CLOUD, nth=nth, percent=percent, is_answer_lost=is_lost
+            )
+        case 4:
+            return Fault(no_capacity, ("launch",), nth=nth, percent=percent)
+        case 5:
+            return Fault(None, (_GAP,), nth=nth, percent=percent)
+        case _:
+            return _random_delay(dice, percent=percent)
+
+
+def _random_delay(dice: Dice, percent: int) -> Fault:
+    calls: tuple[str, ...] = dice.one([("event",), WRITES, _CLOUD])
+    return Fault(None, calls, percent=percent, delay_seconds=dice.one([0.1, 0.5, 2.0]))
+
+
+class GappyFeed(EmbeddedObjects):
+    """A feed whose watches break now and then: what comes next is known by a new list only."""
+
+    def __init__(self, store: Store, faults: Faults) -> None:
+        super().__init__(store)
+        self._faults = faults
+
+    async def watch(
+        self,
+        kind: Kind,
+        query: Query = EVERYTHING,
+        *,
+        since: str,
+        seconds: float | None = None,
+    ) -> AsyncIterator[WatchEvent]:
+        """Tell what happens after a version, until something goes wrong."""
+        async for event in super().watch(kind, query, since=since, seconds=seconds):
+            if event.type is not EventType.BOOKMARK and self._faults.strike(_GAP, kind):
+                raise Expired(f"too old resource version of {kind}", status=_GONE)
+            yield event

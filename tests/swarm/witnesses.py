@@ -1,0 +1,184 @@
+"""Ports that see everything an operator does, and whether it may."""
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+from karpy.errors import BadRequest, Invalid
+from karpy.model.annotations import TERMINATION_TIME
+from karpy.model.instances import Catalog
+from karpy.model.kinds import EVENTS_EVENT, LEASE, NODE, NODE_CLAIM, POD, Kind
+from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
+from karpy.ports.objects import GRACEFULLY, Patch, Removal
+from karpy.sim.objects import EmbeddedObjects
+from karpy.sim.store.conditions import condition_of
+from karpy.sim.world import World
+from tests.swarm.findings import Law
+
+Report = Callable[[Law, str], None]
+
+_UNCOUNTED: Final = frozenset({EVENTS_EVENT, LEASE})
+_SLACK: Final = timedelta(seconds=2)
+
+
+class WitnessedObjects(EmbeddedObjects):
+    """The API server, for one operator."""
+
+    def __init__(self, world: World, report: Report) -> None:
+        super().__init__(world.store)
+        self._world = world
+        self._report = report
+        self.writes: list[str] = []
+        """What was written and changed something or might have."""
+
+    async def create(
+        self, kind: Kind, obj: JsonObject, *, subresource: str = "", dry_run: bool = False
+    ) -> JsonObject:
+        """Add an object; evict a pod or bind one with a subresource."""
+        name = _name(obj)
+        with _Attempt(self, f"create {kind} {name} {subresource}".rstrip(), kind):
+            return await super().create(kind, obj, subresource=subresource, dry_run=dry_run)
+
+    async def replace(
+        self, kind: Kind, obj: JsonObject, *, subresource: str = "", dry_run: bool = False
+    ) -> JsonObject:
+        """Write an object anew; with a `resourceVersion` only if that is still the current one."""
+        with _Attempt(self, f"replace {kind} {_name(obj)}", kind):
+            return await super().replace(kind, obj, subresource=subresource, dry_run=dry_run)
+
+    async def patch(
+        self,
+        kind: Kind,
+        name: str,
+        patch: Patch,
+        *,
+        namespace: str = "",
+        subresource: str = "",
+        dry_run: bool = False,
+    ) -> JsonObject:
+        """Change an object; APPLY adds it if it is not there."""
+        with _Attempt(self, f"patch {kind} {name} {patch.body}", kind):
+            return await super().patch(
+                kind, name, patch, namespace=namespace, subresource=subresource, dry_run=dry_run
+            )
+
+    async def delete(
+        self, kind: Kind, name: str, *, namespace: str = "", removal: Removal = GRACEFULLY
+    ) -> None:
+        """Delete an object, or mark it so while finalizers or its grace period hold it."""
+        if kind == POD:
+            self._check_deletion(name, namespace)
+        with _Attempt(self, f"delete {kind} {name}", kind):
+            await super().delete(kind, name, namespace=namespace, removal=removal)
+
+    def note(self, what: str, kind: Kind, error: BaseException | None) -> None:
+        """Take note of a write and its answer."""
+        if isinstance(error, Invalid | BadRequest):
+            self._report(Law.INVALID, f"{what}: {error}")
+        elif error is None and kind not in _UNCOUNTED:
+            self.writes.append(what)
+
+    def _check_deletion(self, name: str, namespace: str) -> None:
+        """Pods are evicted, and deleted only when the time of their node is up."""
+        pod = self._world.store.find(POD, name, namespace)
+        if pod is None:
+            return
+        node = self._world.store.find(NODE, pod["spec"].get("nodeName", ""))
+        own = timedelta(seconds=pod["spec"].get("terminationGracePeriodSeconds", 30))
+        deadline = None if node is None else deadline_of(self._world, node)
+        if deadline is None or self._world.clock.now() < deadline - own - _SLACK:
+            self._report(Law.BUDGET, f"pod {name} is deleted; the node ends by {deadline}")
+
+
+class _Attempt:
+    """A write, until it is answered."""
+
+    def __init__(self, witness: WitnessedObjects, what: str, kind: Kind) -> None:
+        self._witness = witness
+        self._what = what
+        self._kind = kind
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._witness.note(self._what, self._kind, error)
+
+
+class WitnessedCloud:
+    """The cloud, for one operator."""
+
+    def __init__(self, cloud: CloudProvider, world: World, report: Report) -> None:
+        self._cloud = cloud
+        self._world = world
+        self._report = report
+        self.orders: list[str] = []
+        """What was launched and terminated."""
+
+    async def catalog(self, pool: str) -> Catalog:
+        return await self._cloud.catalog(pool)
+
+    async def launch(self, spec: LaunchSpec) -> Machine:
+        machine = await self._cloud.launch(spec)
+        self.orders.append(f"launch {spec.claim}")
+        there = [each for each in await self._cloud.machines() if each.claim == spec.claim]
+        if len(there) > 1:
+            self._report(Law.ONE_MACHINE, f"{spec.claim} has {len(there)} machines")
+        return machine
+
+    async def terminate(self, provider_id: str) -> None:
+        self._check_end(provider_id)
+        self.orders.append(f"terminate {provider_id}")
+        await self._cloud.terminate(provider_id)
+
+    async def machine(self, provider_id: str) -> Machine:
+        return await self._cloud.machine(provider_id)
+
+    async def machines(self) -> Sequence[Machine]:
+        return await self._cloud.machines()
+
+    async def drift(self, claim: str) -> str | None:
+        return await self._cloud.drift(claim)
+
+    def _check_end(self, provider_id: str) -> None:
+        """A machine may end once nobody lives there, or when its time is up."""
+        for node in _with_machine(self._world.store.list(NODE), provider_id):
+            ready = condition_of(node, "Ready")
+            if ready is None or ready["status"] != "True":
+                continue
+            deadline = deadline_of(self._world, node)
+            if deadline is not None and self._world.clock.now() >= deadline - _SLACK:
+                continue
+            left = [each for each in self._world.store.pods_on(node["metadata"]["name"])]
+            living = [_name(each) for each in left if _has_to_leave(each)]
+            if living:
+                self._report(Law.DRAIN, f"{node['metadata']['name']} ends under {living}")
+
+
+def deadline_of(world: World, node: JsonObject) -> datetime | None:
+    """Return when a node ends whatever happens, as its NodeClaim says."""
+    machine = (node.get("spec") or {}).get("providerID")
+    for claim in world.store.list(NODE_CLAIM):
+        if machine and (claim.get("status") or {}).get("providerID") == machine:
+            text = (claim["metadata"].get("annotations") or {}).get(TERMINATION_TIME)
+            return None if text is None else datetime.fromisoformat(text)
+    return None
+
+
+def _with_machine(nodes: Iterable[JsonObject], provider_id: str) -> list[JsonObject]:
+    return [each for each in nodes if (each.get("spec") or {}).get("providerID") == provider_id]
+
+
+def _has_to_leave(pod: JsonObject) -> bool:
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return (
+        "deletionTimestamp" not in pod["metadata"]
+        and pod["status"].get("phase") in {"Pending", "Running"}
+        and not any(each["kind"] == "DaemonSet" for each in owners)
+    )
+
+
+def _name(obj: JsonObject) -> str:
+    meta = obj.get("metadata") or {}
+    return str(meta.get("name") or meta.get("generateName") or "")
