@@ -1,0 +1,40 @@
+"""One control plane for all stories, with the operator under its own account."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from karpy.adapters.controlplane.operators import Operator
+from karpy.adapters.controlplane.plane import ControlPlane
+from karpy.model.kinds import KWOK_NODE_CLASS
+from tests.e2e.operator.stage import Stage, install, start_karpy
+from tests.scenarios.manifests import node_class
+
+
+@pytest.fixture(scope="package")
+def plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    with ControlPlane(programs, tmp_path_factory.mktemp("operator")) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="package")
+def kubeconfig(plane: ControlPlane) -> Path:
+    """The kubeconfig of the operator's service account."""
+    return install(plane, plane.home)
+
+
+@pytest.fixture(scope="package")
+def operator(plane: ControlPlane, kubeconfig: Path) -> Iterator[Operator]:
+    with start_karpy(plane, kubeconfig) as operator:
+        yield operator
+
+
+@pytest.fixture
+def stage(plane: ControlPlane, operator: Operator) -> Iterator[Stage]:
+    """A cluster without nodes; whatever a story makes is cleared away, gracefully."""
+    plane.mend()
+    stage = Stage(plane, operator)
+    stage.apply(KWOK_NODE_CLASS, node_class())
+    yield stage
+    stage.clear()

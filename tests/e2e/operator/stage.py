@@ -1,0 +1,104 @@
+"""A real control plane with `karpy run` beside it, and what stories do with them."""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Final
+
+from karpy.adapters.controlplane.operators import NAMESPACE, Operator
+from karpy.adapters.controlplane.plane import ControlPlane
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import Kind
+
+SECONDS: Final = 120.0
+"""What takes seconds on a quiet machine takes longer on a busy one."""
+DEPLOY: Final = Path(__file__).parents[3] / "deploy"
+ACCOUNT: Final = "karpy"
+_PAUSE: Final = 0.5
+_LAST_CHARS: Final = 3000
+_MADE_HERE: Final = (
+    "deployments,statefulsets,daemonsets,poddisruptionbudgets,pods,persistentvolumeclaims"
+)
+
+
+class Stage:
+    """One cluster: objects go in by kubectl, and come out by kubectl."""
+
+    def __init__(self, plane: ControlPlane, operator: Operator) -> None:
+        self.plane = plane
+        self.operator = operator
+
+    def apply(self, kind: Kind, obj: JsonObject) -> None:
+        """Apply an object as users do."""
+        whole = {"apiVersion": kind.api_version, "kind": kind.name, **obj}
+        self.plane.kubectl("apply", "-f", "-", stdin=json.dumps(whole))
+
+    def all(self, what: str, *words: str) -> list[JsonObject]:
+        """Return all objects of a kind."""
+        items: list[JsonObject] = json.loads(self.plane.kubectl("get", what, "-o", "json", *words))[
+            "items"
+        ]
+        return items
+
+    def running(self, app: str) -> list[JsonObject]:
+        """Return the pods of an app that run."""
+        pods = self.all("pods", "-l", f"app={app}")
+        return [each for each in pods if each["status"]["phase"] == "Running"]
+
+    def scale(self, app: str, replicas: int) -> None:
+        """Scale a Deployment."""
+        self.plane.kubectl("scale", "deployment", app, f"--replicas={replicas}")
+
+    def wait(self, holds: Callable[[], object], seconds: float = SECONDS) -> None:
+        """Wait until something holds; fail with the end of the operator's log."""
+        deadline = monotonic() + seconds
+        while not holds():
+            assert monotonic() < deadline, f"not in time; the log ends:\n{self._end_of_log()}"
+            sleep(_PAUSE)
+
+    def wait_for_pods(self, app: str, count: int) -> None:
+        """Wait until so many pods of an app run."""
+        self.wait(lambda: len(self.running(app)) == count)
+
+    def wait_for_nodes(self, count: int) -> None:
+        """Wait until there are so many nodes, and as many NodeClaims."""
+        self.wait(lambda: len(self.all("nodes")) == len(self.all("nodeclaims")) == count)
+
+    def events(self, reason: str) -> list[str]:
+        """Return what was said for a reason."""
+        found = self.all("events.events.k8s.io", "-A", "--field-selector", f"reason={reason}")
+        return [each["note"] for each in found]
+
+    def clear(self) -> None:
+        """Delete everything that a story has made, and wait until its nodes are gone."""
+        self.plane.kubectl("delete", _MADE_HERE, "--all", "--wait=false")
+        self.plane.kubectl("delete", "nodepools", "--all", "--wait=false")
+        self.wait_for_nodes(0)
+        self.plane.kubectl("delete", "persistentvolumes,storageclasses", "--all", "--wait=false")
+
+    def _end_of_log(self) -> str:
+        return self.operator.log.read_text(encoding="utf-8")[-_LAST_CHARS:]
+
+
+def start_karpy(plane: ControlPlane, kubeconfig: Path, **settings: str) -> Operator:
+    """Return a `karpy run` that acts as its own service account."""
+    return Operator(
+        plane,
+        [sys.executable, "-m", "karpy", "run"],
+        name="karpy",
+        settings={"FEATURE_GATES": "StaticCapacity=true", **settings},
+        kubeconfig=kubeconfig,
+    )
+
+
+def install(plane: ControlPlane, folder: Path) -> Path:
+    """Install CRDs, the account and its rights; return the account's kubeconfig."""
+    plane.kubectl("create", "namespace", NAMESPACE)
+    plane.kubectl("apply", "--server-side", "-f", str(DEPLOY / "crds"))
+    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    plane.kubectl("apply", "-f", str(DEPLOY / "rbac.yaml"))
+    path = folder / "karpy-kubeconfig"
+    plane.write_kubeconfig(path, plane.service_account_token(ACCOUNT, NAMESPACE))
+    return path
