@@ -3,8 +3,9 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +34,7 @@ from karpy.wiring.operator import Operator, Surface
 from karpy.wiring.options import OptionsRead
 
 _CLASS_LABEL: Final = "karpenter.kwok.sh/kwoknodeclass"
+_LEADS: Final = "leader_election_master_status"
 _SECONDS_FOR_EVENTS: Final = 3.0
 _EVENT_RATES: Final = {"Nominated": (5.0, 10)}
 """Per second in the long run, and at once: a thousand pods need not each be told at once."""
@@ -84,34 +86,39 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
             Candidacy(options.lease_namespace or access.namespace, options.lease_name),
             on_trouble=troubles.unelected,
         )
-        await _until(end, operator, cloud, election if options.has_leader_election else None)
+        leading = partial(metrics.set, _LEADS, labels={"name": options.lease_name})
+        leading(0.0)
+        act = partial(_act, operator, cloud, lambda: leading(1.0))
+        is_elected = options.has_leader_election
+        await _until(end, operator.watch(), election.lead(act) if is_elected else act())
         log.info("stopped")
 
 
+async def _act(operator: Operator, cloud: KwokProvider, on_start: Callable[[], None]) -> None:
+    """Lead, until cancelled."""
+    on_start()
+    cloud.start()
+    try:
+        await operator.act()
+    finally:
+        await cloud.close()
+
+
 async def _until(
-    end: asyncio.Event, operator: Operator, cloud: KwokProvider, election: Election | None
+    end: asyncio.Event, watching: Awaitable[None], acting: Awaitable[bool | None]
 ) -> None:
     """Watch, wait for the lease and act, until `end` is set or one of these fails."""
-
-    async def act() -> None:
-        cloud.start()
-        try:
-            await operator.act()
-        finally:
-            await cloud.close()
-
-    work: Awaitable[bool | None] = act() if election is None else election.lead(act)
-    tasks = [asyncio.ensure_future(each) for each in (operator.watch(), work)]
+    watch, act = asyncio.ensure_future(watching), asyncio.ensure_future(acting)
     ending = asyncio.ensure_future(end.wait())
-    await asyncio.wait((*tasks, ending), return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait((watch, act, ending), return_when=asyncio.FIRST_COMPLETED)
     is_over = end.is_set()
     # Whoever acts stops first; until then what it sees must stay fresh.
-    for task in (tasks[1], tasks[0], ending):
+    for task in (act, watch, ending):
         task.cancel()
         await asyncio.wait((task,))
     if is_over:
         return
-    for task in tasks:
+    for task in (watch, act):
         if not task.cancelled():
             task.result()
     raise LeadershipLost("the lease was lost")
