@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from karpy.cli.options import DONE, Injected
+from karpy.wiring.flags import FLAGS
 from karpy.wiring.options import read_options
 from karpy.wiring.process import run_process
 
@@ -30,7 +31,7 @@ def run(
     Without a kubeconfig it works for the cluster whose pod it is. Logs go to stdout as JSON lines,
     metrics to :8080/metrics, /healthz and /readyz to :8081. Only one replica acts at a time: the
     one that holds the lease `karpenter-leader-election`, whether it is Karpy or Karpenter.
-    Every flag, its variable and its default: docs/settings.md.
+    Every flag, its variable and its default are told in docs/settings.md; the flags are:
     """
     del terminal
     read = read_options(flags, os.environ)
@@ -44,3 +45,12 @@ def run(
 
     asyncio.run(live())
     return DONE
+
+
+def _flag_lines() -> str:
+    """List every flag with what it is for, as `--help` shows them."""
+    width = max(len(flag.name) for flag in FLAGS)
+    return "\n".join(f"    --{flag.name:{width}}  {flag.help}" for flag in FLAGS)
+
+
+run.__doc__ = f"{run.__doc__ or ''}\n{_flag_lines()}\n"
