@@ -50,7 +50,7 @@ def run(
 def _flag_lines() -> str:
     """List every flag with what it is for, as `--help` shows them."""
     width = max(len(flag.name) for flag in FLAGS)
-    return "\n".join(f"    --{flag.name:{width}}  {flag.help}" for flag in FLAGS)
+    return "\n".join(f"        --{flag.name:{width}}  {flag.help}" for flag in FLAGS)
 
 
 run.__doc__ = f"{run.__doc__ or ''}\n{_flag_lines()}\n"

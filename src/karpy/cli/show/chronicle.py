@@ -1,0 +1,196 @@
+"""What happens and why, as lines that people can follow."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.cli.show.board import Board, NodeCard, PodCard, Turn
+from karpy.cli.show.sentences import (
+    decision_text,
+    emptied_text,
+    gone_text,
+    launched_text,
+    left_text,
+    ready_text,
+    removal_text,
+    runs_text,
+)
+from karpy.cli.terminal import Style
+from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.model.kinds import NODE_CLAIM
+from karpy.model.notices import Notice
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Verdict
+from karpy.ports.clock import Clock
+from karpy.sim.store.store import Store
+
+TOGETHER: Final = 0.3
+"""What happens to several within so many seconds is told in one line."""
+_CLAIM: Final = re.compile(r"\bnodeclaim/([\w.-]+)")
+_DECIDING: Final = "scheduler_scheduling_duration_seconds"
+_NODES: Final = {
+    Turn.READY: ("ready", Style.GOOD, ready_text),
+    Turn.EMPTIED: ("empty", Style.CARE, emptied_text),
+    Turn.GONE: ("gone", Style.GOOD, gone_text),
+}
+_PODS: Final = {
+    Turn.RUNS: ("running", Style.GOOD, runs_text),
+    Turn.LEFT: ("stopped", Style.QUIET, left_text),
+}
+
+
+class Happening(Struct, frozen=True):
+    """Something that is worth a line."""
+
+    seconds: float
+    """Since the show began."""
+    word: str
+    """What sort of thing it is, in one word."""
+    text: str
+    style: Style = Style.PLAIN
+
+
+class _Entry(Struct):
+    """A line that is being written; grows while more of its sort happens."""
+
+    seconds: float
+    word: str
+    style: Style
+    write: Callable[[], str]
+
+
+class Chronicle:
+    """
+    Hears everything and keeps what is worth telling.
+
+    It listens to the cluster, and is told by the autoscaler: it is its journal, its notices and its
+    voice.
+    """
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self.board = Board(store, clock, self._hear)
+        self.launched = 0
+        self.removed = 0
+        self.waits: list[float] = []
+        """How long each pod waited, in the order they ran."""
+        self.prices: list[tuple[float, int]] = [(0.0, 0)]
+        """From which second on the cluster cost how much."""
+        self.decided: list[float] = []
+        """How many seconds each decision about pods took."""
+        self.refused: dict[str, str] = {}
+        """Why pods stay pending, by namespace and name."""
+        self.troubles = 0
+        self._expected: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """By NodeClaim: how many pods of which workload it was made for."""
+        self._entries: list[_Entry] = []
+        self._growing: dict[str, tuple[_Entry, list[NodeCard | PodCard]]] = {}
+
+    # --- for the one who prints ----------------------------------------------------------------
+
+    def take(self, *, is_over: bool = False) -> list[Happening]:
+        """Return what has happened since it was asked last, but for what may still grow."""
+        due = self.board.seconds - TOGETHER
+        ripe = [each for each in self._entries if is_over or each.seconds <= due]
+        self._entries = self._entries[len(ripe) :]
+        return [Happening(each.seconds, each.word, each.write(), each.style) for each in ripe]
+
+    def say(self, word: str, text: str, style: Style = Style.PLAIN) -> None:
+        """Tell something in a line of its own."""
+        self._entries.append(_Entry(self.board.seconds, word, style, lambda: text))
+
+    # --- what the autoscaler tells -------------------------------------------------------------
+
+    def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
+        """Hear of a decision about pods."""
+        del snapshot
+        if verdict.launches:
+            self.say("decide", decision_text(verdict), Style.STRONG)
+
+    def tell(self, notice: Notice) -> None:
+        """Hear what is told about an object."""
+        match notice.reason:
+            case "Nominated":
+                self._expect(notice)
+            case "FailedScheduling":
+                self._refuse(notice)
+            case "DisruptionTerminating" if notice.subject.kind == NODE_CLAIM:
+                card = self.board.nodes.get(notice.subject.name)
+                if card is not None:
+                    reason = notice.note.rpartition(": ")[2]
+                    self._join("remove", Style.STRONG, card, lambda all_: removal_text(all_, reason))
+
+    def count(self, count: Count) -> None:
+        """Hear how long a decision took."""
+        if count.metric == _DECIDING:
+            self.decided.append(count.value)
+
+    def remark(self, remark: Remark) -> None:
+        """Hear a line of the log; only errors are worth one here."""
+        if remark.is_error:
+            fields = ", ".join(f"{key} {value}" for key, value in remark.fields.items())
+            self._complain(f"{remark.event}: {fields}")
+
+    def fail(self, controller: str, key: str, error: BaseException) -> None:
+        """Hear that a controller could not work on an object, and will try again."""
+        self._complain(f"{controller} {key}: {error}")
+
+    # --- what the cluster shows ----------------------------------------------------------------
+
+    def _hear(self, turn: Turn, card: NodeCard | PodCard) -> None:
+        if isinstance(card, NodeCard):
+            self._hear_node(turn, card)
+        elif not card.is_daemon:
+            if turn is Turn.RUNS:
+                self.waits.append(card.waited)
+            word, style, write = _PODS[turn]
+            self._join(word, style, card, write)
+
+    def _hear_node(self, turn: Turn, card: NodeCard) -> None:
+        price = self.prices[-1][1]
+        if turn is Turn.LAUNCHED:
+            self.launched += 1
+            self.prices.append((self.board.seconds, price + card.price))
+            self.say("launch", launched_text(card, self._expected.pop(card.name, Counter())))
+            return
+        if turn is Turn.GONE:
+            self.removed += 1
+            self.prices.append((self.board.seconds, price - card.price))
+        word, style, write = _NODES[turn]
+        self._join(word, style, card, write)
+
+    def _join(
+        self,
+        word: str,
+        style: Style,
+        card: NodeCard | PodCard,
+        write: Callable[[Sequence[NodeCard | PodCard]], str],
+    ) -> None:
+        """Tell something of a card, in one line with what has just happened to others."""
+        entry, cards = self._growing.get(word, (None, []))
+        if entry is None or self.board.seconds - entry.seconds > TOGETHER:
+            cards = []
+            entry = _Entry(self.board.seconds, word, style, lambda: write(cards))
+            self._growing[word] = entry, cards
+            self._entries.append(entry)
+        cards.append(card)
+
+    def _expect(self, notice: Notice) -> None:
+        found = _CLAIM.search(notice.note)
+        key = f"{notice.subject.namespace}/{notice.subject.name}"
+        pod = self.board.pods.get(key)
+        if found is not None and pod is not None and found[1] not in self.board.nodes:
+            self._expected[found[1]][pod.workload] += 1
+
+    def _refuse(self, notice: Notice) -> None:
+        key = f"{notice.subject.namespace}/{notice.subject.name}"
+        why = notice.note.removeprefix("Failed to schedule pod, ")
+        if self.refused.get(key) != why:
+            self.refused[key] = why
+            self.say("refuse", f"{key} stays pending: {why}", Style.BAD)
+
+    def _complain(self, text: str) -> None:
+        self.troubles += 1
+        self.say("trouble", text, Style.BAD)

@@ -1,0 +1,115 @@
+"""The autoscaler inside an embedded cluster, without HTTP and without a lease."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from karpy.adapters.clouds.kwok.provider import KwokProvider
+from karpy.adapters.kube.events import EventRecorder
+from karpy.adapters.telemetry.logs import Log, make_log, open_lines
+from karpy.codec.catalogs import kwok_catalog
+from karpy.codec.documents import read_documents
+from karpy.codec.fields import JsonObject
+from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.errors import ManifestInvalid
+from karpy.model.options import Options
+from karpy.ports.journal import Journal
+from karpy.ports.notices import Notices
+from karpy.sim.kubelets.timing import Timing
+from karpy.sim.objects import EmbeddedObjects
+from karpy.sim.world import World, WorldSettings
+from karpy.wiring.operator import Operator, Surface, Voice
+
+BRISK: Final = WorldSettings(
+    timing=Timing(ready_seconds=1, start_seconds=0.5, stop_seconds=0.5, beat_seconds=10)
+)
+"""Machines boot in a second or two: people watch, and leases are renewed before their eyes."""
+_NAME: Final = "karpenter"
+
+
+@asynccontextmanager
+async def operating(
+    world: World,
+    *,
+    notices: Notices,
+    voice: Voice,
+    journal: Journal | None = None,
+    options: Options | None = None,
+) -> AsyncIterator[asyncio.Task[None]]:
+    """Have the autoscaler work for a cluster; its task ends early only if something is wrong."""
+    objects = EmbeddedObjects(world.store, manager=_NAME)
+    catalog = kwok_catalog()
+    cloud = KwokProvider(objects, world.clock, catalog)
+    operator = Operator(
+        Surface(objects, objects, world.clock, cloud, lambda: catalog),
+        options or Options(),
+        notices=notices,
+        voice=voice,
+        journal=journal,
+    )
+    cloud.start()
+    task = asyncio.create_task(operator.run(), name="operator")
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+        await cloud.close()
+        if not task.cancelled():
+            task.result()
+
+
+@asynccontextmanager
+async def autoscaled(world: World, log: Path) -> AsyncIterator[asyncio.Task[None]]:
+    """Have the autoscaler work for a cluster, with events for kubectl and a log in a file."""
+    lines = open_lines((str(log),), ())
+    objects = EmbeddedObjects(world.store, manager=_NAME)
+    recorder = EventRecorder(objects, world.clock, instance="karpy-cluster")
+    writing = asyncio.create_task(recorder.run(), name="events")
+    try:
+        voice = _LogVoice(make_log(lines, world.clock))
+        async with operating(world, notices=recorder, voice=voice) as task:
+            yield task
+    finally:
+        writing.cancel()
+        await asyncio.wait((writing,))
+        lines.close()
+
+
+def apply_manifests(world: World, documents: Iterable[tuple[str, str]]) -> list[JsonObject]:
+    """Create what manifests describe, given as name and text; raise what stands in the way."""
+    kinds = {(each.kind.api_version, each.kind.name): each.kind for each in world.store.kinds}
+    created = []
+    for file, text in documents:
+        for document in read_documents(file, text):
+            if isinstance(document, ManifestInvalid):
+                raise document
+            value: JsonObject = document.value
+            kind = kinds[value["apiVersion"], value["kind"]]
+            created.append(world.store.create(kind, value))
+    return created
+
+
+class _LogVoice:
+    """Writes to a log what controllers say; nobody asks for metrics here."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def count(self, count: Count) -> None:
+        """Let it go."""
+        del count
+
+    def remark(self, remark: Remark) -> None:
+        """Write a line."""
+        log = self._log.bind(**remark.fields)
+        if remark.is_error:
+            log.error(remark.event)
+        else:
+            log.info(remark.event)
+
+    def fail(self, controller: str, key: str, error: BaseException) -> None:
+        """Write that a controller could not work on an object."""
+        self._log.error("Reconciler error", controller=controller, name=key, error=error)
