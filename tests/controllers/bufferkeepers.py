@@ -45,9 +45,9 @@ class Audience:
         self.awaited: list[str] = []
 
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
-        del duration
+        del snapshot, duration
         self.verdicts.append(verdict)
-        self._buffers.record(snapshot, verdict)
+        self._buffers.record(verdict)
 
     def nominated(self, name: str) -> None:
         self.awaited.append(name)

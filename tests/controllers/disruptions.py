@@ -17,6 +17,8 @@ from karpy.controllers.keeper import Keeper
 from karpy.controllers.lifecycle import LifecycleController
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.podevents import PodEventController
+from karpy.controllers.rebooting import RebootController
+from karpy.controllers.remedies import RepairRules
 from karpy.controllers.termination import TerminationController
 from karpy.controllers.upkeep import UpkeepController
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL
@@ -44,6 +46,7 @@ async def disrupting(
     heard: Heard,
     objects: Objects | None = None,
     cloud: CloudProvider | None = None,
+    repair: RepairRules | None = None,
 ) -> AsyncIterator[Stage]:
     """Have claims kept and their nodes disrupted, until all that is killed."""
     objects = objects or world.objects
@@ -59,7 +62,7 @@ async def disrupting(
         on_failure=heard.fail,
     )
     cluster, nominations = MirroredCluster(mirror, objects), Nominations(world.clock)
-    disruption = DisruptionController(desk, cluster, nominations)
+    disruption = DisruptionController(desk, cluster, nominations, repair=repair)
     cluster.marked = disruption.marked
     evictions = EvictionQueue(desk)
     parts = (
@@ -68,6 +71,7 @@ async def disrupting(
         evictions,
         UpkeepController(desk),
         PodEventController(desk),
+        RebootController(desk, evictions),
         disruption,
     )
     tasks = [watching, *(asyncio.create_task(each.run()) for each in parts)]

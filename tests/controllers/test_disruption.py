@@ -347,44 +347,6 @@ def test_nothing_is_decided_while_a_claim_has_no_machine() -> None:
     assert run(story()) == (["web-1", "web-2"], [])
 
 
-def test_marks_that_nobody_stands_behind_are_taken_off() -> None:
-    async def story() -> tuple[list[str], list[str], str]:
-        world = World()
-        world.start()
-        make_pool(world, {"nodes": "0"})
-        async with disrupting(world, Heard()):
-            await make_nodes(world, "web-1")
-            mark(world, "web-1")
-            marked = tainted(world)
-            await asyncio.sleep(15)
-            found = marked, tainted(world), conditions(world).get("DisruptionReason", "")
-        world.stop()
-        return found
-
-    marked, after, reason = run(story())
-
-    assert len(marked) == 1
-    assert (after, reason) == ([], "")
-
-
-def mark(world: World, name: str) -> None:
-    """Leave what somebody wrote who had decided and then died."""
-    taints = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
-    body: JsonObject = {"spec": {"taints": taints}}
-    world.store.patch(NODE, node_of(world, name), Patch(PatchType.MERGE, body))
-    said = world.store.get(NODE_CLAIM, name)["status"]["conditions"]
-    reason = {
-        "type": "DisruptionReason",
-        "status": "True",
-        "reason": "Empty",
-        "message": "Empty",
-        "lastTransitionTime": "2026-01-05T00:00:00Z",
-    }
-    body = {"status": {"conditions": [*said, reason]}}
-    patch = Patch(PatchType.MERGE, body)
-    world.store.patch(NODE_CLAIM, name, patch, subresource="status")
-
-
 def test_a_pool_that_is_gone_keeps_nobody_else_waiting() -> None:
     async def story() -> list[str]:
         world = World()

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from karpy.model.kinds import NODE_POOL, POD
+from karpy.codec.fields import JsonObject
+from karpy.controllers.remedies import RepairRules
+from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.crashes import Life
 from karpy.sim.faults import WRITES, Fault, Faults, conflict, server_fault, unreachable
@@ -19,18 +21,28 @@ from tests.controllers.disruptions import (
     tainted,
 )
 from tests.controllers.operators import Heard, conditions, is_empty, node_of, until
+from tests.controllers.test_remedies import (
+    BROKEN,
+    MANY,
+    REPAIR,
+    make_busy_nodes,
+    running_pods,
+)
 from tests.controllers.test_termination import pod
 
 
-async def live(world: World, faults: Faults) -> None:
+async def live(world: World, faults: Faults, repair: RepairRules | None = None) -> None:
     """Be an operator for ever, behind ports that do not always work."""
-    async with disrupting(world, Heard(), FaultyObjects(world.objects, faults)):
+    objects = FaultyObjects(world.objects, faults)
+    async with disrupting(world, Heard(), objects, repair=repair):
         await asyncio.sleep(24 * 3600)
 
 
-async def spend(world: World, life: Life, seconds: float) -> None:
+async def spend(
+    world: World, life: Life, seconds: float, repair: RepairRules | None = None
+) -> None:
     """Let an operator live for a while, if it does not die before."""
-    task = asyncio.create_task(life.run(live(world, Faults())))
+    task = asyncio.create_task(life.run(live(world, Faults(), repair)))
     await asyncio.sleep(seconds)
     life.end()
     await asyncio.gather(task, return_exceptions=True)
@@ -110,3 +122,67 @@ def test_empty_nodes_go_though_a_third_of_all_writes_fail(seed: int) -> None:
         return is_empty(world)
 
     assert run(story())
+
+
+def test_marks_that_nobody_stands_behind_are_taken_off() -> None:
+    async def story() -> tuple[list[str], list[str], str]:
+        world = World()
+        world.start()
+        make_pool(world, {"nodes": "0"})
+        async with disrupting(world, Heard()):
+            await make_nodes(world, "web-1")
+            mark(world, "web-1")
+            marked = tainted(world)
+            await asyncio.sleep(15)
+            found = marked, tainted(world), conditions(world).get("DisruptionReason", "")
+        world.stop()
+        return found
+
+    marked, after, reason = run(story())
+
+    assert len(marked) == 1
+    assert (after, reason) == ([], "")
+
+
+def mark(world: World, name: str) -> None:
+    """Leave what somebody wrote who had decided and then died."""
+    taints = [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]
+    body: JsonObject = {"spec": {"taints": taints}}
+    world.store.patch(NODE, node_of(world, name), Patch(PatchType.MERGE, body))
+    said = world.store.get(NODE_CLAIM, name)["status"]["conditions"]
+    reason = {
+        "type": "DisruptionReason",
+        "status": "True",
+        "reason": "Empty",
+        "message": "Empty",
+        "lastTransitionTime": "2026-01-05T00:00:00Z",
+    }
+    body = {"status": {"conditions": [*said, reason]}}
+    patch = Patch(PatchType.MERGE, body)
+    world.store.patch(NODE_CLAIM, name, patch, subresource="status")
+
+
+@pytest.mark.parametrize("is_call_done", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("call", range(1, 9))
+def test_a_broken_node_is_replaced_though_the_operator_dies(
+    call: int, *, is_call_done: bool
+) -> None:
+    async def story() -> tuple[list[str], int, int]:
+        world = World()
+        world.start()
+        make_pool(world)
+        async with disrupting(world, Heard()):
+            await make_busy_nodes(world)
+        world.kubelets.trouble(node_of(world), BROKEN)
+        await asyncio.sleep(60)
+        life = Life(crash_at_call=call, is_call_done=is_call_done)
+        await spend(world, life, 90, repair=REPAIR)
+        async with disrupting(world, Heard(), repair=REPAIR):
+            await until(lambda: "web-1" not in claims_in(world))
+            await until(lambda: len(world.store.list(NODE)) == len(MANY))
+            await until(lambda: running_pods(world) == len(MANY))
+            machines = await world.cloud.machines()
+        world.stop()
+        return tainted(world), len(claims_in(world)), len(machines)
+
+    assert run(story()) == ([], len(MANY), len(MANY))

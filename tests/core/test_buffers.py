@@ -9,7 +9,7 @@ from karpy.core.buffers import (
     Placement,
     Resolved,
     Unresolved,
-    find_placement,
+    find_placements,
     judge_placement,
     not_found,
     pods_by_node,
@@ -261,14 +261,15 @@ def test_a_verdict_says_where_the_room_is() -> None:
         refusals=(Refusal(Reason.NO_HOST, (four,)),),
     )
 
-    assert find_placement(pods, verdict) == Placement(existing=2, launched=1, failed=1)
+    placements = find_placements({"spare": pods, "other": ()}, verdict)
+    assert placements == {"spare": Placement(existing=2, launched=1, failed=1)}
     assert pods_by_node(pods, verdict) == {"a": 1, "b": 1}
 
 
 def test_a_verdict_may_be_about_others_only() -> None:
     verdict = Verdict(nominations=(Nomination("a", ("shop/x",)),))
 
-    assert find_placement(virtual_pods(ready(1), pod("web"), NOON), verdict) is None
+    assert find_placements({"spare": virtual_pods(ready(1), pod("web"), NOON)}, verdict) == {}
     assert pods_by_node((), verdict) == {}
 
 

@@ -132,5 +132,11 @@ def _unplaced(world: World, actual: Snapshot) -> Iterator[Finding]:
         is_bound = bool(pod["spec"].get("nodeName"))
         if is_bound and pod["status"].get("phase") != "Running":
             yield Finding(Law.FEASIBLE, f"{name} is bound and {pod['status'].get('phase')}")
-        elif not is_bound and f"{namespace}/{name}" not in refused:
+        elif not is_bound and f"{namespace}/{name}" not in refused and not _is_daemon(pod):
             yield Finding(Law.FEASIBLE, f"{name} waits, and nobody knows why")
+
+
+def _is_daemon(pod: JsonObject) -> bool:
+    """Nodes are not made for daemons; they may find theirs full."""
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return any(each["kind"] == "DaemonSet" for each in owners)

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Final
 
 from msgspec.structs import replace
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from karpy.adapters.clouds.kwok.provider import KwokProvider
 from karpy.codec.catalogs import kwok_catalog
 from karpy.core.lifecycle.outcomes import Count, Remark
-from karpy.errors import KarpyError
+from karpy.errors import ClusterError, KarpyError
 from karpy.model.instances import Catalog
 from karpy.model.kinds import (
     DAEMON_SET,
@@ -43,6 +44,7 @@ from tests.swarm.witnesses import WitnessedCloud, WitnessedObjects
 QUIET_SECONDS: Final = 600
 _LOOK_SECONDS: Final = 30
 _CALM_SECONDS_MAX: Final = 2 * 3600
+_CRASHES_MAX: Final = 20
 _CPUS: Final = ("2x", "4x", "8x")
 _SETTINGS: Final = WorldSettings(
     timing=Timing(boot_seconds=20, ready_seconds=5, jitter_percent=40),
@@ -218,21 +220,27 @@ class _Play:
 
     async def _operate(self) -> None:
         """Have an operator, and another one whenever that dies."""
-        crashes = [] if self._is_calm else list(self._story.crashes)
-        for number in range(len(crashes) + 2):
-            crash = crashes[number] if number < len(crashes) and not self._is_calm else Crash()
+        crashes = iter(self._story.crashes)
+        pauses = cycle(self._story.pauses)
+        while self._ending.crashes < _CRASHES_MAX:
+            crash = Crash() if self._is_calm else next(crashes, Crash())
             self._is_doomed = crash != Crash()
             self._life = crash.life()
             try:
                 await self._life.run(self._live())
-            except BaseExceptionGroup as group:
-                self._report(Law.DEATH, repr(group.exceptions[0]))
             except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
-                self._report(Law.DEATH, repr(error))
+                self._hear_death(error)
             self._ending.crashes += 1
             self._note("the operator is dead")
-            pause = 0.0 if self._is_calm else self._story.pauses[number % 4]
-            await asyncio.sleep(pause)
+            await asyncio.sleep(0.0 if self._is_calm else next(pauses))
+
+    def _hear_death(self, error: Exception) -> None:
+        """An operator that cannot even begin may die of that: somebody starts it again."""
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        has_begun = self._operator is not None and self._operator.mirror.is_listed
+        if has_begun or not isinstance(error, ClusterError):
+            self._report(Law.DEATH, repr(error))
 
     async def _live(self) -> None:
         world, faults = self._world, self._faults

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from karpy import errors
-from karpy.model.refusals import Constraint, Reason
+from karpy.model.refusals import Constraint, Obstacle, Reason
 from tests.tidy.operatorpages import events_page, metrics_page, settings_page
 from tests.tidy.parity import Mark, marks_in_code, marks_in_rules
 from tests.tidy.repository import ROOT
@@ -40,12 +40,14 @@ def refusals_page() -> str:
         [
             NOTE,
             "# Refusals\n",
-            "Karpy says why it left a pod alone. The names are stable; JSON output carries them.",
-            "The sentences are for people and may get better.\n",
+            "Karpy says why it left a pod or a node alone. The names are stable; JSON output has",
+            "them. The sentences are for people and may get better.\n",
             "## Why a pod was left alone\n",
             _enumtable(Reason),
             "## What kept a pod from a node, an instance type or a NodePool\n",
             _enumtable(Constraint),
+            "## Why a node was left alone\n",
+            _enumtable(Obstacle),
         ]
     )
 

@@ -210,13 +210,17 @@ def read_amounts(quantities: JsonObject) -> dict[str, int] | None:
 def _amount(text: str, resource: str) -> int:
     """Read a quantity; whole numbers of the usual units at once, the rest as the model does."""
     if len(text) <= _SHORT and text.isascii():
-        if text.isdecimal() and not resource.endswith(".cpu"):
-            return int(text) * (1000 if resource == CPU else 1)
         if resource == CPU:
-            if text[-1:] == "m" and text[:-1].isdecimal():
-                return int(text[:-1])
-        elif text[:-2].isdecimal() and text[-2:] in _UNITS and not resource.endswith(".cpu"):
-            return int(text[:-2]) * _UNITS[text[-2:]]
+            if text[-1:] == "m":
+                if text[:-1].isdecimal():
+                    return int(text[:-1])
+            elif text.isdecimal():
+                return int(text) * 1000
+        elif not resource.endswith(".cpu"):
+            unit = _UNITS.get(text[-2:])
+            number = text if unit is None else text[:-2]
+            if number.isdecimal():
+                return int(number) * (unit or 1)
     amount = parse_quantity(text, resource)
     # Rounding up must not make nothing of what is less than nothing.
     is_negative = text.startswith("-") and any(digit in text for digit in "123456789")

@@ -1,11 +1,11 @@
 """Instance types as karpbench/v1 and Karpy's own catalogs write them, fast."""
 
 from decimal import Decimal, InvalidOperation
-from marshal import dumps
 from typing import Any, Final
 
 from karpy.codec.constraints import POOL_OPERATORS, read_requirement
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject, read_amounts
+from karpy.codec.fingerprints import fingerprint
 from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering, PriceList, micros
 from karpy.model.labels import ALIASES
 from karpy.model.requirement import Requirement
@@ -14,7 +14,6 @@ from karpy.model.resources import Resources, add
 
 RESERVATION_SUFFIX: Final = "reservation-id"
 _PRICE_MAX: Final = 1e9
-_MARSHAL: Final = 2
 _NO_VALUES: Final[list[str]] = []
 _NO_LIMITS: Final[dict[str, int]] = {}
 _USUAL: Final = 3
@@ -33,20 +32,17 @@ class InstanceReader:
     def __init__(self) -> None:
         """Start with nothing known."""
         self.reservation_label = ""
+        self._single: dict[str, dict[str, Requirement]] = {}
+        """By key and value: what asks for one value."""
         self._requirements: dict[tuple[str, ...], Requirement] = {}
-        """By key, operator and values."""
-        self._keys: set[str] = set()
-        """Label keys found to be well formed."""
+        """By key, operator and values: the others."""
+        self._last_raw: list[JsonObject] = []
+        self._last_requirements: dict[str, Requirement] = {}
+        self._place_lists: dict[bytes, tuple[Offering, ...]] = {}
         self._offered: dict[tuple[str, ...], tuple[Requirements, str]] = {}
         """Requirements and reservation of an offering, by its labels."""
-        self._places: dict[tuple[object, ...], Offering] = {}
-        self._place_lists: dict[tuple[int, ...], tuple[Offering, ...]] = {}
         self._amounts: dict[bytes, Resources] = {}
         self._overheads: dict[bytes, Resources] = {}
-        self._last_wanted: list[JsonObject] = []
-        self._last_requirements: dict[str, Requirement] = {}
-        self._last_sold: list[JsonObject] = []
-        self._last_places: tuple[Offering, ...] = ()
         self._last_kept: JsonObject | None = None
         self._last_overhead: Resources = {}
 
@@ -80,14 +76,14 @@ class InstanceReader:
             if len(found) < len(raw) or not ALIASES.keys().isdisjoint(found):
                 parts = list(Fields(obj, path).children("requirements"))
                 return collect(read_requirement(part, POOL_OPERATORS) for part in parts)
-        self._last_wanted, self._last_requirements = raw, found
+        self._last_raw, self._last_requirements = raw, found
         return found
 
     def _changed_requirements(
         self, raw: list[JsonObject], obj: JsonObject, path: str
     ) -> dict[str, Requirement] | None:
         """Take what the type before requires, and read what differs; None if keys do."""
-        before = self._last_wanted
+        before = self._last_raw
         if len(raw) != len(before):
             return None
         found = self._last_requirements.copy()
@@ -101,64 +97,43 @@ class InstanceReader:
 
     def _requirement(self, each: JsonObject, obj: JsonObject, path: str) -> Requirement:
         key, operator, values = each["key"], each["operator"], each.get("values") or _NO_VALUES
+        if len(values) == 1 and operator == "In":
+            value = values[0]
+            single = self._single.get(key)
+            requirement = single.get(value) if single else None
+            if requirement is None:
+                if single and type(value) is str:
+                    requirement = Requirement(key, frozenset(values))
+                else:
+                    requirement = _read_requirement(each, Fields(obj, path))
+                    single = self._single.setdefault(key, {})
+                single[value] = requirement
+            return requirement
         name = (key, operator, *values)
         requirement = self._requirements.get(name)
         if requirement is None:
-            is_plain = operator == "In" and key in self._keys and len(values) == 1
-            if is_plain and type(values[0]) is str:
-                requirement = Requirement(key, frozenset(values))
-            else:
-                requirement = _read_requirement(each, Fields(obj, path))
-                self._keys.add(key)
-            self._requirements[name] = requirement
+            requirement = self._requirements[name] = _read_requirement(each, Fields(obj, path))
         return requirement
 
     def _offerings_of(self, obj: JsonObject, path: str) -> PriceList:
-        raw = obj["offerings"]
-        prices = self._changed_prices(raw)
-        if prices is not None:
-            return PriceList(self._last_places, prices)
-        offerings = [self._offering(each, index, obj, path) for index, each in enumerate(raw)]
-        places = tuple([place for place, _ in offerings])
-        places = self._place_lists.setdefault(tuple(map(id, places)), places)
-        if all(len(each) == _USUAL for each in raw):
-            self._last_sold, self._last_places = raw, places
-        return PriceList(places, [price for _, price in offerings])
+        columns = _usual_columns(obj["offerings"])
+        if columns is None:
+            return self._read_offerings(Fields(obj, path))
+        sold, prices = columns
+        key = fingerprint(sold)
+        places = self._place_lists.get(key)
+        if places is None:
+            places = self._place_lists[key] = self._read_offerings(Fields(obj, path)).places
+        return PriceList(places, prices)
 
-    def _changed_prices(self, raw: list[JsonObject]) -> list[int] | None:
-        """Read the prices of a type that is sold where the one before is; None if it is not."""
-        before = self._last_sold
-        if len(raw) != len(before):
-            return None
-        prices = []
-        for each, other in zip(raw, before, strict=True):
-            price = each["price"]
-            if (
-                each["labels"] != other["labels"]
-                or each["available"] is not other["available"]
-                or len(each) != _USUAL
-                or type(price) is not float
-                or not 0 <= price < _PRICE_MAX
-            ):
-                return None
-            prices.append(round(price * MICROS_PER_DOLLAR))
-        return prices
-
-    def _offering(
-        self, each: JsonObject, index: int, obj: JsonObject, path: str
-    ) -> tuple[Offering, int]:
-        """Return the place of an offering, and its price."""
-        labels, price, is_available = each["labels"], each["price"], each.get("available")
-        if len(each) == _USUAL and type(price) is float and 0 <= price < _PRICE_MAX:
-            place = self._places.get((is_available, *labels, *labels.values()))
-            if place is not None:
-                return place, round(price * MICROS_PER_DOLLAR)
-        offering = self._read_offering(Fields(each, f"offerings[{index}]", Fields(obj, path)))
-        if len(each) == _USUAL:
-            self._places[is_available, *labels, *labels.values()] = offering
-        return offering, offering.price
+    def _read_offerings(self, fields: Fields) -> PriceList:
+        """Read offerings one by one, with care."""
+        places = tuple([self._read_offering(each) for each in fields.children("offerings")])
+        return PriceList(places, [place.price for place in places])
 
     def _read_offering(self, fields: Fields) -> Offering:
+        if "labels" not in fields:
+            fields.fail("labels", "is missing", "add the zone and the capacity type")
         labels = fields.labels("labels")
         key = (*labels, *labels.values())
         requirements, reservation = self._offered.get(key) or self._add_offered(key, labels)
@@ -184,7 +159,7 @@ class InstanceReader:
 
     def _amounts_of(self, obj: JsonObject, name: str, path: str) -> Resources:
         raw = obj.get(name)
-        key = dumps(raw, _MARSHAL)
+        key = fingerprint(raw)
         amounts = self._amounts.get(key)
         if amounts is None:
             read = read_amounts(raw) if raw else None
@@ -196,7 +171,7 @@ class InstanceReader:
     def _overhead_of(self, obj: JsonObject, path: str) -> Resources:
         raw = obj.get("overhead")
         if raw != self._last_kept:
-            key = dumps(raw, _MARSHAL)
+            key = fingerprint(raw)
             amounts = self._overheads.get(key)
             if amounts is None:
                 amounts = self._overheads[key] = _read_overhead(Fields(obj, path), "overhead")
@@ -210,12 +185,28 @@ class InstanceReader:
                 fields.fail(key, "is missing", f"add a list of {key}")
         for part in fields.children("requirements"):
             read_requirement(part, POOL_OPERATORS)
-        for offering in fields.children("offerings"):
-            offering.labels("labels")
-            if "labels" not in offering:
-                offering.fail("labels", "is missing", "add the zone and the capacity type")
-            read_price(offering)
-            offering.flag("available")
+        for part in fields.children("offerings"):
+            self._read_offering(part)
+
+
+def _usual_columns(raw: list[JsonObject]) -> tuple[list[object], list[int]] | None:
+    """Return where something is sold, and its prices there; None if there is more to know."""
+    sold: list[object] = []
+    prices: list[int] = []
+    dollars, price = -1.0, 0
+    for each in raw:
+        asked = each.get("price")
+        if type(asked) is not float or len(each) != _USUAL or "available" not in each:
+            return None
+        if asked != dollars:
+            # Most prices are the same in several zones.
+            if not 0.0 <= asked < _PRICE_MAX:
+                return None
+            dollars, price = asked, round(asked * MICROS_PER_DOLLAR)
+        prices.append(price)
+        sold.append(each.get("labels"))
+        sold.append(each["available"])
+    return sold, prices
 
 
 def _read_requirement(each: JsonObject, fields: Fields) -> Requirement:

@@ -9,10 +9,10 @@ its rules, labels and requests with the others.
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
-from marshal import dumps
 from typing import Final, TypeAlias
 
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
+from karpy.codec.fingerprints import UNUSUAL, encode, fingerprint
 from karpy.codec.podrules import read_ports, read_rules
 from karpy.codec.requests import effective_limits, effective_requests, plain_requests
 from karpy.model.pods import HostPort, Owner, Pod, PodRules
@@ -35,8 +35,7 @@ _NO_RULES: Final = PodRules()
 _NOTHING: Final[JsonObject] = {}
 _RARE: Final = frozenset({"initContainers", "overhead", "resources", "hostNetwork"})
 _SPECIAL: Final = _RULES | _RARE
-_MARSHAL: Final = 2
-"""The newest format whose bytes depend on the value alone, not on how it is shared in memory."""
+_UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 _Ports: TypeAlias = tuple[HostPort, ...]
 _Needs: TypeAlias = tuple[Resources, _Ports, Resources]
@@ -81,7 +80,7 @@ class PodReader:
             return self._read(obj)
         except FieldInvalid:
             raise
-        except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+        except (*_UNREADABLE, IndexError) as error:
             _find_fault(obj)
             hint = "compare it with a pod that works"
             raise FieldInvalid("", f"cannot be read: {error!r}", hint) from error
@@ -102,7 +101,7 @@ class PodReader:
                 ):
                     into.append(self.read(obj))
                     continue
-                key = dumps((meta.get("labels"), only.get("resources")), _MARSHAL)
+                key = encode((meta.get("labels"), only.get("resources")))
                 labels, requests, limits = molds.get(key) or self._add_mold(key, meta, only)
                 node_name = spec.get("nodeName") or ""
                 bound, ready = _moments(status) if node_name and status else _NEVER
@@ -120,11 +119,12 @@ class PodReader:
                     not node_name and (trusts or not status or _was_given_up(status)),
                     False,
                     self._shared_owners(meta) if "ownerReferences" in meta else (),
-                    limits=limits,
-                    bound=bound,
-                    ready=ready,
+                    False,
+                    limits,
+                    bound,
+                    ready,
                 )
-            except (AttributeError, KeyError, TypeError, ValueError):
+            except (*_UNREADABLE, *UNUSUAL):
                 pod = self.read(obj)
             into.append(pod)
 
@@ -184,7 +184,7 @@ class PodReader:
         raw = meta.get("labels")
         if not raw:
             return _NO_LABELS
-        key = dumps(raw, _MARSHAL)
+        key = fingerprint(raw)
         labels = self._labels.get(key)
         if labels is None:
             if set(map(type, raw.values())) != {str}:
@@ -193,7 +193,7 @@ class PodReader:
         return labels
 
     def _shared_owners(self, meta: JsonObject) -> tuple[Owner, ...]:
-        key = dumps(meta["ownerReferences"], _MARSHAL)
+        key = fingerprint(meta["ownerReferences"])
         owners = self._owners.get(key)
         if owners is None:
             owners = self._owners[key] = read_owners(Fields(meta, "metadata"))
@@ -206,7 +206,7 @@ class PodReader:
         if len(containers) == 1 and resized is None and is_plain:
             only = containers[0]
             resources = only.get("resources")
-            key = dumps((resources, only.get("ports")), _MARSHAL)
+            key = fingerprint((resources, only.get("ports")))
             plain = None if "ports" in only else resources
         else:
             key = _needs_key(spec, resized)
@@ -230,7 +230,7 @@ class PodReader:
         if not ports and (len(spec) == 1 or _RULES.isdisjoint(spec)):
             return _NO_RULES
         volumes = spec.get("volumes")
-        raw = dumps(
+        raw = fingerprint(
             (
                 spec.get("nodeSelector"),
                 spec.get("affinity"),
@@ -238,8 +238,7 @@ class PodReader:
                 spec.get("topologySpreadConstraints"),
                 spec.get("resourceClaims"),
                 _claim_volumes(volumes) if volumes else None,
-            ),
-            _MARSHAL,
+            )
         )
         key = (raw, ports) if ports else raw
         rules = self._rules.get(key)
@@ -316,7 +315,7 @@ def _resize_status(status: JsonObject) -> JsonObject | None:
 
 
 def _needs_key(spec: JsonObject, resized: JsonObject | None) -> bytes:
-    return dumps(
+    return fingerprint(
         (
             [(c.get("name"), c.get("resources"), c.get("ports")) for c in spec["containers"]],
             [
@@ -327,8 +326,7 @@ def _needs_key(spec: JsonObject, resized: JsonObject | None) -> bytes:
             spec.get("resources"),
             spec.get("hostNetwork"),
             resized,
-        ),
-        _MARSHAL,
+        )
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from itertools import chain
 from typing import Final
 
 from karpy.codec.buffers import buffer_writes
@@ -11,7 +12,7 @@ from karpy.controllers.statuses import write_status
 from karpy.core.buffers import (
     PERIOD,
     Placement,
-    find_placement,
+    find_placements,
     judge_placement,
     pods_by_node,
     resolve,
@@ -19,7 +20,6 @@ from karpy.core.buffers import (
 )
 from karpy.model.buffers import BufferRecord, PodSource
 from karpy.model.kinds import CAPACITY_BUFFER
-from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 from karpy.ports.buffers import Buffers
 from karpy.ports.records import Kept
@@ -42,7 +42,7 @@ class BufferController:
         self._desk = desk
         self._book = book
         self._trigger = trigger
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(desk.observer)
         self._asked: dict[str, datetime] = {}
         """When each buffer last asked for a decision."""
         self._placements: dict[str, Placement] = {}
@@ -66,14 +66,13 @@ class BufferController:
         names = (node, *(claim.record.name for claim in claims))
         return max(self._counts.get(name, 0) for name in names)
 
-    def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
+    def record(self, verdict: Verdict) -> None:
         """Take in where a decision finds room."""
-        virtual = [pod for pod in snapshot.pods if pod.is_virtual]
-        self._counts = pods_by_node(virtual, verdict)
-        for kept in self._book.buffers.all():
-            key = kept.record.key
-            placement = find_placement(self._book.room_of(key), verdict)
-            if placement is not None and self._placements.get(key) != placement:
+        keys = [kept.record.key for kept in self._book.buffers.all()]
+        rooms = {key: room for key in keys if (room := self._book.room_of(key))}
+        self._counts = pods_by_node(chain.from_iterable(rooms.values()), verdict)
+        for key, placement in find_placements(rooms, verdict).items():
+            if self._placements.get(key) != placement:
                 self._placements[key] = placement
                 self._queue.add(key)
 

@@ -8,13 +8,14 @@ from msgspec import Struct
 
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.controllers.keeper import Keeper
-from karpy.controllers.queue import OnFailure
+from karpy.controllers.queue import UNOBSERVED, OnFailure
 from karpy.errors import AnswerMalformed
 from karpy.model.kinds import Kind
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Objects
+from karpy.ports.observers import Observer
 from karpy.ports.records import Kept, Records
 
 T = TypeVar("T")
@@ -35,6 +36,8 @@ class Desk(Struct, frozen=True):
     """Whether a NodeClaim is of a node class that our cloud knows."""
     on_failure: OnFailure = lambda *_: None
     """Is told which object could not be worked on and why; it will be tried again."""
+    observer: Observer = UNOBSERVED
+    """Hears how the work of the controller goes on whose desk this is."""
 
     def claim(self, name: str) -> Kept[ClaimRecord] | None:
         """Return a NodeClaim of ours, or None."""

@@ -1,4 +1,4 @@
-"""Nodes that nobody needs go, within budgets."""
+"""Nodes that are broken or that nobody needs go, within budgets."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -7,7 +7,9 @@ from karpy.codec.uids import derived_uid
 from karpy.controllers.desk import Desk
 from karpy.controllers.lookout import BufferPods, Look, Lookout
 from karpy.controllers.nominations import Nominations
+from karpy.controllers.offloading import decide_aside
 from karpy.controllers.queue import WorkQueue
+from karpy.controllers.remedies import Remedies, RepairRules
 from karpy.controllers.rollouts import Rollouts
 from karpy.core.disruption.advancing import Change
 from karpy.core.disruption.emptiness import Proposal, propose_empty
@@ -33,6 +35,7 @@ class DisruptionController:
         *,
         buffer_pods: BufferPods = lambda _: 0,
         reads_deletion_cost: bool = True,
+        repair: RepairRules | None = None,
     ) -> None:
         self._desk = desk
         self._cluster = cluster
@@ -44,7 +47,10 @@ class DisruptionController:
             reads_deletion_cost=reads_deletion_cost,
         )
         self._rollouts = Rollouts(desk, cluster, self._lookout)
-        self._queue = WorkQueue()
+        self._remedies = Remedies(
+            desk, cluster, nominations, self._rollouts, repair or RepairRules()
+        )
+        self._queue = WorkQueue(desk.observer)
         self._proposals = 0
         self._due: datetime | None = None
         """When to look at everything again; None is now."""
@@ -52,6 +58,10 @@ class DisruptionController:
     def marked(self) -> frozenset[str]:
         """Return the claims whose pods need another place, though they are not deleted yet."""
         return self._rollouts.marked
+
+    def disrupting(self) -> frozenset[str]:
+        """Return the claims that are about to go, or to be replaced."""
+        return self._rollouts.begun
 
     async def run(self) -> None:
         """Disrupt what may be disrupted, until cancelled."""
@@ -76,16 +86,17 @@ class DisruptionController:
 
     async def _decide(self) -> timedelta:
         """Look at everything: validate what was proposed, or propose something."""
-        look = await self._lookout.look(self._rollouts.proposed)
+        look = await self._lookout.look(self._rollouts.proposed | self._remedies.needed())
         await self._clean_up(look)
         pause = await self._rollouts.validate(look)
         if not self._rollouts.is_forming:
-            pause = await self._propose(look)
+            pause = await self._remedies.give(look) or await self._propose(look)
         return pause or PERIOD
 
     async def _clean_up(self, look: Look) -> None:
         """Take off marks that no decision stands behind any more."""
-        strays = find_strays(self._rollouts.amid(look.surroundings))
+        around = self._rollouts.amid(look.surroundings)
+        strays = await decide_aside(lambda: list(find_strays(around)), len(around.nodes))
         changes = [
             Change(state.claim.name, state.name, outcome)
             for state, outcome in strays
@@ -96,7 +107,7 @@ class DisruptionController:
     async def _propose(self, look: Look) -> timedelta | None:
         around = self._rollouts.amid(look.surroundings)
         began = self._desk.clock.now()
-        proposal = propose_empty(around)
+        proposal = await decide_aside(lambda: propose_empty(around), len(around.nodes))
         await self._desk.keeper.carry_out(_told(proposal, self._desk.clock.now() - began))
         self._proposals += 1
         id_ = derived_uid("Rollout", str(around.now), str(self._proposals))

@@ -40,7 +40,7 @@ class EvictionQueue:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(desk.observer)
         self._entries: dict[str, Entry] = {}
         self._refusals: dict[str, str] = {}
 

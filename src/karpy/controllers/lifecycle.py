@@ -52,7 +52,7 @@ class LifecycleController:
         self._desk = desk
         self._pods_of = pods_of
         self._on_attempt = on_attempt
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(desk.observer)
         self._machines: dict[str, Machine] = {}
         """Machines by UID of their claim, until the claim says so itself."""
         desk.records.claims.listen(self._hear_claim)

@@ -8,9 +8,11 @@ from msgspec.structs import replace
 from karpy.codec.disruption import read_policy
 from karpy.controllers.desk import Desk, only, read
 from karpy.controllers.nominations import Nominations
+from karpy.controllers.offloading import decide_aside
 from karpy.controllers.tenants import Tenants
 from karpy.core.disruption.emptiness import find_empty
 from karpy.core.disruption.states import NodeState, Surroundings
+from karpy.core.lifecycle.conditions import CONSOLIDATABLE
 from karpy.errors import AnswerMalformed
 from karpy.model.disruption import DisruptionPolicy
 from karpy.model.kinds import NODE_POOL
@@ -112,10 +114,22 @@ class Lookout:
 
     async def _inhabited(self, surroundings: Surroundings, fresh: Collection[str]) -> Surroundings:
         """Add pods where they decide: on nodes that would go if nobody lived there."""
-        eligible, _ = find_empty(surroundings)
-        nodes = [each.name for each in eligible]
-        urgent = {each.name for each in eligible if each.claim.name in fresh}
-        census = await self._tenants.count(nodes, urgent)
+        quiet = replace(
+            surroundings,
+            nodes=tuple(
+                each
+                for each in surroundings.nodes
+                if each.claim is not None and each.claim.conditions.is_true(CONSOLIDATABLE)
+            ),
+        )
+        eligible, _ = await decide_aside(lambda: find_empty(quiet), len(quiet.nodes))
+        urgent = [
+            each.node.name
+            for each in surroundings.nodes
+            if each.claim is not None and each.node is not None and each.claim.name in fresh
+        ]
+        nodes = dict.fromkeys((*(each.name for each in eligible), *urgent))
+        census = await self._tenants.count(list(nodes), urgent)
         return replace(
             surroundings,
             nodes=tuple(

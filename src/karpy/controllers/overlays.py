@@ -32,7 +32,7 @@ class OverlayController:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(desk.observer)
         desk.records.overlays.listen(self._hear_overlay)
         desk.records.pools.listen(self._hear_pool)
         self.wake()

@@ -11,7 +11,7 @@ class PodEventController:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(desk.observer)
         self._noted: dict[str, tuple[Pod | None, Pod]] = {}
         """What has happened to a pod of each claim, by name, and is not written yet."""
         desk.records.pods.listen(self._hear_pod)

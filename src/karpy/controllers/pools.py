@@ -59,7 +59,7 @@ class PoolController:
         self._marked = marked
         self._well_known = well_known
         """Labels that pools may ask for, those of our cloud among them."""
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(desk.observer)
         self._readings: dict[str, _Reading] = {}
         self._counted: tuple[Sequence[Node], frozenset[str]] = ((), frozenset())
         self._usage: Mapping[str, Resources] = {}

@@ -7,6 +7,7 @@ from typing import Final
 
 from karpy.errors import KarpyError, LimitPassed, Unexpected
 from karpy.model.backoff import Backoff
+from karpy.ports.observers import Observer, Result
 
 _KEYS_MAX: Final = 2_000_000
 
@@ -14,6 +15,28 @@ Work = Callable[[str], Awaitable[float | None]]
 """Brings one object to where it should be; returns after how many seconds to look again."""
 OnFailure = Callable[[str, KarpyError], None]
 """Is told which key failed and why; it will be tried again."""
+
+
+class Unobserved:
+    """The port Observer for work that nobody wants to hear of."""
+
+    def employ(self, workers: int) -> None:
+        """Hear nothing."""
+
+    def add(self, key: str) -> None:
+        """Hear nothing."""
+
+    def take(self, key: str) -> None:
+        """Hear nothing."""
+
+    def finish(self, key: str, result: Result) -> None:
+        """Hear nothing."""
+
+    def put_off(self, key: str) -> None:
+        """Hear nothing."""
+
+
+UNOBSERVED: Final = Unobserved()
 
 
 class WorkQueue:
@@ -27,11 +50,13 @@ class WorkQueue:
 
     def __init__(
         self,
+        observer: Observer = UNOBSERVED,
         *,
         first_pause: float = 0.1,
         longest_pause: float = 10.0,
         keys_max: int = _KEYS_MAX,
     ) -> None:
+        self._observer = observer
         self._first_pause = first_pause
         self._longest_pause = longest_pause
         self._keys_max = keys_max
@@ -58,6 +83,7 @@ class WorkQueue:
             self._check_room()
             self._is_waiting.add(key)
             self._waiting.append(key)
+            self._observer.add(key)
             self._news.set()
 
     def add_after(self, key: str, seconds: float) -> None:
@@ -76,6 +102,7 @@ class WorkQueue:
         else:
             self._check_room()
         self._timers[key] = loop.call_later(seconds, self._ring, key)
+        self._observer.put_off(key)
 
     def retry(self, key: str) -> None:
         """Have a key that failed worked on again, later each time."""
@@ -120,6 +147,7 @@ class WorkQueue:
         self, work: Work, *, workers: int = 1, on_failure: OnFailure = lambda *_: None
     ) -> None:
         """Work on keys, several at a time, until the queue is closed and empty."""
+        self._observer.employ(workers)
         # A task for each key: thousands of idle workers would all wake up at every change.
         free = asyncio.Semaphore(workers)
         async with asyncio.TaskGroup() as group:
@@ -132,12 +160,16 @@ class WorkQueue:
                 task.add_done_callback(lambda _: free.release())
 
     async def _serve(self, key: str, work: Work, on_failure: OnFailure) -> None:
+        self._observer.take(key)
         try:
             again = await work(key)
         except Exception as error:
-            on_failure(key, error if isinstance(error, KarpyError) else Unexpected(error=error))
+            known = error if isinstance(error, KarpyError) else Unexpected(error=error)
+            self._observer.finish(key, Result.ERROR if known is error else Result.BUG)
+            on_failure(key, known)
             self.retry(key)
         else:
+            self._observer.finish(key, Result.SUCCESS if again is None else Result.AGAIN)
             self.forget(key)
             if again is not None:
                 self.add_after(key, again)

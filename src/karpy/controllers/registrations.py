@@ -23,7 +23,7 @@ class RegistrationController:
     ) -> None:
         self._desk = desk
         self._generation_of = generation_of
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(desk.observer)
         self._health: dict[str, Health] = {}
         self._attempts: dict[str, list[tuple[ClaimRecord, bool]]] = {}
         """What is not written yet, by pool."""

@@ -26,7 +26,7 @@ class RepairController:
     def __init__(self, desk: Desk, policies: Sequence[RepairPolicy]) -> None:
         self._desk = desk
         self._policies = policies
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(desk.observer)
         desk.records.nodes.listen(self._hear_node)
         desk.records.claims.listen(self._hear_claim)
         for kept in desk.records.nodes.all():

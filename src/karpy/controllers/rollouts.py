@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from karpy.controllers.desk import Desk
 from karpy.controllers.lookout import Look, Lookout
-from karpy.core.disruption.advancing import Change, advance, amid_rollouts
+from karpy.core.disruption.advancing import Change, Progress, advance, amid_rollouts, start
 from karpy.core.disruption.rollout import PACE, Rollout, Stage, with_launched
 from karpy.core.disruption.states import Surroundings
 from karpy.errors import ClusterError, KarpyError, NotFound
@@ -45,6 +45,16 @@ class Rollouts:
         return frozenset(claim for each in self._waiting() for claim in each.busy)
 
     @property
+    def begun(self) -> frozenset[str]:
+        """The claims of rollouts that are carried out."""
+        return frozenset(
+            claim
+            for each in self._rollouts.values()
+            if each.stage is not Stage.PROPOSED
+            for claim in each.busy
+        )
+
+    @property
     def marked(self) -> frozenset[str]:
         """The claims whose pods need another place, though they are not deleted yet."""
         return frozenset(claim for each in self._rollouts.values() for claim in each.marked)
@@ -64,9 +74,37 @@ class Rollouts:
         pauses = [await self.advance(each, look) for each in self._waiting()]
         return min((each for each in pauses if each is not None), default=None)
 
+    async def start(self, rollout: Rollout, look: Look) -> timedelta | None:
+        """Begin with a rollout that needs no validation; return after how long to look again."""
+        return await self._take(start(rollout, self.amid(look.surroundings)), look)
+
     async def advance(self, rollout: Rollout, look: Look) -> timedelta | None:
         """Take the next step of a rollout, known or new; return after how long to look again."""
-        progress = advance(rollout, self.amid(look.surroundings))
+        return await self._take(advance(rollout, self.amid(look.surroundings)), look)
+
+    async def carry_out(self, changes: Iterable[Change], look: Look) -> None:
+        """Change what was seen; what fails is told, and shows when somebody looks again."""
+        await asyncio.gather(*(self.change(each, look) for each in changes))
+
+    async def change(self, change: Change, look: Look) -> bool:
+        """Change one node that was seen; say whether that is done."""
+        claim = look.claims[change.claim]
+        uid = claim.record.meta.uid
+        if change.outcome.deletes_claim and uid in self._deleted:
+            return True
+        try:
+            is_done = await self._desk.keeper.carry_out(
+                change.outcome, claim=claim, node=look.nodes.get(change.claim)
+            )
+        except KarpyError as error:
+            # The others must not suffer for it.
+            self._desk.on_failure(change.claim, error)
+            return False
+        if is_done and change.outcome.deletes_claim:
+            self._deleted.add(uid)
+        return is_done
+
+    async def _take(self, progress: Progress, look: Look) -> timedelta | None:
         # Before anything is done: whoever decides meanwhile must know which nodes go.
         self._keep(progress.rollout)
         await self.carry_out(progress.changes, look)
@@ -74,10 +112,6 @@ class Rollouts:
             await self._launch(progress.rollout, progress.launches)
         await self._desk.keeper.carry_out(progress.outcome)
         return progress.outcome.look_again
-
-    async def carry_out(self, changes: Iterable[Change], look: Look) -> None:
-        """Change what was seen; what fails is told, and shows when somebody looks again."""
-        await asyncio.gather(*(self._change(each, look) for each in changes))
 
     async def _go_on(self, rollout: Rollout) -> timedelta | None:
         names = {each.claim for each in rollout.targets}
@@ -106,22 +140,6 @@ class Rollouts:
             self._rollouts[rollout.id] = rollout
         if not self._rollouts:
             self._deleted.clear()
-
-    async def _change(self, change: Change, look: Look) -> None:
-        claim = look.claims[change.claim]
-        uid = claim.record.meta.uid
-        if change.outcome.deletes_claim and uid in self._deleted:
-            return
-        try:
-            is_done = await self._desk.keeper.carry_out(
-                change.outcome, claim=claim, node=look.nodes.get(change.claim)
-            )
-        except KarpyError as error:
-            # The others must not suffer for it.
-            self._desk.on_failure(change.claim, error)
-            return
-        if is_done and change.outcome.deletes_claim:
-            self._deleted.add(uid)
 
     async def _launch(self, rollout: Rollout, launches: tuple[Launch, ...]) -> None:
         """Create the claims of all replacements, or of none."""

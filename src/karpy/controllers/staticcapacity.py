@@ -74,7 +74,7 @@ class StaticCapacityController:
         self._is_listed = is_listed
         self._disrupting = disrupting
         self._tenants = Tenants(desk)
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(desk.observer)
         self._memories: dict[str, _Memory] = {}
         desk.records.pools.listen(self._hear_pool)
         desk.records.claims.listen(self._hear_claim)

@@ -8,6 +8,7 @@ from karpy.controllers.desk import AFTER_CONFLICT, Desk, read, seconds
 from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.departing import (
+    Departure,
     asks_for_machine,
     claim_of,
     depart,
@@ -35,7 +36,7 @@ class TerminationController:
     def __init__(self, desk: Desk, evictions: EvictionQueue) -> None:
         self._desk = desk
         self._evictions = evictions
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(desk.observer)
         desk.records.nodes.listen(self._hear_node)
         desk.records.claims.listen(self._hear_claim)
         for kept in desk.records.nodes.all():
@@ -67,10 +68,11 @@ class TerminationController:
         claim = self._claim(node.record)
         record = None if claim is None else claim.record
         pods = await self._pods(node.record)
-        attachments = await self._attachments(node.record, pods)
-        refused = self._evictions.refusals(pods)
-        departing = Departing(node.record, record, pods, refused=refused)
-        step = depart(departing, attachments, self._desk.clock.now())
+        step = await self._step(node.record, record, pods)
+        if step.is_cleared and not pods:
+            # What we watch may be late, and a machine that has ended does not come back: ask.
+            pods = await self._asked_pods(node.record)
+            step = await self._step(node.record, record, pods) if pods else step
         outcome = step.outcome
         # The marks are written before anything ends; they are told in a moment.
         if step.is_cleared and outcome.node in (None, node.record):
@@ -84,9 +86,17 @@ class TerminationController:
         self._evictions.add(step.leaving, pods)
         return seconds(outcome.look_again)
 
+    async def _step(
+        self, node: NodeRecord, claim: ClaimRecord | None, pods: tuple[LeavingPod, ...]
+    ) -> Departure:
+        attachments = await self._attachments(node, pods)
+        departing = Departing(node, claim, pods, refused=self._evictions.refusals(pods))
+        return depart(departing, attachments, self._desk.clock.now())
+
     async def _pods(self, node: NodeRecord) -> tuple[LeavingPod, ...]:
-        if not self._desk.records.pods.under(node.name):
-            return ()
+        return await self._asked_pods(node) if self._desk.records.pods.under(node.name) else ()
+
+    async def _asked_pods(self, node: NodeRecord) -> tuple[LeavingPod, ...]:
         page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
         return tuple(read(read_leaving_pod, POD, each) for each in page.items)
 

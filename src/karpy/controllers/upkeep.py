@@ -34,7 +34,7 @@ class UpkeepController:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._queue = WorkQueue()
+        self._queue = WorkQueue(desk.observer)
         self._types_checked: dict[str, datetime] = {}
         """When the instance type of a claim, by UID, was last found on sale."""
         desk.records.claims.listen(self._hear_claim)

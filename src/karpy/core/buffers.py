@@ -1,5 +1,6 @@
 """CapacityBuffers: how much room they keep, as pods that do not exist, and whether it is there."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
@@ -11,8 +12,9 @@ from karpy.model.buffers import BufferRecord, PodSource
 from karpy.model.conditions import FALSE, TRUE, Condition
 from karpy.model.kinds import DEPLOYMENT, POD_TEMPLATE, REPLICA_SET, STATEFUL_SET
 from karpy.model.pods import Pod
+from karpy.model.refusals import Refusal
 from karpy.model.resources import Resources
-from karpy.model.verdicts import Verdict
+from karpy.model.verdicts import Launch, Nomination, Verdict
 
 PERIOD: Final = timedelta(seconds=30)
 READY_FOR_PROVISIONING: Final = "ReadyForProvisioning"
@@ -162,15 +164,20 @@ def room_of(buffer: BufferRecord, source: PodSource | None, now: datetime) -> tu
     return virtual_pods(settled, resolution.pod, buffer.meta.created or now)
 
 
-def find_placement(pods: Iterable[Pod], verdict: Verdict) -> Placement | None:
-    """Say where a verdict puts the pods of a buffer; None if it is not about them."""
-    keys = {pod.key for pod in pods}
-    placement = Placement(
-        existing=sum(key in keys for each in verdict.nominations for key in each.pods),
-        launched=sum(key in keys for each in verdict.launches for key in each.pods),
-        failed=sum(key in keys for each in verdict.refusals for key in each.pods),
-    )
-    return None if placement == Placement() else placement
+def find_placements(rooms: Mapping[str, Iterable[Pod]], verdict: Verdict) -> dict[str, Placement]:
+    """Say where a verdict puts the pods of each buffer; those that it is not about are absent."""
+    owners = {pod.key: buffer for buffer, pods in rooms.items() for pod in pods}
+
+    def count(parts: Iterable[Nomination | Launch | Refusal]) -> Counter[str]:
+        return Counter(owners[key] for each in parts for key in each.pods if key in owners)
+
+    existing, launched = count(verdict.nominations), count(verdict.launches)
+    failed = count(verdict.refusals)
+    return {
+        each: Placement(existing[each], launched[each], failed[each])
+        for each in rooms
+        if existing[each] or launched[each] or failed[each]
+    }
 
 
 def judge_placement(

@@ -126,10 +126,13 @@ class InstanceType(Struct, frozen=True, gc=False):
 
 def allocatable(capacity: Resources, overhead: Resources) -> dict[str, int]:
     """Subtract overhead from capacity; huge pages also come out of memory, which stops at zero."""
-    result = {name: amount - overhead.get(name, 0) for name, amount in capacity.items()}
-    pages = [amount for name, amount in capacity.items() if name.startswith(HUGEPAGES_PREFIX)]
+    result = {**capacity}
+    for name, amount in overhead.items():
+        if name in result:
+            result[name] -= amount
+    pages = [name for name in capacity if name.startswith(HUGEPAGES_PREFIX)]
     if pages and MEMORY in result:
-        result[MEMORY] = max(0, result[MEMORY] - sum(pages))
+        result[MEMORY] = max(0, result[MEMORY] - sum(capacity[name] for name in pages))
     return result
 
 

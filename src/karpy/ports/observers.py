@@ -11,6 +11,8 @@ class Result(Enum):
     AGAIN = "requeue_after"
     """Well, and somebody will look again after a while."""
     ERROR = "error"
+    BUG = "panic"
+    """An error that nobody has thought of."""
 
 
 class Observer(Protocol):

@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 BOOKMARK_SECONDS: Final = 60.0
 _GONE: Final = 410
+_INSTANT: Final = 1e-6
 _LAG_MAX: Final = 200_000
 """A watcher that is so many events behind must list again."""
 _FROM_THE_START: Final = frozenset({"", "0"})
@@ -75,7 +76,8 @@ class EmbeddedObjects:
             while True:
                 while (event := stream.next()) is not None:
                     yield event
-                now = loop.time()
+                # A timer may ring a rounding error too early; who waits for the rest waits for ever.
+                now = loop.time() + _INSTANT
                 if end is not None and now >= end:
                     yield _bookmark(kind, self._store.version)
                     return

@@ -6,7 +6,7 @@ from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import OPTIONAL, Mirror
 from karpy.controllers.nodeclasses import NodeClasses
-from karpy.errors import NotFound
+from karpy.errors import ClusterError, NotFound
 from karpy.model.kinds import CAPACITY_BUFFER
 from karpy.model.options import Options
 from karpy.ports.journal import Journal
@@ -82,3 +82,6 @@ class Operator:
                 await self._surface.objects.list(kind, limit=1)
             except NotFound:
                 note_absent(kind)
+            except ClusterError:
+                # Whoever follows it will tell what is wrong, and try again.
+                continue

@@ -13,7 +13,7 @@ from msgspec import Struct
 from karpy.adapters.kube.access import Access, Endpoint, User
 from karpy.adapters.kube.auth import Credentials, FixedCredentials
 from karpy.adapters.kube.retry import Patience, TokenBucket
-from karpy.adapters.kube.transport import Timeouts, Transport
+from karpy.adapters.kube.transport import OnAnswer, Timeouts, Transport
 from karpy.codec.fields import JsonObject
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -113,6 +113,7 @@ def transport_to(
     *,
     limit: TokenBucket | None = None,
     patience: Patience = PATIENCE,
+    on_answer: OnAnswer | None = None,
 ) -> Transport:
     return Transport(
         access_to(server),
@@ -120,6 +121,7 @@ def transport_to(
         limit=limit,
         patience=patience,
         timeouts=TIMEOUTS,
+        on_answer=on_answer,
     )
 
 

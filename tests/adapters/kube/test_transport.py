@@ -216,3 +216,37 @@ async def test_what_speaks_no_http_is_named() -> None:
     await transport.close()
     other.close()
     await other.wait_closed()
+
+
+class Listener:
+    """Hears of requests and their answers."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str, int]] = []
+
+    def __call__(self, method: str, path: str, status: int, seconds: float) -> None:
+        assert seconds >= 0
+        self.heard.append((method, path, status))
+
+
+async def test_somebody_hears_of_every_request_and_its_answer(server: ScriptedServer) -> None:
+    listener = Listener()
+    transport = transport_to(server, on_answer=listener)
+    server.says(failure(500, "InternalError"), OK)
+
+    await KubeApi(transport).get(NODE, "n1")
+    await transport.close()
+
+    assert listener.heard == [("GET", "/api/v1/nodes/n1", status) for status in (500, 200)]
+
+
+async def test_somebody_hears_of_a_request_without_an_answer(server: ScriptedServer) -> None:
+    listener = Listener()
+    transport = transport_to(server, on_answer=listener)
+    server.says(drop)
+
+    with pytest.raises(Unreachable):
+        await KubeApi(transport).create(NODE, {"metadata": {"name": "n1"}})
+    await transport.close()
+
+    assert listener.heard == [("POST", "/api/v1/nodes", 0)]

@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 
 from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
-from karpy.model.kinds import CAPACITY_BUFFER, CUSTOM_RESOURCE, NODE_OVERLAY, POD_TEMPLATE
+from karpy.model.kinds import CAPACITY_BUFFER, CUSTOM_RESOURCE, POD_TEMPLATE
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run
 from karpy.sim.world import World
@@ -97,8 +97,8 @@ def test_only_the_optional_kind_may_be_absent() -> None:
     async def story() -> list[bool]:
         world = World()
         book = BufferBook(world.objects, world.clock)
-        for kind in (POD_TEMPLATE, NODE_OVERLAY, CAPACITY_BUFFER):
-            book.note_absent(kind)
+        book.note_absent(POD_TEMPLATE)
+        book.note_absent(CAPACITY_BUFFER)
         return [book.buffers.is_synced, book.sources["PodTemplate"].is_synced, book.is_listed]
 
     assert run(story()) == [True, False, False]

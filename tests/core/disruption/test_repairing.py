@@ -62,7 +62,8 @@ def test_only_broken_nodes_are_considered() -> None:
     found = triaged(surroundings)
 
     assert names(found) == ["a"]
-    assert found.refusals == found.notices == ()
+    assert found.refusals == ()
+    assert found.notices == ()
     assert list(find_broken(surroundings, POLICIES)) == ["a-claim"]
     assert found.counts[0] == Count(
         "voluntary_disruption_eligible_nodes", {"reason": "unhealthy"}, 1.0

@@ -110,7 +110,13 @@ STATIC: Final = _pool(
     "static",
     [
         {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]},
-        {"key": "karpenter.kwok.sh/instance-cpu", "operator": "In", "values": ["4"]},
+        # Karpenter's KWOK launches nothing that names no type, and claims of static pools name
+        # those of their pool alone.
+        {
+            "key": "node.kubernetes.io/instance-type",
+            "operator": "In",
+            "values": ["c-4x-amd64-linux", "s-4x-amd64-linux"],
+        },
     ],
     {"spec": {"taints": [{"key": "example.com/static", "effect": "NoSchedule"}]}},
     {"replicas": 4, "limits": {"nodes": "8"}},

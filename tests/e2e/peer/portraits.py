@@ -1,8 +1,10 @@
 """What a cluster looks like, so that two moments of it can be compared field by field."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
+
+from msgspec import Struct
 
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.codec.fields import JsonObject
@@ -12,6 +14,7 @@ Portrait = dict[str, object]
 """The value of every field that tells something, by object and path."""
 
 _RESTLESS: Final = frozenset({"resourceVersion", "managedFields", "lastHeartbeatTime"})
+_WHENEVER: Final = frozenset({"Consolidatable", "ConsistentStateFound"})
 _NAMED_BY: Final = {"conditions": "type", "requirements": "key", "taints": "key"}
 """Lists whose order says nothing, and what tells their items apart."""
 
@@ -33,12 +36,23 @@ def portray(objects: list[JsonObject]) -> Portrait:
     }
 
 
-def differences(before: Portrait, after: Portrait, is_fine: Callable[[str], bool]) -> list[str]:
-    """List what has changed and is not fine, a line for each field."""
+class Difference(Struct, frozen=True):
+    """A field that is not what it was; None if it was not there."""
+
+    path: str
+    before: object
+    after: object
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.before!r} -> {self.after!r}"
+
+
+def differences(before: Portrait, after: Portrait) -> list[Difference]:
+    """List every field that has changed."""
     return [
-        f"{path}: {before.get(path)!r} -> {after.get(path)!r}"
+        Difference(path, before.get(path), after.get(path))
         for path in sorted(before.keys() | after.keys())
-        if before.get(path) != after.get(path) and not is_fine(path)
+        if before.get(path) != after.get(path)
     ]
 
 
@@ -67,7 +81,7 @@ def shape(obj: JsonObject) -> dict[str, object]:
     """
     Tell what an object is made of, without what differs from one to the next.
 
-    Consolidatable comes and goes with pods, so that it is left out, too.
+    Conditions that come at any time are left out, too.
     """
     metadata, spec, status = obj["metadata"], obj["spec"], obj["status"]
     return {
@@ -84,7 +98,7 @@ def shape(obj: JsonObject) -> dict[str, object]:
         "conditions": sorted(
             _condition(each)
             for each in status.get("conditions", [])
-            if each["type"] != "Consolidatable"
+            if each["type"] not in _WHENEVER
         ),
     }
 

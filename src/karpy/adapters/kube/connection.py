@@ -17,7 +17,7 @@ from karpy.adapters.kube.incluster import is_in_cluster, read_service_account
 from karpy.adapters.kube.kubeconfig import kubeconfig_files, read_kubeconfig
 from karpy.adapters.kube.proxies import proxy_from_environment
 from karpy.adapters.kube.retry import TokenBucket
-from karpy.adapters.kube.transport import Transport
+from karpy.adapters.kube.transport import OnAnswer, Transport
 from karpy.errors import KubeconfigInvalid
 from karpy.ports.clock import Clock
 
@@ -46,9 +46,12 @@ class Connection:
         rate: Rate | None = RATE,
         on_unreadable: OnUnreadable = lambda *_: None,
         on_trouble: OnTrouble = lambda *_: None,
+        on_answer: OnAnswer | None = None,
     ) -> None:
         limit = None if rate is None else TokenBucket(rate.qps, rate.burst)
-        self._transport = Transport(access, credentials_of(access, WallClock()), limit=limit)
+        self._transport = Transport(
+            access, credentials_of(access, WallClock()), limit=limit, on_answer=on_answer
+        )
         self.access = access
         self.namespace = access.namespace
         self.objects = KubeApi(self._transport)

@@ -1,7 +1,8 @@
 """The wire: sends calls, shows who we are, asks again where that helps, names what went wrong."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Callable
 from typing import Final
 
 import aiohttp
@@ -23,6 +24,9 @@ _CALLS_AT_ONCE: Final = 24
 _UNAUTHORIZED: Final = 401
 _SUCCESS: Final = range(200, 300)
 _BROKEN: Final = (aiohttp.ClientError, OSError, asyncio.TimeoutError)
+
+OnAnswer = Callable[[str, str, int, float], None]
+"""Is told method and path of a request, the status of its answer (0 is none), and the seconds."""
 
 
 class Timeouts(Struct, frozen=True):
@@ -52,6 +56,7 @@ class Transport:
         limit: TokenBucket | None = None,
         patience: Patience = PATIENCE,
         timeouts: Timeouts = TIMEOUTS,
+        on_answer: OnAnswer | None = None,
     ) -> None:
         self._server = access.endpoint.server
         self._tls_name = access.endpoint.tls_name or None
@@ -61,6 +66,7 @@ class Transport:
         self._limit = limit
         self._patience = patience
         self._timeouts = timeouts
+        self._on_answer = on_answer
         self._lanes = asyncio.Semaphore(_CALLS_AT_ONCE)
         self._session: aiohttp.ClientSession | None = None
 
@@ -143,6 +149,19 @@ class Transport:
         return refusal(call.what, response.status, body, response.headers.get("Retry-After", ""))
 
     async def _request(
+        self, call: Call, identity: Identity, silent_seconds: float
+    ) -> aiohttp.ClientResponse:
+        if self._on_answer is None:
+            return await self._ask(call, identity, silent_seconds)
+        began, status = time.perf_counter(), 0
+        try:
+            response = await self._ask(call, identity, silent_seconds)
+            status = response.status
+        finally:
+            self._on_answer(call.method, call.path, status, time.perf_counter() - began)
+        return response
+
+    async def _ask(
         self, call: Call, identity: Identity, silent_seconds: float
     ) -> aiohttp.ClientResponse:
         headers = [*identity.headers, ("Accept", JSON)]

@@ -15,6 +15,7 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.podjson import PodJsonReader
 from karpy.codec.storage import gather_storage
 from karpy.core.provisioning.overlays import apply_overlays
+from karpy.errors import NotFound
 from karpy.model.instances import Catalog
 from karpy.model.kinds import (
     CSI_NODE,
@@ -47,6 +48,8 @@ from karpy.ports.records import Kept
 
 OPTIONAL: Final = frozenset({NODE_OVERLAY})
 """Kinds whose CRD need not be installed."""
+_AGAIN_SECONDS: Final = 30.0
+"""How long to wait before asking again for a kind that is not installed."""
 _SPREADING: Final = (REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
 """What default spread constraints find the pods of a workload by."""
 
@@ -223,11 +226,18 @@ class Mirror:
 
     async def _follow(self, kind: Kind) -> None:
         shelf, reader = self._shelves[kind]
-        async for change in self._feed.follow(kind, reader):
-            if isinstance(change, Synced):
-                self._sync(shelf)
-            else:
-                self._take(kind, shelf, change)
+        while True:
+            try:
+                async for change in self._feed.follow(kind, reader):
+                    if isinstance(change, Synced):
+                        self._sync(shelf)
+                    else:
+                        self._take(kind, shelf, change)
+            except NotFound:
+                if kind not in OPTIONAL:
+                    raise
+                self.note_absent(kind)
+            await asyncio.sleep(_AGAIN_SECONDS)
 
     def _take(self, kind: Kind, shelf: Shelf[Any], change: Change[Any]) -> None:
         if kind == NODE_CLAIM:

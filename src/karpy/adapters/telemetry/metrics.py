@@ -2,23 +2,21 @@
 
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final, TypeAlias
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
+from karpy.adapters.telemetry.exposition import Values, head
 from karpy.adapters.telemetry.karpentermetrics import PREFIX
 from karpy.adapters.telemetry.runtimemetrics import metric_specs
-from karpy.adapters.telemetry.series import Series, Values, make_series
+from karpy.adapters.telemetry.series import Series, make_series
 from karpy.adapters.telemetry.specs import MetricSpec, MetricType
 from karpy.core.lifecycle.outcomes import Count
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
-_TOTAL: Final = "_total"
 Told: TypeAlias = Mapping[str, Mapping[Values, float]]
 """Series of gauges by metric, those of ages as moments."""
 Source: TypeAlias = Callable[[], Callable[[], Told]]
@@ -127,38 +125,24 @@ class Metrics:
         return self.prepare()()
 
     def _render(self, works: Iterable[Callable[[], Told]]) -> bytes:
-        told = {
-            self._gauge(metric).spec.name: values
-            for work in works
-            for metric, values in work().items()
-        }
+        told: dict[str, Mapping[Values, float]] = {}
+        for work in works:
+            for metric, values in work().items():
+                name = self._gauge(metric).spec.name
+                told[name] = {**told[name], **values} if name in told else values
         # Parity: always the plain text format; OpenMetrics would rename what dashboards know.
-        return generate_latest(_Collector(self._made, told)) + generate_latest(self._process)
+        parts: list[str] = []
+        for series in self._made:
+            lines = series.lines(told.get(series.spec.name))
+            # A metric without any series is not told, as in Go.
+            if lines:
+                parts += (head(series.spec), *lines)
+        return "".join(parts).encode() + generate_latest(self._process)
 
     def _gauge(self, metric: str) -> Series:
         series = self._series[metric]
         assert series.spec.type is MetricType.GAUGE, f"{metric} is counted, not set"
         return series
-
-
-class _Collector(Collector):
-    """Hands series over to prometheus_client; a metric without any is not told, as in Go."""
-
-    def __init__(self, series: list[Series], told: Told) -> None:
-        self._series = series
-        self._told = told
-
-    def collect(self) -> Iterator[Metric]:
-        for each in self._series:
-            spec = each.spec
-            samples = each.samples(self._told.get(spec.name))
-            if samples:
-                is_counter = spec.type is MetricType.COUNTER
-                # The client adds the ending to the name of a counter by itself.
-                name = spec.name.removesuffix(_TOTAL) if is_counter else spec.name
-                metric = Metric(name, spec.help, spec.type.value)
-                metric.samples = samples
-                yield metric
 
 
 def _values(spec: MetricSpec, labels: Mapping[str, str]) -> Values:

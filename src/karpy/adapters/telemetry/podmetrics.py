@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from typing import Final
 
+from karpy.adapters.telemetry.exposition import Values
 from karpy.adapters.telemetry.metrics import Metrics, Told
 from karpy.adapters.telemetry.podtimes import PodTimes
-from karpy.adapters.telemetry.series import Values
 from karpy.core.lifecycle.outcomes import Count
 from karpy.core.observation.pods import (
     NO_WAITS,

@@ -7,14 +7,11 @@ from decimal import Decimal
 from functools import cache
 from itertools import accumulate
 from math import ceil, inf, isinf, nan
-from typing import Final, TypeAlias
+from typing import Final
 
-from prometheus_client.samples import Sample
-
+from karpy.adapters.telemetry.exposition import LineWriter, Values
 from karpy.adapters.telemetry.specs import QUANTILES, MetricSpec, MetricType
 
-Values: TypeAlias = tuple[str, ...]
-"""The values of a metric's labels, in the order of its labels."""
 _WINDOW_SECONDS: Final = 600.0
 _WINDOW_MAX: Final = 10_000
 _PLAIN_EXPONENTS: Final = range(-4, 6)
@@ -27,22 +24,19 @@ class Series:
     def __init__(self, spec: MetricSpec) -> None:
         self.spec = spec
         self.numbers: dict[Values, float] = {}
+        self._line = LineWriter(spec.name, spec.labels)
 
     def add(self, values: Values, amount: float) -> None:
         """Count, or take down what was measured."""
         self.numbers[values] = self.numbers.get(values, 0.0) + amount
 
-    def samples(self, more: Mapping[Values, float] | None = None) -> list[Sample]:
-        """List what there is now; the copy is made at once, since others go on counting."""
-        numbers = {**self.numbers, **(more or {})}
-        return self._listed(numbers)
+    def lines(self, more: Mapping[Values, float] | None = None) -> list[str]:
+        """Write what there is now; the copy is made at once, since others go on counting."""
+        return self._written({**self.numbers, **(more or {})})
 
-    def _listed(self, numbers: Mapping[Values, float]) -> list[Sample]:
-        name = self.spec.name
-        return [Sample(name, self._labels(values), number) for values, number in numbers.items()]
-
-    def _labels(self, values: Values) -> dict[str, str]:
-        return dict(zip(self.spec.labels, values, strict=True))
+    def _written(self, numbers: Mapping[Values, float]) -> list[str]:
+        write = self._line.write
+        return [write(values, number) for values, number in numbers.items()]
 
 
 class Ages(Series):
@@ -52,10 +46,9 @@ class Ages(Series):
         super().__init__(spec)
         self._today = today
 
-    def _listed(self, numbers: Mapping[Values, float]) -> list[Sample]:
-        now = self._today()
-        ages = {values: max(0.0, now - since) for values, since in numbers.items()}
-        return super()._listed(ages)
+    def _written(self, numbers: Mapping[Values, float]) -> list[str]:
+        write, now = self._line.write, self._today()
+        return [write(values, max(0.0, now - since)) for values, since in numbers.items()]
 
 
 class Histograms(Series):
@@ -65,6 +58,9 @@ class Histograms(Series):
         super().__init__(spec)
         self._counts: dict[Values, list[int]] = {}
         self._bounds = [bound_text(bound) for bound in (*spec.buckets, inf)]
+        self._bucket = LineWriter(f"{spec.name}_bucket", (*spec.labels, "le"))
+        self._sum = LineWriter(f"{spec.name}_sum", spec.labels)
+        self._count = LineWriter(f"{spec.name}_count", spec.labels)
 
     def add(self, values: Values, amount: float) -> None:
         counts = self._counts.get(values)
@@ -73,23 +69,22 @@ class Histograms(Series):
         counts[bisect_left(self.spec.buckets, amount)] += 1
         super().add(values, amount)
 
-    def samples(self, more: Mapping[Values, float] | None = None) -> list[Sample]:
+    def lines(self, more: Mapping[Values, float] | None = None) -> list[str]:
         del more
         return [
-            sample
+            line
             for values, counts in list(self._counts.items())
-            for sample in self._of(values, tuple(accumulate(counts)))
+            for line in self._of(values, tuple(accumulate(counts)))
         ]
 
-    def _of(self, values: Values, counts: tuple[int, ...]) -> list[Sample]:
-        name, labels = self.spec.name, self._labels(values)
+    def _of(self, values: Values, counts: tuple[int, ...]) -> list[str]:
         return [
             *(
-                Sample(f"{name}_bucket", {**labels, "le": bound}, count)
+                self._bucket.write((*values, bound), count)
                 for bound, count in zip(self._bounds, counts, strict=True)
             ),
-            Sample(f"{name}_sum", labels, self.numbers.get(values, 0.0)),
-            Sample(f"{name}_count", labels, counts[-1]),
+            self._sum.write(values, self.numbers.get(values, 0.0)),
+            self._count.write(values, counts[-1]),
         ]
 
 
@@ -101,6 +96,9 @@ class Summaries(Series):
         self._now = now
         self._counts: dict[Values, int] = {}
         self._latest: dict[Values, deque[tuple[float, float]]] = {}
+        self._part = LineWriter(spec.name, (*spec.labels, "quantile"))
+        self._sum = LineWriter(f"{spec.name}_sum", spec.labels)
+        self._count = LineWriter(f"{spec.name}_count", spec.labels)
 
     def add(self, values: Values, amount: float) -> None:
         super().add(values, amount)
@@ -108,20 +106,20 @@ class Summaries(Series):
         latest = self._latest.setdefault(values, deque(maxlen=_WINDOW_MAX))
         latest.append((self._now(), amount))
 
-    def samples(self, more: Mapping[Values, float] | None = None) -> list[Sample]:
+    def lines(self, more: Mapping[Values, float] | None = None) -> list[str]:
         del more
-        return [sample for values in list(self._counts) for sample in self._of(values)]
+        return [line for values in list(self._counts) for line in self._of(values)]
 
-    def _of(self, values: Values) -> list[Sample]:
-        name, labels, since = self.spec.name, self._labels(values), self._now() - _WINDOW_SECONDS
+    def _of(self, values: Values) -> list[str]:
+        since = self._now() - _WINDOW_SECONDS
         latest = sorted(amount for at, amount in tuple(self._latest[values]) if at >= since)
         return [
             *(
-                Sample(name, {**labels, "quantile": bound_text(each)}, _quantile(latest, each))
+                self._part.write((*values, bound_text(each)), _quantile(latest, each))
                 for each in QUANTILES
             ),
-            Sample(f"{name}_sum", labels, self.numbers[values]),
-            Sample(f"{name}_count", labels, self._counts[values]),
+            self._sum.write(values, self.numbers[values]),
+            self._count.write(values, self._counts[values]),
         ]
 
 

@@ -6,11 +6,12 @@ from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
+from karpy.adapters.telemetry.exposition import Values
 from karpy.adapters.telemetry.metrics import Metrics, Told
 from karpy.adapters.telemetry.runtimemetrics import status_label
-from karpy.adapters.telemetry.series import Values
 from karpy.core.observation.statuses import Family, Standing, compare
-from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL
+from karpy.model.buffers import BufferRecord
+from karpy.model.kinds import CAPACITY_BUFFER, NODE, NODE_CLAIM, NODE_POOL
 from karpy.model.labels import INITIALIZED
 from karpy.model.labels import NODE_POOL as POOL_LABEL
 from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
@@ -18,8 +19,8 @@ from karpy.ports.clock import Clock
 from karpy.ports.notices import Notices
 from karpy.ports.records import Kept, Records, Watched
 
-_Record: TypeAlias = ClaimRecord | NodeRecord | PoolRecord
-R = TypeVar("R", ClaimRecord, NodeRecord, PoolRecord)
+_Record: TypeAlias = ClaimRecord | NodeRecord | PoolRecord | BufferRecord
+R = TypeVar("R", ClaimRecord, NodeRecord, PoolRecord, BufferRecord)
 _Gauges: TypeAlias = dict[str, dict[Values, float]]
 _COUNT: Final = "status_condition_count"
 _SINCE: Final = "status_condition_current_status_seconds"
@@ -52,6 +53,10 @@ class StatusMetrics:
         self._follow(claims, records.claims)
         self._follow(pools, records.pools)
         self._follow(nodes, records.nodes)
+
+    def follow_buffers(self, buffers: Watched[Kept[BufferRecord]]) -> None:
+        """Follow CapacityBuffers, too, where there are any."""
+        self._follow(Family(CAPACITY_BUFFER), buffers)
 
     def _follow(self, family: Family, watched: Watched[Kept[R]]) -> None:
         def look() -> Callable[[], Told]:
@@ -90,7 +95,8 @@ def standing(record: _Record) -> Standing:
     """Return what is said of an object."""
     conditions = record.conditions
     items = conditions if isinstance(conditions, tuple) else conditions.items
-    return Standing(record.meta, items)
+    namespace = record.namespace if isinstance(record, BufferRecord) else ""
+    return Standing(record.meta, items, namespace)
 
 
 def tell_statuses(family: Family, records: Iterable[_Record]) -> Told:

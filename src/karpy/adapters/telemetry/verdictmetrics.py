@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from karpy.adapters.telemetry.exposition import Values
 from karpy.adapters.telemetry.metrics import Metrics, Told
-from karpy.adapters.telemetry.series import Values
 from karpy.core.observation.verdicts import verdict_counts
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict

@@ -57,16 +57,7 @@ class Binder:
     def bind(self, pod: PodInfo, node: str) -> None:
         """Bind a pod to a node; raise ClusterError if the store says no."""
         obj = pod.obj
-        meta = obj["metadata"]
-        binding = {
-            "metadata": {
-                "name": meta["name"],
-                "namespace": meta["namespace"],
-                "uid": meta["uid"],
-            },
-            "target": {"kind": NODE.name, "name": node},
-        }
-        self._store.create(POD, binding, subresource="binding")
+        self._store.bind(obj, node)
         if self._recorder is not None:
             self._recorder.scheduled(obj, node)
 

@@ -8,6 +8,7 @@ from karpy.sim.scheduler.terms import PodTerms
 
 CHANGES_MAX: Final = 20_000
 """Who is further behind than that starts anew."""
+_KEPT_MAX: Final = 2 * CHANGES_MAX
 _LAST: Final = float("inf")
 
 Change: TypeAlias = tuple[int, int, int, int]
@@ -25,7 +26,6 @@ class Kin:
     __slots__ = (
         "__weakref__",
         "changes",
-        "forgotten",
         "labels",
         "namespace",
         "serial",
@@ -40,16 +40,12 @@ class Kin:
         self.labels = labels
         self.terms = terms
         self.changes: list[Change] = []
-        self.forgotten = 0
-        """The changes are complete after so many changes of all nodes."""
 
-    def note(self, change: Change) -> None:
-        """Remember that such pods came or went."""
+    def note(self, change: Change, horizon: int) -> None:
+        """Remember that such pods came or went; nobody asks for changes up to the horizon."""
         self.changes.append(change)
-        if len(self.changes) > CHANGES_MAX:
-            half = CHANGES_MAX // 2
-            self.forgotten = self.changes[half - 1][0]
-            del self.changes[:half]
+        if len(self.changes) > _KEPT_MAX:
+            del self.changes[: bisect_right(self.changes, (horizon, _LAST))]
 
     def since(self, position: int) -> list[Change]:
         """Return the changes after so many changes of all nodes."""

@@ -24,7 +24,6 @@ class NodeInfo:
 
     __slots__ = (
         "allocatable",
-        "balance",
         "cpu",
         "is_cordoned",
         "is_there",
@@ -62,8 +61,6 @@ class NodeInfo:
         self.ports: dict[HostPort, int] = {}
         self.used: dict[str, int] = {}
         self.used_cpu = self.used_memory = self.usual_cpu = self.usual_memory = 0
-        self.balance: int | None = None
-        """How evenly CPU and memory are used; None if nobody has asked since the last change."""
 
     def describe(self, obj: JsonObject | None) -> bool:
         """Take over what a Node says, None if it is gone; say whether that makes a difference."""
@@ -77,7 +74,6 @@ class NodeInfo:
             return False
         spec, status = obj.get("spec") or {}, obj.get("status") or {}
         self.is_there = True
-        self.balance = None
         self.labels = obj["metadata"].get("labels") or _NO_LABELS
         self.is_cordoned = bool(spec.get("unschedulable"))
         taints = [
@@ -107,7 +103,6 @@ class NodeInfo:
         return not taken or not any(_clash(mine, other) for mine in ports for other in taken)
 
     def _count(self, pod: PodInfo, sign: int) -> None:
-        self.balance = None
         self.used_cpu += sign * pod.cpu
         self.used_memory += sign * pod.memory
         self.usual_cpu += sign * pod.usual_cpu
@@ -146,6 +141,8 @@ class NodeTable:
         """How often a kind of pods came to the nodes that had not been there."""
         self.renewals = 0
         """How often a node itself changed, or took a slot."""
+        self.position = 0
+        """How many changes there were."""
         self._by_name: dict[str, NodeInfo] = {}
         self._free: list[int] = []
         self._log: list[Entry] = []
@@ -153,11 +150,6 @@ class NodeTable:
         self._priorities: dict[int, int] = {}
         self._claims: dict[str, int] = {}
         self._kins: dict[Kin, int] = {}
-
-    @property
-    def position(self) -> int:
-        """How many changes there were."""
-        return self._base + len(self._log)
 
     @property
     def lowest_priority(self) -> int | None:
@@ -216,8 +208,9 @@ class NodeTable:
             self.arrivals += 1
         self._kins[kin] = (known or 0) + 1
         self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1
-        for key in claims_of(pod):
-            self._claims[key] = self._claims.get(key, 0) + 1
+        if pod.volumes:
+            for key in claims_of(pod):
+                self._claims[key] = self._claims.get(key, 0) + 1
         if kin.terms is not NO_TERMS:
             self._learn(kin)
 
@@ -229,8 +222,9 @@ class NodeTable:
         self._note(node.slot, kin, -1, 0 if pod.is_ending else -1)
         _decrease(self._kins, kin)
         _decrease(self._priorities, pod.priority)
-        for key in claims_of(pod):
-            _decrease(self._claims, key)
+        if pod.volumes:
+            for key in claims_of(pod):
+                _decrease(self._claims, key)
         self._drop_if_unused(node)
 
     def end(self, pod: PodInfo) -> None:
@@ -264,9 +258,10 @@ class NodeTable:
         self._free.append(node.slot)
 
     def _note(self, slot: int, kin: Kin | None = None, whole: int = 0, live: int = 0) -> None:
+        self.position += 1
         self._log.append((slot, None if kin is None else whole))
         if kin is not None:
-            kin.note((self.position, slot, whole, live))
+            kin.note((self.position, slot, whole, live), self._base)
         if len(self._log) > CHANGES_MAX:
             half = CHANGES_MAX // 2
             del self._log[:half]
@@ -275,8 +270,6 @@ class NodeTable:
 
 def claims_of(pod: PodInfo) -> list[str]:
     """Name the claims that a pod refers to, by namespace and name."""
-    if not pod.volumes:
-        return []
     return [
         f"{pod.namespace}/{each['persistentVolumeClaim'].get('claimName')}"
         for each in pod.volumes

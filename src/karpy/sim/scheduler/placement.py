@@ -105,7 +105,8 @@ class Placement:
             node = self._table.find(pod.nominated)
             if node is not None and self._refusal(pod, roster, check, node) is None:
                 return node
-        if check is None and isinstance(roster, Roster) and not self._tracker.contested(pod):
+        is_free = not self._tracker.has_nominees or not self._tracker.contested(pod)
+        if is_free and check is None and isinstance(roster, Roster):
             return roster.choose()
         nodes = [
             node for node in self._eligible(pod) if self._refusal(pod, roster, check, node) is None

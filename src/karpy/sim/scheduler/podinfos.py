@@ -35,12 +35,17 @@ class PodInfo:
     )
 
     def __init__(self, obj: JsonObject, wants: Wants) -> None:
-        meta, spec = obj["metadata"], obj["spec"]
+        meta = obj["metadata"]
         self.key: str = f"{meta['namespace']}/{meta['name']}"
         self.wants = wants
+        self.renew(obj)
+
+    def renew(self, obj: JsonObject) -> None:
+        """Take over a later state of the pod that asks for the same."""
+        spec, wants = obj["spec"], self.wants
         self.priority: int = spec.get("priority") or 0
         self.node: str = spec.get("nodeName") or ""
-        self.is_ending = "deletionTimestamp" in meta
+        self.is_ending = "deletionTimestamp" in obj["metadata"]
         self.obj = obj
         self.requests = wants.requests
         self.cpu, self.memory = wants.cpu, wants.memory

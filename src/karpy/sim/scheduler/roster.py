@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from karpy.sim.scheduler.filters import why_full, why_unfit
 from karpy.sim.scheduler.nodes import Entry, NodeInfo, NodeTable
 from karpy.sim.scheduler.refusals import Refusal
-from karpy.sim.scheduler.scores import own_score, shared_scores
+from karpy.sim.scheduler.scores import add_tastes, own_score, shared_scores
 from karpy.sim.scheduler.standings import Rank, Standings, drop_rank
 from karpy.sim.scheduler.surroundings import Surroundings
 from karpy.sim.scheduler.wants import Wants
@@ -49,7 +49,7 @@ class Roster:
         if self._position == table.position:
             return
         entries = table.since(self._position)
-        if entries is None or self._is_outdated():
+        if entries is None or self._keys_version != table.keys_version:
             self._build()
             return
         self._standing.refresh()
@@ -71,8 +71,9 @@ class Roster:
         if len(tops) <= 1:
             return self._table.nodes[tops[0][2]] if tops else None
         slots = [slot for _, _, slot in tops]
-        tastes = [self._standing.tastes[slot] for slot in slots]
-        scores = shared_scores(self.surroundings, slots, sizes, tastes)
+        scores = shared_scores(self.surroundings, slots, sizes)
+        if self._standing.has_tastes:
+            add_tastes(scores, [self._standing.tastes[slot] for slot in slots])
         _, _, best = min(
             [
                 (worth - score, name, slot)
@@ -110,17 +111,12 @@ class Roster:
         renewed = self._renewed(entries)
         touched = self._shift(entries, renewed)
         for slot in renewed:
+            touched[slot] = None
             surroundings.place(slot, nodes[slot])
-        if any(tally.is_shared for tally in surroundings.hosts):
+        if surroundings.hosts and any(tally.is_shared for tally in surroundings.hosts):
             # Two nodes with one hostname: what happens to one counts for the other.
             return range(len(nodes))
-        return touched | renewed
-
-    def _is_outdated(self) -> bool:
-        """Say whether there is more news than can be followed."""
-        return self._keys_version != self._table.keys_version or any(
-            kin.forgotten > self._position for kin in self.surroundings.concerned
-        )
+        return touched
 
     def _renewed(self, entries: list[Entry]) -> dict[int, None]:
         """Name the slots to be counted anew: of nodes that changed, or that are not counted yet."""
@@ -167,17 +163,15 @@ class Roster:
 
     def _tops(self) -> tuple[list[Rank], list[int]]:
         """Return the best of nodes that are alike, and how many there are."""
-        apart, order = self._apart, self._standing.order
+        order, groups = self._standing.order, self._groups
         left = {place: len(ranks) for place, ranks in order.items()}
-        tops, sizes = [], []
-        for (place, _), ranks in self._groups.items():
-            size = len(ranks)
+        sizes = [len(ranks) for ranks in groups.values()]
+        tops = [ranks[0] for ranks in groups.values()]
+        for (place, _), size in zip(groups, sizes, strict=True):
             left[place] -= size
-            tops.append(ranks[0])
-            sizes.append(size)
         for place, size in left.items():
             if size:
-                tops.append(_first(order[place], apart))
+                tops.append(_first(order[place], self._apart))
                 sizes.append(size)
         return tops, sizes
 

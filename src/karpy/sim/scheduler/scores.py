@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from math import log
+from operator import add
 from typing import Final, TypeAlias
 
 from karpy.sim.scheduler.nodes import NodeInfo
 from karpy.sim.scheduler.surroundings import Surroundings
+from karpy.sim.scheduler.tallies import Tally
 from karpy.sim.scheduler.wants import Wants
 
 _BEST: Final = 100
@@ -35,10 +37,7 @@ def own_score(wants: Wants, node: NodeInfo) -> int:
     score = score // parts if parts else 0
     if not wants.cpu and not wants.memory:
         return score
-    after = _balance(node, wants.cpu, wants.memory)
-    before = node.balance
-    if before is None:
-        before = node.balance = _balance(node, 0, 0)
+    after, before = _balance(node, wants.cpu, wants.memory), _balance(node, 0, 0)
     return score + _BEST // 2 + (_BEST // 2 + after - before) // 2
 
 
@@ -55,24 +54,18 @@ def preference(wants: Wants, node: NodeInfo) -> int:
 
 
 def shared_scores(
-    surroundings: Surroundings,
-    slots: Sequence[int],
-    sizes: Sequence[int],
-    tastes: Sequence[Tastes],
+    surroundings: Surroundings, slots: Sequence[int], sizes: Sequence[int]
 ) -> list[int]:
-    """Score the nodes in some slots against each other; each stands for several like it."""
-    totals = [0] * len(slots)
-    if surroundings.soft:
-        totals = [_SPREAD_WEIGHT * each for each in _spread_scores(surroundings, slots, sizes)]
-    if {*tastes} != {NO_TASTES}:
-        _add_tastes(totals, tastes)
+    """Score the nodes in some slots by other pods; each node stands for several like it."""
+    totals = _spread_scores(surroundings, slots, sizes) if surroundings.soft else [0] * len(slots)
     if surroundings.wishes:
         for index, score in enumerate(_wish_scores(surroundings, slots)):
             totals[index] += _WISH_WEIGHT * score
     return totals
 
 
-def _add_tastes(totals: list[int], tastes: Sequence[Tastes]) -> None:
+def add_tastes(totals: list[int], tastes: Sequence[Tastes]) -> None:
+    """Score nodes by what they are, against each other."""
     worst = max(taints for taints, _ in tastes)
     if worst:
         for index, (taints, _) in enumerate(tastes):
@@ -114,25 +107,32 @@ def _spread_scores(
 def _labelled_spread_scores(
     surroundings: Surroundings, slots: Sequence[int], sizes: Sequence[int]
 ) -> list[int]:
-    raw = [0.0] * len(slots)
+    raw: list[float] = []
     for spread, tally in zip(surroundings.soft, surroundings.soft_tallies, strict=True):
-        skew = spread.max_skew
-        domains = [tally.values[slot] for slot in slots]
-        if tally.is_by_host:
-            weight = log(sum(sizes) + 2)
-            pods = [tally.counts[slot] for slot in slots]
-        else:
-            weight = log(len(set(domains)) + 2)
-            pods = [tally.totals.get(domain or "", 0) for domain in domains]
-        raw = [
-            score if domain is None else score + (count * weight + skew - 1)
-            for score, domain, count in zip(raw, domains, pods, strict=True)
-        ]
+        added = _unevenness(spread.max_skew, tally, slots, sizes)
+        raw = list(map(add, raw, added)) if raw else added
     rounded = [int(score + 0.5) for score in raw]
     most, least = max(rounded), min(rounded)
     if not most:
-        return [_BEST] * len(slots)
-    return [_BEST * (most + least - score) // most for score in rounded]
+        return [_SPREAD_WEIGHT * _BEST] * len(slots)
+    return [_SPREAD_WEIGHT * (_BEST * (most + least - score) // most) for score in rounded]
+
+
+def _unevenness(
+    skew: int, tally: Tally, slots: Sequence[int], sizes: Sequence[int]
+) -> list[float]:
+    """Say how many pods there are in the domain of each node; less if there are few domains."""
+    values = tally.values
+    if tally.is_by_host:
+        weight, counts = log(sum(sizes) + 2), tally.counts
+        return [
+            0.0 if values[slot] is None else counts[slot] * weight + skew - 1 for slot in slots
+        ]
+    domains, totals = [values[slot] for slot in slots], tally.totals
+    weight = log(len(set(domains)) + 2)
+    return [
+        0.0 if domain is None else totals.get(domain, 0) * weight + skew - 1 for domain in domains
+    ]
 
 
 def _wish_scores(surroundings: Surroundings, slots: Sequence[int]) -> list[int]:

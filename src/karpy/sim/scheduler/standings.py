@@ -1,7 +1,7 @@
 """What nodes are worth to pods of one size, shared by all workloads that ask for no more."""
 
 from bisect import bisect_left, insort
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from karpy.model.labels import HOSTNAME
@@ -12,6 +12,8 @@ from karpy.sim.scheduler.scores import NO_TASTES, Tastes, own_score, preference,
 from karpy.sim.scheduler.wants import Wants
 
 K = TypeVar("K")
+
+_WORTHS_MAX: Final = 4096
 
 Rank: TypeAlias = tuple[int, str, int]
 """The worth of a node, negated; its name and its slot."""
@@ -30,6 +32,8 @@ class Standing:
         self._position = 0
         self._keys = keys
         """The topology keys by which other pods are counted, but for the hostname."""
+        self._worths: dict[tuple[int, ...], int] = {}
+        """By what nodes have, and what of it is taken."""
         self._build()
 
     def refresh(self) -> None:
@@ -60,6 +64,8 @@ class Standing:
         self.unfit: list[Refusal | None] = []
         """By slot: why a node is not for such pods, whatever runs there."""
         self.tastes: list[Tastes] = []
+        self.has_tastes = False
+        """Whether it was ever found to prefer any node to others."""
         self.places: list[int] = []
         """By slot: a number for all that counts of the node but what runs there."""
         self.ranks: list[Rank | None] = []
@@ -85,6 +91,7 @@ class Standing:
         wants = self._wants
         self.unfit[slot] = why_unfit(wants, node)
         self.tastes[slot] = tastes = soft_taints(wants, node), preference(wants, node)
+        self.has_tastes = self.has_tastes or tastes != NO_TASTES
         place = tastes, self._domains(node)
         self.places[slot] = self._known_places.setdefault(place, len(self._known_places))
         self._rank(slot)
@@ -95,10 +102,26 @@ class Standing:
         node = self._table.nodes[slot]
         if node is None or not node.is_there or self.unfit[slot] is not None:
             return
-        wants = self._wants
-        if has_room(wants, node):
-            rank = self.ranks[slot] = -own_score(wants, node), node.name, slot
+        if has_room(self._wants, node):
+            rank = self.ranks[slot] = -self._worth(node), node.name, slot
             insort(self.order.setdefault(self.places[slot], []), rank)
+
+    def _worth(self, node: NodeInfo) -> int:
+        # Many nodes are of the same size and have pods of the same size.
+        key = (
+            node.cpu,
+            node.memory,
+            node.used_cpu,
+            node.used_memory,
+            node.usual_cpu,
+            node.usual_memory,
+        )
+        worth = self._worths.get(key)
+        if worth is None:
+            if len(self._worths) >= _WORTHS_MAX:
+                self._worths.clear()
+            worth = self._worths[key] = own_score(self._wants, node)
+        return worth
 
     def _leave(self, slot: int) -> None:
         rank = self.ranks[slot]

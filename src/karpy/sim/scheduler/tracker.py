@@ -191,14 +191,15 @@ class Tracker:
 
     def _on_newly_placed(self, key: str, obj: JsonObject) -> None:
         pending = self._queue.get(key)
-        assumed = self._assumed.pop(key, None)
+        assumed = self._assumed.pop(key, None) if self._assumed else None
         guess = assumed or (pending.pod if pending else None)
         if assumed is not None:
             self._table.take(assumed)
         self._queue.remove(key)
         self._nominate(key, None)
         if guess is not None and is_alike(obj, guess.obj):
-            pod: PodInfo | None = PodInfo(obj, guess.wants)
+            pod: PodInfo | None = guess
+            guess.renew(obj)
         else:
             pod = self._read(key, obj)
         if pod is None:

@@ -13,26 +13,29 @@ _CONFLICT: Final = 409
 
 
 def bound(pod: JsonObject, binding: JsonObject, now: str) -> JsonObject:
-    """Return a pod with its node and the condition that it is scheduled; raise Conflict."""
+    """Return a pod with what a binding says of it; raise Conflict."""
     node = _target(pod, binding)
-    meta, spec = pod["metadata"], pod["spec"]
     given = binding.get("metadata") or {}
-    _check_guard(meta, given)
+    _check_guard(pod["metadata"], given)
+    placed = placed_on(pod, node, now)
+    for field in ("annotations", "labels"):
+        if given.get(field):
+            meta = placed["metadata"]
+            added = {**(meta.get(field) or {}), **given[field]}
+            placed = {**placed, "metadata": {**meta, field: added}}
+    return placed
+
+
+def placed_on(pod: JsonObject, node: str, now: str) -> JsonObject:
+    """Return a pod with its node and the condition that it is scheduled; raise Conflict."""
+    meta, spec = pod["metadata"], pod["spec"]
     if "deletionTimestamp" in meta:
         raise _refusal(meta, f"pod {meta['name']} is being deleted, cannot be assigned to a host")
     if spec.get("nodeName"):
         raise _refusal(meta, f'pod {meta["name"]} is already assigned to node "{spec["nodeName"]}"')
     if spec.get("schedulingGates"):
         raise _refusal(meta, f"pod {meta['name']} has non-empty .spec.schedulingGates")
-    for field in ("annotations", "labels"):
-        if given.get(field):
-            meta = {**meta, field: {**(meta.get(field) or {}), **given[field]}}
-    return {
-        **pod,
-        "metadata": meta,
-        "spec": _placed(spec, node),
-        "status": _scheduled(pod.get("status"), now),
-    }
+    return {**pod, "spec": _placed(spec, node), "status": _scheduled(pod.get("status"), now)}
 
 
 def _with_node(spec: JsonObject, node: str) -> JsonObject:

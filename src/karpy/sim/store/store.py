@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from karpy.codec.fields import JsonObject
-from karpy.model.kinds import CUSTOM_RESOURCE, NAMESPACE, POD, Kind
+from karpy.model.kinds import CUSTOM_RESOURCE, NAMESPACE, NODE, POD, Kind
 from karpy.ports.clock import Clock
 from karpy.ports.objects import (
     EVERYTHING,
@@ -18,6 +18,7 @@ from karpy.ports.objects import (
 )
 from karpy.sim.store.admission import Admission
 from karpy.sim.store.answers import bad_request, not_found
+from karpy.sim.store.bindings import placed_on
 from karpy.sim.store.catalog import built_in
 from karpy.sim.store.customs import Customs, ValidatorFactory
 from karpy.sim.store.ledger import Callback, Ledger, Table, WideCallback
@@ -181,6 +182,21 @@ class Store:
         ):
             return self._writer.change_status(table, obj, status)
         return self.replace(kind, {**obj, "status": status}, subresource=STATUS)
+
+    def bind(self, pod: JsonObject, node: str) -> None:
+        """
+        Bind a pod that was just read.
+
+        Does what creating a binding does, in a fraction of the time; for the scheduler.
+        """
+        meta = pod["metadata"]
+        table = self._plain[POD]
+        if table.get(meta["namespace"], meta["name"]) is pod:
+            self._ledger.change(table, placed_on(pod, node, self._times.text()), pod)
+            return
+        identity = {key: meta[key] for key in ("name", "namespace", "uid")}
+        target = {"kind": NODE.name, "name": node}
+        self.create(POD, {"metadata": identity, "target": target}, subresource="binding")
 
     def patch(
         self,
