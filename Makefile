@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check contract e2e controlplane bench fuzz fix clean
+.PHONY: help demo test check contract e2e controlplane bench bench-peer fuzz fix clean
 
 BIN   := .venv/bin
 PATHS := src tests $(wildcard benchmarks)
@@ -14,7 +14,7 @@ ARGS  ?=
 again = { echo "once more: what failed"; $(BIN)/pytest -q -n0 --last-failed --last-failed-no-failures none $(1); }
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.ready ## Watch Karpy decide for a cluster that exists only in memory
 	@$(BIN)/karpy demo $(ARGS)
@@ -37,12 +37,16 @@ contract: .venv/.ready ## Hold the embedded cluster to what a real API server do
 	@$(BIN)/karpy controlplane build >/dev/null || [ "$$CI" != true ]
 	@$(BIN)/pytest -q -n0 tests/contract $(ARGS) || $(call again,tests/contract)
 
-e2e: .venv/.ready ## Run the tests that need a real control plane
+e2e: .venv/.ready ## Run the tests that need a real control plane, and Karpenter itself
 	@$(BIN)/karpy controlplane build >/dev/null || [ "$$CI" != true ]
+	@$(BIN)/karpy controlplane build --peer >/dev/null || [ "$$CI" != true ]
 	@$(BIN)/pytest -q -n0 tests/e2e $(ARGS) || $(call again,tests/e2e)
 
 bench: .venv/.ready ## Measure the solver on the benchmark workloads
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+bench-peer: .venv/.ready ## Measure Karpy beside Karpenter on a real control plane; half an hour
+	@$(BIN)/python -m benchmarks.peer $(ARGS)
 
 fuzz: .venv/.ready ## Compare the solver with its reference on random clusters; SEEDS=1000
 	@$(BIN)/python -m tests.fuzz --seeds $(SEEDS) $(ARGS)

@@ -14,6 +14,7 @@ from typing import Final
 
 from benchmarks.figures import read_figures
 from benchmarks.measuring import HAS_NODES, Measurement, measure_file, tell
+from benchmarks.peer.section import section_of, with_section
 from benchmarks.processes import RunFailed, make_file
 from benchmarks.report import Page, page_text
 from benchmarks.worlds import measure_worlds
@@ -56,18 +57,19 @@ def main() -> int:
     words = [Path(word).name if "/" in word else word for word in sys.argv[1:]]
     command = " ".join(["python -m benchmarks", *words])
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(
-        page_text(
-            Page(
-                command,
-                own,
-                opponent=opponent,
-                compared=compared,
-                figures=figures,
-                worlds=[] if asked.quick or asked.names else measure_worlds(),
-            )
+    text = page_text(
+        Page(
+            command,
+            own,
+            opponent=opponent,
+            compared=compared,
+            figures=figures,
+            worlds=[] if asked.quick or asked.names else measure_worlds(),
         )
     )
+    # What `make bench-peer` has measured stays as it is.
+    beside = section_of(page.read_text()) if page.exists() else ""
+    page.write_text(with_section(text, beside))
     tell(f"wrote {page}")
     return int(any("breaches" in each.verdict for each in (*own, *compared)))
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from benchmarks.measuring import tell
 
-NAMES: Final = ("store", "mirror", "listing", "virtual")
+NAMES: Final = ("store", "mirror", "latency", "listing", "virtual")
 _MISSED: Final = 3
 _SECONDS_MAX: Final = 1200
 

@@ -71,6 +71,13 @@ def test_a_claim_carries_what_its_pool_says() -> None:
     assert spec["resources"] == {"requests": {"cpu": "1500m", "pods": "1"}}
 
 
+def test_a_claim_is_held_from_its_first_moment() -> None:
+    """Nobody can delete it before its machine was looked for."""
+    claim = write_node_claim(a_launch(), POOL, SHOP)
+
+    assert claim["metadata"]["finalizers"] == ["karpenter.sh/termination"]
+
+
 def test_a_claim_without_options_leaves_the_choice_to_the_cloud() -> None:
     arch = Requirement("kubernetes.io/arch", frozenset({"amd64"}))
 

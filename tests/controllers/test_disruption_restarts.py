@@ -186,3 +186,26 @@ def test_a_broken_node_is_replaced_though_the_operator_dies(
         return tainted(world), len(claims_in(world)), len(machines)
 
     assert run(story()) == ([], len(MANY), len(MANY))
+
+
+def test_where_nothing_may_go_nobody_writes() -> None:
+    faults = Faults()
+
+    async def story() -> set[str]:
+        world = World()
+        world.start()
+        make_pool(world, {"nodes": "0"}, consolidateAfter="0s")
+        life = Life()
+        task = asyncio.create_task(life.run(live(world, faults, REPAIR)))
+        await make_nodes(world, "web-1", "web-2")
+        world.store.create(POD, pod("a", node_of(world)))
+        await asyncio.sleep(120)
+        before = len(faults.history)
+        await asyncio.sleep(3600)
+        calls = {each.partition(" ")[0] for each in faults.history[before:]}
+        life.end()
+        await asyncio.gather(task, return_exceptions=True)
+        world.stop()
+        return calls
+
+    assert run(story()) == {"list"}

@@ -78,7 +78,8 @@ class Stage:
     A cluster with everything but nodes, and a story to be told in it.
 
     With `has_cloud` machines are bought from the cloud of the world, which has stock, delays and
-    failures; without, Nodes appear at once, as with KWOK.
+    failures; without, Nodes appear at once, as with KWOK. `has_zones` tells the zones of machines:
+    where it does not matter, KWOK chooses by the name of a claim, and that is chance.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Stage:
         *,
         options: Options | None = None,
         has_cloud: bool = False,
+        has_zones: bool = False,
         seed: int = 0,
     ) -> None:
         self.world = World(settings or (CLOUD if has_cloud else KWOK), seed=seed)
@@ -96,7 +98,9 @@ class Stage:
         self.voice = Quiet()
         self._has_cloud = has_cloud
         self._catalog = self.world.cloud.market.catalog if has_cloud else kwok_catalog
-        self.timeline = Timeline(self.store, self.world.clock, self._catalog)
+        self.timeline = Timeline(
+            self.store, self.world.clock, self._catalog, has_zones=has_zones or has_cloud
+        )
         self._lives: dict[str, tuple[Life, asyncio.Task[bool]]] = {}
 
     # --- operators ---------------------------------------------------------------------------
@@ -244,10 +248,11 @@ async def staged(
     *,
     options: Options | None = None,
     has_cloud: bool = False,
+    has_zones: bool = False,
     has_operator: bool = True,
 ) -> AsyncIterator[Stage]:
     """Have a world that lives, with an operator in it unless told otherwise."""
-    stage = Stage(settings, options=options, has_cloud=has_cloud)
+    stage = Stage(settings, options=options, has_cloud=has_cloud, has_zones=has_zones)
     stage.world.start()
     if has_operator:
         stage.hire()

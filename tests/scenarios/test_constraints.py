@@ -70,7 +70,7 @@ async def test_pods_are_spread_over_zones(snapshot: SnapshotAssertion) -> None:
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "web"}},
     }
-    async with staged() as stage:
+    async with staged(has_zones=True) as stage:
         stage.apply(KWOK_NODE_CLASS, node_class())
         stage.apply(NODE_POOL, pool(requirements=[one_of(ZONE, *ZONES[:3])]))
         web = pod_spec(topologySpreadConstraints=[spread])
@@ -88,7 +88,7 @@ async def test_pods_come_near_to_some_and_stay_away_from_others(
 ) -> None:
     near = _term("cache", ZONE)
     apart = _term("web", HOSTNAME)
-    async with staged() as stage:
+    async with staged(has_zones=True) as stage:
         stage.apply(KWOK_NODE_CLASS, node_class())
         stage.apply(NODE_POOL, pool())
         cache = pod_spec(nodeSelector={ZONE: "test-zone-b"})
@@ -106,7 +106,7 @@ async def test_pods_come_near_to_some_and_stay_away_from_others(
 
 @on_virtual_time
 async def test_a_volume_keeps_its_pod_in_its_zone(snapshot: SnapshotAssertion) -> None:
-    async with staged() as stage:
+    async with staged(has_zones=True) as stage:
         stage.apply(KWOK_NODE_CLASS, node_class())
         stage.apply(NODE_POOL, pool())
         stage.apply(STORAGE_CLASS, storage_class("zonal", zones=["test-zone-d"]))

@@ -2,7 +2,6 @@
 
 import asyncio
 
-import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from karpy.model.kinds import DEPLOYMENT, KWOK_NODE_CLASS, NODE_POOL
@@ -27,7 +26,6 @@ async def test_pods_that_wait_get_nodes(snapshot: SnapshotAssertion) -> None:
     assert stage.voice.failures == []
 
 
-@pytest.mark.xfail(reason="nobody removes empty nodes yet", raises=AssertionError)
 @on_virtual_time
 async def test_nodes_go_when_nobody_needs_them(snapshot: SnapshotAssertion) -> None:
     async with staged() as stage:

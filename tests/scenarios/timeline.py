@@ -22,6 +22,8 @@ _STEPS: Final = {
     "VolumesDetached": "without volumes",
     "InstanceTerminating": "asks for the end of its machine",
 }
+_UNTOLD: Final = frozenset({"DisruptionBlocked"})
+"""What is said of every node at every look, and is true of most."""
 _STATES: Final = ("pending", "bound", "running", "leaving", "ended")
 _MICROS: Final = 1_000_000
 
@@ -42,9 +44,17 @@ class Timeline:
     claim of NodePool `default`, and also its node.
     """
 
-    def __init__(self, store: Store, clock: Clock, catalog: Callable[[], Catalog]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        catalog: Callable[[], Catalog],
+        *,
+        has_zones: bool = True,
+    ) -> None:
         self._clock = clock
         self._catalog = catalog
+        self._has_zones = has_zones
         self._began = clock.now()
         self._aliases = Aliases()
         self._paragraph = 0
@@ -134,11 +144,14 @@ class Timeline:
             return
         was, now = (_condition(each, "Ready") for each in (before or {}, pool))
         if was != now and now in {"True", "False"}:
-            self._write(f"pool {name} is {'Ready' if now == 'True' else 'not Ready'}")
+            told = f"pool {name} is {'Ready' if now == 'True' else 'not Ready'}"
+            self._write(told, f"pool {name}")
 
     def _hear_event(self, event: WatchEvent, before: JsonObject | None) -> None:
         said = event.object
         if before is not None or said.get("reportingController") != "karpenter":
+            return
+        if said["reason"] in _UNTOLD:
             return
         about = said.get("regarding") or {}
         name = self._aliases.workload_of(about.get("uid", "")) or about.get("name", "")
@@ -153,7 +166,7 @@ class Timeline:
             labels.get(each, "?") for each in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE)
         )
         self._machines[claim["metadata"]["name"]] = f"{machine}/{zone}/{capacity}"
-        return f": {machine}, {zone}, {capacity}"
+        return f": {machine}, {zone}, {capacity}" if self._has_zones else f": {machine}, {capacity}"
 
     def _tell_price(self) -> None:
         prices = {

@@ -59,9 +59,7 @@ def _unlike(seen: Snapshot, actual: Snapshot) -> Iterator[Finding]:
             {getattr(each, "key", each.name): each for each in getattr(snapshot, field)}
             for snapshot in (seen, actual)
         )
-        wrong = sorted(
-            name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name)
-        )
+        wrong = sorted(name for name in {*ours, *theirs} if ours.get(name) != theirs.get(name))
         if wrong:
             yield Finding(Law.MIRROR, f"{field} are known wrongly: {', '.join(wrong)}")
 
@@ -99,9 +97,7 @@ def _is_guarded(world: World, pod: JsonObject) -> bool:
 
 
 async def _orphans(world: World, cloud: CloudProvider):  # type: ignore
-    claims = {
-        (each.get("status") or {}).get("providerID") for each in world.store.list(NODE_CLAIM)
-    }
+    claims = {(each.get("status") or {}).get("providerID") for each in world.store.list(NODE_CLAIM)}
     for machine in await cloud.machines():
         if machine.provider_id not in claims:
             yield Finding(Law.ORPHAN, f"machine {machine.provider_id} of {machine.claim}")

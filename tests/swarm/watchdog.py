@@ -56,7 +56,9 @@ class Watchdog:
         said = self._said.get(pool, [])
         since = self._world.clock.now() - _LATE
         ended = [moment for moment, _ in said[1:]] + [None]
-        lately = [each for (_, each), end in zip(said, ended, strict=True) if not end or end > since]
+        lately = [
+            each for (_, each), end in zip(said, ended, strict=True) if not end or end > since
+        ]
         shared = set.intersection(*(set(each) for each in lately)) if lately else set()
         return {resource: max(each[resource] for each in lately) for resource in shared}
 

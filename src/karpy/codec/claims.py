@@ -10,6 +10,7 @@ from karpy.model.annotations import (
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
     PRICE_OVERLAID,
+    TERMINATION_FINALIZER,
 )
 from karpy.model.instances import Catalog
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
@@ -56,6 +57,8 @@ def write_node_claim(launch: Launch, pool: JsonObject, catalog: Catalog) -> Json
         "kind": NODE_CLAIM.name,
         "metadata": {
             "generateName": f"{launch.pool}-",
+            # Differs: Karpenter makes the claim first and holds on to it by a second write.
+            "finalizers": [TERMINATION_FINALIZER],
             "labels": {
                 **(made.get("labels") or {}),
                 NODE_POOL_LABEL: launch.pool,

@@ -8,14 +8,21 @@ from msgspec import Struct
 
 from karpy.codec.disruption import read_pod_budget, read_tenant
 from karpy.controllers.desk import Desk, read
-from karpy.core.disruption.tenancies import Tenancy, is_reliable, remember
+from karpy.core.disruption.tenancies import (
+    Tenancy,
+    assume,
+    choose_lookups,
+    is_reliable,
+    remember,
+)
 from karpy.model.kinds import DISRUPTION_BUDGET, POD
 from karpy.model.tenants import PodBudget, Tenant
 from karpy.ports.objects import Query
 
-_ASKED_ONE_BY_ONE: Final = 20
-"""For the pods of more nodes than that all pods are listed."""
 _PAGE: Final = 500
+_PODS_PER_REQUEST: Final = 50
+"""To list so many pods that nobody asks for is less work than one more request."""
+_REQUESTS_AT_ONCE: Final = 20
 
 
 class Census(Struct, frozen=True):
@@ -34,6 +41,7 @@ class Tenants:
         self._reads_deletion_cost = reads_deletion_cost
         self._known: dict[str, Tenancy] = {}
         """By node."""
+        self._room = asyncio.Semaphore(_REQUESTS_AT_ONCE)
 
     async def count(self, nodes: Sequence[str], fresh: Collection[str] = ()) -> Census:
         """Say who lives on nodes, on the `fresh` ones as of this moment; forget all others."""
@@ -45,32 +53,41 @@ class Tenants:
             and node not in fresh
             and is_reliable(tenancy, pods.under(node), now)
         }
-        found = await self._find([node for node in nodes if node not in known])
+        assumed = {node: assume(pods.under(node)) for node in nodes if node not in known}
+        chosen = choose_lookups(
+            {node: None if node in fresh else each for node, each in assumed.items()}, self._known
+        )
+        found = await self._find(sorted(chosen))
         told = {
             node: remember(
                 tenants, pods.under(node), now, reads_deletion_cost=self._reads_deletion_cost
             )
             for node, tenants in found.items()
         }
+        waiting = {
+            node: each for node, each in assumed.items() if each is not None and node not in chosen
+        }
         self._known = known | told
         # Where one pod already keeps the node, budgets decide nothing any more.
         is_guarded = any(found.values()) or any(
             each.tenants and not each.is_partial for each in known.values()
         )
-        tenants = {node: each.tenants for node, each in known.items()} | found
+        tenants = {node: each.tenants for node, each in (known | waiting).items()} | found
         return Census(tenants, await self._budgets() if is_guarded else ())
 
     async def _find(self, nodes: Sequence[str]) -> dict[str, tuple[Tenant, ...]]:
         """Ask for the pods of nodes; one without any, as watches tell, needs no asking."""
-        inhabited = [node for node in nodes if self._desk.records.pods.under(node)]
+        pods = self._desk.records.pods
+        inhabited = [node for node in nodes if pods.under(node)]
         found: dict[str, tuple[Tenant, ...]] = dict.fromkeys(nodes, ())
-        if len(inhabited) > _ASKED_ONE_BY_ONE:
+        if len(inhabited) * _PODS_PER_REQUEST > len(pods.all()) > _PAGE:
             return found | await self._ask_for_all(inhabited)
         answers = await asyncio.gather(*(self._ask(node) for node in inhabited))
         return found | dict(zip(inhabited, answers, strict=True))
 
     async def _ask(self, node: str) -> tuple[Tenant, ...]:
-        page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node}"))
+        async with self._room:
+            page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node}"))
         return tuple(read(read_tenant, POD, each) for each in page.items)
 
     async def _ask_for_all(self, nodes: Sequence[str]) -> dict[str, tuple[Tenant, ...]]:

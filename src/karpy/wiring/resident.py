@@ -23,9 +23,9 @@ from karpy.sim.world import World, WorldSettings
 from karpy.wiring.operator import Operator, Surface, Voice
 
 BRISK: Final = WorldSettings(
-    timing=Timing(ready_seconds=1, start_seconds=0.5, stop_seconds=0.5, beat_seconds=10)
+    timing=Timing(ready_seconds=0, start_seconds=0.5, stop_seconds=0.5, beat_seconds=10)
 )
-"""Machines boot in a second or two: people watch, and leases are renewed before their eyes."""
+"""Nodes are ready as soon as they are there, as KWOK's are; leases are renewed, for people look."""
 _NAME: Final = "karpenter"
 
 

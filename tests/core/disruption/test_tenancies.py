@@ -2,10 +2,19 @@ from datetime import timedelta
 
 import pytest
 
-from karpy.core.disruption.tenancies import RELIED_ON, Tenancy, is_reliable, remember
-from karpy.model.pods import Pod
+from karpy.core.disruption.cost import POD, moving_cost
+from karpy.core.disruption.tenancies import (
+    LOOKUPS_MAX,
+    RELIED_ON,
+    Tenancy,
+    assume,
+    choose_lookups,
+    is_reliable,
+    remember,
+)
+from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.tenants import Tenant
-from tests.builders import pod
+from tests.builders import owner, pod
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import tenant
 
@@ -72,3 +81,30 @@ def test_nothing_is_remembered_for_long() -> None:
 
     assert is_reliable(tenancy, [on_node("a")], NOON + RELIED_ON - timedelta(seconds=1))
     assert not is_reliable(tenancy, [on_node("a")], NOON + RELIED_ON)
+
+
+def test_a_pod_that_nobody_has_looked_at_is_taken_to_keep_its_node() -> None:
+    tenancy = assume([on_node("b"), on_node("a")])
+
+    assert tenancy is not None
+    assert [each.pod.uid for each in tenancy.tenants] == ["uid-a"]
+    assert moving_cost(tenancy.tenants) > POD
+    assert not is_reliable(tenancy, [on_node("a")], NOON)
+
+
+def test_nobody_is_assumed_where_nobody_would_move() -> None:
+    daemon = pod("d", on="n1", owners=[owner(DAEMON_SET)])
+
+    assert assume([daemon, on_node("a", phase="Succeeded")]) is None
+
+
+def test_all_nodes_that_may_be_empty_are_looked_up_and_of_others_some_in_turn() -> None:
+    keeper = assume([on_node("a")])
+    busy = {f"busy-{number:03}": keeper for number in range(LOOKUPS_MAX + 2)}
+    empty = dict.fromkeys(("empty-1", "empty-2"))
+    known = {"busy-000": Tenancy(NOON), "busy-001": Tenancy(NOON - timedelta(hours=1))}
+
+    chosen = choose_lookups({**busy, **empty}, known)
+
+    assert {"empty-1", "empty-2"} <= chosen
+    assert (busy.keys() | empty.keys()) - chosen == {"busy-000", "busy-001"}

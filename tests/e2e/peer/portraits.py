@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.codec.fields import JsonObject
+from karpy.model.times import parse_duration
 
 KINDS: Final = ("nodepools", "nodeclaims", "nodes", "pods", "deployments")
 Portrait = dict[str, object]
@@ -93,7 +94,7 @@ def shape(obj: JsonObject) -> dict[str, object]:
         "requirements": sorted(_requirement(each) for each in spec.get("requirements", [])),
         "taints": sorted(f"{each['key']}:{each['effect']}" for each in spec.get("taints", [])),
         "startup taints": spec.get("startupTaints", []),
-        "expiry": (spec.get("expireAfter"), spec.get("terminationGracePeriod")),
+        "expiry": [_duration(spec.get(key)) for key in ("expireAfter", "terminationGracePeriod")],
         "status": sorted(status),
         "conditions": sorted(
             _condition(each)
@@ -111,6 +112,11 @@ def _owners(metadata: JsonObject) -> list[JsonObject]:
 def _only_pools(owner: JsonObject) -> str:
     """Name a NodePool; NodeClaims differ by nature."""
     return str(owner["name"]) if owner["kind"] == "NodePool" else ""
+
+
+def _duration(text: str | None) -> object:
+    """Read a duration: `1h`, as people write it, is what Go writes as `1h0m0s`."""
+    return parse_duration(text) or text if text else text
 
 
 def _requirement(each: JsonObject) -> str:

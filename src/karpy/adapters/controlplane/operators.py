@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import monotonic, sleep
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from karpy.adapters.controlplane.guard import Process, end
 from karpy.adapters.controlplane.loopback import free_ports, is_healthy
-from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.errors import ControlPlaneMissing
 
 NAMESPACE: Final = "karpenter"
@@ -21,6 +20,26 @@ _METRICS: Final = "metrics"
 _HEALTH: Final = "health"
 
 
+class Plane(Protocol):
+    """What an operator needs of a control plane."""
+
+    @property
+    def home(self) -> Path:
+        """Where it keeps its files."""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The kubeconfig of a user who may do everything."""
+
+    def log(self, program: str) -> Path:
+        """Name the log of a program."""
+
+    def spawn(
+        self, name: str, argv: Sequence[str | Path], environ: Mapping[str, str] | None = None
+    ) -> Process:
+        """Start a program that never outlives it."""
+
+
 class Operator:
     """
     A process that knows Karpenter's environment variables, for as long as it is entered.
@@ -31,7 +50,7 @@ class Operator:
 
     def __init__(
         self,
-        plane: ControlPlane,
+        plane: Plane,
         argv: Sequence[str | Path],
         *,
         name: str = "operator",
@@ -85,6 +104,7 @@ class Operator:
             if not self.is_running:
                 raise self._why_not(f"ended with code {self._process.returncode}")
             if monotonic() > deadline:
+                self.stop(is_killed=True)
                 raise self._why_not(f"is not ready after {_SECONDS_TO_START:.0f} s")
             sleep(_SECONDS_BETWEEN_LOOKS)
 

@@ -192,7 +192,7 @@ class Board:
     def _look_at(self, node: str) -> None:
         """See whether a node has become empty, or is so no more."""
         card = next((each for each in self.nodes.values() if each.node == node), None)
-        if card is None or card.is_leaving or card.ready is None:
+        if card is None or card.is_leaving:
             return
         if self.tenants(card):
             self.nodes[card.name] = replace(card, has_served=True, empty=None)

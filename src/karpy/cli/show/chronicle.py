@@ -1,9 +1,10 @@
 """What happens and why, as lines that people can follow."""
 
+import asyncio
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -26,6 +27,8 @@ from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 from karpy.ports.clock import Clock
 from karpy.sim.store.store import Store
+
+Card = TypeVar("Card", NodeCard, PodCard)
 
 TOGETHER: Final = 0.3
 """What happens to several within so many seconds is told in one line."""
@@ -86,7 +89,13 @@ class Chronicle:
         self._expected: defaultdict[str, Counter[str]] = defaultdict(Counter)
         """By NodeClaim: how many pods of which workload it was made for."""
         self._entries: list[_Entry] = []
-        self._growing: dict[str, tuple[_Entry, list[NodeCard | PodCard]]] = {}
+        self._growing: dict[str, tuple[_Entry, list[Any]]] = {}
+        self._news = asyncio.Event()
+
+    async def wait(self) -> None:
+        """Wait until something has happened."""
+        self._news.clear()
+        await self._news.wait()
 
     # --- for the one who prints ----------------------------------------------------------------
 
@@ -100,6 +109,7 @@ class Chronicle:
     def say(self, word: str, text: str, style: Style = Style.PLAIN) -> None:
         """Tell something in a line of its own."""
         self._entries.append(_Entry(self.board.seconds, word, style, lambda: text))
+        self._news.set()
 
     # --- what the autoscaler tells -------------------------------------------------------------
 
@@ -120,7 +130,9 @@ class Chronicle:
                 card = self.board.nodes.get(notice.subject.name)
                 if card is not None:
                     reason = notice.note.rpartition(": ")[2]
-                    self._join("remove", Style.STRONG, card, lambda all_: removal_text(all_, reason))
+                    self._join(
+                        "remove", Style.STRONG, card, lambda all_: removal_text(all_, reason)
+                    )
 
     def count(self, count: Count) -> None:
         """Hear how long a decision took."""
@@ -140,6 +152,7 @@ class Chronicle:
     # --- what the cluster shows ----------------------------------------------------------------
 
     def _hear(self, turn: Turn, card: NodeCard | PodCard) -> None:
+        self._news.set()
         if isinstance(card, NodeCard):
             self._hear_node(turn, card)
         elif not card.is_daemon:
@@ -162,20 +175,17 @@ class Chronicle:
         self._join(word, style, card, write)
 
     def _join(
-        self,
-        word: str,
-        style: Style,
-        card: NodeCard | PodCard,
-        write: Callable[[Sequence[NodeCard | PodCard]], str],
+        self, word: str, style: Style, card: Card, write: Callable[[Sequence[Card]], str]
     ) -> None:
         """Tell something of a card, in one line with what has just happened to others."""
-        entry, cards = self._growing.get(word, (None, []))
-        if entry is None or self.board.seconds - entry.seconds > TOGETHER:
-            cards = []
-            entry = _Entry(self.board.seconds, word, style, lambda: write(cards))
-            self._growing[word] = entry, cards
-            self._entries.append(entry)
-        cards.append(card)
+        growing = self._growing.get(word)
+        if growing is not None and self.board.seconds - growing[0].seconds < TOGETHER:
+            growing[1].append(card)
+            return
+        cards = [card]
+        entry = _Entry(self.board.seconds, word, style, lambda: write(cards))
+        self._growing[word] = entry, cards
+        self._entries.append(entry)
 
     def _expect(self, notice: Notice) -> None:
         found = _CLAIM.search(notice.note)

@@ -5,18 +5,23 @@ Watches tell where pods are, but not what is written on each. That is asked for,
 only where the answer could have changed what is decided.
 """
 
-from collections.abc import Collection, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
 
 from karpy.core.disruption.cost import eviction_cost
+from karpy.core.lifecycle.counts import is_reschedulable
+from karpy.model.leaving import LeavingPod
 from karpy.model.pods import Pod
 from karpy.model.tenants import Tenant
 
 RELIED_ON: Final = timedelta(minutes=5)
 """For so long nobody looks whether somebody has written something else on a pod."""
+LOOKUPS_MAX: Final = 100
+"""How many nodes with pods that probably keep them are looked up at once."""
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class Tenancy(Struct, frozen=True, gc=False):
@@ -46,6 +51,30 @@ def remember(
     return Tenancy(now, tuple(tenants), seen=_seen(pods))
 
 
+def assume(pods: Collection[Pod]) -> Tenancy | None:
+    """Take it that pods keep their node, as they mostly do; None if there are none that could."""
+    movable = [pod for pod in pods if is_reschedulable(pod)]
+    if not movable:
+        return None
+    keeper = min(movable, key=lambda pod: pod.key)
+    pod = LeavingPod(keeper.name, keeper.namespace, keeper.uid, keeper.node_name, keeper.phase)
+    return Tenancy(_NEVER, (Tenant(pod, keeper.labels),), is_partial=True)
+
+
+def choose_lookups(
+    assumed: Mapping[str, Tenancy | None], looked_up: Mapping[str, Tenancy]
+) -> frozenset[str]:
+    """
+    Choose the nodes to look up now: all that may be empty, of the others some in turn.
+
+    `assumed` is what is taken for granted of each, `looked_up` what is remembered.
+    """
+    doubtful = [node for node, each in assumed.items() if each is not None]
+    doubtful.sort(key=lambda node: (_age(looked_up.get(node)), node))
+    certain = (node for node, each in assumed.items() if each is None)
+    return frozenset((*certain, *doubtful[:LOOKUPS_MAX]))
+
+
 def is_reliable(tenancy: Tenancy, pods: Collection[Pod], now: datetime) -> bool:
     """Say whether a second look would lead to the same decision, going by what watches tell."""
     if now - tenancy.looked_up >= RELIED_ON:
@@ -54,6 +83,10 @@ def is_reliable(tenancy: Tenancy, pods: Collection[Pod], now: datetime) -> bool:
         return tenancy.seen == _seen(pods)
     keepers = {each.pod.uid for each in tenancy.tenants}
     return any(pod.uid in keepers and pod.is_active for pod in pods)
+
+
+def _age(tenancy: Tenancy | None) -> datetime:
+    return _NEVER if tenancy is None else tenancy.looked_up
 
 
 def _seen(pods: Collection[Pod]) -> frozenset[tuple[str, str, bool]]:

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from karpy.model.annotations import TERMINATION_FINALIZER
 from karpy.model.kinds import NODE, NODE_CLAIM, POD
 from karpy.model.leaving import LeavingPod
 from karpy.model.notices import Subject
@@ -12,7 +13,7 @@ from karpy.model.pods import Pod
 from karpy.model.pools import NodeClassRef
 from karpy.model.records import ClaimRecord, Identity, NodeRecord
 
-FINALIZER: Final = "karpenter.sh/termination"
+FINALIZER: Final = TERMINATION_FINALIZER
 _SHOWN_MAX: Final = 5
 
 

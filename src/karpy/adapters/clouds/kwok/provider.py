@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from karpy.adapters.clouds.kwok.access import asking, every, find, find_class
 from karpy.adapters.clouds.kwok.arrivals import Arrivals, OnTrouble
 from karpy.adapters.clouds.kwok.naming import name_of, node_name
+from karpy.adapters.clouds.kwok.nodeclasses import NodeClass
 from karpy.adapters.clouds.kwok.nodes import (
     claimed_machine,
     is_machine,
@@ -40,6 +41,7 @@ from karpy.ports.objects import Objects, Patch, PatchType
 
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 30.0
+_CLASS_FRESH: Final = timedelta(seconds=1)
 
 
 class KwokProvider:
@@ -70,6 +72,8 @@ class KwokProvider:
         self._may_lack = catalog.well_known | {catalog.reservation_label}
         self._on_trouble = on_trouble
         self._shelves: dict[str, Shelf] = {}
+        self._classes: dict[str, tuple[datetime, NodeClass]] = {}
+        """Node classes by name, and when each was looked at."""
         self._arrivals = Arrivals(objects, on_trouble)
         self._healing: asyncio.Task[None] | None = None
 
@@ -102,7 +106,7 @@ class KwokProvider:
         there = self._arrivals.find(name) or await self._find(name)
         if there is not None:
             return there
-        node_class = await find_class(self._objects, spec.node_class)
+        node_class = await self._class(spec.node_class)
         if node_class.problem:
             # Differs: Karpenter calls a node class that is gone a lack of capacity.
             what = f"{KWOK_NODE_CLASS.name.lower()}/{spec.node_class}"
@@ -225,6 +229,13 @@ class KwokProvider:
         if obj is None or not is_machine(obj):
             return None
         return read_machine(obj, self._clock.now())
+
+    async def _class(self, name: str) -> NodeClass:
+        """Return a node class as it was a second ago at most: many launches ask for the same."""
+        now, known = self._clock.now(), self._classes.get(name)
+        if known is None or now - known[0] > _CLASS_FRESH:
+            known = self._classes[name] = now, await find_class(self._objects, name)
+        return known[1]
 
     def _seconds_left(self, claim: ClaimRecord, delay: timedelta) -> float:
         """Say how much of its registration delay a machine still has before it."""

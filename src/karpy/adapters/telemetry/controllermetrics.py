@@ -1,0 +1,122 @@
+"""Metrics of controllers and their queues, by names that every controller of Kubernetes has."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from karpy.adapters.telemetry.metrics import Metrics, Told
+from karpy.core.lifecycle.outcomes import Count
+from karpy.ports.observers import Result
+
+_RUNTIME: Final = "controller_runtime_"
+_FAILURES: Final = (
+    f"{_RUNTIME}reconcile_errors_total",
+    f"{_RUNTIME}terminal_reconcile_errors_total",
+    f"{_RUNTIME}reconcile_panics_total",
+    f"{_RUNTIME}reconcile_timeouts_total",
+)
+_RESULTS: Final = ("success", "requeue_after", "requeue", "error")
+_ENDS: Final = {**{each: each.value for each in Result}, Result.BUG: Result.ERROR.value}
+_PRIORITY: Final = "0"
+"""Nothing goes before anything else."""
+
+
+class ControllerMetrics:
+    """Metrics of all controllers; each has an observer of its own."""
+
+    def __init__(self, metrics: Metrics, now: Callable[[], float] = time.monotonic) -> None:
+        self._metrics = metrics
+        self._now = now
+
+    def of(self, controller: str) -> "ControllerObserver":
+        """Return the observer of a controller; what can be counted of it starts at zero."""
+        return ControllerObserver(self._metrics, controller, self._now)
+
+
+class ControllerObserver:
+    """The port Observer: counts what happens, and tells what goes on when that is asked."""
+
+    def __init__(self, metrics: Metrics, controller: str, now: Callable[[], float]) -> None:
+        self._now = now
+        self._metrics = metrics
+        self._controller = controller
+        self._waiting: dict[str, float] = {}
+        """Since when keys wait for their turn."""
+        self._running: dict[str, float] = {}
+        by = {"controller": controller}
+        queue = {"name": controller, "controller": controller}
+        self._added = metrics.meter("workqueue_adds_total", queue)
+        self._put_off = metrics.meter("workqueue_retries_total", queue)
+        self._waited = metrics.meter("workqueue_queue_duration_seconds", queue)
+        self._worked = metrics.meter("workqueue_work_duration_seconds", queue)
+        self._looked = metrics.meter(f"{_RUNTIME}reconcile_time_seconds", by)
+        self._ended = {
+            result: metrics.meter(f"{_RUNTIME}reconcile_total", {**by, "result": result})
+            for result in _RESULTS
+        }
+        self._panicked = metrics.meter(f"{_RUNTIME}reconcile_panics_total", by)
+        for count in (self._added, self._put_off, *self._ended.values()):
+            count(0.0)
+        for metric in _FAILURES:
+            metrics.count(Count(metric, by, 0.0))
+        metrics.ask(self._look)
+
+    def employ(self, workers: int) -> None:
+        """Hear how many objects are worked on side by side at most."""
+        labels = {"controller": self._controller}
+        self._metrics.set(f"{_RUNTIME}max_concurrent_reconciles", float(workers), labels)
+
+    def add(self, key: str) -> None:
+        """Hear that an object waits for its turn."""
+        self._added(1.0)
+        self._waiting.setdefault(key, self._now())
+
+    def take(self, key: str) -> None:
+        """Hear that somebody has begun to work on an object."""
+        now = self._now()
+        since = self._waiting.pop(key, None)
+        if since is not None:
+            self._waited(now - since)
+        self._running[key] = now
+
+    def finish(self, key: str, result: Result) -> None:
+        """Hear how that has ended."""
+        began = self._running.pop(key, None)
+        if began is not None:
+            took = self._now() - began
+            self._worked(took)
+            self._looked(took)
+        if result is Result.BUG:
+            self._panicked(1.0)
+        self._ended[_ENDS[result]](1.0)
+
+    def put_off(self, key: str) -> None:
+        """Hear that an object waits for later."""
+        del key
+        self._put_off(1.0)
+
+    def _look(self) -> Callable[[], Told]:
+        now = self._now()
+        going = [now - began for began in self._running.values()]
+        return partial(
+            _told,
+            self._controller,
+            {
+                "workqueue_depth": float(len(self._waiting)),
+                "workqueue_unfinished_work_seconds": sum(going),
+                "workqueue_longest_running_processor_seconds": max(going, default=0.0),
+                f"{_RUNTIME}active_workers": float(len(going)),
+            },
+        )
+
+
+def _told(controller: str, values: Mapping[str, float]) -> Told:
+    labels = {
+        "workqueue_depth": (controller, controller, _PRIORITY),
+        f"{_RUNTIME}active_workers": (controller,),
+    }
+    return {
+        metric: {labels.get(metric, (controller, controller)): value}
+        for metric, value in values.items()
+    }

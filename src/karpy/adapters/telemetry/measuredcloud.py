@@ -1,0 +1,124 @@
+"""A cloud whose calls are measured; to whoever calls it, it is the cloud itself."""
+
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from karpy.adapters.telemetry.metrics import Metrics
+from karpy.core.lifecycle.outcomes import Count
+from karpy.errors import CloudError, MachineNotFound, NoCapacity, NodeClassNotReady
+from karpy.model.instances import Catalog
+from karpy.model.repairs import RepairPolicy
+from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine, RepairCloud
+from karpy.ports.records import Records
+
+T = TypeVar("T")
+
+_DURATION: Final = "cloudprovider_duration_seconds"
+_ERRORS: Final = "cloudprovider_errors_total"
+_NAMES: Final = {
+    NoCapacity: "InsufficientCapacityError",
+    MachineNotFound: "NodeClaimNotFoundError",
+    NodeClassNotReady: "NodeClassNotReadyError",
+}
+_OTHER: Final = "unknown"
+_ALL_POOLS: Final = ""
+
+
+class Meter(Struct, frozen=True):
+    """What calls to a cloud are measured with."""
+
+    metrics: Metrics
+    records: Records
+    """Where the pool of a machine is looked up."""
+    provider: str
+    now: Callable[[], float] = time.perf_counter
+
+
+def measured(cloud: CloudProvider, meter: Meter, controller: str) -> "MeasuredCloud":
+    """Return the cloud for one controller; it mends machines if the given one does."""
+    if isinstance(cloud, RepairCloud):
+        return MeasuredRepairCloud(cloud, meter, controller)
+    return MeasuredCloud(cloud, meter, controller)
+
+
+class MeasuredCloud:
+    """The port CloudProvider."""
+
+    def __init__(self, cloud: CloudProvider, meter: Meter, controller: str) -> None:
+        self._cloud = cloud
+        self._meter = meter
+        self._labels = {"controller": controller, "provider": meter.provider}
+
+    async def catalog(self, pool: str) -> Catalog:
+        """List all instance types for a pool."""
+        return await self._measure("GetInstanceTypes", self._cloud.catalog(pool), lambda: pool)
+
+    async def launch(self, spec: LaunchSpec) -> Machine:
+        """Start one machine."""
+        return await self._measure("Create", self._cloud.launch(spec), lambda: spec.pool)
+
+    async def terminate(self, provider_id: str) -> None:
+        """Ask for the end of a machine."""
+        end = self._cloud.terminate(provider_id)
+        await self._measure("Delete", end, lambda: self._pool_of(provider_id))
+
+    async def machine(self, provider_id: str) -> Machine:
+        """Return one machine."""
+        # Parity: without an answer Karpenter does not know whose machine it is.
+        return await self._measure("Get", self._cloud.machine(provider_id), lambda: _ALL_POOLS)
+
+    async def machines(self) -> Sequence[Machine]:
+        """List the machines that carry this cluster's tag."""
+        return await self._measure("List", self._cloud.machines(), lambda: _ALL_POOLS)
+
+    async def drift(self, claim: str) -> str | None:
+        """Say how a claim's machine differs from its node class."""
+        return await self._measure(
+            "IsDrifted", self._cloud.drift(claim), lambda: self._pool_of_claim(claim)
+        )
+
+    async def _measure(self, method: str, call: Awaitable[T], pool: Callable[[], str]) -> T:
+        meter, labels = self._meter, {**self._labels, "method": method}
+        began = meter.now()
+        try:
+            return await call
+        except CloudError as error:
+            said = {**labels, "error": _name(error), "nodepool": pool()}
+            meter.metrics.count(Count(_ERRORS, said))
+            raise
+        finally:
+            meter.metrics.count(Count(_DURATION, labels, meter.now() - began))
+
+    def _pool_of(self, provider_id: str) -> str:
+        behind = self._meter.records.claims.under(provider_id)
+        return next((kept.record.pool for kept in behind), "")
+
+    def _pool_of_claim(self, name: str) -> str:
+        kept = self._meter.records.claims.get(name)
+        return "" if kept is None else kept.record.pool
+
+
+class MeasuredRepairCloud(MeasuredCloud):
+    """The port RepairCloud, too."""
+
+    @property
+    def repair_policies(self) -> tuple[RepairPolicy, ...]:
+        """Which nodes are called broken."""
+        return self._mender.repair_policies
+
+    async def reboot(self, provider_id: str, operation: str) -> None:
+        """Switch a machine off and on again."""
+        again = self._mender.reboot(provider_id, operation)
+        await self._measure("Reboot", again, lambda: self._pool_of(provider_id))
+
+    @property
+    def _mender(self) -> RepairCloud:
+        assert isinstance(self._cloud, RepairCloud)
+        return self._cloud
+
+
+def _name(error: CloudError) -> str:
+    return next((name for kind, name in _NAMES.items() if isinstance(error, kind)), _OTHER)

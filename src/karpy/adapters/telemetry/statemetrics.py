@@ -1,0 +1,68 @@
+"""All metrics of the cluster itself, put together."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from karpy.adapters.telemetry.metrics import Metrics
+from karpy.adapters.telemetry.nodemetrics import NodeMetrics
+from karpy.adapters.telemetry.podmetrics import PodMetrics
+from karpy.adapters.telemetry.podtimes import PodTimes
+from karpy.adapters.telemetry.statusmetrics import StatusMetrics
+from karpy.adapters.telemetry.syncmetrics import SyncMetrics
+from karpy.adapters.telemetry.verdictmetrics import VerdictMetrics
+from karpy.model.buffers import BufferRecord
+from karpy.model.labels import WELL_KNOWN
+from karpy.model.pods import Pod
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Verdict
+from karpy.ports.clock import Clock
+from karpy.ports.notices import Notices
+from karpy.ports.records import Kept, Records, Watched
+
+
+class Sources(Struct, frozen=True):
+    """What metrics of a cluster are made from."""
+
+    records: Records
+    clock: Clock
+    notices: Notices
+    is_synced: Callable[[], bool]
+    well_known: frozenset[str] = WELL_KNOWN
+    """What nodes are labelled by, as in the specs of the metrics; and so are node classes."""
+    class_labels: tuple[str, ...] = ()
+    buffers: Watched[Kept[BufferRecord]] | None = None
+
+
+class StateMetrics:
+    """
+    Feeds all that is told of the cluster; for the leader alone, since it makes events, too.
+
+    Series of single objects are worked out when somebody asks for them. Without `has_details`
+    there are none, nor events about conditions.
+    """
+
+    def __init__(self, metrics: Metrics, sources: Sources, *, has_details: bool = True) -> None:
+        records, clock = sources.records, sources.clock
+        self._times = PodTimes(metrics, records, clock)
+        self._verdicts = VerdictMetrics(metrics)
+        self._sync = SyncMetrics(metrics, records, clock, sources.is_synced)
+        if has_details:
+            NodeMetrics(metrics, records, sources.well_known)
+            PodMetrics(metrics, records, self._times)
+            statuses = StatusMetrics(metrics, records, sources.notices, clock, sources.class_labels)
+            if sources.buffers is not None:
+                statuses.follow_buffers(sources.buffers)
+
+    async def run(self) -> None:
+        """See whether we know enough to decide, until cancelled."""
+        await self._sync.run()
+
+    def acked(self, pod: Pod) -> None:
+        """Note that a pod asks for a node."""
+        self._times.acked(pod)
+
+    def decided(self, snapshot: Snapshot, verdict: Verdict) -> None:
+        """Note what was decided about pending pods, and on what."""
+        self._times.decided(snapshot, verdict)
+        self._verdicts.record(snapshot, verdict)

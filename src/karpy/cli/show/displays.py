@@ -1,0 +1,94 @@
+"""Where a show is seen: as lines, one for each happening, or live in a terminal."""
+
+import shutil
+import textwrap
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Final, Protocol
+
+from karpy.cli.show.board import Board
+from karpy.cli.show.chronicle import Happening
+from karpy.cli.show.panel import panel_lines
+from karpy.cli.show.story import Story
+from karpy.cli.terminal import Channel, Line, Span, Style
+
+_INDENT: Final = 17
+_WORD: Final = 8
+_ROWS_LEAST: Final = 10
+_ROWS_KEPT: Final = 4
+"""So many rows of the screen are left to what has just happened."""
+_HIDE_CURSOR: Final = "\x1b[?25l"
+_SHOW_CURSOR: Final = "\x1b[?25h"
+
+
+class Display(Protocol):
+    """Shows what happens, while it does."""
+
+    def show(self, happenings: Iterable[Happening], story: Story, board: Board) -> None:
+        """Tell what is new, and how everything is now."""
+
+
+def happening_lines(happening: Happening, width: int) -> list[Line]:
+    """Write a happening: when, what sort, and what; wrapped below itself."""
+    first, *rest = textwrap.wrap(
+        happening.text, width - _INDENT, break_on_hyphens=False, break_long_words=False
+    ) or [""]
+    word = Span(happening.word.ljust(_WORD), happening.style)
+    return [
+        (Span(f"{happening.seconds:5.1f} s  ", Style.QUIET), word, Span(first)),
+        *((Span(" " * _INDENT + each),) for each in rest),
+    ]
+
+
+class Lines:
+    """Writes one line for each happening, and nothing else."""
+
+    def __init__(self, channel: Channel, width: int) -> None:
+        self._channel = channel
+        self._width = width
+
+    def show(self, happenings: Iterable[Happening], story: Story, board: Board) -> None:
+        """Write what is new."""
+        del story, board
+        lines = [each for one in happenings for each in happening_lines(one, self._width)]
+        if lines:
+            self._channel.write(lines)
+
+
+class Screen(AbstractContextManager["Screen"]):
+    """Writes the same lines, and below them how everything is; that is drawn anew all the time."""
+
+    def __init__(self, channel: Channel, width: int) -> None:
+        self._channel = channel
+        self._width = width
+        self._drawn = 0
+        """Rows of the panel that are on the screen."""
+
+    def __enter__(self) -> "Screen":
+        """Hide the cursor, which would jump about."""
+        self._channel.stream.write(_HIDE_CURSOR)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Take the panel away and give the cursor back."""
+        self._draw([], [])
+        self._channel.stream.write(_SHOW_CURSOR)
+        self._channel.stream.flush()
+
+    def show(self, happenings: Iterable[Happening], story: Story, board: Board) -> None:
+        """Write what is new above the panel, and draw that anew."""
+        rows = max(shutil.get_terminal_size().lines, _ROWS_LEAST) - _ROWS_KEPT
+        lines = [each for one in happenings for each in happening_lines(one, self._width)]
+        self._draw(lines, panel_lines(story, board, self._width, rows))
+
+    def _draw(self, lines: Sequence[Line], panel: Sequence[Line]) -> None:
+        if self._drawn:
+            self._channel.stream.write(f"\x1b[{self._drawn}F\x1b[0J")
+        self._channel.write([*lines, *panel])
+        self._drawn = len(panel)

@@ -1,0 +1,137 @@
+"""Somebody uses a cluster: what they do, and what they wait for."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.cli.examples import CLUSTER, PENDING, example_documents
+from karpy.cli.show.chronicle import Chronicle
+from karpy.cli.terminal import Style
+from karpy.model.kinds import DEPLOYMENT, POD
+from karpy.ports.objects import Patch, PatchType, Removal
+from karpy.sim.world import World
+from karpy.wiring.resident import apply_manifests
+
+PATIENCE: Final = 110.0
+"""After so many seconds the story ends, wherever it is."""
+_WORKLOAD: Final = "inflate"
+_NAMESPACE: Final = "default"
+_MOST: Final = 20
+_FEW: Final = 3
+_IMPOSSIBLE: Final = "trainer"
+
+Documents = Sequence[tuple[str, str]]
+
+
+class Scene(Struct, frozen=True):
+    """A part of the story."""
+
+    title: str
+    play: Callable[[], Awaitable[None]]
+
+
+class Story:
+    """A shop moves in, `inflate` grows and shrinks, and nodes follow."""
+
+    def __init__(self, world: World, chronicle: Chronicle) -> None:
+        self._world = world
+        self._chronicle = chronicle
+        self._board = chronicle.board
+        self.scenes: Final = (
+            Scene("a web shop moves in", self._move_in),
+            Scene(f"{_WORKLOAD} grows from 0 to {_MOST} pods", self._grow),
+            Scene(f"{_WORKLOAD} shrinks from {_MOST} to {_FEW} pods", self._shrink),
+            Scene("a pod comes that no machine can hold", self._ask_too_much),
+            Scene("nodes that nobody needs go", self._tidy),
+            Scene(f"{_WORKLOAD} shrinks from {_FEW} to 0 pods", self._vanish),
+        )
+        self.place = 0
+        """How many scenes are over."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.place == len(self.scenes)
+
+    async def play(self) -> None:
+        """Tell the whole story, or as much of it as there is time for."""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                for scene in self.scenes:
+                    await scene.play()
+                    self.place += 1
+        except TimeoutError:
+            what = self.scenes[self.place].title
+            self._chronicle.say("late", f"no time is left while {what}", Style.BAD)
+
+    async def _move_in(self) -> None:
+        for name, text in example_documents(CLUSTER):
+            made = apply_manifests(self._world, [(name, text)])
+            what = ", ".join(f"{each['kind']} {each['metadata']['name']}" for each in made)
+            self._do("apply", f"{name.rpartition('/')[2]}: {what}")
+        await self._until_settled()
+        await asyncio.sleep(1.5)
+
+    async def _grow(self) -> None:
+        self._scale(0, _MOST)
+        await self._until_settled(_MOST)
+        await asyncio.sleep(3)
+
+    async def _shrink(self) -> None:
+        self._scale(_MOST, _FEW)
+        await self._until(lambda: len(self._pods()) == _FEW)
+        await asyncio.sleep(3)
+
+    async def _ask_too_much(self) -> None:
+        apply_manifests(self._world, example_documents(PENDING))
+        key = f"{_NAMESPACE}/{_IMPOSSIBLE}"
+        self._do("apply", f"pod {key}, which asks for 400 cores")
+        await self._until(lambda: key in self._chronicle.refused)
+        await asyncio.sleep(3)
+        self._world.store.delete(
+            POD, _IMPOSSIBLE, namespace=_NAMESPACE, removal=Removal(grace_seconds=0)
+        )
+        self._do("delete", f"pod {key}")
+
+    async def _tidy(self) -> None:
+        await self._until(lambda: not self._idle())
+        await asyncio.sleep(3)
+
+    async def _vanish(self) -> None:
+        self._scale(_FEW, 0)
+        await self._until(lambda: not self._pods() and not self._idle())
+        await asyncio.sleep(2)
+
+    def _scale(self, before: int, after: int) -> None:
+        patch = Patch(PatchType.MERGE, {"spec": {"replicas": after}})
+        self._world.store.patch(DEPLOYMENT, _WORKLOAD, patch, namespace=_NAMESPACE)
+        self._do("scale", f"{_WORKLOAD} from {before} to {after}")
+
+    def _do(self, word: str, text: str) -> None:
+        self._chronicle.say(word, text, Style.NAME)
+
+    def _pods(self) -> list[str]:
+        """Name the pods of `inflate`, also those that are about to leave."""
+        return [key for key, pod in self._board.pods.items() if pod.workload == _WORKLOAD]
+
+    def _idle(self) -> list[str]:
+        """Name the nodes that have had pods and have none any more."""
+        return [name for name, card in self._board.nodes.items() if card.empty is not None]
+
+    async def _until_settled(self, inflated: int = 0) -> None:
+        """Wait until everybody who should run does."""
+
+        def is_settled() -> bool:
+            wanted = self._board.wanted()
+            return (
+                len(self._pods()) == inflated
+                and len(wanted) > inflated
+                and all(each.running is not None for each in wanted)
+            )
+
+        await self._until(is_settled)
+
+    async def _until(self, holds: Callable[[], bool]) -> None:
+        while not holds():
+            await self._chronicle.wait()

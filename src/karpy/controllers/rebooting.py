@@ -1,0 +1,102 @@
+"""Nodes whose claim asks for it are emptied and switched off and on again."""
+
+from datetime import datetime
+from typing import Final
+
+from karpy.codec.leaving import read_leaving_pod
+from karpy.controllers.desk import AFTER_CONFLICT, Desk, only, read, seconds
+from karpy.controllers.evictions import EvictionQueue
+from karpy.controllers.queue import WorkQueue
+from karpy.core.lifecycle.outcomes import Outcome, joined
+from karpy.core.lifecycle.rebooting import (
+    REJECTED,
+    UNSUPPORTED,
+    fail,
+    has_to_drain,
+    is_rebooting,
+    issued,
+    reboot,
+)
+from karpy.errors import MachineNotFound
+from karpy.model.kinds import POD
+from karpy.model.leaving import LeavingPod
+from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.ports.cloud import RepairCloud
+from karpy.ports.objects import Query
+from karpy.ports.records import Kept
+
+WORKERS: Final = 10
+_LONGEST_PAUSE: Final = 60.0
+
+
+class RebootController:
+    """Observe, decide, apply. What comes next is decided in core.lifecycle."""
+
+    def __init__(self, desk: Desk, evictions: EvictionQueue) -> None:
+        self._desk = desk
+        self._evictions = evictions
+        self._queue = WorkQueue(longest_pause=_LONGEST_PAUSE)
+        self._asked: dict[str, datetime] = {}
+        """When the cloud was first asked to reboot the machine of a claim, by UID."""
+        desk.records.claims.listen(self._hear_claim)
+        desk.records.nodes.listen(self._hear_node)
+        for kept in desk.records.claims.all():
+            self._hear_claim(kept.record.name, None, kept)
+
+    async def run(self, workers: int = WORKERS) -> None:
+        """Reboot nodes, until cancelled."""
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+
+    async def reconcile(self, name: str) -> float | None:
+        """Take the next step with one claim; return after how long to look again."""
+        kept = self._desk.claim(name)
+        if kept is None or not is_rebooting(kept.record):
+            return None
+        claim, node = kept.record, only(self._desk.nodes_of(kept.record))
+        record = None if node is None else node.record
+        pods = () if record is None or not has_to_drain(claim) else await self._pods(record)
+        asked = self._asked.get(claim.meta.uid)
+        step = reboot(claim, record, pods, self._desk.clock.now(), asked)
+        outcome = step.outcome
+        if step.operation:
+            outcome = joined(
+                outcome, await self._ask(claim, outcome.node or record, step.operation)
+            )
+        if not await self._desk.keeper.carry_out(outcome, claim=kept, node=node):
+            return AFTER_CONFLICT
+        self._evictions.add(step.leaving, pods)
+        return seconds(outcome.look_again)
+
+    async def _ask(self, claim: ClaimRecord, node: NodeRecord | None, operation: str) -> Outcome:
+        """Ask the cloud for a reboot; asking again for the same one does no harm."""
+        cloud, now = self._desk.cloud, self._desk.clock.now()
+        if not isinstance(cloud, RepairCloud):
+            return fail(claim, node, UNSUPPORTED, now)
+        self._asked.setdefault(claim.meta.uid, now)
+        try:
+            await cloud.reboot(claim.provider_id, operation)
+        except MachineNotFound as error:
+            return fail(claim, node, REJECTED, self._desk.clock.now(), error.message)
+        return issued(claim, node, self._desk.clock.now())
+
+    async def _pods(self, node: NodeRecord) -> tuple[LeavingPod, ...]:
+        if not self._desk.records.pods.under(node.name):
+            return ()
+        page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
+        return tuple(read(read_leaving_pod, POD, each) for each in page.items)
+
+    def _hear_claim(
+        self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
+    ) -> None:
+        if after is not None and is_rebooting(after.record):
+            self._queue.add(key)
+        elif before is not None:
+            self._asked.pop(before.record.meta.uid, None)
+
+    def _hear_node(
+        self, _: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
+    ) -> None:
+        kept = after or before
+        for claim in () if kept is None else self._desk.claims_of(kept.record):
+            if is_rebooting(claim.record):
+                self._queue.add(claim.record.name)

@@ -1,0 +1,130 @@
+"""Broken nodes are rebooted or replaced, one at a time."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.codec.uids import derived_uid
+from karpy.controllers.desk import Desk
+from karpy.controllers.lookout import Look
+from karpy.controllers.nominations import Nominations
+from karpy.controllers.offloading import decide_aside
+from karpy.controllers.rollouts import Rollouts
+from karpy.core.disruption.advancing import Change
+from karpy.core.disruption.remedies import find_remedy
+from karpy.core.disruption.repairing import REASON, Patient, Triage, triage
+from karpy.core.disruption.rollout import PACE
+from karpy.core.disruption.states import Surroundings
+from karpy.core.disruption.treatment import Treatment, treat
+from karpy.core.lifecycle.outcomes import Count, Outcome
+from karpy.model.repairs import RepairPolicy
+from karpy.model.snapshot import Snapshot
+from karpy.ports.cluster import Cluster
+
+_REMEMBERED: Final = timedelta(hours=24)
+_DURATION: Final = "voluntary_disruption_decision_evaluation_duration_seconds"
+_LABELS: Final = {"reason": REASON.value.lower(), "consolidation_type": ""}
+
+
+class RepairRules(Struct, frozen=True):
+    """When nodes are broken, and how they may be repaired; without policies none is."""
+
+    policies: tuple[RepairPolicy, ...] = ()
+    may_go_first: bool = False
+    """Whether a node may go before its replacement comes if there is no other way."""
+
+
+class Remedies:
+    """Observe, decide, apply. Whom to repair and how is decided in core.disruption."""
+
+    def __init__(
+        self,
+        desk: Desk,
+        cluster: Cluster,
+        nominations: Nominations,
+        rollouts: Rollouts,
+        rules: RepairRules,
+    ) -> None:
+        self._desk = desk
+        self._cluster = cluster
+        self._nominations = nominations
+        self._rollouts = rollouts
+        self._rules = rules
+        self._reboots: dict[str, list[datetime]] = {}
+        """When nodes were rebooted, by the UID of their claim."""
+        self._repairs = 0
+
+    def needed(self) -> frozenset[str]:
+        """Return the claims of nodes that are broken for too long."""
+        policies, now = self._rules.policies, self._desk.clock.now()
+        return frozenset(
+            claim.record.name
+            for node in (self._desk.records.nodes.all() if policies else ())
+            for claim in self._desk.claims_of(node.record)
+            if find_remedy(claim.record, node.record, policies, now) is not None
+        )
+
+    async def give(self, look: Look) -> timedelta | None:
+        """Begin to repair a node; return after how long to look again, None if none was."""
+        if not self._rules.policies:
+            return None
+        around = self._rollouts.amid(look.surroundings)
+        began = self._desk.clock.now()
+        found = await decide_aside(
+            lambda: triage(around, self._rules.policies, self._reboots), len(around.nodes)
+        )
+        snapshot = self._cluster.snapshot() if found.patients else Snapshot(now=began)
+        is_begun = False
+        for patient in found.patients:
+            treatment = await self._treat(patient, snapshot, around)
+            await self._desk.keeper.carry_out(_told(treatment))
+            is_begun = await self._begin(patient, treatment, look)
+            if is_begun:
+                break
+        took = self._desk.clock.now() - began
+        await self._desk.keeper.carry_out(_summed_up(found, took))
+        return PACE if is_begun else None
+
+    async def _treat(self, patient: Patient, snapshot: Snapshot, around: Surroundings) -> Treatment:
+        self._repairs += 1
+        id_ = derived_uid("Repair", str(around.now), str(self._repairs))
+
+        def decide() -> Treatment:
+            return treat(patient, snapshot, around, id_, may_go_first=self._rules.may_go_first)
+
+        return await decide_aside(decide, len(snapshot.nodes))
+
+    async def _begin(self, patient: Patient, treatment: Treatment, look: Look) -> bool:
+        """Do what was decided; say whether anything was."""
+        if treatment.rollout is not None:
+            for node in treatment.expected_on:
+                self._nominations.note(node)
+            await self._rollouts.start(treatment.rollout, look)
+            return True
+        if treatment.reboot is None:
+            return False
+        claim = patient.candidate.claim
+        change = Change(claim.name, patient.candidate.name, treatment.reboot)
+        if not await self._rollouts.change(change, look):
+            return False
+        self._remember(claim.meta.uid)
+        return True
+
+    def _remember(self, uid: str) -> None:
+        now = self._desk.clock.now()
+        self._reboots.setdefault(uid, []).append(now)
+        self._reboots = {
+            key: recent
+            for key, times in self._reboots.items()
+            if (recent := [each for each in times if now - each < _REMEMBERED])
+        }
+
+
+def _told(treatment: Treatment) -> Outcome:
+    return Outcome(notices=treatment.notices, remarks=treatment.remarks)
+
+
+def _summed_up(found: Triage, duration: timedelta) -> Outcome:
+    took = Count(_DURATION, _LABELS, duration.total_seconds())
+    return Outcome(notices=found.notices, counts=(*found.counts, took), remarks=found.remarks)
