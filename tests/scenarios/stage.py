@@ -22,7 +22,8 @@ from karpy.sim.faults import Faults
 from karpy.sim.faultyports import FaultyCloud, FaultyObjects
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.world import World, WorldSettings
-from karpy.wiring.operator import Operator, Surface
+from karpy.wiring.operator import Operator
+from karpy.wiring.surface import Surface
 from tests.scenarios.timeline import Timeline
 
 NAMESPACE: Final = "default"

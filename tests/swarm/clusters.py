@@ -60,6 +60,8 @@ def random_cluster(dice: Dice) -> Cluster:
 
 def random_pool(dice: Dice, name: str) -> JsonObject:
     """Throw a NodePool."""
+    if dice.chance(0.1):
+        return _random_static_pool(dice, name)
     requirements = []
     if dice.has(Feature.SELECTORS, 0.5):
         requirements.append(one_of(ZONE, *dice.some(ZONES, 1)))
@@ -80,6 +82,13 @@ def random_pool(dice: Dice, name: str) -> JsonObject:
         spec["disruption"] = {"consolidateAfter": dice.one(["0s", "10s", "1m", "Never"])}
     labels = {TEAM: dice.one(["red", "blue"])} if dice.has(Feature.SELECTORS, 0.4) else {}
     return pool(name, requirements=requirements, template=template, labels=labels, **spec)
+
+
+def _random_static_pool(dice: Dice, name: str) -> JsonObject:
+    spec: JsonObject = {"replicas": dice.number(0, 3)}
+    if dice.chance(0.3):
+        spec["limits"] = {"nodes": str(dice.number(1, 3))}
+    return pool(name, requirements=[one_of(ZONE, *ZONES)], **spec)
 
 
 def random_limits(dice: Dice) -> JsonObject:

@@ -9,6 +9,7 @@ class Law(Enum):
 
     DEATH = "an operator dies only if it is killed"
     INVALID = "nothing is written that an API server refuses as wrong"
+    ONE_LEADER = "at most one operator acts, and in the end one does"
     LIMIT = "no NodePool grows beyond its limits"
     ONE_MACHINE = "no NodeClaim gets two machines"
     BUDGET = "no pod is deleted where a disruption budget forbids its eviction"

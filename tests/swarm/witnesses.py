@@ -109,19 +109,20 @@ class _Attempt:
 class WitnessedCloud:
     """The cloud, for one operator."""
 
-    def __init__(self, cloud: CloudProvider, world: World, report: Report) -> None:
+    def __init__(
+        self, cloud: CloudProvider, world: World, report: Report, orders: list[str]
+    ) -> None:
         self._cloud = cloud
         self._world = world
         self._report = report
-        self.orders: list[str] = []
-        """What was launched and terminated."""
+        self._orders = orders
 
     async def catalog(self, pool: str) -> Catalog:
         return await self._cloud.catalog(pool)
 
     async def launch(self, spec: LaunchSpec) -> Machine:
         machine = await self._cloud.launch(spec)
-        self.orders.append(f"launch {spec.claim}")
+        self._orders.append(f"launch {spec.claim}")
         there = [each for each in await self._cloud.machines() if each.claim == spec.claim]
         if len(there) > 1:
             self._report(Law.ONE_MACHINE, f"{spec.claim} has {len(there)} machines")
@@ -129,7 +130,7 @@ class WitnessedCloud:
 
     async def terminate(self, provider_id: str) -> None:
         self._check_end(provider_id)
-        self.orders.append(f"terminate {provider_id}")
+        self._orders.append(f"terminate {provider_id}")
         await self._cloud.terminate(provider_id)
 
     async def machine(self, provider_id: str) -> Machine:
@@ -150,10 +151,10 @@ class WitnessedCloud:
             deadline = deadline_of(self._world, node)
             if deadline is not None and self._world.clock.now() >= deadline - _SLACK:
                 continue
-            left = [each for each in self._world.store.pods_on(node["metadata"]["name"])]
-            living = [_name(each) for each in left if _has_to_leave(each)]
-            if living:
-                self._report(Law.DRAIN, f"{node['metadata']['name']} ends under {living}")
+            name = node["metadata"]["name"]
+            left = [_name(each) for each in self._world.store.pods_on(name) if _has_to_leave(each)]
+            if left:
+                self._report(Law.DRAIN, f"{name} ends under {', '.join(left)}")
 
 
 def deadline_of(world: World, node: JsonObject) -> datetime | None:

@@ -3,18 +3,21 @@
 import asyncio
 import os
 import signal
-from importlib import import_module
+import tempfile
+from contextlib import AsyncExitStack
 from pathlib import Path
-from types import ModuleType
 from typing import Annotated, Final
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
+from msgspec import Struct
 
 from karpy.adapters.apiserver.kubeconfigs import is_ours
+from karpy.cli.examples import CLUSTER, example_documents
+from karpy.cli.extras import import_embedded
 from karpy.cli.options import DONE, Injected
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
-from karpy.errors import ControlPlaneMissing, FileUnwritable, Unexpected
+from karpy.errors import FileUnwritable, Unexpected
 
 _PORT_MAX: Final = 65_535
 _NODES_MAX: Final = 5_000

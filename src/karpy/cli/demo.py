@@ -1,157 +1,64 @@
-"""`karpy demo`: the shipped web shop, placed and explained."""
+"""`karpy demo`: a cluster and the autoscaler, live; or the plan of a larger shop."""
 
-from importlib.resources import files
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from cyclopts import Parameter
-from msgspec.structs import replace
+from cyclopts.validators import Number
 
-from karpy.cli.answers import explanation_answer, plan_answer
-from karpy.cli.explanations import explanation_lines
-from karpy.cli.inputs import Decided, decide_documents
-from karpy.cli.nodetable import node_lines, total_lines
-from karpy.cli.options import DONE, USUAL, Injected, Output
-from karpy.cli.plans import headline, join_sections, nomination_lines
-from karpy.cli.tables import count_of, dollars, per_month
-from karpy.cli.terminal import Line, Span, Style, line
-from karpy.cli.workloadtable import workload_lines
-from karpy.core.explain import explain_pod
-from karpy.core.provisioning.decide import decide
-from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND
-from karpy.model.requirement import one_of
-from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.cli.extras import import_embedded
+from karpy.cli.options import DONE, Injected, Output
+from karpy.cli.shopplan import write_manifests, write_plan
 
-_EXAMPLE: Final = "shop"
+SPEED: Final = 2.0
+_SPEED_MAX: Final = 20.0
 
 
 def demo(
     *,
+    plan: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Show instead how a larger shop would be placed; nothing is launched.",
+        ),
+    ] = False,
     manifests: Annotated[
         bool,
-        Parameter(negative="", show_default=False, help="Print the example's manifests instead."),
+        Parameter(negative="", show_default=False, help="Print that shop's manifests instead."),
     ] = False,
+    speed: Annotated[
+        float,
+        Parameter(
+            help="How many seconds pass in the cluster for one on the wall.",
+            metavar="N",
+            validator=Number(gte=1, lte=_SPEED_MAX),
+        ),
+    ] = SPEED,
     output: Output = "text",
     terminal: Injected,
 ) -> int:
     """
-    Place a small web shop: the plan, its price, and why one pod stays pending.
+    Watch nodes come and go: a whole cluster in this process, and the autoscaler in it.
 
-    For example:
+    A small web shop moves in; a deployment called inflate goes from 0 to 20 pods, to 3 and back to
+    0. What is launched, what is removed and why is told as it happens, and what it comes to in the
+    end. It takes 40 seconds and leaves nothing behind. For example:
 
         $ karpy demo
+        $ karpy demo --plan                       a larger shop: the plan, its price, and why not
         $ karpy demo --manifests > shop.yaml
         $ karpy explain shop/web-0 shop.yaml
 
-    The shop has two NodePools and a dozen workloads; instance types and prices are KWOK's. Nothing
-    is launched anywhere. Exits with 0, the pending pod is part of the show.
+    Instance types and prices are KWOK's, machines boot in two seconds, all other times are as in
+    life. Exits with 0, also for the plan: the pending pod is part of the show.
     """
-    documents = example_documents()
     if manifests:
-        text = "---\n".join(text for _, text in documents)
-        terminal.out.stream.write(text)
+        write_manifests(terminal)
         return DONE
-    decided = decide_documents(documents, USUAL, terminal)
-    on_demand = decide(on_demand_only(decided.snapshot))
-    if output == "json":
-        terminal.answer_json(_answer(decided, on_demand))
-    else:
-        terminal.answer(_demo_lines(decided, on_demand, terminal.width))
-    return DONE
-
-
-def example_documents() -> list[tuple[str, str]]:
-    """Read the manifests that come with the package."""
-    folder = files("karpy").joinpath("examples", _EXAMPLE)
-    names = sorted(each.name for each in folder.iterdir() if each.name.endswith(".yaml"))
-    return [
-        (f"{_EXAMPLE}/{name}", folder.joinpath(name).read_text(encoding="utf-8")) for name in names
-    ]
-
-
-def on_demand_only(snapshot: Snapshot) -> Snapshot:
-    """Ask the same question of NodePools that may not use spot, for comparison."""
-    only = one_of(CAPACITY_TYPE, ON_DEMAND)
-    pools = tuple(replace(pool, requirements=(*pool.requirements, only)) for pool in snapshot.pools)
-    return replace(snapshot, pools=pools)
-
-
-def _demo_lines(decided: Decided, on_demand: Verdict, width: int) -> list[Line]:
-    snapshot, verdict = decided.snapshot, decided.verdict
-    return join_sections(
-        (
-            _intro_lines(snapshot),
-            [*headline(verdict), *_time_lines(decided)],
-            node_lines(snapshot, verdict.launches, width),
-            nomination_lines(verdict.nominations, width),
-            workload_lines(snapshot, verdict, width),
-            [*total_lines(snapshot, verdict.launches), *_comparison_lines(verdict, on_demand)],
-            *_pending_sections(decided, width),
-            _next_lines(verdict),
-        )
-    )
-
-
-def _intro_lines(snapshot: Snapshot) -> list[Line]:
-    pools = " and ".join(pool.name for pool in snapshot.pools)
-    types = count_of(len(snapshot.catalog.types), "instance type")
-    text = f"{len(snapshot.pods)} pods wait for nodes of the NodePools {pools}; {types} on sale."
-    return [line(Span("A web shop moves in", Style.STRONG)), line(text)]
-
-
-def _time_lines(decided: Decided) -> list[Line]:
-    return [line(Span(f"decided in {decided.seconds * 1000:,.0f} ms", Style.QUIET))]
-
-
-def _comparison_lines(verdict: Verdict, on_demand: Verdict) -> list[Line]:
-    """Compare with the same shop on on-demand nodes alone, if the same pods find a place there."""
-    if _pending(verdict) != _pending(on_demand) or on_demand.price <= verdict.price:
-        return []
-    saved = on_demand.price - verdict.price
-    share = round(100 * saved / on_demand.price)
-    return [
-        line(
-            Span("Spot  ", Style.STRONG),
-            f"the same pods on on-demand nodes only: {dollars(on_demand.price)} an hour;",
-            f" spot saves {share}%, {per_month(saved)} a month",
-        )
-    ]
-
-
-def _pending(verdict: Verdict) -> list[str]:
-    return sorted(pod for refusal in verdict.refusals for pod in refusal.pods)
-
-
-def _pending_sections(decided: Decided, width: int) -> list[list[Line]]:
-    explanations = [
-        explain_pod(decided.snapshot, decided.verdict, refusal.pods[0])
-        for refusal in decided.verdict.refusals
-    ]
-    return [explanation_lines(decided.snapshot, each, width) for each in explanations]
-
-
-def _next_lines(verdict: Verdict) -> list[Line]:
-    placed = verdict.launches[0].pods[0] if verdict.launches else "POD"
-    commands = [
-        ("karpy demo --manifests > shop.yaml", "the manifests behind this"),
-        (f"karpy explain {placed} shop.yaml", "why a pod goes where it goes"),
-        ("karpy solve your-cluster.yaml", "the same for your own pods"),
-    ]
-    width = max(len(command) for command, _ in commands) + 2
-    return [
-        line(Span("Next", Style.STRONG)),
-        *(line(f"  {command:{width}}", Span(why, Style.QUIET)) for command, why in commands),
-    ]
-
-
-def _answer(decided: Decided, on_demand: Verdict) -> dict[str, Any]:
-    verdict = decided.verdict
-    return {
-        **plan_answer(verdict),
-        "seconds": decided.seconds,
-        "onDemandOnly": plan_answer(on_demand)["summary"],
-        "explanations": [
-            explanation_answer(explain_pod(decided.snapshot, verdict, pod))
-            for pod in _pending(verdict)
-        ],
-    }
+    if plan:
+        write_plan(terminal, is_json=output == "json")
+        return DONE
+    show = import_embedded("karpy.cli.show.performance")
+    code: int = show.run_show(terminal, speed, is_json=output == "json")
+    return code

@@ -18,7 +18,7 @@ _CONTROL: Final = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 """What could steer a terminal or turn text around, and what no encoding can write."""
-_ASCII: Final = str.maketrans("█░…", "#.~")
+_ASCII: Final = str.maketrans("█░…▁▂▃▄▅▆▇", "#.~_,-=+*%")
 
 
 class Style(Enum):

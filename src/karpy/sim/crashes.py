@@ -34,8 +34,8 @@ class Life:
     async def run(self, operator: Coroutine[Any, Any, None]) -> bool:
         """Run an operator to its end; say whether it crashed."""
         loop = asyncio.get_running_loop()
-        factory = loop.get_task_factory()
         mark = _LIFE.set(self)
+        # It stays when this life is over: there may be others, and without one it changes nothing.
         loop.set_task_factory(_make_task)
         try:
             main = loop.create_task(operator, name="operator")
@@ -46,7 +46,6 @@ class Life:
             if self.is_over:
                 await asyncio.gather(*self._tasks, return_exceptions=True)
         finally:
-            loop.set_task_factory(factory)
             self.end()
         if not main.cancelled():
             main.result()

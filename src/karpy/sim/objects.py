@@ -76,7 +76,7 @@ class EmbeddedObjects:
             while True:
                 while (event := stream.next()) is not None:
                     yield event
-                # A timer may ring a rounding error too early; who waits for the rest waits for ever.
+                # A timer may ring a rounding error too early; whoever waits for the rest hangs.
                 now = loop.time() + _INSTANT
                 if end is not None and now >= end:
                     yield _bookmark(kind, self._store.version)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine, Iterator
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,56 +18,31 @@ from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.expectations import Expectations
 from karpy.controllers.garbage import GarbageCollector
-from karpy.controllers.keeper import Keeper, Telling
+from karpy.controllers.keeper import Keeper
 from karpy.controllers.lifecycle import LifecycleController
 from karpy.controllers.nodeclasses import NodeClasses
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.overlays import OverlayController
 from karpy.controllers.podevents import PodEventController
+from karpy.controllers.poolgauges import PoolGauges
 from karpy.controllers.pools import PoolController
 from karpy.controllers.provisioning import ProvisioningController
+from karpy.controllers.rebooting import RebootController
 from karpy.controllers.registrations import RegistrationController
+from karpy.controllers.remedies import RepairRules
+from karpy.controllers.repair import RepairController
 from karpy.controllers.staticcapacity import StaticCapacityController
 from karpy.controllers.termination import TerminationController
 from karpy.controllers.triggers import Triggers
 from karpy.controllers.upkeep import UpkeepController
-from karpy.model.instances import Catalog
-from karpy.model.kinds import KWOK_NODE_CLASS, Kind
 from karpy.model.options import Options
-from karpy.ports.clock import Clock
-from karpy.ports.cloud import CloudProvider
-from karpy.ports.journal import Journal
-from karpy.ports.notices import Notices
-from karpy.ports.objects import Feed, Objects
+from karpy.model.repairs import RepairPolicy
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Verdict
+from karpy.ports.cloud import RepairCloud
 from karpy.wiring.audiences import DecisionAudience
-
-
-class Surface(Struct, frozen=True):
-    """The world that an operator runs in."""
-
-    objects: Objects
-    feed: Feed
-    clock: Clock
-    cloud: CloudProvider
-    catalog: Callable[[], Catalog]
-    """What the cloud sells now, without waiting for it."""
-    node_classes: tuple[Kind, ...] = (KWOK_NODE_CLASS,)
-    """The kinds of node class that the cloud knows."""
-
-
-class Voice(Telling, Protocol):
-    """Where it is told what happened: metrics, logs."""
-
-    def fail(self, controller: str, key: str, error: BaseException) -> None:
-        """Tell that a controller could not work on an object; it will try again."""
-
-
-class Speech(Struct, frozen=True):
-    """Everybody who is told something."""
-
-    voice: Voice
-    notices: Notices
-    journal: Journal | None = None
+from karpy.wiring.instruments import Instruments
+from karpy.wiring.surface import Speech, Surface
 
 
 class View(Struct, frozen=True):
@@ -96,6 +71,14 @@ class Assembly:
         self._speech = speech
         self._view = view
         self._keeper = Keeper(surface.objects, speech.notices, speech.voice, view.mirror)
+        self._instruments = Instruments(
+            speech.metrics,
+            surface,
+            view.mirror,
+            speech.notices,
+            buffers=view.buffers,
+            has_details=options.has_cluster_metrics,
+        )
         self._batcher = Batcher(
             idle_seconds=options.batch_idle.total_seconds(),
             longest_seconds=options.batch_max.total_seconds(),
@@ -111,6 +94,7 @@ class Assembly:
         yield from self._claims()
         yield Part("disruption", self._disruption.run)
         yield from self._pools()
+        yield from self._gauges()
         if self._buffers is not None:
             yield Part("capacitybuffer", self._buffers.run)
         if self._options.gates.node_overlay:
@@ -120,21 +104,25 @@ class Assembly:
 
     def _provisioning(self) -> Iterator[Part]:
         view, speech = self._view, self._speech
-        buffers = self._buffers
         audience = DecisionAudience(
             speech.voice,
             expectations=self._expectations,
             journal=speech.journal,
             on_nomination=self._nominations.note,
-            on_verdict=(lambda _: None) if buffers is None else buffers.record,
+            on_verdict=self._hear_verdict,
         )
-        triggers = Triggers(view.mirror.records, self._batcher)
+        triggers = Triggers(view.mirror.records, self._batcher, on_pod=self._instruments.acked)
         provisioning = ProvisioningController(
             view.cluster, self._batcher, speech.notices, self._surface.clock, audience
         )
         yield Part("provisioner.trigger", triggers.run)
         yield Part("provisioner", provisioning.run)
         yield Part("state.nodeclaim", view.cluster.run)
+
+    def _hear_verdict(self, snapshot: Snapshot, verdict: Verdict) -> None:
+        self._instruments.decided(snapshot, verdict)
+        if self._buffers is not None:
+            self._buffers.record(verdict)
 
     def _claims(self) -> Iterator[Part]:
         """Build those who look after NodeClaims and nodes."""
@@ -144,7 +132,7 @@ class Assembly:
         )
         classes.listen(registrations.hear_class)
         lifecycle = LifecycleController(
-            replace(self._desk("nodeclaim.lifecycle"), cloud=self._launching_cloud()),
+            self._launching_desk("nodeclaim.lifecycle"),
             pods_of=self._expectations.pods_of,
             on_attempt=registrations.record,
         )
@@ -160,6 +148,12 @@ class Assembly:
         yield Part("nodeclaim.disruption", partial(upkeep.run, workers(10, 1000)))
         yield Part("nodeclaim.podevents", podevents.run)
         yield Part("nodeclaim.garbagecollection", garbage.run)
+        yield Part(
+            "nodeclaim.reboot", RebootController(self._desk("nodeclaim.reboot"), evictions).run
+        )
+        if self._options.has_legacy_repair and self._policies():
+            health = RepairController(self._desk("node.health"), self._policies())
+            yield Part("node.health", health.run)
 
     def _pools(self) -> Iterator[Part]:
         """Build those who look after NodePools."""
@@ -178,9 +172,21 @@ class Assembly:
                 view.cluster,
                 is_our_pool=view.classes.is_our_pool,
                 is_listed=lambda: view.mirror.is_listed,
-                disrupting=marked,
+                disrupting=self._disruption.disrupting,
             )
             yield Part("static", static.run)
+
+    def _gauges(self) -> Iterator[Part]:
+        """Build those who show the cluster to Prometheus."""
+        if self._instruments.run is not None:
+            yield Part("metrics.state", self._instruments.run)
+        metrics = self._speech.metrics
+        if metrics is not None and self._options.has_cluster_metrics:
+            desk = self._desk("metrics.nodepool")
+            yield Part(
+                "metrics.nodepool",
+                PoolGauges(desk, metrics, self._view.classes.is_our_pool).run,
+            )
 
     def _make_buffers(self) -> BufferController | None:
         book = self._view.buffers
@@ -190,21 +196,32 @@ class Assembly:
 
     def _make_disruption(self) -> DisruptionController:
         cluster, buffers = self._view.cluster, self._buffers
+        gates = self._options.gates
+        rules = RepairRules(self._policies(), may_go_first=gates.terminate_first_repair)
         disruption = DisruptionController(
             self._desk("disruption"),
             cluster,
             self._nominations,
             buffer_pods=(lambda _: 0) if buffers is None else buffers.pods_on,
+            reads_deletion_cost=not gates.pod_deletion_cost_management,
+            repair=None if self._options.has_legacy_repair else rules,
         )
         cluster.marked = disruption.marked
         return disruption
 
-    def _launching_cloud(self) -> CloudProvider:
-        """Return the cloud that launches see: with the overlays that were decided on."""
+    def _policies(self) -> tuple[RepairPolicy, ...]:
+        """Return which nodes are called broken; none are while the gate is closed."""
         cloud = self._surface.cloud
-        return (
-            OverlaidCloud(cloud, self._view.mirror) if self._options.gates.node_overlay else cloud
-        )
+        if self._options.gates.node_repair and isinstance(cloud, RepairCloud):
+            return cloud.repair_policies
+        return ()
+
+    def _launching_desk(self, name: str) -> Desk:
+        """Return a desk whose cloud sells what was decided on: with overlays."""
+        desk = self._desk(name)
+        if not self._options.gates.node_overlay:
+            return desk
+        return replace(desk, cloud=OverlaidCloud(desk.cloud, self._view.mirror))
 
     def _desk(self, name: str) -> Desk:
         """Return what a controller works with."""
@@ -212,9 +229,10 @@ class Assembly:
         return Desk(
             self._view.mirror.records,
             surface.objects,
-            surface.cloud,
+            self._instruments.cloud(name),
             self._keeper,
             surface.clock,
             is_ours=self._view.classes.is_ours,
             on_failure=partial(self._speech.voice.fail, name),
+            observer=self._instruments.observer(name),
         )

@@ -18,8 +18,8 @@ _CONTROLLER: Final = {"controller": "provisioner"}
 
 OnNomination = Callable[[str], None]
 """Is told of a node that pods are expected on."""
-OnVerdict = Callable[[Verdict], None]
-"""Is told what was decided."""
+OnVerdict = Callable[[Snapshot, Verdict], None]
+"""Is told what was decided, and on what."""
 
 
 class DecisionAudience:
@@ -32,7 +32,7 @@ class DecisionAudience:
         expectations: Expectations,
         journal: Journal | None = None,
         on_nomination: OnNomination = lambda _: None,
-        on_verdict: OnVerdict = lambda _: None,
+        on_verdict: OnVerdict = lambda *_: None,
     ) -> None:
         self._telling = telling
         self._expectations = expectations
@@ -44,7 +44,7 @@ class DecisionAudience:
         """Record a decision, and say what comes of it."""
         if self._journal is not None:
             self._journal.record(snapshot, verdict)
-        self._on_verdict(verdict)
+        self._on_verdict(snapshot, verdict)
         self._telling.count(Count(_DURATION, _CONTROLLER, duration.total_seconds()))
         for remark in decision_remarks(verdict, duration):
             self._telling.remark(remark)

@@ -5,15 +5,15 @@ import asyncio
 from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import OPTIONAL, Mirror
+from karpy.adapters.telemetry.metrics import Metrics
 from karpy.controllers.nodeclasses import NodeClasses
 from karpy.errors import ClusterError, NotFound
 from karpy.model.kinds import CAPACITY_BUFFER
 from karpy.model.options import Options
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
-from karpy.wiring.assembly import Assembly, Speech, Surface, View, Voice
-
-__all__ = ["Operator", "Surface", "Voice"]
+from karpy.wiring.assembly import Assembly, View
+from karpy.wiring.surface import Speech, Surface, Voice
 
 
 class Operator:
@@ -33,10 +33,11 @@ class Operator:
         notices: Notices,
         voice: Voice,
         journal: Journal | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         self._surface = surface
         self._options = options
-        self._speech = Speech(voice, notices, journal)
+        self._speech = Speech(voice, notices, journal, metrics)
         feed, clock = surface.feed, surface.clock
         self.mirror = Mirror(feed, clock, surface.catalog, options.settings())
         self.cluster = MirroredCluster(self.mirror, surface.objects)

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from karpy import __version__
 from karpy.adapters.clock import WallClock
@@ -21,19 +22,21 @@ from karpy.adapters.telemetry.health import health_application
 from karpy.adapters.telemetry.logs import Log, make_log, open_lines
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.profiling import add_profiling
+from karpy.adapters.telemetry.requestmetrics import RequestMetrics
 from karpy.adapters.telemetry.runtimemetrics import metric_specs
 from karpy.adapters.telemetry.sites import Site, metrics_application
 from karpy.adapters.telemetry.telling import Teller
 from karpy.codec.catalogs import kwok_catalog, read_catalog
 from karpy.errors import FileUnreadable, KarpyError, LeadershipLost
 from karpy.model.instances import Catalog
-from karpy.model.kinds import NODE_CLAIM, NODE_POOL, Kind
+from karpy.model.kinds import KWOK_NODE_CLASS, NODE_CLAIM, NODE_POOL, Kind
 from karpy.model.notices import Notice
 from karpy.model.options import Options
-from karpy.wiring.operator import Operator, Surface
+from karpy.wiring.instruments import class_label
+from karpy.wiring.operator import Operator
 from karpy.wiring.options import OptionsRead
+from karpy.wiring.surface import Surface
 
-_CLASS_LABEL: Final = "karpenter.kwok.sh/kwoknodeclass"
 _LEADS: Final = "leader_election_master_status"
 _SECONDS_FOR_EVENTS: Final = 3.0
 _EVENT_RATES: Final = {"Nominated": (5.0, 10)}
@@ -55,7 +58,8 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         log = make_log(lines, WallClock(), level=options.log_level)
         for remark in read.remarks:
             log.error(remark)
-        metrics = Metrics(metric_specs(catalog.well_known, (_CLASS_LABEL,)))
+        labels = (class_label(KWOK_NODE_CLASS),)
+        metrics = Metrics(metric_specs(catalog.well_known, labels))
         metrics.announce(version=__version__)
         troubles = _Troubles(log)
         connection = await stack.enter_async_context(
@@ -64,6 +68,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
                 rate=Rate(options.kube_qps, options.kube_burst),
                 on_unreadable=troubles.unreadable,
                 on_trouble=troubles.unfollowed,
+                on_answer=RequestMetrics(metrics, urlsplit(access.endpoint.server).netloc).answered,
             )
         )
         # Elections have a connection of their own: being throttled must not cost the lease.
@@ -77,6 +82,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
             notices=recorder,
             voice=Teller(metrics, log),
             journal=_journal(options, troubles, stack),
+            metrics=metrics,
         )
         await _serve(stack, options, metrics, operator)
         log.info("starting controllers", version=__version__, cluster=access.endpoint.server)

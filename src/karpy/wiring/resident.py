@@ -20,7 +20,8 @@ from karpy.ports.notices import Notices
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World, WorldSettings
-from karpy.wiring.operator import Operator, Surface, Voice
+from karpy.wiring.operator import Operator
+from karpy.wiring.surface import Surface, Voice
 
 BRISK: Final = WorldSettings(
     timing=Timing(ready_seconds=0, start_seconds=0.5, stop_seconds=0.5, beat_seconds=10)

@@ -28,10 +28,15 @@ class ControllerMetrics:
     def __init__(self, metrics: Metrics, now: Callable[[], float] = time.monotonic) -> None:
         self._metrics = metrics
         self._now = now
+        self._observers: dict[str, ControllerObserver] = {}
 
     def of(self, controller: str) -> "ControllerObserver":
         """Return the observer of a controller; what can be counted of it starts at zero."""
-        return ControllerObserver(self._metrics, controller, self._now)
+        observer = self._observers.get(controller)
+        if observer is None:
+            observer = ControllerObserver(self._metrics, controller, self._now)
+            self._observers[controller] = observer
+        return observer
 
 
 class ControllerObserver:

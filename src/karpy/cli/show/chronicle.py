@@ -15,6 +15,7 @@ from karpy.cli.show.sentences import (
     gone_text,
     launched_text,
     left_text,
+    look_text,
     ready_text,
     removal_text,
     runs_text,
@@ -34,6 +35,7 @@ TOGETHER: Final = 0.3
 """What happens to several within so many seconds is told in one line."""
 _CLAIM: Final = re.compile(r"\bnodeclaim/([\w.-]+)")
 _DECIDING: Final = "scheduler_scheduling_duration_seconds"
+_ELIGIBLE: Final = "voluntary_disruption_eligible_nodes"
 _NODES: Final = {
     Turn.READY: ("ready", Style.GOOD, ready_text),
     Turn.EMPTIED: ("empty", Style.CARE, emptied_text),
@@ -82,7 +84,8 @@ class Chronicle:
         self.prices: list[tuple[float, int]] = [(0.0, 0)]
         """From which second on the cluster cost how much."""
         self.decided: list[float] = []
-        """How many seconds each decision about pods took."""
+        """How many seconds each decision took that changes something or says no."""
+        self._has_decided = False
         self.refused: dict[str, str] = {}
         """Why pods stay pending, by namespace and name."""
         self.troubles = 0
@@ -116,6 +119,7 @@ class Chronicle:
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
         """Hear of a decision about pods."""
         del snapshot
+        self._has_decided = bool(verdict.launches or verdict.refusals)
         if verdict.launches:
             self.say("decide", decision_text(verdict), Style.STRONG)
 
@@ -135,9 +139,11 @@ class Chronicle:
                     )
 
     def count(self, count: Count) -> None:
-        """Hear how long a decision took."""
-        if count.metric == _DECIDING:
+        """Hear how long a decision took, and how many nodes may go."""
+        if count.metric == _DECIDING and self._has_decided:
             self.decided.append(count.value)
+        elif count.metric == _ELIGIBLE and count.value:
+            self.say("look", look_text(int(count.value)), Style.CARE)
 
     def remark(self, remark: Remark) -> None:
         """Hear a line of the log; only errors are worth one here."""

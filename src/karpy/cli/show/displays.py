@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 from karpy.cli.show.board import Board
 from karpy.cli.show.chronicle import Happening
@@ -65,7 +65,7 @@ class Screen(AbstractContextManager["Screen"]):
         self._drawn = 0
         """Rows of the panel that are on the screen."""
 
-    def __enter__(self) -> "Screen":
+    def __enter__(self) -> Self:
         """Hide the cursor, which would jump about."""
         self._channel.stream.write(_HIDE_CURSOR)
         return self

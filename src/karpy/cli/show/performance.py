@@ -1,20 +1,40 @@
 """A show from its beginning to its end."""
 
 import asyncio
+import os
 from datetime import timedelta
 from typing import Final
 
+from karpy.cli.options import DONE, FAILED
 from karpy.cli.show.chronicle import Chronicle
-from karpy.cli.show.displays import Display
+from karpy.cli.show.displays import Display, Lines, Screen
 from karpy.cli.show.story import Story
-from karpy.cli.show.summary import Summary, summarize
+from karpy.cli.show.summary import Summary, summarize, summary_answer, summary_lines
+from karpy.cli.terminal import Channel, Line, Span, Style, Terminal, line
 from karpy.model.options import Options
+from karpy.sim.timelapse import run_faster
 from karpy.wiring.embedded import embedded_world
 from karpy.wiring.resident import BRISK, operating
 
 OPTIONS: Final = Options(batch_max=timedelta(seconds=5))
 """A node is kept for two of the longest batches after pods were expected on it: half as long."""
 _PACE: Final = 0.2
+
+
+def run_show(terminal: Terminal, speed: float, *, is_json: bool) -> int:
+    """Show everything on stdout; with JSON, which has only numbers, on stderr instead."""
+    channel = terminal.err if is_json else terminal.out
+    channel.write(_opening(speed))
+    if _is_live(channel):
+        with Screen(channel, terminal.width) as screen:
+            summary = run_faster(perform(screen, speed), speed)
+    else:
+        summary = run_faster(perform(Lines(channel, terminal.width), speed), speed)
+    if is_json:
+        terminal.answer_json(summary_answer(summary))
+    else:
+        terminal.answer(summary_lines(summary))
+    return DONE if summary.is_complete else FAILED
 
 
 async def perform(display: Display, speed: float = 1.0) -> Summary:
@@ -37,3 +57,16 @@ async def perform(display: Display, speed: float = 1.0) -> Summary:
             display.show(chronicle.take(is_over=True), story, board)
             board.close()
             return summarize(chronicle, speed, is_complete=story.is_over)
+
+
+def _is_live(channel: Channel) -> bool:
+    return channel.stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _opening(speed: float) -> list[Line]:
+    pace = "" if speed == 1 else f" Time passes {speed:g} times as fast as usual."
+    return [
+        line(Span("A cluster in this process, and Karpy in it", Style.STRONG)),
+        line(f"Its nodes are on paper; the autoscaler is that of `karpy run`.{pace}"),
+        line(),
+    ]

@@ -9,7 +9,7 @@ from karpy.cli.tables import count_of, dollars, few_of
 from karpy.core.disruption.rollout import VALIDATION_DELAY
 from karpy.model.verdicts import Verdict
 
-_NAMED_MAX: Final = 4
+_NAMED_MAX: Final = 3
 
 
 def decision_text(verdict: Verdict) -> str:
@@ -49,27 +49,32 @@ def left_text(cards: Sequence[PodCard]) -> str:
 
 
 def emptied_text(cards: Sequence[NodeCard]) -> str:
-    """Say which nodes nobody needs, and why they stay a little longer."""
-    wait = f"{VALIDATION_DELAY.total_seconds():.0f} s"
-    they = "it goes" if len(cards) == 1 else "they go"
+    """Say which nodes nobody needs any more."""
     nodes = count_of(len(cards), "node runs", "nodes run")
-    return f"{nodes} nothing but daemons; {they} if a second look, {wait} after the first, agrees"
+    return f"{nodes} daemons only ({_names(cards)})"
+
+
+def look_text(nodes: int) -> str:
+    """Say how many nodes may go, and why they stay a little longer."""
+    wait = f"{VALIDATION_DELAY.total_seconds():.0f} s"
+    they = "it goes" if nodes == 1 else "they go"
+    return f"{count_of(nodes, 'node')} found empty; {they} if a second look in {wait} agrees"
 
 
 def removal_text(cards: Sequence[NodeCard], reason: str) -> str:
     """Say which nodes are to go, why, and what that saves."""
     saved = dollars(sum(each.price for each in cards))
-    return f"{_named(cards)}: {reason.lower()}; saves {saved}/h"
+    nodes = count_of(len(cards), f"{reason.lower()} node")
+    return f"{nodes} ({_names(cards)}); saves {saved}/h"
 
 
 def gone_text(cards: Sequence[NodeCard]) -> str:
     """Say which nodes are gone."""
-    return _named(cards)
+    return f"{count_of(len(cards), 'node')} ({_names(cards)})"
 
 
-def _named(cards: Sequence[NodeCard]) -> str:
-    names = few_of(sorted(each.name for each in cards), _NAMED_MAX)
-    return f"{count_of(len(cards), 'node')} ({names})"
+def _names(cards: Sequence[NodeCard]) -> str:
+    return few_of(sorted(each.name for each in cards), _NAMED_MAX)
 
 
 def _told(cards: Sequence[PodCard]) -> str:

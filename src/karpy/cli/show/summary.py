@@ -13,7 +13,7 @@ from karpy.cli.terminal import Line, Span, Style, line
 from karpy.model.instances import MICROS_PER_DOLLAR
 
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
-_LABEL: Final = 8
+_LABEL: Final = 9
 _SPARKS: Final = 60
 _NEXT: Final = (
     ("karpy cluster --operator --examples", "the same cluster, kept running for kubectl"),
@@ -102,9 +102,9 @@ def summary_lines(summary: Summary) -> list[Line]:
             f"{len(summary.waits)} ran; from creation to running p50 {p50:.1f} s, p99 {p99:.1f} s",
         ),
         _labelled(
-            "Why",
-            f"{count_of(len(summary.decided), 'decision')} about pods, {slowest} at most;"
-            f" {count_of(summary.refused, 'pod')} refused",
+            "Decided",
+            f"{count_of(len(summary.decided), 'time')} about pods, in {slowest} at most;"
+            f" {count_of(summary.refused, 'pod')} refused, with the reason",
         ),
         *_cost_lines(summary),
         _labelled("Time", _time_text(summary)),
@@ -126,7 +126,7 @@ def _cost_lines(summary: Summary) -> list[Line]:
             Span(f"  up to {dollars(summary.peak)}/h", Style.QUIET),
         ),
         _labelled("", f"{dollars(summary.average)}/h on average, {dollars(last)}/h in the end"),
-        _labelled("", f"all nodes of the peak kept all the time: {more}% more"),
+        _labelled("", f"as many nodes as at the peak, all the time: {more}% more"),
     ]
 
 

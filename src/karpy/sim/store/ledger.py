@@ -14,6 +14,7 @@ from karpy.sim.store.answers import too_old
 
 K = TypeVar("K")
 T = TypeVar("T")
+V = TypeVar("V")
 
 Callback = Callable[[WatchEvent, JsonObject | None], None]
 """Takes what happened, and the object as it was before."""
@@ -22,7 +23,7 @@ Address = tuple[str, str]
 """Namespace and name."""
 
 _NOTHING: Final[dict[str, JsonObject]] = {}
-_NOBODY: Final[dict[Kind, dict[Address, None]]] = {}
+_NOBODY: Final[dict[Kind, dict[Address, bool]]] = {}
 
 
 def unheard(event: WatchEvent, before: JsonObject | None) -> None:
@@ -115,7 +116,8 @@ class Ledger:
         """Called once everybody has been told that an object is gone; may write."""
         self._history = history
         self._tables: dict[Kind, Table] = {}
-        self._owned: dict[str, dict[Kind, dict[Address, None]]] = {}
+        self._owned: dict[str, dict[Kind, dict[Address, bool]]] = {}
+        """By the UID of the owner and by kind: what names it, and whether as its controller."""
         self._on_node: dict[str, dict[Address, None]] = {}
         self._everywhere: tuple[WideCallback, ...] = ()
         self._everywhere_of_status: tuple[WideCallback, ...] = ()
@@ -193,13 +195,24 @@ class Ledger:
 
     def owned_by(self, uid: str) -> list[tuple[Kind, JsonObject]]:
         """Return the objects that name an owner."""
-        return [(kind, obj) for kind in self._owned.get(uid, ()) for obj in self.kin_of(uid, kind)]
+        tables = self._tables
+        return [
+            (kind, tables[kind].spaces[namespace][name])
+            for kind, names in self._owned.get(uid, _NOBODY).items()
+            for namespace, name in names
+        ]
 
-    def kin_of(self, uid: str, kind: Kind) -> list[JsonObject]:
-        """Return the objects of a kind that name an owner."""
+    def controlled_by(self, uid: str, kind: Kind) -> list[JsonObject]:
+        """Return the objects of a kind that name an owner as their controller."""
         spaces = self.table(kind).spaces
-        names = self._owned.get(uid, _NOBODY).get(kind, ())
-        return [spaces[namespace][name] for namespace, name in names]
+        names = self._owned.get(uid, _NOBODY).get(kind)
+        if names is None:
+            return []
+        return [
+            spaces[namespace][name]
+            for (namespace, name), is_controller in names.items()
+            if is_controller
+        ]
 
     def pods_on(self, node: str) -> Iterator[JsonObject]:
         """Walk through the pods bound to a node, in the order of their keys."""
@@ -219,11 +232,11 @@ class Ledger:
         namespace, name = meta.get("namespace", ""), meta["name"]
         if type_ is EventType.DELETED:
             table.drop(namespace, name)
-            self._index(table.kind, None, before, namespace, name)
+            self._index(table.kind, None, before, (namespace, name))
         else:
             table.put(namespace, name, obj)
             if before is None or _is_elsewhere(obj, before):
-                self._index(table.kind, obj, before, namespace, name)
+                self._index(table.kind, obj, before, (namespace, name))
         event = WatchEvent(type_, obj, version)
         table.record(Record(number, event, before))
         for callback in table.callbacks:
@@ -233,32 +246,27 @@ class Ledger:
         return obj
 
     def _index(
-        self,
-        kind: Kind,
-        obj: JsonObject | None,
-        before: JsonObject | None,
-        namespace: str,
-        name: str,
+        self, kind: Kind, obj: JsonObject | None, before: JsonObject | None, address: Address
     ) -> None:
         owners = obj["metadata"].get("ownerReferences") if obj else None
         had = before["metadata"].get("ownerReferences") if before else None
         if owners is not had:
             for each in had or ():
                 kinds = self._owned.get(each["uid"], {})
-                _leave(kinds, kind, (namespace, name))
+                _leave(kinds, kind, address)
                 if not kinds:
                     self._owned.pop(each["uid"], None)
             for each in owners or ():
-                kinds = self._owned.setdefault(each["uid"], {})
-                kinds.setdefault(kind, {})[namespace, name] = None
-        if kind == POD:
+                names = self._owned.setdefault(each["uid"], {}).setdefault(kind, {})
+                names[address] = bool(each.get("controller")) or names.get(address, False)
+        if kind is POD:
             node = obj["spec"].get("nodeName") if obj else None
             was_on = before["spec"].get("nodeName") if before else None
             if node != was_on:
                 if was_on:
-                    _leave(self._on_node, was_on, (namespace, name))
+                    _leave(self._on_node, was_on, address)
                 if node:
-                    self._on_node.setdefault(node, {})[namespace, name] = None
+                    self._on_node.setdefault(node, {})[address] = None
 
 
 def _is_elsewhere(obj: JsonObject, before: JsonObject) -> bool:
@@ -272,7 +280,7 @@ def _without(callbacks: tuple[T, ...], callback: T) -> tuple[T, ...]:
     return tuple(each for each in callbacks if each is not callback)
 
 
-def _leave(index: dict[K, dict[T, None]], key: K, member: T) -> None:
+def _leave(index: dict[K, dict[T, V]], key: K, member: T) -> None:
     members = index.get(key)
     if members is not None:
         members.pop(member, None)

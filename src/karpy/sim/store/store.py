@@ -280,9 +280,9 @@ class Store:
         """Return the objects that name an owner."""
         return self._ledger.owned_by(uid)
 
-    def kin_of(self, uid: str, kind: Kind) -> Found:
-        """Return the objects of a built-in kind that name an owner."""
-        return self._ledger.kin_of(uid, kind)
+    def controlled_by(self, uid: str, kind: Kind) -> Found:
+        """Return the objects of a built-in kind that name an owner as their controller."""
+        return self._ledger.controlled_by(uid, kind)
 
     def pods_on(self, node: str) -> Found:
         """Return the pods bound to a node, in the order of namespace and name."""

@@ -73,14 +73,7 @@ class Family:
 
     def of(self, owner: JsonObject) -> list[JsonObject]:
         """Return what an owner controls."""
-        uid = owner["metadata"]["uid"]
-        owned = self._store.kin_of(uid, self._kind)
-        good = _shared(owned, "ownerReferences", lambda obj: _controller_uid(obj) == uid)
-        return [
-            obj
-            for obj in owned
-            if obj["metadata"]["ownerReferences"] is good or _controller_uid(obj) == uid
-        ]
+        return self._store.controlled_by(owner["metadata"]["uid"], self._kind)
 
     def claimed(
         self,

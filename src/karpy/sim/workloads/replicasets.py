@@ -8,7 +8,7 @@ from karpy.codec.labelselectors import Selector, selector_of_map
 from karpy.errors import ClusterError
 from karpy.model.kinds import REPLICA_SET, REPLICATION_CONTROLLER, Kind
 from karpy.sim.workloads.conditions import drop_condition, put_condition
-from karpy.sim.workloads.owners import controller_of, is_controlled_by, is_going
+from karpy.sim.workloads.owners import controller_of, is_going
 from karpy.sim.workloads.podcontroller import PodController
 from karpy.sim.workloads.pods import (
     FINISHED,
@@ -87,10 +87,7 @@ class ReplicaSets(PodController):
         reference = controller_of(obj)
         if reference is None:
             return self.around.pods.of(obj)
-        uid = reference["uid"]
-        siblings = [
-            each for each in self.store.kin_of(uid, self.kind) if is_controlled_by(each, uid)
-        ]
+        siblings = self.store.controlled_by(reference["uid"], self.kind)
         return [pod for each in siblings for pod in self.around.pods.of(each)]
 
     def _status(

@@ -1,0 +1,45 @@
+"""The world that an operator runs in, and everybody whom it tells something."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from msgspec import Struct
+
+from karpy.adapters.telemetry.metrics import Metrics
+from karpy.controllers.keeper import Telling
+from karpy.model.instances import Catalog
+from karpy.model.kinds import KWOK_NODE_CLASS, Kind
+from karpy.ports.clock import Clock
+from karpy.ports.cloud import CloudProvider
+from karpy.ports.journal import Journal
+from karpy.ports.notices import Notices
+from karpy.ports.objects import Feed, Objects
+
+
+class Surface(Struct, frozen=True):
+    """The world that an operator runs in."""
+
+    objects: Objects
+    feed: Feed
+    clock: Clock
+    cloud: CloudProvider
+    catalog: Callable[[], Catalog]
+    """What the cloud sells now, without waiting for it."""
+    node_classes: tuple[Kind, ...] = (KWOK_NODE_CLASS,)
+    """The kinds of node class that the cloud knows."""
+
+
+class Voice(Telling, Protocol):
+    """Where it is told what happened: metrics, logs."""
+
+    def fail(self, controller: str, key: str, error: BaseException) -> None:
+        """Tell that a controller could not work on an object; it will try again."""
+
+
+class Speech(Struct, frozen=True):
+    """Everybody who is told something."""
+
+    voice: Voice
+    notices: Notices
+    journal: Journal | None = None
+    metrics: Metrics | None = None

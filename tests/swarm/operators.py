@@ -1,0 +1,182 @@
+"""Operators that live, die and are replaced, behind ports that do not always work."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from itertools import cycle
+from typing import Final
+
+from msgspec.structs import replace
+
+from karpy.adapters.clouds.kwok.provider import KwokProvider
+from karpy.adapters.kube.leases import Candidacy, Election
+from karpy.codec.catalogs import kwok_catalog
+from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.errors import Bug
+from karpy.model.instances import Catalog
+from karpy.model.notices import Notice
+from karpy.model.options import Options
+from karpy.ports.cloud import CloudProvider
+from karpy.sim.crashes import Life
+from karpy.sim.faults import Faults
+from karpy.sim.faultyports import FaultyCloud, FaultyFeed, FaultyObjects
+from karpy.sim.world import World
+from karpy.wiring.operator import Operator
+from karpy.wiring.surface import Surface
+from tests.swarm.findings import Law
+from tests.swarm.troubles import Crash, GappyFeed
+from tests.swarm.witnesses import Report, WitnessedCloud, WitnessedObjects
+
+_LIVES_MAX: Final = 50
+_SIZES: Final = ("2x", "4x", "8x")
+
+
+def small_catalog() -> Catalog:
+    """Return a dozen types, so that decisions are quick."""
+    catalog = kwok_catalog()
+    types = [
+        each
+        for each in catalog.types
+        if each.name.endswith("linux")
+        and each.name.split("-")[1] in _SIZES
+        and each.name[0] in {"c", "m"}
+    ]
+    return replace(catalog, types=tuple(types))
+
+
+SMALL: Final = small_catalog()
+
+
+class Stagehands:
+    """What all operators of a story share: the world, and who sees what they do."""
+
+    def __init__(
+        self,
+        world: World,
+        faults: Faults,
+        options: Options,
+        report: Report,
+        *,
+        has_cloud: bool,
+    ) -> None:
+        self.world = world
+        self.faults = faults
+        self.options = options
+        self.report = report
+        self.has_cloud = has_cloud
+        self.catalog = world.cloud.market.catalog if has_cloud else lambda: SMALL
+        self.objects = WitnessedObjects(world, report)
+        self.orders: list[str] = []
+        """What was launched and terminated."""
+        self.acting: set[str] = set()
+
+    def cloud(self, kwok: KwokProvider) -> CloudProvider:
+        inner = self.world.cloud if self.has_cloud else kwok
+        return WitnessedCloud(inner, self.world, self.report, self.orders)
+
+    @property
+    def deeds(self) -> int:
+        """How much was written, launched and terminated so far."""
+        return len(self.objects.writes) + len(self.orders)
+
+    def tell(self, notice: Notice) -> None:
+        del notice
+
+    def count(self, count: Count) -> None:
+        del count
+
+    def remark(self, remark: Remark) -> None:
+        del remark
+
+    def fail(self, controller: str, key: str, error: BaseException) -> None:
+        if isinstance(error, Bug):
+            self.report(Law.DEATH, f"{controller} fails with {key}: {error!r}")
+
+
+class Replica:
+    """One of the operators: a process that is started again whenever it ends."""
+
+    def __init__(
+        self, name: str, hands: Stagehands, crashes: list[Crash], pauses: list[float]
+    ) -> None:
+        self.name = name
+        self.lives = 0
+        self.operator: Operator | None = None
+        self.cloud: CloudProvider | None = None
+        self._hands = hands
+        self._crashes = list(crashes)
+        self._pauses = cycle(pauses)
+        self._life = Life()
+        self._is_doomed = False
+        self._is_calm = False
+
+    async def run(self, *, has_rivals: bool) -> None:
+        """Live again and again, until cancelled."""
+        while self.lives < _LIVES_MAX:
+            self.lives += 1
+            crash = Crash() if self._is_calm or not self._crashes else self._crashes.pop(0)
+            self._is_doomed = crash != Crash()
+            self._life = crash.life()
+            live = self._live(has_rivals=has_rivals)
+            [outcome] = await asyncio.gather(self._life.run(live), return_exceptions=True)
+            self._hands.acting.discard(self.name)
+            if isinstance(outcome, Exception):
+                self._hands.report(Law.DEATH, repr(_cause(outcome)))
+            await asyncio.sleep(0.0 if self._is_calm else next(self._pauses))
+
+    def calm(self) -> None:
+        """Die no more of any crash; one that is ahead comes now."""
+        self._is_calm = True
+        if self._is_doomed:
+            self._life.end()
+
+    def end(self) -> None:
+        """Kill it."""
+        self._life.end()
+
+    async def _live(self, *, has_rivals: bool) -> None:
+        hands = self._hands
+        world, faults = hands.world, hands.faults
+        objects = FaultyObjects(hands.objects, faults)
+        kwok = KwokProvider(objects, world.clock, SMALL)
+        cloud = hands.cloud(kwok)
+        surface = Surface(
+            objects=objects,
+            feed=FaultyFeed(GappyFeed(world.store, faults), faults),
+            clock=world.clock,
+            cloud=FaultyCloud(cloud, faults),
+            catalog=hands.catalog,
+        )
+        operator = Operator(surface, hands.options, notices=hands, voice=hands)
+
+        async def act() -> None:
+            self.operator, self.cloud = operator, cloud
+            self._claim_the_stage()
+            kwok.start()
+            try:
+                await operator.act()
+            finally:
+                await kwok.close()
+                hands.acting.discard(self.name)
+
+        candidacy = Candidacy("kube-system", identity=f"{self.name}-{self.lives}")
+        election = Election(objects, world.clock, candidacy, dice=lambda: 0.5)
+        working = _led(election, act) if has_rivals else act()
+        async with asyncio.TaskGroup() as group:
+            watching = group.create_task(operator.watch())
+            group.create_task(working).add_done_callback(lambda _: watching.cancel())
+
+    def _claim_the_stage(self) -> None:
+        if self._hands.acting:
+            rivals = ", ".join(sorted(self._hands.acting))
+            self._hands.report(Law.ONE_LEADER, f"{self.name} leads beside {rivals}")
+        self._hands.acting.add(self.name)
+
+
+async def _led(election: Election, act: Callable[[], Awaitable[None]]) -> None:
+    await election.lead(act)
+
+
+def _cause(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
