@@ -77,12 +77,20 @@ def _measure(asked: argparse.Namespace) -> list[Run]:
                 command_of(operator, os.environ, asked.ours),
                 programs,
                 seconds_max=asked.limit,
+                home=_home(asked.keep, name, operator),
             )
             tell(f"  {msgspec.json.encode(run).decode()}")
             runs.append(run)
             if not asked.ours:
                 _write_down(run)
     return runs
+
+
+def _home(folder: Path | None, scenario: str, operator: str) -> Path | None:
+    if folder is None:
+        return None
+    name, number = f"{scenario}-{operator.lower()}", len(list(folder.glob("*"))) + 1
+    return folder / f"{number}-{name}"
 
 
 def _write_down(run: Run) -> None:
@@ -102,6 +110,7 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=600, help="seconds a scale-out may take")
     parser.add_argument("--only", choices=[KARPENTER, KARPY], help="measure one of them")
     parser.add_argument("--ours", default="", help="a command to run in the place of Karpy")
+    parser.add_argument("--keep", type=Path, help="keep the logs of all programs in this folder")
     parser.add_argument("--runs", type=Path, help="do not measure, take runs written down earlier")
     parser.add_argument("--page", type=Path, help=f"where to write; {PAGE} if all are measured")
     asked = parser.parse_args(words)

@@ -46,6 +46,8 @@ class Run(Struct, frozen=True):
     seconds: float
     """From the first pod on until all run, or until time was up."""
     first_claim_s: float | None
+    half_s: float | None
+    """When half of the pods ran."""
     cpu_s: float
     peak_mib: float
     idle_mib: float
@@ -69,10 +71,16 @@ def command_of(operator: str, environ: Mapping[str, str], ours: str = "") -> lis
 
 
 def measure(
-    scenario: Scenario, operator: str, argv: Sequence[str], programs: Path, *, seconds_max: float
+    scenario: Scenario,
+    operator: str,
+    argv: Sequence[str],
+    programs: Path,
+    *,
+    seconds_max: float,
+    home: Path | None = None,
 ) -> Run:
-    """Measure an operator on a control plane of its own, which is gone afterwards."""
-    with ControlPlane(programs) as plane:
+    """Measure an operator on a control plane of its own; with a home, its logs are kept there."""
+    with ControlPlane(programs, home) as plane:
         prepare(plane)
         with Operator(plane, argv, name=operator.lower()) as process:
             return asyncio.run(_scale_out(plane, process, scenario, operator, seconds_max))
@@ -110,13 +118,15 @@ async def _scale_out(
         await asyncio.sleep(_SECONDS_TO_SETTLE)
         idle, began = usage_of(process.pid), time.monotonic()
         await asyncio.gather(*(objects.create(DEPLOYMENT, each) for each in deployments))
-        ready, first_claim, seconds = 0, None, 0.0
+        ready, first_claim, half, seconds = 0, None, None, 0.0
         while ready < wanted and seconds < seconds_max:
             await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
             ready = await _ready(objects)
             seconds = time.monotonic() - began
             if first_claim is None and (await objects.list(NODE_CLAIM, limit=1)).items:
                 first_claim = round(seconds, 2)
+            if half is None and 2 * ready >= wanted:
+                half = round(seconds, 2)
         used = usage_of(process.pid)
         if not process.is_running:
             raise OperatorEnded(process.log.read_text()[-2000:])
@@ -128,6 +138,7 @@ async def _scale_out(
         ready=ready,
         seconds=round(seconds, 2),
         first_claim_s=first_claim,
+        half_s=half,
         cpu_s=round(used.cpu_s - idle.cpu_s, 2),
         peak_mib=round(used.peak_mib, 1),
         idle_mib=round(idle.peak_mib, 1),

@@ -114,6 +114,7 @@ def _middle(runs: Sequence[Run]) -> Run:
         ready=worst.ready,
         seconds=median(run.seconds for run in runs),
         first_claim_s=worst.first_claim_s,
+        half_s=worst.half_s,
         cpu_s=median(run.cpu_s for run in runs),
         peak_mib=median(run.peak_mib for run in runs),
         idle_mib=median(run.idle_mib for run in runs),

@@ -38,6 +38,7 @@ def _run(operator: str, scenario: str = "basic-1000", **figures: float) -> Run:
         ready=int(given["ready"]),
         seconds=given["seconds"],
         first_claim_s=3.0,
+        half_s=20.0,
         cpu_s=given["cpu_s"],
         peak_mib=given["peak_mib"],
         idle_mib=60.0,

@@ -4,6 +4,7 @@ import socket
 import ssl
 import subprocess
 import sys
+import time
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -43,6 +44,20 @@ def ask(kubeconfig: Path, path: str, bearer: str = "") -> tuple[int, bytes]:
     answer = response.status, response.read()
     connection.close()
     return answer
+
+
+def wait_for(kubeconfig: Path, path: str, part: bytes) -> bytes:
+    """Ask until an answer has a part, for a while; return that answer."""
+    for _ in range(10 * SECONDS):
+        _, answer = ask(kubeconfig, path)
+        if part in answer:
+            return answer
+        time.sleep(0.1)
+    raise TimeoutError(path)
+
+
+def lines(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(each) for each in log.read_text().splitlines()]
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
@@ -90,6 +105,46 @@ def test_a_kubeconfig_of_ours_may_be_replaced(tmp_path: Path) -> None:
     assert '"token"' in kubeconfig.read_text()
 
 
+def test_a_cluster_with_the_autoscaler_gives_pods_nodes(tmp_path: Path) -> None:
+    kubeconfig, log = tmp_path / "cluster.yaml", tmp_path / "operator.log"
+
+    words = ("--kubeconfig", str(kubeconfig), "--operator", "--examples", "--log", str(log))
+    with running(*words) as process:
+        assert process.stdout is not None
+        told = [process.stdout.readline().strip() for _ in range(9)]
+        nodes = wait_for(kubeconfig, "/api/v1/nodes", b'"karpenter.sh/registered":"true"')
+        wait_for(kubeconfig, "/apis/events.k8s.io/v1/events", b'"reason":"Nominated"')
+        process.send_signal(signal.SIGINT)
+        _, problems = process.communicate(timeout=SECONDS)
+
+    assert told[0].startswith("A Kubernetes cluster with Karpy in it is up at https://127.0.0.1:")
+    assert "kubectl scale deployment inflate --replicas=20" in told
+    assert f"The autoscaler logs to {log}" in told
+    assert b'"karpenter.sh/nodepool":"default"' in nodes
+    assert "launched nodeclaim" in [each["message"] for each in lines(log)]
+    assert (process.returncode, problems) == (0, "")
+
+
+def test_without_the_autoscaler_examples_wait(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "cluster.yaml"
+
+    with running("--kubeconfig", str(kubeconfig), "--examples") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        _, pools = ask(kubeconfig, "/apis/karpenter.sh/v1/nodepools")
+        _, claims = ask(kubeconfig, "/apis/karpenter.sh/v1/nodeclaims")
+
+    assert b'"name":"default"' in pools
+    assert b'"items":[]' in claims
+
+
+def test_a_log_that_cannot_be_written_is_told(karpy: Karpy, tmp_path: Path) -> None:
+    run = karpy("cluster", "--operator", "--log", str(tmp_path / "nowhere" / "log"))
+
+    assert (run.code, run.out) == (1, "")
+    assert "(KP1006)" in run.err
+
+
 @pytest.mark.parametrize("text", ['{"contexts": [{"name": "production"}]}', "", "a: ["])
 def test_another_kubeconfig_is_left_alone(karpy: Karpy, tmp_path: Path, text: str) -> None:
     kubeconfig = tmp_path / "config"
@@ -122,7 +177,7 @@ def test_a_port_that_is_taken_is_told(karpy: Karpy) -> None:
 
 
 def test_what_is_not_installed_is_named(karpy: Karpy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "karpy.wiring.embedded", None)
+    monkeypatch.setitem(sys.modules, "karpy.cli.residence", None)
 
     run = karpy("cluster")
 

@@ -1,84 +1,98 @@
+"""The demo as people start it: in a process of its own, against the clock on the wall."""
+
 import json
-import re
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
 
-from syrupy.assertion import SnapshotAssertion
+import pytest
 
-from karpy.cli.demo import example_documents
-from karpy.codec.catalogs import kwok_catalog
-from karpy.codec.manifests import read_manifests
-from karpy.core.check.plan import check_plan
-from karpy.core.provisioning.decide import decide
-from karpy.model.settings import Settings
-from tests.builders import NOON
 from tests.cli.conftest import Karpy
 
-
-def timeless(text: str) -> str:
-    """Take out the one thing that differs from run to run."""
-    return re.sub(r"decided in [0-9,.]+ ms", "decided in N ms", text)
+COMMAND = (sys.executable, "-m", "karpy", "demo")
+SECONDS = 60
 
 
-def test_the_demo_shows_the_shop(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+def test_the_demo_ends_within_a_minute_and_leaves_no_idle_node() -> None:
+    began = time.monotonic()
+
+    run = subprocess.run(
+        [*COMMAND, "--output", "json"], capture_output=True, text=True, check=False
+    )
+
+    answer = json.loads(run.stdout)
+    costs = answer["dollarsPerHour"]
+    assert (run.returncode, time.monotonic() - began < SECONDS) == (0, True)
+    assert (answer["isComplete"], answer["troubles"]) == (True, 0)
+    assert answer["pods"]["ran"] >= 28
+    assert answer["nodes"]["removed"] >= 2
+    assert costs["end"] < costs["average"] < costs["peak"]
+    assert "scale   inflate from 20 to 3\n" in run.stderr
+
+
+def test_ctrl_c_ends_the_demo_without_a_word() -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(COMMAND, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdout is not None
+        first = process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, problems = process.communicate(timeout=SECONDS)
+
+    assert first == "A cluster in this process, and Karpy in it\n"
+    assert (process.returncode, problems) == (130, "")
+
+
+@pytest.mark.parametrize(("name", "has_colour"), [("NO_COLOR", False), ("ANY", True)])
+def test_a_terminal_shows_the_demo_live(name: str, *, has_colour: bool) -> None:
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "TERM": "xterm", name: "1"}
+    with subprocess.Popen([*COMMAND, "--speed", "20"], stdout=theirs, env=environ) as process:
+        os.close(theirs)
+        text = b"".join(iter(lambda: _read(ours), b"")).decode()
+    os.close(ours)
+
+    assert process.returncode == 0
+    assert "\x1b[0J" in text
+    assert text.count("\x1b[?25h") == 1
+    assert ("\x1b[32m" in text) is has_colour
+    assert "What it comes to" in text
+
+
+def test_a_dumb_terminal_gets_plain_lines() -> None:
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "TERM": "dumb"}
+    with subprocess.Popen([*COMMAND, "--speed", "20"], stdout=theirs, env=environ) as process:
+        os.close(theirs)
+        text = b"".join(iter(lambda: _read(ours), b"")).decode()
+    os.close(ours)
+
+    assert (process.returncode, "\x1b" in text) == (0, False)
+    assert "What it comes to" in text
+
+
+def test_what_is_not_installed_is_named(karpy: Karpy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "karpy.cli.show.performance", None)
+
     run = karpy("demo")
 
-    assert (run.code, run.err) == (0, "")
-    assert max(len(each) for each in run.out.splitlines()) <= 100
-    assert timeless(run.out) == snapshot
+    assert (run.code, run.out) == (1, "")
+    assert "(KP1009)" in run.err
+    assert "hint: install what it needs: pip install 'karpy[embedded]'" in run.err
 
 
-def test_the_plan_of_the_shop_breaks_no_rule() -> None:
-    reading = read_manifests(
-        example_documents(), catalog=kwok_catalog(), settings=Settings(), now=NOON
-    )
+@pytest.mark.parametrize("speed", ["0", "0.5", "21", "fast"])
+def test_a_speed_that_cannot_be_is_misuse(karpy: Karpy, speed: str) -> None:
+    run = karpy("demo", "--speed", speed)
 
-    assert (reading.problems, reading.notes) == ((), ())
-    assert check_plan(reading.snapshot, decide(reading.snapshot)) == ()
+    assert (run.code, "--speed" in run.err) == (2, True)
 
 
-def test_the_demo_is_complete_in_ascii(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
-    run = karpy("demo", encoding="ascii")
-
-    assert run.out.isascii()
-    assert timeless(run.out) == snapshot
-
-
-def test_colour_changes_nothing_but_colour(karpy: Karpy) -> None:
-    plain, coloured = karpy("demo"), karpy("demo", has_colour=True)
-
-    stripped = "\n".join(
-        each.rstrip() for each in re.sub(r"\x1b\[\d+m", "", coloured.out).split("\n")
-    )
-    assert "\x1b[" in coloured.out
-    assert timeless(stripped) == timeless(plain.out)
-
-
-def test_json_says_the_same(karpy: Karpy) -> None:
-    run = karpy("demo", "--output", "json")
-
-    answer = json.loads(run.out)
-    assert (run.code, run.err) == (0, "")
-    assert answer["summary"]["podsPending"] == 1
-    assert [each["pod"] for each in answer["explanations"]] == ["ml/trainer"]
-    assert answer["onDemandOnly"]["dollarsPerHour"] > answer["summary"]["dollarsPerHour"]
-
-
-def test_the_manifests_are_there_to_play_with(karpy: Karpy) -> None:
-    manifests = karpy("demo", "--manifests")
-
-    run = karpy("solve", "-", "--output", "json", stdin=manifests.out)
-
-    assert (run.code, run.err) == (3, "")
-    assert (
-        json.loads(run.out)["summary"]
-        == json.loads(karpy("demo", "--output", "json").out)["summary"]
-    )
-
-
-def test_the_shop_is_part_of_the_package() -> None:
-    assert [name for name, _ in example_documents()] == [
-        "shop/00-nodepools.yaml",
-        "shop/10-platform.yaml",
-        "shop/20-storefront.yaml",
-        "shop/30-data.yaml",
-        "shop/40-batch.yaml",
-    ]
+def _read(terminal: int) -> bytes:
+    """Read from a terminal; nothing once nobody writes to it any more."""
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:
+        return b""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from karpy.codec.fields import JsonObject
-from karpy.errors import ClusterError, MachineNotFound
+from karpy.errors import ClusterError, Invalid, MachineNotFound
 from karpy.model.kinds import (
     DEPLOYMENT,
     DISRUPTION_BUDGET,
@@ -79,14 +79,19 @@ def _delete(*kinds: Kind) -> Callable[[Dice], Do]:
 
 
 def _edit_pool(dice: Dice) -> Do:
-    which, body = dice.number(0, 99), dice.one([_new_limits, _new_label, _new_taint])(dice)
+    edits = (_new_limits, _new_label, _new_taint, _new_replicas)
+    which, body = dice.number(0, 99), dice.one(edits)(dice)
 
     def do(world: World) -> str:
         found = _all(world, NODE_POOL)
         if not found:
             return ""
         name = found[which % len(found)][0]
-        world.store.patch(NODE_POOL, name, Patch(PatchType.MERGE, body))
+        try:
+            world.store.patch(NODE_POOL, name, Patch(PatchType.MERGE, body))
+        except Invalid:
+            # Pools with a fixed number of nodes allow other edits than those without.
+            return ""
         return f"edit NodePool {name}: {body}"
 
     return do
@@ -103,6 +108,10 @@ def _new_label(dice: Dice) -> JsonObject:
 
 def _new_taint(dice: Dice) -> JsonObject:
     return {"spec": {"template": {"spec": {"taints": dice.one([[], [DEDICATED]])}}}}
+
+
+def _new_replicas(dice: Dice) -> JsonObject:
+    return {"spec": {"replicas": dice.number(0, 4)}}
 
 
 def _add_pool(dice: Dice) -> Do:

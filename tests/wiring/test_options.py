@@ -34,7 +34,7 @@ EVERYTHING = {
     "MIN_VALUES_POLICY": "BestEffort",
     "IGNORE_DRA_REQUESTS": "f",
     "LEGACY_NODE_REPAIR": "t",
-    "FEATURE_GATES": "NodeRepair=true, SpotToSpotConsolidation = TRUE,,ReservedCapacity=0",
+    "FEATURE_GATES": "NodeRepair=true, StaticCapacity = TRUE,,ReservedCapacity=0",
     "SCHEDULER_CONFIG": """
 podTopologySpread:
   defaultConstraints:
@@ -69,7 +69,7 @@ ALL_READ = Options(
     min_values_policy=MinValuesPolicy.BEST_EFFORT,
     ignore_device_claims=False,
     has_legacy_repair=True,
-    gates=Gates(node_repair=True, spot_to_spot_consolidation=True, reserved_capacity=False),
+    gates=Gates(node_repair=True, static_capacity=True, reserved_capacity=False),
     default_spreads=(
         SpreadConstraint(ZONE, 1),
         SpreadConstraint(HOSTNAME, 2, WhenUnsatisfiable.SCHEDULE_ANYWAY),
@@ -321,3 +321,10 @@ def test_every_option_has_one_flag() -> None:
 
 def test_every_gate_is_explained() -> None:
     assert [each.name for each in GATE_NOTES] == list(GATE_FIELDS)
+
+
+def test_a_gate_without_effect_is_named() -> None:
+    read = read_options(["--feature-gates=PodDeletionCostManagement=true"], {})
+
+    (remark,) = read.remarks
+    assert remark.startswith("the gate `PodDeletionCostManagement` has no effect yet")

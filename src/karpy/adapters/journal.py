@@ -103,12 +103,18 @@ class BackgroundJournal:
     The port Journal on files, written by a thread so that nobody waits for the disk.
 
     A decision that cannot be recorded, or comes while too many wait, is lost; `on_trouble` hears of
-    it, in that thread or at once.
+    it, in that thread or at once. `on_recorded` hears of every other one, in that thread.
     """
 
-    def __init__(self, files: JournalFiles, on_trouble: OnTrouble = lambda _: None) -> None:
+    def __init__(
+        self,
+        files: JournalFiles,
+        on_trouble: OnTrouble = lambda _: None,
+        on_recorded: Callable[[], None] = lambda: None,
+    ) -> None:
         self._files = files
         self._on_trouble = on_trouble
+        self._on_recorded = on_recorded
         self._room = BoundedSemaphore(_WAITING_MAX)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
 
@@ -128,7 +134,9 @@ class BackgroundJournal:
     def _end(self, writing: "Future[None]") -> None:
         self._room.release()
         error = writing.exception()
-        if error is not None:
+        if error is None:
+            self._on_recorded()
+        else:
             self._on_trouble(error.message if isinstance(error, KarpyError) else repr(error))
 
 

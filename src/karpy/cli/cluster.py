@@ -1,26 +1,60 @@
 """`karpy cluster`: a Kubernetes in this process, for kubectl and every other client."""
 
 import asyncio
-import os
-import signal
-import tempfile
-from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
-from msgspec import Struct
 
 from karpy.adapters.apiserver.kubeconfigs import is_ours
-from karpy.cli.examples import CLUSTER, example_documents
 from karpy.cli.extras import import_embedded
 from karpy.cli.options import DONE, Injected
-from karpy.cli.terminal import Line, Span, Style, Terminal, line
-from karpy.errors import FileUnwritable, Unexpected
+from karpy.errors import FileUnwritable
 
 _PORT_MAX: Final = 65_535
 _NODES_MAX: Final = 5_000
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Contents:
+    """What is in the cluster besides Kubernetes itself."""
+
+    nodes: Annotated[
+        int,
+        Parameter(
+            help="How many nodes there are from the start.",
+            metavar="N",
+            validator=Number(gte=0, lte=_NODES_MAX),
+        ),
+    ] = 0
+    operator: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Have the autoscaler run in it: pending pods get nodes, empty nodes go.",
+        ),
+    ] = False
+    examples: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Apply a NodePool, the deployment inflate and a small shop, as in examples/.",
+        ),
+    ] = False
+    log: Annotated[
+        Path | None,
+        Parameter(
+            help="Where the autoscaler's log goes. [default: a temporary file]", metavar="FILE"
+        ),
+    ] = None
+
+
+BARE: Final = Contents()
 
 
 def cluster(
@@ -49,14 +83,7 @@ def cluster(
             show_env_var=True,
         ),
     ] = "",
-    nodes: Annotated[
-        int,
-        Parameter(
-            help="How many nodes there are from the start.",
-            metavar="N",
-            validator=Number(gte=0, lte=_NODES_MAX),
-        ),
-    ] = 0,
+    contents: Contents = BARE,
     terminal: Injected,
 ) -> int:
     """
@@ -70,63 +97,18 @@ def cluster(
         $ export KUBECONFIG=cluster.yaml
         $ kubectl create deployment web --image=nginx --replicas=3
         $ kubectl get pods --watch
+
+    With the autoscaler in it, nodes come and go by themselves:
+
+        $ karpy cluster --operator --examples --kubeconfig cluster.yaml &
+        $ kubectl scale deployment inflate --replicas=20
+        $ kubectl get nodeclaims --watch
     """
     if kubeconfig is not None and kubeconfig.exists() and not is_ours(kubeconfig):
         raise FileUnwritable(
             path=str(kubeconfig), problem="it is there already and is not one of ours"
         )
-    embedded = _embedded()
-    asyncio.run(
-        _run(embedded, terminal, nodes, {"kubeconfig": kubeconfig, "port": port, "token": token})
-    )
+    embedded = import_embedded("karpy.cli.residence")
+    place = embedded.Place(kubeconfig, port, token)
+    asyncio.run(embedded.run_cluster(terminal, place, contents))
     return DONE
-
-
-def _embedded() -> ModuleType:
-    """Import what only this command needs, and not everybody has installed."""
-    try:
-        return import_module("karpy.wiring.embedded")
-    except ImportError as error:
-        raise ControlPlaneMissing(
-            problem=f"the embedded one needs more than is installed: {error}",
-            hint="install what it needs: pip install 'karpy[embedded]'",
-        ) from error
-
-
-async def _run(
-    embedded: ModuleType, terminal: Terminal, nodes: int, place: dict[str, object]
-) -> None:
-    is_over = _interruption()
-
-    def report(error: BaseException) -> None:
-        told = Unexpected(error=error)
-        terminal.tell(line(Span("error: ", Style.BAD), f"{told.message} ({told.code})"))
-
-    async with (
-        embedded.embedded_world() as world,
-        embedded.serve(world, report=report, **place) as served,
-    ):
-        for number in range(1, nodes + 1):
-            world.add_node(f"node-{number}")
-        terminal.answer(_usage(served.url, served.kubeconfig))
-        await is_over.wait()
-
-
-def _interruption() -> asyncio.Event:
-    """Return what is set once somebody wants an end, by Ctrl-C or by `kill`."""
-    event = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, event.set)
-    return event
-
-
-def _usage(url: str, kubeconfig: Path) -> list[Line]:
-    return [
-        line(Span("A Kubernetes cluster is up", Style.GOOD), f" at {url}"),
-        line(),
-        line(Span(f"  export KUBECONFIG={kubeconfig.absolute()}", Style.NAME)),
-        line("  kubectl get nodes,pods,nodepools -A"),
-        line(),
-        line(Span(f"It runs in process {os.getpid()}; Ctrl-C ends it.", Style.QUIET)),
-    ]

@@ -19,13 +19,14 @@ class LoopClock:
 
     def now(self) -> datetime:
         """Return the time, in UTC."""
-        if self._loop is None:
+        loop = self._loop
+        if loop is None:
             try:
-                self._loop = asyncio.get_running_loop()
+                self._loop = loop = asyncio.get_running_loop()
             except RuntimeError:
                 return self._start
-            self._origin = self._seen = self._loop.time()
-        elapsed = self._loop.time()
+            self._origin = self._seen = loop.time()
+        elapsed = loop.time()
         if elapsed != self._seen:
             self._seen = elapsed
             self._now = self._start + timedelta(seconds=elapsed - self._origin)

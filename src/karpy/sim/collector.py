@@ -15,6 +15,7 @@ from karpy.sim.store.store import Store
 from karpy.sim.worker import Worker
 from karpy.sim.workloads.owners import is_going, without_finalizer, without_owners
 
+_DELETED: Final = EventType.DELETED
 _UNKNOWN_KIND_SECONDS: Final = 600.0
 """An owner of a kind that is not served may be known later."""
 
@@ -71,34 +72,39 @@ class Collector:
 
     def _take(self, kind: Kind, event: WatchEvent, before: JsonObject | None) -> None:
         obj = event.object
-        owners = obj["metadata"].get("ownerReferences")
-        if event.type is EventType.DELETED:
+        meta = obj["metadata"]
+        owners = meta.get("ownerReferences")
+        if event.type is _DELETED:
             self._solid = None
-            self._waiting.pop(obj["metadata"]["uid"], None)
-            for dependent_kind, dependent in self._store.by_owner(obj["metadata"]["uid"]):
+            for dependent_kind, dependent in self._store.by_owner(meta["uid"]):
                 self._add(dependent_kind, dependent)
-            self._tell_waiting(owners)
+            if self._waiting:
+                self._waiting.pop(meta["uid"], None)
+                self._tell_waiting(owners)
             return
         had = None if before is None else before["metadata"].get("ownerReferences")
-        if had is not owners and before is not None:
-            self._tell_waiting(had)
-        if had is not owners or is_going(obj):
+        if had is not owners:
+            if had and self._waiting:
+                self._tell_waiting(had)
+            self._look_at(kind, obj)
+        elif "deletionTimestamp" in meta and "finalizers" in meta:
             self._look_at(kind, obj)
 
     def _look_at(self, kind: Kind, obj: JsonObject) -> None:
         """Remember an object if there is anything to be done about it."""
-        references = obj["metadata"].get("ownerReferences")
+        meta = obj["metadata"]
         if is_going(obj):
-            finalizers = obj["metadata"].get("finalizers") or ()
+            finalizers = meta.get("finalizers") or ()
             if FOREGROUND_FINALIZER in finalizers:
                 self._solid = None
-                self._waiting[obj["metadata"]["uid"]] = kind, obj
+                self._waiting[meta["uid"]] = kind, obj
             if ORPHAN_FINALIZER in finalizers or FOREGROUND_FINALIZER in finalizers:
                 self._add(kind, obj)
             return
+        references = meta.get("ownerReferences")
         if not references:
             return
-        owned = references, obj["metadata"].get("namespace")
+        owned = references, meta.get("namespace")
         if owned == self._solid:
             return
         try:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,7 +10,13 @@ from msgspec.structs import replace
 from karpy.errors import OptionInvalid
 from karpy.model.options import CPU_REQUESTS, Gates, Options
 from karpy.wiring.flags import BY_NAME, FLAGS, Flag
-from karpy.wiring.forms import GATE_FIELDS, SWITCH, Unfit, read_literal, unknown_gates
+from karpy.wiring.forms import GATE_FIELDS, SWITCH, Unfit, gate_name, read_literal, unknown_gates
+
+_UNBUILT: Final = (
+    "spot_to_spot_consolidation",
+    "terminate_first_drift",
+    "pod_deletion_cost_management",
+)
 
 
 class OptionsRead(Struct, frozen=True):
@@ -125,4 +131,9 @@ def _doubts(options: Options) -> list[str]:
         doubts.append("the gate `TerminateFirstRepair` has no effect without `NodeRepair`")
     if options.has_legacy_repair and not options.gates.node_repair:
         doubts.append("`legacy-node-repair` has no effect without the gate `NodeRepair`")
+    doubts += [
+        f"the gate `{gate_name(field)}` has no effect yet: what it switches is not built"
+        for field in _UNBUILT
+        if getattr(options.gates, field)
+    ]
     return doubts

@@ -27,6 +27,7 @@ from karpy.adapters.telemetry.runtimemetrics import metric_specs
 from karpy.adapters.telemetry.sites import Site, metrics_application
 from karpy.adapters.telemetry.telling import Teller
 from karpy.codec.catalogs import kwok_catalog, read_catalog
+from karpy.core.lifecycle.outcomes import Count
 from karpy.errors import FileUnreadable, KarpyError, LeadershipLost
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE_CLAIM, NODE_POOL, Kind
@@ -37,6 +38,8 @@ from karpy.wiring.operator import Operator
 from karpy.wiring.options import OptionsRead
 from karpy.wiring.surface import Surface
 
+_RECORDS: Final = "karpy_journal_records_total"
+_DROPPED: Final = "karpy_events_dropped_total"
 _LEADS: Final = "leader_election_master_status"
 _SECONDS_FOR_EVENTS: Final = 3.0
 _EVENT_RATES: Final = {"Nominated": (5.0, 10)}
@@ -61,7 +64,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         labels = (class_label(KWOK_NODE_CLASS),)
         metrics = Metrics(metric_specs(catalog.well_known, labels))
         metrics.announce(version=__version__)
-        troubles = _Troubles(log)
+        troubles = _Troubles(log, metrics)
         connection = await stack.enter_async_context(
             Connection(
                 access,
@@ -161,6 +164,7 @@ async def _events(connection: Connection, troubles: "_Troubles") -> AsyncIterato
         instance=socket.gethostname(),
         rates=rates,
         on_trouble=troubles.untold,
+        on_drop=troubles.dropped,
     )
     writing = asyncio.create_task(recorder.run(), name="events")
     try:
@@ -181,11 +185,14 @@ def _journal(
     )
     loop = asyncio.get_running_loop()
 
-    def tell(problem: str) -> None:
-        # The journal writes in a thread of its own, and logs are for the loop alone.
+    # The journal writes in a thread of its own; logs and metrics are for the loop alone.
+    def lost(problem: str) -> None:
         loop.call_soon_threadsafe(troubles.unrecorded, problem)
 
-    journal = BackgroundJournal(files, tell)
+    def recorded() -> None:
+        loop.call_soon_threadsafe(troubles.recorded)
+
+    journal = BackgroundJournal(files, lost, recorded)
     stack.callback(journal.close)
     return journal
 
@@ -204,8 +211,9 @@ def _catalog(options: Options) -> Catalog:
 class _Troubles:
     """Writes down what does not work right now, and will be tried again."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, metrics: Metrics) -> None:
         self._log = log
+        self._metrics = metrics
 
     def unreadable(self, kind: Kind, key: str, error: Exception) -> None:
         self._log.error(
@@ -224,5 +232,12 @@ class _Troubles:
     def untold(self, notice: Notice, error: KarpyError) -> None:
         self._log.debug("event cannot be written", reason=notice.reason, error=error)
 
+    def dropped(self) -> None:
+        self._metrics.count(Count(_DROPPED))
+
+    def recorded(self) -> None:
+        self._metrics.count(Count(_RECORDS, {"result": "recorded"}))
+
     def unrecorded(self, problem: str) -> None:
+        self._metrics.count(Count(_RECORDS, {"result": "lost"}))
         self._log.error("decision was not recorded", error=problem)

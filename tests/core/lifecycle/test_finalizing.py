@@ -45,6 +45,13 @@ def test_a_claim_that_never_registered_leaves_its_node_alone() -> None:
     assert finalize(going(), (node(),), NOON) == Finalizing(Outcome(), is_cleared=True)
 
 
+def test_a_node_that_says_it_has_joined_is_drained_whatever_its_claim_says() -> None:
+    """Pods may be on it: the claim was deleted before it could say that its node is registered."""
+    joined = node(labels={"karpenter.sh/registered": "true"})
+
+    assert finalize(going(), (joined,), NOON) == Finalizing(Outcome(), doomed=("node-1",))
+
+
 def test_a_claim_that_was_never_launched_goes_at_once() -> None:
     bare = claim(deleted=MINUTE, provider_id="")
 

@@ -17,6 +17,8 @@ from karpy.ports.objects import Objects
 
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
+_COMPONENT: Final = "karpenter"
+"""Whom events are said by: Karpenter's own name, for those who look for it."""
 _WAITING_MAX: Final = 1000
 _REMEMBERED_MAX: Final = 100_000
 _NOTE_MAX: Final = 1024
@@ -42,16 +44,16 @@ class EventRecorder:
         clock: Clock,
         *,
         instance: str,
-        component: str = "karpenter",
         rates: Mapping[str, TokenBucket] | None = None,
         on_trouble: OnTrouble = lambda *_: None,
+        on_drop: Callable[[], None] = lambda: None,
     ) -> None:
         self._objects = objects
         self._clock = clock
         self._instance = instance[:128]
-        self._component = component
         self._rates = rates or {}
         self._on_trouble = on_trouble
+        self._on_drop = on_drop
         self._said_until: dict[tuple[str, ...], float] = {}
         self._waiting: deque[tuple[Notice, datetime]] = deque()
         self._news = asyncio.Event()
@@ -65,7 +67,7 @@ class EventRecorder:
             return
         rate = self._rates.get(notice.reason)
         if len(self._waiting) >= _WAITING_MAX or (rate is not None and not rate.has_taken()):
-            self.dropped += 1
+            self._drop()
             return
         self._waiting.append((notice, self._clock.now()))
         self._news.set()
@@ -86,8 +88,12 @@ class EventRecorder:
             try:
                 await self._objects.create(EVENTS_EVENT, self._event(notice, moment))
             except (ClusterError, CredentialsRefused) as error:
-                self.dropped += 1
+                self._drop()
                 self._on_trouble(notice, error)
+
+    def _drop(self) -> None:
+        self.dropped += 1
+        self._on_drop()
 
     def _was_just_said(self, notice: Notice) -> bool:
         if not notice.same_as:
@@ -122,7 +128,7 @@ class EventRecorder:
                 "namespace": subject.namespace or "default",
             },
             "eventTime": moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-            "reportingController": self._component,
+            "reportingController": _COMPONENT,
             "reportingInstance": self._instance,
             "action": notice.action or notice.reason,
             "reason": notice.reason,

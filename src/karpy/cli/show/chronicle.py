@@ -168,17 +168,24 @@ class Chronicle:
             self._join(word, style, card, write)
 
     def _hear_node(self, turn: Turn, card: NodeCard) -> None:
-        price = self.prices[-1][1]
         if turn is Turn.LAUNCHED:
             self.launched += 1
-            self.prices.append((self.board.seconds, price + card.price))
+            self._charge(card.price)
             self.say("launch", launched_text(card, self._expected.pop(card.name, Counter())))
             return
         if turn is Turn.GONE:
             self.removed += 1
-            self.prices.append((self.board.seconds, price - card.price))
+            self._charge(-card.price)
         word, style, write = _NODES[turn]
         self._join(word, style, card, write)
+
+    def _charge(self, more: int) -> None:
+        """Note that the cluster costs more, or less, from now on."""
+        start, price = self.prices[-1]
+        if self.board.seconds - start < TOGETHER:
+            self.prices[-1] = start, price + more
+        else:
+            self.prices.append((self.board.seconds, price + more))
 
     def _join(
         self, word: str, style: Style, card: Card, write: Callable[[Sequence[Card]], str]

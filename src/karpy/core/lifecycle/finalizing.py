@@ -22,6 +22,7 @@ from karpy.core.lifecycle.identities import (
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
 from karpy.model.annotations import TERMINATION_TIME
 from karpy.model.labels import CAPACITY_TYPE, ZONE
+from karpy.model.labels import REGISTERED as REGISTERED_LABEL
 from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.times import write_moment
@@ -48,7 +49,9 @@ def finalize(claim: ClaimRecord, nodes: Sequence[NodeRecord], now: datetime) -> 
     if not claim.meta.is_deleting or FINALIZER not in claim.meta.finalizers:
         return Finalizing(Outcome())
     outcome = _hurried(claim)
-    if claim.conditions.is_true(REGISTERED) and nodes:
+    # Differs: Karpenter goes by the claim alone. It may have been deleted between the write that
+    # lets pods onto the node and the one that says so on the claim.
+    if nodes and (claim.conditions.is_true(REGISTERED) or any(_has_joined(each) for each in nodes)):
         doomed = tuple(each.name for each in nodes if not each.meta.is_deleting)
         return Finalizing(outcome, doomed)
     if claim.provider_id:
@@ -66,6 +69,10 @@ def claim_machine_answered(claim: ClaimRecord, now: datetime, *, is_gone: bool) 
         "nodeclaims_instance_termination_duration_seconds", {"nodepool": claim.pool}, took
     )
     return joined(Outcome(said, counts=(counted,)), _released(said, now))
+
+
+def _has_joined(node: NodeRecord) -> bool:
+    return node.meta.labels.get(REGISTERED_LABEL) == "true"
 
 
 def _hurried(claim: ClaimRecord) -> Outcome:

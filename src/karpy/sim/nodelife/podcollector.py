@@ -11,9 +11,9 @@ from karpy.ports.clock import Clock
 from karpy.ports.objects import EventType, Removal, WatchEvent
 from karpy.sim.nodelife.taints import OUT_OF_SERVICE, taints_of
 from karpy.sim.store.conditions import is_true, with_condition
-from karpy.sim.store.ledger import unheard
 from karpy.sim.store.names import Times
 from karpy.sim.store.store import Store
+from karpy.sim.store.tables import Ears
 from karpy.sim.worker import Worker
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
@@ -48,7 +48,7 @@ class PodCollector:
         """Watch over nodes and pods."""
         self._ends = [
             self._store.subscribe(NODE, self._notice_node),
-            self._store.subscribe(POD, self._notice_pod, on_status=unheard),
+            self._store.listen(POD, Ears(self._notice_new_pod, self._notice_pod)),
         ]
         for node in self._store.list(NODE):
             self._learn(node)
@@ -78,10 +78,11 @@ class PodCollector:
         else:
             self._out_of_service.discard(name)
 
+    def _notice_new_pod(self, event: WatchEvent, _: JsonObject | None) -> None:
+        self._look_for_node(event.object)
+
     def _notice_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
         pod = event.object
-        if event.type is EventType.DELETED:
-            return
         if before is None or before["spec"] is not pod["spec"]:
             self._look_for_node(pod)
         elif self._out_of_service and "deletionTimestamp" in pod["metadata"]:

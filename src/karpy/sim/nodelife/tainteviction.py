@@ -12,9 +12,9 @@ from karpy.ports.clock import Clock
 from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.nodelife.taints import taints_of
 from karpy.sim.store.conditions import with_condition
-from karpy.sim.store.ledger import unheard
 from karpy.sim.store.names import Times
 from karpy.sim.store.store import Store
+from karpy.sim.store.tables import Ears
 from karpy.sim.worker import Worker
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
@@ -44,7 +44,9 @@ class TaintEviction:
         """Watch over nodes and pods."""
         self._ends = [
             self._store.subscribe(NODE, self._notice_node),
-            self._store.subscribe(POD, self._notice_pod, on_status=unheard),
+            self._store.listen(
+                POD, Ears(self._notice_pod, self._notice_pod, removed=self._notice_end)
+            ),
         ]
         for node in self._store.list(NODE):
             self._learn(node)
@@ -78,15 +80,17 @@ class TaintEviction:
             self._worker.add(_key(pod))
 
     def _notice_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
-        if not self._tainted and not self._since:
+        if not self._tainted:
             return
         pod = event.object
-        if event.type is EventType.DELETED:
-            self._since.pop(_key(pod), None)
-        elif pod["spec"].get("nodeName") in self._tainted and (
+        if pod["spec"].get("nodeName") in self._tainted and (
             before is None or before["spec"] is not pod["spec"]
         ):
             self._worker.add(_key(pod))
+
+    def _notice_end(self, event: WatchEvent, _: JsonObject | None) -> None:
+        if self._since:
+            self._since.pop(_key(event.object), None)
 
     def _work(self, key: str) -> float | None:
         namespace, _, name = key.partition("/")

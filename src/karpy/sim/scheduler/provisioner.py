@@ -30,8 +30,8 @@ from karpy.sim.scheduler.claims import (
     volume_name,
     with_annotations,
 )
-from karpy.sim.store.ledger import unheard
 from karpy.sim.store.store import Store
+from karpy.sim.store.tables import Ears
 from karpy.sim.worker import Worker
 
 _DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
@@ -62,12 +62,12 @@ class Provisioner:
             store.subscribe(PERSISTENT_VOLUME_CLAIM, self._on_claim),
             store.subscribe(PERSISTENT_VOLUME, self._on_volume),
             store.subscribe(STORAGE_CLASS, self._on_class),
-            store.subscribe(POD, self._on_pod, on_status=unheard),
+            store.listen(POD, Ears(added=self._on_new_pod)),
         ]
         for volume in store.list(PERSISTENT_VOLUME):
             self._volumes.add(volume["metadata"]["name"])
         for pod in store.list(POD):
-            self._on_pod(WatchEvent(EventType.ADDED, pod, ""), None)
+            self._on_new_pod(WatchEvent(EventType.ADDED, pod, ""), None)
         self._add_open_claims()
 
     def stop(self) -> None:
@@ -103,12 +103,10 @@ class Provisioner:
         del event, before
         self._add_open_claims()
 
-    def _on_pod(self, event: WatchEvent, before: JsonObject | None) -> None:
-        pod = event.object
-        if before is None and any(
-            each.get("ephemeral") for each in pod["spec"].get("volumes") or ()
-        ):
-            self._pods.add(key_of(pod))
+    def _on_new_pod(self, event: WatchEvent, _: JsonObject | None) -> None:
+        volumes = event.object["spec"].get("volumes")
+        if volumes and any(each.get("ephemeral") for each in volumes):
+            self._pods.add(key_of(event.object))
 
     def _add_open_claims(self) -> None:
         for claim in self._store.list(PERSISTENT_VOLUME_CLAIM):

@@ -118,16 +118,12 @@ def _labelled_spread_scores(
     return [_SPREAD_WEIGHT * (_BEST * (most + least - score) // most) for score in rounded]
 
 
-def _unevenness(
-    skew: int, tally: Tally, slots: Sequence[int], sizes: Sequence[int]
-) -> list[float]:
+def _unevenness(skew: int, tally: Tally, slots: Sequence[int], sizes: Sequence[int]) -> list[float]:
     """Say how many pods there are in the domain of each node; less if there are few domains."""
     values = tally.values
     if tally.is_by_host:
         weight, counts = log(sum(sizes) + 2), tally.counts
-        return [
-            0.0 if values[slot] is None else counts[slot] * weight + skew - 1 for slot in slots
-        ]
+        return [0.0 if values[slot] is None else counts[slot] * weight + skew - 1 for slot in slots]
     domains, totals = [values[slot] for slot in slots], tally.totals
     weight = log(len(set(domains)) + 2)
     return [

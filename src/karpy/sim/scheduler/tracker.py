@@ -22,7 +22,9 @@ from karpy.sim.scheduler.refusals import (
     VOLUME_RESTRICTIONS,
 )
 from karpy.sim.store.store import Store
+from karpy.sim.store.tables import Ears
 
+_NOTHING: Final[JsonObject] = {}
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _USUAL_NAME: Final = "default-scheduler"
 _OF_THE_NODE: Final = frozenset(
@@ -66,10 +68,8 @@ class Tracker:
             self._table.describe(node["metadata"]["name"], node)
         for pod in self._store.list(POD):
             self._on_pod(WatchEvent(EventType.ADDED, pod, ""), None)
-        return [
-            self._store.subscribe(NODE, self._on_node),
-            self._store.subscribe(POD, self._on_pod, on_status=self._on_status),
-        ]
+        ears = Ears(self._on_pod, self._on_pod, self._on_status, self._on_gone)
+        return [self._store.subscribe(NODE, self._on_node), self._store.listen(POD, ears)]
 
     def rivals(self, pod: PodInfo, node: str) -> Iterator[PodInfo]:
         """Walk through other pods, not less important, for which a node is being made free."""
@@ -135,10 +135,7 @@ class Tracker:
         obj = event.object
         meta, spec = obj["metadata"], obj["spec"]
         key = f"{meta['namespace']}/{meta['name']}"
-        is_over = event.type is EventType.DELETED or (
-            (obj.get("status") or {}).get("phase") in _FINISHED
-        )
-        if is_over:
+        if (obj.get("status") or _NOTHING).get("phase") in _FINISHED:
             self._forget(key)
         elif spec.get("nodeName"):
             known = self._placed.get(key)
@@ -148,6 +145,10 @@ class Tracker:
                 self._on_placed(known, obj)
         elif (spec.get("schedulerName") or _USUAL_NAME) == self._name:
             self._on_pending(key, obj)
+
+    def _on_gone(self, event: WatchEvent, _: JsonObject | None) -> None:
+        meta = event.object["metadata"]
+        self._forget(f"{meta['namespace']}/{meta['name']}")
 
     def _on_status(self, event: WatchEvent, before: JsonObject | None) -> None:
         """Take over the status of a pod of which nothing else has changed."""

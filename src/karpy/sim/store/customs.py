@@ -8,10 +8,11 @@ from karpy.codec.patches.schemas import schema_of_custom
 from karpy.model.kinds import CUSTOM_RESOURCE, Kind
 from karpy.ports.objects import Removal
 from karpy.sim.store.conditions import with_condition
-from karpy.sim.store.ledger import Ledger, Table
+from karpy.sim.store.ledger import Ledger
 from karpy.sim.store.names import Times
 from karpy.sim.store.registry import Registry, Rules, ScalePaths, Served, Validator
 from karpy.sim.store.remover import Remover
+from karpy.sim.store.tables import Table
 
 ValidatorFactory = Callable[[JsonObject], Validator]
 """Makes the validator of a CustomResourceDefinition."""

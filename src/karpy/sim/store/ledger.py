@@ -1,106 +1,26 @@
 """All objects by kind, one version counter, and what happened to them."""
 
-from collections import deque
 from collections.abc import Callable, Iterator
-from itertools import takewhile
 from typing import Final, TypeVar
-
-from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import POD, Kind
 from karpy.ports.objects import EventType, WatchEvent
-from karpy.sim.store.answers import too_old
+from karpy.sim.store.tables import Callback, Ears, Table, without
 
 K = TypeVar("K")
 T = TypeVar("T")
 V = TypeVar("V")
 
-Callback = Callable[[WatchEvent, JsonObject | None], None]
-"""Takes what happened, and the object as it was before."""
 WideCallback = Callable[[Kind, WatchEvent, JsonObject | None], None]
 Address = tuple[str, str]
 """Namespace and name."""
 
-_NOTHING: Final[dict[str, JsonObject]] = {}
+# Asking an enumeration for a member takes longer than to compare it.
+_ADDED: Final = EventType.ADDED
+_MODIFIED: Final = EventType.MODIFIED
+_DELETED: Final = EventType.DELETED
 _NOBODY: Final[dict[Kind, dict[Address, bool]]] = {}
-
-
-def unheard(event: WatchEvent, before: JsonObject | None) -> None:
-    """Stand for a callback of those who do not care."""
-    del event, before
-
-
-class Record(Struct, frozen=True, gc=False):
-    """An event as history keeps it."""
-
-    version: int
-    event: WatchEvent
-    before: JsonObject | None
-
-
-class Table:
-    """The objects of one kind, by namespace and name, and their recent history."""
-
-    def __init__(self, kind: Kind, history: int, floor: int) -> None:
-        self.kind = kind
-        self.spaces: dict[str, dict[str, JsonObject]] = {}
-        self.callbacks: tuple[Callback, ...] = ()
-        self.status_callbacks: tuple[Callback, ...] = ()
-        """Called instead if nothing but the status was changed."""
-        self._order: dict[str, list[str]] = {}
-        self._history = history
-        self._records: deque[Record] = deque()
-        self._floor = floor
-        """History is complete after this version."""
-
-    def get(self, namespace: str, name: str) -> JsonObject | None:
-        return self.spaces.get(namespace, _NOTHING).get(name)
-
-    def put(self, namespace: str, name: str, obj: JsonObject) -> None:
-        space = self.spaces.get(namespace)
-        if space is None:
-            space = self.spaces[namespace] = {}
-        if name not in space:
-            self._order.pop(namespace, None)
-        space[name] = obj
-
-    def drop(self, namespace: str, name: str) -> None:
-        space = self.spaces[namespace]
-        del space[name]
-        self._order.pop(namespace, None)
-        if not space:
-            del self.spaces[namespace]
-
-    def record(self, record: Record) -> None:
-        # One goes for each that comes, so that its memory is used again while it is at hand.
-        self._records.append(record)
-        if len(self._records) > self._history:
-            self._floor = self._records.popleft().version
-
-    def since(self, version: int) -> list[Record]:
-        """Return what happened after a version; raise Expired if that is not known any more."""
-        if version < self._floor:
-            raise too_old(version, self._floor)
-        later = [*takewhile(lambda record: record.version > version, reversed(self._records))]
-        return later[::-1]
-
-    def walk(self, namespace: str = "") -> Iterator[JsonObject]:
-        """Walk through objects in the order of their keys, as etcd does."""
-        if namespace:
-            yield from self._in(namespace)
-            return
-        # A slash follows the namespace in a key, and it sorts after `-` and `.`.
-        for each in sorted(self.spaces, key=lambda space: f"{space}/"):
-            yield from self._in(each)
-
-    def _in(self, namespace: str) -> Iterator[JsonObject]:
-        space = self.spaces.get(namespace, _NOTHING)
-        order = self._order.get(namespace)
-        if order is None:
-            order = self._order[namespace] = sorted(space)
-        for name in order:
-            yield space[name]
 
 
 class Ledger:
@@ -135,11 +55,11 @@ class Ledger:
 
     def add(self, table: Table, obj: JsonObject) -> JsonObject:
         """Commit an object that is not there yet."""
-        return self._commit(table, EventType.ADDED, obj, None)
+        return self._commit(table, _ADDED, obj, None)
 
     def change(self, table: Table, obj: JsonObject, before: JsonObject) -> JsonObject:
         """Commit an object that is there already."""
-        return self._commit(table, EventType.MODIFIED, obj, before)
+        return self._commit(table, _MODIFIED, obj, before)
 
     def change_status(self, table: Table, before: JsonObject, status: JsonObject) -> JsonObject:
         """Commit another status of an object that is there already."""
@@ -148,9 +68,9 @@ class Ledger:
         meta = {**before["metadata"], "resourceVersion": version}
         obj = {**before, "metadata": meta, "status": status}
         table.spaces[meta.get("namespace", "")][meta["name"]] = obj
-        event = WatchEvent(EventType.MODIFIED, obj, version)
-        table.record(Record(number, event, before))
-        for callback in table.status_callbacks:
+        event = WatchEvent(_MODIFIED, obj, version)
+        table.record((number, event, before))
+        for callback in table.on_status:
             callback(event, before)
         for tell in self._everywhere_of_status:
             tell(table.kind, event, before)
@@ -158,26 +78,14 @@ class Ledger:
 
     def remove(self, table: Table, obj: JsonObject, before: JsonObject) -> JsonObject:
         """Commit the end of an object, with its last state."""
-        gone = self._commit(table, EventType.DELETED, obj, before)
+        gone = self._commit(table, _DELETED, obj, before)
         if self.after_removal is not None:
             self.after_removal(table, gone)
         return gone
 
-    def subscribe(
-        self, kind: Kind, callback: Callback, *, on_status: Callback | None = None
-    ) -> Callable[[], None]:
+    def subscribe(self, kind: Kind, callback: Callback) -> Callable[[], None]:
         """Have a callback called after each commit of a kind; what is returned ends it."""
-        table = self.table(kind)
-        told = callback if on_status is None else on_status
-        table.callbacks = (*table.callbacks, callback)
-        if told is not unheard:
-            table.status_callbacks = (*table.status_callbacks, told)
-
-        def end() -> None:
-            table.callbacks = _without(table.callbacks, callback)
-            table.status_callbacks = _without(table.status_callbacks, told)
-
-        return end
+        return self.table(kind).listen(Ears(callback, callback, callback, callback))
 
     def subscribe_all(
         self, callback: WideCallback, *, hears_statuses: bool = True
@@ -188,8 +96,8 @@ class Ledger:
             self._everywhere_of_status = (*self._everywhere_of_status, callback)
 
         def end() -> None:
-            self._everywhere = _without(self._everywhere, callback)
-            self._everywhere_of_status = _without(self._everywhere_of_status, callback)
+            self._everywhere = without(self._everywhere, callback)
+            self._everywhere_of_status = without(self._everywhere_of_status, callback)
 
         return end
 
@@ -230,16 +138,22 @@ class Ledger:
         meta = {**obj["metadata"], "resourceVersion": version}
         obj = {**obj, "metadata": meta}
         namespace, name = meta.get("namespace", ""), meta["name"]
-        if type_ is EventType.DELETED:
+        if before is None:
+            callbacks = table.on_added
+            table.put(namespace, name, obj)
+            self._index(table.kind, obj, None, (namespace, name))
+        elif type_ is _DELETED:
+            callbacks = table.on_removed
             table.drop(namespace, name)
             self._index(table.kind, None, before, (namespace, name))
         else:
-            table.put(namespace, name, obj)
-            if before is None or _is_elsewhere(obj, before):
+            callbacks = table.on_changed
+            table.spaces[namespace][name] = obj
+            if _is_elsewhere(obj, before):
                 self._index(table.kind, obj, before, (namespace, name))
         event = WatchEvent(type_, obj, version)
-        table.record(Record(number, event, before))
-        for callback in table.callbacks:
+        table.record((number, event, before))
+        for callback in callbacks:
             callback(event, before)
         for tell in self._everywhere:
             tell(table.kind, event, before)
@@ -259,7 +173,7 @@ class Ledger:
             for each in owners or ():
                 names = self._owned.setdefault(each["uid"], {}).setdefault(kind, {})
                 names[address] = bool(each.get("controller")) or names.get(address, False)
-        if kind is POD:
+        if kind == POD:
             node = obj["spec"].get("nodeName") if obj else None
             was_on = before["spec"].get("nodeName") if before else None
             if node != was_on:
@@ -274,10 +188,6 @@ def _is_elsewhere(obj: JsonObject, before: JsonObject) -> bool:
     if obj.get("spec") is not before.get("spec"):
         return True
     return obj["metadata"].get("ownerReferences") is not before["metadata"].get("ownerReferences")
-
-
-def _without(callbacks: tuple[T, ...], callback: T) -> tuple[T, ...]:
-    return tuple(each for each in callbacks if each is not callback)
 
 
 def _leave(index: dict[K, dict[T, V]], key: K, member: T) -> None:

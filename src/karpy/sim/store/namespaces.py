@@ -6,9 +6,10 @@ from karpy.codec.fields import JsonObject
 from karpy.model.kinds import NAMESPACE
 from karpy.ports.objects import Removal
 from karpy.sim.store.answers import forbidden
-from karpy.sim.store.ledger import Ledger, Table
+from karpy.sim.store.ledger import Ledger
 from karpy.sim.store.registry import Registry
 from karpy.sim.store.remover import Remover
+from karpy.sim.store.tables import Table
 
 ALWAYS: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 _IMMORTAL: Final = frozenset({"default", "kube-public", "kube-system"})

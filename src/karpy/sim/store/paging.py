@@ -10,8 +10,8 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import Expired
 from karpy.ports.objects import Page
 from karpy.sim.store.answers import bad_request, continue_too_old
-from karpy.sim.store.ledger import Table
 from karpy.sim.store.queries import Filter, select
+from karpy.sim.store.tables import Table
 
 _FORM: Final = "meta.k8s.io/v1"
 
@@ -56,14 +56,14 @@ def _back_then(table: Table, version: int, namespace: str) -> list[JsonObject]:
     except Expired as error:
         raise continue_too_old() from error
     objects = {key_of(each): each for each in table.walk(namespace)}
-    for record in reversed(since):
-        obj = record.event.object
+    for _, event, before in reversed(since):
+        obj = event.object
         if namespace and obj["metadata"].get("namespace") != namespace:
             continue
-        if record.before is None:
+        if before is None:
             objects.pop(key_of(obj), None)
         else:
-            objects[key_of(obj)] = record.before
+            objects[key_of(obj)] = before
     return [objects[key] for key in sorted(objects)]
 
 

@@ -32,19 +32,22 @@ class Remover:
         """Delete an object; return it as long as something holds it, None once it is gone."""
         self.check(served, obj, removal)
         meta = obj["metadata"]
-        graceful = self._graceful(obj, removal.grace_seconds) if served.kind == POD else None
+        is_pod = served.kind == POD
+        graceful = self._graceful(obj, removal.grace_seconds) if is_pod else None
         if graceful is meta:
             return obj
-        meta = _with_finalizers(graceful or meta, _finalizers(served, meta, removal))
-        is_held = bool(meta.get("finalizers")) or _is_namespace_in_use(obj)
+        marked = graceful or meta
+        if "finalizers" in meta or removal.propagation or served.rules.propagation != BACKGROUND:
+            marked = _with_finalizers(marked, _finalizers(served, meta, removal))
+        is_held = bool(marked.get("finalizers")) or (not is_pod and _is_namespace_in_use(obj))
         if graceful is None and is_held:
-            meta = self._mark(meta)
+            marked = self._mark(marked)
+        last = obj if marked is meta else {**obj, "metadata": marked}
         if is_dry:
-            return {**obj, "metadata": meta}
+            return last
         table = self._ledger.table(served.storage)
-        last = obj if meta is obj["metadata"] else {**obj, "metadata": meta}
         if is_held or (graceful is not None and graceful["deletionGracePeriodSeconds"] > 0):
-            held = _terminating(last)
+            held = last if is_pod else _terminating(last)
             return self._ledger.change(table, held, obj) if held != obj else obj
         self._ledger.remove(table, last, obj)
         return None
@@ -128,8 +131,6 @@ class Remover:
 def _finalizers(served: Served, meta: JsonObject, removal: Removal) -> list[str]:
     """Return the finalizers with those of the garbage collector as the propagation wants."""
     present = meta.get("finalizers") or []
-    if not present and not removal.propagation and served.rules.propagation == BACKGROUND:
-        return present
     if removal.propagation:
         wanted = _OF_COLLECTOR.get(removal.propagation)
     else:

@@ -21,7 +21,7 @@ from karpy.sim.store.answers import bad_request, not_found
 from karpy.sim.store.bindings import placed_on
 from karpy.sim.store.catalog import built_in
 from karpy.sim.store.customs import Customs, ValidatorFactory
-from karpy.sim.store.ledger import Callback, Ledger, Table, WideCallback
+from karpy.sim.store.ledger import Ledger, WideCallback
 from karpy.sim.store.names import Names, Times
 from karpy.sim.store.namespaces import Namespaces
 from karpy.sim.store.ownership import apply
@@ -32,6 +32,7 @@ from karpy.sim.store.registry import Registry, Served
 from karpy.sim.store.remover import Remover
 from karpy.sim.store.subresources import Subresources
 from karpy.sim.store.system import founding_objects, service_account
+from karpy.sim.store.tables import Callback, Ears, Table
 from karpy.sim.store.writer import STATUS, Write, Writer, check_guard
 
 Found = list[JsonObject]
@@ -176,12 +177,16 @@ class Store:
         table = self._with_plain_status.get(kind)
         meta = obj["metadata"]
         if (
-            table is not None
-            and "managedFields" not in meta
-            and table.get(meta.get("namespace", ""), meta["name"]) is obj
+            table is None
+            or "managedFields" in meta
+            or table.get(meta.get("namespace", ""), meta["name"]) is not obj
         ):
-            return self._writer.change_status(table, obj, status)
-        return self.replace(kind, {**obj, "status": status}, subresource=STATUS)
+            return self.replace(kind, {**obj, STATUS: status}, subresource=STATUS)
+        if status == obj.get(STATUS):
+            return obj
+        if "deletionTimestamp" in meta:
+            return self._writer.finish(table, {**obj, STATUS: status}, obj)
+        return self._ledger.change_status(table, obj, status)
 
     def bind(self, pod: JsonObject, node: str) -> None:
         """
@@ -247,22 +252,22 @@ class Store:
             left = self._customs.empty(left)
         return None if left is None else served.seen(left)
 
-    def subscribe(
-        self, kind: Kind, callback: Callback, *, on_status: Callback | None = None
-    ) -> Callable[[], None]:
+    def listen(self, kind: Kind, ears: Ears) -> Callable[[], None]:
+        """Subscribe to a built-in kind, with another callback for every kind of commit."""
+        return self._plain[kind].listen(ears)
+
+    def subscribe(self, kind: Kind, callback: Callback) -> Callable[[], None]:
         """
         Have a callback called after each commit; what is returned ends it.
 
-        It gets the event and the object before it. It may remember work, never write. After
-        `set_status`, `on_status` is called in its place if it is given.
+        It gets the event and the object before it. It may remember work, never write.
         """
         served = self.kinds.served(kind)
         if served.from_storage is None:
-            return self._ledger.subscribe(served.storage, callback, on_status=on_status)
+            return self._ledger.subscribe(served.storage, callback)
 
         def tell(event: WatchEvent, before: JsonObject | None) -> None:
-            was = None if before is None else served.seen(before)
-            callback(WatchEvent(event.type, served.seen(event.object), event.version), was)
+            callback(_shown(served, event), None if before is None else served.seen(before))
 
         return self._ledger.subscribe(served.storage, tell)
 
@@ -293,12 +298,9 @@ class Store:
         served = self.kinds.served(kind)
         wanted = read_query(served, query)
         events = []
-        for record in self._ledger.table(served.storage).since(read_version(version)):
-            before = None if record.before is None else served.seen(record.before)
-            event = record.event
-            if served.from_storage is not None:
-                event = WatchEvent(event.type, served.seen(event.object), event.version)
-            seen = wanted.seen(event, before)
+        for _, event, before in self._ledger.table(served.storage).since(read_version(version)):
+            was = None if before is None else served.seen(before)
+            seen = wanted.seen(_shown(served, event), was)
             if seen is not None:
                 events.append(seen)
         return events
@@ -369,6 +371,13 @@ class Store:
     def _after_removal(self, table: Table, obj: JsonObject) -> None:
         self._namespaces.on_removed(table, obj)
         self._customs.on_removed(table, obj)
+
+
+def _shown(served: Served, event: WatchEvent) -> WatchEvent:
+    """Return an event the way a kind shows it."""
+    if served.from_storage is None:
+        return event
+    return WatchEvent(event.type, served.seen(event.object), event.version)
 
 
 def _check_type(served: Served, obj: JsonObject) -> None:

@@ -18,11 +18,12 @@ from karpy.sim.store.answers import (
 )
 from karpy.sim.store.checks.pods import NoQuantity
 from karpy.sim.store.checks.shapes import ShapeCheck
-from karpy.sim.store.ledger import Ledger, Table
+from karpy.sim.store.ledger import Ledger
 from karpy.sim.store.metadata import check_metadata, compare_metadata, keep_system_fields
 from karpy.sim.store.names import Names, Times
 from karpy.sim.store.ownership import UPDATE, Claim, track
 from karpy.sim.store.registry import Served
+from karpy.sim.store.tables import Table
 
 _FAULT: Final = 500
 _TRIES: Final = 64
@@ -122,14 +123,6 @@ class Writer:
             return new
         table = self._ledger.table(served.storage)
         return self.finish(table, new, old)
-
-    def change_status(self, table: Table, old: JsonObject, status: JsonObject) -> JsonObject:
-        """Change nothing but the status of an object of which nothing else is to be checked."""
-        if status == old.get(STATUS):
-            return old
-        if "deletionTimestamp" in old["metadata"]:
-            return self.finish(table, {**old, STATUS: status}, old)
-        return self._ledger.change_status(table, old, status)
 
     def finish(self, table: Table, new: JsonObject, old: JsonObject) -> JsonObject:
         """Commit a change; a deleted object that nothing holds any more goes."""

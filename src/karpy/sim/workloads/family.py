@@ -8,8 +8,9 @@ from msgspec import Struct
 from karpy.codec.fields import JsonObject
 from karpy.codec.labelselectors import Selector
 from karpy.model.kinds import POD, Kind
-from karpy.ports.objects import EventType, WatchEvent
+from karpy.ports.objects import WatchEvent
 from karpy.sim.store.store import Store
+from karpy.sim.store.tables import Ears
 from karpy.sim.workloads.owners import (
     control_reference,
     controller_of,
@@ -17,10 +18,11 @@ from karpy.sim.workloads.owners import (
     with_owner,
     without_owners,
 )
-from karpy.sim.workloads.pods import is_ready, phase_of
+from karpy.sim.workloads.pods import is_ready
 
 _RETRIED: Final = "OnFailure"
 _NOTHING: Final = object()
+_NO_STATUS: Final[JsonObject] = {}
 
 
 class Listener(Struct, frozen=True):
@@ -59,8 +61,9 @@ class Family:
 
     def start(self) -> None:
         """Follow the objects from now on."""
-        told = self._take_status if self._kind is POD else None
-        self._end = self._store.subscribe(self._kind, self._take, on_status=told)
+        status = self._take_status if self._kind is POD else self._take_change
+        ears = Ears(self._take, self._take_change, status, self._take_end)
+        self._end = self._store.listen(self._kind, ears)
         for obj in self._store.list(self._kind):
             if controller_of(obj) is None:
                 self._remember(obj)
@@ -128,33 +131,37 @@ class Family:
                 adopted.append(self._store.replace(self._kind, claimed))
         return adopted
 
-    def _take(self, event: WatchEvent, before: JsonObject | None) -> None:
+    def _take(self, event: WatchEvent, _: JsonObject | None = None) -> None:
         obj = event.object
-        if event.type is EventType.MODIFIED and before is not None:
-            if self._kind is POD and not _matters(obj, before):
-                return
-            self._tell_former(obj, before)
         reference = controller_of(obj)
         if reference is not None:
-            if before is not None and event.type is EventType.MODIFIED:
-                self._forget(obj)
             self._tell(reference, obj)
-        elif event.type is EventType.DELETED:
-            self._forget(obj)
         else:
             self._remember(obj)
             for listener in self._listeners.values():
                 listener.orphaned(obj)
 
+    def _take_change(self, event: WatchEvent, before: JsonObject | None) -> None:
+        obj = event.object
+        if before is not None:
+            if self._kind is POD and not _matters(obj, before):
+                return
+            self._tell_former(obj, before)
+        if self._orphans and controller_of(obj) is not None:
+            self._forget(obj)
+        self._take(event)
+
     def _take_status(self, event: WatchEvent, before: JsonObject | None) -> None:
-        pod = event.object
-        if before is None or not _is_news(pod, before):
-            return
-        reference = controller_of(pod)
+        if before is not None and _is_news(event.object, before):
+            self._take(event)
+
+    def _take_end(self, event: WatchEvent, _: JsonObject | None) -> None:
+        obj = event.object
+        reference = controller_of(obj)
         if reference is not None:
-            self._tell(reference, pod)
+            self._tell(reference, obj)
         else:
-            self._take(event, before)
+            self._forget(obj)
 
     def _tell_former(self, obj: JsonObject, before: JsonObject) -> None:
         owners = obj["metadata"].get("ownerReferences")
@@ -184,30 +191,15 @@ class Family:
             orphans.pop(meta["name"], None)
 
 
-def _controller_uid(obj: JsonObject) -> str:
-    owners = obj["metadata"]["ownerReferences"]
-    if len(owners) == 1 and owners[0].get("controller"):
-        only: str = owners[0]["uid"]
-        return only
-    reference = controller_of(obj)
-    return reference["uid"] if reference else ""
-
-
 def _selected(children: list[JsonObject], selector: Selector) -> list[JsonObject]:
-    def is_selected(child: JsonObject) -> bool:
-        return selector.matches(child["metadata"].get("labels"))
-
-    good = _shared(children, "labels", is_selected)
+    # Pods of one template share their labels.
+    shared = children[0]["metadata"].get("labels") if children else None
+    good = shared if shared and selector.matches(shared) else _NOTHING
     return [
-        child for child in children if child["metadata"].get("labels") is good or is_selected(child)
+        child
+        for child in children
+        if (labels := child["metadata"].get("labels")) is good or selector.matches(labels)
     ]
-
-
-def _shared(objects: list[JsonObject], field: str, is_good: Callable[[JsonObject], bool]) -> object:
-    """Return what the first object has in a field if that is good: most others share it."""
-    if objects and is_good(objects[0]):
-        return objects[0]["metadata"].get(field, _NOTHING)
-    return _NOTHING
 
 
 def _matters(pod: JsonObject, before: JsonObject) -> bool:
@@ -224,7 +216,11 @@ def _is_news(pod: JsonObject, before: JsonObject) -> bool:
     """Say whether what a pod's status says means anything to those who made it."""
     if pod["spec"].get("restartPolicy") == _RETRIED:
         return True
-    return phase_of(pod) != phase_of(before) or is_ready(pod) != is_ready(before)
+    status, was = pod.get("status") or _NO_STATUS, before.get("status") or _NO_STATUS
+    if status.get("phase") != was.get("phase"):
+        return True
+    is_same = status.get("conditions") is was.get("conditions")
+    return not is_same and is_ready(pod) != is_ready(before)
 
 
-_TELLING: Final = ("labels", "ownerReferences", "deletionTimestamp", "finalizers")
+_TELLING: Final = ("deletionTimestamp", "labels", "ownerReferences", "finalizers")

@@ -1,0 +1,121 @@
+"""The objects of one kind, what happened to them, and who is told."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import takewhile
+from typing import Final, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import Kind
+from karpy.ports.objects import WatchEvent
+from karpy.sim.store.answers import too_old
+
+T = TypeVar("T")
+
+Callback = Callable[[WatchEvent, JsonObject | None], None]
+"""Takes what happened, and the object as it was before."""
+
+Record: TypeAlias = tuple[int, WatchEvent, JsonObject | None]
+"""An event as history keeps it: its version, what happened, and the object as it was before."""
+
+_NOTHING: Final[dict[str, JsonObject]] = {}
+
+
+class Ears(Struct, frozen=True):
+    """Who is told of which commits; None does not care. Status means: of nothing but the status."""
+
+    added: Callback | None = None
+    changed: Callback | None = None
+    status: Callback | None = None
+    removed: Callback | None = None
+
+
+class Table:
+    """The objects of one kind, by namespace and name, and their recent history."""
+
+    def __init__(self, kind: Kind, history: int, floor: int) -> None:
+        self.kind = kind
+        self.spaces: dict[str, dict[str, JsonObject]] = {}
+        self.on_added: tuple[Callback, ...] = ()
+        self.on_changed: tuple[Callback, ...] = ()
+        self.on_status: tuple[Callback, ...] = ()
+        self.on_removed: tuple[Callback, ...] = ()
+        self._order: dict[str, list[str]] = {}
+        self._history = history
+        self._records: deque[Record] = deque()
+        self._floor = floor
+        """History is complete after this version."""
+
+    def listen(self, ears: Ears) -> Callable[[], None]:
+        """Have callbacks called after each commit; what is returned ends it."""
+        self.on_added = _with(self.on_added, ears.added)
+        self.on_changed = _with(self.on_changed, ears.changed)
+        self.on_status = _with(self.on_status, ears.status)
+        self.on_removed = _with(self.on_removed, ears.removed)
+
+        def end() -> None:
+            self.on_added = without(self.on_added, ears.added)
+            self.on_changed = without(self.on_changed, ears.changed)
+            self.on_status = without(self.on_status, ears.status)
+            self.on_removed = without(self.on_removed, ears.removed)
+
+        return end
+
+    def get(self, namespace: str, name: str) -> JsonObject | None:
+        return self.spaces.get(namespace, _NOTHING).get(name)
+
+    def put(self, namespace: str, name: str, obj: JsonObject) -> None:
+        space = self.spaces.get(namespace)
+        if space is None:
+            space = self.spaces[namespace] = {}
+        if name not in space:
+            self._order.pop(namespace, None)
+        space[name] = obj
+
+    def drop(self, namespace: str, name: str) -> None:
+        space = self.spaces[namespace]
+        del space[name]
+        self._order.pop(namespace, None)
+        if not space:
+            del self.spaces[namespace]
+
+    def record(self, record: Record) -> None:
+        # One goes for each that comes, so that its memory is used again while it is at hand.
+        self._records.append(record)
+        if len(self._records) > self._history:
+            self._floor = self._records.popleft()[0]
+
+    def since(self, version: int) -> list[Record]:
+        """Return what happened after a version; raise Expired if that is not known any more."""
+        if version < self._floor:
+            raise too_old(version, self._floor)
+        later = [*takewhile(lambda record: record[0] > version, reversed(self._records))]
+        return later[::-1]
+
+    def walk(self, namespace: str = "") -> Iterator[JsonObject]:
+        """Walk through objects in the order of their keys, as etcd does."""
+        if namespace:
+            yield from self._in(namespace)
+            return
+        # A slash follows the namespace in a key, and it sorts after `-` and `.`.
+        for each in sorted(self.spaces, key=lambda space: f"{space}/"):
+            yield from self._in(each)
+
+    def _in(self, namespace: str) -> Iterator[JsonObject]:
+        space = self.spaces.get(namespace, _NOTHING)
+        order = self._order.get(namespace)
+        if order is None:
+            order = self._order[namespace] = sorted(space)
+        for name in order:
+            yield space[name]
+
+
+def without(callbacks: tuple[T, ...], callback: T | None) -> tuple[T, ...]:
+    """Return callbacks but for one."""
+    return tuple(each for each in callbacks if each is not callback)
+
+
+def _with(callbacks: tuple[Callback, ...], callback: Callback | None) -> tuple[Callback, ...]:
+    return callbacks if callback is None else (*callbacks, callback)

@@ -1,0 +1,110 @@
+import asyncio
+
+from karpy.cli.show.board import Board, NodeCard, PodCard, Turn
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import NODE_CLAIM, POD
+from karpy.model.resources import CPU
+from karpy.ports.objects import Removal
+from karpy.sim.world import World
+from tests.sim.stories import bind, on_virtual_time, pod
+
+LABELS = {
+    "node.kubernetes.io/instance-type": "c-4x-amd64-linux",
+    "topology.kubernetes.io/zone": "test-zone-a",
+    "karpenter.sh/capacity-type": "spot",
+    "eks-node-viewer/instance-price": "0.076013",
+}
+NOW = "2026-01-05T00:00:00Z"
+
+
+class Followed:
+    """A world without a scheduler, in which claims are what a test says they are."""
+
+    def __init__(self) -> None:
+        self.world = World(parts=())
+        self.world.start()
+        self.turns: list[tuple[Turn, str]] = []
+        self.board = Board(self.world.store, self.world.clock, self._hear)
+
+    def _hear(self, turn: Turn, card: NodeCard | PodCard) -> None:
+        name = card.name if isinstance(card, NodeCard) else card.key
+        self.turns.append((turn, name))
+
+    def claim(self, *conditions: str, node: str = "") -> None:
+        """Have a claim of which these conditions are true."""
+        status = {
+            "providerID": "kwok://n1",
+            "allocatable": {"cpu": "4"},
+            "nodeName": node,
+            "conditions": [
+                {"type": each, "status": "True", "reason": each, "lastTransitionTime": NOW}
+                for each in conditions
+            ],
+        }
+        store = self.world.store
+        found = store.find(NODE_CLAIM, "c1") or store.create(NODE_CLAIM, claim())
+        store.replace(NODE_CLAIM, {**found, "status": status}, subresource="status")
+
+    def bound_pod(self, name: str, kind: str, owner: str) -> None:
+        made = pod(name)
+        made["metadata"]["ownerReferences"] = [
+            {"apiVersion": "apps/v1", "uid": "u", "kind": kind, "name": owner}
+        ]
+        self.world.store.create(POD, made)
+        bind(self.world.store, name, "n1")
+
+
+def claim() -> JsonObject:
+    ref = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+    return {
+        "metadata": {"name": "c1", "labels": LABELS},
+        "spec": {"nodeClassRef": ref, "requirements": []},
+    }
+
+
+@on_virtual_time
+async def test_a_machine_is_paid_for_from_its_launch_to_its_end() -> None:
+    followed = Followed()
+
+    followed.claim()
+    before = followed.board.price
+    followed.claim("Launched")
+    await asyncio.sleep(2)
+    followed.claim("Launched", "Initialized", node="n1")
+    price = followed.board.price
+    followed.world.store.delete(NODE_CLAIM, "c1")
+
+    assert followed.turns == [(Turn.LAUNCHED, "c1"), (Turn.READY, "c1"), (Turn.GONE, "c1")]
+    assert (before, price, followed.board.price) == (0, 76_013, 0)
+
+
+@on_virtual_time
+async def test_a_node_is_empty_only_after_it_had_somebody() -> None:
+    """A daemon comes first to every new node; that nobody else is there yet says nothing."""
+    followed = Followed()
+    followed.claim("Launched", "Initialized", node="n1")
+
+    followed.bound_pod("agent-1", "DaemonSet", "agent")
+    at_first = list(followed.turns)
+    followed.bound_pod("web-1", "ReplicaSet", "web-5dfc98b996")
+    card = followed.board.nodes["c1"]
+    tenants = [each.workload for each in followed.board.tenants(card)]
+    used = followed.board.used(card, CPU)
+    followed.world.store.delete(POD, "web-1", namespace="default", removal=Removal(grace_seconds=0))
+
+    assert (Turn.EMPTIED, "c1") not in at_first
+    assert followed.turns[-1] == (Turn.EMPTIED, "c1")
+    assert (tenants, used) == (["web"], 200)
+    assert followed.board.wanted() == []
+
+
+@on_virtual_time
+async def test_a_pod_that_has_ended_is_not_counted() -> None:
+    followed = Followed()
+    made = followed.world.store.create(POD, pod("job-1"))
+
+    followed.world.store.replace(
+        POD, {**made, "status": {"phase": "Succeeded"}}, subresource="status"
+    )
+
+    assert followed.board.pods == {}

@@ -1,0 +1,72 @@
+import asyncio
+
+from karpy.cli.show.chronicle import TOGETHER, Happening
+from karpy.cli.terminal import Style
+from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.model.kinds import POD
+from karpy.model.notices import Notice, Subject
+from tests.cli.show.shows import watched_world
+from tests.sim.stories import on_virtual_time, pod
+
+TRAINER = Notice(
+    Subject(POD, "trainer", "ml"), "FailedScheduling", "Failed to schedule pod, it is too large"
+)
+
+
+@on_virtual_time
+async def test_what_happens_to_several_at_once_is_one_line() -> None:
+    async with watched_world() as (world, chronicle):
+        world.add_node("n1")
+        await asyncio.sleep(1)
+        world.store.create(POD, pod("web"))
+        world.store.create(POD, pod("mail"))
+
+        await asyncio.sleep(0.6)
+        early = chronicle.take()
+        await asyncio.sleep(TOGETHER)
+
+        assert early == []
+        assert chronicle.take() == [
+            Happening(1.5, "running", "mail, web; waited 0.5 s", Style.GOOD)
+        ]
+        assert chronicle.take() == []
+
+
+@on_virtual_time
+async def test_a_refusal_is_told_once_and_again_when_the_reason_changes() -> None:
+    async with watched_world() as (_, chronicle):
+        chronicle.tell(TRAINER)
+        chronicle.tell(TRAINER)
+        chronicle.tell(Notice(TRAINER.subject, TRAINER.reason, "Failed to schedule pod, no zone"))
+
+        told = [each.text for each in chronicle.take(is_over=True)]
+        assert told == [
+            "ml/trainer stays pending: it is too large",
+            "ml/trainer stays pending: no zone",
+        ]
+        assert chronicle.refused == {"ml/trainer": "no zone"}
+
+
+@on_virtual_time
+async def test_troubles_are_told() -> None:
+    async with watched_world() as (_, chronicle):
+        chronicle.fail("nodeclaim.lifecycle", "default-1", ValueError("no such type"))
+        chronicle.remark(Remark("creating nodeclaim failed", {"error": "quota"}, is_error=True))
+        chronicle.remark(Remark("created nodeclaim"))
+        chronicle.count(Count("nodeclaims_created_total"))
+
+        assert [(each.word, each.text) for each in chronicle.take(is_over=True)] == [
+            ("trouble", "nodeclaim.lifecycle default-1: no such type"),
+            ("trouble", "creating nodeclaim failed: error quota"),
+        ]
+        assert chronicle.troubles == 2
+
+
+@on_virtual_time
+async def test_a_look_is_told_if_it_finds_something() -> None:
+    async with watched_world() as (_, chronicle):
+        chronicle.count(Count("voluntary_disruption_eligible_nodes", {}, 0.0))
+        chronicle.count(Count("voluntary_disruption_eligible_nodes", {}, 1.0))
+
+        told = [each.text for each in chronicle.take(is_over=True)]
+        assert told == ["1 node found empty; it goes if a second look in 15 s agrees"]
