@@ -23,7 +23,6 @@ from karpy.ports.objects import (
 from karpy.sim.clock import LoopClock
 from karpy.sim.loop import run
 from karpy.sim.objects import EmbeddedObjects
-from karpy.sim.store.ledger import Callback
 from karpy.sim.store.store import Store
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,10 +47,10 @@ class CountingStore(Store):
     listeners = 0
 
     def subscribe(
-        self, kind: Kind, callback: Callback, *, on_status: Callback | None = None
+        self, kind: Kind, callback: Callable[[WatchEvent, JsonObject | None], None]
     ) -> Callable[[], None]:
         self.listeners += 1
-        end = super().subscribe(kind, callback, on_status=on_status)
+        end = super().subscribe(kind, callback)
 
         def leave() -> None:
             self.listeners -= 1

@@ -9,7 +9,7 @@ from karpy.cli.extras import import_embedded
 from karpy.cli.options import DONE, Injected, Output
 from karpy.cli.shopplan import write_manifests, write_plan
 
-SPEED: Final = 2.0
+SPEED: Final = 2.5
 _SPEED_MAX: Final = 20.0
 
 
@@ -43,7 +43,7 @@ def demo(
 
     A small web shop moves in; a deployment called inflate goes from 0 to 20 pods, to 3 and back to
     0. What is launched, what is removed and why is told as it happens, and what it comes to in the
-    end. It takes 40 seconds and leaves nothing behind. For example:
+    end. It takes 35 seconds and leaves nothing behind. For example:
 
         $ karpy demo
         $ karpy demo --plan                       a larger shop: the plan, its price, and why not

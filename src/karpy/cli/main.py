@@ -39,12 +39,12 @@ Decide which nodes a Kubernetes cluster needs, and say why.
 Karpy is a node autoscaler and a drop-in for Karpenter. `solve` and `explain` need no cluster: they
 read manifests, ask the same solver the autoscaler runs, and change nothing.
 
-    karpy demo                               a web shop, placed and explained
+    karpy demo                               watch nodes come and go, in a cluster in memory
     karpy run                                the autoscaler, for the cluster of your kubeconfig
     karpy solve cluster.yaml                 what would be launched, and what it costs
     karpy explain shop/web-7d4 cluster.yaml  why this pod goes there, or stays pending
     kubectl get nodepools,pods,nodes,daemonsets -A -o yaml | karpy solve -
-    karpy cluster                            a Kubernetes in memory that kubectl can use
+    karpy cluster --operator                 the same cluster, kept running for kubectl
     karpy controlplane up                    a real Kubernetes control plane to play with"""
 
 _EPILOGUE: Final = """\

@@ -118,7 +118,8 @@ class LifecycleController:
             claim = replace(claim, provider_id=machine.provider_id)
         nodes = self._desk.nodes_of(claim)
         step = finalize(claim, [each.record for each in nodes], self._desk.clock.now())
-        outcome = step.outcome
+        # The claim says whose it is before it waits for its node: nobody would find it otherwise.
+        outcome = joined(Outcome(claim), step.outcome)
         if step.is_cleared:
             is_gone = await self._terminate(claim)
             now = self._desk.clock.now()

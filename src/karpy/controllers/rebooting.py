@@ -35,7 +35,7 @@ class RebootController:
     def __init__(self, desk: Desk, evictions: EvictionQueue) -> None:
         self._desk = desk
         self._evictions = evictions
-        self._queue = WorkQueue(longest_pause=_LONGEST_PAUSE)
+        self._queue = WorkQueue(desk.observer, longest_pause=_LONGEST_PAUSE)
         self._asked: dict[str, datetime] = {}
         """When the cloud was first asked to reboot the machine of a claim, by UID."""
         desk.records.claims.listen(self._hear_claim)

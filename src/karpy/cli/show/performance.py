@@ -8,7 +8,7 @@ from typing import Final
 from karpy.cli.options import DONE, FAILED
 from karpy.cli.show.chronicle import Chronicle
 from karpy.cli.show.displays import Display, Lines, Screen
-from karpy.cli.show.story import Story
+from karpy.cli.show.story import PATIENCE, Story
 from karpy.cli.show.summary import Summary, summarize, summary_answer, summary_lines
 from karpy.cli.terminal import Channel, Line, Span, Style, Terminal, line
 from karpy.model.options import Options
@@ -19,6 +19,8 @@ from karpy.wiring.resident import BRISK, operating
 OPTIONS: Final = Options(batch_max=timedelta(seconds=5))
 """A node is kept for two of the longest batches after pods were expected on it: half as long."""
 _PACE: Final = 0.2
+_WALL_SECONDS: Final = 50.0
+"""A busy machine gets so long, however fast time passes; people were promised a minute."""
 
 
 def run_show(terminal: Terminal, speed: float, *, is_json: bool) -> int:
@@ -45,7 +47,7 @@ async def perform(display: Display, speed: float = 1.0) -> Summary:
         async with operating(
             world, notices=chronicle, voice=chronicle, journal=chronicle, options=OPTIONS
         ):
-            story = Story(world, chronicle)
+            story = Story(world, chronicle, max(PATIENCE, _WALL_SECONDS * speed))
             playing = asyncio.create_task(story.play(), name="story")
             try:
                 while not playing.done():
@@ -67,6 +69,6 @@ def _opening(speed: float) -> list[Line]:
     pace = "" if speed == 1 else f" Time passes {speed:g} times as fast as usual."
     return [
         line(Span("A cluster in this process, and Karpy in it", Style.STRONG)),
-        line(f"Its nodes are on paper; the autoscaler is that of `karpy run`.{pace}"),
+        line(f"Its nodes are on paper, its autoscaler is `karpy run`.{pace}"),
         line(),
     ]

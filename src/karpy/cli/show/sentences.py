@@ -9,7 +9,7 @@ from karpy.cli.tables import count_of, dollars, few_of
 from karpy.core.disruption.rollout import VALIDATION_DELAY
 from karpy.model.verdicts import Verdict
 
-_NAMED_MAX: Final = 3
+_NAMED_MAX: Final = 2
 
 
 def decision_text(verdict: Verdict) -> str:

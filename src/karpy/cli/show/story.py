@@ -15,7 +15,7 @@ from karpy.sim.world import World
 from karpy.wiring.resident import apply_manifests
 
 PATIENCE: Final = 110.0
-"""After so many seconds the story ends, wherever it is."""
+"""After so many seconds the story ends, wherever it is, unless there is more time."""
 _WORKLOAD: Final = "inflate"
 _NAMESPACE: Final = "default"
 _MOST: Final = 20
@@ -35,8 +35,9 @@ class Scene(Struct, frozen=True):
 class Story:
     """A shop moves in, `inflate` grows and shrinks, and nodes follow."""
 
-    def __init__(self, world: World, chronicle: Chronicle) -> None:
+    def __init__(self, world: World, chronicle: Chronicle, patience: float = PATIENCE) -> None:
         self._world = world
+        self._patience = patience
         self._chronicle = chronicle
         self._board = chronicle.board
         self.scenes: Final = (
@@ -57,7 +58,7 @@ class Story:
     async def play(self) -> None:
         """Tell the whole story, or as much of it as there is time for."""
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self._patience):
                 for scene in self.scenes:
                     await scene.play()
                     self.place += 1
