@@ -3,10 +3,11 @@ How long a pending pod waits for its machine to be asked for, once the batch win
 
     python -m benchmarks.latency [--rounds 60] [--profile]
 
-On the embedded cluster, in real time: 1,000 nodes and 10,000 pods are in the mirror, a few pods
-wait. From the end of the batch window on until the cloud is asked to launch: the snapshot, the
-decision, the NodeClaim, and what the lifecycle writes before. No API server is asked over a
-network. Prints one line; exits with 3 if the 95th percentile is above what it may be.
+On the embedded cluster: 1,000 nodes and 10,000 pods are in the mirror, a few pods wait. From the
+end of the batch window on until the cloud is asked to launch: the snapshot, the decision, the
+NodeClaim, and what the lifecycle writes before. There is no network and nothing to wait for, so
+that CPU time counts, which a busy machine does not make much longer. Prints one line; exits with 3
+if the 95th percentile is above what it may be.
 """
 
 import argparse
@@ -179,7 +180,6 @@ class Bench:
             running = [group.create_task(self.mirror.run())]
             await self.mirror.wait_until_listed()
             running.append(group.create_task(LifecycleController(self._desk()).run()))
-            gc.collect()
             found = [await self._round(number) for number in range(rounds)]
             for task in running:
                 task.cancel()
@@ -247,6 +247,9 @@ def main(words: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(words)
     bench = Bench()
     bench.fill()
+    # The store stands for an API server, a process of its own: its objects are not ours to trace.
+    gc.collect()
+    gc.freeze()
     profile = cProfile.Profile()
     if asked.profile:
         profile.enable()

@@ -143,7 +143,7 @@ def test_a_pod_that_fits_nowhere_hears_which_constraint_decided() -> None:
     ((name, reason, note),) = heard.told
     assert (name, reason) == ("huge", "FailedScheduling")
     assert note.startswith("Failed to schedule pod, no node has room and no NodePool can make one")
-    assert "NodePool default: a resource does not suffice cpu" in note
+    assert "NodePool default: a resource does not suffice (cpu: 4000 asked" in note
 
 
 def test_a_launch_that_fails_does_not_stop_the_others() -> None:

@@ -106,13 +106,14 @@ def _unplaced(world: World, actual: Snapshot) -> Iterator[Finding]:
     verdict = decide(actual)
     yield from _undone(actual, verdict)
     refused = {pod: each for each in verdict.refusals for pod in each.pods}
+    known = {*refused, *_excused(actual)}
     for pod, refusal in refused.items():
         hosts = find_hosts(actual, verdict, pod) if refusal.reason is Reason.NO_HOST else ()
         if hosts:
             yield Finding(Law.FEASIBLE, f"{pod} is refused, but there is {hosts[0]}")
     for obj in world.store.list(POD):
         meta, phase = obj["metadata"], obj["status"].get("phase")
-        is_known = f"{meta['namespace']}/{meta['name']}" in refused or _is_daemon(obj)
+        is_known = f"{meta['namespace']}/{meta['name']}" in known or _is_daemon(obj)
         if obj["spec"].get("nodeName"):
             if phase not in {"Running", "Succeeded"}:
                 yield Finding(Law.FEASIBLE, f"{meta['name']} is bound, and {phase}")
@@ -121,15 +122,32 @@ def _unplaced(world: World, actual: Snapshot) -> Iterator[Finding]:
 
 
 def _undone(actual: Snapshot, verdict: Verdict) -> Iterator[Finding]:
-    """Name what could be done for pods that wait; those on nodes that go may not leave yet."""
-    leaving = {each.name for each in actual.nodes if each.is_deleting}
-    bound = {each.key for each in actual.pods if each.node_name in leaving}
+    """Name what could be done for pods that wait."""
+    excused = _excused(actual)
     places = [(f"a node of {each.pool} would help", each.pods) for each in verdict.launches]
     places += [(f"{each.node} has room for", each.pods) for each in verdict.nominations]
     for what, pods in places:
-        waiting = [each for each in pods if each not in bound]
+        waiting = [each for each in pods if each not in excused]
         if waiting:
             yield Finding(Law.FEASIBLE, f"{what} {', '.join(waiting)}")
+
+
+def _excused(actual: Snapshot) -> frozenset[str]:
+    """
+    Return the pods that must wait until a node has gone that may not go yet.
+
+    Those on it have a place elsewhere, and stay; so does whoever must keep away from them, or come
+    near to where they will be.
+    """
+    leaving = {each.name for each in actual.nodes if each.is_deleting}
+    stay = {each.key for each in actual.pods if each.node_name in leaving}
+    wait = {
+        each.key
+        for each in actual.pods
+        if not each.node_name
+        and (each.rules.spreads or each.rules.affinity or each.rules.anti_affinity)
+    }
+    return frozenset(stay | wait if stay else ())
 
 
 def _is_daemon(pod: JsonObject) -> bool:

@@ -39,7 +39,7 @@ def demo(
     terminal: Injected,
 ) -> int:
     """
-    Watch nodes come and go: a whole cluster in this process, and the autoscaler in it.
+    Watch nodes come and go, in a cluster that lives in this process for a while.
 
     A small web shop moves in; a deployment called inflate goes from 0 to 20 pods, to 3 and back to
     0. What is launched, what is removed and why is told as it happens, and what it comes to in the
@@ -50,8 +50,8 @@ def demo(
         $ karpy demo --manifests > shop.yaml
         $ karpy explain shop/web-0 shop.yaml
 
-    Instance types and prices are KWOK's, machines boot in two seconds, all other times are as in
-    life. Exits with 0, also for the plan: the pending pod is part of the show.
+    Instance types and prices are KWOK's, and machines boot in two seconds. Exits with 0, also for
+    the plan: the pending pod is part of the show.
     """
     if manifests:
         write_manifests(terminal)

@@ -14,6 +14,8 @@ _SHORT: Final = 8
 """Up to so many characters no quantity comes near the largest one."""
 _UNITS: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _SHOWN_MAX: Final = 60
+NO_AMOUNT: Final = (AttributeError, TypeError, ValueError)
+"""What comes of reading something as a quantity that is none."""
 
 
 class FieldInvalid(ValueError):
@@ -187,7 +189,7 @@ class Fields:
                 self.fail(name, f"is {describe(value)}, not a quantity", _QUANTITY_HINT)
             value = str(value)
         try:
-            amount = _amount(value, name)
+            amount = read_amount(value, name)
         except ValueError:
             self.fail(name, f"is `{_shown(value)}`, not a quantity", _QUANTITY_HINT)
         if amount < 0:
@@ -201,14 +203,14 @@ _QUANTITY_HINT: Final = "write a quantity such as `500m`, `2` or `4Gi`"
 def read_amounts(quantities: JsonObject) -> dict[str, int] | None:
     """Read quantities that are all written as text; None if one of them is not."""
     try:
-        return {name: _amount(text, name) for name, text in quantities.items()}
-    except (AttributeError, TypeError, ValueError):
+        return {name: read_amount(text, name) for name, text in quantities.items()}
+    except NO_AMOUNT:
         return None
 
 
 @lru_cache(maxsize=65536)
-def _amount(text: str, resource: str) -> int:
-    """Read a quantity; whole numbers of the usual units at once, the rest as the model does."""
+def read_amount(text: str, resource: str) -> int:
+    """Read a quantity, or raise NO_AMOUNT; whole numbers of the usual units at once."""
     if len(text) <= _SHORT and text.isascii():
         if resource == CPU:
             if text[-1:] == "m":

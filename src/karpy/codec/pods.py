@@ -6,9 +6,10 @@ apart by their bytes, so that a pod whose parts were seen before costs a few loo
 its rules, labels and requests with the others.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
@@ -44,6 +45,7 @@ _Moments: TypeAlias = tuple[datetime | None, datetime | None]
 """When a pod got its node, and since when it is ready."""
 _NEVER: Final[_Moments] = (None, None)
 _NO_LIMITS: Final[Resources] = {}
+_Picker: TypeAlias = tuple[Callable[[Resources], object], dict[object, Resources]]
 
 
 class PodReader:
@@ -64,7 +66,10 @@ class PodReader:
         self._owners: dict[bytes, tuple[Owner, ...]] = {}
         self._needs: dict[bytes, _Needs] = {}
         self._rules: dict[bytes | tuple[bytes, _Ports], PodRules] = {}
-        self._equal_requests: dict[frozenset[tuple[str, int]], Resources] = {}
+        self._equal_amounts: dict[frozenset[str], dict[object, Resources]] = {}
+        """By names and amounts, in the order of the names."""
+        self._pickers: dict[tuple[str, ...], _Picker] = {}
+        """How to find amounts there, by names in the order they are written."""
         self._molds: dict[bytes, tuple[Mapping[str, str], Resources, Resources]] = {}
         """Labels, requests and limits of pods with one container and nothing special about it."""
         self._equal_rules: dict[PodRules, PodRules] = {_NO_RULES: _NO_RULES}
@@ -131,10 +136,13 @@ class PodReader:
     def _add_mold(
         self, key: bytes, meta: JsonObject, only: JsonObject
     ) -> tuple[Mapping[str, str], Resources, Resources]:
-        plain = plain_requests(only.get("resources"))
-        needs = (plain, (), _NO_LIMITS) if plain else _read_needs({"containers": [only]}, None)
-        requests, _, limits = self._shared_needs(*needs)
-        mold = self._molds[key] = self._shared_labels(meta), requests, limits
+        requests = plain_requests(only.get("resources"))
+        if requests:
+            mold = self._shared_labels(meta), self._shared_amounts(requests), _NO_LIMITS
+        else:
+            needs = self._shared_needs(*_read_needs({"containers": [only]}, None))
+            mold = self._shared_labels(meta), needs[0], needs[2]
+        self._molds[key] = mold
         return mold
 
     def _read(self, obj: JsonObject) -> Pod:
@@ -187,8 +195,9 @@ class PodReader:
         key = fingerprint(raw)
         labels = self._labels.get(key)
         if labels is None:
-            if set(map(type, raw.values())) != {str}:
-                Fields(meta, "metadata").labels("labels")
+            for value in raw.values():
+                if type(value) is not str:
+                    Fields(meta, "metadata").labels("labels")
             labels = self._labels[key] = raw
         return labels
 
@@ -219,12 +228,19 @@ class PodReader:
         return needs
 
     def _shared_needs(self, requests: Resources, ports: _Ports, limits: Resources) -> _Needs:
-        equal = self._equal_requests
-        return (
-            equal.setdefault(frozenset(requests.items()), requests),
-            ports,
-            equal.setdefault(frozenset(limits.items()), limits),
-        )
+        return self._shared_amounts(requests), ports, self._shared_amounts(limits)
+
+    def _shared_amounts(self, amounts: Resources) -> Resources:
+        """Return the one object for equal amounts, however they are written."""
+        if not amounts:
+            return _NO_LIMITS
+        names = tuple(amounts)
+        known = self._pickers.get(names)
+        if known is None:
+            equal = self._equal_amounts.setdefault(frozenset(names), {})
+            known = self._pickers[names] = itemgetter(*sorted(names)), equal
+        pick, equal = known
+        return equal.setdefault(pick(amounts), amounts)
 
     def _rules_of(self, spec: JsonObject, ports: _Ports) -> PodRules:
         if not ports and (len(spec) == 1 or _RULES.isdisjoint(spec)):

@@ -1,6 +1,6 @@
 """What a pod asks for in total, as the API server and kube-scheduler count it."""
 
-from karpy.codec.fields import Fields, JsonObject, read_amounts
+from karpy.codec.fields import NO_AMOUNT, Fields, JsonObject, read_amount
 from karpy.model.resources import CPU, HUGEPAGES_PREFIX, MEMORY, PODS, add, largest
 
 
@@ -9,8 +9,15 @@ def plain_requests(resources: JsonObject | None) -> dict[str, int] | None:
     if not resources or len(resources) != 1:
         return None
     requests = resources.get("requests")
-    amounts = read_amounts(requests) if requests else None
-    if amounts is None or min(amounts.values()) <= 0:
+    if not requests:
+        return None
+    amounts = {}
+    try:
+        for name, text in requests.items():
+            amount = amounts[name] = read_amount(text, name)
+            if amount <= 0:
+                return None
+    except NO_AMOUNT:
         return None
     amounts[PODS] = 1
     return amounts

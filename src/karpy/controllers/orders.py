@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from karpy.core.lifecycle.launching import LaunchedMachine
 from karpy.model.instances import Catalog
+from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.records import ClaimRecord
 from karpy.model.requirements import Requirements, collect, why_incompatible
 from karpy.model.resources import fits
@@ -50,14 +51,22 @@ def _options(
     claim: ClaimRecord, requirements: Requirements, catalog: Catalog
 ) -> Iterator[LaunchOption]:
     may_lack = catalog.well_known | {catalog.reservation_label}
+    named = requirements.get(INSTANCE_TYPE)
+    is_sold_here: dict[int, bool] = {}
+    """By the identity of an offering's requirements: types are sold in the same few places."""
     for type_ in catalog.types_for(claim.pool):
+        if named is not None and type_.name not in named:
+            continue
         if why_incompatible(requirements, type_.requirements, may_lack) is not None:
             continue
         if not fits(claim.requests, type_.allocatable):
             continue
         for offering in type_.offerings:
-            clash = why_incompatible(requirements, offering.requirements, may_lack)
-            if offering.is_launchable and clash is None:
+            key = id(offering.requirements)
+            if key not in is_sold_here:
+                clash = why_incompatible(requirements, offering.requirements, may_lack)
+                is_sold_here[key] = clash is None
+            if is_sold_here[key] and offering.is_launchable:
                 yield LaunchOption(
                     type_.name, offering.price, offering.zone, offering.capacity_type
                 )

@@ -7,7 +7,7 @@ from karpy.codec.crds import read_pool
 from karpy.codec.disruption import read_policy
 from karpy.controllers.desk import AFTER_CONFLICT, Desk, only, read, seconds
 from karpy.controllers.queue import WorkQueue
-from karpy.core.lifecycle.conditions import LAUNCHED
+from karpy.core.lifecycle.conditions import INITIALIZED, LAUNCHED
 from karpy.core.lifecycle.consistency import check_consistency
 from karpy.core.lifecycle.counts import count_reschedulable
 from karpy.core.lifecycle.deadlines import check_expiry
@@ -67,6 +67,9 @@ class UpkeepController:
         outcome = joined(expiry, hydrate_claim(claim))
         if node is not None:
             outcome = joined(outcome, hydrate_node(node.record, claim))
+        # Until it is initialized there is nothing to find, and whoever brings it there must not be
+        # held up by a write that says so.
+        if node is not None and claim.conditions.is_true(INITIALIZED):
             then = check_consistency(outcome.claim or claim, node.record, now)
             outcome = joined(outcome, then)
         return joined(outcome, await self._marked(outcome.claim or claim, now))

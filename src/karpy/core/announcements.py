@@ -100,7 +100,8 @@ def pod_subject(key: str, pods: Mapping[str, Pod]) -> Subject:
 
 def _decided(refusal: PoolRefusal) -> str:
     decisive = refusal.decisive
-    return f"NodePool {refusal.pool}: {decisive.constraint.value} {decisive.detail}".rstrip()
+    detail = f" ({decisive.detail})" if decisive.detail else ""
+    return f"NodePool {refusal.pool}: {decisive.constraint.value}{detail}"
 
 
 def _nominated(keys: tuple[str, ...], where: str, pods: Mapping[str, Pod]) -> Iterator[Notice]:

@@ -113,24 +113,25 @@ class Worker:
 
     def _run(self) -> None:
         self._handle = None
-        queue, queued = self._queue, self._queued
+        work, queue, queued, failures = self._work, self._queue, self._queued, self._failures
         for _ in range(_KEYS_IN_A_ROW):
             if not queue:
                 return
             key = queue.popleft()
             queued.discard(key)
-            self._look_at(key)
+            try:
+                again = work(key)
+            except ClusterError:
+                again = self._fail(key)
+            else:
+                if failures:
+                    failures.pop(key, None)
+            if again is not None:
+                self.add_after(key, again)
         if queue and self._handle is None:
             self._handle = self._running_loop().call_soon(self._run)
 
-    def _look_at(self, key: str) -> None:
-        try:
-            again = self._work(key)
-        except ClusterError:
-            failures = self._failures[key] = self._failures.get(key, 0) + 1
-            self.add_after(key, min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(failures, 12)))
-            return
-        if self._failures:
-            self._failures.pop(key, None)
-        if again is not None:
-            self.add_after(key, again)
+    def _fail(self, key: str) -> float:
+        """Say in how many seconds to try a key again that failed."""
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        return float(min(_LONGEST_WAIT, _FIRST_WAIT * 2 ** min(failures, 12)))

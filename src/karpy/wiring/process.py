@@ -76,7 +76,11 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         )
         # Elections have a connection of their own: being throttled must not cost the lease.
         own = await stack.enter_async_context(Connection(access, rate=None))
-        recorder = await stack.enter_async_context(_events(connection, troubles))
+        # Events have one, too: thousands of them must not be in the way of launches.
+        telling = await stack.enter_async_context(
+            Connection(access, rate=Rate(options.kube_qps, options.kube_burst))
+        )
+        recorder = await stack.enter_async_context(_events(telling, troubles))
         clock = WallClock()
         cloud = KwokProvider(connection.objects, clock, catalog, on_trouble=troubles.undone)
         operator = Operator(

@@ -9,6 +9,7 @@ from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import Pod
 from karpy.model.refusals import Reason, Refusal
 from karpy.model.settings import ReservedMode, Settings
+from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 from tests.builders import (
     affinity,
@@ -90,19 +91,30 @@ def test_the_largest_pods_are_decided_first() -> None:
     }
 
 
-@pytest.mark.parametrize("looks", range(6))
-def test_what_is_decided_so_far_breaks_no_rule(looks: int) -> None:
-    """The judge looks at each of these unfinished plans."""
+def _eighty() -> Snapshot:
     batch = [
         *pods("spread", 20, cpu="1", labels=WEB, spreads=[spread(ZONE, WEB)]),
         *pods("apart", 20, cpu="900m", anti_affinity=[anti_affinity(HOSTNAME, WEB)]),
         *pods("near", 20, cpu="800m", affinity=[affinity(ZONE, WEB)]),
         *pods("never", 20, cpu="700m", selector={"foo": "a"}),
     ]
+    return snapshot(nodes=[node("n")], pods=batch)
 
-    verdict = decide_checked(snapshot(nodes=[node("n")], pods=batch), for_looks(looks))
+
+@pytest.mark.parametrize("looks", range(5))
+def test_what_is_decided_so_far_breaks_no_rule(looks: int) -> None:
+    """The judge looks at each of these unfinished plans."""
+    verdict = decide_checked(_eighty(), for_looks(looks))
 
     assert not verdict.is_complete
+    assert len(hosts_in(verdict)) == 80
+
+
+def test_no_time_is_spent_on_those_whom_nothing_has_helped_since_their_turn() -> None:
+    """Five looks are for eighty pods once each; the twenty that fit nowhere get no second try."""
+    verdict = decide_checked(_eighty(), for_looks(5))
+
+    assert verdict.is_complete
     assert len(hosts_in(verdict)) == 80
 
 

@@ -31,12 +31,12 @@ def require_peer() -> Path:
         pytest.skip(f"{missing.message}; {missing.hint}")
 
 
-def start_operator(plane: ControlPlane, name: str) -> Operator:
+def start_operator(plane: ControlPlane, name: str, **settings: str) -> Operator:
     """Return an operator that starts when it is entered; both are given the same."""
     program: list[str | Path] = (
         [require_peer()] if name == KARPENTER else [sys.executable, "-m", "karpy", "run"]
     )
-    return Operator(plane, program, name=name, settings=SETTINGS)
+    return Operator(plane, program, name=name, settings=SETTINGS | settings)
 
 
 def prepare(plane: ControlPlane, *objects: JsonObject) -> None:

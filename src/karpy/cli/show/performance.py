@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 from datetime import timedelta
 from typing import Final
 
@@ -10,7 +11,7 @@ from karpy.cli.show.chronicle import Chronicle
 from karpy.cli.show.displays import Display, Lines, Screen
 from karpy.cli.show.story import PATIENCE, Story
 from karpy.cli.show.summary import Summary, summarize, summary_answer, summary_lines
-from karpy.cli.terminal import Channel, Line, Span, Style, Terminal, line
+from karpy.cli.terminal import WIDTH_MIN, Channel, Line, Span, Style, Terminal, line
 from karpy.model.options import Options
 from karpy.sim.timelapse import run_faster
 from karpy.wiring.embedded import embedded_world
@@ -62,7 +63,9 @@ async def perform(display: Display, speed: float = 1.0) -> Summary:
 
 
 def _is_live(channel: Channel) -> bool:
-    return channel.stream.isatty() and os.environ.get("TERM") != "dumb"
+    """Say whether somebody looks who can be shown a panel; one that wraps could not be redrawn."""
+    is_wide = shutil.get_terminal_size().columns >= WIDTH_MIN
+    return channel.stream.isatty() and os.environ.get("TERM") != "dumb" and is_wide
 
 
 def _opening(speed: float) -> list[Line]:

@@ -16,6 +16,7 @@ from karpy.core.provisioning.pending import Batch, collect_batch
 from karpy.core.provisioning.planner import Planner
 from karpy.core.provisioning.refuse import Refuser
 from karpy.core.provisioning.reservations import Reservations
+from karpy.core.provisioning.rows import Rows
 from karpy.core.provisioning.signatures import Signatures
 from karpy.core.provisioning.steps import PodClass
 from karpy.core.provisioning.templates import (
@@ -169,39 +170,48 @@ class _Decision:
 
     def _pack(self, queue: list[Entry], keep_going: KeepGoing | None) -> "_Leftover":
         """Place what can be placed."""
-        packer = self.packer
         is_first_round = True
         hopeless: list[Entry] = []
         waiting: set[str] = set()
         # Each round but the last places a pod, so that there are never more rounds than this.
         for _ in range(len(queue) + 1):
             left = _Leftover(hopeless)
-            turn = looked = 0
-            while turn < len(queue):
-                if keep_going is not None and turn >= looked:
-                    looked = turn + _PODS_BETWEEN_LOOKS_AT_THE_CLOCK
-                    if not keep_going():
-                        rest = queue[turn:]
-                        left.waiting |= waiting.intersection(pod.uid for pod, _ in rest)
-                        (left.undecided if is_first_round else left.again).extend(rest)
-                        left.is_complete = False
-                        return left
-                entry = queue[turn]
-                stop = min(looked, len(queue)) if keep_going else len(queue)
-                if entry[1].is_simple and (placed := packer.place_alike(queue, turn, stop)):
-                    turn += placed
-                    continue
-                turn += 1
-                outcome = packer.place(entry[1], entry[0])
-                if outcome is not Outcome.PLACED:
-                    (hopeless if entry[1].is_hopeless else left.again).append(entry)
-                    if outcome is Outcome.WAITS:
-                        left.waiting.add(entry[0].uid)
-            if not left.again or len(left.again) == len(queue):
+            tried = self._go_round(queue, left, keep_going)
+            if tried < len(queue):
+                rest = queue[tried:]
+                left.waiting |= waiting.intersection(pod.uid for pod, _ in rest)
+                (left.undecided if is_first_round else left.again).extend(rest)
+                left.is_complete = False
+                return left
+            if len(left.again) == len(queue) or not any(
+                each.may_succeed() for _, each in left.again
+            ):
                 return left
             queue, waiting = left.again, left.waiting
             is_first_round = False
         raise LimitPassed(what=f"still packing after {len(self.batch.pods) + 1} rounds")
+
+    def _go_round(self, queue: list[Entry], left: "_Leftover", keep_going: KeepGoing | None) -> int:
+        """Try each pod once; return how many had their turn before time was up."""
+        packer, rows = self.packer, Rows(self.packer)
+        turn, looked = 0, 0 if keep_going else len(queue)
+        while turn < len(queue):
+            if turn >= looked and keep_going is not None:
+                looked = min(turn + _PODS_BETWEEN_LOOKS_AT_THE_CLOCK, len(queue))
+                if not keep_going():
+                    return turn
+            pod, pod_class = entry = queue[turn]
+            if pod_class.is_hopeless:
+                left.hopeless.append(entry)
+            elif placed := rows.place(queue, turn, looked):
+                turn += placed
+                continue
+            else:
+                outcome = packer.place(pod_class, pod)
+                if outcome is not Outcome.PLACED:
+                    left.add(entry, outcome)
+            turn += 1
+        return turn
 
     def _verdict(self, left: "_Leftover") -> Verdict:
         launches, dropped = self._launches()
@@ -248,3 +258,10 @@ class _Leftover:
         self.undecided: list[Entry] = []
         self.waiting: set[str] = set()
         self.is_complete = True
+
+    def add(self, entry: Entry, outcome: Outcome) -> None:
+        """Take a pod that was tried and not placed."""
+        pod, pod_class = entry
+        (self.hopeless if pod_class.is_hopeless else self.again).append(entry)
+        if outcome is Outcome.WAITS:
+            self.waiting.add(pod.uid)

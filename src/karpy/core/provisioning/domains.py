@@ -113,12 +113,12 @@ class DomainTable:
             domains >>= 1
         return mask
 
-    def place(self, node: int, domains: int) -> None:
-        """Note where a new node may be."""
+    def place(self, nodes: int, domains: int) -> None:
+        """Note where new nodes (as bits) may be."""
         if domains:
-            self.anywhere |= 1 << node
+            self.anywhere |= nodes
         for bit in members(domains):
-            self.nodes[bit] |= 1 << node
+            self.nodes[bit] |= nodes
 
     def move(self, node: int, before: int, after: int) -> None:
         """Note that a node can be in other domains than before: fewer, or some after none."""
@@ -127,4 +127,4 @@ class DomainTable:
         if not after:
             self.anywhere &= ~(1 << node)
         elif not before:
-            self.place(node, after)
+            self.place(1 << node, after)

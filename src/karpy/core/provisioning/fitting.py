@@ -5,7 +5,6 @@ A claim that takes a pod gets new requirements and fewer types; which, is settle
 prefers one node to another.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Final, TypeAlias
@@ -22,7 +21,6 @@ from karpy.core.provisioning.variety import reached, relax
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
 from karpy.model.pools import NodePool
-from karpy.model.resources import Resources
 
 Choice: TypeAlias = tuple[KeyRule, int, bool]
 """A key, the domains of it that are open now, and whether one of them must be chosen."""
@@ -60,23 +58,12 @@ class Fitter:
         labels, label_set = existing.labels[node], existing.label_set_of[node]
         return any(self.signatures.label_fits(labels, label_set, want) for want in shape.wants)
 
-    def types_left(self, node: int, requests: Resources) -> int:
-        """Return the types of a claim that have room for more, as bits."""
-        fleet = self.fleet
-        types, used, rooms = fleet.types[node], fleet.used[node], fleet.rooms[node]
-        for resource, amount in requests.items():
-            room = rooms.get(resource) or fleet.room(node, resource)
-            types &= room.at_least[bisect_left(room.values, used.get(resource, 0) + amount)]
-            if not types:
-                break
-        return types
-
     def fit(
         self, pod_class: PodClass, shape: Shape, node: int, choices: list[Choice]
     ) -> Settled | None:
         """Return what a claim would be with the pod; drop it from the shape if it never can be."""
         fleet = self.fleet
-        have = self.types_left(node, shape.requests)
+        have = fleet.types_left(node, shape.requests)
         before = fleet.signature[node]
         template = fleet.templates[node]
         if shape.ports and template is not None:
@@ -184,6 +171,22 @@ class Fitter:
                 self._count(group, node)
         for group in pod_class.owned_inverse:
             self._count(group, node)
+
+    def record_each(self, pod_class: PodClass, first: int, pods: Sequence[Pod]) -> None:
+        """Put pods of one class on new claims, one on each, all claims alike."""
+        self.fleet.put_each(first, pods, pod_class.requests)
+        groups = [
+            group
+            for group in pod_class.counted
+            if group.filter is None or group.filter.accepts(first)
+        ]
+        groups += pod_class.owned_inverse
+        for index, group in enumerate(groups):
+            if isinstance(group, HostGroup) and group not in groups[:index]:
+                group.add_each(first, len(pods))
+            else:
+                for node in range(first, first + len(pods)):
+                    self._count(group, node)
 
     def _count(self, group: AnyGroup, node: int) -> None:
         fleet = self.fleet

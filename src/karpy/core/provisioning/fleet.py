@@ -5,7 +5,7 @@ Scratch state, created and dropped within one call. Nodes are numbered; sets of 
 integer. A claim only ever gets tighter: fewer types, fewer domains, less room.
 """
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
@@ -21,6 +21,7 @@ from karpy.model.requirements import from_labels
 from karpy.model.resources import Resources
 
 CLAIMS_BY_TURN_MAX = 16
+_HOLDS_NOTHING: frozenset[str] = frozenset()
 
 
 class Gains:
@@ -50,6 +51,8 @@ class Fleet:
         """How many pods have been placed."""
         self.used: list[dict[str, int]] = [{} for _ in range(count)]
         """Requests of the pods placed, by resource."""
+        self.tight: dict[int, tuple[str, int]] = {}
+        """A resource that a claim has too little of, and the most that it has left."""
         self.pods: list[list[Pod]] = [[] for _ in range(count)]
         self.held: list[frozenset[str]] = [frozenset()] * count
         """Reservations a claim holds."""
@@ -77,33 +80,46 @@ class Fleet:
         self._attached: dict[int, dict[str, set[str]]] = {}
         self._sites: dict[int, Site] = {}
 
-    def open_claim(self, template: Template, signature: int, types: int) -> int:
-        """Add a claim without pods; return its number."""
-        node = self.size
-        self.size += 1
-        self.templates.append(template)
-        self.signature.append(signature)
-        self.types.append(types)
-        self.rooms.append(template.rooms)
-        self.used.append({})
-        self.pods.append([])
-        self.held.append(frozenset())
-        self.relaxed.append(template.is_relaxed)
-        bit = 1 << node
-        self.is_by_age = node - self.existing.count >= CLAIMS_BY_TURN_MAX
-        self.by_template[template.index] = self.by_template.get(template.index, 0) | bit
+    def open_claims(self, template: Template, signature: int, types: int, count: int) -> int:
+        """Add claims without pods, all alike; return the number of the first."""
+        first = self.size
+        self.size += count
+        self.templates += [template] * count
+        self.signature += [signature] * count
+        self.types += [types] * count
+        self.rooms += [template.rooms] * count
+        self.used += [{} for _ in range(count)]
+        self.pods += [[] for _ in range(count)]
+        self.held += [_HOLDS_NOTHING] * count
+        self.relaxed += [template.is_relaxed] * count
+        bits = (1 << self.size) - (1 << first)
+        self.is_by_age = self.size - self.existing.count > CLAIMS_BY_TURN_MAX
+        self.by_template[template.index] = self.by_template.get(template.index, 0) | bits
         self.birth_signatures |= 1 << signature
-        self.born_as[signature] = self.born_as.get(signature, 0) | bit
-        self._note_gain(template.signature, signature)
+        self.born_as[signature] = self.born_as.get(signature, 0) | bits
+        self._note_gain(template.signature, signature, count)
         for table in self.tables:
-            table.place(node, table.of_signature(signature))
-        return node
+            table.place(bits, table.of_signature(signature))
+        return first
 
-    def room(self, node: int, resource: str) -> Thresholds:
-        """Return what the types of a claim leave of a resource."""
-        template = self.templates[node]
-        assert template is not None
-        return template.room(resource)
+    def types_left(self, node: int, requests: Resources) -> int:
+        """Return the types of a claim that have room for more, as bits."""
+        tight = self.tight.get(node)
+        if tight is not None and requests.get(tight[0], 0) > tight[1]:
+            return 0
+        types, used, rooms = self.types[node], self.used[node], self.rooms[node]
+        for resource, amount in requests.items():
+            room = rooms.get(resource)
+            if room is None:
+                template = self.templates[node]
+                assert template is not None
+                room = template.room(resource)
+            there = used.get(resource, 0)
+            types &= room.at_least[bisect_left(room.values, there + amount)]
+            if not types:
+                self.tight[node] = resource, room.largest(self.types[node]) - there
+                break
+        return types
 
     def retype(self, node: int, signature: int) -> None:
         """Note the requirements a claim has now."""
@@ -121,10 +137,10 @@ class Fleet:
                 for group in self.avoided.get(table.key, ()):
                     group.look_again(node, partial(self.domains_in, table))
 
-    def _note_gain(self, before: int, after: int) -> None:
+    def _note_gain(self, before: int, after: int, count: int = 1) -> None:
         known = self.signatures.requirements
         if len(known[after]) > len(known[before]):
-            self.gains.version += 1
+            self.gains.version += count
 
     def _count_late(self, node: int, table: DomainTable) -> None:
         """Count pods of a claim in a domain that has only now become certain."""
@@ -161,28 +177,57 @@ class Fleet:
             used = self.used[node]
             for resource, amount in requests.items():
                 used[resource] = used.get(resource, 0) + amount
-            self._promote(node, len(pods), 1 << node)
+            self._promote(node, len(pods) - 1, len(pods))
         if pod.rules.ports:
             self.take_ports(node, pod)
 
-    def _promote(self, node: int, count: int, bit: int) -> None:
-        """Note that a claim has one pod more."""
-        by_count = self.by_count
-        if count == len(by_count):
+    def put_more(self, node: int, more: Sequence[Pod], requests: Resources) -> None:
+        """Place several pods that ask alike, and for no ports, on one claim."""
+        pods, used = self.pods[node], self.used[node]
+        count = len(pods)
+        pods += more
+        self.moment += len(more)
+        for resource, amount in requests.items():
+            used[resource] = used.get(resource, 0) + amount * len(more)
+        self._promote(node, count, len(pods))
+
+    def put_each(self, first: int, pods: Sequence[Pod], requests: Resources) -> None:
+        """Place pods without ports on new claims, one on each."""
+        assert self.is_by_age
+        stop = first + len(pods)
+        self.pods[first:stop] = [[pod] for pod in pods]
+        self.used[first:stop] = [dict(requests) for _ in pods]
+        self.moment += len(pods)
+        if not self.by_count[1]:
+            insort(self.counts, 1)
+        self.by_count[1] |= (1 << stop) - (1 << first)
+
+    def _promote(self, node: int, before: int, after: int) -> None:
+        """Note that a claim has more pods than before."""
+        bit, by_count, counts = 1 << node, self.by_count, self.counts
+        while after >= len(by_count):
             by_count.append(0)
             self.by_turn.append({})
-        if count > 1:
-            left = by_count[count - 1] = by_count[count - 1] ^ bit
-            if not left:
-                self.counts.remove(count - 1)
-        there = by_count[count]
+        there = by_count[after]
+        by_count[after] = there | bit
         if not there:
-            insort(self.counts, count)
-        by_count[count] = there | bit
+            insort(counts, after)
+        if before:
+            left = by_count[before] = by_count[before] ^ bit
+            if not left:
+                counts.remove(before)
         if not self.is_by_age:
-            if count > 1:
-                del self.by_turn[count - 1][node]
-            self.by_turn[count][node] = None
+            if before:
+                del self.by_turn[before][node]
+            self.by_turn[after][node] = None
+
+    def turns_of(self, node: int, claims: int, most: int) -> int:
+        """Count the pods a claim takes in a row, up to so many, before another of them is due."""
+        others = claims & ~(1 << node)
+        for count in self.counts:
+            if self.by_count[count] & others:
+                return min(most, max(0, count - len(self.pods[node])))
+        return most
 
     def ordered(self, count: int, claims: int) -> Iterable[int]:
         """List some of the claims with `count` pods, first choice first."""

@@ -6,27 +6,26 @@ that can make one. Everything else (classes, masks, signatures, topology, verdic
 any other packer.
 """
 
-from collections.abc import Sequence
 from enum import Enum
 
 from karpy.core.provisioning.bits import dense_members
-from karpy.core.provisioning.fitting import HOLDS_NOTHING, Choice, Fitter
+from karpy.core.provisioning.fitting import Choice, Fitter
 from karpy.core.provisioning.fleet import Fleet
 from karpy.core.provisioning.groups import Kind
 from karpy.core.provisioning.limits import Limits
 from karpy.core.provisioning.reservations import Refused, Reservations
 from karpy.core.provisioning.shapes import Shape, Shapes
-from karpy.core.provisioning.signatures import NEVER, Signatures, Want
+from karpy.core.provisioning.signatures import Signatures
 from karpy.core.provisioning.steps import (
     FOR_GOOD,
     Failure,
+    Opening,
     PodClass,
     Step,
     Versioned,
 )
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
-from karpy.model.resources import Resources
 
 
 class Outcome(Enum):
@@ -53,12 +52,6 @@ class Packer:
 
     def place(self, pod_class: PodClass, pod: Pod) -> Outcome:
         """Find a place for one pod, letting go of preferences as needed."""
-        if pod_class.is_hopeless:
-            return Outcome.REFUSED
-        if pod_class.is_simple and self._place_simply(pod_class, pod):
-            return Outcome.PLACED
-        if pod_class.reopening is not None and self._open_again(pod_class, pod):
-            return Outcome.PLACED
         failures = pod_class.failures
         has_tried = False
         for index, step in enumerate(pod_class.steps):
@@ -73,88 +66,6 @@ class Packer:
         if has_tried:
             pod_class.is_hopeless = all(failure is FOR_GOOD for failure in failures)
         return Outcome.REFUSED
-
-    def place_alike(self, queue: Sequence[tuple[Pod, PodClass]], start: int, stop: int) -> int:
-        """
-        Place the next pods of a queue while they ask for the same room and labels; return how many.
-
-        Does for each what `place` does, or nothing: the first that is refused ends the row.
-        """
-        fleet, first = self.fleet, queue[start][1]
-        if first.is_counted or not self.fitter.is_plain:
-            return 0
-        shape, claims = self._worth_a_try(first)
-        if shape is None or not claims or claims & fleet.existing_mask:
-            return 0
-        requests = shape.requests
-        for turn in range(start, stop):
-            pod, pod_class = queue[turn]
-            if pod_class.shapes[0] is not shape or pod_class.is_counted:
-                return turn - start
-            node = self._claim_for(shape, shape.alive, requests, shape.wants[0])
-            if node is None:
-                return turn - start
-            fleet.put(node, pod, requests)
-        return stop - start
-
-    def _place_simply(self, pod_class: PodClass, pod: Pod) -> bool:
-        """Do what `_attempt` does on claims, for pods that ask for nothing but room and labels."""
-        shape, claims = self._worth_a_try(pod_class)
-        if not claims or not self.fitter.is_plain or claims & self.fleet.existing_mask:
-            return False
-        node = self._claim_for(shape, claims, pod_class.requests, pod_class.steps[0].wants[0])
-        if node is None:
-            return False
-        self.fitter.record(pod_class, node, pod)
-        return True
-
-    def _claim_for(
-        self, shape: Shape | None, claims: int, requests: Resources, want: Want
-    ) -> int | None:
-        """Make the first of some claims ready that can take a pod; the shape forgets the others."""
-        fleet, masks = self.fleet, self.signatures.masks
-        by_count, joined, types_left = fleet.by_count, want.joined, self.fitter.types_left
-        for count in fleet.counts:
-            candidates = by_count[count] & claims
-            for node in fleet.ordered(count, candidates) if candidates else ():
-                before = fleet.signature[node]
-                signature = joined.get(before)
-                if signature is None:
-                    signature = self.signatures.join(before, want)
-                if signature != NEVER:
-                    types = types_left(node, requests) & masks[signature]
-                    if types:
-                        fleet.types[node] = types
-                        if signature != before:
-                            fleet.retype(node, signature)
-                        return node
-                if shape is not None:
-                    shape.alive ^= 1 << node
-        return None
-
-    def _worth_a_try(self, pod_class: PodClass) -> tuple[Shape | None, int]:
-        """Return the nodes that may take a simple pod, and where to note those that do not."""
-        fleet, shape = self.fleet, pod_class.shapes[0]
-        if shape is None and pod_class.is_single and pod_class.steps[0].takes_any_claim:
-            # Nobody will ask again, so that it is not worth while to remember who said no.
-            return None, (1 << fleet.size) - 1
-        shape = shape or self.shape_of(pod_class, 0)
-        if shape.seen < fleet.size:
-            self.shapes.refresh(shape)
-        return shape, shape.alive
-
-    def _open_again(self, pod_class: PodClass, pod: Pod) -> bool:
-        """Make one more claim like the last, if nothing has happened since."""
-        index, template, settled, moment = pod_class.reopening
-        if moment != self.fleet.moment:
-            return False
-        for failure in pod_class.failures[:index]:
-            if failure is None or failure.may_have_passed():
-                return False
-        node = self.fleet.open_claim(template, settled[0], settled[1])
-        self.fitter.record(pod_class, node, pod)
-        pod_class.reopening = (index, template, settled, self.fleet.moment)
-        return True
 
     def _failure(self, step: Step, shape: Shape | None) -> Failure:
         """Remember what would have to change for the step to succeed."""
@@ -218,8 +129,9 @@ class Packer:
             and self.fitter.is_plain
             and self.limits.left(template.name) is None
         ):
-            settled = (fleet.signature[-1], fleet.types[-1], HOLDS_NOTHING, False)
-            pod_class.reopening = (index, template, settled, fleet.moment)
+            opening = Opening(index, template, fleet.signature[-1], fleet.types[-1])
+            opening.moment = fleet.moment
+            pod_class.reopening = opening
 
     def _candidates(self, step: Step, shape: Shape, choices: list[Choice]) -> int:
         """Return the nodes that have not said no, and where the pod's neighbours allow it."""
@@ -334,7 +246,7 @@ class Packer:
                 settled = self.fitter.settle(signature, left, choices, None)
                 has_to_wait = has_to_wait or settled is Refused.WAIT
                 if isinstance(settled, tuple):
-                    node = self.fleet.open_claim(template, settled[0], settled[1])
+                    node = self.fleet.open_claims(template, settled[0], settled[1], 1)
                     self.limits.spend(template.name, settled[1])
                     self.fitter.add(pod_class, node, settled, pod)
                     return Outcome.PLACED

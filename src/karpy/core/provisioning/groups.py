@@ -97,6 +97,13 @@ class HostGroup(Group):
         self.at_least[count] |= 1 << node
         self.version += 1
 
+    def add_each(self, first: int, count: int) -> None:
+        """Count one pod on each of some nodes in a row that had none."""
+        stop = first + count
+        self.counts.update(dict.fromkeys(range(first, stop), 1))
+        self.at_least[1] |= (1 << stop) - (1 << first)
+        self.version += count
+
     def nodes_with(self, count: int) -> int:
         """Return the nodes with at least `count` of the pods."""
         return self.at_least[count] if count < len(self.at_least) else 0

@@ -14,6 +14,8 @@ from karpy.model.resources import CPU, MEMORY
 from karpy.model.snapshot import Snapshot
 
 _OVER = frozenset({"Failed", "Succeeded"})
+_MEMORY_BITS = 128
+_VIRTUAL = 1 << 2 * _MEMORY_BITS
 _created = attrgetter("created")
 _uid = attrgetter("uid")
 
@@ -63,7 +65,7 @@ class _Collector:
         self._left_out: dict[tuple[Reason, str], list[str]] = {}
         self._judged: dict[int, tuple[Reason, str] | None] = {}
         self._volumes: dict[str, VolumeFacts] = {}
-        self._by_size: dict[tuple[bool, int, int], list[Pod]] = {}
+        self._by_size: dict[int, list[Pod]] = {}
         self.short_ways: dict[tuple[int, int], list[Pod]] = {}
         """Where pods go that share rules and requests with one that was let in."""
 
@@ -94,17 +96,23 @@ class _Collector:
             self._left_out.setdefault(why, []).append(pod.key)
             return
         requests = pod.requests
-        # Differs: Karpenter places large virtual pods before smaller ones that exist, which may find
-        # a limit used up by room for nobody.
-        size = (pod.is_virtual, -requests.get(CPU, 0), -requests.get(MEMORY, 0))
-        alike = self._by_size.setdefault(size, [])
+        # One number is compared faster than two in a row.
+        size = requests.get(CPU, 0) << _MEMORY_BITS | requests.get(MEMORY, 0)
+        if pod.is_virtual:
+            # Differs: Karpenter places large virtual pods before smaller ones that exist, which may
+            # find a limit used up by room for nobody.
+            size -= _VIRTUAL
+        alike = self._by_size.get(size)
+        if alike is None:
+            alike = self._by_size[size] = []
         alike.append(pod)
         if not rules.volumes and not pod.is_virtual:
             self.short_ways[id(rules), id(requests)] = alike
 
     def batch(self) -> Batch:
         chosen: list[Pod] = []
-        for _, pods in sorted(self._by_size.items()):
+        for size in sorted(self._by_size, reverse=True):
+            pods = self._by_size[size]
             if len(pods) > 1:
                 # Two sorts by one field each are faster than one by two.
                 pods.sort(key=_uid)

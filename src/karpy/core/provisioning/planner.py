@@ -67,6 +67,8 @@ class Planner:
             enqueue((pod, found))
         for each in classes.values():
             pod = each.pod
+            if id(pod.rules) in self._ladders:
+                continue
             ladder_key = _ladder_key(pod)
             if ladder_key not in self._ladders:
                 self._ladders[ladder_key] = [
@@ -87,14 +89,18 @@ class Planner:
     def classes(self) -> list[tuple[Pod, PodClass]]:
         """Give each pod its class, in the order of the batch."""
         selecting, plain = self._topology.selecting, self._plain
+        has_groups = bool(self._topology.groups)
         for each in self._classes.values():
             pod = each.pod
-            selected = selecting(pod.namespace, pod.labels)
-            if selected or pod.rules.has_topology or each.volumes is not NO_VOLUMES:
+            selected = selecting(pod.namespace, pod.labels) if has_groups else ()
+            if selected or each.volumes is not NO_VOLUMES:
                 self._complete(each, selected)
                 continue
             steps = plain.get(id(pod.rules))
             if steps is None:
+                if pod.rules.has_topology:
+                    self._complete(each, ())
+                    continue
                 steps = plain[id(pod.rules)] = tuple(
                     self._step(each, groups, (), ()) for groups in self._ladders[id(pod.rules)]
                 )
@@ -178,6 +184,14 @@ class Planner:
             rule.may_appear = any(rule.table.key in want.requirements for want in step.wants)
             step.is_patient = step.is_patient or not rule.table.is_well_known
         step.keys = [rules[key] for key in sorted(rules)]
+        step.is_simple = (
+            not rules
+            and not step.hosts
+            and len(step.wants) == 1
+            and not step.wants[0].is_patient
+            and not pod.rules.ports
+            and not each.volumes.attachments
+        )
         step.is_exclusive = (
             not rules
             and not step.is_patient

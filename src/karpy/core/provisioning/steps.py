@@ -107,6 +107,7 @@ class Step:
         "hosts",
         "is_exclusive",
         "is_patient",
+        "is_simple",
         "keys",
         "reach",
         "rung",
@@ -127,6 +128,8 @@ class Step:
             not want.requirements for want in wants
         )
         """Whether every claim is worth a try."""
+        self.is_simple = False
+        """Whether nothing is asked but room and labels."""
         self.is_exclusive = False
         """Whether two pods that take this step never share a node, and nothing else binds them."""
         self.is_patient = any(want.is_patient for want in wants)
@@ -162,6 +165,21 @@ FOR_GOOD = Failure(())
 """Nothing that can still happen helps."""
 
 
+class Opening:
+    """How a claim was made for a pod of a class, if the next one will need one of the same kind."""
+
+    __slots__ = ("index", "moment", "signature", "template", "types")
+
+    def __init__(self, index: int, template: Template, signature: int, types: int) -> None:
+        self.index = index
+        """The step that was taken."""
+        self.template = template
+        self.signature = signature
+        self.types = types
+        self.moment = 0
+        """When that was: how many pods had been placed."""
+
+
 class PodClass:
     """Pods that are alike in all that matters to the packer."""
 
@@ -190,13 +208,12 @@ class PodClass:
         """Groups that count the pods."""
         self.owned_inverse: tuple[AnyGroup, ...] = ()
         """Groups by which the pods keep others away."""
-        self.reopening: Any = None
-        """How the last claim was made, if the next pod will need one of the same kind."""
+        self.reopening: Opening | None = None
         self.is_single = True
         """Whether there is one pod only."""
         self.is_counted = False
         self.is_simple = False
-        """Whether the first step asks for nothing but room and labels."""
+        """Whether the first step is."""
         self.is_hopeless = False
         """Whether every step has failed for good."""
         self.failures: list[Failure | None] = [None]
@@ -207,15 +224,14 @@ class PodClass:
     def climb(self, steps: Sequence[Step]) -> None:
         """Take the steps of the ladder."""
         self.steps = steps
-        first = steps[0]
-        self.is_simple = (
-            not first.keys
-            and not first.hosts
-            and len(first.wants) == 1
-            and not first.wants[0].is_patient
-            and not self.pod.rules.ports
-            and not self.volumes.attachments
-        )
+        self.is_simple = steps[0].is_simple
         if len(steps) > 1:
             self.failures = [None] * len(steps)
             self.shapes = [None] * len(steps)
+
+    def may_succeed(self, steps: int | None = None) -> bool:
+        """Say whether one of the steps, or of the first few, has not been seen to fail."""
+        for failure in self.failures[:steps]:
+            if failure is None or failure.may_have_passed():
+                return True
+        return False

@@ -71,7 +71,7 @@ class Topology:
             table = self.tables[key] = DomainTable(key, names, self._signatures)
             for node, labels in enumerate(self._existing):
                 if key in labels:
-                    table.place(node, table.bit(labels[key]))
+                    table.place(1 << node, table.bit(labels[key]))
         return table
 
     def spread(self, constraint: SpreadConstraint, rules: PodRules, pod: Pod) -> AnyGroup:

@@ -282,5 +282,5 @@ def _with_changes(
     return list(known.values())
 
 
-_changed: Final = RememberedWith(_with_changes)
+_changed: Final = RememberedWith(_with_changes, most=1024)
 """Many pods arrive in the same second, and share their conditions."""

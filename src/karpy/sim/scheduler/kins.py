@@ -6,9 +6,8 @@ from typing import Final, TypeAlias
 
 from karpy.sim.scheduler.terms import PodTerms
 
-CHANGES_MAX: Final = 20_000
+CHANGES_MAX: Final = 8_000
 """Who is further behind than that starts anew."""
-_KEPT_MAX: Final = 2 * CHANGES_MAX
 _LAST: Final = float("inf")
 
 Change: TypeAlias = tuple[int, int, int, int]
@@ -41,11 +40,9 @@ class Kin:
         self.terms = terms
         self.changes: list[Change] = []
 
-    def note(self, change: Change, horizon: int) -> None:
-        """Remember that such pods came or went; nobody asks for changes up to the horizon."""
-        self.changes.append(change)
-        if len(self.changes) > _KEPT_MAX:
-            del self.changes[: bisect_right(self.changes, (horizon, _LAST))]
+    def forget(self, position: int) -> None:
+        """Forget the first changes, up to so many changes of all nodes."""
+        del self.changes[: bisect_right(self.changes, (position, _LAST))]
 
     def since(self, position: int) -> list[Change]:
         """Return the changes after so many changes of all nodes."""

@@ -193,7 +193,7 @@ class NodeTable:
         if is_changed:
             self.count += node.is_there - was_there
             self.renewals += 1
-            self._note(node.slot)
+            self._note(node.slot, None)
             self._drop_if_unused(node)
         return is_changed
 
@@ -202,7 +202,8 @@ class NodeTable:
         node = self._by_name.get(pod.node) or self._add(pod.node)
         node.put(pod)
         kin = pod.wants.kin
-        self._note(node.slot, kin, 1, 0 if pod.is_ending else 1)
+        self._note(node.slot, 1)
+        kin.changes.append((self.position, node.slot, 1, 0 if pod.is_ending else 1))
         known = self._kins.get(kin)
         if known is None:
             self.arrivals += 1
@@ -219,7 +220,8 @@ class NodeTable:
         node = self._by_name[pod.node]
         node.take(pod)
         kin = pod.wants.kin
-        self._note(node.slot, kin, -1, 0 if pod.is_ending else -1)
+        self._note(node.slot, -1)
+        kin.changes.append((self.position, node.slot, -1, 0 if pod.is_ending else -1))
         _decrease(self._kins, kin)
         _decrease(self._priorities, pod.priority)
         if pod.volumes:
@@ -230,7 +232,9 @@ class NodeTable:
     def end(self, pod: PodInfo) -> None:
         """Count a pod as one that is being deleted."""
         pod.is_ending = True
-        self._note(self._by_name[pod.node].slot, pod.wants.kin, 0, -1)
+        slot = self._by_name[pod.node].slot
+        self._note(slot, 0)
+        pod.wants.kin.changes.append((self.position, slot, 0, -1))
 
     def _learn(self, kin: Kin) -> None:
         averse = {term.key for term in kin.terms.away}
@@ -257,15 +261,15 @@ class NodeTable:
         self.nodes[node.slot] = None
         self._free.append(node.slot)
 
-    def _note(self, slot: int, kin: Kin | None = None, whole: int = 0, live: int = 0) -> None:
+    def _note(self, slot: int, whole: int | None) -> None:
         self.position += 1
-        self._log.append((slot, None if kin is None else whole))
-        if kin is not None:
-            kin.note((self.position, slot, whole, live), self._base)
+        self._log.append((slot, whole))
         if len(self._log) > CHANGES_MAX:
             half = CHANGES_MAX // 2
             del self._log[:half]
             self._base += half
+            for kin in self._kins:
+                kin.forget(self._base)
 
 
 def claims_of(pod: PodInfo) -> list[str]:

@@ -51,7 +51,7 @@ def _with_scheduled(status: JsonObject | None, now: str) -> JsonObject:
 # Pods of one workload on one node share their spec, and all that are bound in a second their
 # status, as long as nothing else was said of them.
 _placed: Final = RememberedWith(_with_node)
-_scheduled: Final = RememberedWith(_with_scheduled)
+_scheduled: Final = RememberedWith(_with_scheduled, most=256)
 
 
 def _target(pod: JsonObject, binding: JsonObject) -> str:

@@ -20,6 +20,8 @@ Address = tuple[str, str]
 _ADDED: Final = EventType.ADDED
 _MODIFIED: Final = EventType.MODIFIED
 _DELETED: Final = EventType.DELETED
+_NOTHING: Final[JsonObject] = {"metadata": {}, "spec": {}}
+"""An object that is not there."""
 _NOBODY: Final[dict[Kind, dict[Address, bool]]] = {}
 
 
@@ -141,11 +143,11 @@ class Ledger:
         if before is None:
             callbacks = table.on_added
             table.put(namespace, name, obj)
-            self._index(table.kind, obj, None, (namespace, name))
+            self._index(table.kind, obj, _NOTHING, (namespace, name))
         elif type_ is _DELETED:
             callbacks = table.on_removed
             table.drop(namespace, name)
-            self._index(table.kind, None, before, (namespace, name))
+            self._index(table.kind, _NOTHING, before, (namespace, name))
         else:
             callbacks = table.on_changed
             table.spaces[namespace][name] = obj
@@ -159,28 +161,30 @@ class Ledger:
             tell(table.kind, event, before)
         return obj
 
-    def _index(
-        self, kind: Kind, obj: JsonObject | None, before: JsonObject | None, address: Address
-    ) -> None:
-        owners = obj["metadata"].get("ownerReferences") if obj else None
-        had = before["metadata"].get("ownerReferences") if before else None
+    def _index(self, kind: Kind, obj: JsonObject, before: JsonObject, address: Address) -> None:
+        """Follow whom an object names as its owners, and where it runs."""
+        owners = obj["metadata"].get("ownerReferences")
+        had = before["metadata"].get("ownerReferences")
         if owners is not had:
-            for each in had or ():
-                kinds = self._owned.get(each["uid"], {})
-                _leave(kinds, kind, address)
-                if not kinds:
-                    self._owned.pop(each["uid"], None)
+            if had:
+                self._disown(kind, had, address)
             for each in owners or ():
                 names = self._owned.setdefault(each["uid"], {}).setdefault(kind, {})
                 names[address] = bool(each.get("controller")) or names.get(address, False)
         if kind == POD:
-            node = obj["spec"].get("nodeName") if obj else None
-            was_on = before["spec"].get("nodeName") if before else None
+            node, was_on = obj["spec"].get("nodeName"), before["spec"].get("nodeName")
             if node != was_on:
                 if was_on:
                     _leave(self._on_node, was_on, address)
                 if node:
                     self._on_node.setdefault(node, {})[address] = None
+
+    def _disown(self, kind: Kind, owners: list[JsonObject], address: Address) -> None:
+        for each in owners:
+            kinds = self._owned.get(each["uid"], {})
+            _leave(kinds, kind, address)
+            if not kinds:
+                self._owned.pop(each["uid"], None)
 
 
 def _is_elsewhere(obj: JsonObject, before: JsonObject) -> bool:

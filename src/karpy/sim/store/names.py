@@ -65,9 +65,10 @@ class Times:
         if moment is not self._moment:
             self._moment = moment
             self._texts.clear()
-        text = self._texts.get(later)
-        if text is None:
-            text = self._texts[later] = time_text(moment + timedelta(seconds=later))
+        return self._texts.get(later) or self._write(moment, later)
+
+    def _write(self, moment: datetime, later: int) -> str:
+        text = self._texts[later] = time_text(moment + timedelta(seconds=later))
         return text
 
 

@@ -42,10 +42,15 @@ class Remembered(Generic[A, R]):
 
 
 class RememberedWith(Generic[A, K, R]):
-    """The same for a function of a shared object and something else, a text for instance."""
+    """
+    The same for a function of a shared object and something else, a text for instance.
 
-    def __init__(self, make: Callable[[A, K], R]) -> None:
+    Of what is asked for only for a while, such as the time, a few answers are enough.
+    """
+
+    def __init__(self, make: Callable[[A, K], R], most: int = _REMEMBERED_MAX) -> None:
         self._make = make
+        self._most = most
         self._answers: dict[tuple[int, K], tuple[A, R]] = {}
 
     def __call__(self, obj: A, other: K) -> R:
@@ -53,7 +58,7 @@ class RememberedWith(Generic[A, K, R]):
         if answer is not None and answer[0] is obj:
             return answer[1]
         made = self._make(obj, other)
-        if len(self._answers) >= _REMEMBERED_MAX:
+        if len(self._answers) >= self._most:
             self._answers.clear()
         self._answers[id(obj), other] = (obj, made)
         return made

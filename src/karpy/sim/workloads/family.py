@@ -205,6 +205,8 @@ def _selected(children: list[JsonObject], selector: Selector) -> list[JsonObject
 def _matters(pod: JsonObject, before: JsonObject) -> bool:
     """Say whether a change of a pod means anything to those who made it."""
     meta, was = pod["metadata"], before["metadata"]
+    if "deletionTimestamp" in meta and meta["deletionTimestamp"] != was.get("deletionTimestamp"):
+        return True
     for field in _TELLING:
         value, former = meta.get(field), was.get(field)
         if value is not former and value != former:
@@ -223,4 +225,4 @@ def _is_news(pod: JsonObject, before: JsonObject) -> bool:
     return not is_same and is_ready(pod) != is_ready(before)
 
 
-_TELLING: Final = ("deletionTimestamp", "labels", "ownerReferences", "finalizers")
+_TELLING: Final = ("labels", "ownerReferences", "finalizers")

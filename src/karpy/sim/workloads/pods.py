@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from functools import cache, partial
 from math import log2
 from typing import Final
 
@@ -26,8 +27,7 @@ def phase_of(pod: JsonObject) -> str:
 
 def ready_condition(pod: JsonObject) -> JsonObject | None:
     """Return the Ready condition if it is true."""
-    status = pod.get("status")
-    for each in (status.get("conditions") or ()) if status else ():
+    for each in (pod.get("status") or _NOTHING).get("conditions") or ():
         if each["type"] == "Ready":
             found: JsonObject | None = each if each.get("status") == "True" else None
             return found
@@ -109,8 +109,8 @@ def read_time(text: str | None) -> datetime | None:
 
 def restarts_of(pod: JsonObject) -> int:
     """Return how often the container restarted that did so most often."""
-    statuses = (pod.get("status") or {}).get("containerStatuses") or ()
-    return max((each.get("restartCount", 0) for each in statuses), default=0)
+    statuses = (pod.get("status") or _NOTHING).get("containerStatuses") or ()
+    return max([each.get("restartCount", 0) for each in statuses], default=0)
 
 
 def first_to_go(
@@ -123,13 +123,8 @@ def first_to_go(
     of their kind on the same node, and those that are ready or there for a shorter time. Times
     count by their magnitude: among pods of about the same age chance decides, that is, the UID.
     """
-    magnitudes: dict[str | None, int] = {}
-
-    def magnitude(text: str | None) -> int:
-        # Pods of one workload were made in the same few seconds.
-        if text not in magnitudes:
-            magnitudes[text] = _magnitude(text, now)
-        return magnitudes[text]
+    # Pods of one workload were made in the same few seconds.
+    magnitude = cache(partial(_magnitude, now=now))
 
     def key(pod: JsonObject) -> tuple[bool, int, bool, int, int, int, int, int, str]:
         meta, node = pod["metadata"], pod["spec"].get("nodeName")
@@ -150,7 +145,7 @@ def first_to_go(
 
 
 def _deletion_cost(meta: JsonObject) -> int:
-    text = (meta.get("annotations") or {}).get(_DELETION_COST)
+    text = (meta.get("annotations") or _NOTHING).get(_DELETION_COST)
     try:
         return int(text) if text else 0
     except ValueError:

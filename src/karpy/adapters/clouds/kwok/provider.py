@@ -76,6 +76,8 @@ class KwokProvider:
         """Node classes by name, and when each was looked at."""
         self._arrivals = Arrivals(objects, on_trouble)
         self._healing: asyncio.Task[None] | None = None
+        self._inherited: frozenset[str] | None = None
+        """Nodes that were there when we began to make them; None until that is known."""
 
     def start(self) -> None:
         """Make the Nodes that NodeClaims still wait for, in the background."""
@@ -85,6 +87,7 @@ class KwokProvider:
     async def close(self) -> None:
         """Make no more Nodes; whoever launches must have stopped. It may be started again."""
         healing, self._healing = self._healing, None
+        self._inherited = None
         if healing is not None:
             healing.cancel()
             await asyncio.gather(healing, return_exceptions=True)
@@ -103,7 +106,7 @@ class KwokProvider:
         Raise NodeClassNotReady if the node class says so, or is gone.
         """
         name = node_name(spec.claim, spec.token)
-        there = self._arrivals.find(name) or await self._find(name)
+        there = self._arrivals.find(name) or await self._find_made(name)
         if there is not None:
             return there
         node_class = await self._class(spec.node_class)
@@ -207,6 +210,8 @@ class KwokProvider:
         while True:
             try:
                 await self.recover([each async for each in self._claims()])
+                names = [each["metadata"]["name"] async for each in every(self._objects, NODE)]
+                self._inherited = frozenset(names)
             except CloudUnavailable as error:
                 self._on_trouble("make the Nodes that NodeClaims wait for", error)
                 await asyncio.sleep(backoff.next_pause())
@@ -236,6 +241,12 @@ class KwokProvider:
         if known is None or now - known[0] > _CLASS_FRESH:
             known = self._classes[name] = now, await find_class(self._objects, name)
         return known[1]
+
+    async def _find_made(self, name: str) -> Machine | None:
+        """Find a machine that a process before this one may have made."""
+        if self._inherited is not None and name not in self._inherited:
+            return None
+        return await self._find(name)
 
     def _seconds_left(self, claim: ClaimRecord, delay: timedelta) -> float:
         """Say how much of its registration delay a machine still has before it."""

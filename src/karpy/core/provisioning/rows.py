@@ -1,0 +1,142 @@
+"""Pods in a row that ask for little: placed in one go, where a packer would take one by one."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from karpy.core.provisioning.greedy import Packer
+from karpy.core.provisioning.shapes import Shape
+from karpy.core.provisioning.signatures import NEVER
+from karpy.core.provisioning.steps import PodClass
+from karpy.model.pods import Pod
+
+_Queue = Sequence[tuple[Pod, PodClass]]
+
+
+class Rows:
+    """Takes short cuts; whoever is not placed here has to ask the packer."""
+
+    def __init__(self, packer: Packer) -> None:
+        self._packer = packer
+        self._fleet = packer.fleet
+        self._shapes = packer.shapes
+        self._fitter = packer.fitter
+        self._signatures = packer.signatures
+
+    def place(self, queue: _Queue, start: int, stop: int) -> int:
+        """Place the next pods of a queue as long as that is easy; return how many."""
+        first = queue[start][1]
+        if first.is_simple:
+            return self._fill(queue, start, stop) if self._fitter.is_plain else 0
+        return self._open_again(queue, start, stop) if first.reopening is not None else 0
+
+    def _fill(self, queue: _Queue, start: int, stop: int) -> int:
+        """Put pods on claims that ask for nothing but room and labels."""
+        fleet = self._fleet
+        turn = start
+        while turn < stop:
+            pod, pod_class = queue[turn]
+            if not pod_class.is_simple:
+                break
+            shape = pod_class.shapes[0]
+            if shape is None and pod_class.is_single and pod_class.steps[0].takes_any_claim:
+                # Nobody will ask again, so that it is not worth while to remember who said no.
+                claims = (1 << fleet.size) - 1
+            else:
+                shape = shape or self._packer.shape_of(pod_class, 0)
+                if shape.seen < fleet.size:
+                    self._shapes.refresh(shape)
+                claims = shape.alive
+            if not claims or claims & fleet.existing_mask:
+                break
+            node = self._claim_for(pod_class, claims, shape)
+            if node is None:
+                break
+            turn += 1
+            if pod_class.is_counted:
+                self._fitter.record(pod_class, node, pod)
+                continue
+            fleet.put(node, pod, pod_class.requests)
+            if shape is not None:
+                turn += self._fill_up(queue, turn, stop, node)
+        return turn - start
+
+    def _fill_up(self, queue: _Queue, start: int, stop: int, node: int) -> int:
+        """Put more pods like the last where it is, while that claim is due; return how many."""
+        fleet, signature = self._fleet, self._fleet.signature[node]
+        shape: Shape = queue[start - 1][1].shapes[0]
+        due = fleet.turns_of(node, shape.alive, stop - start)
+        if not due or self._signatures.join(signature, shape.wants[0]) != signature:
+            return 0
+        most = 0
+        while most < due and _asks_only_for(shape, queue[start + most][1]):
+            most += 1
+        if not most:
+            return 0
+
+        def types_with(count: int) -> int:
+            return fleet.types_left(node, {name: n * count for name, n in shape.requests.items()})
+
+        if not types_with(most):
+            most = bisect_left(range(1, most), 1, key=lambda count: not types_with(count))
+        if most:
+            fleet.types[node] = types_with(most)
+            pods = [pod for pod, _ in queue[start : start + most]]
+            fleet.put_more(node, pods, shape.requests)
+        return most
+
+    def _claim_for(self, pod_class: PodClass, claims: int, shape: Shape | None) -> int | None:
+        """Make the first of some claims ready that can take a pod; the shape forgets the others."""
+        fleet, want = self._fleet, pod_class.steps[0].wants[0]
+        requests, joined, by_count = pod_class.requests, want.joined, fleet.by_count
+        for count in fleet.counts:
+            candidates = by_count[count] & claims
+            for node in fleet.ordered(count, candidates) if candidates else ():
+                before = fleet.signature[node]
+                signature = joined.get(before)
+                if signature is None:
+                    signature = self._signatures.join(before, want)
+                if signature != NEVER:
+                    types = fleet.types_left(node, requests) & self._signatures.masks[signature]
+                    if types:
+                        fleet.types[node] = types
+                        if signature != before:
+                            fleet.retype(node, signature)
+                        return node
+                if shape is not None:
+                    shape.alive ^= 1 << node
+        return None
+
+    def _open_again(self, queue: _Queue, start: int, stop: int) -> int:
+        """Make claims like the last for more pods of its class, if nothing came between."""
+        fleet, fitter = self._fleet, self._fitter
+        pod, pod_class = queue[start]
+        opening = pod_class.reopening
+        if (
+            opening is None
+            or opening.moment != fleet.moment
+            or pod_class.may_succeed(opening.index)
+        ):
+            return 0
+        node = fleet.open_claims(opening.template, opening.signature, opening.types, 1)
+        fitter.record(pod_class, node, pod)
+        end = start + 1
+        # What one claim more has not changed, another will not change either.
+        if (
+            fleet.is_by_age
+            and not pod_class.pod.rules.ports
+            and not pod_class.may_succeed(opening.index)
+        ):
+            while end < stop and queue[end][1] is pod_class:
+                end += 1
+            pods = [pod for pod, _ in queue[start + 1 : end]]
+            if pods:
+                node = fleet.open_claims(
+                    opening.template, opening.signature, opening.types, len(pods)
+                )
+                fitter.record_each(pod_class, node, pods)
+        opening.moment = fleet.moment
+        return end - start
+
+
+def _asks_only_for(shape: Shape, pod_class: PodClass) -> bool:
+    return pod_class.shapes[0] is shape and pod_class.is_simple and not pod_class.is_counted
