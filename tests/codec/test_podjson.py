@@ -5,7 +5,6 @@ import pytest
 
 from karpy.codec.fields import FieldInvalid
 from karpy.codec.podjson import PodJsonReader
-from karpy.codec.pods import PodReader
 from tests.codec.plain import Json, Value, container, plain_pod
 
 RUNNING: Json = {
@@ -101,7 +100,7 @@ def test_bytes_and_objects_give_the_same_pods(spec: Json) -> None:
 
     read = [reader.from_bytes(msgspec.json.encode(obj)) for obj in objs]
 
-    assert read == [PodReader().read(obj) for obj in objs]
+    assert read == [PodJsonReader().from_object(obj) for obj in objs]
 
 
 def test_pods_of_every_kind_do_not_mix_up() -> None:
@@ -110,7 +109,7 @@ def test_pods_of_every_kind_do_not_mix_up() -> None:
 
     read = [reader.from_bytes(msgspec.json.encode(obj)) for obj in objs + objs]
 
-    assert read == [PodReader().read(obj) for obj in objs + objs]
+    assert read == [PodJsonReader().from_object(obj) for obj in objs + objs]
 
 
 def test_it_is_known_when_a_pod_was_bound_and_ready_and_what_limits_it() -> None:
@@ -159,3 +158,32 @@ def test_what_cannot_be_read_is_named(change: Json, path: str) -> None:
 def test_what_is_no_object_is_refused() -> None:
     with pytest.raises(FieldInvalid):
         PodJsonReader().from_bytes(b"[]")
+
+
+@pytest.mark.parametrize(
+    ("change", "is_untried"),
+    [
+        ({}, True),
+        ({"spec": {"schedulerName": "default-scheduler"}}, True),
+        ({"spec": {"schedulerName": "batch"}}, False),
+        ({"spec": {"nodeName": "n1"}}, False),
+        ({"status": {"conditions": [{"type": "PodScheduled", "status": "False"}]}}, False),
+        ({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, True),
+    ],
+    ids=["fresh", "usual", "other scheduler", "bound", "looked at", "another condition"],
+)
+def test_a_pod_that_nobody_has_looked_at_is_known_as_such(
+    change: dict[str, dict[str, object]], *, is_untried: bool
+) -> None:
+    obj = {
+        "metadata": {"name": "a", "creationTimestamp": "2026-01-01T12:00:00Z", "uid": "u"},
+        "spec": {"containers": [{"name": "c"}], **change.get("spec", {})},
+        "status": {"phase": "Pending", **change.get("status", {})},
+    }
+    reader = PodJsonReader()
+    data = msgspec.json.encode(obj)
+
+    first, second = reader.from_bytes(data), reader.from_bytes(data)
+
+    assert reader.from_object(obj).is_untried is is_untried
+    assert (first.is_untried, second.is_untried) == (is_untried, is_untried)

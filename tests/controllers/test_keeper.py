@@ -154,6 +154,19 @@ async def test_a_claim_says_nothing_of_its_node_that_could_not_be_written(
     assert claim_in(store).record == claim.record
 
 
+async def test_a_claim_says_nothing_of_a_node_that_is_gone(store: Store, keeper: Keeper) -> None:
+    claim, node = claim_in(store), node_in(store)
+    store.delete(NODE, "n1")
+    ours = replace(node.record, taints=(Taint("ours", "NoSchedule"),))
+
+    is_written = await keeper.carry_out(
+        Outcome(claim=launched(claim.record), node=ours), claim=claim, node=node
+    )
+
+    assert not is_written
+    assert claim_in(store).record == claim.record
+
+
 async def test_what_is_gone_needs_nothing(store: Store, keeper: Keeper) -> None:
     claim = claim_in(store)
     store.delete(NODE_CLAIM, "web-1")

@@ -10,6 +10,7 @@ from typing import Final
 
 from msgspec import Raw, Struct, ValidationError
 from msgspec.json import Decoder, decode
+from msgspec.structs import replace
 
 from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.pods import PodReader, shared_moment
@@ -17,6 +18,7 @@ from karpy.model.pods import Pod
 
 _NOTHING: Final = Raw(b"")
 _RESIZE: Final = "PodResizePending"
+_USUAL_SCHEDULER: Final = "default-scheduler"
 
 
 class _Wire(Struct, frozen=True, gc=False, rename="camel"):
@@ -59,6 +61,7 @@ class _Spec(_Wire, frozen=True, gc=False):
     overhead: Raw = _NOTHING
     resources: Raw = _NOTHING
     host_network: bool | None = None
+    scheduler_name: str | None = None
 
 
 class _ContainerStatus(_Wire, frozen=True, gc=False):
@@ -102,7 +105,12 @@ class PodJsonReader:
 
     def from_object(self, obj: JsonObject) -> Pod:
         """Read a plain object; raise FieldInvalid if it cannot be read."""
-        return self._reader.read(obj)
+        pod = self._reader.read(obj)
+        if pod.node_name or pod.is_unschedulable:
+            return pod
+        conditions = (obj.get("status") or {}).get("conditions") or ()
+        types = [each.get("type") for each in conditions]
+        return replace(pod, is_untried=_is_untried(obj["spec"].get("schedulerName"), types))
 
     def from_bytes(self, data: bytes) -> Pod:
         """Read JSON; raise FieldInvalid or DecodeError if it cannot be read."""
@@ -118,7 +126,7 @@ class PodJsonReader:
         mold, created = self._molds.get(key), meta.creation_timestamp
         is_bare = status.phase is None and status.conditions is None
         if mold is None or created is None or is_bare:
-            mold = self._molds[key] = self._reader.read(_plain(data))
+            mold = self._molds[key] = self.from_object(_plain(data))
             return mold
         # The names of nodes are the same few over and over.
         node_name = self._shared(spec.node_name)
@@ -139,6 +147,7 @@ class PodJsonReader:
             limits=mold.limits,
             bound=_since("PodScheduled", status) if node_name else None,
             ready=_since("Ready", status) if node_name else None,
+            is_untried=not node_name and _is_untried(spec.scheduler_name, _types(status)),
         )
 
     def _shared(self, name: str | None) -> str:
@@ -200,6 +209,16 @@ def _was_given_up(status: _Status) -> bool:
         if condition.type == "PodScheduled":
             return condition.reason == "Unschedulable"
     return False
+
+
+def _is_untried(scheduler: str | None, conditions: list[str | None]) -> bool:
+    """Say whether kube-scheduler will look at a pod, and has not done so yet."""
+    # A pod that is held back by a gate has the condition from the start.
+    return scheduler in {None, "", _USUAL_SCHEDULER} and "PodScheduled" not in conditions
+
+
+def _types(status: _Status) -> list[str | None]:
+    return [each.type for each in status.conditions or ()]
 
 
 def _since(type_: str, status: _Status) -> datetime | None:

@@ -52,7 +52,8 @@ class Keeper:
     Makes objects what an outcome says they should be.
 
     Somebody else may have been faster (Conflict): then nothing is written, and whoever looks again
-    sees what they did. What is gone already needs nothing. All else is raised.
+    sees what they did. What is gone already needs nothing, but nothing is said of it on a claim,
+    either. All else is raised.
 
     Several controllers look after one object. They write one after the other, and who is late
     notices before asking the API server: a refused write costs as much as a good one.
@@ -88,7 +89,8 @@ class Keeper:
         """
         if outcome.node is not None and node is not None:
             writes = node_writes(node.record, outcome.node, node.obj)
-            if not await self._write(NODE, node.record.meta, writes):
+            is_alone = outcome.claim is None or claim is None
+            if not await self._write(NODE, node.record.meta, writes, may_be_gone=is_alone):
                 return False
         if outcome.claim is not None and claim is not None:
             writes = claim_writes(claim.record, outcome.claim)
@@ -113,7 +115,9 @@ class Keeper:
             self._tell(outcome)
         return is_deleted
 
-    async def _write(self, kind: Kind, meta: Identity, writes: Writes) -> bool:
+    async def _write(
+        self, kind: Kind, meta: Identity, writes: Writes, *, may_be_gone: bool = True
+    ) -> bool:
         if writes.main is None and writes.status is None:
             return True
         async with self._turn(kind, meta.name):
@@ -124,7 +128,7 @@ class Keeper:
             except Conflict:
                 return False
             except NotFound:
-                return True
+                return may_be_gone
         return True
 
     async def _patch(self, kind: Kind, meta: Identity, writes: Writes) -> JsonObject:

@@ -13,6 +13,7 @@ from karpy.core.announcements import (
     pool_notices,
     refusal_notices,
 )
+from karpy.core.passengers import with_passengers
 from karpy.core.provisioning.decide import decide
 from karpy.errors import ClusterError
 from karpy.model.pods import Pod
@@ -72,7 +73,7 @@ class ProvisioningController:
         """Decide once; None if the cluster is not known well enough."""
         if not self._cluster.is_synced:
             return None
-        snapshot = self._cluster.snapshot()
+        snapshot = with_passengers(self._cluster.snapshot())
         began = self._clock.now()
         verdict = await _decide(snapshot)
         self._audience.decided(snapshot, verdict, self._clock.now() - began)

@@ -120,6 +120,8 @@ class Pod(Struct, frozen=True, gc=False):
     """When it got its node."""
     ready: datetime | None = None
     """Since when it is ready; None while it is not."""
+    is_untried: bool = False
+    """Whether kube-scheduler is still to look at it for the first time."""
 
     @property
     def key(self) -> str:

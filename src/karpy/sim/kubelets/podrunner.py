@@ -81,6 +81,7 @@ class PodRunner:
 
     def __init__(self, store: Store, clock: Clock, timing: Timing, seed: int, on: GroundOf) -> None:
         self._store = store
+        self._find = store.finder(POD)
         self._times = Times(clock)
         self._timing = timing
         self._draws = Draws("pods", seed)
@@ -142,7 +143,7 @@ class PodRunner:
 
     def _work(self, key: str) -> float | None:
         namespace, _, name = key.partition("/")
-        pod = self._store.find(POD, name, namespace)
+        pod = self._find(namespace, name)
         ground = None if pod is None else self._on(pod["spec"].get("nodeName") or "")
         if pod is None or ground is None:
             return None

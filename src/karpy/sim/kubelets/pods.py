@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
 from karpy.sim.store.conditions import condition_of
-from karpy.sim.store.sharing import Remembered, RememberedWith
+from karpy.sim.store.sharing import remembered, remembered_with
 
 CREATING: Final = {"waiting": {"reason": "ContainerCreating"}}
 INITIALIZING: Final = {"waiting": {"reason": "PodInitializing"}}
@@ -241,7 +241,7 @@ def _making(containers: list[JsonObject]) -> list[JsonObject]:
     return [_container(each, CREATING) for each in containers]
 
 
-_made: Final = Remembered(_making)
+_made: Final = remembered(_making)
 """The statuses of containers that are being made; pods of one workload share theirs."""
 
 
@@ -282,5 +282,5 @@ def _with_changes(
     return list(known.values())
 
 
-_changed: Final = RememberedWith(_with_changes, most=1024)
+_changed: Final = remembered_with(_with_changes, most=1024)
 """Many pods arrive in the same second, and share their conditions."""

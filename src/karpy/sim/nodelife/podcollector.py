@@ -36,6 +36,7 @@ class PodCollector:
 
     def __init__(self, store: Store, clock: Clock, quarantine_seconds: float) -> None:
         self._store = store
+        self._find_node = store.finder(NODE)
         self._clock = clock
         self._times = Times(clock)
         self._quarantine = quarantine_seconds
@@ -92,7 +93,7 @@ class PodCollector:
 
     def _look_for_node(self, pod: JsonObject) -> None:
         name = pod["spec"].get("nodeName")
-        if name and self._store.find(NODE, name) is None:
+        if name and self._find_node("", name) is None:
             self._miss(name)
 
     def _miss(self, name: str) -> None:

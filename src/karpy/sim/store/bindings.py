@@ -7,7 +7,7 @@ from karpy.errors import Conflict
 from karpy.model.kinds import NODE, POD
 from karpy.sim.store.answers import Fault, FieldsInvalid, bad_request, conflict, stale
 from karpy.sim.store.conditions import with_condition
-from karpy.sim.store.sharing import RememberedWith
+from karpy.sim.store.sharing import remembered_with
 
 _CONFLICT: Final = 409
 
@@ -50,8 +50,8 @@ def _with_scheduled(status: JsonObject | None, now: str) -> JsonObject:
 
 # Pods of one workload on one node share their spec, and all that are bound in a second their
 # status, as long as nothing else was said of them.
-_placed: Final = RememberedWith(_with_node)
-_scheduled: Final = RememberedWith(_with_scheduled, most=256)
+_placed: Final = remembered_with(_with_node)
+_scheduled: Final = remembered_with(_with_scheduled, most=256)
 
 
 def _target(pod: JsonObject, binding: JsonObject) -> str:

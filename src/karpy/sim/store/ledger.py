@@ -48,7 +48,7 @@ class Ledger:
         """Return the table of a kind; there is one for every kind that is ever asked for."""
         table = self._tables.get(kind)
         if table is None:
-            table = self._tables[kind] = Table(kind, self._history, 0)
+            table = self._tables[kind] = Table(kind, self._history)
         return table
 
     @property
@@ -71,7 +71,7 @@ class Ledger:
         obj = {**before, "metadata": meta, "status": status}
         table.spaces[meta.get("namespace", "")][meta["name"]] = obj
         event = WatchEvent(_MODIFIED, obj, version)
-        table.record((number, event, before))
+        table.records.append((number, event, before))
         for callback in table.on_status:
             callback(event, before)
         for tell in self._everywhere_of_status:
@@ -154,7 +154,7 @@ class Ledger:
             if _is_elsewhere(obj, before):
                 self._index(table.kind, obj, before, (namespace, name))
         event = WatchEvent(type_, obj, version)
-        table.record((number, event, before))
+        table.records.append((number, event, before))
         for callback in callbacks:
             callback(event, before)
         for tell in self._everywhere:

@@ -9,7 +9,7 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.labelselectors import LABEL_KEY_RULE, LABEL_VALUE_RULE
 from karpy.codec.syntax import is_label_key, is_label_value
 from karpy.sim.store.answers import Fault, forbidden_field, invalid, required
-from karpy.sim.store.sharing import Remembered
+from karpy.sim.store.sharing import remembered
 
 _LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _SUBDOMAIN: Final = re.compile(
@@ -128,9 +128,9 @@ def _label_problems(labels: JsonObject) -> list[Fault]:
     return list(check_labels(labels, "metadata.labels"))
 
 
-_label_faults: Final = Remembered(_label_problems)
-_annotation_faults: Final = Remembered(_check_annotations)
-_owner_faults: Final = Remembered(_check_owners)
+_label_faults: Final = remembered(_label_problems)
+_annotation_faults: Final = remembered(_check_annotations)
+_owner_faults: Final = remembered(_check_owners)
 
 
 def keep_system_fields(meta: JsonObject, old: JsonObject) -> JsonObject:

@@ -8,7 +8,8 @@ from msgspec import Struct
 from karpy.codec.fields import JsonObject
 from karpy.codec.patches.schemas import PLAIN, Schema
 from karpy.model.kinds import Kind
-from karpy.sim.store.answers import Fault, no_such_resource
+from karpy.ports.objects import WatchEvent
+from karpy.sim.store.answers import Fault, bad_request, no_such_resource
 
 BACKGROUND: Final = "Background"
 ORPHAN: Final = "Orphan"
@@ -90,6 +91,22 @@ class Served(Struct, frozen=True):
         """Whether nobody fills in or checks what a status says."""
         is_kept_as_shown = self.validator is None and self.from_storage is None
         return is_kept_as_shown and "status" in self.subresources and not self.rules.keeps_status
+
+    def check_type(self, obj: JsonObject) -> None:
+        """Raise BadRequest if an object says that it is of another kind."""
+        kind = self.kind
+        version, name = obj.get("apiVersion") or kind.api_version, obj.get("kind") or kind.name
+        if (version, name) != (kind.api_version, kind.name):
+            raise bad_request(
+                f"the API version in the data ({version}, Kind={name}) does not match the expected "
+                f"API version ({kind.api_version}, Kind={kind.name})"
+            )
+
+    def shown(self, event: WatchEvent) -> WatchEvent:
+        """Return an event the way this kind shows it."""
+        if self.from_storage is None:
+            return event
+        return WatchEvent(event.type, self.seen(event.object), event.version)
 
     def seen(self, obj: JsonObject) -> JsonObject:
         """Return a kept object the way this kind shows it."""

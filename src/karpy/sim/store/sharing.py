@@ -1,7 +1,7 @@
 """Working on shared objects: remember what was made of them, change only what must change."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -17,51 +17,48 @@ _NEEDED: Final = frozenset({"containers"})
 _EMPTY: Final = (None, "")
 
 
-class Remembered(Generic[A, R]):
+def remembered(make: Callable[[A], R], most: int = _REMEMBERED_MAX) -> Callable[[A], R]:
     """
-    A function of a shared object that is asked for the same object again and again.
+    Remember what a function makes of shared objects, which it is asked for again and again.
 
     Objects never change, so the very same object has the same answer: thousands of pods of one
     ReplicaSet share one `spec`, and share what is made of it too.
     """
+    answers: dict[int, tuple[A, R]] = {}
 
-    def __init__(self, make: Callable[[A], R]) -> None:
-        self._make = make
-        self._answers: dict[int, tuple[A, R]] = {}
-
-    def __call__(self, obj: A) -> R:
-        answer = self._answers.get(id(obj))
-        if answer is not None and answer[0] is obj:
-            return answer[1]
-        made = self._make(obj)
-        if len(self._answers) >= _REMEMBERED_MAX:
-            self._answers.clear()
+    def answer(obj: A) -> R:
+        known = answers.get(id(obj))
+        if known is not None:
+            return known[1]
+        made = make(obj)
+        if len(answers) >= most:
+            answers.clear()
         # Keeping the object keeps its identity from being given to another one.
-        self._answers[id(obj)] = (obj, made)
+        answers[id(obj)] = (obj, made)
         return made
 
+    return answer
 
-class RememberedWith(Generic[A, K, R]):
+
+def remembered_with(make: Callable[[A, K], R], most: int = _REMEMBERED_MAX) -> Callable[[A, K], R]:
     """
-    The same for a function of a shared object and something else, a text for instance.
+    Do the same for a function of a shared object and something else, a text for instance.
 
     Of what is asked for only for a while, such as the time, a few answers are enough.
     """
+    answers: dict[tuple[int, K], tuple[A, R]] = {}
 
-    def __init__(self, make: Callable[[A, K], R], most: int = _REMEMBERED_MAX) -> None:
-        self._make = make
-        self._most = most
-        self._answers: dict[tuple[int, K], tuple[A, R]] = {}
-
-    def __call__(self, obj: A, other: K) -> R:
-        answer = self._answers.get((id(obj), other))
-        if answer is not None and answer[0] is obj:
-            return answer[1]
-        made = self._make(obj, other)
-        if len(self._answers) >= self._most:
-            self._answers.clear()
-        self._answers[id(obj), other] = (obj, made)
+    def answer(obj: A, other: K) -> R:
+        known = answers.get((id(obj), other))
+        if known is not None:
+            return known[1]
+        made = make(obj, other)
+        if len(answers) >= most:
+            answers.clear()
+        answers[id(obj), other] = (obj, made)
         return made
+
+    return answer
 
 
 class Interned:
@@ -73,7 +70,7 @@ class Interned:
     """
 
     def __init__(self, change: Callable[[JsonObject], JsonObject]) -> None:
-        self._same = Remembered(self._equal)
+        self._same = remembered(self._equal)
         self._change = change
         self._answers: dict[bytes, JsonObject] = {}
 

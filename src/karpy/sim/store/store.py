@@ -104,6 +104,10 @@ class Store:
         obj = self._ledger.table(served.storage).get(namespace, name)
         return None if obj is None else served.seen(obj)
 
+    def finder(self, kind: Kind) -> Callable[[str, str], JsonObject | None]:
+        """Return what finds an object of a built-in kind by namespace and name, again and again."""
+        return self._plain[kind].get
+
     def list(self, kind: Kind, query: Query = EVERYTHING) -> Found:
         """Return objects in the order of namespace and name."""
         served = self.kinds.served(kind)
@@ -141,7 +145,7 @@ class Store:
             meta = obj.get("metadata") or {}
             pod = self._find(served, meta.get("name") or "", meta.get("namespace") or "")
             return self._subresources.create(served, pod, obj, write)
-        _check_type(served, obj)
+        served.check_type(obj)
         made = self._writer.create(served, served.stored(obj), write)
         if not dry_run:
             made = self._after_creation(served, made)
@@ -163,7 +167,7 @@ class Store:
         write = Write(subresource, dry_run, manager)
         if self._subresources.replaces(served, subresource):
             return self._subresources.replace(served, obj, old, write)
-        _check_type(served, obj)
+        served.check_type(obj)
         check_guard(served, meta, old["metadata"], is_guarded=served.rules.is_guarded)
         return self._change(served, served.stored(obj), old, write)
 
@@ -267,7 +271,7 @@ class Store:
             return self._ledger.subscribe(served.storage, callback)
 
         def tell(event: WatchEvent, before: JsonObject | None) -> None:
-            callback(_shown(served, event), None if before is None else served.seen(before))
+            callback(served.shown(event), None if before is None else served.seen(before))
 
         return self._ledger.subscribe(served.storage, tell)
 
@@ -300,7 +304,7 @@ class Store:
         events = []
         for _, event, before in self._ledger.table(served.storage).since(read_version(version)):
             was = None if before is None else served.seen(before)
-            seen = wanted.seen(_shown(served, event), was)
+            seen = wanted.seen(served.shown(event), was)
             if seen is not None:
                 events.append(seen)
         return events
@@ -371,23 +375,6 @@ class Store:
     def _after_removal(self, table: Table, obj: JsonObject) -> None:
         self._namespaces.on_removed(table, obj)
         self._customs.on_removed(table, obj)
-
-
-def _shown(served: Served, event: WatchEvent) -> WatchEvent:
-    """Return an event the way a kind shows it."""
-    if served.from_storage is None:
-        return event
-    return WatchEvent(event.type, served.seen(event.object), event.version)
-
-
-def _check_type(served: Served, obj: JsonObject) -> None:
-    kind = served.kind
-    version, name = obj.get("apiVersion") or kind.api_version, obj.get("kind") or kind.name
-    if (version, name) != (kind.api_version, kind.name):
-        raise bad_request(
-            f"the API version in the data ({version}, Kind={name}) does not match the expected "
-            f"API version ({kind.api_version}, Kind={kind.name})"
-        )
 
 
 def read_version(text: str) -> int:

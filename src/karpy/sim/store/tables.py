@@ -35,18 +35,16 @@ class Ears(Struct, frozen=True):
 class Table:
     """The objects of one kind, by namespace and name, and their recent history."""
 
-    def __init__(self, kind: Kind, history: int, floor: int) -> None:
+    def __init__(self, kind: Kind, history: int) -> None:
         self.kind = kind
         self.spaces: dict[str, dict[str, JsonObject]] = {}
         self.on_added: tuple[Callback, ...] = ()
         self.on_changed: tuple[Callback, ...] = ()
         self.on_status: tuple[Callback, ...] = ()
         self.on_removed: tuple[Callback, ...] = ()
+        self.records: deque[Record] = deque(maxlen=history + 1)
+        """What happened last, and one more: history is complete after the oldest if it is full."""
         self._order: dict[str, list[str]] = {}
-        self._history = history
-        self._records: deque[Record] = deque()
-        self._floor = floor
-        """History is complete after this version."""
 
     def listen(self, ears: Ears) -> Callable[[], None]:
         """Have callbacks called after each commit; what is returned ends it."""
@@ -81,17 +79,13 @@ class Table:
         if not space:
             del self.spaces[namespace]
 
-    def record(self, record: Record) -> None:
-        # One goes for each that comes, so that its memory is used again while it is at hand.
-        self._records.append(record)
-        if len(self._records) > self._history:
-            self._floor = self._records.popleft()[0]
-
     def since(self, version: int) -> list[Record]:
         """Return what happened after a version; raise Expired if that is not known any more."""
-        if version < self._floor:
-            raise too_old(version, self._floor)
-        later = [*takewhile(lambda record: record[0] > version, reversed(self._records))]
+        records = self.records
+        floor = records[0][0] if len(records) == records.maxlen else 0
+        if version < floor:
+            raise too_old(version, floor)
+        later = [*takewhile(lambda record: record[0] > version, reversed(records))]
         return later[::-1]
 
     def walk(self, namespace: str = "") -> Iterator[JsonObject]:

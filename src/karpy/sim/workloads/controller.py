@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
@@ -13,10 +13,13 @@ from karpy.ports.clock import Clock
 from karpy.ports.objects import Query, WatchEvent
 from karpy.sim.store.names import Times
 from karpy.sim.store.paging import key_of
+from karpy.sim.store.sharing import remembered
 from karpy.sim.store.store import Store
 from karpy.sim.worker import Worker
 from karpy.sim.workloads.family import Family, Listener
 from karpy.sim.workloads.recorder import NORMAL, WARNING, Recorder
+
+_read_selector: Final = remembered(selector_of)
 
 
 class Surroundings(Struct, frozen=True):
@@ -50,11 +53,12 @@ class Controller:
     def __init__(self, around: Surroundings) -> None:
         self.around = around
         self.store = around.store
+        self._find = around.store.finder(self.kind)
         self._times = Times(around.clock)
         self.worker = Worker(self._work)
         self._ends: list[Callable[[], None]] = []
         self._is_writing = False
-        self._current = ""
+        self._families: list[Family] = []
 
     def start(self) -> None:
         """Look at every object there is, and then at each that changes."""
@@ -87,10 +91,13 @@ class Controller:
     def follow(self, family: Family) -> None:
         """Look at an owner when something it controls has changed, or could be its own."""
         family.listen(Listener(self.kind, self._told, self._offer))
+        if not self.hears_itself:
+            self._families.append(family)
 
     def selector(self, obj: JsonObject) -> Selector | None:
         """Return which objects belong to one of this kind."""
-        return selector_of(obj["spec"].get("selector"))
+        raw = obj["spec"].get("selector")
+        return None if raw is None else _read_selector(raw)
 
     def write_status(self, obj: JsonObject, status: JsonObject) -> JsonObject:
         """Write a status if it has changed; return the object with it."""
@@ -122,19 +129,19 @@ class Controller:
 
     def _work(self, key: str) -> float | None:
         namespace, _, name = key.rpartition("/")
-        obj = self.store.find(self.kind, name, namespace)
+        obj = self._find(namespace, name)
         if obj is None:
             self.forget(key)
             return None
-        self._current = key
+        for family in self._families:
+            family.at_work = obj["metadata"]["uid"]
         try:
             return self.reconcile(obj)
         finally:
-            self._current = ""
+            for family in self._families:
+                family.at_work = ""
 
     def _told(self, key: str) -> None:
-        if key == self._current and not self.hears_itself:
-            return
         if self.around.patience_seconds:
             self.worker.add_after(key, self.around.patience_seconds)
         else:

@@ -24,7 +24,6 @@ from karpy.sim.workloads.progress import (
 from karpy.sim.workloads.proportions import new_sizes
 from karpy.sim.workloads.replicas import (
     DESIRED,
-    age_order,
     available,
     counted,
     noted,
@@ -90,7 +89,7 @@ class Deployments(FleetController):
     def _resize(self, obj: JsonObject, fleet: Fleet) -> float | None:
         """Carry a new size over to the sets without hastening a rollout."""
         total = wanted(obj)
-        active = [each for each in fleet.all if size(each)]
+        active = [each for each in fleet.live if size(each)]
         if len(active) <= 1:
             newest = active or fleet.all[-1:]
             for each in newest:
@@ -128,7 +127,7 @@ class Deployments(FleetController):
         """Take away old pods, first those that do not work, as far as enough stay available."""
         new = fleet.new
         assert new is not None
-        old = sorted([each for each in fleet.old if size(each)], key=age_order)
+        old = [each for each in fleet.live_old if size(each)]
         if not old:
             return
         least = wanted(obj) - unavailable(obj)
@@ -140,8 +139,8 @@ class Deployments(FleetController):
             if broken > 0:
                 spare -= broken
                 self.scale(obj, fleet, each, size(each) - broken)
-        spare = sum(map(available, fleet.all)) - least
-        for each in sorted(fleet.old, key=age_order):
+        spare = sum(map(available, fleet.live)) - least
+        for each in list(fleet.live_old):
             fewer = min(spare, size(each))
             if fewer > 0:
                 spare -= fewer
@@ -149,7 +148,7 @@ class Deployments(FleetController):
 
     def _recreate(self, obj: JsonObject, fleet: Fleet) -> JsonObject:
         is_shrinking = False
-        for each in list(fleet.old):
+        for each in list(fleet.live_old):
             if size(each):
                 self.scale(obj, fleet, each, 0)
                 is_shrinking = True
@@ -178,7 +177,7 @@ class Deployments(FleetController):
 def _is_resized(deployment: JsonObject, fleet: Fleet) -> bool:
     """Say whether a Deployment was scaled since its sets were last told about its size."""
     total = wanted(deployment)
-    return any(size(each) and noted(each, DESIRED) not in {None, total} for each in fleet.all)
+    return any(size(each) and noted(each, DESIRED) not in {None, total} for each in fleet.live)
 
 
 def _is_saturated(deployment: JsonObject, new: JsonObject | None) -> bool:

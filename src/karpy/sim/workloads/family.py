@@ -1,6 +1,7 @@
 """Objects of one kind by who controls them, and those that nobody controls."""
 
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Final
 
 from msgspec import Struct
@@ -9,6 +10,7 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.labelselectors import Selector
 from karpy.model.kinds import POD, Kind
 from karpy.ports.objects import WatchEvent
+from karpy.sim.store.sharing import remembered
 from karpy.sim.store.store import Store
 from karpy.sim.store.tables import Ears
 from karpy.sim.workloads.owners import (
@@ -46,10 +48,11 @@ class Family:
     def __init__(self, store: Store, kind: Kind) -> None:
         self._store = store
         self._kind = kind
+        self.at_work = ""
+        """The UID of an owner that knows by itself what happens to its children for now."""
         self._listeners: dict[tuple[str, str], Listener] = {}
         """By group and kind of the owner."""
-        self._known: dict[tuple[str, str], Listener | None] = {}
-        """The same as references have it, by version and kind."""
+        self._listener = cache(self._find_listener)
         self._orphans: dict[str, dict[str, None]] = {}
         """The names of those that nobody controls, by namespace."""
         self._end: Callable[[], None] | None = None
@@ -57,7 +60,7 @@ class Family:
     def listen(self, listener: Listener) -> None:
         """Tell a kind of owner about its children."""
         self._listeners[listener.kind.group, listener.kind.name] = listener
-        self._known.clear()
+        self._listener.cache_clear()
 
     def start(self) -> None:
         """Follow the objects from now on."""
@@ -172,13 +175,14 @@ class Family:
             self._tell(former, obj)
 
     def _tell(self, reference: JsonObject, obj: JsonObject) -> None:
-        known = reference["apiVersion"], reference["kind"]
-        if known not in self._known:
-            group = known[0].rpartition("/")[0]
-            self._known[known] = self._listeners.get((group, known[1]))
-        listener = self._known[known]
+        if reference["uid"] == self.at_work:
+            return
+        listener = self._listener(reference["apiVersion"], reference["kind"])
         if listener is not None:
             listener.changed(f"{obj['metadata']['namespace']}/{reference['name']}")
+
+    def _find_listener(self, version: str, kind: str) -> Listener | None:
+        return self._listeners.get((version.rpartition("/")[0], kind))
 
     def _remember(self, obj: JsonObject) -> None:
         meta = obj["metadata"]
@@ -192,14 +196,23 @@ class Family:
 
 
 def _selected(children: list[JsonObject], selector: Selector) -> list[JsonObject]:
+    is_meant = _judge(selector)
     # Pods of one template share their labels.
     shared = children[0]["metadata"].get("labels") if children else None
-    good = shared if shared and selector.matches(shared) else _NOTHING
+    good = shared if shared and is_meant(shared) else _NOTHING
     return [
         child
         for child in children
-        if (labels := child["metadata"].get("labels")) is good or selector.matches(labels)
+        if (labels := child["metadata"].get("labels")) is good or is_meant(labels)
     ]
+
+
+def _judge_labels(selector: Selector) -> Callable[[dict[str, str] | None], bool]:
+    return remembered(selector.matches)
+
+
+_judge: Final = remembered(_judge_labels)
+"""What selectors say of labels; a Deployment asks about its ReplicaSets again and again."""
 
 
 def _matters(pod: JsonObject, before: JsonObject) -> bool:

@@ -21,7 +21,13 @@ from karpy.sim.workloads.replicas import (
     total_size,
 )
 from karpy.sim.workloads.strategies import deadline, history, is_rolling, surge, wanted
-from karpy.sim.workloads.templates import TEMPLATE_HASH, hash_of, is_same_template, with_label
+from karpy.sim.workloads.templates import (
+    TEMPLATE_HASH,
+    content_of,
+    hash_of,
+    is_same_template,
+    with_label,
+)
 
 _NAME_MAX: Final = 253
 _COLLISIONS_MAX: Final = 16
@@ -31,12 +37,13 @@ _PATIENCE: Final = "minReadySeconds"
 def fleet_of(deployment: JsonObject, sets: list[JsonObject]) -> Fleet:
     """Tell the set that has the template of a Deployment from those before it."""
     ordered = sorted(sets, key=age_order)
-    template = deployment["spec"]["template"]
+    wanted_content = content_of(deployment["spec"]["template"])
+    contents = [content_of(each["spec"]["template"]) for each in ordered]
+    if wanted_content not in contents:
+        return Fleet(None, ordered)
     # Of several with the same template the oldest counts.
-    new = next(
-        (each for each in ordered if is_same_template(each["spec"]["template"], template)), None
-    )
-    return Fleet(new, [each for each in ordered if each is not new])
+    new = ordered.pop(contents.index(wanted_content))
+    return Fleet(new, ordered)
 
 
 def grown(deployment: JsonObject, fleet: Fleet, present: int) -> int:
@@ -44,7 +51,7 @@ def grown(deployment: JsonObject, fleet: Fleet, present: int) -> int:
     total = wanted(deployment)
     if not is_rolling(deployment):
         return total
-    room = total + surge(deployment) - total_size(fleet.all)
+    room = total + surge(deployment) - total_size(fleet.live)
     return present if room <= 0 else present + min(room, total - present)
 
 
@@ -61,9 +68,9 @@ class FleetController(Controller):
             meta = {**new["metadata"], "annotations": notes}
             spec = {key: value for key, value in new["spec"].items() if key != _PATIENCE}
             spec.update(_patience(obj))
-            new = fleet.new = self.store.replace(
-                REPLICA_SET, {**new, "metadata": meta, "spec": spec}
-            )
+            changed = self.store.replace(REPLICA_SET, {**new, "metadata": meta, "spec": spec})
+            fleet.replace(new, changed)
+            new = changed
         status = obj.get("status") or {}
         if deadline(obj) is not None and find_condition(status, PROGRESSING) is None:
             message = f'Found new replica set "{new["metadata"]["name"]}"'
@@ -89,10 +96,7 @@ class FleetController(Controller):
         meta = {**replica_set["metadata"], "annotations": notes}
         spec = {**replica_set["spec"], "replicas": number}
         changed = self.store.replace(REPLICA_SET, {**replica_set, "metadata": meta, "spec": spec})
-        if replica_set is fleet.new:
-            fleet.new = changed
-        else:
-            fleet.old = [changed if each is replica_set else each for each in fleet.old]
+        fleet.replace(replica_set, changed)
         if was != number:
             self._tell_size(obj, changed, was)
 
@@ -134,7 +138,7 @@ class FleetController(Controller):
                 continue
             meta = each["metadata"]
             self.store.delete(REPLICA_SET, meta["name"], namespace=meta["namespace"])
-            fleet.old = [other for other in fleet.old if other is not each]
+            fleet.drop(each)
 
     def _draft(self, obj: JsonObject, fleet: Fleet) -> JsonObject:
         spec, meta = obj["spec"], obj["metadata"]

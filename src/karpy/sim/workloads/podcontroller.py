@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from karpy.codec.fields import JsonObject
 from karpy.errors import ClusterError, NotFound
 from karpy.model.kinds import POD
-from karpy.sim.store.sharing import RememberedWith
+from karpy.sim.store.sharing import remembered_with
 from karpy.sim.workloads.controller import Controller, Surroundings
 from karpy.sim.workloads.owners import control_reference
 from karpy.sim.workloads.templates import pod_of
@@ -16,7 +16,7 @@ class PodController(Controller):
 
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around)
-        self._drafts = RememberedWith(self._draft_pod)
+        self._drafts = remembered_with(self._draft_pod)
         self.follow(around.pods)
 
     def make_pod(

@@ -7,6 +7,7 @@ from math import log2
 from typing import Final
 
 from karpy.codec.fields import JsonObject
+from karpy.sim.store.sharing import remembered
 from karpy.sim.workloads.owners import is_going
 
 PENDING: Final = "Pending"
@@ -27,11 +28,19 @@ def phase_of(pod: JsonObject) -> str:
 
 def ready_condition(pod: JsonObject) -> JsonObject | None:
     """Return the Ready condition if it is true."""
-    for each in (pod.get("status") or _NOTHING).get("conditions") or ():
+    conditions = (pod.get("status") or _NOTHING).get("conditions")
+    return _ready_among(conditions) if conditions else None
+
+
+def _find_ready(conditions: list[JsonObject]) -> JsonObject | None:
+    for each in conditions:
         if each["type"] == "Ready":
-            found: JsonObject | None = each if each.get("status") == "True" else None
-            return found
+            return each if each.get("status") == "True" else None
     return None
+
+
+_ready_among: Final = remembered(_find_ready, most=1024)
+"""Pods that started together share their conditions."""
 
 
 def is_ready(pod: JsonObject) -> bool:
@@ -56,17 +65,7 @@ def parted(pods: list[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
 
 def ready_ones(pods: list[JsonObject]) -> list[JsonObject]:
     """Return the pods that take requests."""
-    ready = []
-    latest: object = None
-    is_good = False
-    for pod in pods:
-        conditions = (pod.get("status") or _NOTHING).get("conditions")
-        # Pods that started together share their conditions.
-        if conditions is not latest:
-            latest, is_good = conditions, is_ready(pod)
-        if is_good:
-            ready.append(pod)
-    return ready
+    return [pod for pod in pods if ready_condition(pod) is not None]
 
 
 def is_terminating(pod: JsonObject) -> bool:

@@ -9,7 +9,7 @@ from karpy.codec.fields import JsonObject
 from karpy.sim.store.names import time_text
 from karpy.sim.workloads.conditions import drop_condition, find_condition, put_condition
 from karpy.sim.workloads.pods import read_time
-from karpy.sim.workloads.replicas import available, counted, is_busy, total_size
+from karpy.sim.workloads.replicas import available, counted, is_retired, total_size
 from karpy.sim.workloads.statuses import without_zeros
 from karpy.sim.workloads.strategies import deadline, unavailable, wanted
 
@@ -23,20 +23,40 @@ RESUMED: Final = "DeploymentResumed"
 
 
 class Fleet(Struct):
-    """The ReplicaSets of a Deployment while it is looked at."""
+    """The ReplicaSets of a Deployment while it is looked at, from old to new."""
 
     new: JsonObject | None
     """The one whose template is the Deployment's."""
     old: list[JsonObject]
+    live_old: list[JsonObject] = []
+    """Those of the old ones that are not done with: most are kept only to go back to them."""
+
+    def __post_init__(self) -> None:
+        self._set_old(self.old)
 
     @property
     def all(self) -> list[JsonObject]:
         return self.old if self.new is None else [*self.old, self.new]
 
     @property
-    def busy(self) -> list[JsonObject]:
-        """All but those that have been rolled over: no pods wanted, none left."""
-        return [each for each in self.all if is_busy(each)]
+    def live(self) -> list[JsonObject]:
+        """All that are not done with."""
+        return self.live_old if self.new is None else [*self.live_old, self.new]
+
+    def replace(self, was: JsonObject, now: JsonObject) -> None:
+        """Take a set for what it has become."""
+        if was is self.new:
+            self.new = now
+        else:
+            self._set_old([now if each is was else each for each in self.old])
+
+    def drop(self, gone: JsonObject) -> None:
+        """Leave out one of the old sets."""
+        self._set_old([each for each in self.old if each is not gone])
+
+    def _set_old(self, old: list[JsonObject]) -> None:
+        self.old = old
+        self.live_old = [each for each in old if not is_retired(each)]
 
 
 def condition(type_: str, status: str, reason: str, message: str) -> JsonObject:
@@ -53,7 +73,7 @@ def condition(type_: str, status: str, reason: str, message: str) -> JsonObject:
 def counts(deployment: JsonObject, fleet: Fleet, now: str) -> JsonObject:
     """Return a status with the numbers of the sets, and whether enough pods are available."""
     before = deployment.get("status") or {}
-    sets = fleet.busy
+    sets = fleet.live
     is_available = sum(map(available, sets))
     status = without_zeros(
         {
@@ -188,7 +208,7 @@ def _is_overdue(deployment: JsonObject, status: JsonObject, now: datetime) -> bo
 
 
 def _failure(fleet: Fleet) -> JsonObject | None:
-    sets = fleet.all if fleet.new is None else [fleet.new, *fleet.old]
+    sets = fleet.live_old if fleet.new is None else [fleet.new, *fleet.live_old]
     for each in sets:
         found = find_condition(each.get("status"), FAILURE)
         if found is not None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from karpy.codec.fields import JsonObject
+from karpy.sim.store.sharing import remembered
 
 REVISION: Final = "deployment.kubernetes.io/revision"
 REVISION_HISTORY: Final = "deployment.kubernetes.io/revision-history"
@@ -28,14 +29,14 @@ def size(replica_set: JsonObject) -> int:
     return 1 if replicas is None else int(replicas)
 
 
-def is_busy(replica_set: JsonObject) -> bool:
-    """Say whether a set has pods, or should have."""
+def _has_no_say(replica_set: JsonObject) -> bool:
     status = replica_set.get("status") or {}
-    return bool(
-        status.get("replicas")
-        or status.get("terminatingReplicas")
-        or replica_set["spec"].get("replicas") != 0
-    )
+    is_empty = not (status.get("replicas") or status.get("terminatingReplicas"))
+    return is_empty and size(replica_set) == 0 and not status.get("conditions")
+
+
+is_retired: Final = remembered(_has_no_say)
+"""Says whether a set has no pods, should have none, and complains about nothing."""
 
 
 def total_size(sets: Iterable[JsonObject]) -> int:

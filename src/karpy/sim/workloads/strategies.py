@@ -3,6 +3,7 @@
 from typing import Final
 
 from karpy.codec.fields import JsonObject
+from karpy.sim.store.sharing import remembered
 from karpy.sim.workloads.shares import share
 
 ROLLING: Final = "RollingUpdate"
@@ -15,8 +16,7 @@ _USUAL_HISTORY: Final = 10
 
 def wanted(deployment: JsonObject) -> int:
     """Return how many pods there should be."""
-    replicas = deployment["spec"].get("replicas")
-    return 1 if replicas is None else int(replicas)
+    return _wanted(deployment["spec"])
 
 
 def is_rolling(deployment: JsonObject) -> bool:
@@ -27,14 +27,14 @@ def is_rolling(deployment: JsonObject) -> bool:
 
 def surge(deployment: JsonObject) -> int:
     """Return how many pods there may be beyond those wanted."""
-    return _leeway(deployment)[0] if is_rolling(deployment) else 0
+    return _leeway(deployment["spec"])[0] if is_rolling(deployment) else 0
 
 
 def unavailable(deployment: JsonObject) -> int:
     """Return how many of the pods wanted may be unavailable."""
     if not is_rolling(deployment) or not wanted(deployment):
         return 0
-    return min(_leeway(deployment)[1], wanted(deployment))
+    return min(_leeway(deployment["spec"])[1], wanted(deployment))
 
 
 def deadline(deployment: JsonObject) -> int | None:
@@ -49,11 +49,19 @@ def history(deployment: JsonObject) -> int | None:
     return None if limit is None or limit >= _UNLIMITED else int(limit)
 
 
-def _leeway(deployment: JsonObject) -> tuple[int, int]:
-    strategy = deployment["spec"].get("strategy") or {}
+def _wanted(spec: JsonObject) -> int:
+    replicas = spec.get("replicas")
+    return 1 if replicas is None else int(replicas)
+
+
+def _read_leeway(spec: JsonObject) -> tuple[int, int]:
+    strategy = spec.get("strategy") or {}
     rolling = strategy.get("rollingUpdate") or {}
-    total = wanted(deployment)
+    total = _wanted(spec)
     more = share(rolling.get("maxSurge", _USUAL_SHARE), total, is_rounded_up=True)
     fewer = share(rolling.get("maxUnavailable", _USUAL_SHARE), total, is_rounded_up=False)
     # Both may round to nothing, and then nothing would ever move.
     return (more, fewer) if more or fewer else (0, 1)
+
+
+_leeway: Final = remembered(_read_leeway)

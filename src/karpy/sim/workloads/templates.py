@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 from karpy.codec.fields import JsonObject
-from karpy.sim.store.sharing import Remembered
+from karpy.sim.store.sharing import remembered
 
 TEMPLATE_HASH: Final = "pod-template-hash"
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -48,15 +48,14 @@ def hash_of(content: object, collisions: int | None = None) -> str:
 
 def is_same_template(one: JsonObject, other: JsonObject) -> bool:
     """Say whether two templates make the same pods, whatever hash they carry."""
-    if one.get("spec") is not other.get("spec") and one.get("spec") != other.get("spec"):
-        return False
-    return _plain_metadata(one) == _plain_metadata(other)
+    return content_of(one) == content_of(other)
 
 
-def _without_hash(template: JsonObject) -> JsonObject:
+def _without_hash(template: JsonObject) -> bytes:
     meta = {key: value for key, value in (template.get("metadata") or {}).items() if value}
     labels = {key: value for key, value in meta.pop("labels", {}).items() if key != TEMPLATE_HASH}
-    return {**meta, "labels": labels}
+    return _ENCODER.encode((template.get("spec"), meta, labels))
 
 
-_plain_metadata: Final = Remembered(_without_hash)
+content_of: Final = remembered(_without_hash)
+"""What templates say, for comparing them."""

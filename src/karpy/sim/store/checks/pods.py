@@ -16,7 +16,7 @@ from karpy.sim.store.answers import (
 )
 from karpy.sim.store.metadata import check_labels, why_no_label
 from karpy.sim.store.quantities import canonical
-from karpy.sim.store.sharing import Remembered
+from karpy.sim.store.sharing import remembered
 
 _RESTARTS: Final = ("Always", "OnFailure", "Never")
 _PULLS: Final = ("Always", "IfNotPresent", "Never")
@@ -63,7 +63,7 @@ def _pod_spec_faults(spec: JsonObject) -> list[Fault]:
     return list(_check_spec(spec, "spec"))
 
 
-_pod_faults: Final = Remembered(_pod_spec_faults)
+_pod_faults: Final = remembered(_pod_spec_faults)
 
 
 def _check_spec(spec: JsonObject, path: str) -> Iterator[Fault]:

@@ -10,7 +10,7 @@ from karpy.model.requirement import Operator
 from karpy.sim.store.answers import Fault, forbidden_field, invalid, required, unsupported
 from karpy.sim.store.checks.pods import NOT_NEGATIVE, check_template
 from karpy.sim.store.metadata import IMMUTABLE, check_labels
-from karpy.sim.store.sharing import Remembered
+from karpy.sim.store.sharing import remembered
 
 _NOBODY: Final = Selector((LabelRule("", Operator.EXISTS),))
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist")
@@ -172,9 +172,9 @@ def _list_template_faults(template: JsonObject | None) -> list[Fault]:
 
 
 # A workload that is scaled keeps both.
-_readable: Final = Remembered(_read)
-_selector_faults: Final = Remembered(_list_selector_faults)
-_template_faults: Final = Remembered(_list_template_faults)
+_readable: Final = remembered(_read)
+_selector_faults: Final = remembered(_list_selector_faults)
+_template_faults: Final = remembered(_list_template_faults)
 
 
 def _check_labels(spec: JsonObject, selector: Selector | None) -> Iterator[Fault]:

@@ -4,11 +4,11 @@ from typing import Final
 
 from karpy.codec.fields import JsonObject
 from karpy.sim.store.quantities import canonical_amounts
-from karpy.sim.store.sharing import Remembered, changed, each_changed, filled, without_nulls
+from karpy.sim.store.sharing import changed, each_changed, filled, remembered, without_nulls
 
 _EXTERNAL: Final = frozenset({"NodePort", "LoadBalancer"})
 _INTERNAL: Final = _EXTERNAL | {"ClusterIP"}
-_AMOUNTS: Final = Remembered(canonical_amounts)
+_AMOUNTS: Final = remembered(canonical_amounts)
 
 
 def default_node(obj: JsonObject) -> JsonObject:

@@ -6,10 +6,10 @@ from karpy.codec.fields import JsonObject
 from karpy.sim.store.quantities import canonical_amounts
 from karpy.sim.store.sharing import (
     Interned,
-    Remembered,
     changed,
     each_changed,
     filled,
+    remembered,
     without_nulls,
 )
 
@@ -83,7 +83,7 @@ def _fill_pod_spec(spec: JsonObject) -> JsonObject:
     return _with_patience(spec)
 
 
-_template_spec: Final = Remembered(_fill_template_spec)
+_template_spec: Final = remembered(_fill_template_spec)
 _pod_spec: Final = Interned(_fill_pod_spec)
 
 
@@ -208,7 +208,7 @@ def _pending(spec: JsonObject) -> JsonObject:
     return {"phase": "Pending", "qosClass": qos_class(spec)}
 
 
-_first_status: Final = Remembered(_pending)
+_first_status: Final = remembered(_pending)
 
 
 def _qos_class(spec: JsonObject) -> str:
@@ -233,4 +233,4 @@ def _is_some(quantity: object) -> bool:
     return quantity not in {None, "0", 0, ""}
 
 
-qos_class: Final = Remembered(_qos_class)
+qos_class: Final = remembered(_qos_class)

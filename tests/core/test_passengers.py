@@ -1,0 +1,60 @@
+from datetime import UTC, datetime
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.passengers import with_passengers
+from karpy.model.pods import DAEMON_SET, Pod
+from karpy.model.snapshot import Snapshot
+from tests.builders.pods import owner, pod
+
+
+def snapshot(*pods: Pod) -> Snapshot:
+    return Snapshot(now=datetime(2026, 1, 1, tzinfo=UTC), pods=pods)
+
+
+def waiting(name: str) -> Pod:
+    return pod(name)
+
+
+def untried(name: str) -> Pod:
+    return replace(pod(name, unschedulable=False), is_untried=True)
+
+
+def placed(found: Snapshot) -> list[str]:
+    return [each.name for each in found.pods if each.is_unschedulable]
+
+
+def test_untried_pods_ride_along_with_one_that_waits() -> None:
+    found = with_passengers(snapshot(waiting("a"), untried("b")))
+
+    assert placed(found) == ["a", "b"]
+
+
+def test_alone_they_wait_for_kube_scheduler() -> None:
+    given = snapshot(untried("a"), untried("b"))
+
+    assert with_passengers(given) is given
+
+
+def test_who_was_looked_at_does_not_ride_along() -> None:
+    looked_at = pod("b", unschedulable=False)
+
+    found = with_passengers(snapshot(waiting("a"), looked_at, untried("c")))
+
+    assert placed(found) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    "stays",
+    [
+        replace(untried("b"), owners=(owner(DAEMON_SET),)),
+        replace(untried("b"), is_deleting=True),
+        replace(untried("b"), phase="Succeeded"),
+    ],
+    ids=["daemon", "going", "over"],
+)
+def test_daemons_and_the_dead_do_not(stays: Pod) -> None:
+    found = with_passengers(snapshot(waiting("a"), stays))
+
+    assert placed(found) == ["a"]
