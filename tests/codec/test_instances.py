@@ -2,10 +2,12 @@ import json
 from collections.abc import Mapping
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from karpy.codec.fields import FieldInvalid
 from karpy.codec.instances import InstanceReader
-from karpy.model.instances import InstanceType, Offering
+from karpy.model.instances import InstanceType, Offering, columns
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, RESERVED, ZONE
 from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import collect
@@ -95,6 +97,45 @@ def test_what_types_have_in_common_is_one_object() -> None:
     assert first.overhead is second.overhead
 
 
+def test_types_sold_in_the_same_places_share_them() -> None:
+    reader = InstanceReader()
+    first = reader.read(plain_type(offerings=[sold("a", "spot", 0.1), sold("b", "spot", 0.2)]))
+    second = reader.read(plain_type(offerings=[sold("a", "spot", 0.3), sold("b", "spot", 0.4)]))
+    third = reader.read(plain_type(offerings=[sold("b", "spot", 0.3), sold("a", "spot", 0.4)]))
+
+    assert columns(first.offerings)[0] is columns(second.offerings)[0]
+    assert columns(first.offerings)[0] is not columns(third.offerings)[0]
+    assert columns(second.offerings)[1] == [300_000, 400_000]
+
+
+TYPES = [
+    plain_type("small"),
+    plain_type("large"),
+    plain_type("many", requirements=[wants("a", "In", "x"), wants("b", "In", "y", "z")]),
+    plain_type("more", requirements=[wants("a", "In", "w"), wants("b", "In", "y")]),
+    plain_type("less", requirements=[wants("a", "In", "w"), wants("b", "DoesNotExist")]),
+    plain_type("other keys", requirements=[wants("a", "In", "w"), wants("c", "In", "y")]),
+    plain_type("other order", requirements=[wants("b", "In", "y"), wants("a", "In", "w")]),
+    plain_type("twice", requirements=[wants("a", "In", "x", "y"), wants("a", "NotIn", "y")]),
+    plain_type("alias", requirements=[wants("beta.kubernetes.io/arch", "In", "arm64")]),
+    plain_type("other alias", requirements=[wants("beta.kubernetes.io/arch", "In", "s390x")]),
+    plain_type("not sold", offerings=[]),
+    plain_type("gone", offerings=[sold("zone-a", "spot", 0.5, available=False)]),
+    plain_type("back", offerings=[sold("zone-a", "spot", 0.5)]),
+    plain_type("sized", offerings=[sold("zone-a", "spot", 0.5, capacityOverride={"cpu": "9"})]),
+    plain_type("free", offerings=[sold("zone-a", "spot", 0), sold("zone-b", "spot", 0.0)]),
+    plain_type("kept", overhead={"kubeReserved": {"cpu": "1"}}),
+    plain_type("not kept", overhead=None),
+]
+
+
+@given(st.lists(st.sampled_from(TYPES), max_size=12))
+def test_what_was_read_before_does_not_rub_off(types: list[Json]) -> None:
+    reader = InstanceReader()
+
+    assert [reader.read(each) for each in types] == [read(each) for each in types]
+
+
 def offering(entry: Json) -> Offering:
     return read(plain_type(offerings=[entry])).offerings[0]
 
@@ -113,6 +154,14 @@ SPOT_IN_A = collect([one_of(ZONE, "a"), one_of(CAPACITY_TYPE, "spot")])
         (
             {"labels": {ZONE: "a", CAPACITY_TYPE: "spot"}, "price": 0.1},
             Offering(SPOT_IN_A, 100_000, True),
+        ),
+        (
+            {
+                "labels": {ZONE: "a", CAPACITY_TYPE: "spot"},
+                "price": 0.1,
+                "capacityOverride": {"cpu": "1"},
+            },
+            Offering(SPOT_IN_A, 100_000, capacity_override={"cpu": 1000}),
         ),
         (
             sold(

@@ -2,6 +2,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from karpy.codec.recordings import (
     Recording,
@@ -13,6 +14,7 @@ from karpy.codec.recordings import (
 from karpy.codec.sharing import DaemonRow, PodRow
 from karpy.codec.verdicts import verdict_to_json
 from karpy.core.provisioning.decide import decide
+from karpy.model.instances import PriceList
 from karpy.model.pods import DaemonSet, Pod
 from karpy.model.snapshot import Snapshot
 from tests.builders import pod, pods, pool, snapshot
@@ -49,6 +51,17 @@ def test_a_workload_is_recorded_exactly(name: str) -> None:
     assert recording is not None
     assert recording.snapshot == cluster
     assert verdict_to_json(decide(recording.snapshot)) == recording.verdict
+
+
+def test_a_catalog_has_one_digest_however_its_offerings_are_kept() -> None:
+    """A recording must not change with what is kept in memory; older ones know tuples only."""
+    listed = named_snapshot("adv-prefs-60").catalog
+    plain = replace(
+        listed, types=tuple(replace(each, offerings=(*each.offerings,)) for each in listed.types)
+    )
+
+    assert encode_catalog(listed) == encode_catalog(plain)
+    assert isinstance(listed.types[0].offerings, PriceList)
 
 
 def test_every_line_is_one_line() -> None:

@@ -1,6 +1,15 @@
 import pytest
+from msgspec.structs import replace
 
-from karpy.model.instances import Catalog, InstanceType, Offering, allocatable, micros
+from karpy.model.instances import (
+    Catalog,
+    InstanceType,
+    Offering,
+    PriceList,
+    allocatable,
+    columns,
+    micros,
+)
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
 from karpy.model.requirements import from_labels
 
@@ -37,6 +46,40 @@ def test_an_offering_knows_its_zone_and_capacity_type() -> None:
     assert (sold.zone, sold.capacity_type, sold.is_reserved) == ("a", "spot", False)
     assert (vague.zone, vague.capacity_type, vague.is_reserved) == ("", "", False)
     assert _offering(RESERVED).is_reserved
+
+
+PLACES = (_offering(SPOT), _offering(ON_DEMAND, is_available=False))
+SOLD = (replace(PLACES[0], price=7), replace(PLACES[1], price=9))
+
+
+def test_a_price_list_is_as_good_as_its_offerings() -> None:
+    listed = PriceList(PLACES, [7, 9])
+
+    assert (*listed,) == SOLD
+    assert (len(listed), listed[1], listed[:1]) == (2, SOLD[1], SOLD[:1])
+    assert (SOLD[0] in listed, listed.index(SOLD[1])) == (True, 1)
+    assert repr(listed) == repr(SOLD)
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        (SOLD, True),
+        (SOLD[:1], False),
+        (PriceList(SOLD, [7, 9]), True),
+        (PriceList(PLACES, [7, 8]), False),
+        (list(SOLD), False),
+    ],
+)
+def test_a_price_list_equals_what_says_the_same(other: object, *, expected: bool) -> None:
+    listed = PriceList(PLACES, [7, 9])
+
+    assert (listed == other, other == listed) == (expected, expected)
+
+
+def test_offerings_come_apart_into_places_and_prices() -> None:
+    assert columns(PriceList(PLACES, [7, 9])) == (PLACES, [7, 9])
+    assert columns(SOLD) == (SOLD, [7, 9])
 
 
 @pytest.mark.parametrize(

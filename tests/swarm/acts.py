@@ -8,6 +8,7 @@ from karpy.errors import ClusterError, Invalid, MachineNotFound
 from karpy.model.kinds import (
     DEPLOYMENT,
     DISRUPTION_BUDGET,
+    JOB,
     NODE,
     NODE_CLAIM,
     NODE_POOL,
@@ -17,8 +18,10 @@ from karpy.model.kinds import (
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.cloud.market import Good
 from karpy.sim.hazards import BROKEN
+from karpy.sim.kubelets.behaviour import RUN
 from karpy.sim.world import World
 from tests.fuzz.dice import Dice
+from tests.scenarios.manifests import pod_spec
 from tests.swarm.clusters import DEDICATED, TEAM, random_limits, random_pool
 
 Do = Callable[[World], str]
@@ -38,7 +41,7 @@ def random_acts(dice: Dice, seconds: int) -> list[Act]:
     makers = [*_PEOPLE * 2, *dice.some(_FATE, 0, 3)]
     acts = [
         Act(float(dice.number(0, seconds)), dice.one(makers)(dice))
-        for _ in range(dice.number(2, 12))
+        for _ in range(dice.number(2, 20))
     ]
     return sorted(acts, key=lambda each: each.second)
 
@@ -76,6 +79,38 @@ def _delete(*kinds: Kind) -> Callable[[Dice], Do]:
         return do
 
     return make
+
+
+def _strip_claim(dice: Dice) -> Do:
+    """Delete a claim at once, as people do who lose patience: its machine is nobody's then."""
+    which = dice.number(0, 99)
+
+    def do(world: World) -> str:
+        name = _pick([each for each, _ in _all(world, NODE_CLAIM)], which)
+        if name:
+            body = {"metadata": {"finalizers": None}}
+            world.store.patch(NODE_CLAIM, name, Patch(PatchType.MERGE, body))
+            if world.store.find(NODE_CLAIM, name) is not None:
+                world.store.delete(NODE_CLAIM, name)
+        return name and f"strip NodeClaim {name} of its finalizers, and delete it"
+
+    return do
+
+
+def _run_job(dice: Dice) -> Do:
+    number, pods, seconds = dice.number(0, 9), dice.number(1, 4), dice.one(["20", "120"])
+    spec = pod_spec(dice.one(["500m", "1", "3"]), restartPolicy="Never")
+    template = {"metadata": {"annotations": {RUN: seconds}}, "spec": spec}
+    job = {"parallelism": pods, "completions": pods, "template": template}
+
+    def do(world: World) -> str:
+        meta = {"name": f"job{number}", "namespace": "default"}
+        if world.store.find(JOB, meta["name"], "default") is not None:
+            return ""
+        world.store.create(JOB, {"metadata": meta, "spec": job})
+        return f"run {meta['name']}: {pods} pods of {seconds} s"
+
+    return do
 
 
 def _edit_pool(dice: Dice) -> Do:
@@ -222,6 +257,8 @@ _PEOPLE: tuple[Callable[[Dice], Do], ...] = (
     _scale,
     _edit_pool,
     _add_pool,
+    _strip_claim,
+    _run_job,
     _delete(NODE, NODE_CLAIM),
     _delete(NODE, NODE_CLAIM, NODE_POOL, DISRUPTION_BUDGET),
 )

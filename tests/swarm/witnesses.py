@@ -143,7 +143,9 @@ class WitnessedCloud:
         return await self._cloud.drift(claim)
 
     def _check_end(self, provider_id: str) -> None:
-        """A machine may end once nobody lives there, or when its time is up."""
+        """A machine may end once nobody lives there, when its time is up, or if it is nobody's."""
+        if claim_with(self._world, provider_id) is None:
+            return
         for node in _with_machine(self._world.store.list(NODE), provider_id):
             ready = condition_of(node, "Ready")
             if ready is None or ready["status"] != "True":
@@ -159,12 +161,16 @@ class WitnessedCloud:
 
 def deadline_of(world: World, node: JsonObject) -> datetime | None:
     """Return when a node ends whatever happens, as its NodeClaim says."""
-    machine = (node.get("spec") or {}).get("providerID")
-    for claim in world.store.list(NODE_CLAIM):
-        if machine and (claim.get("status") or {}).get("providerID") == machine:
-            text = (claim["metadata"].get("annotations") or {}).get(TERMINATION_TIME)
-            return None if text is None else datetime.fromisoformat(text)
-    return None
+    claim = claim_with(world, (node.get("spec") or {}).get("providerID", ""))
+    text = ((claim or {"metadata": {}})["metadata"].get("annotations") or {}).get(TERMINATION_TIME)
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def claim_with(world: World, provider_id: str) -> JsonObject | None:
+    """Return the NodeClaim of a machine, if there is one."""
+    claims = world.store.list(NODE_CLAIM)
+    ours = (each for each in claims if (each.get("status") or {}).get("providerID") == provider_id)
+    return next(ours, None) if provider_id else None
 
 
 def _with_machine(nodes: Iterable[JsonObject], provider_id: str) -> list[JsonObject]:

@@ -9,7 +9,7 @@ from karpy.codec.constraints import POOL_OPERATORS, read_requirement
 from karpy.codec.fields import FieldInvalid, Fields, describe
 from karpy.codec.instances import RESERVATION_SUFFIX, InstanceReader, read_price
 from karpy.errors import CatalogInvalid
-from karpy.model.instances import Catalog, InstanceType, Offering, micros
+from karpy.model.instances import Catalog, InstanceType, Offering, PriceList, columns, micros
 from karpy.model.labels import (
     ARCH,
     CAPACITY_TYPE,
@@ -40,7 +40,8 @@ _PODS_MAX: Final = 1024
 _PODS_DEFAULT: Final = 110
 _DOLLARS_PER_CPU: Final = 0.025
 _DOLLARS_PER_GB: Final = 0.001
-_SPOT_SHARE: Final = 0.7
+_SHARES: Final = {SPOT: 0.7, ON_DEMAND: 1.0}
+"""What part of its price a type costs, by capacity type."""
 _OVERHEAD: Final = {CPU: 100, MEMORY: 10 * 2**20}
 _SIZE: Final = re.compile(r"\w+\.(nano|micro|small|medium|large|\d*xlarge|metal)", re.ASCII)
 _ARCHITECTURE: Final = "architecture"
@@ -114,11 +115,7 @@ def _kwok_type(
 ) -> InstanceType:
     memory = cpu * gib_per_cpu * _GIB
     price = _DOLLARS_PER_CPU * cpu + _DOLLARS_PER_GB * memory / 1e9
-    offerings = tuple(
-        Offering(_offered(zone, capacity_type), micros(price * share))
-        for zone in _ZONES
-        for capacity_type, share in ((SPOT, _SPOT_SHARE), (ON_DEMAND, 1.0))
-    )
+    prices = [micros(price * share) for _ in _ZONES for share in _SHARES.values()]
     capacity = {
         CPU: cpu * 1000,
         MEMORY: memory,
@@ -126,12 +123,16 @@ def _kwok_type(
         EPHEMERAL_STORAGE: 20 * _GIB,
     }
     name = f"{family}-{cpu}x-{architecture}-{system}"
-    return _assemble(name, architecture, (system,), capacity, offerings)
+    return _assemble(name, architecture, (system,), capacity, PriceList(_kwok_places(), prices))
 
 
-@lru_cache(maxsize=64)
-def _offered(zone: str, capacity_type: str) -> Requirements:
-    return collect((one_of(CAPACITY_TYPE, capacity_type), one_of(ZONE, zone)))
+@lru_cache(maxsize=1)
+def _kwok_places() -> tuple[Offering, ...]:
+    return tuple(
+        Offering(collect((one_of(CAPACITY_TYPE, capacity_type), one_of(ZONE, zone))), price=0)
+        for zone in _ZONES
+        for capacity_type in _SHARES
+    )
 
 
 def _read_kwok_type(fields: Fields) -> InstanceType:
@@ -175,16 +176,17 @@ def _assemble(
     architecture: str,
     systems: Sequence[str],
     capacity: dict[str, int],
-    offerings: tuple[Offering, ...],
+    offerings: Sequence[Offering],
 ) -> InstanceType:
+    places, _ = columns(offerings)
     cpu = format_quantity(capacity[CPU], CPU)
     sized = _SIZE.fullmatch(name)
     parts = [
         one_of(INSTANCE_TYPE, name),
         one_of(ARCH, architecture),
         one_of(OS, *systems),
-        one_of(ZONE, *_values(offerings, ZONE)),
-        one_of(CAPACITY_TYPE, *_values(offerings, CAPACITY_TYPE)),
+        one_of(ZONE, *_values(places, ZONE)),
+        one_of(CAPACITY_TYPE, *_values(places, CAPACITY_TYPE)),
         one_of(KWOK + "instance-size", sized[1] if sized else cpu),
         one_of(KWOK + "instance-family", _family(name)),
         one_of(KWOK + "instance-cpu", cpu),

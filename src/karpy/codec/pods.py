@@ -117,7 +117,7 @@ class PodReader:
                     moment,
                     labels,
                     requests,
-                    _NO_RULES if is_plain else self._rules_of(spec, ()),
+                    _NO_RULES if is_plain else self._shared_rules(spec, ()),
                     node_name,
                     status.get("nominatedNodeName") or "",
                     status.get("phase") or "",
@@ -245,17 +245,19 @@ class PodReader:
     def _rules_of(self, spec: JsonObject, ports: _Ports) -> PodRules:
         if not ports and (len(spec) == 1 or _RULES.isdisjoint(spec)):
             return _NO_RULES
+        return self._shared_rules(spec, ports)
+
+    def _shared_rules(self, spec: JsonObject, ports: _Ports) -> PodRules:
         volumes = spec.get("volumes")
-        raw = fingerprint(
-            (
-                spec.get("nodeSelector"),
-                spec.get("affinity"),
-                spec.get("tolerations"),
-                spec.get("topologySpreadConstraints"),
-                spec.get("resourceClaims"),
-                _claim_volumes(volumes) if volumes else None,
-            )
+        parts = (
+            spec.get("nodeSelector"),
+            spec.get("affinity"),
+            spec.get("tolerations"),
+            spec.get("topologySpreadConstraints"),
+            spec.get("resourceClaims"),
+            _claim_volumes(volumes) if volumes else None,
         )
+        raw = fingerprint(parts)
         key = (raw, ports) if ports else raw
         rules = self._rules.get(key)
         if rules is None:

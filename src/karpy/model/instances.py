@@ -105,6 +105,13 @@ class PriceList(Sequence[Offering]):
         return self._offerings
 
 
+def columns(offerings: Sequence[Offering]) -> tuple[Sequence[Offering], Sequence[int]]:
+    """Return places that types may have in common, and the price at each of them."""
+    if isinstance(offerings, PriceList):
+        return offerings.places, offerings.prices
+    return offerings, [offering.price for offering in offerings]
+
+
 class InstanceType(Struct, frozen=True, gc=False):
     """A kind of machine; `overhead` is what the system keeps of its capacity."""
 
@@ -130,9 +137,9 @@ def allocatable(capacity: Resources, overhead: Resources) -> dict[str, int]:
     for name, amount in overhead.items():
         if name in result:
             result[name] -= amount
-    pages = [name for name in capacity if name.startswith(HUGEPAGES_PREFIX)]
-    if pages and MEMORY in result:
-        result[MEMORY] = max(0, result[MEMORY] - sum(capacity[name] for name in pages))
+    for name, amount in capacity.items():
+        if name.startswith(HUGEPAGES_PREFIX) and MEMORY in result:
+            result[MEMORY] = max(0, result[MEMORY] - amount)
     return result
 
 

@@ -1,3 +1,8 @@
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from karpy.adapters.mirror.nodebook import NodeBook
 from karpy.model.labels import INITIALIZED, NODE_POOL, REGISTERED
 from karpy.model.nodes import KubeNode, NodeClaim
@@ -59,3 +64,44 @@ def test_nothing_new_gives_the_same_nodes() -> None:
     book.nodes.put("n1", KubeNode("n1"))
 
     assert book.joined() is book.joined()
+
+
+_NUMBERS = st.integers(0, 3)
+_NODES = st.tuples(
+    st.just("node"), _NUMBERS, st.sampled_from(["", "p0", "p1", "p2"]), st.sampled_from(["", "x"])
+)
+_CLAIMS = st.tuples(st.just("claim"), _NUMBERS, st.booleans(), st.booleans())
+_GONE = st.tuples(st.sampled_from(["no node", "no claim"]), _NUMBERS)
+_LOOK = st.just(("look",))
+
+
+def _write(book: NodeBook, step: tuple[Any, ...]) -> None:
+    match step:
+        case ("node", number, provider, label):
+            node = KubeNode(f"n{number}", labels={"l": label}, provider_id=provider)
+            book.nodes.put(node.name, node)
+        case ("claim", number, has_machine, has_node):
+            machine, node_name = f"p{number}" * has_machine, f"n{number}" * has_node
+            claim = NodeClaim(f"c{number}", provider_id=machine, node_name=node_name)
+            book.claims.put(claim.name, claim)
+        case ("no node", number):
+            book.nodes.put(f"n{number}", None)
+        case ("no claim", number):
+            book.claims.put(f"c{number}", None)
+        case _:
+            book.joined()
+
+
+@given(st.lists(st.one_of(_NODES, _CLAIMS, _GONE, _LOOK), max_size=30))
+def test_what_is_joined_bit_by_bit_is_as_if_joined_at_once(steps: list[tuple[Any, ...]]) -> None:
+    book, fresh = NodeBook(), NodeBook()
+
+    for step in steps:
+        _write(book, step)
+
+    for name, node in book.nodes.values.items():
+        fresh.nodes.put(name, node)
+    for name, claim in book.claims.values.items():
+        fresh.claims.put(name, claim)
+    assert book.joined() == fresh.joined()
+    assert {node.claim for node in book.joined() if node.claim} == set(book.claims.values)

@@ -5,10 +5,11 @@ from operator import or_
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from karpy.core.provisioning.bits import members
 from karpy.core.provisioning.typetable import Thresholds, TypeTable
-from karpy.model.instances import InstanceType, Offering
+from karpy.model.instances import InstanceType, Offering, PriceList
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import Requirements, why_disjoint, why_incompatible
 from tests.builders import ZONE_A, ZONE_B, instance_type, offering
@@ -89,6 +90,30 @@ def test_a_market_knows_the_lowest_price_of_each_type(
         min((offering.price for offering in _open_offerings(each, wanted)), default=None)
         for each in table.types
     ]
+
+
+def _listed(each: InstanceType) -> InstanceType:
+    prices = [offering.price for offering in each.offerings]
+    return replace(each, offerings=PriceList(tuple(each.offerings), prices))
+
+
+@given(catalogs)
+def test_a_price_list_sells_what_its_offerings_sell(types: list[InstanceType]) -> None:
+    plain, listed = TypeTable(types, KNOWN), TypeTable([_listed(each) for each in types], KNOWN)
+
+    assert [(each.requirements, each.available, each.prices) for each in listed.markets] == [
+        (each.requirements, each.available, each.prices) for each in plain.markets
+    ]
+
+
+def test_types_sold_in_shared_places_keep_their_own_prices() -> None:
+    places = (offering(ZONE_A), offering(ZONE_B), offering(ZONE_A))
+    cheap = replace(instance_type("cheap"), offerings=PriceList(places, [5, 6, 4]))
+    dear = replace(instance_type("dear"), offerings=PriceList(places, [7, 8, 9]))
+
+    table = TypeTable([cheap, dear], KNOWN)
+
+    assert [market.prices for market in table.markets] == [{0: 4, 1: 7}, {0: 6, 1: 8}]
 
 
 @given(catalogs)

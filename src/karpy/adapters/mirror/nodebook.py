@@ -1,11 +1,9 @@
 """Nodes and NodeClaims seen as one, joined again only where something has changed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from karpy.adapters.mirror.shelves import IndexedShelf, Shelf
 from karpy.model.nodes import KubeNode, Node, NodeClaim, join_node
-
-_Parts = tuple[KubeNode | None, NodeClaim | None, Mapping[str, int | None] | None]
 
 
 class NodeBook:
@@ -15,41 +13,80 @@ class NodeBook:
         self.nodes: IndexedShelf[KubeNode] = IndexedShelf(lambda node: node.provider_id)
         self.claims: IndexedShelf[NodeClaim] = IndexedShelf(lambda claim: claim.provider_id)
         self.limits: Shelf[Mapping[str, int | None]] = Shelf()
+        self._named: IndexedShelf[NodeClaim] = IndexedShelf(lambda claim: claim.node_name)
+        """Claims by the node that they say is theirs."""
         self._joined: tuple[Node, ...] = ()
-        self._pages: dict[str, tuple[_Parts, Node]] = {}
-        self._version = -1
+        self._by_node: dict[str, Node] = {}
+        self._by_claim: dict[str, Node] = {}
+        """Claims that have no node yet."""
+        self._stale_nodes: set[str] = set()
+        self._stale_claims: set[str] = set()
+        self.nodes.listen(self._hear_node)
+        self.claims.listen(self._hear_claim)
+        self.limits.listen(lambda name, *_: self._stale_nodes.add(name))
 
     def joined(self) -> tuple[Node, ...]:
         """Return all nodes, by name."""
-        version = self.nodes.version + self.claims.version + self.limits.version
-        if version != self._version:
-            self._joined = tuple(self._join_all())
-            self._version = version
+        if self._stale_nodes or self._stale_claims:
+            for name in self._stale_nodes:
+                self._join_node(name)
+            for name in self._stale_claims:
+                self._join_claim(name)
+            self._stale_nodes.clear()
+            self._stale_claims.clear()
+            both = (*self._by_node.values(), *self._by_claim.values())
+            self._joined = tuple(sorted(both, key=lambda node: node.name))
         return self._joined
 
-    def _join_all(self) -> list[Node]:
-        pages: dict[str, tuple[_Parts, Node]] = {}
-        claims = self.claims.values.values()
-        named = {claim.node_name: claim for claim in claims if claim.node_name}
-        taken: set[str] = set()
-        for name, node in self.nodes.values.items():
-            behind = self.claims.under(node.provider_id) if node.provider_id else ()
-            claim = next(iter(behind), None) or named.get(name)
-            if claim is not None:
-                taken.add(claim.name)
-            pages[f"node/{name}"] = self._page(
-                f"node/{name}", (node, claim, self.limits.values.get(name))
-            )
-        for name, claim in self.claims.values.items():
-            if name not in taken:
-                pages[f"claim/{name}"] = self._page(f"claim/{name}", (None, claim, None))
-        self._pages = pages
-        return sorted((joined for _, joined in pages.values()), key=lambda node: node.name)
+    def _join_node(self, name: str) -> None:
+        node = self.nodes.get(name)
+        if node is None:
+            self._by_node.pop(name, None)
+        else:
+            self._by_node[name] = join_node(node, self._claim_of(node), self.limits.get(name))
 
-    def _page(self, key: str, parts: _Parts) -> tuple[_Parts, Node]:
-        known = self._pages.get(key)
-        if known is not None and all(
-            before is after for before, after in zip(known[0], parts, strict=True)
-        ):
-            return known
-        return parts, join_node(*parts)
+    def _join_claim(self, name: str) -> None:
+        claim = self.claims.get(name)
+        if claim is None or any(self._claim_of(node) is claim for node in self._nodes_of(claim)):
+            self._by_claim.pop(name, None)
+        else:
+            self._by_claim[name] = join_node(None, claim, None)
+
+    def _claim_of(self, node: KubeNode) -> NodeClaim | None:
+        """Find the claim of a node: by its machine, else by what the claim says."""
+        behind = self.claims.under(node.provider_id) if node.provider_id else ()
+        # Of several the last counts: it knows best.
+        return next(iter(behind), None) or next(reversed([*self._named.under(node.name)]), None)
+
+    def _nodes_of(self, claim: NodeClaim) -> Iterator[KubeNode]:
+        """Find the nodes that may be those of a claim."""
+        if claim.provider_id:
+            yield from self.nodes.under(claim.provider_id)
+        named = self.nodes.get(claim.node_name)
+        if named is not None:
+            yield named
+
+    def _hear_node(self, name: str, before: KubeNode | None, after: KubeNode | None) -> None:
+        self._stale_nodes.add(name)
+        for claim in self._named.under(name):
+            self._stale_claims.add(claim.name)
+        for node in (before, after):
+            if node is not None and node.provider_id:
+                self._stale_claims.update(
+                    claim.name for claim in self.claims.under(node.provider_id)
+                )
+
+    def _hear_claim(self, name: str, before: NodeClaim | None, after: NodeClaim | None) -> None:
+        self._named.put(name, after)
+        for claim in (before, after):
+            if claim is None:
+                continue
+            # Another claim may have been this node's until now, or is again.
+            for node in self._nodes_of(claim):
+                self._stale_nodes.add(node.name)
+                self._stale_claims.update(each.name for each in self._named.under(node.name))
+            if claim.provider_id:
+                self._stale_claims.update(
+                    each.name for each in self.claims.under(claim.provider_id)
+                )
+        self._stale_claims.add(name)

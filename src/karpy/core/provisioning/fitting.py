@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from karpy.core.provisioning.existing import attach_limits
 from karpy.core.provisioning.fleet import Fleet
-from karpy.core.provisioning.groups import AvoidedGroup, HostGroup
+from karpy.core.provisioning.groups import DomainGroup, HostGroup
 from karpy.core.provisioning.reservations import Refused, Reservations
 from karpy.core.provisioning.shapes import Shape
 from karpy.core.provisioning.signatures import NEVER, Signatures
@@ -65,8 +65,7 @@ class Fitter:
         fleet = self.fleet
         have = fleet.types_left(node, shape.requests)
         before = fleet.signature[node]
-        template = fleet.templates[node]
-        if shape.ports and template is not None:
+        if shape.ports and (template := fleet.templates[node]) is not None:
             have &= template.without_port_clash(shape.ports)
         if pod_class.volumes.attachments:
             have &= self.types_attaching(node, pod_class)
@@ -98,6 +97,8 @@ class Fitter:
         masks = self.signatures.masks
         for narrowed in self._narrowed(signature, choices):
             if left := types & masks[narrowed]:
+                if self.is_plain:
+                    return (narrowed, left, HOLDS_NOTHING, False)
                 settled = self._vet(narrowed, left, held)
                 if isinstance(settled, tuple):
                     return settled
@@ -109,11 +110,11 @@ class Fitter:
         if len(choices) > 1:
             return self._combined(signature, choices)
         choice = choices[0]
+        options = _options(signature, choice)
         narrow = choice[0].table.narrow
-        return [
-            narrow(signature, domains) if domains else signature
-            for domains in _options(signature, choice)
-        ]
+        if len(options) == 1 and options[0]:
+            return (narrow(signature, options[0]),)
+        return [narrow(signature, domains) if domains else signature for domains in options]
 
     def _combined(self, signature: int, choices: list[Choice]) -> Iterator[int]:
         options = [_options(signature, choice) for choice in choices]
@@ -190,14 +191,15 @@ class Fitter:
 
     def _count(self, group: AnyGroup, node: int) -> None:
         fleet = self.fleet
-        if isinstance(group, HostGroup):
+        if isinstance(group, DomainGroup):
+            if domain := fleet.domain_of(group.domains, node):
+                group.add(domain)
+            else:
+                fleet.uncounted.setdefault(node, []).append(group)
+        elif isinstance(group, HostGroup):
             group.add(node)
-        elif isinstance(group, AvoidedGroup):
-            group.add(node, fleet.domains_in(group.domains, node))
-        elif domain := fleet.domain_of(group.domains, node):
-            group.add(domain)
         else:
-            fleet.uncounted.setdefault(node, []).append(group)
+            group.add(node, fleet.domains_in(group.domains, node))
 
     def _is_attachable(self, node: int, pod_class: PodClass) -> bool:
         attachments = pod_class.volumes.attachments
@@ -229,7 +231,7 @@ def _options(signature: int, choice: Choice) -> list[int]:
     possible = rule.table.of_signature(signature)
     allowed = domains & possible
     if allowed:
-        if not is_pinned:
+        if not is_pinned or not allowed & (allowed - 1):
             return [allowed]
         return [*rule.preferred(allowed), allowed] if rule.is_optional else rule.preferred(allowed)
     return [0] if not possible and rule.is_free_in_no_domain(signature) else []

@@ -189,9 +189,12 @@ class DomainGroup(_KeyGroup):
         # even where the constraint says to ignore that. kube-scheduler takes them all then, else
         # those of all nodes that match any term.
         considered = self.known & (pod_domains | self.there) if self.honors_affinity else self.known
-        room = self.max_skew + self._least(considered) - is_selected
+        counts = self.counts
+        is_whole = considered == self.domains.all and not self.min_domains
+        least = min(counts) if is_whole and counts else self._least(considered)
+        room = self.max_skew + least - is_selected
         mask, bit = 0, 1
-        for count in self.counts:
+        for count in counts:
             if count <= room:
                 mask |= bit
             bit <<= 1
@@ -200,8 +203,6 @@ class DomainGroup(_KeyGroup):
     def _least(self, considered: int) -> int:
         if not considered or (self.min_domains and considered.bit_count() < self.min_domains):
             return 0
-        if considered == self.domains.all:
-            return min(self.counts)
         return min(self.counts[bit] for bit in members(considered))
 
 

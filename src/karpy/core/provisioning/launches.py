@@ -50,8 +50,8 @@ class _Ranking:
         return tuple(compress(self.options, chosen))
 
 
-_Order: TypeAlias = tuple[tuple[LaunchOption, ...], Requirements, Resources]
-"""What claims alike are launched with: options, requirements, what daemons take at least."""
+_Order: TypeAlias = tuple[tuple[LaunchOption, ...], Requirements, Resources, bool]
+"""What claims alike are launched with: options, requirements, daemons, and minValues unmet."""
 
 
 class Launcher:
@@ -65,7 +65,7 @@ class Launcher:
         self._rankings: dict[tuple[int, ...], _Ranking] = {}
         self._bits: dict[int, list[int]] = {}
         self._stripped: dict[int, Requirements] = {}
-        self._orders: dict[tuple[int, int, int], _Order] = {}
+        self._orders: dict[tuple[int, int, int, bool], _Order] = {}
 
     def launch(self, node: int, *, is_strict: bool) -> Launch | None:
         """Return the launch of a claim, or None if its cheapest types lack variety."""
@@ -74,17 +74,14 @@ class Launcher:
         assert template is not None
         held = fleet.held[node]
         signature = self._signature(node) if held else fleet.signature[node]
-        types = fleet.types[node]
-        kind = (template.index, signature, types)
+        kind = (template.index, signature, fleet.types[node], bool(held))
         order = self._orders.get(kind)
         if order is None:
-            order = self._orders[kind] = self._order(template, signature, types)
-        options, requirements, overhead = order
-        lacking = {} if held else self._lacking(signature, types, options)
-        if not options or (is_strict and lacking):
+            order = self._order(template, signature, kind[2], is_held=kind[3])
+            self._orders[kind] = order
+        options, requirements, overhead, is_lacking = order
+        if not options or (is_strict and is_lacking):
             return None
-        if lacking:
-            requirements = self._requirements(relax(self._signatures, signature, lacking))
         return Launch(
             f"{template.name}-{node - fleet.existing.count}",
             template.name,
@@ -93,12 +90,16 @@ class Launcher:
             add(fleet.used[node], overhead) if overhead else fleet.used[node],
             options,
             tuple(sorted(held)) if held else (),
-            fleet.relaxed[node] or bool(lacking),
+            fleet.relaxed[node] or is_lacking,
         )
 
-    def _order(self, template: Template, signature: int, types: int) -> _Order:
+    def _order(self, template: Template, signature: int, types: int, *, is_held: bool) -> _Order:
         options = self._options(signature, types, template)[:LAUNCH_OPTIONS_MAX]
-        return options, self._requirements(signature), template.least_overhead(types)
+        lacking = {} if is_held else self._lacking(signature, types, options)
+        if lacking:
+            signature = relax(self._signatures, signature, lacking)
+        requirements = self._requirements(signature)
+        return options, requirements, template.least_overhead(types), bool(lacking)
 
     def _lacking(
         self, signature: int, types: int, options: tuple[LaunchOption, ...]

@@ -184,21 +184,7 @@ class Planner:
             rule.may_appear = any(rule.table.key in want.requirements for want in step.wants)
             step.is_patient = step.is_patient or not rule.table.is_well_known
         step.keys = [rules[key] for key in sorted(rules)]
-        step.is_simple = (
-            not rules
-            and not step.hosts
-            and len(step.wants) == 1
-            and not step.wants[0].is_patient
-            and not pod.rules.ports
-            and not each.volumes.attachments
-        )
-        step.is_exclusive = (
-            not rules
-            and not step.is_patient
-            and not each.volumes.attachments
-            and any(is_selected and _parts(group) for group, is_selected in step.hosts)
-            and all(group.kind is not Kind.AFFINITY for group, _ in step.hosts)
-        )
+        _sum_up(step, each)
         return step
 
     def _wants(self, rung: Rung, facts: VolumeFacts) -> tuple[Want, ...]:
@@ -217,6 +203,8 @@ class Planner:
 
     def _want(self, requirements: Requirements) -> Want:
         want = self._signatures.want(requirements)
+        if not requirements:
+            return want
         well_known = self._signatures.table.well_known
         have = [self._signatures.requirements[each.signature] for each in self._templates]
         want.is_patient = any(
@@ -239,6 +227,27 @@ class Planner:
             reach = self._reaches[tolerations] = Reach(len(self._reaches), templates, nodes)
             reach.has_every_template = len(templates) == len(self._templates)
         return reach
+
+
+def _sum_up(step: Step, each: PodClass) -> None:
+    """Say what is special about a step, now that all is known that it asks for."""
+    if len(step.keys) == 1 and step.keys[0].spreads and not step.keys[0].may_appear:
+        step.spread = step.keys[0]
+    step.is_simple = (
+        (not step.keys or step.spread is not None)
+        and not step.hosts
+        and len(step.wants) == 1
+        and not step.wants[0].is_patient
+        and not each.pod.rules.ports
+        and not each.volumes.attachments
+    )
+    step.is_exclusive = (
+        not step.keys
+        and not step.is_patient
+        and not each.volumes.attachments
+        and any(is_selected and _parts(group) for group, is_selected in step.hosts)
+        and all(group.kind is not Kind.AFFINITY for group, _ in step.hosts)
+    )
 
 
 def _parts(group: HostGroup) -> bool:

@@ -30,7 +30,7 @@ class Rows:
         return self._open_again(queue, start, stop) if first.reopening is not None else 0
 
     def _fill(self, queue: _Queue, start: int, stop: int) -> int:
-        """Put pods on claims that ask for nothing but room and labels."""
+        """Put pods on claims that ask for room and labels, and to be spread at most."""
         fleet = self._fleet
         turn = start
         while turn < stop:
@@ -48,7 +48,8 @@ class Rows:
                 claims = shape.alive
             if not claims or claims & fleet.existing_mask:
                 break
-            node = self._claim_for(pod_class, claims, shape)
+            find = self._claim_for if pod_class.spread is None else self._claim_in_turn
+            node = find(pod_class, claims, shape)
             if node is None:
                 break
             turn += 1
@@ -56,7 +57,7 @@ class Rows:
                 self._fitter.record(pod_class, node, pod)
                 continue
             fleet.put(node, pod, pod_class.requests)
-            if shape is not None:
+            if shape is not None and pod_class.spread is None:
                 turn += self._fill_up(queue, turn, stop, node)
         return turn - start
 
@@ -106,6 +107,34 @@ class Rows:
                     shape.alive ^= 1 << node
         return None
 
+    def _claim_in_turn(self, pod_class: PodClass, claims: int, shape: Shape | None) -> int | None:
+        """Do the same for a pod that is to be spread."""
+        fleet, masks, spread = self._fleet, self._signatures.masks, pod_class.spread
+        assert spread is not None
+        want, table = pod_class.steps[0].wants[0], spread.table
+        domains, _ = spread.open_domains()
+        failure = pod_class.failures[0]
+        has_failed = failure is not None and not failure.may_have_passed()
+        claims &= 0 if has_failed else table.nodes_in(domains)
+        for count in fleet.counts:
+            candidates = fleet.by_count[count] & claims
+            for node in fleet.ordered(count, candidates) if candidates else ():
+                signature = self._signatures.join(fleet.signature[node], want)
+                types = fleet.types_left(node, pod_class.requests) & masks[signature]
+                if signature == NEVER or not types:
+                    if shape is not None:
+                        shape.alive ^= 1 << node
+                    continue
+                allowed = domains & table.of_signature(signature)
+                for domain in spread.preferred(allowed) if allowed else ():
+                    narrowed = table.narrow(signature, domain)
+                    if left := types & masks[narrowed]:
+                        fleet.types[node] = left
+                        if narrowed != fleet.signature[node]:
+                            fleet.retype(node, narrowed)
+                        return node
+        return None
+
     def _open_again(self, queue: _Queue, start: int, stop: int) -> int:
         """Make claims like the last for more pods of its class, if nothing came between."""
         fleet, fitter = self._fleet, self._fitter
@@ -139,4 +168,5 @@ class Rows:
 
 
 def _asks_only_for(shape: Shape, pod_class: PodClass) -> bool:
-    return pod_class.shapes[0] is shape and pod_class.is_simple and not pod_class.is_counted
+    is_more = pod_class.is_counted or pod_class.spread is not None
+    return pod_class.shapes[0] is shape and pod_class.is_simple and not is_more

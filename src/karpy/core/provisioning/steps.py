@@ -111,6 +111,7 @@ class Step:
         "keys",
         "reach",
         "rung",
+        "spread",
         "takes_any_claim",
         "wants",
         "watched",
@@ -129,7 +130,9 @@ class Step:
         )
         """Whether every claim is worth a try."""
         self.is_simple = False
-        """Whether nothing is asked but room and labels."""
+        """Whether nothing is asked but room and labels, and to be spread over one key."""
+        self.spread: KeyRule | None = None
+        """The rule for that key."""
         self.is_exclusive = False
         """Whether two pods that take this step never share a node, and nothing else binds them."""
         self.is_patient = any(want.is_patient for want in wants)
@@ -195,6 +198,7 @@ class PodClass:
         "reopening",
         "requests",
         "shapes",
+        "spread",
         "steps",
         "volumes",
     )
@@ -211,6 +215,8 @@ class PodClass:
         self.reopening: Opening | None = None
         self.is_single = True
         """Whether there is one pod only."""
+        self.spread: KeyRule | None = None
+        """The rule by which the first step spreads pods, if it asks for little else."""
         self.is_counted = False
         self.is_simple = False
         """Whether the first step is."""
@@ -225,6 +231,7 @@ class PodClass:
         """Take the steps of the ladder."""
         self.steps = steps
         self.is_simple = steps[0].is_simple
+        self.spread = steps[0].spread
         if len(steps) > 1:
             self.failures = [None] * len(steps)
             self.shapes = [None] * len(steps)

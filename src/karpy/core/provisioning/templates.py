@@ -67,11 +67,12 @@ class Template:
         table = self.rooms.get(resource)
         if table is None:
             allocatable = self._allocatable
-            table = self.rooms[resource] = Thresholds(
-                (bit, allocatable[bit].get(resource, 0) - group.overhead.get(resource, 0))
-                for group in self.groups
-                for bit in dense_members(group.mask)
-            )
+            amounts: list[tuple[int, int]] = []
+            for group in self.groups:
+                taken = group.overhead.get(resource, 0)
+                bits = dense_members(group.mask)
+                amounts += [(bit, allocatable[bit].get(resource, 0) - taken) for bit in bits]
+            table = self.rooms[resource] = Thresholds(amounts)
         return table
 
     def least_overhead(self, mask: int) -> Resources:

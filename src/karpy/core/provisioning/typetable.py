@@ -9,7 +9,7 @@ left.
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 
-from karpy.model.instances import InstanceType, Offering, PriceList, allocatable
+from karpy.model.instances import InstanceType, Offering, allocatable, columns
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import Requirements, why_incompatible
 from karpy.model.resources import Resources
@@ -133,10 +133,10 @@ class Market:
             if not offering.is_launchable:
                 return
         known = self.prices
-        for bit in known.keys() & prices.keys():
+        if not known.keys().isdisjoint(prices.keys()):
             # A type may be sold twice in one market; the lower price counts.
-            known[bit] = min(known[bit], prices[bit])
-        self.prices = {**prices, **known}
+            prices = {bit: min(price, known.get(bit, price)) for bit, price in prices.items()}
+        known.update(prices)
 
 
 class _Places:
@@ -168,24 +168,26 @@ class TypeTable:
         self.allocatable: list[Resources] = []
         self.markets: list[Market] = []
         self.has_reserved = False
-        self._markets: dict[frozenset[Requirement], Market] = {}
+        self._market_ids: dict[int, Market] = {}
+        self._market_keys: dict[frozenset[Requirement], Market] = {}
         self._places: dict[int, _Places] = {}
         self._bits: dict[int, int] = {}
         self._keys: dict[str, _KeyIndex] = {}
         self._key_masks: dict[Requirement, int] = {}
         self._capacity: dict[str, Thresholds] = {}
         for each in types:
-            self._add(each)
+            if id(each) not in self._bits:
+                self._add(each)
         for places in self._places.values():
             self._open(places)
         self.size = len(self.types)
         self.is_split = self.size > len(self._bits)
         """Whether some type has several bits."""
-        self.sound = sum(
-            1 << bit
-            for bit, amounts in enumerate(self.allocatable)
-            if min(amounts.values(), default=0) >= 0
-        )
+        self.sound = (1 << self.size) - 1
+        """Types that the system leaves at least nothing of."""
+        for bit, amounts in enumerate(self.allocatable):
+            if amounts and min(amounts.values()) < 0:
+                self.sound ^= 1 << bit
 
     def mask_of(self, types: Iterable[InstanceType]) -> int:
         """Return the bits of some of the types."""
@@ -233,9 +235,7 @@ class TypeTable:
         return table
 
     def _add(self, each: InstanceType) -> None:
-        if id(each) in self._bits:
-            return
-        offered, prices = _columns(each.offerings)
+        offered, prices = columns(each.offerings)
         places = self._places.get(id(offered))
         if places is None:
             for offering in offered:
@@ -244,7 +244,7 @@ class TypeTable:
                     return
             places = self._places[id(offered)] = _Places(offered)
         self._bits[id(each)] = 1 << len(self.types)
-        self._add_bit(each, each.allocatable, places, prices)
+        self._add_bit(each, allocatable(each.capacity, each.overhead), places, prices)
 
     def _add_split(self, each: InstanceType) -> None:
         """Add a type with one bit for each pair of overrides; the first is for none."""
@@ -262,7 +262,7 @@ class TypeTable:
                 {**each.capacity, **dict(capacity)}, {**each.overhead, **dict(overhead)}
             )
             places = self._places[id(offerings)] = _Places(offerings)
-            self._add_bit(each, amounts, places, _columns(offerings)[1])
+            self._add_bit(each, amounts, places, columns(offerings)[1])
         self._bits[id(each)] = mask
 
     def _add_bit(
@@ -284,20 +284,16 @@ class TypeTable:
                 market.sell(offering, dict(zip(bits, prices, strict=True)))
 
     def _market(self, offering: Offering) -> Market:
-        key = frozenset(offering.requirements.values())
-        market = self._markets.get(key)
+        market = self._market_ids.get(id(offering.requirements))
         if market is None:
-            market = self._markets[key] = Market(len(self.markets), offering)
-            self.markets.append(market)
-            self.has_reserved = self.has_reserved or offering.is_reserved
+            key = frozenset(offering.requirements.values())
+            market = self._market_keys.get(key)
+            if market is None:
+                market = self._market_keys[key] = Market(len(self.markets), offering)
+                self.markets.append(market)
+                self.has_reserved = self.has_reserved or offering.is_reserved
+            self._market_ids[id(offering.requirements)] = market
         return market
-
-
-def _columns(offerings: Sequence[Offering]) -> tuple[Sequence[Offering], Sequence[int]]:
-    """Return places that types may have in common, and what each of them costs."""
-    if isinstance(offerings, PriceList):
-        return offerings.places, offerings.prices
-    return offerings, [offering.price for offering in offerings]
 
 
 def _plain(each: InstanceType, resource: str) -> int:

@@ -63,6 +63,8 @@ class _Run(Struct):
     deadline: float = _NEVER
     restarts: int = 0
     slowness: float = 1.0
+    is_gated: bool = False
+    """Whether others have a say in its being ready."""
 
 
 class Ground(Struct, frozen=True):
@@ -152,13 +154,14 @@ class PodRunner:
             run = self._runs[key] = self._new_run(pod, ground)
         run.slowness = ground.slowness
         now = self._worker.now()
+        soon = now + _INSTANT
         if "deletionTimestamp" in meta:
             self._ask_to_stop(pod, run, now)
-        elif pod["spec"].get("readinessGates"):
+        elif run.is_gated:
             self._look_at_gates(pod, run)
-        if run.deadline <= now + _INSTANT and run.step not in (_STOP, _REST):
+        if run.deadline <= soon and run.step not in (_STOP, _REST):
             self._give_up(pod, run)
-        if run.due <= now + _INSTANT and run.step is not _REST:
+        if run.due <= soon and run.step is not _REST:
             self._go_on(pod, run, now)
         until = min(run.deadline, run.due)
         return None if until == _NEVER or run.step is _REST else max(0.0, until - now)
@@ -181,7 +184,8 @@ class PodRunner:
         step = _REST if is_over else _ARRIVE
         self._addresses = (self._addresses + 1) % _PODS_MAX
         host = Host(ground.address, _pod_address(self._addresses))
-        return _Run(pod["metadata"]["uid"], host, behaviour_of(pod), step)
+        is_gated = bool(pod["spec"].get("readinessGates"))
+        return _Run(pod["metadata"]["uid"], host, behaviour_of(pod), step, is_gated=is_gated)
 
     def _arrive(self, pod: JsonObject, run: _Run, now: float) -> None:
         problem = run.behaviour.problem

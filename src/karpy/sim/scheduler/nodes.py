@@ -1,6 +1,7 @@
 """Nodes, the pods on them, and what changed since anybody looked."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, KeysView, Mapping
 from typing import Final, TypeAlias, TypeVar
 
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
@@ -17,6 +18,9 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 
 Entry: TypeAlias = tuple[int, int | None]
 """A change of the node in a slot: so many pods more, or, if that is None, the node itself."""
+
+Domains: TypeAlias = tuple[list[str | None], Mapping[str, int]]
+"""The domain of each slot, and how many nodes each domain has."""
 
 
 class NodeInfo:
@@ -150,6 +154,8 @@ class NodeTable:
         self._priorities: dict[int, int] = {}
         self._claims: dict[str, int] = {}
         self._kins: dict[Kin, int] = {}
+        self._domains: dict[str, tuple[int, Domains]] = {}
+        """By topology key, and as of which renewal."""
 
     @property
     def lowest_priority(self) -> int | None:
@@ -169,13 +175,22 @@ class NodeTable:
         """Walk through the nodes that are there."""
         return (node for node in self.nodes if node is not None and node.is_there)
 
-    def kins(self) -> Iterator[Kin]:
-        """Walk through the kinds of pods that are on nodes."""
-        return iter(self._kins)
+    @property
+    def kins(self) -> KeysView[Kin]:
+        """The kinds of pods that are on nodes."""
+        return self._kins.keys()
 
-    def has(self, kin: Kin) -> bool:
-        """Say whether there are pods of a kind on nodes."""
-        return kin in self._kins
+    def domains(self, key: str) -> Domains:
+        """Return the domains of a topology key that the nodes in all slots are in."""
+        known = self._domains.get(key)
+        if known is None or known[0] != self.renewals:
+            values = [
+                node.labels.get(key) if node is not None and node.is_there else None
+                for node in self.nodes
+            ]
+            sizes = Counter(each for each in values if each is not None)
+            known = self._domains[key] = self.renewals, (values, sizes)
+        return known[1]
 
     def is_claim_used(self, key: str) -> bool:
         """Say whether a pod on a node uses a claim."""

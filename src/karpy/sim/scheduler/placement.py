@@ -52,7 +52,7 @@ class Placement:
         self._rosters = rosters
         self._tracker = tracker
         self._preemption = Preemption(store, table, tracker.rivals)
-        self._failures: dict[tuple[int, int, bool], tuple[int, Failed]] = {}
+        self._failures: dict[tuple[object, int, bool], tuple[int, Failed]] = {}
         """What the latest pod like this was told, and how many changes there had been by then."""
 
     def decide(self, pod: PodInfo) -> Placed | Failed:
@@ -75,11 +75,7 @@ class Placement:
         node = self._choose(pod, roster, check)
         if node is not None:
             return Placed(node, check.plan(node) if check is not None else None)
-        failed = self._explain(pod, roster, check)
-        if check is None and failed.candidate is None:
-            key = (pod.wants.serial, pod.priority, _never_preempts(pod))
-            self._failures[key] = (self._table.position, failed)
-        return failed
+        return self._fail(pod, roster) if check is None else self._explain(pod, roster, check)
 
     def forget(self) -> None:
         """Start anew: something changed that is not followed."""
@@ -89,14 +85,30 @@ class Placement:
     def _known_failure(self, pod: PodInfo, check: VolumeCheck | None) -> Failed | None:
         if not self._failures or check is not None or pod.nominated or self._tracker.has_nominees:
             return None
-        key = (pod.wants.serial, pod.priority, _never_preempts(pod))
-        known = self._failures.get(key)
+        known = self._failures.get((pod.wants.serial, pod.priority, _never_preempts(pod)))
         if known is None:
             return None
         if known[0] != self._table.position:
             self._failures.clear()
             return None
         return known[1]
+
+    def _fail(self, pod: PodInfo, roster: Roster | Shortlist) -> Failed:
+        """Explain why there is no node, once for all pods of which that is true."""
+        own = pod.wants.serial, pod.priority, _never_preempts(pod)
+        key: tuple[object, int, bool] = own
+        if not (pod.nominated or self._tracker.has_nominees or roster.surroundings.is_demanding):
+            # Nothing counts but what it asks of a node, and so do other workloads.
+            key = pod.wants.demands, *own[1:]
+        position = self._table.position
+        known = self._failures.get(key)
+        if known is not None and known[0] == position:
+            failed = known[1]
+        else:
+            failed = self._explain(pod, roster, None)
+        if failed.candidate is None:
+            self._failures[own] = self._failures[key] = (position, failed)
+        return failed
 
     def _choose(
         self, pod: PodInfo, roster: Roster | Shortlist, check: VolumeCheck | None

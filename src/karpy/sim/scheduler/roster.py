@@ -96,7 +96,7 @@ class Roster:
         """By slot: the nodes with company, and where those are filed that can take a pod."""
         self._groups: dict[_Likeness, list[Rank]] = {}
         """Nodes with the same company in the same place, the best first."""
-        self.surroundings.survey(table.nodes)
+        self.surroundings.survey(table)
         self._slots, self._renewals = len(table.nodes), table.renewals
         """How many slots are counted, and how often nodes had changed by then."""
         if self.surroundings.has_company:
@@ -202,7 +202,7 @@ class Shortlist:
         self.wants = wants
         self.surroundings = surround(wants)
         if self.surroundings.is_demanding:
-            self.surroundings.survey(table.nodes)
+            self.surroundings.survey(table)
             self.surroundings.measure()
 
     def refusal(self, node: NodeInfo) -> Refusal | None:

@@ -1,6 +1,6 @@
 """Other pods as a pod to be placed sees them: spread, affinity and anti-affinity."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from karpy.codec.labelselectors import Selector
@@ -15,7 +15,7 @@ from karpy.sim.scheduler.refusals import (
     SPREAD_UNLABELLED,
     Refusal,
 )
-from karpy.sim.scheduler.tallies import Tally
+from karpy.sim.scheduler.tallies import Tally, Weigh
 from karpy.sim.scheduler.terms import Namespaces, PodTerm, Spread
 from karpy.sim.scheduler.wants import Wants
 
@@ -34,7 +34,8 @@ class Surroundings:
         defaults: Callable[[Wants], tuple[Spread, ...]],
     ) -> None:
         self._wants = wants
-        self._weights: dict[Selector | None, dict[int, int]] = {}
+        self._weighers: dict[Selector | None, Weigh] = {}
+        """By selector: how spreads weigh pods. Hosts and zones weigh alike most of the time."""
         labels = wants.kin.labels
         hard = [each for each in wants.spreads if not each.is_soft]
         soft = wants.spreads or defaults(wants)
@@ -59,8 +60,8 @@ class Surroundings:
         """Whether it can refuse a node at all."""
         self._lows: list[int] = []
         self.concerned: Final[dict[Kin, tuple[tuple[Tally, int], ...]]] = {}
-        """By kin, as far as asked for: the tallies in which such pods count, and for how much."""
-        self._asked: set[int] = set()
+        """By kin, if such pods count: the tallies in which they do, and for how much."""
+        self._asked: set[Kin] = set()
         self.measure()
         self.meet(table)
 
@@ -71,10 +72,10 @@ class Surroundings:
             any(tally.counts) for tally in self._own_counts
         )
 
-    def survey(self, nodes: Sequence[NodeInfo | None]) -> None:
+    def survey(self, table: NodeTable) -> None:
         """Count the nodes of all slots, for the first time."""
         for tally in self.tallies:
-            tally.survey(nodes)
+            tally.survey(table)
 
     def place(self, slot: int, node: NodeInfo | None) -> None:
         """Count the node of a slot anew."""
@@ -88,25 +89,25 @@ class Surroundings:
 
     def ask(self, kin: Kin) -> tuple[tuple[Tally, int], ...]:
         """Return the tallies in which a kind of pods counts, and for how much."""
-        if kin.serial not in self._asked:
-            self._asked.add(kin.serial)
-            weights = [(tally, tally.weight_of(kin)) for tally in self.tallies]
-            tallies = tuple([each for each in weights if each[1]])
-            if tallies:
-                self.concerned[kin] = tallies
+        if kin not in self._asked:
+            self._asked.add(kin)
+            self._weigh(kin)
         return self.concerned.get(kin, ())
 
     def meet(self, table: NodeTable) -> None:
         """Ask about the kinds of pods that are new."""
         # Those that came and went before anybody asked make no difference.
-        for kin in table.kins():
-            self.ask(kin)
+        newcomers = table.kins - self._asked
+        self._asked |= newcomers
+        for kin in newcomers:
+            self._weigh(kin)
 
     def part(self, table: NodeTable) -> None:
         """Forget the kinds of pods that are gone."""
-        for kin in [kin for kin in self.concerned if not table.has(kin)]:
-            del self.concerned[kin]
-            self._asked.discard(kin.serial)
+        for kin in self._asked - table.kins:
+            self._asked.discard(kin)
+            for tally, _ in self.concerned.pop(kin, ()):
+                tally.forget(kin)
 
     def measure(self) -> None:
         """Find out how few pods the emptiest domains have; needed after every change."""
@@ -124,6 +125,19 @@ class Surroundings:
         if not self.hosts:
             return tuple([tally.counts[slot] for tally in own])
         return tuple([tally.at(node) for tally in self.hosts] + [t.counts[slot] for t in own])
+
+    def _weigh(self, kin: Kin) -> None:
+        """Find out in which tallies a kind of pods counts, and for how much."""
+        latest, weight = None, 0
+        concerned = []
+        for tally in self.tallies:
+            if tally.weigh is not latest:
+                latest, weight = tally.weigh, tally.weigh(kin)
+            if weight:
+                tally.weights[kin] = weight
+                concerned.append((tally, weight))
+        if concerned:
+            self.concerned[kin] = tuple(concerned)
 
     def _why_uneven(self, node: NodeInfo) -> Refusal | None:
         for (spread, tally, own), low in zip(self._hard, self._lows, strict=True):
@@ -155,15 +169,11 @@ class Surroundings:
         wants = self._wants
         keys = [each.key for each in together]
         is_choosy = spread.honors_affinity and wants.choice is not ANY_NODE
-        # Hosts and zones count the same pods most of the time.
-        known = self._weights.setdefault(spread.selector, {})
-
-        def weigh(kin: Kin) -> int:
-            weight = known.get(kin.serial)
-            if weight is None:
-                is_near = kin.namespace == wants.kin.namespace
-                weight = known[kin.serial] = int(is_near and spread.counts(kin.labels))
-            return weight
+        namespace = wants.kin.namespace
+        weigh = self._weighers.setdefault(
+            spread.selector,
+            lambda kin: int(kin.namespace == namespace and spread.counts(kin.labels)),
+        )
 
         def includes(node: NodeInfo) -> bool:
             if any(key not in node.labels for key in keys):

@@ -1,12 +1,11 @@
 """Pods that matter to a pod, counted by node and by topology domain."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from karpy.model.labels import HOSTNAME
 from karpy.sim.scheduler.kins import Kin
-from karpy.sim.scheduler.nodes import NodeInfo
+from karpy.sim.scheduler.nodes import NodeInfo, NodeTable
 
 Weigh = Callable[[Kin], int]
 """Says how much a pod on a node counts."""
@@ -30,9 +29,6 @@ class Tally:
 
     __slots__ = (
         "_includes",
-        "_is_void",
-        "_memo",
-        "_weigh",
         "_width",
         "counts",
         "domains",
@@ -41,6 +37,8 @@ class Tally:
         "live_only",
         "totals",
         "values",
+        "weigh",
+        "weights",
     )
 
     def __init__(
@@ -59,11 +57,10 @@ class Tally:
         self.totals: dict[str, int] = {}
         """By domain; one with nodes but without pods is there too."""
         self._width: dict[str, int] = {}
-        self._weigh = weigh
+        self.weigh: Final = weigh
+        self.weights: Final[dict[Kin, int]] = {}
+        """How much pods count, as far as they do."""
         self._includes = includes
-        self._memo: dict[int, int] = {}
-        self._is_void = True
-        """Whether no pod was heard of that counts for anything."""
 
     @property
     def is_blank(self) -> bool:
@@ -75,27 +72,24 @@ class Tally:
         """Whether a domain has several nodes."""
         return len(self._width) < sum(self._width.values())
 
-    def survey(self, nodes: Sequence[NodeInfo | None]) -> None:
+    def survey(self, table: NodeTable) -> None:
         """Count the nodes of all slots, for the first time."""
-        if not self._is_void or self._includes is not everywhere:
-            for slot, node in enumerate(nodes):
+        if self.weights or self._includes is not everywhere:
+            for slot, node in enumerate(table.nodes):
                 self.place(slot, node)
             return
-        key = self.key
-        self.counts = [0] * len(nodes)
-        self.domains = [
-            node.labels.get(key) if node is not None and node.is_there else None for node in nodes
-        ]
-        self.values = list(self.domains)
-        self._width = Counter(each for each in self.domains if each is not None)
-        self.totals = dict.fromkeys(self._width, 0)
+        values, sizes = table.domains(self.key)
+        self.counts = [0] * len(values)
+        self.domains, self.values = list(values), list(values)
+        self._width = dict(sizes)
+        self.totals = dict.fromkeys(sizes, 0)
 
     def place(self, slot: int, node: NodeInfo | None) -> None:
         """Count the node of a slot anew; None if there is none any more."""
         self._leave(slot)
         if node is None:
             return
-        self.counts[slot] = count = 0 if self._is_void else self._count(node)
+        self.counts[slot] = count = self._count(node) if self.weights else 0
         self.values[slot] = domain = node.labels.get(self.key)
         if domain is None or not node.is_there or not self._includes(node):
             return
@@ -112,14 +106,9 @@ class Tally:
             if domain is not None:
                 self.totals[domain] += change
 
-    def weight_of(self, kin: Kin) -> int:
-        """Say how much a pod counts."""
-        weight = self._memo.get(kin.serial)
-        if weight is None:
-            weight = self._memo[kin.serial] = self._weigh(kin)
-            if weight:
-                self._is_void = False
-        return weight
+    def forget(self, kin: Kin) -> None:
+        """Forget how much a kind of pods counts; there are none."""
+        del self.weights[kin]
 
     def at(self, node: NodeInfo) -> int:
         """Say what the domain of a node weighs, whether the node is included or not."""
@@ -132,8 +121,9 @@ class Tally:
         return 0 if domain is None else self.totals.get(domain, 0)
 
     def _count(self, node: NodeInfo) -> int:
+        weights = self.weights
         return sum(
-            self.weight_of(pod.wants.kin)
+            weights.get(pod.wants.kin, 0)
             for pod in node.pods.values()
             if not (self.live_only and pod.is_ending)
         )

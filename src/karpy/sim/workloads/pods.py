@@ -65,7 +65,17 @@ def parted(pods: list[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
 
 def ready_ones(pods: list[JsonObject]) -> list[JsonObject]:
     """Return the pods that take requests."""
-    return [pod for pod in pods if ready_condition(pod) is not None]
+    ready = []
+    latest: object = None
+    is_good = False
+    for pod in pods:
+        conditions = (pod.get("status") or _NOTHING).get("conditions")
+        # Pods that started together share their conditions.
+        if conditions is not latest:
+            latest, is_good = conditions, is_ready(pod)
+        if is_good:
+            ready.append(pod)
+    return ready
 
 
 def is_terminating(pod: JsonObject) -> bool:
