@@ -48,7 +48,7 @@ from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.model.notices import Notice
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, Verdict
+from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Patch, PatchType, Removal
 from karpy.sim.world import World
@@ -78,7 +78,11 @@ class Silence:
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
         """Hear what was decided."""
 
-    def nominated(self, name: str) -> None:
+    def places(self) -> dict[str, str]:
+        """Know of nobody who is on his way."""
+        return {}
+
+    def nominated(self, nomination: Nomination, claim: str) -> None:
         """Hear of a node that pods are expected on."""
 
     def launched(self, claim: str, launch: Launch) -> None:

@@ -29,7 +29,7 @@ from karpy.errors import ClusterError
 from karpy.model.kinds import CAPACITY_BUFFER
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, Verdict
+from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.objects import Objects
 from karpy.sim.world import World
 from tests.controllers.operators import Heard
@@ -49,9 +49,13 @@ class Audience:
         self.verdicts.append(verdict)
         self._buffers.record(verdict)
 
-    def nominated(self, name: str) -> None:
-        self.awaited.append(name)
-        self._nominations.note(name)
+    def places(self) -> dict[str, str]:
+        return {}
+
+    def nominated(self, nomination: Nomination, claim: str) -> None:
+        del claim
+        self.awaited.append(nomination.node)
+        self._nominations.note(nomination.node)
 
     def launched(self, claim: str, launch: Launch) -> None:
         del launch

@@ -61,3 +61,17 @@ def test_without_a_trigger_nothing_happens() -> None:
         return await waited(batcher)
 
     assert run(story()) == (frozenset({"late"}), 101.0)
+
+
+def test_who_rides_along_prolongs_a_window_and_opens_none() -> None:
+    async def story() -> tuple[frozenset[str], float]:
+        batcher, loop = Batcher(), asyncio.get_running_loop()
+        batcher.prolong("early")
+        loop.call_later(1.0, batcher.trigger, "a")
+        loop.call_later(1.8, batcher.prolong, "rides")
+        return await waited(batcher)
+
+    batch, seconds = run(story())
+
+    assert batch == frozenset({"a", "rides"})
+    assert round(seconds, 6) == 2.8

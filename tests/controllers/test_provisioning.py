@@ -16,7 +16,7 @@ from karpy.model.kinds import NODE_CLAIM, NODE_POOL, POD
 from karpy.model.notices import Notice
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, Verdict
+from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.sim.loop import run
 from karpy.sim.world import World
 
@@ -39,8 +39,12 @@ class Heard:
         del snapshot, duration
         self.verdicts.append(verdict)
 
-    def nominated(self, name: str) -> None:
-        self.expecting.append(name)
+    def places(self) -> dict[str, str]:
+        return {}
+
+    def nominated(self, nomination: Nomination, claim: str) -> None:
+        del claim
+        self.expecting.append(nomination.node)
 
     def launched(self, claim: str, launch: Launch) -> None:
         del launch

@@ -3,9 +3,10 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.passengers import with_passengers
+from karpy.core.passengers import with_expected, with_passengers
 from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.snapshot import Snapshot
+from tests.builders.nodes import node
 from tests.builders.pods import owner, pod
 
 
@@ -58,3 +59,27 @@ def test_daemons_and_the_dead_do_not(stays: Pod) -> None:
     found = with_passengers(snapshot(waiting("a"), stays))
 
     assert placed(found) == ["a"]
+
+
+def test_who_is_on_his_way_counts_as_there() -> None:
+    given = replace(snapshot(waiting("a"), waiting("b")), nodes=(replace(node("n1"), claim="c1"),))
+
+    found = with_expected(given, {"default/a": "c1"})
+
+    assert [(each.node_name, each.is_unschedulable) for each in found.pods] == [
+        ("n1", False),
+        ("", True),
+    ]
+
+
+def test_nobody_is_on_his_way_to_a_claim_that_is_gone() -> None:
+    given = snapshot(waiting("a"))
+
+    assert with_expected(given, {"default/a": "c1"}).pods == given.pods
+
+
+def test_who_is_bound_elsewhere_stays_there() -> None:
+    bound = pod("a", on="n2")
+    given = replace(snapshot(bound), nodes=(replace(node("n1"), claim="c1"), node("n2")))
+
+    assert with_expected(given, {"default/a": "c1"}).pods == (bound,)

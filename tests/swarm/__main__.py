@@ -95,6 +95,7 @@ def _setting(story: Story) -> str:
     ]
     lines += [f"fault {each}" for each in story.faults]
     lines += [f"crash {each}" for each in story.crashes]
+    lines += [f"outage at {second:.0f} s, for {lasting:.0f} s" for second, lasting in story.outages]
     return "\n".join([*lines, f"has_cloud={story.has_cloud} has_standby={story.has_standby}"])
 
 

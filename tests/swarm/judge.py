@@ -69,20 +69,19 @@ def _unfinished(world: World) -> Iterator[Finding]:
     for claim in world.store.list(NODE_CLAIM):
         name = claim["metadata"]["name"]
         if "deletionTimestamp" in claim["metadata"]:
-            if not _is_held(world, claim):
+            if not _is_held(world, (claim.get("status") or {}).get("nodeName", "")):
                 yield Finding(Law.UNFINISHED, f"claim {name} does not go")
         elif not _is_true(claim, "Ready"):
             yield Finding(Law.UNFINISHED, f"claim {name}: {condition_of(claim, 'Ready')}")
 
 
-def _is_held(world: World, claim: JsonObject) -> bool:
-    """Say whether pods on the node of a claim may stay: budgets or annotations hold them."""
-    node = (claim.get("status") or {}).get("nodeName", "")
+def _is_held(world: World, node: str) -> bool:
+    """Say whether a node that goes has to wait: budgets or annotations hold pods there."""
     return any(_may_stay(world, each) for each in world.store.pods_on(node))
 
 
 def _may_stay(world: World, pod: JsonObject) -> bool:
-    if (pod["metadata"].get("annotations") or {}).get(DO_NOT_DISRUPT):
+    if (pod["metadata"].get("annotations") or {}).get(DO_NOT_DISRUPT) == "true":
         return True
     app = (pod["metadata"].get("labels") or {}).get("app")
     return any(
@@ -98,8 +97,10 @@ def _orphans(world: World, machines: Sequence[Machine]) -> Iterator[Finding]:
         if machine.provider_id not in claims:
             yield Finding(Law.ORPHAN, f"machine {machine.provider_id} of {machine.claim}")
     for node in world.store.list(NODE):
-        if (node.get("spec") or {}).get("providerID") not in claims:
-            yield Finding(Law.ORPHAN, f"node {node['metadata']['name']}")
+        name, is_going = node["metadata"]["name"], "deletionTimestamp" in node["metadata"]
+        is_ours = (node.get("spec") or {}).get("providerID") in claims
+        if not is_ours and not (is_going and _is_held(world, name)):
+            yield Finding(Law.ORPHAN, f"node {name}")
 
 
 def _unplaced(world: World, actual: Snapshot) -> Iterator[Finding]:

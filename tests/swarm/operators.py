@@ -23,7 +23,7 @@ from karpy.sim.world import World
 from karpy.wiring.operator import Operator
 from karpy.wiring.surface import Surface
 from tests.swarm.findings import Law
-from tests.swarm.troubles import Crash, GappyFeed
+from tests.swarm.troubles import Crash, GappyFeed, Outage
 from tests.swarm.witnesses import Report, WitnessedCloud, WitnessedObjects
 
 _LIVES_MAX: Final = 50
@@ -64,7 +64,8 @@ class Stagehands:
         self.report = report
         self.has_cloud = has_cloud
         self.catalog = world.cloud.market.catalog if has_cloud else lambda: SMALL
-        self.objects = WitnessedObjects(world, report)
+        self.outage = Outage()
+        self.objects = WitnessedObjects(world, report, self.outage)
         self.orders: list[str] = []
         """What was launched and terminated."""
         self.acting: set[str] = set()
@@ -141,7 +142,7 @@ class Replica:
         cloud = hands.cloud(kwok)
         surface = Surface(
             objects=objects,
-            feed=FaultyFeed(GappyFeed(world.store, faults), faults),
+            feed=FaultyFeed(GappyFeed(world.store, faults, hands.outage), faults),
             clock=world.clock,
             cloud=FaultyCloud(cloud, faults),
             catalog=hands.catalog,

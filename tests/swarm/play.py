@@ -28,7 +28,7 @@ from tests.swarm.clusters import Cluster, random_cluster
 from tests.swarm.findings import Finding, Law
 from tests.swarm.judge import is_waited_for, judge
 from tests.swarm.operators import SMALL, Replica, Stagehands
-from tests.swarm.troubles import Crash, random_crashes, random_faults
+from tests.swarm.troubles import Crash, random_crashes, random_faults, random_outages
 from tests.swarm.watchdog import Watchdog
 
 QUIET_SECONDS: Final = 600
@@ -50,6 +50,8 @@ class Story:
     acts: list[Act]
     faults: list[Fault]
     crashes: list[Crash]
+    outages: list[tuple[float, float]]
+    """When they begin, and how long they last."""
     seconds: int
     pauses: list[float]
     has_cloud: bool
@@ -78,6 +80,7 @@ def random_story(seed: int) -> Story:
         acts=random_acts(dice, seconds),
         faults=random_faults(dice),
         crashes=random_crashes(dice),
+        outages=random_outages(dice, seconds),
         seconds=seconds,
         pauses=[float(dice.number(0, 30)) for _ in range(4)],
         has_cloud=dice.chance(0.7),
@@ -114,10 +117,13 @@ class _Play:
         """Let everything happen."""
         self._world.start()
         self._furnish()
+        for second, lasting in self._story.outages:
+            asyncio.get_running_loop().call_later(second, self._hands.outage.begin, lasting)
         has_rivals = len(self._replicas) > 1
         tasks = [asyncio.create_task(each.run(has_rivals=has_rivals)) for each in self._replicas]
         try:
             await self._act()
+            await self._hands.outage.wait()
             self._calm()
             await self._rest()
         finally:

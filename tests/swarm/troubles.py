@@ -1,12 +1,13 @@
 """Random faults between an operator and its world, and when it dies."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
 from karpy.errors import Expired
 from karpy.model.kinds import NODE, NODE_CLAIM, POD, Kind
-from karpy.ports.objects import EVERYTHING, EventType, Query, WatchEvent
+from karpy.ports.objects import EVERYTHING, EventType, Page, Query, WatchEvent
 from karpy.sim.crashes import Life
 from karpy.sim.faults import (
     WRITES,
@@ -89,12 +90,51 @@ def _random_delay(dice: Dice, percent: int) -> Fault:
     return Fault(None, calls, percent=percent, delay_seconds=dice.one([0.1, 0.5, 2.0]))
 
 
+class Outage:
+    """Times at which the API server cannot be reached at all."""
+
+    def __init__(self) -> None:
+        self._end = 0.0
+
+    def begin(self, seconds: float) -> None:
+        """Be out of reach from now on."""
+        self._end = asyncio.get_running_loop().time() + seconds
+
+    @property
+    def is_on(self) -> bool:
+        return asyncio.get_running_loop().time() < self._end
+
+    def check(self) -> None:
+        """Raise Unreachable if it is."""
+        if self.is_on:
+            raise unreachable()
+
+    async def wait(self) -> None:
+        """Wait until it is over."""
+        while self.is_on:
+            await asyncio.sleep(1)
+
+
+def random_outages(dice: Dice, seconds: int) -> list[tuple[float, float]]:
+    """Throw when the API server is out of reach, and for how long."""
+    count = dice.number(1, 2) if dice.chance(0.25) else 0
+    return [(float(dice.number(0, seconds)), float(dice.one([1, 5, 20, 60]))) for _ in range(count)]
+
+
 class GappyFeed(EmbeddedObjects):
     """A feed whose watches break now and then: what comes next is known by a new list only."""
 
-    def __init__(self, store: Store, faults: Faults) -> None:
+    def __init__(self, store: Store, faults: Faults, outage: Outage) -> None:
         super().__init__(store)
         self._faults = faults
+        self._outage = outage
+
+    async def list(
+        self, kind: Kind, query: Query = EVERYTHING, *, limit: int = 0, token: str = ""
+    ) -> Page:
+        """Return objects as soon as the server can be reached."""
+        await self._outage.wait()
+        return await super().list(kind, query, limit=limit, token=token)
 
     async def watch(
         self,
@@ -106,6 +146,7 @@ class GappyFeed(EmbeddedObjects):
     ) -> AsyncIterator[WatchEvent]:
         """Tell what happens after a version, until something goes wrong."""
         async for event in super().watch(kind, query, since=since, seconds=seconds):
-            if event.type is not EventType.BOOKMARK and self._faults.strike(_GAP, kind):
+            is_lost = self._outage.is_on or self._faults.strike(_GAP, kind) is not None
+            if event.type is not EventType.BOOKMARK and is_lost:
                 raise Expired(f"too old resource version of {kind}", status=_GONE)
             yield event

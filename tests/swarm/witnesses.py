@@ -10,11 +10,12 @@ from karpy.model.annotations import TERMINATION_TIME
 from karpy.model.instances import Catalog
 from karpy.model.kinds import EVENTS_EVENT, LEASE, NODE, NODE_CLAIM, POD, Kind
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
-from karpy.ports.objects import GRACEFULLY, Patch, Removal
+from karpy.ports.objects import EVERYTHING, GRACEFULLY, Page, Patch, Query, Removal
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.conditions import condition_of
 from karpy.sim.world import World
 from tests.swarm.findings import Law
+from tests.swarm.troubles import Outage
 
 Report = Callable[[Law, str], None]
 
@@ -25,12 +26,25 @@ _SLACK: Final = timedelta(seconds=2)
 class WitnessedObjects(EmbeddedObjects):
     """The API server, for one operator."""
 
-    def __init__(self, world: World, report: Report) -> None:
+    def __init__(self, world: World, report: Report, outage: Outage) -> None:
         super().__init__(world.store)
         self._world = world
         self._report = report
+        self._outage = outage
         self.writes: list[str] = []
         """What was written and changed something or might have."""
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> JsonObject:
+        """Return one object as it is now."""
+        self._outage.check()
+        return await super().get(kind, name, namespace)
+
+    async def list(
+        self, kind: Kind, query: Query = EVERYTHING, *, limit: int = 0, token: str = ""
+    ) -> Page:
+        """Return objects in the order of namespace and name, all of them or page by page."""
+        self._outage.check()
+        return await super().list(kind, query, limit=limit, token=token)
 
     async def create(
         self, kind: Kind, obj: JsonObject, *, subresource: str = "", dry_run: bool = False
@@ -72,6 +86,10 @@ class WitnessedObjects(EmbeddedObjects):
         with _Attempt(self, f"delete {kind} {name}", kind):
             await super().delete(kind, name, namespace=namespace, removal=removal)
 
+    def begin(self) -> None:
+        """Let a write through, if the server can be reached."""
+        self._outage.check()
+
     def note(self, what: str, kind: Kind, error: BaseException | None) -> None:
         """Take note of a write and its answer."""
         if isinstance(error, Invalid | BadRequest):
@@ -100,7 +118,7 @@ class _Attempt:
         self._kind = kind
 
     def __enter__(self) -> None:
-        return
+        self._witness.begin()
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._witness.note(self._what, self._kind, error)

@@ -18,6 +18,11 @@ class Batcher:
             self._triggers.add(who)
             self._news.set()
 
+    def prolong(self, who: str) -> None:
+        """Wait for somebody who will be decided about along with those who have asked, if any."""
+        if self._triggers:
+            self.trigger(who)
+
     async def wait(self) -> frozenset[str]:
         """Wait for a first trigger and for those that follow it; return them all."""
         if not self._triggers:

@@ -1,16 +1,30 @@
-"""Which pods each NodeClaim was made for."""
+"""Which pods each NodeClaim is for, until they had the chance to get there."""
 
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Final
+
+from karpy.core.lifecycle.conditions import INITIALIZED
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
 from karpy.model.verdicts import Launch
+from karpy.ports.clock import Clock
 from karpy.ports.records import Kept, Records
+
+BINDING_TIME: Final = timedelta(seconds=10)
+"""Within that kube-scheduler has tried every pod again after its node is ready."""
+
+OnLost = Callable[[str], None]
+"""Is told the UID of a pod whose NodeClaim is gone: it needs another one."""
 
 
 class Expectations:
     """Remembers the pods of a launch for as long as its NodeClaim is there."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: Records, clock: Clock, on_lost: OnLost = lambda _: None) -> None:
         self._records = records
+        self._clock = clock
+        self._on_lost = on_lost
         self._pods: dict[str, tuple[str, ...]] = {}
         records.claims.listen(self._hear_claim)
 
@@ -18,14 +32,40 @@ class Expectations:
         """Take note of the NodeClaim that a launch has become."""
         self._pods[claim] = launch.pods
 
+    def add(self, claim: str, pods: tuple[str, ...]) -> None:
+        """Take note of pods that will find room on a NodeClaim made for others."""
+        if claim in self._pods:
+            still = (pod.key for pod in self.pods_of(claim) if not pod.node_name)
+            self._pods[claim] = tuple(dict.fromkeys((*still, *pods)))
+
     def pods_of(self, claim: str) -> list[Pod]:
         """Return the pods that a NodeClaim was made for, as they are now."""
         found = (self._records.pods.get(key) for key in self._pods.get(claim, ()))
         return [pod for pod in found if pod is not None]
+
+    def places(self) -> Mapping[str, str]:
+        """Say by NodeClaim where pods are about to go: those whose node is not there for long."""
+        return {
+            key: claim for claim, pods in self._pods.items() if self._is_due(claim) for key in pods
+        }
+
+    def _is_due(self, claim: str) -> bool:
+        kept = self._records.claims.get(claim)
+        if kept is None or kept.record.meta.is_deleting:
+            # One that was just made is not told of yet.
+            return kept is None
+        said = kept.record.conditions.get(INITIALIZED)
+        if said is None or not said.is_true:
+            return True
+        return self._clock.now() < said.changed + BINDING_TIME
 
     def _hear_claim(
         self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
     ) -> None:
         del before
         if after is None:
+            lost = self.pods_of(key)
             self._pods.pop(key, None)
+            for pod in lost:
+                if pod.is_provisionable:
+                    self._on_lost(pod.uid)

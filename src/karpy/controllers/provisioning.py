@@ -1,7 +1,7 @@
 """Pending pods become NodeClaims."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final, Protocol
 
@@ -13,12 +13,12 @@ from karpy.core.announcements import (
     pool_notices,
     refusal_notices,
 )
-from karpy.core.passengers import with_passengers
+from karpy.core.passengers import with_expected, with_passengers
 from karpy.core.provisioning.decide import decide
 from karpy.errors import ClusterError
 from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, Verdict
+from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.clock import Clock
 from karpy.ports.cluster import Cluster
 from karpy.ports.notices import Notices
@@ -33,8 +33,11 @@ class Audience(Protocol):
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
         """Hear what was decided, on what, and how long that took."""
 
-    def nominated(self, name: str) -> None:
-        """Hear of a node, or of a NodeClaim in flight, that pods are expected on."""
+    def places(self) -> Mapping[str, str]:
+        """Say by NodeClaim where pods are about to go that were decided about before."""
+
+    def nominated(self, nomination: Nomination, claim: str) -> None:
+        """Hear of a node, there or in flight, that pods are expected on, and of its NodeClaim."""
 
     def launched(self, claim: str, launch: Launch) -> None:
         """Hear of the NodeClaim that a launch has become."""
@@ -73,7 +76,8 @@ class ProvisioningController:
         """Decide once; None if the cluster is not known well enough."""
         if not self._cluster.is_synced:
             return None
-        snapshot = with_passengers(self._cluster.snapshot())
+        seen = with_expected(self._cluster.snapshot(), self._audience.places())
+        snapshot = with_passengers(seen)
         began = self._clock.now()
         verdict = await _decide(snapshot)
         self._audience.decided(snapshot, verdict, self._clock.now() - began)
@@ -87,8 +91,8 @@ class ProvisioningController:
         for nomination in verdict.nominations:
             if not is_awaited(nomination, pods):
                 continue
-            self._audience.nominated(nomination.node)
             claim = claims.get(nomination.node, "")
+            self._audience.nominated(nomination, claim)
             for notice in nomination_notices(nomination, claim, pods):
                 self._notices.tell(notice)
         for notice in (*refusal_notices(verdict, pods), *pool_notices(verdict)):

@@ -46,6 +46,9 @@ class Triggers:
         del before
         if after is None or not after.is_provisionable:
             self._waiting.pop(key, None)
+            if after is not None and after.is_untried:
+                # It rides along: whoever gathers pods for a decision should see all that come.
+                self._batcher.prolong(after.uid)
             return
         if self._waiting.get(key) != after.uid:
             self._on_pod(after)

@@ -83,7 +83,7 @@ class Assembly:
             idle_seconds=options.batch_idle.total_seconds(),
             longest_seconds=options.batch_max.total_seconds(),
         )
-        self._expectations = Expectations(view.mirror.records)
+        self._expectations = Expectations(view.mirror.records, surface.clock, self._batcher.trigger)
         self._nominations = Nominations(surface.clock, options.batch_max)
         self._buffers = self._make_buffers()
         self._disruption = self._make_disruption()

@@ -1,6 +1,6 @@
 """Those who hear of decisions: journal, log, metrics, and whoever must remember."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -10,7 +10,7 @@ from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.core.remarks import created_count, created_remark, decision_remarks
 from karpy.errors import ClusterError
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, Verdict
+from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.journal import Journal
 
 _DURATION: Final = "scheduler_scheduling_duration_seconds"
@@ -45,13 +45,21 @@ class DecisionAudience:
         if self._journal is not None:
             self._journal.record(snapshot, verdict)
         self._on_verdict(snapshot, verdict)
+        # Nobody may take a node away while its pods are on their way to it.
+        for claim in sorted(set(self._expectations.places().values())):
+            self._on_nomination(claim)
         self._telling.count(Count(_DURATION, _CONTROLLER, duration.total_seconds()))
         for remark in decision_remarks(verdict, duration):
             self._telling.remark(remark)
 
-    def nominated(self, name: str) -> None:
+    def places(self) -> Mapping[str, str]:
+        """Say by NodeClaim where pods are about to go."""
+        return self._expectations.places()
+
+    def nominated(self, nomination: Nomination, claim: str) -> None:
         """Remember that pods are expected on a node."""
-        self._on_nomination(name)
+        self._on_nomination(nomination.node)
+        self._expectations.add(claim, nomination.pods)
 
     def launched(self, claim: str, launch: Launch) -> None:
         """Remember who a NodeClaim is for."""

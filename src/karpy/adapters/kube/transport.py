@@ -19,8 +19,8 @@ from karpy.errors import AnswerMalformed, ClusterError, Unreachable
 
 _LINE_BYTES_MAX: Final = 64 * 2**20
 _READ_BYTES: Final = 2**18
-_CALLS_AT_ONCE: Final = 24
-"""More would only open more connections, and a TLS handshake costs as much as ten calls."""
+_CALLS_AT_ONCE: Final = 100
+"""Enough for a server that answers late; each takes a connection, whose making costs ten calls."""
 _UNAUTHORIZED: Final = 401
 _SUCCESS: Final = range(200, 300)
 _BROKEN: Final = (aiohttp.ClientError, OSError, asyncio.TimeoutError)

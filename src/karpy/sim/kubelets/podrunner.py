@@ -156,7 +156,8 @@ class PodRunner:
         now = self._worker.now()
         soon = now + _INSTANT
         if "deletionTimestamp" in meta:
-            self._ask_to_stop(pod, run, now)
+            if run.step is not _STOP or run.due > soon:
+                self._ask_to_stop(pod, run, now)
         elif run.is_gated:
             self._look_at_gates(pod, run)
         if run.deadline <= soon and run.step not in (_STOP, _REST):

@@ -20,6 +20,16 @@ TERMINATED: Final = 143
 _NOTHING: Final[JsonObject] = {}
 _Told: TypeAlias = tuple[str, str, str]
 """The status of a condition, its reason and its message."""
+_Changes: TypeAlias = tuple[tuple[str, _Told], ...]
+"""The same by the type of the condition."""
+_YES: Final = ("True", "", "")
+_NO: Final = ("False", "", "")
+_ALL_READY: Final[_Changes] = (
+    ("PodReadyToStartContainers", _YES),
+    ("Initialized", _YES),
+    ("Ready", _YES),
+    ("ContainersReady", _YES),
+)
 _NOT_READY: Final = "ContainersNotReady"
 _GATED: Final = "ReadinessGatesNotReady"
 
@@ -33,23 +43,15 @@ class Host(Struct, frozen=True):
 
 def arrived(pod: JsonObject, host: Host, now: str, problem: str = "") -> JsonObject:
     """Return the status of a pod whose containers are being made."""
-    spec, old = pod["spec"], pod.get("status") or {}
+    spec, old = pod["spec"], pod.get("status") or _NOTHING
     has_init = bool(spec.get("initContainers"))
     waiting = INITIALIZING if has_init else CREATING
     if problem:
         waiting = {"waiting": {"reason": "CreateContainerConfigError", "message": problem}}
-    names = [each["name"] for each in spec["containers"]]
-    unready = _unready(names)
-    changed = {
-        "PodReadyToStartContainers": ("False", "", ""),
-        "Initialized": _initializing(spec) if has_init else ("True", "", ""),
-        "Ready": unready,
-        "ContainersReady": unready,
-    }
     status = {
         **old,
         "phase": "Pending",
-        "conditions": _conditions(old, changed, now),
+        "conditions": _changed(old.get("conditions"), (now, _on_arrival(spec))),
         "hostIP": host.node_ip,
         "hostIPs": _addresses(host.node_ip),
         "startTime": now,
@@ -66,30 +68,22 @@ def arrived(pod: JsonObject, host: Host, now: str, problem: str = "") -> JsonObj
 
 def running(pod: JsonObject, host: Host, now: str, *, is_ready: bool) -> JsonObject:
     """Return the status of a pod whose containers run."""
-    spec, old = pod["spec"], pod.get("status") or {}
-    state = _running(now)
-    counts = {each["name"]: each for each in old.get("containerStatuses") or ()}
-    names = [each["name"] for each in spec["containers"]]
-    ready = ("True", "", "") if is_ready else _unready(names)
-    changed = {
-        "PodReadyToStartContainers": ("True", "", ""),
-        "Initialized": ("True", "", ""),
-        "Ready": _gated(pod, ready),
-        "ContainersReady": ready,
-    }
+    spec, old = pod["spec"], pod.get("status") or _NOTHING
+    changed = _ALL_READY
+    if not is_ready or spec.get("readinessGates"):
+        ready = _YES if is_ready else _unready(spec)
+        changed = (*_ALL_READY[:2], ("Ready", _gated(pod, ready)), ("ContainersReady", ready))
     address = host.node_ip if spec.get("hostNetwork") else host.pod_ip
     status = {
         **old,
         "phase": "Running",
-        "conditions": _conditions(old, changed, now),
+        "conditions": _changed(old.get("conditions"), (now, changed)),
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "containerStatuses": [
-            _container(each, state, counts.get(each["name"]), is_ready=is_ready)
-            for each in spec["containers"]
-        ],
+        "containerStatuses": _started_ones(spec, old.get("containerStatuses"), now, is_ready),
     }
     if spec.get("initContainers"):
+        state = _running(now)
         ended = _terminated(0, COMPLETED, old.get("startTime", now), now)
         status["initContainerStatuses"] = [
             _container(each, state if _is_sidecar(each) else ended, is_ready=True)
@@ -101,12 +95,11 @@ def running(pod: JsonObject, host: Host, now: str, *, is_ready: bool) -> JsonObj
 def with_readiness(pod: JsonObject, now: str, *, is_ready: bool) -> JsonObject:
     """Return the status of a running pod that became ready, or ceased to be."""
     old = pod["status"]
-    names = [each["name"] for each in pod["spec"]["containers"]]
-    ready = ("True", "", "") if is_ready else _unready(names)
-    changed = {"Ready": _gated(pod, ready), "ContainersReady": ready}
+    ready = _YES if is_ready else _unready(pod["spec"])
+    changed = ("Ready", _gated(pod, ready)), ("ContainersReady", ready)
     return {
         **old,
-        "conditions": _conditions(old, changed, now),
+        "conditions": _changed(old.get("conditions"), (now, changed)),
         "containerStatuses": [
             {**each, "ready": is_ready} for each in old.get("containerStatuses") or ()
         ],
@@ -118,16 +111,16 @@ def exited(pod: JsonObject, exit_code: int, now: str) -> JsonObject:
     old = pod.get("status") or {}
     phase = "Succeeded" if exit_code == 0 else "Failed"
     unready = ("False", "PodCompleted" if exit_code == 0 else "PodFailed", "")
-    changed = {
-        "PodReadyToStartContainers": ("False", "", ""),
-        "Ready": unready,
-        "ContainersReady": unready,
-    }
+    changed = (
+        ("PodReadyToStartContainers", _NO),
+        ("Ready", unready),
+        ("ContainersReady", unready),
+    )
     reason = COMPLETED if exit_code == 0 else "Error"
     return {
         **old,
         "phase": phase,
-        "conditions": _conditions(old, changed, now),
+        "conditions": _changed(old.get("conditions"), (now, changed)),
         "containerStatuses": [
             {
                 **each,
@@ -151,10 +144,11 @@ def crashed(pod: JsonObject, exit_code: int, wait_seconds: float, now: str) -> J
     reason = COMPLETED if exit_code == 0 else "Error"
     message = f"back-off {wait_seconds:g}s restarting failed container"
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
-    unready = _unready([each["name"] for each in pod["spec"]["containers"]])
+    unready = _unready(pod["spec"])
+    changed = ("Ready", unready), ("ContainersReady", unready)
     return {
         **old,
-        "conditions": _conditions(old, {"Ready": unready, "ContainersReady": unready}, now),
+        "conditions": _changed(old.get("conditions"), (now, changed)),
         "containerStatuses": [
             {
                 **each,
@@ -188,8 +182,22 @@ def _gated(pod: JsonObject, ready: _Told) -> _Told:
     return ready
 
 
-def _unready(names: list[str]) -> _Told:
-    return "False", _NOT_READY, f"containers with unready status: [{' '.join(names)}]"
+def _unready(spec: JsonObject) -> _Told:
+    names = " ".join(each["name"] for each in spec["containers"])
+    return "False", _NOT_READY, f"containers with unready status: [{names}]"
+
+
+def _arriving(spec: JsonObject) -> _Changes:
+    unready = _unready(spec)
+    return (
+        ("PodReadyToStartContainers", _NO),
+        ("Initialized", _initializing(spec) if spec.get("initContainers") else _YES),
+        ("Ready", unready),
+        ("ContainersReady", unready),
+    )
+
+
+_on_arrival: Final = remembered(_arriving)
 
 
 def _initializing(spec: JsonObject) -> _Told:
@@ -245,6 +253,32 @@ _made: Final = remembered(_making)
 """The statuses of containers that are being made; pods of one workload share theirs."""
 
 
+def _started_ones(
+    spec: JsonObject, before: list[JsonObject] | None, now: str, is_ready: bool
+) -> list[JsonObject]:
+    containers = spec["containers"]
+    if before is _made(containers):
+        return _first_started(containers, (now, is_ready))
+    return _start(containers, before, now, is_ready)
+
+
+def _start(
+    containers: list[JsonObject], before: list[JsonObject] | None, now: str, is_ready: bool
+) -> list[JsonObject]:
+    state, known = _running(now), {each["name"]: each for each in before or ()}
+    return [
+        _container(each, state, known.get(each["name"]), is_ready=is_ready) for each in containers
+    ]
+
+
+def _start_first(containers: list[JsonObject], when: tuple[str, bool]) -> list[JsonObject]:
+    return _start(containers, _made(containers), *when)
+
+
+_first_started: Final = remembered_with(_start_first, most=256)
+"""Pods of one workload that start in the same second share these statuses, too."""
+
+
 @lru_cache(maxsize=1024)
 def _running(now: str) -> JsonObject:
     return {"running": {"startedAt": now}}
@@ -255,12 +289,8 @@ def _addresses(address: str) -> list[JsonObject]:
     return [{"ip": address}]
 
 
-def _conditions(old: JsonObject, changed: dict[str, _Told], now: str) -> list[JsonObject]:
-    return _changed(old.get("conditions"), (now, tuple(changed.items())))
-
-
 def _with_changes(
-    conditions: list[JsonObject] | None, news: tuple[str, tuple[tuple[str, _Told], ...]]
+    conditions: list[JsonObject] | None, news: tuple[str, _Changes]
 ) -> list[JsonObject]:
     now, changed = news
     known = {each["type"]: each for each in conditions or ()}

@@ -1,6 +1,7 @@
 """Other pods as a pod to be placed sees them: spread, affinity and anti-affinity."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Final
 
 from karpy.codec.labelselectors import Selector
@@ -19,6 +20,7 @@ from karpy.sim.scheduler.tallies import Tally, Weigh
 from karpy.sim.scheduler.terms import Namespaces, PodTerm, Spread
 from karpy.sim.scheduler.wants import Wants
 
+_BY_SERIAL: Final = attrgetter("serial")
 _NEED_WEIGHT: Final = 1
 """What it is worth to be near a pod that needs this one."""
 
@@ -99,7 +101,7 @@ class Surroundings:
         # Those that came and went before anybody asked make no difference.
         newcomers = table.kins - self._asked
         self._asked |= newcomers
-        for kin in newcomers:
+        for kin in sorted(newcomers, key=_BY_SERIAL):
             self._weigh(kin)
 
     def part(self, table: NodeTable) -> None:

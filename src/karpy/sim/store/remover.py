@@ -30,7 +30,8 @@ class Remover:
         self, served: Served, obj: JsonObject, removal: Removal, *, is_dry: bool = False
     ) -> JsonObject | None:
         """Delete an object; return it as long as something holds it, None once it is gone."""
-        self.check(served, obj, removal)
+        if removal.uid or removal.version:
+            self.check(served, obj, removal)
         meta = obj["metadata"]
         is_pod = served.kind == POD
         graceful = self._graceful(obj, removal.grace_seconds) if is_pod else None

@@ -20,7 +20,7 @@ from karpy.sim.workloads.owners import (
     with_owner,
     without_owners,
 )
-from karpy.sim.workloads.pods import is_ready
+from karpy.sim.workloads.pods import has_news
 
 _RETRIED: Final = "OnFailure"
 _NOTHING: Final = object()
@@ -231,11 +231,7 @@ def _is_news(pod: JsonObject, before: JsonObject) -> bool:
     """Say whether what a pod's status says means anything to those who made it."""
     if pod["spec"].get("restartPolicy") == _RETRIED:
         return True
-    status, was = pod.get("status") or _NO_STATUS, before.get("status") or _NO_STATUS
-    if status.get("phase") != was.get("phase"):
-        return True
-    is_same = status.get("conditions") is was.get("conditions")
-    return not is_same and is_ready(pod) != is_ready(before)
+    return has_news(pod.get("status") or _NO_STATUS, before.get("status") or _NO_STATUS)
 
 
 _TELLING: Final = ("labels", "ownerReferences", "finalizers")

@@ -48,6 +48,17 @@ def is_ready(pod: JsonObject) -> bool:
     return ready_condition(pod) is not None
 
 
+def has_news(status: JsonObject, before: JsonObject) -> bool:
+    """Say whether a pod is in another phase than before, or has become ready or unready."""
+    if status.get("phase") != before.get("phase"):
+        return True
+    conditions, had = status.get("conditions"), before.get("conditions")
+    if conditions is had:
+        return False
+    was_ready = bool(had) and _ready_among(had) is not None
+    return was_ready != (bool(conditions) and _ready_among(conditions) is not None)
+
+
 def is_active(pod: JsonObject) -> bool:
     """Say whether a pod is neither finished nor on its way out."""
     return phase_of(pod) not in FINISHED and not is_going(pod)

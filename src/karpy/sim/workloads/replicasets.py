@@ -101,10 +101,9 @@ class ReplicaSets(PodController):
         seconds = spec.get("minReadySeconds", 0)
         wanted_labels = (spec["template"].get("metadata") or {}).get("labels") or {}
         ready = ready_ones(active)
-        labelled = [pod for pod in active if _has_labels(pod, wanted_labels)]
         status = without_zeros(
             {
-                "fullyLabeledReplicas": len(labelled),
+                "fullyLabeledReplicas": _count_labelled(active, wanted_labels),
                 "readyReplicas": len(ready),
                 "availableReplicas": len(ready)
                 if not seconds
@@ -149,6 +148,15 @@ def _wanted(obj: JsonObject) -> int:
     return 1 if replicas is None else int(replicas)
 
 
-def _has_labels(pod: JsonObject, wanted: JsonObject) -> bool:
-    labels = pod["metadata"].get("labels") or {}
-    return labels is wanted or all(labels.get(key) == value for key, value in wanted.items())
+def _count_labelled(pods: list[JsonObject], wanted: JsonObject) -> int:
+    """Count the pods with all labels of the template."""
+    count = 0
+    latest: object = None
+    is_full = not wanted
+    for pod in pods:
+        labels = pod["metadata"].get("labels")
+        # Pods of one template share their labels.
+        if labels is not latest:
+            latest, is_full = labels, wanted.items() <= (labels or {}).items()
+        count += is_full
+    return count

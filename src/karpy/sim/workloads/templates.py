@@ -1,6 +1,7 @@
 """Pods and names made of templates."""
 
 from typing import Final
+from zlib import crc32
 
 import msgspec
 
@@ -10,9 +11,6 @@ from karpy.sim.store.sharing import remembered
 TEMPLATE_HASH: Final = "pod-template-hash"
 _SAFE: Final = "bcdfghjklmnpqrstvwxz2456789"
 """No vowels and nothing that looks like another, so that no hash is a word."""
-_OFFSET: Final = 0x811C9DC5
-_PRIME: Final = 0x01000193
-_MASK: Final = 0xFFFFFFFF
 _GENERATED_MAX: Final = 253
 _ENCODER: Final = msgspec.json.Encoder(order="sorted")
 
@@ -40,10 +38,7 @@ def hash_of(content: object, collisions: int | None = None) -> str:
     data = _ENCODER.encode(content)
     if collisions is not None:
         data += collisions.to_bytes(8, "little")
-    number = _OFFSET
-    for byte in data:
-        number = (number ^ byte) * _PRIME & _MASK
-    return "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in str(number))
+    return "".join(_SAFE[ord(digit) % len(_SAFE)] for digit in str(crc32(data)))
 
 
 def is_same_template(one: JsonObject, other: JsonObject) -> bool:

@@ -1,0 +1,75 @@
+"""Pods on their way to a node that was made for them, on virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from karpy.controllers.expectations import Expectations
+from karpy.model.kinds import NODE_CLAIM, POD
+from karpy.model.verdicts import Launch
+from karpy.sim.loop import run
+from karpy.sim.world import World
+from tests.controllers.operators import Heard, claim, is_ready, operator, until
+from tests.controllers.test_provisioning import pod
+
+LAUNCH = Launch("1", "web", ("default/a",), {}, {}, ())
+
+
+@asynccontextmanager
+async def expecting(world: World, lost: list[str]) -> AsyncIterator[Expectations]:
+    """Have an operator that has just made a claim for a pod."""
+    world.start()
+    async with operator(world, Heard()) as desk:
+        expectations = Expectations(desk.records, world.clock, lost.append)
+        expectations.note("web-1", LAUNCH)
+        yield expectations
+    world.stop()
+
+
+def test_pods_are_on_their_way_until_their_node_was_ready_for_a_while() -> None:
+    async def story() -> list[dict[str, str]]:
+        world = World()
+        async with expecting(world, []) as expectations:
+            seen = [dict(expectations.places())]
+            world.store.create(NODE_CLAIM, claim())
+            await asyncio.sleep(1)
+            seen.append(dict(expectations.places()))
+            await until(lambda: is_ready(world))
+            seen.append(dict(expectations.places()))
+            await asyncio.sleep(11)
+            return [*seen, dict(expectations.places())]
+
+    there = {"default/a": "web-1"}
+    assert run(story()) == [there, there, there, {}]
+
+
+def test_when_a_claim_goes_its_pods_need_another_one() -> None:
+    async def story() -> tuple[list[str], dict[str, str], str]:
+        world, lost = World(), list[str]()
+        world.store.create(POD, pod("a", "300"))
+        async with expecting(world, lost) as expectations:
+            world.store.create(NODE_CLAIM, claim())
+            await until(lambda: is_ready(world))
+            world.store.delete(NODE_CLAIM, "web-1")
+            await until(lambda: not world.store.list(NODE_CLAIM))
+            await asyncio.sleep(1)
+            uid = world.store.get(POD, "a", "default")["metadata"]["uid"]
+            return lost, dict(expectations.places()), uid
+
+    lost, places, uid = run(story())
+
+    assert lost == [uid]
+    assert places == {}
+
+
+def test_who_finds_room_beside_others_is_expected_as_well() -> None:
+    async def story() -> dict[str, str]:
+        world = World()
+        world.store.create(POD, pod("a", "300"))
+        async with expecting(world, []) as expectations:
+            await asyncio.sleep(1)
+            expectations.add("web-1", ("default/b",))
+            expectations.add("web-2", ("default/c",))
+            return dict(expectations.places())
+
+    assert run(story()) == {"default/a": "web-1", "default/b": "web-1"}
