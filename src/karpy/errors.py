@@ -26,7 +26,8 @@ Every error a user may see, with a stable code and a hint.
     │   ├── Throttled            KP2010  429: a budget forbids the eviction, or too many requests
     │   ├── BadRequest           KP2011  400, 405, 406, 413, 415: we asked wrongly
     │   ├── ServerFault          KP2012  5xx
-    │   └── AnswerMalformed      KP2013  not what an API server answers
+    │   ├── AnswerMalformed      KP2013  not what an API server answers
+    │   └── LeadershipLost       KP2014  somebody else leads now
     ├── CloudError       a cloud said no
     │   ├── NoCapacity           KP3001  every option is sold out
     │   ├── MachineNotFound      KP3002  there is no such machine

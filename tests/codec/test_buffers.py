@@ -101,7 +101,7 @@ def test_a_status_is_written_where_it_differs() -> None:
 
     status = {"podTemplateRef": None, "podTemplateGeneration": None, "replicas": 2}
     assert writes == Writes(status={"status": status})
-    assert read_buffer_record(Fields(merge(BUFFER, writes.status))) == after
+    assert read_buffer_record(Fields(merge(BUFFER, writes.status or {}))) == after
 
 
 def test_conditions_are_written_over_what_was_read_only() -> None:
@@ -112,7 +112,7 @@ def test_conditions_are_written_over_what_was_read_only() -> None:
 
     assert writes.status is not None
     assert writes.status["metadata"] == {"resourceVersion": "7"}
-    assert read_buffer_record(Fields(merge(BUFFER, writes.status))).conditions == conditions
+    assert read_buffer_record(Fields(merge(BUFFER, writes.status or {}))).conditions == conditions
 
 
 def test_what_does_not_differ_is_not_written() -> None:

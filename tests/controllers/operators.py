@@ -19,7 +19,7 @@ from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord
 from karpy.model.settings import Settings
 from karpy.ports.cloud import CloudProvider
-from karpy.ports.objects import Objects
+from karpy.ports.objects import Feed, Objects
 from karpy.sim.world import World
 
 NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
@@ -63,9 +63,10 @@ async def desk_of(
     cloud: CloudProvider | None = None,
     is_ours: Callable[[ClaimRecord], bool] = lambda _: True,
     objects: Objects | None = None,
+    feed: Feed | None = None,
 ) -> AsyncIterator[Desk]:
     """Have what controllers work with, on top of a mirror that is up to date."""
-    mirror = Mirror(world.objects, world.clock, kwok_catalog, Settings())
+    mirror = Mirror(feed or world.objects, world.clock, kwok_catalog, Settings())
     task = asyncio.create_task(mirror.run())
     await mirror.wait_until_listed()
     objects = objects or world.objects
@@ -92,9 +93,10 @@ async def operator(
     cloud: CloudProvider | None = None,
     is_ours: Callable[[ClaimRecord], bool] = lambda _: True,
     objects: Objects | None = None,
+    feed: Feed | None = None,
 ) -> AsyncIterator[Desk]:
     """Have NodeClaims and Nodes kept, until it is killed."""
-    async with desk_of(world, heard, cloud, is_ours, objects) as desk:
+    async with desk_of(world, heard, cloud, is_ours, objects, feed) as desk:
         evictions = EvictionQueue(desk)
         parts = (LifecycleController(desk), TerminationController(desk, evictions), evictions)
         tasks = [asyncio.create_task(each.run()) for each in parts]

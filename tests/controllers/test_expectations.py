@@ -29,6 +29,7 @@ async def expecting(world: World, lost: list[str]) -> AsyncIterator[Expectations
 def test_pods_are_on_their_way_until_their_node_was_ready_for_a_while() -> None:
     async def story() -> list[dict[str, str]]:
         world = World()
+        world.store.create(POD, pod("a", "300"))
         async with expecting(world, []) as expectations:
             seen = [dict(expectations.places())]
             world.store.create(NODE_CLAIM, claim())
@@ -65,7 +66,8 @@ def test_when_a_claim_goes_its_pods_need_another_one() -> None:
 def test_who_finds_room_beside_others_is_expected_as_well() -> None:
     async def story() -> dict[str, str]:
         world = World()
-        world.store.create(POD, pod("a", "300"))
+        for name in "abc":
+            world.store.create(POD, pod(name, "300"))
         async with expecting(world, []) as expectations:
             await asyncio.sleep(1)
             expectations.add("web-1", ("default/b",))

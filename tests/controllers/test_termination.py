@@ -14,6 +14,8 @@ from karpy.model.kinds import (
     VOLUME_ATTACHMENT,
     Kind,
 )
+from karpy.sim.faults import Fault, Faults
+from karpy.sim.faultyports import FaultyFeed
 from karpy.sim.loop import run
 from karpy.sim.world import World
 from tests.controllers.operators import (
@@ -315,3 +317,22 @@ def test_a_node_of_nobody_is_not_touched() -> None:
     (node,) = run(story())
 
     assert "finalizers" not in node["metadata"]
+
+
+def test_a_pod_that_no_watch_has_told_of_is_asked_to_leave() -> None:
+    """A machine that has ended does not come back: what is watched may be late."""
+    heard = Heard()
+
+    async def story() -> list[str]:
+        world = World(parts=())
+        world.start()
+        late = FaultyFeed(world.objects, Faults(Fault(None, ("event",), POD, delay_seconds=60)))
+        async with operator(world, heard, feed=late):
+            node = await make_node(world)
+            world.store.create(POD, pod("web", node))
+            world.store.delete(NODE, node)
+            await until(lambda: is_empty(world))
+        world.stop()
+        return heard.told("Evicted")
+
+    assert run(story()) == ["Evicted pod: Forceful Termination"]

@@ -6,9 +6,12 @@ from datetime import timedelta
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from karpy.model.kinds import DEPLOYMENT, KWOK_NODE_CLASS, NODE, NODE_POOL
+from karpy.model.kinds import DEPLOYMENT, KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE
 from karpy.sim.cloud.market import MarketChange
+from karpy.sim.cloud.terms import Terms
+from karpy.sim.faults import Fault, unreachable
+from karpy.sim.kubelets.timing import Timing
 from karpy.sim.world import WorldSettings
 from tests.scenarios.manifests import deployment, node_class, one_of, pool
 from tests.scenarios.stage import Stage, staged
@@ -27,6 +30,11 @@ SPOT_RETURNS = WorldSettings(
 )
 NO_SPOT = WorldSettings(
     has_events=False, timetable=(MarketChange(timedelta(), capacity_type="spot", stock=0),)
+)
+SLOW_ANSWERS = WorldSettings(
+    has_events=False,
+    timing=Timing(boot_seconds=5, ready_seconds=1),
+    terms=Terms(answer_seconds=60),
 )
 
 
@@ -75,6 +83,23 @@ async def test_a_drain_goes_on_after_a_restart(snapshot: SnapshotAssertion) -> N
 
 
 @on_virtual_time
+async def test_a_launch_goes_on_when_the_api_server_is_back(snapshot: SnapshotAssertion) -> None:
+    async with staged(has_cloud=True) as stage:
+        furnish(stage, 5)
+        await asyncio.sleep(1.5)
+        stage.timeline.note("nobody reaches the API server")
+        stage.faults.add(Fault(unreachable))
+        await asyncio.sleep(60)
+        stage.timeline.note("it is back")
+        stage.faults.clear()
+        await stage.until_running("inflate", 5)
+        machines = await stage.world.cloud.machines()
+
+    assert len(machines) == 1
+    assert stage.timeline.text() == snapshot
+
+
+@on_virtual_time
 async def test_what_is_sold_out_is_replaced_by_something_else(
     snapshot: SnapshotAssertion,
 ) -> None:
@@ -91,6 +116,22 @@ async def test_what_is_sold_out_is_replaced_by_something_else(
 async def test_pods_wait_until_something_is_on_sale_again(snapshot: SnapshotAssertion) -> None:
     async with staged(SPOT_RETURNS, has_cloud=True) as stage:
         furnish(stage, 3)
+        await stage.until_running("inflate", 3)
+
+    assert stage.timeline.text() == snapshot
+
+
+@on_virtual_time
+async def test_a_claim_that_is_deleted_during_its_launch_takes_its_pods_along(
+    snapshot: SnapshotAssertion,
+) -> None:
+    """Its node lets pods in before the claim can say so; they are asked to leave all the same."""
+    async with staged(SLOW_ANSWERS, has_cloud=True) as stage:
+        furnish(stage, 3)
+        await asyncio.sleep(30)
+        old = stage.names(NODE)[0]
+        stage.delete(NODE_CLAIM, stage.names(NODE_CLAIM)[0])
+        await stage.until(lambda: old not in stage.names(NODE))
         await stage.until_running("inflate", 3)
 
     assert stage.timeline.text() == snapshot

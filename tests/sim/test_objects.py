@@ -303,3 +303,28 @@ def test_keys_of_namespaced_objects_carry_the_namespace(
 
     assert isinstance(change, Change)
     assert (change.key, change.value) == ("default/p", "p")
+
+
+def test_watches_go_on_though_their_timers_ring_a_rounding_error_too_early(
+    store: Store, objects: EmbeddedObjects
+) -> None:
+    """Two of them that are out of step would keep each other busy at one instant for ever."""
+
+    async def first_bookmark(kind: Kind) -> float:
+        version = (await objects.list(kind)).version
+        async for event in objects.watch(kind, since=version):
+            if event.type is EventType.BOOKMARK:
+                break
+        return asyncio.get_running_loop().time()
+
+    async def work() -> list[float]:
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(0.6)
+        # 60 seconds after 0.6 is a little more than what is left after 18.7 of them.
+        loop.call_later(18.7, int)
+        watches = [asyncio.ensure_future(first_bookmark(kind)) for kind in (NODE, POD)]
+        await asyncio.sleep(0)
+        loop.call_later(60, lambda: loop.call_soon(store.create, NODE, a_node("n1")))
+        return await asyncio.gather(*watches)
+
+    assert run(work(), steps_max=1000) == pytest.approx([60.6, 60.6])

@@ -89,6 +89,7 @@ def _setting(story: Story) -> str:
         *(("StatefulSet", each) for each in cluster.stateful_sets),
         *(("DaemonSet", each) for each in cluster.daemon_sets),
         *(("PodDisruptionBudget", each) for each in cluster.budgets),
+        *(("CapacityBuffer", each) for each in cluster.buffers),
     ]
     lines = [
         f"{kind} {each['metadata']['name']} {json.dumps(each['spec'])}" for kind, each in objects

@@ -36,6 +36,7 @@ class Cluster:
     daemon_sets: list[JsonObject] = field(default_factory=list)
     budgets: list[JsonObject] = field(default_factory=list)
     storage_classes: list[JsonObject] = field(default_factory=list)
+    buffers: list[JsonObject] = field(default_factory=list)
 
 
 def random_cluster(dice: Dice) -> Cluster:
@@ -53,6 +54,8 @@ def random_cluster(dice: Dice) -> Cluster:
             cluster.budgets.append(_random_budget(dice, name, replicas))
     if dice.has(Feature.DAEMONS, 0.9):
         cluster.daemon_sets.append(daemon_set("agent", _random_daemon(dice)))
+    if cluster.deployments and dice.chance(0.15):
+        cluster.buffers.append(_random_buffer(dice, cluster.deployments[0]["metadata"]["name"]))
     zones = dice.some(ZONES, 1) if dice.chance(0.5) else None
     cluster.storage_classes.append(storage_class(STORAGE, zones))
     return cluster
@@ -151,6 +154,16 @@ def _random_budget(dice: Dice, app: str, replicas: int) -> JsonObject:
     if dice.chance(0.5):
         return budget(app, maxUnavailable=dice.number(0, 2))
     return budget(app, minAvailable=dice.number(0, max(replicas - 1, 1)))
+
+
+def _random_buffer(dice: Dice, app: str) -> JsonObject:
+    """Keep room for some more pods of a Deployment."""
+    like = {"apiGroup": "apps", "kind": "Deployment", "name": app}
+    amount = dice.one([{"replicas": dice.number(1, 3)}, {"percentage": 50}])
+    return {
+        "metadata": {"name": app, "namespace": "default"},
+        "spec": {"scalableRef": like, **amount},
+    }
 
 
 def _annotate(dice: Dice, made: JsonObject) -> None:

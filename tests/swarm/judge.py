@@ -116,7 +116,7 @@ def _unplaced(world: World, actual: Snapshot) -> Iterator[Finding]:
         meta, phase = obj["metadata"], obj["status"].get("phase")
         is_known = f"{meta['namespace']}/{meta['name']}" in known or _is_daemon(obj)
         if obj["spec"].get("nodeName"):
-            if phase not in {"Running", "Succeeded"}:
+            if phase not in {"Running", "Succeeded", "Failed"}:
                 yield Finding(Law.FEASIBLE, f"{meta['name']} is bound, and {phase}")
         elif not is_known:
             yield Finding(Law.FEASIBLE, f"{meta['name']} waits, and nobody knows why")

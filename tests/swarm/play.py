@@ -7,6 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.model.kinds import (
+    CAPACITY_BUFFER,
     DAEMON_SET,
     DEPLOYMENT,
     DISRUPTION_BUDGET,
@@ -38,7 +39,7 @@ _CALM_SECONDS_MAX: Final = 2 * 3600
 _SETTINGS: Final = WorldSettings(
     timing=Timing(boot_seconds=20, ready_seconds=5, jitter_percent=40), has_events=False
 )
-_OPTIONS: Final = Options(gates=Gates(static_capacity=True))
+_OPTIONS: Final = Options(gates=Gates(static_capacity=True, capacity_buffer=True))
 
 
 @dataclass(frozen=True)
@@ -147,6 +148,7 @@ class _Play:
             (DAEMON_SET, cluster.daemon_sets),
             (DEPLOYMENT, cluster.deployments),
             (STATEFUL_SET, cluster.stateful_sets),
+            (CAPACITY_BUFFER, cluster.buffers),
         )
         for kind, objects in kinds:
             for each in objects:

@@ -111,8 +111,7 @@ class Outage:
 
     async def wait(self) -> None:
         """Wait until it is over."""
-        while self.is_on:
-            await asyncio.sleep(1)
+        await asyncio.sleep(max(0.0, self._end - asyncio.get_running_loop().time()))
 
 
 def random_outages(dice: Dice, seconds: int) -> list[tuple[float, float]]:

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
-from functools import lru_cache
 from typing import Any, Final, NoReturn, TypeAlias
 
 from karpy.model.resources import CPU, parse_quantity
@@ -13,6 +12,7 @@ JsonObject: TypeAlias = dict[str, Any]
 _SHORT: Final = 8
 """Up to so many characters no quantity comes near the largest one."""
 _UNITS: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_KNOWN_MAX: Final = 65_536
 _SHOWN_MAX: Final = 60
 NO_AMOUNT: Final = (AttributeError, TypeError, ValueError)
 """What comes of reading something as a quantity that is none."""
@@ -189,7 +189,7 @@ class Fields:
                 self.fail(name, f"is {describe(value)}, not a quantity", _QUANTITY_HINT)
             value = str(value)
         try:
-            amount = read_amount(value, name)
+            amount = AMOUNTS[name][value]
         except ValueError:
             self.fail(name, f"is `{_shown(value)}`, not a quantity", _QUANTITY_HINT)
         if amount < 0:
@@ -200,29 +200,56 @@ class Fields:
 _QUANTITY_HINT: Final = "write a quantity such as `500m`, `2` or `4Gi`"
 
 
+class _Texts(dict[str, int]):
+    """Amounts of one resource by their text; whoever asks for a new one has it read."""
+
+    __slots__ = ("_resource", "_scale", "_units", "_width")
+
+    def __init__(self, resource: str) -> None:
+        is_cpu = resource == CPU
+        self._resource = resource
+        self._scale = 1000 if is_cpu else 1
+        self._units = {"m": 1} if is_cpu else {} if resource.endswith(".cpu") else _UNITS
+        self._width = 1 if is_cpu else 2
+
+    def __missing__(self, text: str) -> int:
+        """Read whole numbers of the usual units at once, the rest as the model does."""
+        unit = self._units.get(text[-self._width :])
+        number = text if unit is None else text[: -self._width]
+        if number.isdecimal() and len(text) <= _SHORT and text.isascii() and self._units:
+            amount = int(number) * (unit or self._scale)
+        else:
+            amount = _read_unusual(text, self._resource)
+        if len(self) >= _KNOWN_MAX:
+            self.clear()
+        self[text] = amount
+        return amount
+
+
+class _Amounts(dict[str, _Texts]):
+    """The same by resource."""
+
+    def __missing__(self, resource: str) -> _Texts:
+        if len(self) >= _KNOWN_MAX:
+            self.clear()
+        texts = self[resource] = _Texts(resource)
+        return texts
+
+
+AMOUNTS: Final = _Amounts()
+"""Amounts by resource and text; whoever asks for one that is none gets NO_AMOUNT raised."""
+# A cache of calls would do as well, but takes twice the memory, which takes time to get.
+
+
 def read_amounts(quantities: JsonObject) -> dict[str, int] | None:
     """Read quantities that are all written as text; None if one of them is not."""
     try:
-        return {name: read_amount(text, name) for name, text in quantities.items()}
+        return {name: AMOUNTS[name][text] for name, text in quantities.items()}
     except NO_AMOUNT:
         return None
 
 
-@lru_cache(maxsize=65536)
-def read_amount(text: str, resource: str) -> int:
-    """Read a quantity, or raise NO_AMOUNT; whole numbers of the usual units at once."""
-    if len(text) <= _SHORT and text.isascii():
-        if resource == CPU:
-            if text[-1:] == "m":
-                if text[:-1].isdecimal():
-                    return int(text[:-1])
-            elif text.isdecimal():
-                return int(text) * 1000
-        elif not resource.endswith(".cpu"):
-            unit = _UNITS.get(text[-2:])
-            number = text if unit is None else text[:-2]
-            if number.isdecimal():
-                return int(number) * (unit or 1)
+def _read_unusual(text: str, resource: str) -> int:
     amount = parse_quantity(text, resource)
     # Rounding up must not make nothing of what is less than nothing.
     is_negative = text.startswith("-") and any(digit in text for digit in "123456789")

@@ -1,6 +1,6 @@
 """What a pod asks for in total, as the API server and kube-scheduler count it."""
 
-from karpy.codec.fields import NO_AMOUNT, Fields, JsonObject, read_amount
+from karpy.codec.fields import AMOUNTS, NO_AMOUNT, Fields, JsonObject
 from karpy.model.resources import CPU, HUGEPAGES_PREFIX, MEMORY, PODS, add, largest
 
 
@@ -14,7 +14,7 @@ def plain_requests(resources: JsonObject | None) -> dict[str, int] | None:
     amounts = {}
     try:
         for name, text in requests.items():
-            amount = amounts[name] = read_amount(text, name)
+            amount = amounts[name] = AMOUNTS[name][text]
             if amount <= 0:
                 return None
     except NO_AMOUNT:

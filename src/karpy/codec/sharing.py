@@ -40,6 +40,7 @@ class PodRow(Struct, frozen=True, array_like=True):
     limits: int | None = None
     bound: datetime | None = None
     ready: datetime | None = None
+    is_untried: bool = False
 
 
 class DaemonRow(Struct, frozen=True, array_like=True):
@@ -167,6 +168,7 @@ class _Tables:
             self.requests.place(pod.limits) if pod.limits else None,
             pod.bound,
             pod.ready,
+            pod.is_untried,
         )
 
 
@@ -189,4 +191,5 @@ def _pod(row: PodRow, tables: SharedSnapshot) -> Pod:
         {} if row.limits is None else tables.requests[row.limits],
         row.bound,
         row.ready,
+        row.is_untried,
     )

@@ -45,8 +45,9 @@ class Expectations:
 
     def places(self) -> Mapping[str, str]:
         """Say by NodeClaim where pods are about to go: those whose node is not there for long."""
+        due = [claim for claim in self._pods if self._is_due(claim)]
         return {
-            key: claim for claim, pods in self._pods.items() if self._is_due(claim) for key in pods
+            pod.key: claim for claim in due for pod in self.pods_of(claim) if not pod.node_name
         }
 
     def _is_due(self, claim: str) -> bool:

@@ -223,10 +223,12 @@ class Fleet:
 
     def turns_of(self, node: int, claims: int, most: int) -> int:
         """Count the pods a claim takes in a row, up to so many, before another of them is due."""
-        others = claims & ~(1 << node)
+        others, mine, by_count = claims & ~(1 << node), len(self.pods[node]), self.by_count
+        if others & (by_count[mine] | by_count[mine - 1]):
+            return 0
         for count in self.counts:
-            if self.by_count[count] & others:
-                return min(most, max(0, count - len(self.pods[node])))
+            if by_count[count] & others:
+                return min(most, max(0, count - mine))
         return most
 
     def ordered(self, count: int, claims: int) -> Iterable[int]:

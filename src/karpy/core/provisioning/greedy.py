@@ -52,19 +52,18 @@ class Packer:
 
     def place(self, pod_class: PodClass, pod: Pod) -> Outcome:
         """Find a place for one pod, letting go of preferences as needed."""
-        failures = pod_class.failures
         has_tried = False
         for index, step in enumerate(pod_class.steps):
-            failure = failures[index]
+            failure = pod_class.failures[index]
             if failure is not None and not failure.may_have_passed():
                 continue
             outcome = self._attempt(pod_class, index, step, pod)
             if outcome is Outcome.PLACED or outcome is Outcome.WAITS:
                 return outcome
-            failures[index] = self._failure(step, pod_class.shapes[index])
+            pod_class.fail(index, self._failure(step, pod_class.shapes[index]))
             has_tried = True
         if has_tried:
-            pod_class.is_hopeless = all(failure is FOR_GOOD for failure in failures)
+            pod_class.is_hopeless = all(failure is FOR_GOOD for failure in pod_class.failures)
         return Outcome.REFUSED
 
     def _failure(self, step: Step, shape: Shape | None) -> Failure:
@@ -86,7 +85,8 @@ class Packer:
         """Return the shape of one step of a class."""
         shape: Shape | None = pod_class.shapes[index]
         if shape is None:
-            shape = pod_class.shapes[index] = self.shapes.of(pod_class, pod_class.steps[index])
+            shape = self.shapes.of(pod_class, pod_class.steps[index])
+            pod_class.shape(index, shape)
         return shape
 
     def has_host(self, pod_class: PodClass) -> bool:

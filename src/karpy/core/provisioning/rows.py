@@ -57,7 +57,7 @@ class Rows:
                 self._fitter.record(pod_class, node, pod)
                 continue
             fleet.put(node, pod, pod_class.requests)
-            if shape is not None and pod_class.spread is None:
+            if shape is not None and turn < stop and queue[turn][1].shapes[0] is shape:
                 turn += self._fill_up(queue, turn, stop, node)
         return turn - start
 

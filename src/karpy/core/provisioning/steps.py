@@ -168,6 +168,10 @@ FOR_GOOD = Failure(())
 """Nothing that can still happen helps."""
 
 
+_NOTHING_YET = (None,)
+"""For each step; most classes share it to the end."""
+
+
 class Opening:
     """How a claim was made for a pod of a class, if the next one will need one of the same kind."""
 
@@ -222,9 +226,9 @@ class PodClass:
         """Whether the first step is."""
         self.is_hopeless = False
         """Whether every step has failed for good."""
-        self.failures: list[Failure | None] = [None]
+        self.failures: tuple[Failure | None, ...] = _NOTHING_YET
         """What became of each step, if it was tried and did not work."""
-        self.shapes: list[Any] = [None]
+        self.shapes: tuple[Any, ...] = _NOTHING_YET
         """The shape of each step, once it is needed."""
 
     def climb(self, steps: Sequence[Step]) -> None:
@@ -233,8 +237,15 @@ class PodClass:
         self.is_simple = steps[0].is_simple
         self.spread = steps[0].spread
         if len(steps) > 1:
-            self.failures = [None] * len(steps)
-            self.shapes = [None] * len(steps)
+            self.failures = self.shapes = _NOTHING_YET * len(steps)
+
+    def fail(self, step: int, failure: Failure) -> None:
+        """Note that a step did not work."""
+        self.failures = (*self.failures[:step], failure, *self.failures[step + 1 :])
+
+    def shape(self, step: int, shape: object) -> None:
+        """Note the shape of a step."""
+        self.shapes = (*self.shapes[:step], shape, *self.shapes[step + 1 :])
 
     def may_succeed(self, steps: int | None = None) -> bool:
         """Say whether one of the steps, or of the first few, has not been seen to fail."""

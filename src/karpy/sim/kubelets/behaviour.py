@@ -5,6 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
+from karpy.sim.store.sharing import remembered
 
 PREFIX: Final = "sim.karpy.dev/"
 START: Final = PREFIX + "start-seconds"
@@ -39,7 +40,11 @@ USUAL: Final = Behaviour()
 def behaviour_of(pod: JsonObject) -> Behaviour:
     """Read how a pod behaves."""
     annotations = pod["metadata"].get("annotations")
-    if not annotations or not any(key.startswith(PREFIX) for key in annotations):
+    return _read_behaviour(annotations) if annotations else USUAL
+
+
+def _behaviour(annotations: JsonObject) -> Behaviour:
+    if not any(key.startswith(PREFIX) for key in annotations):
         return USUAL
     try:
         return Behaviour(
@@ -51,6 +56,9 @@ def behaviour_of(pod: JsonObject) -> Behaviour:
         )
     except _Unreadable as error:
         return Behaviour(problem=str(error))
+
+
+_read_behaviour: Final = remembered(_behaviour)
 
 
 class _Unreadable(Exception):

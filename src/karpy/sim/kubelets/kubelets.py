@@ -274,7 +274,7 @@ class Kubelets:
         }
         if machine.is_adopted:
             status["phase"] = "Running"
-        self._store.replace(NODE, {**node, "status": status}, subresource="status")
+        self._store.set_status(NODE, node, status)
 
     def _renew(self, name: str) -> None:
         node = self._store.find(NODE, name)

@@ -30,6 +30,7 @@ class Health(Struct, frozen=True):
     message: str = ""
 
 
+_ALL_FINE: Final = {type_: Health(type_, "False", *words) for type_, words in _FINE.items()}
 READY: Final = Health("Ready", "True", "KubeletReady", "kubelet is posting ready status")
 STARTING: Final = Health(
     "Ready",
@@ -73,8 +74,7 @@ def with_not_ready(taints: tuple[JsonObject, ...]) -> list[JsonObject]:
 
 def reports(ready: Health, others: Mapping[str, Health] | None = None) -> dict[str, Health]:
     """Return what a kubelet reports: all is fine but for the conditions given."""
-    fine = {type_: Health(type_, "False", *words) for type_, words in _FINE.items()}
-    return {**fine, "Ready": ready, **(others or {})}
+    return {**_ALL_FINE, "Ready": ready, **(others or {})}
 
 
 def conditions(

@@ -10,7 +10,7 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import NotFound
 from karpy.model.kinds import POD
 from karpy.ports.clock import Clock
-from karpy.ports.objects import Removal, WatchEvent
+from karpy.ports.objects import WatchEvent
 from karpy.sim.draws import Draws
 from karpy.sim.kubelets.behaviour import Behaviour, behaviour_of
 from karpy.sim.kubelets.pods import (
@@ -27,6 +27,7 @@ from karpy.sim.kubelets.pods import (
 )
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.store.names import Times
+from karpy.sim.store.sharing import remembered
 from karpy.sim.store.store import Store
 from karpy.sim.store.tables import Ears
 from karpy.sim.worker import Worker
@@ -207,7 +208,8 @@ class PodRunner:
         status = running(pod, run.host, self._times.text(), is_ready=ready == 0)
         self._write(pod, status)
         seconds = run.behaviour.run_seconds
-        if seconds is None and _is_of_job(pod):
+        owners = pod["metadata"].get("ownerReferences")
+        if seconds is None and owners and _has_job(owners):
             seconds = self._timing.job_seconds
         run.exit_at = _NEVER if seconds is None else now + self._lasting(run, seconds)
         ready_at = _NEVER if ready is None else now + self._lasting(run, ready)
@@ -254,7 +256,7 @@ class PodRunner:
         is_up = (pod.get("status") or {}).get("phase") == "Running"
         given = run.behaviour.stop_seconds
         seconds = self._timing.stop_seconds if given is None else given
-        seconds = min(grace, seconds + _hook_seconds(pod["spec"])) if is_up else 0.0
+        seconds = min(grace, seconds + _hook_seconds(pod["spec"]["containers"])) if is_up else 0.0
         run.step, run.due, run.deadline = _STOP, now + self._lasting(run, seconds), _NEVER
 
     def _vanish(self, pod: JsonObject, run: _Run) -> None:
@@ -263,9 +265,8 @@ class PodRunner:
         if (pod.get("status") or {}).get("phase") not in FINISHED and meta.get("finalizers"):
             # Somebody wants to know how it ended; otherwise nobody could see it any more.
             self._write(pod, exited(pod, TERMINATED, self._times.text()))
-        removal = Removal(grace_seconds=0, uid=meta["uid"])
         try:
-            self._store.delete(POD, meta["name"], namespace=meta["namespace"], removal=removal)
+            self._store.delete_pod(pod, grace_seconds=0)
         except NotFound:
             return
 
@@ -297,15 +298,21 @@ def _is_news(pod: JsonObject, before: JsonObject) -> bool:
     return bool(pod["spec"].get("readinessGates"))
 
 
-def _is_of_job(pod: JsonObject) -> bool:
-    owners = pod["metadata"].get("ownerReferences") or ()
+def _find_job(owners: list[JsonObject]) -> bool:
     return any(each.get("controller") and each["kind"] == "Job" for each in owners)
 
 
-def _hook_seconds(spec: JsonObject) -> float:
-    """Return how long the slowest `preStop` sleeps."""
-    hooks = [(each.get("lifecycle") or {}).get("preStop") or {} for each in spec["containers"]]
+_has_job: Final = remembered(_find_job)
+"""Says whether a Job is among the owners of a pod."""
+
+
+def _longest_hook(containers: list[JsonObject]) -> float:
+    hooks = [(each.get("lifecycle") or {}).get("preStop") or {} for each in containers]
     return max((float((hook.get("sleep") or {}).get("seconds", 0)) for hook in hooks), default=0.0)
+
+
+_hook_seconds: Final = remembered(_longest_hook)
+"""Says how long the slowest `preStop` sleeps."""
 
 
 def _pod_address(number: int) -> str:

@@ -22,6 +22,8 @@ _Told: TypeAlias = tuple[str, str, str]
 """The status of a condition, its reason and its message."""
 _Changes: TypeAlias = tuple[tuple[str, _Told], ...]
 """The same by the type of the condition."""
+_Start: TypeAlias = tuple[str, bool]
+"""When containers start, and whether they are ready at once."""
 _YES: Final = ("True", "", "")
 _NO: Final = ("False", "", "")
 _ALL_READY: Final[_Changes] = (
@@ -80,7 +82,7 @@ def running(pod: JsonObject, host: Host, now: str, *, is_ready: bool) -> JsonObj
         "conditions": _changed(old.get("conditions"), (now, changed)),
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "containerStatuses": _started_ones(spec, old.get("containerStatuses"), now, is_ready),
+        "containerStatuses": _started_ones(spec, old.get("containerStatuses"), (now, is_ready)),
     }
     if spec.get("initContainers"):
         state = _running(now)
@@ -254,25 +256,25 @@ _made: Final = remembered(_making)
 
 
 def _started_ones(
-    spec: JsonObject, before: list[JsonObject] | None, now: str, is_ready: bool
+    spec: JsonObject, before: list[JsonObject] | None, when: _Start
 ) -> list[JsonObject]:
     containers = spec["containers"]
-    if before is _made(containers):
-        return _first_started(containers, (now, is_ready))
-    return _start(containers, before, now, is_ready)
+    is_first = before is _made(containers)
+    return _first_started(containers, when) if is_first else _start(containers, before, when)
 
 
 def _start(
-    containers: list[JsonObject], before: list[JsonObject] | None, now: str, is_ready: bool
+    containers: list[JsonObject], before: list[JsonObject] | None, when: _Start
 ) -> list[JsonObject]:
+    now, is_ready = when
     state, known = _running(now), {each["name"]: each for each in before or ()}
     return [
         _container(each, state, known.get(each["name"]), is_ready=is_ready) for each in containers
     ]
 
 
-def _start_first(containers: list[JsonObject], when: tuple[str, bool]) -> list[JsonObject]:
-    return _start(containers, _made(containers), *when)
+def _start_first(containers: list[JsonObject], when: _Start) -> list[JsonObject]:
+    return _start(containers, _made(containers), when)
 
 
 _first_started: Final = remembered_with(_start_first, most=256)

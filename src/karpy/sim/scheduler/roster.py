@@ -18,6 +18,7 @@ _ROSTERS_MAX: Final = 128
 
 _Likeness: TypeAlias = tuple[int, tuple[int, ...]]
 """The place of a node, and how many pods on it count."""
+_NO_SLOTS: Final[dict[int, None]] = {}
 _NOWHERE: Final[tuple[_Likeness, None]] = ((0, ()), None)
 
 
@@ -107,46 +108,43 @@ class Roster:
 
     def _count(self, entries: list[Entry]) -> Iterable[int]:
         """Count what came and went; return the slots that may have to be filed anew."""
-        surroundings, nodes = self.surroundings, self._table.nodes
-        renewed = self._renewed(entries)
-        touched = self._shift(entries, renewed)
+        table, surroundings, apart = self._table, self.surroundings, self._apart
+        renewed = self._renewed(entries) if self._renewals != table.renewals else _NO_SLOTS
+        has_newcomers = self._arrivals != table.arrivals
+        if has_newcomers:
+            self._arrivals = table.arrivals
+            surroundings.meet(table)
+        if len(entries) < len(apart):
+            touched = {slot: None for slot, _ in entries if slot in apart}
+        else:
+            ranks = self._standing.ranks
+            touched = {slot: None for slot in apart if ranks[slot] is not apart[slot][1]}
+        self._shift(touched, renewed)
+        if has_newcomers:
+            surroundings.part(table)
         for slot in renewed:
             touched[slot] = None
-            surroundings.place(slot, nodes[slot])
+            surroundings.place(slot, table.nodes[slot])
         if surroundings.hosts and any(tally.is_shared for tally in surroundings.hosts):
             # Two nodes with one hostname: what happens to one counts for the other.
-            return range(len(nodes))
+            return range(len(table.nodes))
         return touched
 
     def _renewed(self, entries: list[Entry]) -> dict[int, None]:
         """Name the slots to be counted anew: of nodes that changed, or that are not counted yet."""
         table = self._table
-        if self._renewals == table.renewals:
-            return {}
         known, self._slots, self._renewals = self._slots, len(table.nodes), table.renewals
         return {slot: None for slot, whole in entries if whole is None or slot >= known}
 
-    def _shift(self, entries: list[Entry], renewed: dict[int, None]) -> dict[int, None]:
-        """Count pods in and out; name the slots where that may make a difference."""
-        table, apart, ranks = self._table, self._apart, self._standing.ranks
-        has_newcomers = self._arrivals != table.arrivals
-        if has_newcomers:
-            self._arrivals = table.arrivals
-            self.surroundings.meet(table)
-        if len(entries) < len(apart):
-            touched = dict.fromkeys([slot for slot, _ in entries if slot in apart])
-        else:
-            moved = [slot for slot, (_, rank) in apart.items() if ranks[slot] is not rank]
-            touched = dict.fromkeys(moved)
+    def _shift(self, touched: dict[int, None], renewed: dict[int, None]) -> None:
+        """Count pods in and out; add the slots where that may make a difference."""
+        position = self._position
         for kin, tallies in self.surroundings.concerned.items():
-            for _, slot, whole, live in kin.since(self._position):
+            for _, slot, whole, live in kin.since(position):
                 touched[slot] = None
                 if slot not in renewed:
                     for tally, weight in tallies:
                         tally.shift(slot, weight, whole, live)
-        if has_newcomers:
-            self.surroundings.part(table)
-        return touched
 
     def _file(self, slot: int) -> None:
         """Keep a node apart if pods on it count, and only then."""

@@ -63,6 +63,7 @@ _RULES: Final[dict[Kind, Rules]] = {
         checks.check_node,
         checks.compare_nodes,
         keeps_status=True,
+        status_fields=("capacity", "allocatable"),
     ),
     kinds.NAMESPACE: Rules(
         default_namespace, begin_namespace, keep=keep_finalizers, is_name_label=True

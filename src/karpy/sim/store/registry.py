@@ -47,6 +47,8 @@ class Rules(Struct, frozen=True):
     """The name must do for a DNS label."""
     keeps_status: bool = False
     """The status given on creation counts; it is filled in and checked like the rest."""
+    status_fields: tuple[str, ...] = ()
+    """The fields of a kept status that are filled in or checked."""
     propagation: str = BACKGROUND
 
 

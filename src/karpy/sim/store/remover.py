@@ -10,6 +10,7 @@ from karpy.sim.store.answers import precondition_failed
 from karpy.sim.store.ledger import Ledger
 from karpy.sim.store.names import Times, time_text
 from karpy.sim.store.registry import BACKGROUND, ORPHAN, Served
+from karpy.sim.store.tables import Table
 
 FOREGROUND: Final = "Foreground"
 ORPHAN_FINALIZER: Final = "orphan"
@@ -51,6 +52,22 @@ class Remover:
             held = last if is_pod else _terminating(last)
             return self._ledger.change(table, held, obj) if held != obj else obj
         self._ledger.remove(table, last, obj)
+        return None
+
+    def remove_pod(
+        self, table: Table, pod: JsonObject, grace_seconds: int | None
+    ) -> JsonObject | None:
+        """Do the same to a pod that no finalizer holds."""
+        marked = self._graceful(pod, grace_seconds)
+        if marked is pod["metadata"]:
+            return pod
+        if marked is None:
+            self._ledger.remove(table, pod, pod)
+            return None
+        last = {**pod, "metadata": marked}
+        if marked["deletionGracePeriodSeconds"] > 0:
+            return self._ledger.change(table, last, pod)
+        self._ledger.remove(table, last, pod)
         return None
 
     def check(self, served: Served, obj: JsonObject, removal: Removal) -> None:

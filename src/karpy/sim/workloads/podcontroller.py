@@ -55,7 +55,7 @@ class PodController(Controller):
         """Delete a pod; return it as long as it takes to stop."""
         meta = pod["metadata"]
         try:
-            left = self.store.delete(POD, meta["name"], namespace=meta["namespace"])
+            left = self.store.delete_pod(pod)
         except NotFound:
             return None
         except ClusterError as error:

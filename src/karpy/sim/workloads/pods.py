@@ -55,8 +55,8 @@ def has_news(status: JsonObject, before: JsonObject) -> bool:
     conditions, had = status.get("conditions"), before.get("conditions")
     if conditions is had:
         return False
-    was_ready = bool(had) and _ready_among(had) is not None
-    return was_ready != (bool(conditions) and _ready_among(conditions) is not None)
+    was_ready = had is not None and _ready_among(had) is not None
+    return was_ready != (conditions is not None and _ready_among(conditions) is not None)
 
 
 def is_active(pod: JsonObject) -> bool:
@@ -72,21 +72,6 @@ def parted(pods: list[JsonObject]) -> tuple[list[JsonObject], list[JsonObject]]:
         if (pod.get("status") or _NOTHING).get("phase") not in FINISHED:
             (terminating if "deletionTimestamp" in pod["metadata"] else active).append(pod)
     return active, terminating
-
-
-def ready_ones(pods: list[JsonObject]) -> list[JsonObject]:
-    """Return the pods that take requests."""
-    ready = []
-    latest: object = None
-    is_good = False
-    for pod in pods:
-        conditions = (pod.get("status") or _NOTHING).get("conditions")
-        # Pods that started together share their conditions.
-        if conditions is not latest:
-            latest, is_good = conditions, is_ready(pod)
-        if is_good:
-            ready.append(pod)
-    return ready
 
 
 def is_terminating(pod: JsonObject) -> bool:
@@ -129,8 +114,17 @@ def read_time(text: str | None) -> datetime | None:
 
 def restarts_of(pod: JsonObject) -> int:
     """Return how often the container restarted that did so most often."""
-    statuses = (pod.get("status") or _NOTHING).get("containerStatuses") or ()
-    return max([each.get("restartCount", 0) for each in statuses], default=0)
+    statuses = (pod.get("status") or _NOTHING).get("containerStatuses")
+    return _most_restarts(statuses) if statuses else 0
+
+
+def _find_restarts(statuses: list[JsonObject]) -> int:
+    most: int = max(each.get("restartCount", 0) for each in statuses)
+    return most
+
+
+_most_restarts: Final = remembered(_find_restarts, most=1024)
+"""Pods that started together share the statuses of their containers."""
 
 
 def first_to_go(
@@ -166,8 +160,10 @@ def first_to_go(
 
 def _deletion_cost(meta: JsonObject) -> int:
     text = (meta.get("annotations") or _NOTHING).get(_DELETION_COST)
+    if not text:
+        return 0
     try:
-        return int(text) if text else 0
+        return int(text)
     except ValueError:
         return 0
 

@@ -14,16 +14,17 @@ from karpy.sim.workloads.pods import (
     FINISHED,
     first_to_go,
     is_available,
+    is_ready,
     next_available,
     parted,
     phase_of,
-    ready_ones,
 )
 from karpy.sim.workloads.statuses import without_zeros
 
 _AT_ONCE_MAX: Final = 500
 """So many pods are made or deleted before others get their turn."""
 _FAILURE: Final = "ReplicaFailure"
+_NOTHING: Final[JsonObject] = {}
 
 
 class ReplicaSets(PodController):
@@ -100,14 +101,14 @@ class ReplicaSets(PodController):
         spec, now = obj["spec"], self.now()
         seconds = spec.get("minReadySeconds", 0)
         wanted_labels = (spec["template"].get("metadata") or {}).get("labels") or {}
-        ready = ready_ones(active)
+        labelled, ready = _count(active, wanted_labels)
         status = without_zeros(
             {
-                "fullyLabeledReplicas": _count_labelled(active, wanted_labels),
-                "readyReplicas": len(ready),
-                "availableReplicas": len(ready)
+                "fullyLabeledReplicas": labelled,
+                "readyReplicas": ready,
+                "availableReplicas": ready
                 if not seconds
-                else sum(is_available(pod, seconds, now) for pod in ready),
+                else sum(is_available(pod, seconds, now) for pod in active),
                 "observedGeneration": obj["metadata"].get("generation", 0),
             }
         )
@@ -148,15 +149,20 @@ def _wanted(obj: JsonObject) -> int:
     return 1 if replicas is None else int(replicas)
 
 
-def _count_labelled(pods: list[JsonObject], wanted: JsonObject) -> int:
-    """Count the pods with all labels of the template."""
-    count = 0
-    latest: object = None
-    is_full = not wanted
+def _count(pods: list[JsonObject], wanted: JsonObject) -> tuple[int, int]:
+    """Count the pods with all labels of the template, and those that take requests."""
+    labelled = ready = 0
+    is_full, is_up = not wanted, False
+    labels: object = None
+    conditions: object = None
     for pod in pods:
-        labels = pod["metadata"].get("labels")
-        # Pods of one template share their labels.
-        if labels is not latest:
-            latest, is_full = labels, wanted.items() <= (labels or {}).items()
-        count += is_full
-    return count
+        # Pods of one template share their labels, and those that started together conditions.
+        own = pod["metadata"].get("labels")
+        if own is not labels:
+            labels, is_full = own, wanted.items() <= (own or {}).items()
+        told = (pod.get("status") or _NOTHING).get("conditions")
+        if told is not conditions:
+            conditions, is_up = told, is_ready(pod)
+        labelled += is_full
+        ready += is_up
+    return labelled, ready

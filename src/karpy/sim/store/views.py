@@ -1,0 +1,157 @@
+"""What a store shows to those who read it, and whom it tells of changes."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import POD, Kind
+from karpy.ports.objects import EVERYTHING, Page, Query, WatchEvent
+from karpy.sim.store.answers import bad_request, not_found
+from karpy.sim.store.catalog import built_in
+from karpy.sim.store.ledger import Ledger, WideCallback
+from karpy.sim.store.paging import page
+from karpy.sim.store.queries import Filter, read_query, select
+from karpy.sim.store.registry import Registry, Served
+from karpy.sim.store.tables import Callback, Ears
+
+Found = list[JsonObject]
+Owned = list[tuple[Kind, JsonObject]]
+Events = list[WatchEvent]
+
+
+class View:
+    """Objects as they are read: one by one, in lists, or as they change."""
+
+    def __init__(self, history: int) -> None:
+        self.kinds = Registry(built_in())
+        self._ledger = Ledger(history)
+        self._plain: Final = {
+            each.kind: self._ledger.table(each.storage)
+            for each in self.kinds
+            if each.from_storage is None
+        }
+        """The tables of the kinds that are always served, and shown as they are kept."""
+
+    @property
+    def version(self) -> str:
+        """The version of the latest write of any kind."""
+        return str(self._ledger.version)
+
+    def find(self, kind: Kind, name: str, namespace: str = "") -> JsonObject | None:
+        """Return one object, or None."""
+        table = self._plain.get(kind)
+        if table is not None:
+            return table.get(namespace, name)
+        served = self.kinds.served(kind)
+        obj = self._ledger.table(served.storage).get(namespace, name)
+        return None if obj is None else served.seen(obj)
+
+    def finder(self, kind: Kind) -> Callable[[str, str], JsonObject | None]:
+        """Return what finds an object of a built-in kind by namespace and name, again and again."""
+        return self._plain[kind].get
+
+    def list(self, kind: Kind, query: Query = EVERYTHING) -> Found:
+        """Return objects in the order of namespace and name."""
+        served = self.kinds.served(kind)
+        wanted = read_query(served, query)
+        return select(self._candidates(served, wanted), wanted)
+
+    def page(self, kind: Kind, query: Query = EVERYTHING, *, limit: int, token: str = "") -> Page:
+        """Return a page of a list; all pages show the moment of the first one."""
+        served = self.kinds.served(kind)
+        wanted = read_query(served, query)
+        table = self._ledger.table(served.storage)
+        found = page(table, wanted, self._ledger.version, limit=limit, token=token)
+        if served.from_storage is None:
+            return found
+        items = tuple(served.seen(each) for each in found.items)
+        return Page(items, found.version, found.token, found.remaining)
+
+    def listen(self, kind: Kind, ears: Ears) -> Callable[[], None]:
+        """Subscribe to a built-in kind, with another callback for every kind of commit."""
+        return self._plain[kind].listen(ears)
+
+    def subscribe(self, kind: Kind, callback: Callback) -> Callable[[], None]:
+        """
+        Have a callback called after each commit; what is returned ends it.
+
+        It gets the event and the object before it. It may remember work, never write.
+        """
+        served = self.kinds.served(kind)
+        if served.from_storage is None:
+            return self._ledger.subscribe(served.storage, callback)
+
+        def tell(event: WatchEvent, before: JsonObject | None) -> None:
+            callback(served.shown(event), None if before is None else served.seen(before))
+
+        return self._ledger.subscribe(served.storage, tell)
+
+    def subscribe_all(
+        self, callback: WideCallback, *, hears_statuses: bool = True
+    ) -> Callable[[], None]:
+        """
+        Have a callback called after each commit of any kind; what is returned ends it.
+
+        Those of `set_status` may be left out.
+        """
+        return self._ledger.subscribe_all(callback, hears_statuses=hears_statuses)
+
+    def by_owner(self, uid: str) -> Owned:
+        """Return the objects that name an owner."""
+        return self._ledger.owned_by(uid)
+
+    def controlled_by(self, uid: str, kind: Kind) -> Found:
+        """Return the objects of a built-in kind that name an owner as their controller."""
+        return self._ledger.controlled_by(uid, kind)
+
+    def pods_on(self, node: str) -> Found:
+        """Return the pods bound to a node, in the order of namespace and name."""
+        return list(self._ledger.pods_on(node))
+
+    def since(self, kind: Kind, query: Query, version: str) -> Events:
+        """Return what happened after a version; raise Expired if that is too long ago."""
+        served = self.kinds.served(kind)
+        wanted = read_query(served, query)
+        events = []
+        for _, event, before in self._ledger.table(served.storage).since(read_version(version)):
+            was = None if before is None else served.seen(before)
+            seen = wanted.seen(served.shown(event), was)
+            if seen is not None:
+                events.append(seen)
+        return events
+
+    def filter(self, kind: Kind, query: Query) -> Filter:
+        """Make a query ready to be asked many times; raise BadRequest if it makes no sense."""
+        return read_query(self.kinds.served(kind), query)
+
+    def _candidates(self, served: Served, wanted: Filter) -> Iterator[JsonObject]:
+        table = self._ledger.table(served.storage)
+        name = wanted.fields.exactly("metadata.name")
+        if name is not None and (wanted.namespace or not served.kind.is_namespaced):
+            found = table.get(wanted.namespace, name)
+            return iter(() if found is None else (served.seen(found),))
+        node = wanted.fields.exactly("spec.nodeName") if served.kind == POD else None
+        if node:
+            return self._ledger.pods_on(node)
+        if served.from_storage is None:
+            return table.walk(wanted.namespace)
+        return (served.seen(each) for each in table.walk(wanted.namespace))
+
+    def _find(self, served: Served, name: str, namespace: str) -> JsonObject:
+        if not namespace and served.kind.is_namespaced:
+            raise bad_request(
+                "an empty namespace may not be set when a resource name is provided",
+                hint=f'say in which namespace {served.kind.resource} "{name}" is',
+            )
+        table = self._plain.get(served.kind) or self._ledger.table(served.storage)
+        found = table.get(namespace, name)
+        if found is None:
+            raise not_found(served.kind, name)
+        return found
+
+
+def read_version(text: str) -> int:
+    """Read a resourceVersion; raise BadRequest if it is none."""
+    if not text.isascii() or not text.isdecimal():
+        raise bad_request(f'Invalid value: "{text}": the resource version must be a number')
+    return int(text)

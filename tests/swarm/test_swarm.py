@@ -1,0 +1,18 @@
+"""A handful of stories; `make swarm` plays more of them."""
+
+import pytest
+
+from tests.swarm.play import play, random_story
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_whatever_happens_all_ends_well(seed: int) -> None:
+    ending = play(random_story(seed))
+
+    assert ending.findings == []
+
+
+def test_the_same_seed_tells_the_same_story() -> None:
+    first, second = (play(random_story(3), is_told=True).timeline for _ in range(2))
+
+    assert first == second
