@@ -46,9 +46,7 @@ class Expectations:
     def places(self) -> Mapping[str, str]:
         """Say by NodeClaim where pods are about to go: those whose node is not there for long."""
         due = [claim for claim in self._pods if self._is_due(claim)]
-        return {
-            pod.key: claim for claim in due for pod in self.pods_of(claim) if not pod.node_name
-        }
+        return {pod.key: claim for claim in due for pod in self.pods_of(claim) if not pod.node_name}
 
     def _is_due(self, claim: str) -> bool:
         kept = self._records.claims.get(claim)
