@@ -18,7 +18,7 @@ STEPS_MAX: Final = 1_000_000
 SECONDS_MAX: Final = 400 * 24 * 3600.0
 """More than a year: whoever waits longer waits for something that never comes."""
 _DEPTH_MAX: Final = 100
-_OBJECTS_PER_LOOK: Final = 500_000
+_OBJECTS_PER_LOOK: Final = 200_000
 _LIBRARY: Final = PurePath(asyncio.__file__).parent
 _BELOW: Final = {"cr_frame": "cr_await", "gi_frame": "gi_yieldfrom", "ag_frame": "ag_await"}
 """Where coroutines and generators keep their frame, and where what they wait for."""
