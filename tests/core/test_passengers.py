@@ -83,3 +83,23 @@ def test_who_is_bound_elsewhere_stays_there() -> None:
     given = replace(snapshot(bound), nodes=(replace(node("n1"), claim="c1"), node("n2")))
 
     assert with_expected(given, {"default/a": "c1"}).pods == (bound,)
+
+
+def test_where_others_are_by_now_nobody_is_expected() -> None:
+    """The node has four CPUs."""
+    taken, late = pod("other", on="n1", cpu="3"), pod("a", cpu="2")
+    given = replace(snapshot(taken, late), nodes=(replace(node("n1"), claim="c1"),))
+
+    found = with_expected(given, {"default/a": "c1"})
+
+    assert found.pods == (taken, late)
+
+
+def test_of_those_expected_as_many_count_as_fit() -> None:
+    given = replace(
+        snapshot(pod("a", cpu="3"), pod("b", cpu="3")), nodes=(replace(node("n1"), claim="c1"),)
+    )
+
+    found = with_expected(given, {"default/a": "c1", "default/b": "c1"})
+
+    assert [each.node_name for each in found.pods] == ["n1", ""]

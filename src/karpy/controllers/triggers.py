@@ -42,10 +42,18 @@ class Triggers:
             for uid in self._waiting.values():
                 self._batcher.trigger(uid)
 
+    def _again(self) -> None:
+        """Have those who wait decided about again; for one window, one of them asks for all."""
+        uid = next(iter(self._waiting.values()), None)
+        if uid is not None:
+            self._batcher.trigger(uid)
+
     def _hear_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
-        del before
         if after is None or not after.is_provisionable:
             self._waiting.pop(key, None)
+            if after is not None and after.node_name and before and not before.node_name:
+                # Whoever was to have this place needs another one now.
+                self._again()
             if after is not None and after.is_untried:
                 # It rides along: whoever gathers pods for a decision should see all that come.
                 self._batcher.prolong(after.uid)

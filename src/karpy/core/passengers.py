@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from karpy.model.pods import DAEMON_SET, NODE, Pod
+from karpy.model.resources import Resources, fits
 from karpy.model.snapshot import Snapshot
 
 
@@ -29,17 +30,34 @@ def _rides(pod: Pod) -> bool:
 # Differs: Karpenter decides about pods again and again until they are bound. It does not find the
 # same places twice, and buys nodes for those that the second order leaves out.
 def with_expected(snapshot: Snapshot, places: Mapping[str, str]) -> Snapshot:
-    """Take pods for bound that are about to get to a node; `places` has their claims, by key."""
+    """
+    Take pods for bound that are about to get to a node; `places` has their claims, by key.
+
+    Who was to go where others are by now is not: as soon as there is no room left, it waits again.
+    """
     if not places:
         return snapshot
+    claims = set(places.values())
     nodes = {
-        node.claim: node.name for node in snapshot.nodes if node.claim and not node.is_deleting
+        node.claim: node for node in snapshot.nodes if node.claim in claims and not node.is_deleting
     }
-    pods = (_expected(pod, nodes.get(places.get(pod.key, ""), "")) for pod in snapshot.pods)
+    room = {node.name: {**node.allocatable} for node in nodes.values()}
+    for pod in snapshot.pods:
+        if pod.node_name in room and not pod.is_terminal:
+            _take(room[pod.node_name], pod.requests)
+    pods = []
+    for pod in snapshot.pods:
+        node = nodes.get(places.get(pod.key, ""))
+        is_going = node is not None and not pod.node_name and pod.is_active
+        if node is not None and is_going and fits(pod.requests, room[node.name]):
+            _take(room[node.name], pod.requests)
+            pods.append(replace(pod, node_name=node.name, is_unschedulable=False))
+        else:
+            pods.append(pod)
     return replace(snapshot, pods=tuple(pods))
 
 
-def _expected(pod: Pod, node: str) -> Pod:
-    if not node or pod.node_name or not pod.is_active:
-        return pod
-    return replace(pod, node_name=node, is_unschedulable=False)
+def _take(room: dict[str, int], requests: Resources) -> None:
+    for name, amount in requests.items():
+        if name in room:
+            room[name] -= amount
