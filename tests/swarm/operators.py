@@ -24,7 +24,7 @@ from karpy.wiring.operator import Operator
 from karpy.wiring.surface import Surface
 from tests.swarm.findings import Law
 from tests.swarm.troubles import Crash, GappyFeed, Outage
-from tests.swarm.witnesses import Report, WitnessedCloud, WitnessedObjects
+from tests.swarm.witnesses import Deadlines, Report, WitnessedCloud, WitnessedObjects
 
 _LIVES_MAX: Final = 50
 _SIZES: Final = ("2x", "4x", "8x")
@@ -65,14 +65,17 @@ class Stagehands:
         self.has_cloud = has_cloud
         self.catalog = world.cloud.market.catalog if has_cloud else lambda: SMALL
         self.outage = Outage()
-        self.objects = WitnessedObjects(world, report, self.outage)
+        self._deadlines = Deadlines(world)
+        self.objects = WitnessedObjects(world, report, self.outage, self._deadlines)
         self.orders: list[str] = []
         """What was launched and terminated."""
         self.acting: set[str] = set()
 
     def cloud(self, kwok: KwokProvider) -> CloudProvider:
         inner = self.world.cloud if self.has_cloud else kwok
-        return WitnessedCloud(inner, self.world, self.report, self.orders)
+        witness = WitnessedCloud(inner, self.world, self.report, self._deadlines)
+        witness.orders = self.orders
+        return witness
 
     @property
     def deeds(self) -> int:

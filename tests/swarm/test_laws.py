@@ -20,7 +20,7 @@ from tests.swarm.judge import judge
 from tests.swarm.operators import SMALL
 from tests.swarm.troubles import Outage
 from tests.swarm.watchdog import Watchdog
-from tests.swarm.witnesses import WitnessedCloud, WitnessedObjects
+from tests.swarm.witnesses import Deadlines, WitnessedCloud, WitnessedObjects
 
 
 class Told:
@@ -85,7 +85,7 @@ async def test_a_pod_that_is_deleted_instead_of_evicted_is_seen() -> None:
         meta = {"name": "web", "namespace": "default"}
         world.store.create(POD, {"metadata": meta, "spec": pod_spec()})
         bind(world.store, "web", "n1")
-        objects = WitnessedObjects(world, told, Outage())
+        objects = WitnessedObjects(world, told, Outage(), Deadlines(world))
         await objects.delete(POD, "web", namespace="default")
 
     assert told.laws == [Law.BUDGET]
@@ -101,7 +101,7 @@ async def test_a_machine_that_ends_under_its_pods_is_seen() -> None:
         meta = {"name": "web", "namespace": "default"}
         world.store.create(POD, {"metadata": meta, "spec": pod_spec()})
         bind(world.store, "web", world.cloud.node_of(machine.provider_id))
-        cloud = WitnessedCloud(world.cloud, world, told, [])
+        cloud = WitnessedCloud(world.cloud, world, told, Deadlines(world))
         await cloud.terminate(machine.provider_id)
 
     assert told.laws == [Law.DRAIN]
@@ -111,7 +111,7 @@ async def test_a_machine_that_ends_under_its_pods_is_seen() -> None:
 async def test_a_write_that_is_refused_as_wrong_is_seen() -> None:
     told = Told()
     with living(World()) as world:
-        objects = WitnessedObjects(world, told, Outage())
+        objects = WitnessedObjects(world, told, Outage(), Deadlines(world))
         with pytest.raises(Invalid):
             await objects.create(NODE_POOL, {"metadata": {"name": "web"}, "spec": {}})
 

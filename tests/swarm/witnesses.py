@@ -10,7 +10,15 @@ from karpy.model.annotations import TERMINATION_TIME
 from karpy.model.instances import Catalog
 from karpy.model.kinds import EVENTS_EVENT, LEASE, NODE, NODE_CLAIM, POD, Kind
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
-from karpy.ports.objects import EVERYTHING, GRACEFULLY, Page, Patch, Query, Removal
+from karpy.ports.objects import (
+    EVERYTHING,
+    GRACEFULLY,
+    Page,
+    Patch,
+    Query,
+    Removal,
+    WatchEvent,
+)
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.conditions import condition_of
 from karpy.sim.world import World
@@ -23,14 +31,34 @@ _UNCOUNTED: Final = frozenset({EVENTS_EVENT, LEASE})
 _SLACK: Final = timedelta(seconds=2)
 
 
+class Deadlines:
+    """Remembers when each machine ends whatever happens: its claim may be gone before."""
+
+    def __init__(self, world: World) -> None:
+        self._times: dict[str, datetime] = {}
+        world.store.subscribe(NODE_CLAIM, self._hear_claim)
+
+    def of(self, node: JsonObject) -> datetime | None:
+        """Return when the machine of a node ends, if that was ever said."""
+        return self._times.get((node.get("spec") or {}).get("providerID", ""))
+
+    def _hear_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
+        del before
+        machine = (event.object.get("status") or {}).get("providerID")
+        text = (event.object["metadata"].get("annotations") or {}).get(TERMINATION_TIME)
+        if machine and text:
+            self._times[machine] = datetime.fromisoformat(text)
+
+
 class WitnessedObjects(EmbeddedObjects):
     """The API server, for one operator."""
 
-    def __init__(self, world: World, report: Report, outage: Outage) -> None:
+    def __init__(self, world: World, report: Report, outage: Outage, deadlines: Deadlines) -> None:
         super().__init__(world.store)
         self._world = world
         self._report = report
         self._outage = outage
+        self._deadlines = deadlines
         self.writes: list[str] = []
         """What was written and changed something or might have."""
 
@@ -104,7 +132,7 @@ class WitnessedObjects(EmbeddedObjects):
             return
         node = self._world.store.find(NODE, pod["spec"].get("nodeName", ""))
         own = timedelta(seconds=pod["spec"].get("terminationGracePeriodSeconds", 30))
-        deadline = None if node is None else deadline_of(self._world, node)
+        deadline = None if node is None else self._deadlines.of(node)
         if deadline is None or self._world.clock.now() < deadline - own - _SLACK:
             self._report(Law.BUDGET, f"pod {name} is deleted; the node ends by {deadline}")
 
@@ -128,19 +156,21 @@ class WitnessedCloud:
     """The cloud, for one operator."""
 
     def __init__(
-        self, cloud: CloudProvider, world: World, report: Report, orders: list[str]
+        self, cloud: CloudProvider, world: World, report: Report, deadlines: Deadlines
     ) -> None:
         self._cloud = cloud
         self._world = world
         self._report = report
-        self._orders = orders
+        self._deadlines = deadlines
+        self.orders: list[str] = []
+        """What was launched and terminated."""
 
     async def catalog(self, pool: str) -> Catalog:
         return await self._cloud.catalog(pool)
 
     async def launch(self, spec: LaunchSpec) -> Machine:
         machine = await self._cloud.launch(spec)
-        self._orders.append(f"launch {spec.claim}")
+        self.orders.append(f"launch {spec.claim}")
         there = [each for each in await self._cloud.machines() if each.claim == spec.claim]
         if len(there) > 1:
             self._report(Law.ONE_MACHINE, f"{spec.claim} has {len(there)} machines")
@@ -148,7 +178,7 @@ class WitnessedCloud:
 
     async def terminate(self, provider_id: str) -> None:
         self._check_end(provider_id)
-        self._orders.append(f"terminate {provider_id}")
+        self.orders.append(f"terminate {provider_id}")
         await self._cloud.terminate(provider_id)
 
     async def machine(self, provider_id: str) -> Machine:
@@ -168,20 +198,13 @@ class WitnessedCloud:
             ready = condition_of(node, "Ready")
             if ready is None or ready["status"] != "True":
                 continue
-            deadline = deadline_of(self._world, node)
+            deadline = self._deadlines.of(node)
             if deadline is not None and self._world.clock.now() >= deadline - _SLACK:
                 continue
             name = node["metadata"]["name"]
             left = [_name(each) for each in self._world.store.pods_on(name) if _has_to_leave(each)]
             if left:
                 self._report(Law.DRAIN, f"{name} ends under {', '.join(left)}")
-
-
-def deadline_of(world: World, node: JsonObject) -> datetime | None:
-    """Return when a node ends whatever happens, as its NodeClaim says."""
-    claim = claim_with(world, (node.get("spec") or {}).get("providerID", ""))
-    text = ((claim or {"metadata": {}})["metadata"].get("annotations") or {}).get(TERMINATION_TIME)
-    return None if text is None else datetime.fromisoformat(text)
 
 
 def claim_with(world: World, provider_id: str) -> JsonObject | None:
