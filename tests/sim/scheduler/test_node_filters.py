@@ -41,6 +41,15 @@ def test_without_nodes_nothing_is_scheduled() -> None:
     assert stage.message("a") == "no nodes available to schedule pods"
 
 
+def test_workloads_that_ask_for_the_same_are_told_the_same() -> None:
+    small = node("n1", cpu="1")
+
+    stage = play(small, *(pod(name, cpu="2", labels={"app": name}) for name in ("a", "b")))
+
+    assert _refused(stage.message("a"), "Insufficient cpu", HELPLESS)
+    assert stage.message("b") == stage.message("a")
+
+
 def test_a_cordoned_node_takes_no_pod() -> None:
     stage = play(node("n1", spec={"unschedulable": True}), pod("a"))
 

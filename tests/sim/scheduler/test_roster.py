@@ -193,16 +193,48 @@ def test_a_node_that_was_full_still_has_its_company() -> None:
     assert chosen.name == "n2"
 
 
-def test_a_roster_that_is_far_behind_starts_anew() -> None:
+@pytest.mark.parametrize("times", [CHANGES_MAX // 8, CHANGES_MAX])
+def test_a_roster_that_is_far_behind_is_as_good(times: int) -> None:
     world = _World(1)
     _change_often(world)
     roster = world.roster(world.pod().wants)
     guest = _on(world, pod("guest", cpu="1", labels={"app": "a"}), "n1")
 
-    _come_and_go(world, guest, times=CHANGES_MAX)
+    _come_and_go(world, guest, times)
     roster.refresh()
 
     assert _view(roster, world.table) == _view(world.roster(roster.wants), world.table)
+
+
+def test_changes_are_not_remembered_for_ever() -> None:
+    world = _World(1)
+    guest = _on(world, pod("guest", cpu="1", labels={"app": "a"}), "n1")
+
+    _come_and_go(world, guest, times=CHANGES_MAX)
+
+    assert world.table.since(0) is None
+    assert len(guest.wants.kin.changes) <= CHANGES_MAX + 1
+
+
+def test_a_roster_forgets_the_kinds_of_pods_that_are_gone() -> None:
+    world = _World(1)
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }
+    web = pod("web", cpu="1", labels={"app": "a"}, topologySpreadConstraints=[spread])
+    roster = world.roster(_on(world, web, "n1").wants)
+    guest = _on(world, pod("guest", cpu="1", labels={"app": "a", "of": "yesterday"}), "n1")
+    roster.refresh()
+    assert guest.wants.kin in roster.surroundings.concerned
+
+    world.table.take(guest)
+    _on(world, pod("other", cpu="1", labels={"app": "a", "of": "today"}), "n1")
+    roster.refresh()
+
+    assert guest.wants.kin not in roster.surroundings.concerned
 
 
 def _come_and_go(world: _World, guest: PodInfo, times: int) -> None:

@@ -217,12 +217,12 @@ class NodeTable:
         node = self._by_name.get(pod.node) or self._add(pod.node)
         node.put(pod)
         kin = pod.wants.kin
-        self._note(node.slot, 1)
-        kin.changes.append((self.position, node.slot, 1, 0 if pod.is_ending else 1))
         known = self._kins.get(kin)
         if known is None:
             self.arrivals += 1
         self._kins[kin] = (known or 0) + 1
+        self._note(node.slot, 1)
+        kin.changes.append((self.position, node.slot, 1, 0 if pod.is_ending else 1))
         self._priorities[pod.priority] = self._priorities.get(pod.priority, 0) + 1
         if pod.volumes:
             for key in claims_of(pod):

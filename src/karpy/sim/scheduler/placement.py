@@ -83,7 +83,7 @@ class Placement:
         self._rosters.forget()
 
     def _known_failure(self, pod: PodInfo, check: VolumeCheck | None) -> Failed | None:
-        if not self._failures or check is not None or pod.nominated or self._tracker.has_nominees:
+        if not self._failures or check is not None or self._tracker.nominees or pod.nominated():
             return None
         known = self._failures.get((pod.wants.serial, pod.priority, _never_preempts(pod)))
         if known is None:
@@ -97,7 +97,7 @@ class Placement:
         """Explain why there is no node, once for all pods of which that is true."""
         own = pod.wants.serial, pod.priority, _never_preempts(pod)
         key: tuple[object, int, bool] = own
-        if not (pod.nominated or self._tracker.has_nominees or roster.surroundings.is_demanding):
+        if not (pod.nominated() or self._tracker.nominees or roster.surroundings.is_demanding):
             # Nothing counts but what it asks of a node, and so do other workloads.
             key = pod.wants.demands, *own[1:]
         position = self._table.position
@@ -113,11 +113,11 @@ class Placement:
     def _choose(
         self, pod: PodInfo, roster: Roster | Shortlist, check: VolumeCheck | None
     ) -> NodeInfo | None:
-        if pod.nominated:
-            node = self._table.find(pod.nominated)
+        if nominated := pod.nominated():
+            node = self._table.find(nominated)
             if node is not None and self._refusal(pod, roster, check, node) is None:
                 return node
-        is_free = not self._tracker.has_nominees or not self._tracker.contested(pod)
+        is_free = not self._tracker.nominees or not self._tracker.contested(pod)
         if is_free and check is None and isinstance(roster, Roster):
             return roster.choose()
         nodes = [

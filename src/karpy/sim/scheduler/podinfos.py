@@ -31,6 +31,7 @@ class PodInfo:
         "requests",
         "usual_cpu",
         "usual_memory",
+        "volumes",
         "wants",
     )
 
@@ -38,6 +39,7 @@ class PodInfo:
         meta = obj["metadata"]
         self.key: str = f"{meta['namespace']}/{meta['name']}"
         self.wants = wants
+        self.volumes: list[JsonObject] = obj["spec"].get("volumes") or []
         self.renew(obj)
 
     def renew(self, obj: JsonObject) -> None:
@@ -95,14 +97,9 @@ class PodInfo:
         name: str = self.obj["metadata"]["name"]
         return name
 
-    @property
     def nominated(self) -> str:
-        """The node that was made free for it."""
+        """Name the node that was made free for it."""
         return (self.obj.get("status") or _NOTHING).get("nominatedNodeName") or ""
-
-    @property
-    def volumes(self) -> list[JsonObject]:
-        return self.obj["spec"].get("volumes") or []
 
     def started(self, now: datetime) -> datetime:
         """Say since when it runs; a pod that does not yet, since now."""

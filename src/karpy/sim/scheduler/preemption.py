@@ -60,8 +60,9 @@ class Preemption:
         pod = attempt.pod
         if pod.obj["spec"].get("preemptionPolicy") == NEVER:
             return "not eligible due to preemptionPolicy=Never."
-        node = self._table.find(pod.nominated) if pod.nominated else None
-        refusal = attempt.diagnosis.refusals.get(pod.nominated)
+        nominated = pod.nominated()
+        node = self._table.find(nominated) if nominated else None
+        refusal = attempt.diagnosis.refusals.get(nominated)
         if node is None or (refusal is not None and refusal.is_final):
             return ""
         if any(

@@ -1,7 +1,7 @@
 """Pods that wait for a node: those to be tried next, those that failed, those that pause."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Final
 
@@ -43,7 +43,8 @@ class Queue:
         self._ready: dict[int, deque[tuple[int, str]]] = {}
         """By priority: the tickets and keys of those to be tried, the first come first."""
         self._paused: list[tuple[float, int, str]] = []
-        self._parked: dict[str, None] = {}
+        self.parked: dict[str, Pending] = {}
+        """Those that wait for a change."""
         self._tickets = 0
 
     def __contains__(self, key: str) -> bool:
@@ -52,15 +53,6 @@ class Queue:
     def get(self, key: str) -> Pending | None:
         """Return a pending pod."""
         return self._pending.get(key)
-
-    def parked(self) -> Iterator[Pending]:
-        """Walk through the pods that wait for a change."""
-        return (self._pending[key] for key in list(self._parked))
-
-    @property
-    def has_parked(self) -> bool:
-        """Whether any pod waits for a change."""
-        return bool(self._parked)
 
     def add(self, pod: PodInfo) -> None:
         """Have a pod tried, a new one or one that has changed."""
@@ -73,7 +65,7 @@ class Queue:
     def remove(self, key: str) -> None:
         """Forget a pod."""
         self._pending.pop(key, None)
-        self._parked.pop(key, None)
+        self.parked.pop(key, None)
 
     def pop(self) -> Pending | None:
         """Return the pod to be tried next; it stays known."""
@@ -93,7 +85,7 @@ class Queue:
         """Lay a pod aside until something changes for those who refused it."""
         self._fail(pending, plugins, now)
         pending.is_parked = True
-        self._parked[pending.pod.key] = None
+        self.parked[pending.pod.key] = pending
         self._pause(pending, now + _PATIENCE)
 
     def retry(self, pending: Pending, now: float) -> None:
@@ -114,9 +106,9 @@ class Queue:
 
     def wake_where(self, concerns: Callable[[Pending], bool], now: float) -> bool:
         """Wake the parked pods that a change concerns; say whether there were any."""
-        if not self._parked:
+        if not self.parked:
             return False
-        woken = [pending for pending in self.parked() if concerns(pending)]
+        woken = [pending for pending in self.parked.values() if concerns(pending)]
         for pending in woken:
             self.wake(pending, now)
         return bool(woken)
@@ -169,7 +161,7 @@ class Queue:
     def _unpark(self, pending: Pending) -> None:
         if pending.is_parked:
             pending.is_parked = False
-            self._parked.pop(pending.pod.key, None)
+            self.parked.pop(pending.pod.key, None)
 
 
 def _pause_of(pending: Pending) -> float:

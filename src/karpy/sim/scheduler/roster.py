@@ -71,17 +71,14 @@ class Roster:
             tops, sizes = [*compress(tops, allowed)], [*compress(sizes, allowed)]
         if len(tops) <= 1:
             return self._table.nodes[tops[0][2]] if tops else None
-        slots = [slot for _, _, slot in tops]
+        slots = [rank[2] for rank in tops]
         scores = shared_scores(self.surroundings, slots, sizes)
         if self._standing.has_tastes:
             add_tastes(scores, [self._standing.tastes[slot] for slot in slots])
-        _, _, best = min(
-            [
-                (worth - score, name, slot)
-                for (worth, name, slot), score in zip(tops, scores, strict=True)
-            ]
+        best = min(
+            [(worth - scores[at], name, slot) for at, (worth, name, slot) in enumerate(tops)]
         )
-        return self._table.nodes[best]
+        return self._table.nodes[best[2]]
 
     def _is_allowed(self, slot: int) -> bool:
         node = self._table.nodes[slot]
@@ -163,10 +160,12 @@ class Roster:
         """Return the best of nodes that are alike, and how many there are."""
         order, groups = self._standing.order, self._groups
         left = {place: len(ranks) for place, ranks in order.items()}
-        sizes = [len(ranks) for ranks in groups.values()]
-        tops = [ranks[0] for ranks in groups.values()]
-        for (place, _), size in zip(groups, sizes, strict=True):
+        tops, sizes = [], []
+        for (place, _), ranks in groups.items():
+            size = len(ranks)
             left[place] -= size
+            tops.append(ranks[0])
+            sizes.append(size)
         for place, size in left.items():
             if size:
                 tops.append(_first(order[place], self._apart))

@@ -22,7 +22,7 @@ from karpy.sim.scheduler.binder import MISHAP, UNSCHEDULABLE, Binder, Waiting
 from karpy.sim.scheduler.claims import key_of
 from karpy.sim.scheduler.defaults import default_spreads
 from karpy.sim.scheduler.nodes import NodeTable
-from karpy.sim.scheduler.placement import Failed, Placed, Placement
+from karpy.sim.scheduler.placement import Failed, Placement
 from karpy.sim.scheduler.queue import Pending, Queue
 from karpy.sim.scheduler.recorder import Recorder
 from karpy.sim.scheduler.refusals import (
@@ -152,15 +152,13 @@ class Scheduler:
     def _try(self, pending: Pending) -> None:
         pod = pending.pod
         try:
-            match self._placement.decide(pod):
-                case Placed(node, plan):
-                    if plan is not None and (plan.bindings or plan.provisions):
-                        waiting = self._binder.ask_for_volumes(pod, node.name, plan)
-                        self._wait(waiting)
-                    else:
-                        self._binder.bind(pod, node.name)
-                case Failed() as failed:
-                    self._fail(pending, failed)
+            found = self._placement.decide(pod)
+            if isinstance(found, Failed):
+                self._fail(pending, found)
+            elif found.plan is not None and (found.plan.bindings or found.plan.provisions):
+                self._wait(self._binder.ask_for_volumes(pod, found.node.name, found.plan))
+            else:
+                self._binder.bind(pod, found.node.name)
         except ClusterError as error:
             self._stumble(pending, f'running Bind plugin "DefaultBinder": {error.message}')
 
@@ -170,7 +168,7 @@ class Scheduler:
         self._queue.park(pending, failed.plugins, self._loop.time())
         if failed.candidate is not None:
             node = failed.candidate.node.name
-            self._binder.release(self._tracker.nominees(node), pod.priority)
+            self._binder.release(self._tracker.nominees_of(node), pod.priority)
         self._binder.refuse(pod, failed.message, failed.nominated, UNSCHEDULABLE)
         if failed.candidate is not None:
             self._binder.preempt(pod, failed.candidate)

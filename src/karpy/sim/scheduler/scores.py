@@ -92,7 +92,7 @@ def _spread_scores(
     scored = [
         index
         for index, slot in enumerate(slots)
-        if all(tally.values[slot] is not None for tally in surroundings.soft_tallies)
+        if all(tally.values[slot] is not None for _, tally in surroundings.soft)
     ]
     scores = [0] * len(slots)
     if scored:
@@ -108,14 +108,15 @@ def _labelled_spread_scores(
     surroundings: Surroundings, slots: Sequence[int], sizes: Sequence[int]
 ) -> list[int]:
     raw: list[float] = []
-    for spread, tally in zip(surroundings.soft, surroundings.soft_tallies, strict=True):
+    for spread, tally in surroundings.soft:
         added = _unevenness(spread.max_skew, tally, slots, sizes)
-        raw = list(map(add, raw, added)) if raw else added
+        raw = [*map(add, raw, added)] if raw else added
     rounded = [int(score + 0.5) for score in raw]
-    most, least = max(rounded), min(rounded)
+    most = max(rounded)
     if not most:
         return [_SPREAD_WEIGHT * _BEST] * len(slots)
-    return [_SPREAD_WEIGHT * (_BEST * (most + least - score) // most) for score in rounded]
+    best = most + min(rounded)
+    return [_SPREAD_WEIGHT * (_BEST * (best - score) // most) for score in rounded]
 
 
 def _unevenness(skew: int, tally: Tally, slots: Sequence[int], sizes: Sequence[int]) -> list[float]:

@@ -40,22 +40,23 @@ class Surroundings:
         """By selector: how spreads weigh pods. Hosts and zones weigh alike most of the time."""
         labels = wants.kin.labels
         hard = [each for each in wants.spreads if not each.is_soft]
-        soft = wants.spreads or defaults(wants)
-        self.soft = [each for each in soft if each.is_soft]
+        spreads = wants.spreads or defaults(wants)
+        soft = [each for each in spreads if each.is_soft]
         self.ignores_unlabelled = bool(wants.spreads)
         """Whether nodes without one of the keys of soft constraints score nothing."""
         self._hard = [(each, self._spread(each, hard), int(each.means(labels))) for each in hard]
-        self.soft_tallies = [
-            self._spread(each, self.soft if self.ignores_unlabelled else []) for each in self.soft
-        ]
+        together = soft if self.ignores_unlabelled else []
+        self.soft: Final = [(each, self._spread(each, together)) for each in soft]
+        """Soft constraints, and the pods that count for each."""
         self._meet(wants, table, namespaces)
         tallies = [tally for _, tally, _ in self._hard]
-        tallies += [*self._near, *self._away, *self._averse, *self.soft_tallies, *self.wishes]
+        soft_tallies = [tally for _, tally in self.soft]
+        tallies += [*self._near, *self._away, *self._averse, *soft_tallies, *self.wishes]
         self.tallies: Final = tuple(tallies)
         self.hosts: Final = tuple(
-            each for each in tallies if each.is_by_host and each not in self.soft_tallies
+            each for each in tallies if each.is_by_host and each not in soft_tallies
         )
-        self._own_counts = [each for each in self.soft_tallies if each.is_by_host]
+        self._own_counts = [each for each in soft_tallies if each.is_by_host]
         """Whoever would like to be spread over hosts looks at the pods of each node alone."""
         self.keys: Final = tuple(dict.fromkeys(each.key for each in tallies if not each.is_by_host))
         self.is_demanding: Final = bool(self._hard or self._near or self._away or self._averse)

@@ -54,7 +54,8 @@ class Tracker:
         self._infos = PodInfos()
         self._placed: dict[str, PodInfo] = {}
         self._assumed: dict[str, PodInfo] = {}
-        self._nominated: dict[str, dict[str, PodInfo]] = {}
+        self.nominees: dict[str, dict[str, PodInfo]] = {}
+        """By node: the pods for which it is being made free."""
         self._nominations: dict[str, str] = {}
         self.gated: dict[str, None] = {}
         """Pods that must not be tried yet, and may not have been told."""
@@ -73,22 +74,17 @@ class Tracker:
 
     def rivals(self, pod: PodInfo, node: str) -> Iterator[PodInfo]:
         """Walk through other pods, not less important, for which a node is being made free."""
-        for other in self._nominated.get(node, {}).values():
+        for other in self.nominees.get(node, {}).values():
             if other.priority >= pod.priority and other.key != pod.key:
                 yield other
 
     def contested(self, pod: PodInfo) -> bool:
         """Say whether a node is being made free for another pod, not less important."""
-        return any(any(self.rivals(pod, node)) for node in self._nominated)
+        return any(any(self.rivals(pod, node)) for node in self.nominees)
 
-    @property
-    def has_nominees(self) -> bool:
-        """Whether a node is being made free for any pod."""
-        return bool(self._nominated)
-
-    def nominees(self, node: str) -> list[PodInfo]:
+    def nominees_of(self, node: str) -> list[PodInfo]:
         """Return the pods for which a node is being made free."""
-        return list(self._nominated.get(node, {}).values())
+        return list(self.nominees.get(node, {}).values())
 
     def assume(self, pod: PodInfo, node: str) -> None:
         """Count a pod on a node it will be bound to."""
@@ -248,20 +244,20 @@ class Tracker:
         return pod
 
     def _nominate(self, key: str, pod: PodInfo | None) -> None:
-        node = pod.nominated if pod is not None else ""
+        node = pod.nominated() if pod is not None else ""
         if not node and not self._nominations:
             return
         known = self._nominations.pop(key, "")
         if known:
-            del self._nominated[known][key]
-            if not self._nominated[known]:
-                del self._nominated[known]
+            del self.nominees[known][key]
+            if not self.nominees[known]:
+                del self.nominees[known]
         if pod is not None and node:
             self._nominations[key] = node
-            self._nominated.setdefault(node, {})[key] = pod
+            self.nominees.setdefault(node, {})[key] = pod
 
     def _wake_for(self, plugins: frozenset[str], newcomer: PodInfo | None = None) -> None:
-        if not self._queue.has_parked:
+        if not self._queue.parked:
             return
 
         def concerns(pending: Pending) -> bool:

@@ -1,6 +1,7 @@
 """Names, UIDs and times that an API server gives to objects."""
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -72,6 +73,7 @@ class Times:
         return text
 
 
+@lru_cache(maxsize=256)
 def time_text(moment: datetime) -> str:
     """Write a moment as `2026-01-31T12:00:00Z`."""
     return f"{moment.astimezone(UTC).isoformat(timespec='seconds')[:19]}Z"

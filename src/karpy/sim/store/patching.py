@@ -18,17 +18,20 @@ from karpy.sim.store.answers import (
 from karpy.sim.store.ownership import APPLY, Claim
 from karpy.sim.store.registry import Served
 
+_JSON: Final = PatchType.JSON
+_MERGE: Final = PatchType.MERGE
+
 
 def patched(served: Served, obj: JsonObject, patch: Patch) -> JsonObject:
     """Return an object with a patch applied; raise BadRequest or Invalid."""
     body = patch.body
-    if patch.type is PatchType.JSON:
+    if patch.type is _JSON:
         if not isinstance(body, list):
             raise bad_request("a JSON patch is a list of operations")
         new = apply_json_patch(obj, body)
     elif not isinstance(body, dict):
         raise bad_request("a merge patch is an object")
-    elif patch.type is PatchType.MERGE:
+    elif patch.type is _MERGE:
         new = merge(obj, body)
     elif served.definition is not None:
         raise unsupported_media_type()

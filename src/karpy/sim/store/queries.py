@@ -1,6 +1,7 @@
 """Which objects a query means, and what a watcher with that query gets to see."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from msgspec import Struct
 
@@ -11,6 +12,10 @@ from karpy.ports.objects import EVERYTHING, EventType, Query, WatchEvent
 from karpy.sim.store.registry import Served
 
 _NO_FIELDS = FieldSelector()
+# Asking an enumeration for a member takes longer than to compare it.
+_ADDED: Final = EventType.ADDED
+_MODIFIED: Final = EventType.MODIFIED
+_DELETED: Final = EventType.DELETED
 
 
 class Filter(Struct, frozen=True):
@@ -39,20 +44,19 @@ class Filter(Struct, frozen=True):
         """
         if self.takes_all:
             return event
+        if before is None:
+            return event if self.matches(event.object) else None
+        was, type_ = self.matches(before), event.type
+        if type_ is _DELETED:
+            return event if was else None
         is_now = self.matches(event.object)
-        was = before is not None and self.matches(before)
-        match event.type:
-            case EventType.MODIFIED if is_now and not was:
-                return WatchEvent(EventType.ADDED, event.object, event.version)
-            case EventType.MODIFIED if was and not is_now:
-                # The last state that matched, at the version of the change.
-                assert before is not None
-                meta = {**before["metadata"], "resourceVersion": event.version}
-                gone = {**before, "metadata": meta}
-                return WatchEvent(EventType.DELETED, gone, event.version)
-            case EventType.DELETED:
-                return event if was else None
-        return event if is_now else None
+        if was == is_now or type_ is not _MODIFIED:
+            return event if is_now else None
+        if is_now:
+            return WatchEvent(_ADDED, event.object, event.version)
+        # The last state that matched, at the version of the change.
+        meta = {**before["metadata"], "resourceVersion": event.version}
+        return WatchEvent(_DELETED, {**before, "metadata": meta}, event.version)
 
 
 def read_query(served: Served, query: Query) -> Filter:

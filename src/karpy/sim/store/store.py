@@ -27,6 +27,8 @@ from karpy.sim.store.tables import Table
 from karpy.sim.store.views import View
 from karpy.sim.store.writer import STATUS, Write, Writer, check_guard
 
+_APPLY: Final = PatchType.APPLY
+
 
 class Store(View):
     """
@@ -179,7 +181,7 @@ class Store(View):
     ) -> JsonObject:
         """Change an object; a server-side apply adds it if it is not there."""
         served = self.kinds.served(kind)
-        if patch.type is PatchType.APPLY:
+        if patch.type is _APPLY:
             write = Write(subresource, dry_run, patch.manager, is_patch=True, is_apply=True)
             return self._apply(served, (namespace, name), patch, write)
         write = Write(subresource, dry_run, patch.manager, is_patch=True)

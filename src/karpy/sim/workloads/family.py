@@ -220,10 +220,13 @@ def _matters(pod: JsonObject, before: JsonObject) -> bool:
     meta, was = pod["metadata"], before["metadata"]
     if "deletionTimestamp" in meta and meta["deletionTimestamp"] != was.get("deletionTimestamp"):
         return True
-    for field in _TELLING:
-        value, former = meta.get(field), was.get(field)
-        if value is not former and value != former:
-            return True
+    is_shared = (
+        meta.get("labels") is was.get("labels")
+        and meta.get("ownerReferences") is was.get("ownerReferences")
+        and meta.get("finalizers") is was.get("finalizers")
+    )
+    if not is_shared and any(meta.get(field) != was.get(field) for field in _TELLING):
+        return True
     return _is_news(pod, before)
 
 

@@ -112,19 +112,13 @@ def read_time(text: str | None) -> datetime | None:
     return datetime.fromisoformat(text) if text else None
 
 
-def restarts_of(pod: JsonObject) -> int:
-    """Return how often the container restarted that did so most often."""
-    statuses = (pod.get("status") or _NOTHING).get("containerStatuses")
-    return _most_restarts(statuses) if statuses else 0
-
-
 def _find_restarts(statuses: list[JsonObject]) -> int:
     most: int = max(each.get("restartCount", 0) for each in statuses)
     return most
 
 
 _most_restarts: Final = remembered(_find_restarts, most=1024)
-"""Pods that started together share the statuses of their containers."""
+"""Says how often the container restarted that did so most often."""
 
 
 def first_to_go(
@@ -141,16 +135,18 @@ def first_to_go(
     magnitude = cache(partial(_magnitude, now=now))
 
     def key(pod: JsonObject) -> tuple[bool, int, bool, int, int, int, int, int, str]:
-        meta, node = pod["metadata"], pod["spec"].get("nodeName")
+        meta, status = pod["metadata"], pod.get("status") or _NOTHING
+        node, annotations = pod["spec"].get("nodeName") or "", meta.get("annotations")
         condition = ready_condition(pod)
+        containers = status.get("containerStatuses")
         return (
             bool(node),
-            _BY_PHASE.get(phase_of(pod), 0),
+            _BY_PHASE.get(status.get("phase") or "", 0),
             condition is not None,
-            _deletion_cost(meta),
-            -neighbours.get(node or "", 0),
+            _deletion_cost(annotations) if annotations else 0,
+            -neighbours.get(node, 0),
             magnitude(condition.get("lastTransitionTime")) if condition else 0,
-            -restarts_of(pod),
+            -_most_restarts(containers) if containers else 0,
             magnitude(meta.get("creationTimestamp")),
             meta["uid"],
         )
@@ -158,8 +154,8 @@ def first_to_go(
     return sorted(pods, key=key)
 
 
-def _deletion_cost(meta: JsonObject) -> int:
-    text = (meta.get("annotations") or _NOTHING).get(_DELETION_COST)
+def _deletion_cost(annotations: JsonObject) -> int:
+    text = annotations.get(_DELETION_COST)
     if not text:
         return 0
     try:
