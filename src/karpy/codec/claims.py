@@ -157,13 +157,18 @@ def _narrowed(key: str, values: Iterable[str], requirements: Requirements) -> Re
 def _capacity_types(launch: Launch, catalog: Catalog) -> set[str]:
     """Return how the machines of a launch can be bought: as any of its types is sold to it."""
     wanted = {option.instance_type for option in launch.options}
-    return {
-        offering.capacity_type
+    places = {
+        id(offering.requirements): offering
         for each in catalog.types_for(launch.pool)
         if each.name in wanted
         for offering in each.offerings
         if offering.is_launchable
-        and why_incompatible(launch.requirements, offering.requirements, catalog.well_known) is None
+    }
+    # Types are sold in the same few places, and share what those ask.
+    return {
+        place.capacity_type
+        for place in places.values()
+        if why_incompatible(launch.requirements, place.requirements, catalog.well_known) is None
     }
 
 

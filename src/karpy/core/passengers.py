@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from karpy.model.census import census_of, exchange, uncounted
 from karpy.model.pods import DAEMON_SET, NODE, Pod
 from karpy.model.resources import Resources, fits
 from karpy.model.snapshot import Snapshot
@@ -14,12 +15,13 @@ from karpy.model.snapshot import Snapshot
 # together would not need. Nodes that are there come first, as for everybody else.
 def with_passengers(snapshot: Snapshot) -> Snapshot:
     """Take pods along that are still untried, if anybody waits for a node at all."""
-    if not any(pod.is_untried for pod in snapshot.pods):
+    waiting = uncounted(snapshot.pods)
+    if not any(pod.is_untried for pod in waiting):
         return snapshot
-    if not any(pod.is_provisionable for pod in snapshot.pods):
+    if not any(pod.is_provisionable for pod in waiting):
         return snapshot
-    pods = (replace(pod, is_unschedulable=True) if _rides(pod) else pod for pod in snapshot.pods)
-    return replace(snapshot, pods=tuple(pods))
+    riding = {id(pod): replace(pod, is_unschedulable=True) for pod in waiting if _rides(pod)}
+    return replace(snapshot, pods=exchange(snapshot.pods, riding))
 
 
 def _rides(pod: Pod) -> bool:
@@ -42,19 +44,22 @@ def with_expected(snapshot: Snapshot, places: Mapping[str, str]) -> Snapshot:
         node.claim: node for node in snapshot.nodes if node.claim in claims and not node.is_deleting
     }
     room = {node.name: {**node.allocatable} for node in nodes.values()}
-    for pod in snapshot.pods:
+    census, waiting = census_of(snapshot.pods), uncounted(snapshot.pods)
+    if census is not None:
+        for name, left in room.items():
+            _take(left, census.requests.get(name, {}))
+    for pod in waiting:
         if pod.node_name in room and not pod.is_terminal:
             _take(room[pod.node_name], pod.requests)
-    pods = []
-    for pod in snapshot.pods:
+    going: dict[int, Pod] = {}
+    for pod in waiting:
+        if pod.node_name or not pod.is_active:
+            continue
         node = nodes.get(places.get(pod.key, ""))
-        is_going = node is not None and not pod.node_name and pod.is_active
-        if node is not None and is_going and fits(pod.requests, room[node.name]):
+        if node is not None and fits(pod.requests, room[node.name]):
             _take(room[node.name], pod.requests)
-            pods.append(replace(pod, node_name=node.name, is_unschedulable=False))
-        else:
-            pods.append(pod)
-    return replace(snapshot, pods=tuple(pods))
+            going[id(pod)] = replace(pod, node_name=node.name, is_unschedulable=False)
+    return replace(snapshot, pods=exchange(snapshot.pods, going)) if going else snapshot
 
 
 def _take(room: dict[str, int], requests: Resources) -> None:

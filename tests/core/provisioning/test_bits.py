@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpy.core.provisioning.bits import dense_members, flags, members
+from karpy.core.provisioning.bits import dense_members, flags, from_flags, members
 
 sets = st.frozensets(st.integers(0, 200), max_size=40)
 
@@ -32,3 +32,10 @@ def test_bits_are_sets(left: frozenset[int], right: frozenset[int]) -> None:
     assert list(members(_mask(left) & _mask(right))) == sorted(left & right)
     assert list(members(_mask(left) | _mask(right))) == sorted(left | right)
     assert list(members(_mask(left) & ~_mask(right))) == sorted(left - right)
+
+
+@given(st.lists(st.booleans(), max_size=100))
+def test_a_set_is_made_from_flags(are_in: list[bool]) -> None:
+    found = list(members(from_flags(are_in)))
+
+    assert found == [number for number, is_in in enumerate(are_in) if is_in]

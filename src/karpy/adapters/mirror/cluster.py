@@ -13,6 +13,7 @@ from karpy.codec.claims import write_node_claim
 from karpy.codec.crds import read_node_claim
 from karpy.codec.fields import Fields
 from karpy.errors import ClusterError, NotFound
+from karpy.model.census import with_more
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
 from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot
@@ -48,7 +49,7 @@ class MirroredCluster:
         """Return everything as of now; nodes that are marked count as going."""
         snapshot, marked = self._mirror.snapshot(), self.marked()
         if virtual := self.virtual_pods():
-            snapshot = replace(snapshot, pods=(*snapshot.pods, *virtual))
+            snapshot = replace(snapshot, pods=with_more(snapshot.pods, virtual))
         if not marked:
             return snapshot
         nodes = (

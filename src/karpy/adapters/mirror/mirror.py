@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any, Final
 
 from karpy.adapters.mirror import readers, recordbook
+from karpy.adapters.mirror.censusbook import CensusBook
 from karpy.adapters.mirror.nodebook import NodeBook
 from karpy.adapters.mirror.recordbook import Entry, RecordBook
 from karpy.adapters.mirror.shelves import IndexedShelf, Shelf
@@ -66,6 +67,7 @@ class Mirror:
         self, feed: Feed, clock: Clock, catalog: Callable[[], Catalog], settings: Settings
     ) -> None:
         self.pods: IndexedShelf[Pod] = IndexedShelf(lambda pod: pod.node_name)
+        self._census = CensusBook(self.pods)
         self.node_book = NodeBook()
         self.pools: Shelf[NodePool] = Shelf()
         self.overlays: Shelf[NodeOverlay] = Shelf()
@@ -196,10 +198,9 @@ class Mirror:
 
     def snapshot(self) -> Snapshot:
         """Return everything as of now."""
-        pods = tuple(self.pods.values.values())
         return Snapshot(
             now=self._clock.now(),
-            pods=pods,
+            pods=self._census.counted(),
             nodes=self.node_book.joined(),
             pools=tuple(self.pools.values.values()),
             daemons=tuple(self.daemons.values.values()),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from karpy.core.provisioning.defaults import with_default_spreads
-from karpy.core.provisioning.existing import ExistingNodes
+from karpy.core.provisioning.existing import BoundPods, ExistingNodes
 from karpy.core.provisioning.fleet import Fleet
 from karpy.core.provisioning.greedy import Outcome, Packer
 from karpy.core.provisioning.groups import Site
@@ -101,7 +101,7 @@ class _Decision:
             PoolDomains(pools, types_of),
             self.fleet.site,
         )
-        self.topology.know_nodes(self.existing.labels)
+        self.topology.know_nodes(self.existing)
         self.packer = Packer(
             self.fleet,
             Limits(self.templates, snapshot.nodes, table, len(batch.pods)),
@@ -129,19 +129,19 @@ class _Decision:
             respects_preferences=snapshot.settings.preference_policy is PreferencePolicy.RESPECT,
             can_tolerate=has_soft_taint(self.pools),
         )
-        self.topology.count_bound(bound)
+        self.topology.count_bound(bound, planner.waiting_labels)
         self._count_leaving()
         self.fleet.tables = list(self.topology.tables.values())
         self.fleet.avoided = self.topology.avoided
         self.signatures.watched = labels_asked_for(snapshot.daemons) | self.topology.avoided.keys()
         return planner.classes()
 
-    def _settle_existing(self) -> list[tuple[Pod, int]]:
+    def _settle_existing(self) -> BoundPods:
         """Work out what is left on existing nodes; return the pods bound there."""
         if not self.existing.count:
-            return []
+            return BoundPods()
         bound = self.existing.settle(self.snapshot.pods, self.snapshot.daemons)
-        for pod, node in bound:
+        for pod, node in bound.demanding:
             rules = pod.rules
             if rules.ports:
                 self.fleet.take_ports(node, pod)

@@ -49,8 +49,8 @@ class Fleet:
         """What the types of a claim leave for pods, by resource; shared with its template."""
         self.moment = 0
         """How many pods have been placed."""
-        self.used: list[dict[str, int]] = [{} for _ in range(count)]
-        """Requests of the pods placed, by resource."""
+        self.used: list[dict[str, int]] = [{}] * count
+        """Requests of the pods placed on each claim, by resource."""
         self.tight: dict[int, tuple[str, int]] = {}
         """A resource that a claim has too little of, and the most that it has left."""
         self.pods: list[list[Pod]] = [[] for _ in range(count)]

@@ -41,6 +41,10 @@ class Group:
             and self.selector.selects(labels)
         )
 
+    def selects_labels(self, labels: Mapping[str, str]) -> bool:
+        """Say whether pods with these labels are selected in the namespaces of the group."""
+        return self.selector is not None and self.selector.selects(labels)
+
 
 class Site:
     """A place a group may be asked about: what a node (or a claim) is known to be."""

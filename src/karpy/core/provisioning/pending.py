@@ -5,6 +5,7 @@ from operator import attrgetter
 from msgspec import Struct
 
 from karpy.core.provisioning.volumes import VolumeFacts, VolumeRefusal, volume_facts
+from karpy.model.census import uncounted
 from karpy.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, NODE_POOL, is_restricted
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod, PodRules
 from karpy.model.refusals import Reason, Refusal
@@ -34,7 +35,7 @@ def collect_batch(snapshot: Snapshot) -> Batch:
     collector = _Collector(snapshot)
     short_ways = collector.short_ways
     deleting = {node.name for node in snapshot.nodes if node.is_deleting}
-    for pod in snapshot.pods:
+    for pod in snapshot.pods if deleting else uncounted(snapshot.pods):
         if pod.node_name:
             if pod.node_name in deleting and _is_displaced(pod):
                 collector.judge(pod)

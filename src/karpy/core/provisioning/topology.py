@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from karpy.core.provisioning.bits import members
 from karpy.core.provisioning.domains import DomainTable
+from karpy.core.provisioning.existing import BoundPods, ExistingNodes
 from karpy.core.provisioning.groups import (
     AvoidedGroup,
     DomainGroup,
@@ -12,6 +13,7 @@ from karpy.core.provisioning.groups import (
     NodeFilter,
     Site,
 )
+from karpy.core.provisioning.labelsets import LabelSet
 from karpy.core.provisioning.ladder import alternatives_of
 from karpy.core.provisioning.signatures import Signatures
 from karpy.core.provisioning.templates import PoolDomains
@@ -57,21 +59,27 @@ class Topology:
         self._unindexed: list[AnyGroup] = []
         self._selected: dict[tuple[str, int], tuple[AnyGroup, ...]] = {}
         self._existing: Sequence[Mapping[str, str]] = ()
+        """Labels of existing nodes, in the order of their numbers."""
+        self._number: Mapping[str, int] = {}
+        self._label_sets: Sequence[LabelSet] = ()
 
-    def know_nodes(self, labels: Sequence[Mapping[str, str]]) -> None:
-        """Learn the labels of existing nodes, in the order of their numbers."""
-        self._existing = labels
+    def know_nodes(self, existing: ExistingNodes) -> None:
+        """Learn the labels of existing nodes."""
+        self._existing = existing.labels
+        self._number = existing.number
+        self._label_sets = existing.label_sets
 
     def table(self, key: str) -> DomainTable:
         """Return the domains of a key, of pools and existing nodes together."""
         table = self.tables.get(key)
         if table is None:
             names = set(self._pool_domains.of(key))
-            names.update(labels[key] for labels in self._existing if key in labels)
+            # Nobody asks for hostnames, the only label in which nodes of one set differ.
+            labelled = [each for each in self._label_sets if key in each.labels]
+            names.update(each.labels[key] for each in labelled)
             table = self.tables[key] = DomainTable(key, names, self._signatures)
-            for node, labels in enumerate(self._existing):
-                if key in labels:
-                    table.place(1 << node, table.bit(labels[key]))
+            for each in labelled:
+                table.place(each.nodes, table.bit(each.labels[key]))
         return table
 
     def spread(self, constraint: SpreadConstraint, rules: PodRules, pod: Pod) -> AnyGroup:
@@ -122,34 +130,79 @@ class Topology:
         memo = (namespace, id(labels))
         found = self._selected.get(memo)
         if found is None:
-            candidates = list(self._unindexed)
-            for pair in labels.items():
-                candidates += self._by_label.get(pair, ())
+            candidates = self._candidates(labels)
             found = tuple(group for group in candidates if group.selects(namespace, labels))
             self._selected[memo] = found
         return found
 
-    def count_bound(self, pods: Sequence[tuple[Pod, int]]) -> None:
+    def _candidates(self, labels: Mapping[str, str]) -> list[AnyGroup]:
+        """Return the groups that may select pods with these labels."""
+        candidates = list(self._unindexed)
+        for pair in labels.items():
+            candidates += self._by_label.get(pair, ())
+        return candidates
+
+    def count_bound(
+        self, bound: BoundPods, waiting_labels: Callable[[], set[tuple[str, str]]]
+    ) -> None:
         """Count active pods on existing nodes; make the groups by which they keep others away."""
-        for pod, node in pods:
-            if pod.rules.anti_affinity and not pod.is_deleting:
-                for term in pod.rules.anti_affinity:
-                    self._count(self.affinity(Kind.INVERSE, term, pod), node)
+        self._count_inverse(
+            [each for each in bound.demanding if each[0].rules.anti_affinity], waiting_labels
+        )
         if not self.groups:
             return
-        counted: dict[tuple[str, int], tuple[AnyGroup, ...]] = {}
-        for pod, node in pods:
-            key = (pod.namespace, id(pod.labels))
-            groups = counted.get(key)
+        counted: dict[int, list[AnyGroup]] = {}
+        for pod, node in zip(bound.pods, bound.nodes, strict=True):
+            groups = counted.get(id(pod.labels))
             if groups is None:
-                groups = counted[key] = tuple(
-                    group
-                    for group in self.selecting(pod.namespace, pod.labels)
-                    if group.kind is not Kind.INVERSE
-                )
-            if groups and not pod.is_deleting:
-                for group in groups:
+                groups = counted[id(pod.labels)] = self._counting(pod.labels)
+            if groups:
+                self._count_in_each(groups, pod, node)
+        for alike in bound.alike:
+            groups = self._counting(alike[0].labels)
+            for pod in alike if groups else ():
+                number = self._number.get(pod.node_name)
+                if number is not None:
+                    self._count_in_each(groups, pod, number)
+
+    def _counting(self, labels: Mapping[str, str]) -> list[AnyGroup]:
+        """Return the groups that count pods with these labels, in whichever namespace."""
+        return [
+            group
+            for group in self._candidates(labels)
+            if group.kind is not Kind.INVERSE and group.selects_labels(labels)
+        ]
+
+    def _count_in_each(self, groups: Sequence[AnyGroup], pod: Pod, node: int) -> None:
+        if not pod.is_deleting:
+            for group in groups:
+                if pod.namespace in group.namespaces:
                     self._count(group, node)
+
+    def _count_inverse(
+        self,
+        pods: Sequence[tuple[Pod, int]],
+        waiting_labels: Callable[[], set[tuple[str, str]]],
+    ) -> None:
+        """Count pods on existing nodes in the groups by which they keep others away."""
+        if not pods:
+            return
+        waiting = waiting_labels()
+        known: dict[tuple[int, int, str], list[AnyGroup]] = {}
+        for pod, node in pods:
+            if pod.is_deleting:
+                continue
+            terms = pod.rules.anti_affinity
+            key = (id(terms), id(pod.labels), pod.namespace)
+            groups = known.get(key)
+            if groups is None:
+                groups = known[key] = [
+                    self.affinity(Kind.INVERSE, term, pod)
+                    for term in terms
+                    if not _concerns_nobody(term, waiting)
+                ]
+            for group in groups:
+                self._count(group, node)
 
     def count_leaving(self, pod: Pod, site: Site, labels: Mapping[str, str]) -> None:
         """Count a pod that stays on a node being deleted: the domain knows it till the end."""
@@ -250,6 +303,19 @@ class Topology:
             if group.filter is None or any(group.filter.accepts(node) for node in members(nodes)):
                 found |= 1 << domain
         return found
+
+
+def _concerns_nobody(term: AffinityTerm, labels: set[tuple[str, str]]) -> bool:
+    """Say whether nobody with some of the labels need know whom a term keeps off its node."""
+    # Other keys than the hostname are watched, whoever is concerned.
+    if term.topology_key != HOSTNAME or term.selector is None:
+        return False
+    return any(
+        not each.complement
+        and len(each.values) == 1
+        and labels.isdisjoint((each.key, value) for value in each.values)
+        for each in term.selector.expressions
+    )
 
 
 def _count_in(group: AnyGroup, labels: Mapping[str, str]) -> None:

@@ -1,0 +1,37 @@
+"""Requests as numbers: sums must come out as if every resource were added up by itself."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karpy.core.provisioning.loads import Loads
+from karpy.model.resources import add
+from tests.builders import node, pod, snapshot
+from tests.core.provisioning.answers import hosts
+
+requests = st.dictionaries(st.sampled_from("abcd"), st.integers(0, (1 << 64) - 1))
+
+
+@given(st.lists(requests, max_size=20))
+def test_a_sum_of_loads_is_the_sum_of_the_requests(asked: list[dict[str, int]]) -> None:
+    loads, left = Loads(), dict.fromkeys("abcd", 0)
+
+    loads.take_off(sum(loads.load_of(each) or 0 for each in asked), left)
+
+    total = add(*asked)
+    assert left == {name: -total.get(name, 0) for name in "abcd"}
+
+
+def test_what_does_not_fit_a_digit_has_no_load() -> None:
+    loads = Loads()
+
+    found = [loads.load_of({"cpu": 1 << 64}), loads.load_of({"cpu": -1})]
+
+    assert found == [None, None]
+
+
+def test_a_bound_pod_may_ask_for_more_than_a_digit_holds() -> None:
+    huge = pod("huge", on="n", more={"example.com/stars": "100000000000000000000000"})
+
+    found = hosts(snapshot(nodes=[node("n", cpu="16")], pods=[huge, pod("p")]))
+
+    assert found == {"p": "default-0"}
