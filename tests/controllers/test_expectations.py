@@ -75,3 +75,18 @@ def test_who_finds_room_beside_others_is_expected_as_well() -> None:
             return dict(expectations.places())
 
     assert run(story()) == {"default/a": "web-1", "default/b": "web-1"}
+
+
+def test_a_node_is_awaited_until_its_pods_are_there() -> None:
+    async def story() -> list[bool]:
+        world = World()
+        world.store.create(POD, pod("a", "300"))
+        async with expecting(world, []) as expectations:
+            seen = [expectations.awaits("web-1"), expectations.awaits("web-2")]
+            world.store.create(NODE_CLAIM, claim())
+            await until(lambda: is_ready(world))
+            seen.append(expectations.awaits("web-1"))
+            await asyncio.sleep(11)
+            return [*seen, expectations.awaits("web-1")]
+
+    assert run(story()) == [True, False, True, False]

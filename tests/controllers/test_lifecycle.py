@@ -65,7 +65,8 @@ def test_a_claim_becomes_a_node_that_is_ready_for_pods() -> None:
     found, node = run(story())
 
     told = {each["type"]: each["reason"] for each in found["status"]["conditions"]}
-    assert told == {each: each for each in ("Launched", "Registered", "Initialized", "Ready")}
+    said = ("Launched", "Registered", "Initialized", "Ready", "ConsistentStateFound")
+    assert told == {each: each for each in said}
     assert found["metadata"]["finalizers"] == ["karpenter.sh/termination"]
     assert found["metadata"]["labels"]["node.kubernetes.io/instance-type"] == SMALL
     assert found["metadata"]["labels"]["karpenter.sh/capacity-type"] == "on-demand"

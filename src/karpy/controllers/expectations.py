@@ -43,6 +43,11 @@ class Expectations:
         found = (self._records.pods.get(key) for key in self._pods.get(claim, ()))
         return [pod for pod in found if pod is not None]
 
+    def awaits(self, claim: str) -> bool:
+        """Say whether pods are on their way to the node of a NodeClaim."""
+        is_due = claim in self._pods and self._is_due(claim)
+        return is_due and any(not pod.node_name for pod in self.pods_of(claim))
+
     def places(self) -> Mapping[str, str]:
         """Say by NodeClaim where pods are about to go: those whose node is not there for long."""
         due = [claim for claim in self._pods if self._is_due(claim)]

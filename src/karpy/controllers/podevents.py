@@ -1,9 +1,13 @@
 """When pods come to nodes and leave them is written on NodeClaims."""
 
+from typing import Final
+
 from karpy.controllers.desk import AFTER_CONFLICT, Desk
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.podevents import note_pod_event
 from karpy.model.pods import Pod
+
+WORKERS: Final = 10
 
 
 class PodEventController:
@@ -16,9 +20,9 @@ class PodEventController:
         """What has happened to a pod of each claim, by name, and is not written yet."""
         desk.records.pods.listen(self._hear_pod)
 
-    async def run(self) -> None:
+    async def run(self, workers: int = WORKERS) -> None:
         """Write down when something happened, until cancelled."""
-        await self._queue.run(self.reconcile, on_failure=self._desk.on_failure)
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
         """Write down what happened on the node of one claim."""

@@ -1,5 +1,6 @@
 """What is looked after on NodeClaims that stand: marks, labels, age, consistency."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
@@ -32,8 +33,10 @@ WORKERS: Final = 10
 class UpkeepController:
     """Observe, decide, apply. All that is said of a claim is written at once."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, is_awaited: Callable[[str], bool] = lambda _: False) -> None:
         self._desk = desk
+        self._is_awaited = is_awaited
+        """Whether pods are on their way to the node of a claim."""
         self._queue = WorkQueue(desk.observer)
         self._types_checked: dict[str, datetime] = {}
         """When the instance type of a claim, by UID, was last found on sale."""
@@ -82,7 +85,9 @@ class UpkeepController:
         if pool.record.replicas is not None:
             return outcome
         patience = read(read_policy, POOL, pool.obj).consolidate_after
-        return joined(outcome, mark_consolidatable(outcome.claim or claim, patience, now))
+        is_awaited = self._is_awaited(claim.name)
+        claim = outcome.claim or claim
+        return joined(outcome, mark_consolidatable(claim, patience, now, is_awaited=is_awaited))
 
     async def _drift(self, claim: ClaimRecord, pool: Kept[PoolRecord], now: datetime) -> str:
         """Say how a claim has drifted; the provider is asked last."""

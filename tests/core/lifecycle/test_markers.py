@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.markers import (
+    AWAITED_PERIOD,
     find_drift,
     is_markable,
     is_type_check_due,
@@ -193,3 +194,10 @@ def test_the_last_pod_counts_more_than_the_start() -> None:
     outcome = mark_consolidatable(quiet, 5 * MINUTE, NOON)
 
     assert condition_of(outcome.claim, "Consolidatable")[0] == "True"
+
+
+def test_a_node_that_pods_are_on_their_way_to_is_not_quiet() -> None:
+    outcome = mark_consolidatable(initialized(9 * MINUTE), MINUTE, NOON, is_awaited=True)
+
+    assert condition_of(outcome.claim, "Consolidatable")[0] == "absent"
+    assert outcome.look_again == AWAITED_PERIOD

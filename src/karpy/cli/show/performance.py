@@ -27,17 +27,21 @@ _WALL_SECONDS: Final = 50.0
 def run_show(terminal: Terminal, speed: float, *, is_json: bool) -> int:
     """Show everything on stdout; with JSON, which has only numbers, on stderr instead."""
     channel = terminal.err if is_json else terminal.out
-    channel.write(_opening(speed))
-    if _is_live(channel):
-        with Screen(channel, terminal.width) as screen:
-            summary = run_faster(perform(screen, speed), speed)
-    else:
-        summary = run_faster(perform(Lines(channel, terminal.width), speed), speed)
+    summary = run_faster(_show(channel, terminal.width, speed), speed)
     if is_json:
         terminal.answer_json(summary_answer(summary))
     else:
         terminal.answer(summary_lines(summary))
     return DONE if summary.is_complete else FAILED
+
+
+async def _show(channel: Channel, width: int, speed: float) -> Summary:
+    # Whoever sees the first word may end it all: by then the loop knows what Ctrl-C means.
+    channel.write(_opening(speed))
+    if not _is_live(channel):
+        return await perform(Lines(channel, width), speed)
+    with Screen(channel, width) as screen:
+        return await perform(screen, speed)
 
 
 async def perform(display: Display, speed: float = 1.0) -> Summary:

@@ -25,6 +25,7 @@ from karpy.model.requirements import collect, from_labels, why_incompatible
 DRIFT_PERIOD: Final = timedelta(minutes=5)
 TYPE_CHECK_AGE: Final = timedelta(hours=1)
 TYPE_CHECK_PERIOD: Final = timedelta(minutes=30)
+AWAITED_PERIOD: Final = timedelta(seconds=5)
 _NEW: Final = timedelta()
 
 
@@ -73,11 +74,21 @@ def mark_drifted(claim: ClaimRecord, reason: str, now: datetime) -> Outcome:
 
 
 def mark_consolidatable(
-    claim: ClaimRecord, consolidate_after: timedelta | None, now: datetime
+    claim: ClaimRecord,
+    consolidate_after: timedelta | None,
+    now: datetime,
+    *,
+    is_awaited: bool = False,
 ) -> Outcome:
-    """Write on a claim that its pods have been quiet for long enough; None is never."""
+    """
+    Write on a claim that its pods have been quiet for long enough; None is never.
+
+    A node that pods are on their way to (`is_awaited`) is not quiet.
+    """
     if consolidate_after is None or not claim.conditions.is_true(INITIALIZED):
         return Outcome(without(claim, CONSOLIDATABLE))
+    if is_awaited:
+        return Outcome(without(claim, CONSOLIDATABLE), look_again=AWAITED_PERIOD)
     quiet_since = claim.last_pod_event or changed(claim, INITIALIZED)
     remaining = quiet_since + consolidate_after - now
     if remaining > _NEW:

@@ -3,8 +3,16 @@
 from datetime import datetime, timedelta
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from karpy.core.lifecycle.conditions import LAUNCHED, begun, is_decided, restated
+from karpy.core.lifecycle.conditions import (
+    INITIALIZED,
+    LAUNCHED,
+    begun,
+    is_decided,
+    restated,
+)
+from karpy.core.lifecycle.consistency import check_consistency
 from karpy.core.lifecycle.deadlines import LAUNCH_TIMEOUT, check_liveness
 from karpy.core.lifecycle.initialization import initialize
 from karpy.core.lifecycle.outcomes import Outcome, joined
@@ -32,5 +40,11 @@ def advance(claim: ClaimRecord, scene: Scene, now: datetime) -> Outcome:
     outcome = register(claim, scene.nodes, now, scene.pending_hooks)
     claim = outcome.claim or claim
     nodes = scene.nodes if outcome.node is None else (outcome.node,)
+    is_new = not claim.conditions.is_true(INITIALIZED)
     outcome = joined(outcome, initialize(claim, nodes, now, scene.unpublished_drivers))
+    claim = outcome.claim or claim
+    if is_new and claim.conditions.is_true(INITIALIZED):
+        # Upkeep checks this again and again; the first time needs no write of its own.
+        found = check_consistency(claim, nodes[0], now)
+        outcome = joined(outcome, replace(found, look_again=None))
     return joined(outcome, check_liveness(outcome.claim or claim, now, scene.launch_timeout))

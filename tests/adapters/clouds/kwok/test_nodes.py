@@ -1,5 +1,7 @@
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from karpy.adapters.clouds.kwok.naming import node_name
 from karpy.adapters.clouds.kwok.nodes import (
     claimed_machine,
@@ -40,6 +42,7 @@ LABELS = {
     "topology.kubernetes.io/zone": "test-zone-a",
 }
 """As Karpenter's KWOK provider has them."""
+ALIASES = {"beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux"}
 ANNOTATIONS = {"example.com/note": "hello", "kwok.x-k8s.io/node": "fake"}
 GIB = 2**30
 
@@ -115,7 +118,7 @@ def test_a_node_is_closed_until_it_is_registered_and_asks_for_a_kubelet() -> Non
     assert write_node(NAME, machine()) == {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": NAME, "labels": LABELS, "annotations": ANNOTATIONS},
+        "metadata": {"name": NAME, "labels": LABELS | ALIASES, "annotations": ANNOTATIONS},
         "spec": {
             "providerID": f"kwok://{NAME}",
             "taints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}],
@@ -145,7 +148,8 @@ def test_a_machine_can_be_told_from_its_node() -> None:
     meta = {**node["metadata"], "creationTimestamp": "2026-01-05T12:00:00Z"}
 
     assert is_machine(node)
-    assert read_machine({**node, "metadata": meta}, NOON) == machine()
+    told = read_machine({**node, "metadata": meta}, NOON)
+    assert told == replace(machine(), labels=LABELS | ALIASES)
 
 
 def test_a_node_that_is_being_deleted_is_a_machine_that_ends() -> None:

@@ -11,7 +11,7 @@ from karpy.codec.records import read_node_record
 from karpy.model.constraints import NO_EXECUTE, UNREGISTERED_TAINT
 from karpy.model.instances import MICROS_PER_DOLLAR, allocatable
 from karpy.model.kinds import NODE
-from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE
+from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, OS, ZONE
 from karpy.model.records import ClaimRecord
 from karpy.model.requirements import Requirements
 from karpy.model.resources import Resources, format_quantity
@@ -24,6 +24,8 @@ PARTITION: Final = "kwok-partition"
 """Which of several KWOKs is to play; Karpenter knows but one."""
 PRICE: Final = "eks-node-viewer/instance-price"
 """Where eks-node-viewer looks for the dollars per hour."""
+
+_ALIASES: Final = (("beta.kubernetes.io/arch", ARCH), ("beta.kubernetes.io/os", OS))
 
 
 def new_machine(spec: LaunchSpec, offer: Offer, now: datetime) -> Machine:
@@ -90,13 +92,19 @@ def read_machine(obj: JsonObject, now: datetime) -> Machine:
 
 
 def write_node(name: str, machine: Machine) -> JsonObject:
-    """Write the Node of a machine: closed to pods until its claim has registered it."""
+    """
+    Write the Node of a machine: closed to pods until its claim has registered it.
+
+    It has the old names of labels, too, as a kubelet gives them; else kube-controller-manager adds
+    them, in a write of its own.
+    """
+    aliases = {old: machine.labels[new] for old, new in _ALIASES if new in machine.labels}
     return {
         "apiVersion": NODE.api_version,
         "kind": NODE.name,
         "metadata": {
             "name": name,
-            "labels": dict(machine.labels),
+            "labels": {**aliases, **machine.labels},
             "annotations": dict(machine.annotations),
         },
         "spec": {
