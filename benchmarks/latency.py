@@ -82,6 +82,10 @@ class Silence:
         """Know of nobody who is on his way."""
         return {}
 
+    def settling(self) -> tuple[str, ...]:
+        """Know of nobody who waits."""
+        return ()
+
     def nominated(self, nomination: Nomination, claim: str) -> None:
         """Hear of a node that pods are expected on."""
 

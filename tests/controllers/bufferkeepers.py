@@ -52,6 +52,9 @@ class Audience:
     def places(self) -> dict[str, str]:
         return {}
 
+    def settling(self) -> tuple[str, ...]:
+        return ()
+
     def nominated(self, nomination: Nomination, claim: str) -> None:
         del claim
         self.awaited.append(nomination.node)

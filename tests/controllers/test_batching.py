@@ -75,21 +75,3 @@ def test_who_rides_along_prolongs_a_window_and_opens_none() -> None:
 
     assert batch == frozenset({"a", "rides"})
     assert round(seconds, 6) == 2.8
-
-
-def test_when_nobody_else_is_expected_nobody_is_waited_for() -> None:
-    async def story() -> list[tuple[frozenset[str], float]]:
-        coming = {"b"}
-        batcher, loop = Batcher(is_complete=lambda: not coming), asyncio.get_running_loop()
-
-        def come() -> None:
-            coming.clear()
-            batcher.trigger("b")
-
-        batcher.trigger("a")
-        loop.call_later(0.25, come)
-        first = await waited(batcher)
-        batcher.trigger("c")
-        return [first, await waited(batcher)]
-
-    assert run(story()) == [(frozenset({"a", "b"}), 0.25), (frozenset({"c"}), 0.0)]

@@ -90,3 +90,21 @@ def test_a_node_is_awaited_until_its_pods_are_there() -> None:
             return [*seen, expectations.awaits("web-1")]
 
     assert run(story()) == [True, False, True, False]
+
+
+def test_claims_of_one_decision_settle_together() -> None:
+    """Their nodes take long: nobody waits for them for ever."""
+
+    async def story() -> list[frozenset[str]]:
+        world = World()
+        async with expecting(world, []) as expectations:
+            expectations.note("web-2", LAUNCH)
+            seen = [expectations.settling()]
+            world.store.create(NODE_CLAIM, claim())
+            world.store.create(NODE_CLAIM, claim("web-2"))
+            await asyncio.sleep(1)
+            seen.append(expectations.settling())
+            await asyncio.sleep(10)
+            return [*seen, expectations.settling()]
+
+    assert run(story()) == [frozenset(), frozenset({"web-1", "web-2"}), frozenset()]

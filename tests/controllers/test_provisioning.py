@@ -42,6 +42,9 @@ class Heard:
     def places(self) -> dict[str, str]:
         return {}
 
+    def settling(self) -> tuple[str, ...]:
+        return ()
+
     def nominated(self, nomination: Nomination, claim: str) -> None:
         del claim
         self.expecting.append(nomination.node)

@@ -103,3 +103,15 @@ def test_of_those_expected_as_many_count_as_fit() -> None:
     found = with_expected(given, {"default/a": "c1", "default/b": "c1"})
 
     assert [each.node_name for each in found.pods] == ["n1", ""]
+
+
+@pytest.mark.parametrize(("settling", "expected"), [({"c1"}, []), ({"c2"}, ["a"])])
+def test_who_has_lost_a_place_waits_for_the_nodes_that_came_with_it(
+    settling: set[str], expected: list[str]
+) -> None:
+    taken, late = pod("other", on="n1", cpu="3"), pod("a", cpu="2")
+    given = replace(snapshot(taken, late), nodes=(replace(node("n1"), claim="c1"),))
+
+    found = with_passengers(with_expected(given, {"default/a": "c1"}, settling))
+
+    assert placed(found) == expected

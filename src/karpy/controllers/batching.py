@@ -1,23 +1,14 @@
 """Many triggers, one decision: wait until things have calmed down, but not for ever."""
 
 import asyncio
-from collections.abc import Callable
 
 
 class Batcher:
     """Collects what triggers a decision: until nothing new has come for a while, or too long."""
 
-    def __init__(
-        self,
-        *,
-        idle_seconds: float = 1.0,
-        longest_seconds: float = 10.0,
-        is_complete: Callable[[], bool] = lambda: False,
-    ) -> None:
+    def __init__(self, *, idle_seconds: float = 1.0, longest_seconds: float = 10.0) -> None:
         self._idle = idle_seconds
         self._longest = longest_seconds
-        self._is_complete = is_complete
-        """Whether nobody else is expected, so that there is nothing to wait for."""
         self._triggers: set[str] = set()
         self._news = asyncio.Event()
 
@@ -39,7 +30,7 @@ class Batcher:
             await self._news.wait()
         loop = asyncio.get_running_loop()
         end = loop.time() + self._longest
-        while not self._is_complete():
+        while True:
             self._news.clear()
             left = min(self._idle, end - loop.time())
             if left <= 0:

@@ -1,7 +1,7 @@
 """Which pods each NodeClaim is for, until they had the chance to get there."""
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from karpy.core.lifecycle.conditions import INITIALIZED
@@ -13,6 +13,10 @@ from karpy.ports.records import Kept, Records
 
 BINDING_TIME: Final = timedelta(seconds=10)
 """Within that kube-scheduler has tried every pod again after its node is ready."""
+ROUND: Final = timedelta(seconds=2)
+"""NodeClaims of one decision are made within that."""
+OPENING_TIME: Final = timedelta(seconds=10)
+"""Who has lost a place waits so long for other nodes to open before new ones are bought."""
 
 OnLost = Callable[[str], None]
 """Is told the UID of a pod whose NodeClaim is gone: it needs another one."""
@@ -52,6 +56,24 @@ class Expectations:
         """Say by NodeClaim where pods are about to go: those whose node is not there for long."""
         due = [claim for claim in self._pods if self._is_due(claim)]
         return {pod.key: claim for claim in due for pod in self.pods_of(claim) if not pod.node_name}
+
+    def settling(self) -> frozenset[str]:
+        """Return the NodeClaims of which others, made together with them, are about to open."""
+        made = {claim: self._made(claim) for claim in self._pods}
+        opening = [when for claim, when in made.items() if when and self._is_opening(claim, when)]
+        first = min(opening, default=None)
+        if first is None:
+            return frozenset()
+        return frozenset(claim for claim, when in made.items() if when and when + ROUND >= first)
+
+    def _made(self, claim: str) -> datetime | None:
+        kept = self._records.claims.get(claim)
+        return None if kept is None or kept.record.meta.is_deleting else kept.record.meta.created
+
+    def _is_opening(self, claim: str, made: datetime) -> bool:
+        kept = self._records.claims.get(claim)
+        is_open = kept is None or kept.record.conditions.is_true(INITIALIZED)
+        return not is_open and self._clock.now() < made + OPENING_TIME
 
     def _is_due(self, claim: str) -> bool:
         kept = self._records.claims.get(claim)

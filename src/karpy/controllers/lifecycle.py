@@ -1,6 +1,6 @@
 """NodeClaims become machines and nodes, and end."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -8,8 +8,6 @@ from msgspec.structs import replace
 from karpy.controllers.desk import AFTER_CONFLICT, Desk, only, seconds
 from karpy.controllers.orders import launch_spec, launched
 from karpy.controllers.queue import WorkQueue
-from karpy.controllers.seating import Seating
-from karpy.core.lifecycle.conditions import INITIALIZED
 from karpy.core.lifecycle.finalizing import claim_machine_answered, finalize
 from karpy.core.lifecycle.launching import (
     hold,
@@ -21,7 +19,6 @@ from karpy.core.lifecycle.launching import (
 )
 from karpy.core.lifecycle.outcomes import Outcome, joined
 from karpy.core.lifecycle.progress import Scene, advance
-from karpy.core.lifecycle.registration import pause_before
 from karpy.errors import (
     CloudError,
     MachineNotFound,
@@ -51,17 +48,13 @@ class LifecycleController:
         *,
         pods_of: PodsOf = lambda _: (),
         on_attempt: OnAttempt = lambda *_: None,
-        seating: Seating | None = None,
     ) -> None:
         self._desk = desk
-        self._seating = seating
         self._pods_of = pods_of
         self._on_attempt = on_attempt
         self._queue = WorkQueue(desk.observer)
         self._machines: dict[str, Machine] = {}
         """Machines by UID of their claim, until the claim says so itself."""
-        if seating is not None:
-            seating.listen(self._queue.add)
         desk.records.claims.listen(self._hear_claim)
         desk.records.nodes.listen(self._hear_node)
         for kept in desk.records.claims.all():
@@ -94,9 +87,7 @@ class LifecycleController:
             scene = Scene(nodes=tuple(each.record for each in nodes))
             then = advance(outcome.claim or kept.record, scene, self._desk.clock.now())
             outcome = joined(outcome, then)
-            if not self._is_open(outcome.claim or kept.record, outcome, nodes):
-                return None
-        is_written = await self._write(outcome, kept, only(nodes))
+        is_written = await self._desk.keeper.carry_out(outcome, claim=kept, node=only(nodes))
         if failure is not None:
             raise failure
         if not is_written:
@@ -104,36 +95,6 @@ class LifecycleController:
         if outcome.has_registered is not None:
             self._on_attempt(outcome.claim or kept.record, outcome)
         return seconds(outcome.look_again)
-
-    def _is_open(
-        self, claim: ClaimRecord, outcome: Outcome, nodes: Sequence[Kept[NodeRecord]]
-    ) -> bool:
-        """Say whether a node may open for pods; if not, it is looked at again once it may."""
-        seating, records = self._seating, [each.record for each in nodes]
-        if seating is None or seating.is_open(claim.name):
-            return True
-        if pause_before(claim, records, self._desk.clock.now()):
-            seating.expect(claim.name)
-        elif outcome.has_registered and claim.conditions.is_true(INITIALIZED):
-            seating.seat(claim.name, records[0].name)
-            return False
-        elif outcome.has_registered:
-            seating.forget(claim.name)
-        return True
-
-    async def _write(
-        self, outcome: Outcome, claim: Kept[ClaimRecord], node: Kept[NodeRecord] | None
-    ) -> bool:
-        if self._seating is not None and outcome.has_registered and node is not None:
-            # Nodes that open together should do so in no time; what claims say of it can wait.
-            if not await self._desk.keeper.carry_out(Outcome(node=outcome.node), node=node):
-                return False
-            await self._seating.wait_for_others(claim.record.name)
-            outcome = replace(outcome, node=None)
-        is_written = await self._desk.keeper.carry_out(outcome, claim=claim, node=node)
-        if is_written and outcome.has_registered and self._seating is not None:
-            self._seating.forget(claim.record.name)
-        return is_written
 
     async def _launch(self, claim: ClaimRecord) -> tuple[Outcome, CloudError | None]:
         """Ask the cloud; return what its answer means, and the failure if it is worth a retry."""
@@ -185,8 +146,6 @@ class LifecycleController:
             self._machines.pop(before.record.meta.uid, None)
         if after is not None:
             self._queue.add(key)
-        elif self._seating is not None:
-            self._seating.forget(key)
 
     def _hear_node(
         self, _: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None

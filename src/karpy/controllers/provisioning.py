@@ -1,7 +1,7 @@
 """Pending pods become NodeClaims."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Final, Protocol
 
@@ -35,6 +35,9 @@ class Audience(Protocol):
 
     def places(self) -> Mapping[str, str]:
         """Say by NodeClaim where pods are about to go that were decided about before."""
+
+    def settling(self) -> Collection[str]:
+        """Return the NodeClaims of which others, made together with them, are about to open."""
 
     def nominated(self, nomination: Nomination, claim: str) -> None:
         """Hear of a node, there or in flight, that pods are expected on, and of its NodeClaim."""
@@ -76,7 +79,9 @@ class ProvisioningController:
         """Decide once; None if the cluster is not known well enough."""
         if not self._cluster.is_synced:
             return None
-        seen = with_expected(self._cluster.snapshot(), self._audience.places())
+        audience = self._audience
+        places, settling = audience.places(), audience.settling()
+        seen = with_expected(self._cluster.snapshot(), places, settling)
         snapshot = with_passengers(seen)
         began = self._clock.now()
         verdict = await _decide(snapshot)

@@ -1,10 +1,11 @@
 """Pods that ride along in a decision, and pods that are on their way and need none."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec.structs import replace
 
 from karpy.model.census import census_of, exchange, uncounted
+from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, NODE, Pod
 from karpy.model.resources import Resources, fits
 from karpy.model.snapshot import Snapshot
@@ -31,11 +32,15 @@ def _rides(pod: Pod) -> bool:
 
 # Differs: Karpenter decides about pods again and again until they are bound. It does not find the
 # same places twice, and buys nodes for those that the second order leaves out.
-def with_expected(snapshot: Snapshot, places: Mapping[str, str]) -> Snapshot:
+def with_expected(
+    snapshot: Snapshot, places: Mapping[str, str], settling: Collection[str] = ()
+) -> Snapshot:
     """
     Take pods for bound that are about to get to a node; `places` has their claims, by key.
 
-    Who was to go where others are by now is not: as soon as there is no room left, it waits again.
+    Who was to go where others are by now is not, and waits again. But as long as nodes are about to
+    open that came with its own (whose claim is then in `settling`), it is left alone: there may be
+    room on those, which the others have left.
     """
     if not places:
         return snapshot
@@ -43,23 +48,33 @@ def with_expected(snapshot: Snapshot, places: Mapping[str, str]) -> Snapshot:
     nodes = {
         node.claim: node for node in snapshot.nodes if node.claim in claims and not node.is_deleting
     }
-    room = {node.name: {**node.allocatable} for node in nodes.values()}
-    census, waiting = census_of(snapshot.pods), uncounted(snapshot.pods)
-    if census is not None:
-        for name, left in room.items():
-            _take(left, census.requests.get(name, {}))
-    for pod in waiting:
-        if pod.node_name in room and not pod.is_terminal:
-            _take(room[pod.node_name], pod.requests)
+    room = _room_on(nodes.values(), snapshot)
     going: dict[int, Pod] = {}
-    for pod in waiting:
+    for pod in uncounted(snapshot.pods):
         if pod.node_name or not pod.is_active:
             continue
         node = nodes.get(places.get(pod.key, ""))
-        if node is not None and fits(pod.requests, room[node.name]):
+        if node is None:
+            continue
+        if fits(pod.requests, room[node.name]):
             _take(room[node.name], pod.requests)
             going[id(pod)] = replace(pod, node_name=node.name, is_unschedulable=False)
+        elif node.claim in settling:
+            going[id(pod)] = replace(pod, is_unschedulable=False, is_untried=False)
     return replace(snapshot, pods=exchange(snapshot.pods, going)) if going else snapshot
+
+
+def _room_on(nodes: Iterable[Node], snapshot: Snapshot) -> dict[str, dict[str, int]]:
+    """Return what is free on nodes, by name."""
+    room = {node.name: {**node.allocatable} for node in nodes}
+    census = census_of(snapshot.pods)
+    if census is not None:
+        for name, left in room.items():
+            _take(left, census.requests.get(name, {}))
+    for pod in uncounted(snapshot.pods):
+        if pod.node_name in room and not pod.is_terminal:
+            _take(room[pod.node_name], pod.requests)
+    return room
 
 
 def _take(room: dict[str, int], requests: Resources) -> None:

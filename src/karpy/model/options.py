@@ -73,8 +73,6 @@ class Options(Struct, frozen=True, kw_only=True):
     default_spreads: tuple[SpreadConstraint, ...] = ()
     instance_types_file: str = ""
     """What KWOK sells; empty means its 144 types."""
-    has_seating: bool = True
-    """Whether pods are told the node that was made for them."""
     journal: str = ""
     """The folder that decisions are recorded in; empty means that they are not."""
     journal_file_bytes: int = 64 * _MEBIBYTE

@@ -31,11 +31,9 @@ from karpy.controllers.rebooting import RebootController
 from karpy.controllers.registrations import RegistrationController
 from karpy.controllers.remedies import RepairRules
 from karpy.controllers.repair import RepairController
-from karpy.controllers.seating import Seating
 from karpy.controllers.staticcapacity import StaticCapacityController
 from karpy.controllers.termination import TerminationController
 from karpy.controllers.triggers import Triggers
-from karpy.controllers.unseating import UnseatingController
 from karpy.controllers.upkeep import UpkeepController
 from karpy.model.options import Options
 from karpy.model.repairs import RepairPolicy
@@ -87,7 +85,6 @@ class Assembly:
         )
         self._expectations = Expectations(view.mirror.records, surface.clock, self._batcher.trigger)
         self._nominations = Nominations(surface.clock, options.batch_max)
-        self._seating = self._make_seating()
         self._buffers = self._make_buffers()
         self._disruption = self._make_disruption()
 
@@ -113,7 +110,6 @@ class Assembly:
             journal=speech.journal,
             on_nomination=self._nominations.note,
             on_verdict=self._hear_verdict,
-            on_launch=self._hear_launch,
         )
         triggers = Triggers(view.mirror.records, self._batcher, on_pod=self._instruments.acked)
         provisioning = ProvisioningController(
@@ -127,12 +123,6 @@ class Assembly:
         self._instruments.decided(snapshot, verdict)
         if self._buffers is not None:
             self._buffers.record(verdict)
-        if self._seating is not None:
-            self._seating.hear(snapshot, verdict)
-
-    def _hear_launch(self, claim: str) -> None:
-        if self._seating is not None:
-            self._seating.note(claim)
 
     def _claims(self) -> Iterator[Part]:
         """Build those who look after NodeClaims and nodes."""
@@ -141,12 +131,10 @@ class Assembly:
             self._desk("nodepool.registrationhealth"), classes.generation_of
         )
         classes.listen(registrations.hear_class)
-        seating = self._seating
         lifecycle = LifecycleController(
             self._launching_desk("nodeclaim.lifecycle"),
             pods_of=self._expectations.pods_of,
             on_attempt=registrations.record,
-            seating=seating,
         )
         evictions = EvictionQueue(self._desk("eviction-queue"))
         termination = TerminationController(self._desk("node.termination"), evictions)
@@ -154,9 +142,6 @@ class Assembly:
         podevents = PodEventController(self._desk("nodeclaim.podevents"))
         garbage = GarbageCollector(self._desk("nodeclaim.garbagecollection"))
         yield Part("nodepool.registrationhealth", registrations.run)
-        if seating is not None:
-            yield Part("pod.seating", seating.run)
-            yield Part("pod.unseating", UnseatingController(self._desk("pod.unseating")).run)
         yield Part("nodeclaim.lifecycle", partial(lifecycle.run, workers(1000, 5000)))
         yield Part("eviction-queue", partial(evictions.run, workers(100, 5000)))
         yield Part("node.termination", partial(termination.run, workers(100, 5000)))
@@ -202,12 +187,6 @@ class Assembly:
                 "metrics.nodepool",
                 PoolGauges(desk, metrics, self._view.classes.is_our_pool).run,
             )
-
-    def _make_seating(self) -> Seating | None:
-        if not self._options.has_seating:
-            return None
-        objects = self._surface.seats or self._surface.objects
-        return Seating(objects, self._expectations.pods_of, self._speech.voice.remark)
 
     def _make_buffers(self) -> BufferController | None:
         book = self._view.buffers

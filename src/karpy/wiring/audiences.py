@@ -1,6 +1,6 @@
 """Those who hear of decisions: journal, log, metrics, and whoever must remember."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -21,9 +21,6 @@ OnNomination = Callable[[str], None]
 OnVerdict = Callable[[Snapshot, Verdict], None]
 """Is told what was decided, and on what."""
 
-OnLaunch = Callable[[str], None]
-"""Is told of the NodeClaim that a launch has become."""
-
 
 class DecisionAudience:
     """Passes on what provisioning decides and does."""
@@ -36,14 +33,12 @@ class DecisionAudience:
         journal: Journal | None = None,
         on_nomination: OnNomination = lambda _: None,
         on_verdict: OnVerdict = lambda *_: None,
-        on_launch: OnLaunch = lambda _: None,
     ) -> None:
         self._telling = telling
         self._expectations = expectations
         self._journal = journal
         self._on_nomination = on_nomination
         self._on_verdict = on_verdict
-        self._on_launch = on_launch
 
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
         """Record a decision, and say what comes of it."""
@@ -61,6 +56,10 @@ class DecisionAudience:
         """Say by NodeClaim where pods are about to go."""
         return self._expectations.places()
 
+    def settling(self) -> Collection[str]:
+        """Return the NodeClaims of which others, made together with them, are about to open."""
+        return self._expectations.settling()
+
     def nominated(self, nomination: Nomination, claim: str) -> None:
         """Remember that pods are expected on a node."""
         self._on_nomination(nomination.node)
@@ -69,7 +68,6 @@ class DecisionAudience:
     def launched(self, claim: str, launch: Launch) -> None:
         """Remember who a NodeClaim is for."""
         self._expectations.note(claim, launch)
-        self._on_launch(claim)
         self._on_nomination(claim)
         self._telling.count(created_count(launch))
         self._telling.remark(created_remark(launch, claim))

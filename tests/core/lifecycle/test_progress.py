@@ -8,6 +8,7 @@ from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
 from karpy.core.lifecycle.progress import Scene, advance
 from karpy.model.conditions import Conditions
 from karpy.model.constraints import Taint
+from karpy.model.records import NodeRecord
 from tests.builders.pods import NOON
 from tests.core.lifecycle.scenes import UNREGISTERED, claim, condition_of, node
 
@@ -35,6 +36,46 @@ def test_a_ready_node_registers_and_initializes_in_one_go() -> None:
     ]
     assert outcome.has_registered is True
     assert outcome.look_again is None
+
+
+def young(age: float, *taints: Taint, is_ready: bool) -> NodeRecord:
+    made = node(taints=(UNREGISTERED, *taints), is_ready=is_ready)
+    return replace(made, meta=replace(made.meta, created=NOON - timedelta(seconds=age)))
+
+
+NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [young(4, is_ready=False), young(4, NOT_READY, is_ready=True)],
+    ids=["boots", "tainted"],
+)
+def test_a_node_that_will_be_ready_in_a_moment_registers_without_a_word(given: NodeRecord) -> None:
+    made = claim()
+
+    outcome = advance(made, Scene((given,)), NOON)
+
+    assert outcome.node is not None
+    assert outcome.node.meta.labels["karpenter.sh/registered"] == "true"
+    assert UNREGISTERED not in outcome.node.taints
+    assert outcome.claim == made
+    assert (outcome.counts, outcome.remarks, outcome.has_registered) == ((), (), None)
+    assert outcome.look_again == timedelta(seconds=6)
+
+
+def test_a_node_that_takes_longer_is_spoken_of() -> None:
+    outcome = advance(claim(), Scene((young(10, is_ready=False),)), NOON)
+
+    assert condition_of(outcome.claim, "Registered")[0] == "True"
+    assert condition_of(outcome.claim, "Initialized")[1] == "NodeNotReady"
+    assert outcome.has_registered is True
+
+
+def test_that_a_new_node_is_what_was_promised_is_said_with_the_rest() -> None:
+    outcome = advance(claim(), Scene((node(taints=(UNREGISTERED,)),)), NOON)
+
+    assert condition_of(outcome.claim, "ConsistentStateFound")[0] == "True"
 
 
 def test_startup_taints_hold_up_a_node_that_gets_them_now() -> None:

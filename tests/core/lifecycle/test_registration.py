@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
-from karpy.core.lifecycle.registration import pause_before, register, synced
+from karpy.core.lifecycle.registration import register, synced
 from karpy.model.constraints import Taint
 from karpy.model.records import NodeRecord, Owner
 from tests.builders.pods import NOON
@@ -156,40 +156,3 @@ def test_a_node_that_is_going_takes_no_finalizer() -> None:
     going = node(deleted=timedelta(), finalizers=("other",))
 
     assert synced(going, claim()).meta.finalizers == ("other",)
-
-
-NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
-
-
-def young(age: float, *taints: Taint, is_ready: bool) -> NodeRecord:
-    made = node(taints=taints, is_ready=is_ready)
-    return replace(made, meta=replace(made.meta, created=NOON - timedelta(seconds=age)))
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (young(3, UNREGISTERED, is_ready=False), 5),
-        (young(8, UNREGISTERED, is_ready=False), 0),
-        (young(3, UNREGISTERED, NOT_READY, is_ready=True), 12),
-        (young(15, UNREGISTERED, NOT_READY, is_ready=True), 0),
-        (young(3, UNREGISTERED, is_ready=True), 0),
-        (young(3, is_ready=False), 0),
-    ],
-    ids=["booting", "slow", "tainted", "tainted for long", "of use", "open already"],
-)
-def test_registration_waits_for_a_moment_while_no_pod_could_come(
-    given: NodeRecord, expected: float
-) -> None:
-    pause = pause_before(claim(), (given,), NOON)
-    outcome = register(claim(), (given,), NOON)
-
-    assert pause.total_seconds() == expected
-    assert (outcome.has_registered is None) is bool(expected)
-    assert outcome.look_again == (pause or None)
-
-
-def test_what_is_registered_waits_for_nothing() -> None:
-    made = claim(said={"Registered": timedelta(seconds=1)})
-
-    assert not pause_before(made, (young(1, UNREGISTERED, is_ready=False),), NOON)

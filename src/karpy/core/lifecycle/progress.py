@@ -1,6 +1,7 @@
 """How far a NodeClaim has come: launched, registered, initialized, or too late."""
 
 from datetime import datetime, timedelta
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +19,11 @@ from karpy.core.lifecycle.initialization import initialize
 from karpy.core.lifecycle.outcomes import Outcome, joined
 from karpy.core.lifecycle.registration import register
 from karpy.model.records import ClaimRecord, NodeRecord
+
+TIME_TO_INITIALIZE: Final = timedelta(seconds=10)
+"""A busy kube-controller-manager takes this long to see that a new node is ready."""
+_PASSING: Final = frozenset({"NodeNotReady", "KnownEphemeralTaintsExist"})
+"""What a node lacks that will be there by itself."""
 
 
 class Scene(Struct, frozen=True, gc=False):
@@ -38,13 +44,31 @@ def advance(claim: ClaimRecord, scene: Scene, now: datetime) -> Outcome:
     if is_decided(claim, LAUNCHED):
         claim = restated(claim, LAUNCHED, now)
     outcome = register(claim, scene.nodes, now, scene.pending_hooks)
-    claim = outcome.claim or claim
-    nodes = scene.nodes if outcome.node is None else (outcome.node,)
-    is_new = not claim.conditions.is_true(INITIALIZED)
-    outcome = joined(outcome, initialize(claim, nodes, now, scene.unpublished_drivers))
-    claim = outcome.claim or claim
-    if is_new and claim.conditions.is_true(INITIALIZED):
-        # Upkeep checks this again and again; the first time needs no write of its own.
-        found = check_consistency(claim, nodes[0], now)
-        outcome = joined(outcome, replace(found, look_again=None))
+    outcome = joined(outcome, _initialized(outcome.claim or claim, outcome.node, scene, now))
+    if outcome.has_registered and (pause := pause_after(outcome, now)):
+        outcome = Outcome(claim, outcome.node, notices=outcome.notices, look_again=pause)
     return joined(outcome, check_liveness(outcome.claim or claim, now, scene.launch_timeout))
+
+
+def _initialized(
+    claim: ClaimRecord, node: NodeRecord | None, scene: Scene, now: datetime
+) -> Outcome:
+    nodes = scene.nodes if node is None else (node,)
+    outcome = initialize(claim, nodes, now, scene.unpublished_drivers)
+    after = outcome.claim or claim
+    if claim.conditions.is_true(INITIALIZED) or not after.conditions.is_true(INITIALIZED):
+        return outcome
+    # Upkeep checks this again and again; the first time needs no write of its own.
+    found = check_consistency(after, nodes[0], now)
+    return joined(outcome, replace(found, look_again=None))
+
+
+# Differs: Karpenter writes on a claim that its node is registered, and in a moment that it is
+# initialized. What takes no longer than that is said at once: every write on a claim is dear.
+def pause_after(outcome: Outcome, now: datetime) -> timedelta:
+    """Say how long a claim may keep silent on a node that has just registered."""
+    node, claim = outcome.node, outcome.claim
+    lack = claim.conditions.get(INITIALIZED) if claim is not None else None
+    if node is None or node.meta.created is None or lack is None or lack.reason not in _PASSING:
+        return timedelta()
+    return max(node.meta.created + TIME_TO_INITIALIZE - now, timedelta())

@@ -1,7 +1,7 @@
 """A Node appears for a NodeClaim: it gets what the claim promises, and becomes the claim's."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
@@ -24,11 +24,6 @@ from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord, Identity, NodeRecord, Owner
 
 DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"
-NOT_READY: Final = "node.kubernetes.io/not-ready"
-TIME_TO_GET_READY: Final = timedelta(seconds=8)
-"""A node that is not ready after that may need something that only comes once it is registered."""
-TIME_TO_LOSE_TAINTS: Final = timedelta(seconds=15)
-"""kube-controller-manager takes this long, when it is busy, to notice that a node is ready."""
 _MISSING: Final = (
     f"Missing {UNREGISTERED_TAINT} taint which prevents registration related race conditions on "
     "Karpenter-managed nodes"
@@ -52,8 +47,6 @@ def register(
     if len(nodes) > 1:
         clash = "Invariant violated, matched multiple nodes"
         return Outcome(with_false(claim, REGISTERED, "MultipleNodesFound", clash, now))
-    if pause := pause_before(claim, nodes, now):
-        return Outcome(look_again=pause)
     node = nodes[0]
     outcome = _alarm(claim, node)
     if pending:
@@ -76,25 +69,6 @@ def register(
         ),
         has_registered=True,
     )
-
-
-# Differs: Karpenter registers a node as soon as it is there. While no pod can go to it anyway, we
-# wait for a moment: then one write says all, and pods hear of their node before others take it.
-def pause_before(claim: ClaimRecord, nodes: Sequence[NodeRecord], now: datetime) -> timedelta:
-    """Say how long registration may wait for a node that will be of use in a moment."""
-    if is_decided(claim, REGISTERED) or len(nodes) != 1:
-        return timedelta()
-    node = nodes[0]
-    created = node.meta.created
-    if created is None or not any(_is_closed(each) for each in node.taints):
-        return timedelta()
-    if not node.is_ready:
-        patience = TIME_TO_GET_READY
-    elif any(each.key == NOT_READY for each in node.taints):
-        patience = TIME_TO_LOSE_TAINTS
-    else:
-        return timedelta()
-    return max(created + patience - now, timedelta())
 
 
 def synced(node: NodeRecord, claim: ClaimRecord) -> NodeRecord:
