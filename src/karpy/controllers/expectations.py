@@ -1,10 +1,11 @@
 """Which pods each NodeClaim is for, until they had the chance to get there."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from karpy.core.lifecycle.conditions import INITIALIZED
+from karpy.core.passengers import settling
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
 from karpy.model.verdicts import Launch
@@ -13,10 +14,6 @@ from karpy.ports.records import Kept, Records
 
 BINDING_TIME: Final = timedelta(seconds=10)
 """Within that kube-scheduler has tried every pod again after its node is ready."""
-ROUND: Final = timedelta(seconds=2)
-"""NodeClaims of one decision are made within that."""
-OPENING_TIME: Final = timedelta(seconds=10)
-"""Who has lost a place waits so long for other nodes to open before new ones are bought."""
 
 OnLost = Callable[[str], None]
 """Is told the UID of a pod whose NodeClaim is gone: it needs another one."""
@@ -59,21 +56,8 @@ class Expectations:
 
     def settling(self) -> frozenset[str]:
         """Return the NodeClaims of which others, made together with them, are about to open."""
-        made = {claim: self._made(claim) for claim in self._pods}
-        opening = [when for claim, when in made.items() if when and self._is_opening(claim, when)]
-        first = min(opening, default=None)
-        if first is None:
-            return frozenset()
-        return frozenset(claim for claim, when in made.items() if when and when + ROUND >= first)
-
-    def _made(self, claim: str) -> datetime | None:
-        kept = self._records.claims.get(claim)
-        return None if kept is None or kept.record.meta.is_deleting else kept.record.meta.created
-
-    def _is_opening(self, claim: str, made: datetime) -> bool:
-        kept = self._records.claims.get(claim)
-        is_open = kept is None or kept.record.conditions.is_true(INITIALIZED)
-        return not is_open and self._clock.now() < made + OPENING_TIME
+        kept = (self._records.claims.get(claim) for claim in self._pods)
+        return settling([each.record for each in kept if each is not None], self._clock.now())
 
     def _is_due(self, claim: str) -> bool:
         kept = self._records.claims.get(claim)

@@ -1,14 +1,23 @@
 """Pods that ride along in a decision, and pods that are on their way and need none."""
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
 
 from msgspec.structs import replace
 
+from karpy.core.lifecycle.conditions import INITIALIZED
 from karpy.model.census import census_of, exchange, uncounted
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, NODE, Pod
+from karpy.model.records import ClaimRecord
 from karpy.model.resources import Resources, fits
 from karpy.model.snapshot import Snapshot
+
+ROUND: Final = timedelta(seconds=2)
+"""NodeClaims of one decision are made within that."""
+OPENING_TIME: Final = timedelta(seconds=10)
+"""Who has lost a place waits so long for other nodes to open before new ones are bought."""
 
 
 # Differs: Karpenter waits until kube-scheduler has given up on each single pod. Where hundreds come
@@ -62,6 +71,17 @@ def with_expected(
         elif node.claim in settling:
             going[id(pod)] = replace(pod, is_unschedulable=False, is_untried=False)
     return replace(snapshot, pods=exchange(snapshot.pods, going)) if going else snapshot
+
+
+def settling(claims: Collection[ClaimRecord], now: datetime) -> frozenset[str]:
+    """Return the claims of which others, made together with them, are about to open."""
+    made = {each.name: each.meta.created for each in claims if not each.meta.is_deleting}
+    closed = {each.name for each in claims if not each.conditions.is_true(INITIALIZED)}
+    opening = [when for name, when in made.items() if when and name in closed]
+    first = min((when for when in opening if now < when + OPENING_TIME), default=None)
+    if first is None:
+        return frozenset()
+    return frozenset(name for name, when in made.items() if when and when + ROUND >= first)
 
 
 def _room_on(nodes: Iterable[Node], snapshot: Snapshot) -> dict[str, dict[str, int]]:
