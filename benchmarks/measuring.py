@@ -23,7 +23,7 @@ class Measurement(Struct, frozen=True):
     name: str
     ours: tuple[Outcome, ...]
     theirs: tuple[Outcome, ...] = ()
-    """As many runs as ours, so that luck is shared out evenly."""
+    """As many runs as ours, so that luck is shared out evenly; maybe on another file."""
     verdict: str = SOUND
     """What our checker said of the plan: `sound`, `3 breaches`, or that it ran out of time."""
 
@@ -51,16 +51,23 @@ def measure_file(
     *,
     rounds: int,
     against: Path | None = None,
+    beside: Path | None = None,
     detail_to: Path | None = None,
     seconds_to_check: int = SECONDS_TO_CHECK,
 ) -> Measurement:
-    """Measure one file; one more run, whose time does not count, is for our checker."""
-    if path.stat().st_size > BIG_BYTES:
+    """
+    Measure one file, by turns with the prototype `against` us or with ourselves on a file `beside`.
+
+    One more run, whose time does not count, is for our checker.
+    """
+    if beside is None and path.stat().st_size > BIG_BYTES:
         rounds = min(rounds, ROUNDS_OF_BIG)
     ours, theirs = [], []
     for _ in range(max(1, rounds)):
         if against is not None:
             theirs.append(run_prototype(against, path))
+        elif beside is not None:
+            theirs.append(run_karpy(beside))
         ours.append(run_karpy(path, detail_to=detail_to))
     verdict = _check(path, seconds_to_check)
     measurement = Measurement(path.stem, tuple(ours), tuple(theirs), verdict)

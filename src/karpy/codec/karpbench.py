@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from operator import attrgetter
 from typing import Final, TypeVar
 
 from karpy.codec.benchnodes import NodeMaker
@@ -15,6 +16,7 @@ from karpy.codec.objects import (
     read_namespace,
     read_service,
 )
+from karpy.codec.podrows import PodRows
 from karpy.codec.pods import PodReader
 from karpy.codec.storage import (
     gather_storage,
@@ -25,6 +27,7 @@ from karpy.codec.storage import (
 )
 from karpy.codec.workloads import read_daemon_set
 from karpy.errors import WorkloadInvalid
+from karpy.model.census import CountedPods
 from karpy.model.instances import Catalog, InstanceType
 from karpy.model.labels import NAMESPACE_NAME, WELL_KNOWN
 from karpy.model.nodes import Node
@@ -42,6 +45,7 @@ _CONTROLLERS: Final = (
 )
 
 T = TypeVar("T")
+_namespace = attrgetter("namespace")
 
 
 def read_workload(obj: JsonObject, name: str = "workload") -> Snapshot:
@@ -55,7 +59,7 @@ def read_workload(obj: JsonObject, name: str = "workload") -> Snapshot:
 def _read(fields: Fields) -> Snapshot:
     if fields.text("format") != FORMAT:
         fields.fail("format", "is not `karpbench/v1`", "give a karpbench file")
-    reader = PodReader(is_pending_unschedulable=True)
+    reader = PodRows(is_pending_unschedulable=True)
     pods = _read_pods(fields, reader)
     pools = _each(fields, "nodePools", read_pool)
     catalog = _read_catalog(fields)
@@ -82,23 +86,23 @@ def _each(fields: Fields, key: str, read: Callable[[Fields], T]) -> tuple[T, ...
     return tuple([read(each) for each in fields.children(key)])
 
 
-def _read_pods(fields: Fields, reader: PodReader) -> tuple[Pod, ...]:
-    pods: list[Pod] = []
-    raw = fields.items("pods")
+def _read_pods(fields: Fields, reader: PodRows) -> CountedPods:
     try:
-        reader.read_all(raw, pods)
+        reader.read_all(fields.items("pods"))
     except FieldInvalid as error:
-        raise error.within(f"pods[{len(pods)}]") from error
-    return tuple(pods)
+        raise error.within(f"pods[{len(reader.pods)}]") from error
+    return reader.counted()
 
 
 def _named(pods: tuple[Pod, ...]) -> dict[str, dict[str, str]]:
     """Return the namespaces that pods name, with the label every namespace has."""
-    return {name: {NAMESPACE_NAME: name} for name in sorted({pod.namespace for pod in pods})}
+    return {name: {NAMESPACE_NAME: name} for name in sorted(set(map(_namespace, pods)))}
 
 
 def _latest(reader: PodReader, fields: Fields) -> datetime:
-    made = [each.time("created") for each in fields.children("nodes")]
+    # Most nodes were made at the same moment, and reading one takes longer than finding that out.
+    by_text = {str(each.obj.get("created")): each for each in fields.children("nodes")}
+    made = [each.time("created") for each in by_text.values()]
     return max([reader.latest, *(moment for moment in made if moment)])
 
 

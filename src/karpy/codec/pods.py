@@ -6,14 +6,14 @@ apart by their bytes, so that a pod whose parts were seen before costs a few loo
 its rules, labels and requests with the others.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import itemgetter
 from typing import Final, TypeAlias
 
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
-from karpy.codec.fingerprints import UNUSUAL, encode, fingerprint
+from karpy.codec.fingerprints import fingerprint
 from karpy.codec.podrules import read_ports, read_rules
 from karpy.codec.requests import effective_limits, effective_requests, plain_requests
 from karpy.model.pods import HostPort, Owner, Pod, PodRules
@@ -34,16 +34,16 @@ _RULES: Final = frozenset(
 )
 _NO_RULES: Final = PodRules()
 _NOTHING: Final[JsonObject] = {}
-_RARE: Final = frozenset({"initContainers", "overhead", "resources", "hostNetwork"})
-_SPECIAL: Final = _RULES | _RARE
-_UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
+RARE: Final = frozenset({"initContainers", "overhead", "resources", "hostNetwork"})
+SPECIAL: Final = _RULES | RARE
+UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 _Ports: TypeAlias = tuple[HostPort, ...]
 _Needs: TypeAlias = tuple[Resources, _Ports, Resources]
 """Requests, ports and limits."""
 _Moments: TypeAlias = tuple[datetime | None, datetime | None]
 """When a pod got its node, and since when it is ready."""
-_NEVER: Final[_Moments] = (None, None)
+NEVER: Final[_Moments] = (None, None)
 _NO_LIMITS: Final[Resources] = {}
 _Picker: TypeAlias = tuple[Callable[[Resources], object], dict[object, Resources]]
 
@@ -70,8 +70,6 @@ class PodReader:
         """By names and amounts, in the order of the names."""
         self._pickers: dict[tuple[str, ...], _Picker] = {}
         """How to find amounts there, by names in the order they are written."""
-        self._molds: dict[bytes, tuple[Mapping[str, str], Resources, Resources]] = {}
-        """Labels, requests and limits of pods with one container and nothing special about it."""
         self._equal_rules: dict[PodRules, PodRules] = {_NO_RULES: _NO_RULES}
 
     @property
@@ -85,65 +83,10 @@ class PodReader:
             return self._read(obj)
         except FieldInvalid:
             raise
-        except (*_UNREADABLE, IndexError) as error:
+        except (*UNREADABLE, IndexError) as error:
             _find_fault(obj)
             hint = "compare it with a pod that works"
             raise FieldInvalid("", f"cannot be read: {error!r}", hint) from error
-
-    def read_all(self, objs: Iterable[JsonObject], into: list[Pod]) -> None:
-        """Read many pods; those with nothing unusual about them take the short way."""
-        created, molds, trusts = self._created, self._molds, self._is_pending_unschedulable
-        for obj in objs:
-            try:
-                meta, spec, status = obj["metadata"], obj["spec"], obj.get("status") or _NOTHING
-                moment, (only,) = created[meta["creationTimestamp"]], spec["containers"]
-                is_plain = len(spec) == 1 or _SPECIAL.isdisjoint(spec)
-                if (
-                    "deletionTimestamp" in meta
-                    or "ports" in only
-                    or "containerStatuses" in status
-                    or not (is_plain or _RARE.isdisjoint(spec))
-                ):
-                    into.append(self.read(obj))
-                    continue
-                key = encode((meta.get("labels"), only.get("resources")))
-                labels, requests, limits = molds.get(key) or self._add_mold(key, meta, only)
-                node_name = spec.get("nodeName") or ""
-                bound, ready = _moments(status) if node_name and status else _NEVER
-                pod = Pod(
-                    meta["name"],
-                    meta["namespace"],
-                    meta["uid"],
-                    moment,
-                    labels,
-                    requests,
-                    _NO_RULES if is_plain else self._shared_rules(spec, ()),
-                    node_name,
-                    status.get("nominatedNodeName") or "",
-                    status.get("phase") or "",
-                    not node_name and (trusts or not status or _was_given_up(status)),
-                    False,
-                    self._shared_owners(meta) if "ownerReferences" in meta else (),
-                    False,
-                    limits,
-                    bound,
-                    ready,
-                )
-            except (*_UNREADABLE, *UNUSUAL):
-                pod = self.read(obj)
-            into.append(pod)
-
-    def _add_mold(
-        self, key: bytes, meta: JsonObject, only: JsonObject
-    ) -> tuple[Mapping[str, str], Resources, Resources]:
-        requests = plain_requests(only.get("resources"))
-        if requests:
-            mold = self._shared_labels(meta), self._shared_amounts(requests), _NO_LIMITS
-        else:
-            needs = self._shared_needs(*_read_needs({"containers": [only]}, None))
-            mold = self._shared_labels(meta), needs[0], needs[2]
-        self._molds[key] = mold
-        return mold
 
     def _read(self, obj: JsonObject) -> Pod:
         meta: JsonObject = obj["metadata"]
@@ -156,14 +99,14 @@ class PodReader:
             phase = status.get("phase") or ""
             nominated = status.get("nominatedNodeName") or ""
             if is_unschedulable and not self._is_pending_unschedulable:
-                is_unschedulable = _was_given_up(status)
+                is_unschedulable = was_given_up(status)
         name = meta["name"]
         if type(name) is not str or not name:
             Fields(meta, "metadata").needed("name")
         namespace = meta.get("namespace") or "default"
         owners = meta.get("ownerReferences")
         requests, ports, limits = self._needs_of(spec, status)
-        bound, ready = _moments(status) if node_name and status else _NEVER
+        bound, ready = moments_of(status) if node_name and status else NEVER
         return Pod(
             name,
             namespace,
@@ -211,7 +154,7 @@ class PodReader:
     def _needs_of(self, spec: JsonObject, status: JsonObject | None) -> _Needs:
         containers: list[JsonObject] = spec["containers"]
         resized = _resize_status(status) if status and "containerStatuses" in status else None
-        is_plain = len(spec) == 1 or _RARE.isdisjoint(spec)
+        is_plain = len(spec) == 1 or RARE.isdisjoint(spec)
         if len(containers) == 1 and resized is None and is_plain:
             only = containers[0]
             resources = only.get("resources")
@@ -223,7 +166,7 @@ class PodReader:
         needs = self._needs.get(key)
         if needs is None:
             requests = plain_requests(plain)
-            needs = (requests, (), _NO_LIMITS) if requests else _read_needs(spec, resized)
+            needs = (requests, (), _NO_LIMITS) if requests else read_needs(spec, resized)
             self._needs[key] = needs = self._shared_needs(*needs)
         return needs
 
@@ -248,16 +191,7 @@ class PodReader:
         return self._shared_rules(spec, ports)
 
     def _shared_rules(self, spec: JsonObject, ports: _Ports) -> PodRules:
-        volumes = spec.get("volumes")
-        parts = (
-            spec.get("nodeSelector"),
-            spec.get("affinity"),
-            spec.get("tolerations"),
-            spec.get("topologySpreadConstraints"),
-            spec.get("resourceClaims"),
-            _claim_volumes(volumes) if volumes else None,
-        )
-        raw = fingerprint(parts)
+        raw = fingerprint(rule_parts(spec))
         key = (raw, ports) if ports else raw
         rules = self._rules.get(key)
         if rules is None:
@@ -280,7 +214,8 @@ def read_owners(meta: Fields) -> tuple[Owner, ...]:
     )
 
 
-def _read_needs(spec: JsonObject, resized: JsonObject | None) -> _Needs:
+def read_needs(spec: JsonObject, resized: JsonObject | None) -> _Needs:
+    """Read what a pod asks for, at length."""
     fields = Fields(spec, "spec")
     if not fields.items("containers"):
         fields.fail("containers", "is empty", "add a container")
@@ -294,7 +229,8 @@ def shared_moment(text: str) -> datetime | None:
     return parse_moment(text)
 
 
-def _moments(status: JsonObject) -> _Moments:
+def moments_of(status: JsonObject) -> _Moments:
+    """Return when a pod got its node, and since when it is ready."""
     bound = ready = None
     for condition in status.get("conditions") or ():
         if condition.get("status") == "True":
@@ -306,7 +242,8 @@ def _moments(status: JsonObject) -> _Moments:
     return bound, ready
 
 
-def _was_given_up(status: JsonObject) -> bool:
+def was_given_up(status: JsonObject) -> bool:
+    """Say whether kube-scheduler has found no place for a pod."""
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled":
             return bool(condition.get("reason") == "Unschedulable")
@@ -345,6 +282,19 @@ def _needs_key(spec: JsonObject, resized: JsonObject | None) -> bytes:
             spec.get("hostNetwork"),
             resized,
         )
+    )
+
+
+def rule_parts(spec: JsonObject) -> tuple[object, ...]:
+    """Return what tells the rules of pods apart."""
+    volumes = spec.get("volumes")
+    return (
+        spec.get("nodeSelector"),
+        spec.get("affinity"),
+        spec.get("tolerations"),
+        spec.get("topologySpreadConstraints"),
+        spec.get("resourceClaims"),
+        _claim_volumes(volumes) if volumes else None,
     )
 
 

@@ -1,6 +1,7 @@
 """Sets of small integers as bits of one Python int."""
 
 from collections.abc import Iterator, Sequence
+from itertools import compress
 
 
 def members(mask: int) -> Iterator[int]:
@@ -13,7 +14,8 @@ def members(mask: int) -> Iterator[int]:
 
 def dense_members(mask: int) -> list[int]:
     """List the numbers in a set, smallest first; faster than `members` for a set with many."""
-    return [number for number, digit in enumerate(bin(mask)[:1:-1]) if digit == "1"]
+    size = mask.bit_length()
+    return list(compress(range(size), flags(mask, size)))
 
 
 def flags(mask: int, size: int) -> bytes:

@@ -5,7 +5,6 @@ from operator import attrgetter
 
 from karpy.core.provisioning.bits import from_flags
 from karpy.core.provisioning.labelsets import LabelSets
-from karpy.core.provisioning.loads import Loads
 from karpy.core.provisioning.templates import daemon_terms
 from karpy.core.provisioning.typetable import Thresholds
 from karpy.model.census import Census, census_of
@@ -17,6 +16,7 @@ from karpy.model.constraints import (
 )
 from karpy.model.instances import Catalog
 from karpy.model.labels import INSTANCE_TYPE
+from karpy.model.loads import Loads
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, DaemonSet, Pod
 from karpy.model.requirements import from_labels, why_incompatible

@@ -56,7 +56,10 @@ class Fitter:
         if pod_class.volumes.attachments and not self._is_attachable(node, pod_class):
             return False
         labels, label_set = existing.labels[node], existing.label_set_of[node]
-        return any(self.signatures.label_fits(labels, label_set, want) for want in shape.wants)
+        fits, wants = self.signatures.label_fits, shape.wants
+        if len(wants) == 1:
+            return fits(labels, label_set, wants[0])
+        return any(fits(labels, label_set, want) for want in wants)
 
     def fit(
         self, pod_class: PodClass, shape: Shape, node: int, choices: list[Choice]

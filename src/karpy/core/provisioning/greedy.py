@@ -157,16 +157,15 @@ class Packer:
         return candidates
 
     def _place_on_existing(self, pod_class: PodClass, shape: Shape, nodes: int, pod: Pod) -> bool:
-        existing = self.fleet.existing
-        requests = tuple(shape.requests.items())
         if nodes == shape.alive & self.fleet.existing_mask:
-            return self._place_on_next(pod_class, shape, requests, pod)
+            return self.place_on_next(pod_class, shape, pod)
+        free = self.fleet.existing.free
         while nodes:
             low = nodes & -nodes
             nodes ^= low
             node = low.bit_length() - 1
-            left = existing.free[node]
-            for resource, amount in requests:
+            left = free[node]
+            for resource, amount in shape.demands:
                 if left.get(resource, 0) < amount:
                     shape.alive ^= low
                     break
@@ -177,31 +176,30 @@ class Packer:
                 shape.alive ^= low
         return False
 
-    def _place_on_next(
-        self,
-        pod_class: PodClass,
-        shape: Shape,
-        requests: tuple[tuple[str, int], ...],
-        pod: Pod,
-    ) -> bool:
-        """Do the same where every node is a candidate: those that said no are behind for good."""
+    def place_on_next(self, pod_class: PodClass, shape: Shape, pod: Pod) -> bool:
+        """Put a pod on the first existing node with room, if every one is a candidate."""
         free = self.fleet.existing.free
         queue = shape.next_existing
         if queue is None:
             queue = shape.next_existing = dense_members(shape.alive & self.fleet.existing_mask)
             queue.reverse()
+        # Nodes that said no are behind for good; where one is full, its neighbours may be as well.
+        near = 1
         while queue:
             node = queue[-1]
             left = free[node]
-            for resource, amount in requests:
+            for resource, amount in shape.demands:
                 if left.get(resource, 0) < amount:
+                    full, queue[-near:] = queue[-near:], ()
+                    queue += [each for each in full if free[each].get(resource, 0) >= amount]
+                    near *= 2
                     break
             else:
-                if self.fitter.accepts(pod_class, shape, node):
+                if shape.is_sure or self.fitter.accepts(pod_class, shape, node):
                     shape.alive = shape.alive >> node << node
                     self.fitter.record(pod_class, node, pod)
                     return True
-            queue.pop()
+                queue.pop()
         count = self.fleet.existing.count
         shape.alive = shape.alive >> count << count
         return False

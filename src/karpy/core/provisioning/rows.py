@@ -30,23 +30,22 @@ class Rows:
         return self._open_again(queue, start, stop) if first.reopening is not None else 0
 
     def _fill(self, queue: _Queue, start: int, stop: int) -> int:
-        """Put pods on claims that ask for room and labels, and to be spread at most."""
+        """Put pods on nodes and claims that ask for room and labels, and to be spread at most."""
         fleet = self._fleet
         turn = start
         while turn < stop:
             pod, pod_class = queue[turn]
             if not pod_class.is_simple:
                 break
-            shape = pod_class.shapes[0]
-            if shape is None and pod_class.is_single and pod_class.steps[0].takes_any_claim:
-                # Nobody will ask again, so that it is not worth while to remember who said no.
-                claims = (1 << fleet.size) - 1
-            else:
-                shape = shape or self._packer.shape_of(pod_class, 0)
-                if shape.seen < fleet.size:
-                    self._shapes.refresh(shape)
+            shape, claims = self._look_for(pod_class)
+            if claims & fleet.existing_mask:
+                if shape is None or pod_class.spread is not None:
+                    break
+                if self._packer.place_on_next(pod_class, shape, pod):
+                    turn += 1
+                    continue
                 claims = shape.alive
-            if not claims or claims & fleet.existing_mask:
+            if not claims:
                 break
             find = self._claim_for if pod_class.spread is None else self._claim_in_turn
             node = find(pod_class, claims, shape)
@@ -60,6 +59,18 @@ class Rows:
             if shape is not None and turn < stop and queue[turn][1].shapes[0] is shape:
                 turn += self._fill_up(queue, turn, stop, node)
         return turn - start
+
+    def _look_for(self, pod_class: PodClass) -> tuple[Shape | None, int]:
+        """Return the shape of a class, if it has to have one, and who may take it."""
+        fleet, shape = self._fleet, pod_class.shapes[0]
+        is_alone = shape is None and pod_class.is_single and not fleet.existing_mask
+        if is_alone and pod_class.steps[0].takes_any_claim:
+            # Nobody will ask again, so that it is not worth while to remember who said no.
+            return None, (1 << fleet.size) - 1
+        shape = shape or self._packer.shape_of(pod_class, 0)
+        if shape.seen < fleet.size:
+            self._shapes.refresh(shape)
+        return shape, shape.alive
 
     def _fill_up(self, queue: _Queue, start: int, stop: int, node: int) -> int:
         """Put more pods like the last where it is, while that claim is due; return how many."""

@@ -21,7 +21,9 @@ class Shape:
 
     __slots__ = (
         "alive",
+        "demands",
         "fresh",
+        "is_sure",
         "next_existing",
         "ports",
         "reach",
@@ -33,12 +35,15 @@ class Shape:
 
     def __init__(self, requests: Resources, wants: tuple[Want, ...], reach: Reach) -> None:
         self.requests = requests
+        self.demands = tuple(requests.items())
         self.wants = wants
         self.reach = reach
         self.takes_any = False
         self.ports: tuple[HostPort, ...] = ()
         self.alive = 0
         """Nodes that may still take one, as bits."""
+        self.is_sure = False
+        """Whether existing nodes among them need nothing but room."""
         self.seen = 0
         self.next_existing: list[int] | None = None
         """Existing nodes that may still take one, last choice first."""
@@ -66,6 +71,7 @@ class Shapes:
             shape = self._known[key] = Shape(pod_class.requests, wants, step.reach)
             shape.ports = ports
             shape.takes_any = step.takes_any_claim
+            shape.is_sure = not attachments
             shape.alive = self._existing_alive(shape)
             shape.seen = self._fleet.existing.count
         return shape
@@ -136,6 +142,7 @@ class Shapes:
         matching = 0
         for want in shape.wants:
             if want.has_hostname:
+                shape.is_sure = False
                 return alive
             for label_set in existing.label_sets:
                 if self._signatures.label_fits(label_set.labels, label_set.index, want):

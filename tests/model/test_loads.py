@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpy.core.provisioning.loads import Loads
+from karpy.model.loads import Loads
 from karpy.model.resources import add
 from tests.builders import node, pod, snapshot
 from tests.core.provisioning.answers import hosts

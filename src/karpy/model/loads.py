@@ -39,3 +39,11 @@ class Loads:
             if amount:
                 left[resource] = left.get(resource, 0) - amount
             load >>= _DIGIT_BITS
+
+    def requests_of(self, load: int) -> Resources:
+        """Return a sum of loads, resource by resource."""
+        return {
+            resource: amount
+            for resource, shift in self._shifts.items()
+            if (amount := load >> shift & _DIGIT)
+        }

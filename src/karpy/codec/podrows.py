@@ -1,0 +1,186 @@
+"""
+Pods of a workload file, one after the other, counted on the way.
+
+To count a pod costs next to nothing while it is at hand. A decision would have to fetch each from
+memory again, and most of them run somewhere and ask for nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+from karpy.codec.fingerprints import UNUSUAL, encode
+from karpy.codec.pods import (
+    NEVER,
+    RARE,
+    SPECIAL,
+    UNREADABLE,
+    PodReader,
+    moments_of,
+    read_needs,
+    rule_parts,
+    was_given_up,
+)
+from karpy.codec.requests import plain_requests
+from karpy.model.census import Census, CountedPods, is_demanding
+from karpy.model.loads import Loads
+from karpy.model.pods import DAEMON_SET, Owner, Pod, PodRules
+from karpy.model.resources import Resources
+
+_NOTHING: Final[JsonObject] = {}
+_NO_LIMITS: Final[Resources] = {}
+_OVER: Final = frozenset({"Failed", "Succeeded"})
+
+
+class _Mold:
+    """What pods with one container and no ports have in common that are written alike."""
+
+    __slots__ = (
+        "bound",
+        "is_daemon",
+        "is_demanding",
+        "labels",
+        "limits",
+        "load",
+        "owners",
+        "requests",
+        "rules",
+    )
+
+    def __init__(
+        self,
+        labels: Mapping[str, str],
+        requests: Resources,
+        rules: PodRules,
+        owners: tuple[Owner, ...],
+        limits: Resources,
+    ) -> None:
+        self.labels = labels
+        self.requests = requests
+        self.rules = rules
+        self.owners = owners
+        self.limits = limits
+        self.load: int | None = None
+        """What one asks for, as a number to add up."""
+        self.is_daemon = any((each.api_version, each.kind) == DAEMON_SET for each in owners)
+        self.is_demanding = bool(rules.anti_affinity or rules.volumes)
+        self.bound: list[Pod] = []
+        """Those on nodes that are counted."""
+
+
+class PodRows(PodReader):
+    """Reads many pods; those with nothing unusual about them take the short way."""
+
+    def __init__(self, *, is_pending_unschedulable: bool = False) -> None:
+        """Take whether to trust a pod's conditions."""
+        super().__init__(is_pending_unschedulable=is_pending_unschedulable)
+        self.pods: list[Pod] = []
+        """Those read so far."""
+        self._molds: dict[bytes, _Mold] = {}
+        self._names: dict[str, str] = {}
+        """Namespaces, phases and nodes."""
+        self._loads = Loads()
+        self._sums: dict[str, int] = {}
+        """Loads by node."""
+        self._daemon_sums: dict[str, int] = {}
+        self._uncounted: list[Pod] = []
+        self._demanding: list[Pod] = []
+
+    def counted(self) -> CountedPods:
+        """Return the pods read so far, and their census."""
+        census = Census(
+            uncounted=tuple(self._uncounted),
+            requests=self._spelled(self._sums),
+            daemon_requests=self._spelled(self._daemon_sums),
+            alike=tuple([tuple(each.bound) for each in self._molds.values() if each.bound]),
+            demanding=tuple(self._demanding),
+        )
+        return CountedPods.of(self.pods, census)
+
+    def _spelled(self, sums: Mapping[str, int]) -> dict[str, Resources]:
+        # The same daemons run on most nodes.
+        known = {load: self._loads.requests_of(load) for load in set(sums.values())}
+        return {name: known[load] for name, load in sums.items()}
+
+    def read_all(self, objs: Iterable[JsonObject]) -> None:
+        """Read pods."""
+        created, molds, trusts = self._created, self._molds, self._is_pending_unschedulable
+        shared, add, put_off = self._names.setdefault, self.pods.append, self._uncounted.append
+        sums, daemon_sums = self._sums, self._daemon_sums
+        for obj in objs:
+            try:
+                meta, spec, status = obj["metadata"], obj["spec"], obj.get("status") or _NOTHING
+                moment, (only,) = created[meta["creationTimestamp"]], spec["containers"]
+                node_name = spec.get("nodeName") or ""
+                # Most pods on a node have nothing else to say.
+                is_plain = len(spec) == (2 if node_name else 1) or SPECIAL.isdisjoint(spec)
+                if (
+                    "deletionTimestamp" in meta
+                    or "ports" in only
+                    or "containerStatuses" in status
+                    or not (is_plain or RARE.isdisjoint(spec))
+                ):
+                    self._read_at_length(obj)
+                    continue
+                if is_plain and "ownerReferences" not in meta:
+                    key = encode((meta.get("labels"), only.get("resources")))
+                else:
+                    owners = meta.get("ownerReferences")
+                    parts = meta.get("labels"), only.get("resources"), owners, rule_parts(spec)
+                    key = encode(parts)
+                mold = molds.get(key) or self._add_mold(key, meta, spec)
+                bound, ready = moments_of(status) if node_name and "conditions" in status else NEVER
+                phase, namespace = status.get("phase") or "", meta["namespace"]
+                pod = Pod(
+                    meta["name"],
+                    shared(namespace, namespace),
+                    meta["uid"],
+                    moment,
+                    mold.labels,
+                    mold.requests,
+                    mold.rules,
+                    shared(node_name, node_name),
+                    status.get("nominatedNodeName") or "",
+                    shared(phase, phase),
+                    not node_name and (trusts or not status or was_given_up(status)),
+                    False,
+                    mold.owners,
+                    False,
+                    mold.limits,
+                    bound,
+                    ready,
+                )
+            except (*UNREADABLE, *UNUSUAL):
+                self._read_at_length(obj)
+                continue
+            add(pod)
+            load = mold.load
+            if node_name and load is not None and phase not in _OVER:
+                mold.bound.append(pod)
+                sums[node_name] = sums.get(node_name, 0) + load
+                if mold.is_daemon:
+                    daemon_sums[node_name] = daemon_sums.get(node_name, 0) + load
+            else:
+                put_off(pod)
+            if mold.is_demanding:
+                self._demanding.append(pod)
+
+    def _read_at_length(self, obj: JsonObject) -> None:
+        pod = self.read(obj)
+        self.pods.append(pod)
+        self._uncounted.append(pod)
+        if is_demanding(pod):
+            self._demanding.append(pod)
+
+    def _add_mold(self, key: bytes, meta: JsonObject, spec: JsonObject) -> _Mold:
+        (only,) = spec["containers"]
+        plain = plain_requests(only.get("resources"))
+        if plain:
+            requests, limits = self._shared_amounts(plain), _NO_LIMITS
+        else:
+            requests, _, limits = self._shared_needs(*read_needs({"containers": [only]}, None))
+        labels, rules = self._shared_labels(meta), self._rules_of(spec, ())
+        owners = self._shared_owners(meta) if meta.get("ownerReferences") else ()
+        mold = self._molds[key] = _Mold(labels, requests, rules, owners, limits)
+        mold.load = self._loads.load_of(requests)
+        return mold

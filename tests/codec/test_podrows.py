@@ -1,0 +1,139 @@
+"""Pods read in bulk, and counted on the way: as if read one by one, and counted afterwards."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from karpy.adapters.mirror.censusbook import CensusBook
+from karpy.adapters.mirror.shelves import Shelf
+from karpy.codec.fields import FieldInvalid
+from karpy.codec.podrows import PodRows
+from karpy.codec.pods import PodReader
+from karpy.model.census import Census
+from karpy.model.pods import Pod
+from tests.codec.plain import Json, plain_pod
+
+DAEMON = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}
+ANTI_AFFINITY = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "topologyKey": "kubernetes.io/hostname",
+                "labelSelector": {"matchLabels": {"app": "a"}},
+            }
+        ]
+    }
+}
+HUGE = {"example.com/stars": "100000000000000000000000"}
+METAS = st.fixed_dictionaries(
+    {"namespace": st.sampled_from(["default", "shop"])},
+    optional={
+        "labels": st.sampled_from([{}, {"app": "a"}, {"app": "b"}]),
+        "creationTimestamp": st.just("2026-01-01T00:00:00Z"),
+        "deletionTimestamp": st.just("2026-01-02T00:00:00Z"),
+        "ownerReferences": st.sampled_from([[], [DAEMON], [{**DAEMON, "kind": "ReplicaSet"}]]),
+    },
+)
+SPECS = st.fixed_dictionaries(
+    {},
+    optional={
+        "nodeName": st.sampled_from(["", "n0", "n1"]),
+        "affinity": st.just(ANTI_AFFINITY),
+        "tolerations": st.just([{"operator": "Exists"}]),
+        "hostNetwork": st.just(True),
+        "volumes": st.just([{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
+    },
+)
+STATUSES = st.fixed_dictionaries(
+    {},
+    optional={
+        "phase": st.sampled_from(["Pending", "Running", "Failed"]),
+        "nominatedNodeName": st.just("n1"),
+        "conditions": st.sampled_from(
+            [[], [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]]
+        ),
+    },
+)
+REQUESTS = st.sampled_from([None, {"cpu": "1"}, {"cpu": "250m", "memory": "1Gi"}, HUGE])
+PORTS = st.sampled_from([None, [{"containerPort": 80, "hostPort": 80}]])
+
+
+@st.composite
+def plain_pods(draw: st.DrawFn) -> list[Json]:
+    """Draw pods with names of their own."""
+    pods = []
+    for index in range(draw(st.integers(0, 8))):
+        container: dict[str, Any] = {"name": "main"}
+        if requests := draw(REQUESTS):
+            container["resources"] = {"requests": requests}
+        if ports := draw(PORTS):
+            container["ports"] = ports
+        meta = {**draw(METAS), "name": f"p{index}", "uid": f"u{index}"}
+        spec = {"containers": [container], **draw(SPECS)}
+        pods.append({"metadata": meta, "spec": spec, "status": draw(STATUSES)})
+    return pods
+
+
+def counted_afterwards(pods: list[Pod]) -> Census:
+    shelf: Shelf[Pod] = Shelf()
+    book = CensusBook(shelf)
+    for pod in pods:
+        shelf.put(pod.key, pod)
+    return book.counted().census
+
+
+def everyone(census: Census) -> set[str]:
+    counted = [pod.uid for alike in census.alike for pod in alike]
+    return {*counted, *(pod.uid for pod in census.uncounted)}
+
+
+@given(plain_pods())
+def test_pods_come_out_as_if_read_one_by_one(objs: list[Json]) -> None:
+    rows, reader = PodRows(), PodReader()
+
+    rows.read_all(objs)
+
+    assert rows.counted() == tuple(reader.read(each) for each in objs)
+
+
+@given(plain_pods())
+def test_sums_are_as_if_counted_afterwards(objs: list[Json]) -> None:
+    rows = PodRows()
+
+    rows.read_all(objs)
+
+    census = rows.counted().census
+    # Unusual pods are left for whoever decides to count, which comes to the same.
+    late = [pod for pod in census.uncounted if pod.node_name]
+    expected = counted_afterwards([pod for pod in rows.pods if pod not in late])
+    assert everyone(census) == {pod.uid for pod in rows.pods}
+    assert replace(census, alike=(), uncounted=(), demanding=()) == replace(
+        expected, alike=(), uncounted=(), demanding=()
+    )
+    assert census.demanding == counted_afterwards(rows.pods).demanding
+    assert all(len({id(pod.labels) for pod in alike}) == 1 for alike in census.alike)
+
+
+def test_a_pod_on_a_node_is_counted_and_one_that_waits_is_not() -> None:
+    rows = PodRows()
+    meta = {"namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z", "uid": "u"}
+
+    # The first pod of a moment is read at length.
+    rows.read_all([plain_pod(meta=meta, nodeName=name) for name in ("n", "n", "")])
+
+    census = rows.counted().census
+    assert [len(alike) for alike in census.alike] == [1]
+    assert [pod.node_name for pod in census.uncounted] == ["n", ""]
+    assert census.requests == {"n": {"pods": 1}}
+
+
+def test_a_pod_that_cannot_be_read_ends_the_row() -> None:
+    rows = PodRows()
+
+    with pytest.raises(FieldInvalid, match="name"):
+        rows.read_all([plain_pod(), {"metadata": {}, "spec": {"containers": [{}]}}])
+
+    assert len(rows.pods) == 1
