@@ -4,7 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.passengers import with_expected, with_passengers
+from karpy.core.provisioning.decide import decide
 from karpy.model.pods import DAEMON_SET, Pod
+from karpy.model.refusals import Reason, Refusal
 from karpy.model.snapshot import Snapshot
 from tests.builders.nodes import node
 from tests.builders.pods import owner, pod
@@ -115,3 +117,17 @@ def test_who_has_lost_a_place_waits_for_the_nodes_that_came_with_it(
     found = with_passengers(with_expected(given, {"default/a": "c1"}, settling))
 
     assert placed(found) == expected
+
+
+def test_who_is_left_alone_hears_why() -> None:
+    """The node has four CPUs."""
+    given = replace(
+        snapshot(pod("a", cpu="3"), pod("b", cpu="3")), nodes=(replace(node("n1"), claim="c1"),)
+    )
+
+    found = decide(with_expected(given, {"default/a": "c1", "default/b": "c1"}, {"c1"}))
+
+    assert found.refusals == (
+        Refusal(Reason.ON_ITS_WAY, ("default/a",), "n1"),
+        Refusal(Reason.PLACE_TAKEN, ("default/b",)),
+    )

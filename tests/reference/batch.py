@@ -25,6 +25,9 @@ def select(snapshot: Snapshot) -> tuple[list[Pod], dict[str, Reason]]:
     batch: list[Pod] = []
     refused: dict[str, Reason] = {}
     for pod in snapshot.pods:
+        if pod.is_expected and pod.node_name:
+            refused[pod.key] = Reason.ON_ITS_WAY
+            continue
         if pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE):
             continue
         if not (_is_unbound(pod) or _is_displaced(pod, deleting)):
@@ -50,6 +53,8 @@ def _is_displaced(pod: Pod, deleting: set[str]) -> bool:
 def _why_waiting(pod: Pod) -> Reason | None:
     if pod.node_name:
         return None
+    if pod.is_expected:
+        return Reason.PLACE_TAKEN
     if not pod.is_unschedulable:
         return Reason.NOT_YET_UNSCHEDULABLE
     return Reason.PREEMPTING if pod.nominated_node else None

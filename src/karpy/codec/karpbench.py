@@ -87,8 +87,9 @@ def _each(fields: Fields, key: str, read: Callable[[Fields], T]) -> tuple[T, ...
 
 
 def _read_pods(fields: Fields, reader: PodRows) -> CountedPods:
+    raw = fields.items("pods")
     try:
-        reader.read_all(fields.items("pods"))
+        reader.read_all(raw)
     except FieldInvalid as error:
         raise error.within(f"pods[{len(reader.pods)}]") from error
     return reader.counted()

@@ -41,6 +41,7 @@ class PodRow(Struct, frozen=True, array_like=True):
     bound: datetime | None = None
     ready: datetime | None = None
     is_untried: bool = False
+    is_expected: bool = False
 
 
 class DaemonRow(Struct, frozen=True, array_like=True):
@@ -169,6 +170,7 @@ class _Tables:
             pod.bound,
             pod.ready,
             pod.is_untried,
+            pod.is_expected,
         )
 
 
@@ -192,4 +194,5 @@ def _pod(row: PodRow, tables: SharedSnapshot) -> Pod:
         row.bound,
         row.ready,
         row.is_untried,
+        row.is_expected,
     )

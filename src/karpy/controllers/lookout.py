@@ -11,12 +11,12 @@ from karpy.controllers.nominations import Nominations
 from karpy.controllers.offloading import decide_aside
 from karpy.controllers.tenants import Tenants
 from karpy.core.disruption.emptiness import find_empty
-from karpy.core.disruption.states import NodeState, Surroundings
 from karpy.core.lifecycle.conditions import CONSOLIDATABLE
 from karpy.errors import AnswerMalformed
 from karpy.model.disruption import DisruptionPolicy
 from karpy.model.kinds import NODE_POOL
 from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
+from karpy.model.surroundings import NodeState, Surroundings
 from karpy.ports.cluster import Cluster
 from karpy.ports.records import Kept
 

@@ -15,11 +15,11 @@ from karpy.core.disruption.advancing import Change
 from karpy.core.disruption.remedies import find_remedy
 from karpy.core.disruption.repairing import REASON, Patient, Triage, triage
 from karpy.core.disruption.rollout import PACE
-from karpy.core.disruption.states import Surroundings
 from karpy.core.disruption.treatment import Treatment, treat
 from karpy.core.lifecycle.outcomes import Count, Outcome
 from karpy.model.repairs import RepairPolicy
 from karpy.model.snapshot import Snapshot
+from karpy.model.surroundings import Surroundings
 from karpy.ports.cluster import Cluster
 
 _REMEMBERED: Final = timedelta(hours=24)

@@ -9,9 +9,9 @@ from karpy.controllers.desk import Desk
 from karpy.controllers.lookout import Look, Lookout
 from karpy.core.disruption.advancing import Change, Progress, advance, amid_rollouts, start
 from karpy.core.disruption.rollout import PACE, Rollout, Stage, with_launched
-from karpy.core.disruption.states import Surroundings
 from karpy.errors import ClusterError, KarpyError, NotFound
 from karpy.model.kinds import NODE_CLAIM
+from karpy.model.surroundings import Surroundings
 from karpy.model.verdicts import Launch
 from karpy.ports.cluster import Cluster
 

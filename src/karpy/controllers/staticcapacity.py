@@ -12,7 +12,6 @@ from karpy.codec.crds import read_pool
 from karpy.controllers.desk import Desk, only, read, seconds
 from karpy.controllers.queue import WorkQueue
 from karpy.controllers.tenants import Tenants
-from karpy.core.disruption.states import NodeState
 from karpy.core.lifecycle.outcomes import Outcome
 from karpy.core.pools.staticcapacity import (
     Adjustment,
@@ -29,6 +28,7 @@ from karpy.model.backoff import Backoff
 from karpy.model.conditions import READY
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
 from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.surroundings import NodeState
 from karpy.model.verdicts import Launch
 from karpy.ports.cluster import Cluster
 from karpy.ports.records import Kept

@@ -13,7 +13,9 @@ _FIVE_MINUTES: Final = 300.0
 _QUIET: Final = frozenset(
     {
         Reason.NOT_YET_UNSCHEDULABLE,
+        Reason.ON_ITS_WAY,
         Reason.OPTED_OUT,
+        Reason.PLACE_TAKEN,
         Reason.PREEMPTING,
         Reason.UNDECIDED,
         Reason.WAITS_FOR_RESERVATION,

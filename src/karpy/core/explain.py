@@ -275,6 +275,8 @@ def _node_named(snapshot: Snapshot, name: str) -> Node | None:
 _POD_FIXES: Final = {
     Reason.NOT_YET_UNSCHEDULABLE: "wait for kube-scheduler to look at it",
     Reason.PREEMPTING: "wait until the preempted pods are gone",
+    Reason.ON_ITS_WAY: "wait for kube-scheduler to bind it",
+    Reason.PLACE_TAKEN: "wait until those nodes are open, ten seconds at most",
     Reason.OPTED_OUT: "drop `karpenter.sh/nodepool DoesNotExist` from its node affinity",
     Reason.RESTRICTED_LABEL: "drop the label from its node selector and affinity",
     Reason.MATCH_FIELDS: "select the node by labels instead of matchFields",

@@ -67,9 +67,13 @@ def with_expected(
             continue
         if fits(pod.requests, room[node.name]):
             _take(room[node.name], pod.requests)
-            going[id(pod)] = replace(pod, node_name=node.name, is_unschedulable=False)
+            going[id(pod)] = replace(
+                pod, node_name=node.name, is_unschedulable=False, is_expected=True
+            )
         elif node.claim in settling:
-            going[id(pod)] = replace(pod, is_unschedulable=False, is_untried=False)
+            going[id(pod)] = replace(
+                pod, is_unschedulable=False, is_untried=False, is_expected=True
+            )
     return replace(snapshot, pods=exchange(snapshot.pods, going)) if going else snapshot
 
 

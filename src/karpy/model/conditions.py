@@ -11,6 +11,8 @@ TRUE: Final = "True"
 FALSE: Final = "False"
 UNKNOWN: Final = "Unknown"
 READY: Final = "Ready"
+REBOOTING: Final = "Rebooting"
+INSTANCE_TERMINATING: Final = "InstanceTerminating"
 _AWAITING: Final = "AwaitingReconciliation"
 
 

@@ -122,6 +122,12 @@ class Pod(Struct, frozen=True, gc=False):
     """Since when it is ready; None while it is not."""
     is_untried: bool = False
     """Whether kube-scheduler is still to look at it for the first time."""
+    is_expected: bool = False
+    """
+    Whether it is to be left alone, since an earlier decision has found a place for it.
+
+    That is its node, if it has one. If not, others were quicker, and it waits for nodes to open.
+    """
 
     @property
     def key(self) -> str:

@@ -14,6 +14,8 @@ class Reason(Enum):
 
     NOT_YET_UNSCHEDULABLE = "kube-scheduler has not given up on it yet"
     PREEMPTING = "it waits for the pods it preempts on another node"
+    ON_ITS_WAY = "an earlier decision has found a place for it, and it is about to get there"
+    PLACE_TAKEN = "others took its place, and nodes that were made together with it are to open yet"
     OPTED_OUT = "it asks for nodes that belong to no NodePool"
     RESTRICTED_LABEL = "it selects nodes by a label that may not be asked for"
     MATCH_FIELDS = "its node affinity uses matchFields, which no new node can promise"

@@ -7,7 +7,6 @@ from typing import Final, TypedDict, Unpack
 from msgspec.structs import replace
 
 from karpy.codec.records import CLAIM_DEPENDENTS, POOL_DEPENDENTS
-from karpy.core.disruption.states import NodeState, Surroundings
 from karpy.model.conditions import FALSE, TRUE, Condition, Conditions
 from karpy.model.constraints import Taint
 from karpy.model.disruption import Budget, DisruptionPolicy
@@ -26,6 +25,7 @@ from karpy.model.pods import DisruptionBudget
 from karpy.model.records import ClaimRecord, Identity, NodeRecord, PoolRecord
 from karpy.model.refusals import NodeRefusal
 from karpy.model.requirement import one_of
+from karpy.model.surroundings import NodeState, Surroundings
 from karpy.model.tenants import PodBudget, Tenant
 from tests.builders import catalog, instance_type
 from tests.builders.pods import NOON

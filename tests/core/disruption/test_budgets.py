@@ -12,9 +12,9 @@ from karpy.core.disruption.budgets import (
     is_active,
     permit,
 )
-from karpy.core.disruption.states import NodeState
 from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
+from karpy.model.surroundings import NodeState
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import around, budgets, state, told
 

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from karpy.core.disruption.candidates import Candidate, Manner, best_first, find_candidates
 from karpy.core.disruption.cost import POD
-from karpy.core.disruption.states import NodeState
 from karpy.model.labels import NODE_POOL
+from karpy.model.surroundings import NodeState
 from karpy.model.tenants import PodBudget, Tenant
 from tests.builders import catalog, instance_type, offering
 from tests.builders.pods import NOON

@@ -5,7 +5,6 @@ from hypothesis import strategies as st
 
 from karpy.core.disruption.cost import DISRUPTION_COST
 from karpy.core.disruption.emptiness import propose_empty
-from karpy.core.disruption.states import NodeState
 from karpy.core.lifecycle.outcomes import Count
 from karpy.model.disruption import (
     Budget,
@@ -13,6 +12,7 @@ from karpy.model.disruption import (
     DisruptionPolicy,
     DisruptionReason,
 )
+from karpy.model.surroundings import NodeState
 from tests.core.disruption.scenes import (
     around,
     budgets,

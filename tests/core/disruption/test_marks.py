@@ -2,11 +2,11 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.disruption.marks import find_strays, marked, unmarked
-from karpy.core.disruption.states import NodeState
 from karpy.core.lifecycle.outcomes import Outcome
 from karpy.model.conditions import TRUE, Condition
 from karpy.model.constraints import Taint
 from karpy.model.disruption import DisruptionReason
+from karpy.model.surroundings import NodeState
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import DISRUPTED, around, state
 

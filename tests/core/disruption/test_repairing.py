@@ -5,10 +5,10 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.disruption.repairing import Triage, find_broken, triage
-from karpy.core.disruption.states import NodeState, Surroundings
 from karpy.core.lifecycle.outcomes import Count
 from karpy.model.conditions import Condition
 from karpy.model.repairs import RepairAction, RepairPolicy
+from karpy.model.surroundings import NodeState, Surroundings
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import (
     NodeFields,

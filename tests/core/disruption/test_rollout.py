@@ -14,10 +14,10 @@ from karpy.core.disruption.rollout import (
     patience,
     with_launched,
 )
-from karpy.core.disruption.states import NodeState, Surroundings
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
 from karpy.model.conditions import TRUE, Condition
 from karpy.model.disruption import DisruptionReason
+from karpy.model.surroundings import NodeState, Surroundings
 from karpy.model.verdicts import Launch, LaunchOption
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import (

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from karpy.core.disruption.repairing import Patient, triage
 from karpy.core.disruption.rollout import Target
-from karpy.core.disruption.states import NodeState, Surroundings
 from karpy.core.disruption.treatment import Treatment, treat
 from karpy.core.lifecycle.outcomes import Count
 from karpy.model.conditions import TRUE, Condition
@@ -17,6 +16,7 @@ from karpy.model.records import PoolRecord
 from karpy.model.repairs import RepairAction, RepairPolicy
 from karpy.model.resources import NODES
 from karpy.model.snapshot import Snapshot
+from karpy.model.surroundings import NodeState, Surroundings
 from tests.builders import catalog, instance_type, is_in, node, offering, pod, snapshot
 from tests.builders import pool as node_pool
 from tests.builders.clouds import RESERVATION

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpy.core.disruption.states import NodeState
 from karpy.core.lifecycle.outcomes import Remark
 from karpy.core.pools.staticcapacity import (
     Adjustment,
@@ -22,6 +21,7 @@ from karpy.model.pools import NodeClassRef, NodePool
 from karpy.model.records import PoolRecord
 from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import collect
+from karpy.model.surroundings import NodeState
 from karpy.model.verdicts import Launch
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import state, tenant

@@ -19,13 +19,13 @@ from karpy.core.disruption.rollout import (
     as_target,
     patience,
 )
-from karpy.core.disruption.states import NodeState, Surroundings
 from karpy.core.lifecycle.conditions import INITIALIZED
 from karpy.core.lifecycle.identities import about_claim
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
 from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord
 from karpy.model.refusals import NodeRefusal, Obstacle
+from karpy.model.surroundings import NodeState, Surroundings
 from karpy.model.verdicts import Launch
 
 _States: TypeAlias = Mapping[str, NodeState]

@@ -7,13 +7,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.core.disruption.states import NodeState, Surroundings
 from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.model.cron import ScheduleInvalid, read_schedule
 from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
 from karpy.model.kinds import NODE_POOL
 from karpy.model.notices import Notice, Subject
 from karpy.model.records import PoolRecord
+from karpy.model.surroundings import NodeState, Surroundings
 
 UNLIMITED: Final = 2**31 - 1
 _BLOCKED_WINDOW: Final = 60.0

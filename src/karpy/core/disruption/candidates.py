@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from karpy.core.disruption.cost import POD, moving_cost
 from karpy.core.disruption.guards import Guards
-from karpy.core.disruption.states import NodeState, Surroundings
 from karpy.core.lifecycle.identities import about_claim, about_node
 from karpy.core.lifecycle.protection import protection_of
 from karpy.model.annotations import DO_NOT_DISRUPT
@@ -20,6 +19,7 @@ from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
 from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
 from karpy.model.refusals import NodeRefusal, Obstacle
+from karpy.model.surroundings import NodeState, Surroundings
 
 _TOLD: Final = {
     Obstacle.REPAIR_NEEDS_POOL: (

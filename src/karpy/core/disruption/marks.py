@@ -7,7 +7,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.core.disruption.rollout import Rollout, Target
-from karpy.core.disruption.states import NodeState, Surroundings
 from karpy.core.lifecycle.conditions import DISRUPTION_REASON, with_true_because, without
 from karpy.core.lifecycle.counts import termination_mode
 from karpy.core.lifecycle.identities import about_claim, about_node
@@ -18,6 +17,7 @@ from karpy.model.disruption import DisruptionReason
 from karpy.model.labels import CAPACITY_TYPE
 from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.surroundings import NodeState, Surroundings
 
 _DISRUPTED: Final = Taint(DISRUPTED_TAINT, NO_SCHEDULE)
 

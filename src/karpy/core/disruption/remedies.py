@@ -8,8 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.core.lifecycle.conditions import REBOOTING
-from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
+from karpy.model.conditions import FALSE, REBOOTING, TRUE, UNKNOWN, Condition
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.repairs import RepairAction, RepairPolicy
 

@@ -11,7 +11,6 @@ from karpy.core.disruption.budgets import find_allowances
 from karpy.core.disruption.candidates import Candidate, Manner, blocked_notices, find_candidates
 from karpy.core.disruption.cost import disruption_cost
 from karpy.core.disruption.remedies import Remedy, find_remedy, is_unhealthy
-from karpy.core.disruption.states import NodeState, Surroundings
 from karpy.core.lifecycle.identities import about_claim, about_node
 from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.core.lifecycle.repair import UNHEALTHY_SHARE
@@ -22,6 +21,7 @@ from karpy.model.labels import NODE_POOL as NODE_POOL_LABEL
 from karpy.model.notices import Notice, Subject
 from karpy.model.refusals import NodeRefusal, Obstacle
 from karpy.model.repairs import RepairAction, RepairPolicy
+from karpy.model.surroundings import NodeState, Surroundings
 
 REASON: Final = DisruptionReason.UNHEALTHY
 _REBOOTS_MAX: Final = 2

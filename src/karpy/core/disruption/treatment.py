@@ -10,15 +10,14 @@ from karpy.core.disruption.candidates import blocked_notices
 from karpy.core.disruption.repairing import REASON, Patient
 from karpy.core.disruption.rollout import Replacement, Rollout, Target, as_target
 from karpy.core.disruption.simulation import Relocation, relocate, with_credit
-from karpy.core.disruption.states import Surroundings
-from karpy.core.lifecycle.conditions import DISRUPTION_REASON, REBOOTING, with_true_because
+from karpy.core.lifecycle.conditions import DISRUPTION_REASON, with_true_because
 from karpy.core.lifecycle.counts import disruption_counts
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
 from karpy.core.lifecycle.repair import unhealthy_count
 from karpy.core.pools.staticcapacity import Headcount, count_claims, grant, template_launch
 from karpy.core.provisioning.templates import template_requirements
 from karpy.model.annotations import REBOOT_GRACE_PERIOD
-from karpy.model.conditions import READY
+from karpy.model.conditions import READY, REBOOTING
 from karpy.model.labels import CAPACITY_TYPE, RESERVED
 from karpy.model.notices import Notice
 from karpy.model.pools import NodePool
@@ -28,6 +27,7 @@ from karpy.model.repairs import RepairAction
 from karpy.model.requirements import why_incompatible
 from karpy.model.settings import ReservedMode
 from karpy.model.snapshot import Snapshot
+from karpy.model.surroundings import Surroundings
 from karpy.model.times import write_duration, write_moment
 
 REBOOT_REQUESTED: Final = "RebootRequested"

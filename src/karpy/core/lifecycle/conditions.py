@@ -11,12 +11,10 @@ from karpy.model.records import ClaimRecord
 LAUNCHED: Final = "Launched"
 REGISTERED: Final = "Registered"
 INITIALIZED: Final = "Initialized"
-REBOOTING: Final = "Rebooting"
 CONSOLIDATABLE: Final = "Consolidatable"
 DRIFTED: Final = "Drifted"
 DRAINED: Final = "Drained"
 VOLUMES_DETACHED: Final = "VolumesDetached"
-INSTANCE_TERMINATING: Final = "InstanceTerminating"
 CONSISTENT: Final = "ConsistentStateFound"
 DISRUPTION_REASON: Final = "DisruptionReason"
 

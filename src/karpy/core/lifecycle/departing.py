@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.conditions import INSTANCE_TERMINATING, with_true
+from karpy.core.lifecycle.conditions import with_true
 from karpy.core.lifecycle.detaching import await_detachment
 from karpy.core.lifecycle.draining import Departing, drain
 from karpy.core.lifecycle.evicting import Entry
@@ -19,6 +19,7 @@ from karpy.core.lifecycle.identities import (
 )
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
 from karpy.model.annotations import TERMINATION_TIME
+from karpy.model.conditions import INSTANCE_TERMINATING
 from karpy.model.constraints import DISRUPTED_TAINT, NO_SCHEDULE, Taint
 from karpy.model.labels import NODE_POOL, ZONE
 from karpy.model.notices import Notice

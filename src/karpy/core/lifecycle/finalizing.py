@@ -7,12 +7,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.conditions import (
-    INSTANCE_TERMINATING,
-    REGISTERED,
-    changed,
-    with_true,
-)
+from karpy.core.lifecycle.conditions import REGISTERED, changed, with_true
 from karpy.core.lifecycle.identities import (
     FINALIZER,
     about_claim,
@@ -21,6 +16,7 @@ from karpy.core.lifecycle.identities import (
 )
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
 from karpy.model.annotations import TERMINATION_TIME
+from karpy.model.conditions import INSTANCE_TERMINATING
 from karpy.model.labels import CAPACITY_TYPE, ZONE
 from karpy.model.labels import REGISTERED as REGISTERED_LABEL
 from karpy.model.notices import Notice

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.conditions import (
     INITIALIZED,
-    REBOOTING,
     REGISTERED,
     is_decided,
     restated,
@@ -20,6 +19,7 @@ from karpy.core.lifecycle.conditions import (
 from karpy.core.lifecycle.identities import with_labels
 from karpy.core.lifecycle.launching import resource_text
 from karpy.core.lifecycle.outcomes import Outcome, Remark
+from karpy.model.conditions import REBOOTING
 from karpy.model.constraints import NO_EXECUTE, NO_SCHEDULE, UNREGISTERED_TAINT, Taint
 from karpy.model.labels import INITIALIZED as INITIALIZED_LABEL
 from karpy.model.records import ClaimRecord, NodeRecord

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.conditions import (
     INITIALIZED,
-    REBOOTING,
     changed,
     with_false,
     with_true_because,
@@ -25,6 +24,7 @@ from karpy.core.lifecycle.identities import about_claim, with_annotations
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
 from karpy.core.lifecycle.repair import hurried
 from karpy.model.annotations import REBOOT_BOOT_ID, REBOOT_GRACE_PERIOD
+from karpy.model.conditions import REBOOTING
 from karpy.model.constraints import NO_SCHEDULE, REBOOTING_TAINT, Taint
 from karpy.model.labels import INITIALIZED as INITIALIZED_LABEL
 from karpy.model.leaving import LeavingPod

@@ -14,7 +14,9 @@ CONTROLLER: Final = "provisioner"
 REFUSED: Final = "karpy_refused_pods"
 ZONE_COUNT: Final = "scheduler_pending_pods_by_effective_zone_count"
 QUEUE_DEPTH: Final = "scheduler_queue_depth"
-_NOT_CONSIDERED: Final = frozenset({Reason.NOT_YET_UNSCHEDULABLE, Reason.PREEMPTING})
+_NOT_CONSIDERED: Final = frozenset(
+    {Reason.NOT_YET_UNSCHEDULABLE, Reason.PREEMPTING, Reason.ON_ITS_WAY, Reason.PLACE_TAKEN}
+)
 """Somebody else is still at work on these pods."""
 NO_DECISION: Final = _NOT_CONSIDERED | {Reason.UNDECIDED}
 _WITHOUT_PLACE: Final = frozenset(

@@ -7,7 +7,6 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.core.disruption.cost import disruption_cost
-from karpy.core.disruption.states import NodeState
 from karpy.core.lifecycle.outcomes import Remark
 from karpy.core.lifecycle.protection import protection_of
 from karpy.core.provisioning.templates import SIMULATED, template_requirements
@@ -15,6 +14,7 @@ from karpy.model.conditions import READY
 from karpy.model.pools import NodePool
 from karpy.model.records import ClaimRecord, PoolRecord
 from karpy.model.resources import NODES
+from karpy.model.surroundings import NodeState
 from karpy.model.verdicts import Launch
 
 PERIOD: Final = timedelta(minutes=1)

@@ -37,7 +37,9 @@ def collect_batch(snapshot: Snapshot) -> Batch:
     deleting = {node.name for node in snapshot.nodes if node.is_deleting}
     for pod in snapshot.pods if deleting else uncounted(snapshot.pods):
         if pod.node_name:
-            if pod.node_name in deleting and _is_displaced(pod):
+            if pod.is_expected:
+                collector.leave_out(pod, Reason.ON_ITS_WAY, pod.node_name)
+            elif pod.node_name in deleting and _is_displaced(pod):
                 collector.judge(pod)
         elif pod.is_unschedulable and not (
             pod.owners
@@ -77,7 +79,11 @@ class _Collector:
             if waits is None:
                 self.judge(pod)
             else:
-                self._left_out.setdefault((waits, ""), []).append(pod.key)
+                self.leave_out(pod, waits)
+
+    def leave_out(self, pod: Pod, reason: Reason, detail: str = "") -> None:
+        """Note why a pod has no part in the decision."""
+        self._left_out.setdefault((reason, detail), []).append(pod.key)
 
     def judge(self, pod: Pod) -> None:
         """Take a pod that waits for a place, or leave it out with a reason."""
@@ -94,7 +100,7 @@ class _Collector:
             else:
                 self._volumes[pod.uid] = facts
         if why is not None:
-            self._left_out.setdefault(why, []).append(pod.key)
+            self.leave_out(pod, *why)
             return
         requests = pod.requests
         # One number is compared faster than two in a row.
@@ -141,6 +147,8 @@ def _is_displaced(pod: Pod) -> bool:
 
 
 def _why_waiting(pod: Pod) -> Reason | None:
+    if pod.is_expected:
+        return Reason.PLACE_TAKEN
     if not pod.is_unschedulable:
         return Reason.NOT_YET_UNSCHEDULABLE
     if pod.nominated_node:
