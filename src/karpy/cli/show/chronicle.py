@@ -22,10 +22,12 @@ from karpy.cli.show.sentences import (
 )
 from karpy.cli.terminal import Style
 from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.observation.verdicts import NO_DECISION
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.surroundings import DisruptionQuestion
+from karpy.model.verdicts import DisruptionVerdict, Verdict
 from karpy.ports.clock import Clock
 from karpy.sim.store.store import Store
 
@@ -119,9 +121,14 @@ class Chronicle:
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
         """Hear of a decision about pods."""
         del snapshot
-        self._has_decided = bool(verdict.launches or verdict.refusals)
+        has_refused = any(each.reason not in NO_DECISION for each in verdict.refusals)
+        self._has_decided = bool(verdict.launches) or has_refused
         if verdict.launches:
             self.say("decide", decision_text(verdict), Style.STRONG)
+
+    def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+        """Hear of a decision about nodes; what comes of it is told by notices."""
+        del question, verdict
 
     def tell(self, notice: Notice) -> None:
         """Hear what is told about an object."""
