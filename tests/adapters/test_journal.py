@@ -1,3 +1,4 @@
+import json
 import threading
 from collections import deque
 from pathlib import Path
@@ -6,16 +7,26 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.adapters.journal import BackgroundJournal, JournalFiles, journal_files, journal_lines
-from karpy.codec.recordings import RecordingInvalid, RecordingReader
+from karpy.codec.recordings import (
+    DisruptionRecording,
+    Recording,
+    RecordingInvalid,
+    RecordingReader,
+)
+from karpy.core.disruption.decide import decide_disruption
 from karpy.core.provisioning.decide import decide
 from karpy.errors import FileUnreadable, FileUnwritable
 from karpy.model.snapshot import Snapshot
+from karpy.model.surroundings import EmptyNodesQuestion
 from karpy.model.verdicts import Verdict
 from karpy.ports.journal import Journal
 from tests.builders import pod, pool, snapshot
+from tests.core.disruption.scenes import around, state
 
 CLUSTER = snapshot(pods=[pod("web")], pools=[pool("default")])
 VERDICT = decide(CLUSTER)
+QUESTION = EmptyNodesQuestion(around(state("idle"), catalog=CLUSTER.catalog))
+ANSWER = decide_disruption(QUESTION)
 PLENTY = 10**9
 
 
@@ -31,7 +42,11 @@ def _pods_of(path: Path) -> list[str]:
     """Read the one pod of each decision of a file, on its own."""
     reader = RecordingReader()
     read = [reader.read(line) for _, line in journal_lines(path)]
-    return [each.snapshot.pods[0].name for each in read if each is not None]
+    return [each.snapshot.pods[0].name for each in read if isinstance(each, Recording)]
+
+
+def _kinds_of(path: Path) -> list[str]:
+    return [json.loads(line)["karpy"].partition("/")[0] for line in path.read_text().splitlines()]
 
 
 def _record(journal: JournalFiles, *numbers: int) -> None:
@@ -57,6 +72,25 @@ def test_what_is_on_sale_is_written_once(tmp_path: Path) -> None:
 
     assert text.count('{"karpy":"catalog/v1"') == 1
     assert text.count('{"karpy":"decision/v1"') == 3
+
+
+def test_decisions_about_nodes_name_what_is_on_sale_like_all_others(tmp_path: Path) -> None:
+    journal = _open(tmp_path)
+
+    journal.record_disruption(QUESTION, ANSWER)
+    _record(journal, 1)
+
+    assert _kinds_of(tmp_path / "decisions-000001.jsonl") == ["catalog", "disruption", "decision"]
+
+
+def test_each_full_file_has_what_was_on_sale_for_nodes(tmp_path: Path) -> None:
+    journal = _open(tmp_path, file_bytes=1, files=2)
+
+    journal.record_disruption(QUESTION, ANSWER)
+    journal.record_disruption(QUESTION, ANSWER)
+    journal.close()
+
+    assert [_kinds_of(each) for each in journal_files(tmp_path)] == [["catalog", "disruption"]] * 2
 
 
 def test_full_files_are_replaced_and_each_can_be_read_alone(tmp_path: Path) -> None:
@@ -85,7 +119,8 @@ def test_a_line_that_a_crash_cut_off_costs_no_other(tmp_path: Path) -> None:
     reader = RecordingReader()
     lines = [line for _, line in journal_lines(path)]
     read = [reader.read(line) for line in (*lines[:2], *lines[3:])]
-    assert [each.snapshot.pods[0].name for each in read if each] == ["web-1", "web-3"]
+    names = [each.snapshot.pods[0].name for each in read if isinstance(each, Recording)]
+    assert names == ["web-1", "web-3"]
     with pytest.raises(RecordingInvalid, match="it is cut off"):
         reader.read(lines[2])
 
@@ -129,6 +164,24 @@ def test_the_journal_writes_in_the_background(tmp_path: Path) -> None:
     journal.close()
 
     assert _pods_of(tmp_path / "decisions-000001.jsonl") == ["web"]
+
+
+def test_decisions_about_nodes_are_written_in_the_background_too(tmp_path: Path) -> None:
+    recorded: list[str] = []
+    journal = BackgroundJournal(
+        _open(tmp_path), on_recorded=lambda: recorded.append(threading.current_thread().name)
+    )
+    port: Journal = journal
+
+    port.record_disruption(QUESTION, ANSWER)
+    journal.close()
+
+    reader = RecordingReader()
+    lines = [line for _, line in journal_lines(tmp_path / "decisions-000001.jsonl")]
+    read = [reader.read(line) for line in lines][-1]
+    assert isinstance(read, DisruptionRecording)
+    assert read.question == QUESTION
+    assert len(recorded) == 1
 
 
 class _Broken(JournalFiles):

@@ -6,20 +6,39 @@ from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
 from karpy.adapters.journal import JournalFiles
+from karpy.core.disruption.decide import decide_disruption
 from karpy.core.provisioning.decide import decide
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.surroundings import (
+    BrokenNodesQuestion,
+    DisruptionQuestion,
+    EmptyNodesQuestion,
+)
+from karpy.model.verdicts import DisruptionVerdict, Verdict
 from tests.builders import pod, pool, snapshot
 from tests.cli.conftest import Karpy, Run
+from tests.core.disruption.questions import REPAIRS
+from tests.core.disruption.scenes import around, state, tenant
+from tests.core.disruption.test_repairing import crowd, sick
 
 CLUSTER = snapshot(pods=[pod("web")], pools=[pool("default")])
 EMPTY = snapshot(pods=[pod("alone")], pools=[])
+IDLE = EmptyNodesQuestion(around(state("idle"), state("busy", tenants=[tenant("web")])))
+BROKEN = BrokenNodesQuestion(crowd(sick("smoking")), REPAIRS)
 
 
 def _journal(folder: Path, *decisions: tuple[Snapshot, Verdict]) -> Path:
     files = JournalFiles(folder, file_bytes=10**9, files=1)
     for cluster, verdict in decisions:
         files.record(cluster, verdict)
+    files.close()
+    return folder / "decisions-000001.jsonl"
+
+
+def _about_nodes(folder: Path, *decisions: tuple[DisruptionQuestion, DisruptionVerdict]) -> Path:
+    files = JournalFiles(folder, file_bytes=10**9, files=1)
+    for question, verdict in decisions:
+        files.record_disruption(question, verdict)
     files.close()
     return folder / "decisions-000001.jsonl"
 
@@ -122,3 +141,45 @@ def test_a_long_verdict_is_shown_from_where_it_differs(karpy: Karpy, tmp_path: P
     assert run.code == 3
     assert " lines more\n" in run.out
     assert len(run.out.splitlines()) == 44
+
+
+def test_decisions_about_nodes_are_made_again_with_the_others(karpy: Karpy, tmp_path: Path) -> None:
+    _journal(tmp_path, (CLUSTER, decide(CLUSTER)))
+    _about_nodes(tmp_path, (IDLE, decide_disruption(IDLE)), (BROKEN, decide_disruption(BROKEN)))
+
+    run = karpy("replay", str(tmp_path))
+
+    assert run == Run(0, "3 decisions replayed: 3 the same.\n", "")
+
+
+def test_another_verdict_about_nodes_is_shown_line_by_line(
+    karpy: Karpy, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    other = replace(decide_disruption(IDLE), choices=())
+    path = _about_nodes(tmp_path, (IDLE, other), (BROKEN, decide_disruption(BROKEN)))
+
+    run = karpy("replay", str(path))
+
+    assert run.code == 3
+    assert _without(run, tmp_path) == snapshot
+
+
+def test_json_has_both_verdicts_about_nodes(karpy: Karpy, tmp_path: Path) -> None:
+    other = replace(decide_disruption(BROKEN), choices=())
+    path = _about_nodes(tmp_path, (BROKEN, other))
+
+    run = karpy("replay", str(path), "--output", "json")
+
+    difference = json.loads(run.out)["differences"][0]
+    assert difference["recorded"]["choices"] == []
+    assert [each["node"] for each in difference["replayed"]["choices"]] == ["smoking"]
+
+
+def test_a_cut_off_decision_about_nodes_is_skipped(karpy: Karpy, tmp_path: Path) -> None:
+    path = _about_nodes(tmp_path, (IDLE, decide_disruption(IDLE)))
+    path.write_bytes(path.read_bytes() + b'{"karpy":"disruption/v1","by')
+
+    run = karpy("replay", str(path))
+
+    assert (run.code, run.out) == (0, "1 decision replayed: 1 the same.\n")
+    assert run.err.startswith(f"note: {path}:3 is skipped: it is cut off or no JSON")

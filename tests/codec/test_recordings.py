@@ -5,30 +5,52 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from karpy.codec.recordings import (
+    DisruptionRecording,
     Recording,
     RecordingInvalid,
     RecordingReader,
     encode_catalog,
     encode_decision,
+    encode_disruption,
 )
 from karpy.codec.sharing import DaemonRow, PodRow
-from karpy.codec.verdicts import verdict_to_json
+from karpy.codec.verdicts import disruption_to_json, verdict_to_json
+from karpy.core.disruption.decide import decide_disruption
 from karpy.core.provisioning.decide import decide
 from karpy.model.instances import PriceList
 from karpy.model.pods import DaemonSet, Pod
 from karpy.model.snapshot import Snapshot
+from karpy.model.surroundings import DisruptionQuestion, EmptyNodesQuestion
 from tests.builders import pod, pods, pool, snapshot
+from tests.core.disruption.questions import questions
+from tests.core.disruption.scenes import around, state
 from tests.determinism.verdicts import named_snapshot
 from tests.fuzz.clusters import random_snapshot
 
 SMALL = snapshot(pods=[pod("a")], pools=[pool("default")])
+QUESTION = EmptyNodesQuestion(around(state("a")))
 
 
-def _recorded(cluster: Snapshot) -> Recording | None:
+def _encode(question: DisruptionQuestion, digest: str) -> bytes:
+    return encode_disruption(question, decide_disruption(question), digest, "0.1.0")
+
+
+def _recorded(cluster: Snapshot) -> Recording:
     reader = RecordingReader()
     digest, line = encode_catalog(cluster.catalog)
     reader.read(line)
-    return reader.read(encode_decision(cluster, decide(cluster), digest, "0.1.0"))
+    read = reader.read(encode_decision(cluster, decide(cluster), digest, "0.1.0"))
+    assert isinstance(read, Recording)
+    return read
+
+
+def _recorded_disruption(question: DisruptionQuestion) -> DisruptionRecording:
+    reader = RecordingReader()
+    digest, line = encode_catalog(question.surroundings.catalog)
+    reader.read(line)
+    read = reader.read(_encode(question, digest))
+    assert isinstance(read, DisruptionRecording)
+    return read
 
 
 @given(st.integers(0, 1_000_000))
@@ -42,13 +64,23 @@ def test_a_recording_gives_back_what_was_recorded(seed: int) -> None:
     assert decide(recording.snapshot) == decide(cluster)
 
 
+@given(questions())
+@settings(max_examples=100)
+def test_a_decision_about_nodes_is_recorded_exactly(question: DisruptionQuestion) -> None:
+    verdict = disruption_to_json(decide_disruption(question))
+
+    recording = _recorded_disruption(question)
+
+    assert recording == DisruptionRecording("0.1.0", question, verdict)
+    assert disruption_to_json(decide_disruption(recording.question)) == verdict
+
+
 @pytest.mark.parametrize("name", ["real-300", "mixed-10", "adv-prefs-60"])
 def test_a_workload_is_recorded_exactly(name: str) -> None:
     cluster = named_snapshot(name)
 
     recording = _recorded(cluster)
 
-    assert recording is not None
     assert recording.snapshot == cluster
     assert verdict_to_json(decide(recording.snapshot)) == recording.verdict
 
@@ -68,9 +100,12 @@ def test_every_line_is_one_line() -> None:
     digest, line = encode_catalog(SMALL.catalog)
     decision = encode_decision(SMALL, decide(SMALL), digest, "0.1.0")
 
-    assert (line.count(b"\n"), decision.count(b"\n")) == (1, 1)
+    disruption = _encode(QUESTION, digest)
+
+    assert (line.count(b"\n"), decision.count(b"\n"), disruption.count(b"\n")) == (1, 1, 1)
     assert line.startswith(b'{"karpy":"catalog/v1","digest":"')
     assert decision.startswith(b'{"karpy":"decision/v1","by":"0.1.0","catalog":"')
+    assert disruption.startswith(b'{"karpy":"disruption/v1","by":"0.1.0","catalog":"')
 
 
 def test_what_is_on_sale_is_known_by_its_content() -> None:
@@ -78,6 +113,14 @@ def test_what_is_on_sale_is_known_by_its_content() -> None:
 
     assert encode_catalog(SMALL.catalog)[0] == encode_catalog(SMALL.catalog)[0]
     assert encode_catalog(SMALL.catalog)[0] != encode_catalog(other)[0]
+
+
+def test_what_is_on_sale_is_no_part_of_a_decision_about_nodes() -> None:
+    line = msgspec.json.decode(_encode(QUESTION, "abc"))
+
+    assert line["catalog"] == "abc"
+    assert line["question"]["reason"] == "Empty"
+    assert line["question"]["surroundings"]["catalog"]["types"] == []
 
 
 def test_a_pod_is_recorded_with_all_its_fields() -> None:
@@ -90,7 +133,6 @@ def test_what_pods_share_they_share_again_and_nothing_more() -> None:
 
     recording = _recorded(cluster)
 
-    assert recording is not None
     first, second, _, alike = recording.snapshot.pods
     assert first.rules is second.rules
     assert first.labels is second.labels
@@ -104,8 +146,9 @@ def test_what_pods_share_they_share_again_and_nothing_more() -> None:
         (b"", "it is cut off or no JSON"),
         (b"{", "it is cut off or no JSON"),
         (b"\xff", "it is cut off or no JSON"),
-        (b"[]", "it is neither catalog/v1 nor decision/v1"),
+        (b"[]", "it is neither catalog/v1 nor decision/v1 nor disruption/v1; a newer karpy"),
         (b'{"karpy":"decision/v9"}', "it is neither catalog/v1 nor decision/v1"),
+        (b'{"karpy":"disruption/v9"}', "it is neither catalog/v1 nor decision/v1"),
         (b'{"karpy":"catalog/v1"}', "its fields are not what this karpy expects"),
         (
             (
@@ -119,6 +162,12 @@ def test_what_pods_share_they_share_again_and_nothing_more() -> None:
             "what was on sale (abc) is not recorded before it",
         ),
         (encode_decision(SMALL, decide(SMALL), "abc", "0.1.0")[:100], "it is cut off or no JSON"),
+        (_encode(QUESTION, "abc"), "what was on sale (abc) is not recorded before it"),
+        (_encode(QUESTION, "abc")[:-100], "it is cut off or no JSON"),
+        (
+            _encode(QUESTION, "abc").replace(b'"reason":"Empty"', b'"reason":"Drifted"', 1),
+            "its fields are not what this karpy expects",
+        ),
     ],
 )
 def test_a_line_that_is_none_is_told(line: bytes, problem: str) -> None:

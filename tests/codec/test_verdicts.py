@@ -7,24 +7,38 @@ from hypothesis import strategies as st
 from karpy.codec.constraints import POOL_OPERATORS, read_requirement
 from karpy.codec.fields import Fields
 from karpy.codec.verdicts import (
+    disruption_to_dict,
+    disruption_to_json,
     dollars,
     requirement_to_entries,
     requirements_to_list,
     verdict_to_dict,
     verdict_to_json,
 )
+from karpy.model.disruption import DisruptionReason
 from karpy.model.labels import ARCH, ZONE
 from karpy.model.refusals import (
     Constraint,
     Exclusion,
     NearMiss,
+    NodeRefusal,
+    Obstacle,
     PoolRefusal,
     Reason,
     Refusal,
 )
+from karpy.model.repairs import RepairAction
 from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import collect
-from karpy.model.verdicts import Launch, LaunchOption, Nomination, PoolNotice, Verdict
+from karpy.model.verdicts import (
+    DisruptionVerdict,
+    Launch,
+    LaunchOption,
+    NodeChoice,
+    Nomination,
+    PoolNotice,
+    Verdict,
+)
 from tests.codec.plain import Json, wants
 
 LIMIT = Exclusion(Constraint.LIMIT, "cpu", 3)
@@ -211,3 +225,29 @@ def test_dollars_are_exact_in_json(price: int) -> None:
     whole, part = divmod(price, 10**6)
 
     assert f"{dollars(price):.6f}" == f"{whole}.{part:06d}"
+
+
+def test_a_verdict_about_nodes_names_choices_and_obstacles() -> None:
+    verdict = DisruptionVerdict(
+        DisruptionReason.UNHEALTHY,
+        (NodeChoice("a", "a-claim", "web", 1_500_000, RepairAction.REBOOT),),
+        (NodeRefusal(Obstacle.POD_BUDGET, "b", "shop/guard"),),
+    )
+
+    written = disruption_to_json(verdict)
+
+    assert written == (
+        b'{"choices":[{"dollarsPerHour":1.5,"node":"a","nodeClaim":"a-claim","pool":"web",'
+        b'"remedy":"RebootNode"}],'
+        b'"reason":"Unhealthy",'
+        b'"refusals":[{"detail":"shop/guard","node":"b","obstacle":"POD_BUDGET",'
+        b'"sentence":"a PodDisruptionBudget lets no pod go"}]}'
+    )
+
+
+def test_a_node_that_just_goes_needs_no_remedy() -> None:
+    verdict = DisruptionVerdict(DisruptionReason.EMPTY, (NodeChoice("a", "a-claim", "web"),))
+
+    written = disruption_to_dict(verdict)
+
+    assert (written["reason"], written["choices"][0]["remedy"]) == ("Empty", None)

@@ -12,7 +12,8 @@ from karpy.errors import ManifestInvalid
 from karpy.model.kinds import EVENTS_EVENT, NODE_CLAIM
 from karpy.model.notices import Notice
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.surroundings import DisruptionQuestion
+from karpy.model.verdicts import DisruptionVerdict, Verdict
 from karpy.wiring.embedded import embedded_world
 from karpy.wiring.resident import BRISK, apply_manifests, autoscaled, operating
 from tests.sim.stories import on_virtual_time
@@ -39,6 +40,10 @@ class TornJournal:
 
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
         del snapshot, verdict
+        raise ValueError("no page is left")
+
+    def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+        del question, verdict
         raise ValueError("no page is left")
 
 

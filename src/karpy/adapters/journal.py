@@ -9,11 +9,12 @@ from threading import BoundedSemaphore
 from typing import Final
 
 from karpy import __version__
-from karpy.codec.recordings import encode_catalog, encode_decision
+from karpy.codec.recordings import encode_catalog, encode_decision, encode_disruption
 from karpy.errors import FileUnreadable, FileUnwritable, KarpyError
 from karpy.model.instances import Catalog
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.surroundings import DisruptionQuestion
+from karpy.model.verdicts import DisruptionVerdict, Verdict
 
 _NAME: Final = re.compile(r"decisions-([0-9]{6,})\.jsonl")
 _WAITING_MAX: Final = 16
@@ -51,22 +52,35 @@ class JournalFiles:
 
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
         """Write a decision; raise FileUnwritable."""
-        try:
-            digest, catalog = self._catalog_line(snapshot.catalog)
-            decision = encode_decision(snapshot, verdict, digest, __version__)
-            if self._size and self._size + len(decision) + len(catalog) > self._file_bytes:
-                self._open(max(_numbers(self._folder), default=0) + 1)
-                digest, catalog = self._catalog_line(snapshot.catalog)
-            self._write(catalog + decision)
-            self._told.add(digest)
-        except OSError as error:
-            raise _unwritable(self._folder, error) from error
+        self._append(
+            snapshot.catalog, lambda digest: encode_decision(snapshot, verdict, digest, __version__)
+        )
+
+    def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+        """Write a decision about the disruption of nodes; raise FileUnwritable."""
+        self._append(
+            question.surroundings.catalog,
+            lambda digest: encode_disruption(question, verdict, digest, __version__),
+        )
 
     def close(self) -> None:
         """Close the current file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+    def _append(self, on_sale: Catalog, encode: Callable[[str], bytes]) -> None:
+        """Write a line that names a catalog by its digest, after the catalog itself."""
+        try:
+            digest, catalog = self._catalog_line(on_sale)
+            decision = encode(digest)
+            if self._size and self._size + len(decision) + len(catalog) > self._file_bytes:
+                self._open(max(_numbers(self._folder), default=0) + 1)
+                digest, catalog = self._catalog_line(on_sale)
+            self._write(catalog + decision)
+            self._told.add(digest)
+        except OSError as error:
+            raise _unwritable(self._folder, error) from error
 
     def _catalog_line(self, catalog: Catalog) -> tuple[str, bytes]:
         """Return the digest of a catalog, and its line unless the file has it already."""
@@ -120,16 +134,22 @@ class BackgroundJournal:
 
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
         """Take down one decision and what it was made on."""
-        if not self._room.acquire(blocking=False):
-            self._on_trouble("decisions are made faster than they can be recorded")
-            return
-        writing = self._thread.submit(self._files.record, snapshot, verdict)
-        writing.add_done_callback(self._end)
+        self._submit(lambda: self._files.record(snapshot, verdict))
+
+    def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+        """Take down one decision about the disruption of nodes, and what it was made on."""
+        self._submit(lambda: self._files.record_disruption(question, verdict))
 
     def close(self) -> None:
         """Write what waits, then close the files."""
         self._thread.shutdown(wait=True)
         self._files.close()
+
+    def _submit(self, write: Callable[[], None]) -> None:
+        if not self._room.acquire(blocking=False):
+            self._on_trouble("decisions are made faster than they can be recorded")
+            return
+        self._thread.submit(write).add_done_callback(self._end)
 
     def _end(self, writing: "Future[None]") -> None:
         self._room.release()

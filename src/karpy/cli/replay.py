@@ -13,8 +13,14 @@ from msgspec import Struct
 from karpy.adapters.journal import journal_files, journal_lines
 from karpy.cli.options import ANSWERED_NO, DONE, FAILED, Injected, Output
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
-from karpy.codec.recordings import Recording, RecordingInvalid, RecordingReader
-from karpy.codec.verdicts import verdict_to_json
+from karpy.codec.recordings import (
+    DisruptionRecording,
+    Recording,
+    RecordingInvalid,
+    RecordingReader,
+)
+from karpy.codec.verdicts import disruption_to_json, verdict_to_json
+from karpy.core.disruption.decide import decide_disruption
 from karpy.core.provisioning.decide import decide
 from karpy.errors import FileUnreadable
 
@@ -38,7 +44,7 @@ class Replayed(Struct, frozen=True):
 
     where: str
     outcome: Outcome
-    recording: Recording
+    recording: Recording | DisruptionRecording
     verdict: bytes
 
 
@@ -102,8 +108,8 @@ def _replay_all(paths: Iterable[Path], terminal: Terminal) -> Iterator[Replayed]
                 yield _replay(where, recording)
 
 
-def _replay(where: str, recording: Recording) -> Replayed:
-    verdict = verdict_to_json(decide(recording.snapshot))
+def _replay(where: str, recording: Recording | DisruptionRecording) -> Replayed:
+    verdict = _decide_again(recording)
     if verdict == recording.verdict:
         outcome = Outcome.SAME
     elif msgspec.json.decode(recording.verdict).get("isComplete", True):
@@ -111,6 +117,12 @@ def _replay(where: str, recording: Recording) -> Replayed:
     else:
         outcome = Outcome.UNFINISHED
     return Replayed(where, outcome, recording, verdict)
+
+
+def _decide_again(recording: Recording | DisruptionRecording) -> bytes:
+    if isinstance(recording, DisruptionRecording):
+        return disruption_to_json(decide_disruption(recording.question))
+    return verdict_to_json(decide(recording.snapshot))
 
 
 def _answer(counts: dict[Outcome, int], different: Sequence[Replayed]) -> dict[str, Any]:
@@ -155,7 +167,7 @@ def _summary(counts: dict[Outcome, int]) -> Line:
 
 def _difference_lines(replayed: Replayed) -> Iterator[Line]:
     recording = replayed.recording
-    moment = f"{recording.snapshot.now:%Y-%m-%d %H:%M:%S}"
+    moment = f"{recording.moment:%Y-%m-%d %H:%M:%S}"
     yield line(
         Span(replayed.where, Style.NAME),
         f" differs; karpy {recording.by} decided it for {moment}",

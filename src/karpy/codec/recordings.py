@@ -1,19 +1,22 @@
 """
 Decisions on disk: JSON lines that can be decided on again, bit for bit.
 
-A line holds a snapshot and the verdict on it. What is on sale is much the same from one decision to
-the next, so it has a line of its own, which others name by its digest:
+A line holds what was seen and the verdict on it. What is on sale is much the same from one decision
+to the next, so it has a line of its own, which others name by its digest:
 
     {"karpy": "catalog/v1", "digest": "…", "catalog": {…}}
     {"karpy": "decision/v1", "by": "0.1.0", "catalog": "…", "snapshot": {…}, "verdict": {…}}
+    {"karpy": "disruption/v1", "by": "0.1.0", "catalog": "…", "question": {…}, "verdict": {…}}
 """
 
 from collections.abc import Callable
+from datetime import datetime
 from hashlib import sha256
 from typing import Final, Literal, ParamSpec, TypeVar
 
 from msgspec import DecodeError, Raw, Struct, ValidationError
 from msgspec.json import Decoder, Encoder
+from msgspec.structs import replace
 
 from karpy.codec.sharing import (
     SharedCatalog,
@@ -23,16 +26,18 @@ from karpy.codec.sharing import (
     share_catalog,
     share_snapshot,
 )
-from karpy.codec.verdicts import verdict_to_json
+from karpy.codec.verdicts import disruption_to_json, verdict_to_json
 from karpy.model.instances import Catalog
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.surroundings import DisruptionQuestion
+from karpy.model.verdicts import DisruptionVerdict, Verdict
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 _CATALOG: Final = "catalog/v1"
 _DECISION: Final = "decision/v1"
+_DISRUPTION: Final = "disruption/v1"
 _DIGEST_LENGTH: Final = 16
 
 
@@ -58,6 +63,18 @@ class DecisionLine(Struct, frozen=True, tag_field="karpy", tag=_DECISION):
     verdict: Raw
 
 
+class DisruptionLine(Struct, frozen=True, tag_field="karpy", tag=_DISRUPTION):
+    """One decision about the disruption of nodes; the verdict is kept as it was written."""
+
+    by: str
+    """The version of Karpy that decided."""
+    catalog: str
+    """Digest of what was on sale."""
+    question: DisruptionQuestion
+    """But for what was on sale."""
+    verdict: Raw
+
+
 class Recording(Struct, frozen=True):
     """One decision and what it was made on."""
 
@@ -66,14 +83,32 @@ class Recording(Struct, frozen=True):
     verdict: bytes
     """As `verdict_to_json` writes it."""
 
+    @property
+    def moment(self) -> datetime:
+        return self.snapshot.now
+
+
+class DisruptionRecording(Struct, frozen=True):
+    """One decision about the disruption of nodes, and what it was made on."""
+
+    by: str
+    question: DisruptionQuestion
+    verdict: bytes
+    """As `disruption_to_json` writes it."""
+
+    @property
+    def moment(self) -> datetime:
+        return self.question.surroundings.now
+
 
 class _Head(Struct):
-    karpy: Literal["catalog/v1", "decision/v1"]
+    karpy: Literal["catalog/v1", "decision/v1", "disruption/v1"]
 
 
+_Line = CatalogLine | DecisionLine | DisruptionLine
 _ENCODER: Final = Encoder()
 _HEAD: Final = Decoder(_Head)
-_LINE: Final = Decoder(CatalogLine | DecisionLine)
+_LINE: Final = Decoder(_Line)
 
 
 def encode_catalog(catalog: Catalog) -> tuple[str, bytes]:
@@ -89,13 +124,21 @@ def encode_decision(snapshot: Snapshot, verdict: Verdict, catalog: str, by: str)
     return _ENCODER.encode(line) + b"\n"
 
 
+def encode_disruption(
+    question: DisruptionQuestion, verdict: DisruptionVerdict, catalog: str, by: str
+) -> bytes:
+    """Write a decision about nodes as a line; `catalog` is the digest of what was on sale."""
+    line = DisruptionLine(by, catalog, _amid(question, Catalog()), Raw(disruption_to_json(verdict)))
+    return _ENCODER.encode(line) + b"\n"
+
+
 class RecordingReader:
     """Reads lines one after the other; catalogs are remembered for the decisions that name them."""
 
     def __init__(self) -> None:
         self._catalogs: dict[str, Catalog] = {}
 
-    def read(self, line: bytes) -> Recording | None:
+    def read(self, line: bytes) -> Recording | DisruptionRecording | None:
         """Return the decision of a line, or None if it holds none; raise RecordingInvalid."""
         read = _read(line)
         if isinstance(read, CatalogLine):
@@ -104,18 +147,26 @@ class RecordingReader:
         catalog = self._catalogs.get(read.catalog)
         if catalog is None:
             raise RecordingInvalid(f"what was on sale ({read.catalog}) is not recorded before it")
+        if isinstance(read, DisruptionLine):
+            question = _amid(read.question, catalog)
+            return DisruptionRecording(read.by, question, bytes(read.verdict))
         snapshot = _joined(join_snapshot, read.snapshot, catalog)
         return Recording(read.by, snapshot, bytes(read.verdict))
 
 
-def _read(line: bytes) -> CatalogLine | DecisionLine:
+def _read(line: bytes) -> _Line:
     try:
-        read: CatalogLine | DecisionLine = _LINE.decode(line)
+        read: _Line = _LINE.decode(line)
     except ValidationError as error:
         raise RecordingInvalid(_why(line, error)) from error
     except DecodeError as error:
         raise RecordingInvalid(f"it is cut off or no JSON: {error}") from error
     return read
+
+
+def _amid(question: DisruptionQuestion, catalog: Catalog) -> DisruptionQuestion:
+    """Ask the same with something else on sale."""
+    return replace(question, surroundings=replace(question.surroundings, catalog=catalog))
 
 
 def _joined(join: Callable[P, T], *parts: P.args, **more: P.kwargs) -> T:
@@ -129,5 +180,6 @@ def _why(line: bytes, error: ValidationError) -> str:
     try:
         _HEAD.decode(line)
     except ValidationError:
-        return f"it is neither {_CATALOG} nor {_DECISION}; a newer karpy may read it"
+        kinds = f"{_CATALOG} nor {_DECISION} nor {_DISRUPTION}"
+        return f"it is neither {kinds}; a newer karpy may read it"
     return f"its fields are not what this karpy expects: {error}"

@@ -6,11 +6,19 @@ from typing import Any
 from msgspec.json import encode
 
 from karpy.model.instances import MICROS_PER_DOLLAR
-from karpy.model.refusals import Exclusion, NearMiss, PoolRefusal, Refusal
+from karpy.model.refusals import Exclusion, NearMiss, NodeRefusal, PoolRefusal, Refusal
 from karpy.model.requirement import Operator, Requirement
 from karpy.model.requirements import Requirements
 from karpy.model.resources import Resources, format_quantity
-from karpy.model.verdicts import Launch, LaunchOption, Nomination, PoolNotice, Verdict
+from karpy.model.verdicts import (
+    DisruptionVerdict,
+    Launch,
+    LaunchOption,
+    NodeChoice,
+    Nomination,
+    PoolNotice,
+    Verdict,
+)
 
 
 def verdict_to_json(verdict: Verdict) -> bytes:
@@ -27,6 +35,20 @@ def verdict_to_dict(verdict: Verdict) -> dict[str, Any]:
         "nominations": [_nomination(each) for each in verdict.nominations],
         "refusals": [_refusal(each) for each in verdict.refusals],
         "pools": [_notice(each) for each in verdict.pools],
+    }
+
+
+def disruption_to_json(verdict: DisruptionVerdict) -> bytes:
+    """Write a verdict about the disruption of nodes as JSON, keys sorted."""
+    return encode(disruption_to_dict(verdict), order="sorted")
+
+
+def disruption_to_dict(verdict: DisruptionVerdict) -> dict[str, Any]:
+    """Write a verdict about the disruption of nodes as plain objects."""
+    return {
+        "reason": verdict.reason.value,
+        "choices": [_choice(each) for each in verdict.choices],
+        "refusals": [_node_refusal(each) for each in verdict.refusals],
     }
 
 
@@ -144,3 +166,22 @@ def _exclusion(exclusion: Exclusion) -> dict[str, Any]:
 
 def _notice(notice: PoolNotice) -> dict[str, Any]:
     return {"pool": notice.pool, **_exclusion(notice.why)}
+
+
+def _choice(choice: NodeChoice) -> dict[str, Any]:
+    return {
+        "node": choice.node,
+        "nodeClaim": choice.claim,
+        "pool": choice.pool,
+        "dollarsPerHour": dollars(choice.price),
+        "remedy": None if choice.remedy is None else choice.remedy.value,
+    }
+
+
+def _node_refusal(refusal: NodeRefusal) -> dict[str, Any]:
+    return {
+        "obstacle": refusal.why.name,
+        "sentence": refusal.why.value,
+        "node": refusal.node,
+        "detail": refusal.detail,
+    }

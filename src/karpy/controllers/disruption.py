@@ -9,13 +9,16 @@ from karpy.controllers.lookout import BufferPods, Look, Lookout
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.offloading import decide_aside
 from karpy.controllers.queue import WorkQueue
-from karpy.controllers.remedies import Remedies, RepairRules
+from karpy.controllers.remedies import OnVerdict, Remedies, RepairRules
 from karpy.controllers.rollouts import Rollouts
 from karpy.core.disruption.advancing import Change
+from karpy.core.disruption.decide import verdict_of_proposal
 from karpy.core.disruption.emptiness import Proposal, propose_empty
 from karpy.core.disruption.marks import find_strays
 from karpy.core.disruption.rollout import begin_rollout
 from karpy.core.lifecycle.outcomes import Count, Outcome
+from karpy.model.surroundings import DisruptionQuestion, EmptyNodesQuestion
+from karpy.model.verdicts import DisruptionVerdict
 from karpy.ports.cluster import Cluster
 
 PERIOD: Final = timedelta(seconds=10)
@@ -48,12 +51,17 @@ class DisruptionController:
         )
         self._rollouts = Rollouts(desk, cluster, self._lookout)
         self._remedies = Remedies(
-            desk, cluster, nominations, self._rollouts, repair or RepairRules()
+            desk, cluster, nominations, self._rollouts, repair or RepairRules(), self._tell
         )
         self._queue = WorkQueue(desk.observer)
+        self._listeners: list[OnVerdict] = []
         self._proposals = 0
         self._due: datetime | None = None
         """When to look at everything again; None is now."""
+
+    def listen(self, listener: OnVerdict) -> None:
+        """Have somebody told of every verdict from now on."""
+        self._listeners.append(listener)
 
     def marked(self) -> frozenset[str]:
         """Return the claims whose pods need another place, though they are not deleted yet."""
@@ -108,11 +116,16 @@ class DisruptionController:
         around = self._rollouts.amid(look.surroundings)
         began = self._desk.clock.now()
         proposal = await decide_aside(lambda: propose_empty(around), len(around.nodes))
+        self._tell(EmptyNodesQuestion(around), verdict_of_proposal(proposal))
         await self._desk.keeper.carry_out(_told(proposal, self._desk.clock.now() - began))
         self._proposals += 1
         id_ = derived_uid("Rollout", str(around.now), str(self._proposals))
         rollout = begin_rollout(proposal, id_, around.now)
         return None if rollout is None else await self._rollouts.advance(rollout, look)
+
+    def _tell(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+        for listener in self._listeners:
+            listener(question, verdict)
 
 
 def _told(proposal: Proposal, duration: timedelta) -> Outcome:

@@ -1,5 +1,6 @@
 """Broken nodes are rebooted or replaced, one at a time."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -12,6 +13,7 @@ from karpy.controllers.nominations import Nominations
 from karpy.controllers.offloading import decide_aside
 from karpy.controllers.rollouts import Rollouts
 from karpy.core.disruption.advancing import Change
+from karpy.core.disruption.decide import verdict_of_triage
 from karpy.core.disruption.remedies import find_remedy
 from karpy.core.disruption.repairing import REASON, Patient, Triage, triage
 from karpy.core.disruption.rollout import PACE
@@ -19,12 +21,17 @@ from karpy.core.disruption.treatment import Treatment, treat
 from karpy.core.lifecycle.outcomes import Count, Outcome
 from karpy.model.repairs import RepairPolicy
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import Surroundings
+from karpy.model.surroundings import BrokenNodesQuestion, DisruptionQuestion, Surroundings
+from karpy.model.verdicts import DisruptionVerdict
 from karpy.ports.cluster import Cluster
 
 _REMEMBERED: Final = timedelta(hours=24)
 _DURATION: Final = "voluntary_disruption_decision_evaluation_duration_seconds"
 _LABELS: Final = {"reason": REASON.value.lower(), "consolidation_type": ""}
+
+
+OnVerdict = Callable[[DisruptionQuestion, DisruptionVerdict], None]
+"""Is told what was decided about nodes, and on what."""
 
 
 class RepairRules(Struct, frozen=True):
@@ -45,12 +52,14 @@ class Remedies:
         nominations: Nominations,
         rollouts: Rollouts,
         rules: RepairRules,
+        on_verdict: OnVerdict = lambda *_: None,
     ) -> None:
         self._desk = desk
         self._cluster = cluster
         self._nominations = nominations
         self._rollouts = rollouts
         self._rules = rules
+        self._on_verdict = on_verdict
         self._reboots: dict[str, list[datetime]] = {}
         """When nodes were rebooted, by the UID of their claim."""
         self._repairs = 0
@@ -74,6 +83,7 @@ class Remedies:
         found = await decide_aside(
             lambda: triage(around, self._rules.policies, self._reboots), len(around.nodes)
         )
+        self._on_verdict(self._question(around), verdict_of_triage(found))
         snapshot = self._cluster.snapshot() if found.patients else Snapshot(now=began)
         is_begun = False
         for patient in found.patients:
@@ -110,6 +120,10 @@ class Remedies:
             return False
         self._remember(claim.meta.uid)
         return True
+
+    def _question(self, around: Surroundings) -> BrokenNodesQuestion:
+        reboots = {uid: tuple(times) for uid, times in self._reboots.items()}
+        return BrokenNodesQuestion(around, self._rules.policies, reboots)
 
     def _remember(self, uid: str) -> None:
         now = self._desk.clock.now()

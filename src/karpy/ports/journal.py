@@ -3,7 +3,8 @@
 from typing import Protocol
 
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.surroundings import DisruptionQuestion
+from karpy.model.verdicts import DisruptionVerdict, Verdict
 
 
 class Journal(Protocol):
@@ -11,3 +12,6 @@ class Journal(Protocol):
 
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
         """Take down one decision and what it was made on."""
+
+    def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+        """Take down one decision about the disruption of nodes, and what it was made on."""

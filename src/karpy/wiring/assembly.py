@@ -40,7 +40,7 @@ from karpy.model.repairs import RepairPolicy
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 from karpy.ports.cloud import RepairCloud
-from karpy.wiring.audiences import DecisionAudience
+from karpy.wiring.audiences import DecisionAudience, DisruptionAudience
 from karpy.wiring.instruments import Instruments
 from karpy.wiring.surface import Speech, Surface
 
@@ -207,6 +207,8 @@ class Assembly:
             repair=None if self._options.has_legacy_repair else rules,
         )
         cluster.marked = disruption.marked
+        if self._speech.journal is not None:
+            disruption.listen(DisruptionAudience(self._speech.journal).decided)
         return disruption
 
     def _policies(self) -> tuple[RepairPolicy, ...]:

@@ -6,11 +6,14 @@ from typing import Final
 
 from karpy.controllers.expectations import Expectations
 from karpy.controllers.keeper import Telling
+from karpy.core.disruption.decide import is_news
 from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.core.remarks import created_count, created_remark, decision_remarks
 from karpy.errors import ClusterError
+from karpy.model.disruption import DisruptionReason
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, Nomination, Verdict
+from karpy.model.surroundings import DisruptionQuestion
+from karpy.model.verdicts import DisruptionVerdict, Launch, Nomination, Verdict
 from karpy.ports.journal import Journal
 
 _DURATION: Final = "scheduler_scheduling_duration_seconds"
@@ -76,3 +79,17 @@ class DecisionAudience:
         """Say that a NodeClaim could not be made."""
         fields = {"NodePool": launch.pool, "error": error.message}
         self._telling.remark(Remark("creating nodeclaim failed", fields, is_error=True))
+
+
+class DisruptionAudience:
+    """Has what is decided about nodes recorded, as long as there is news."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._recorded: dict[DisruptionReason, DisruptionVerdict] = {}
+
+    def decided(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+        """Record a decision; nodes are looked at all the time, mostly with the same verdict."""
+        if is_news(verdict, self._recorded.get(verdict.reason)):
+            self._recorded[verdict.reason] = verdict
+            self._journal.record_disruption(question, verdict)

@@ -1,0 +1,91 @@
+"""Those who hear of decisions, and what they make of it."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from karpy.cli.examples import CLUSTER, example_documents
+from karpy.codec.verdicts import disruption_to_json
+from karpy.core.disruption.decide import decide_disruption
+from karpy.model.snapshot import Snapshot
+from karpy.model.surroundings import (
+    BrokenNodesQuestion,
+    DisruptionQuestion,
+    EmptyNodesQuestion,
+)
+from karpy.model.verdicts import DisruptionVerdict, Verdict
+from karpy.wiring.audiences import DisruptionAudience
+from karpy.wiring.embedded import embedded_world
+from karpy.wiring.resident import BRISK, apply_manifests, operating
+from tests.core.disruption.questions import REPAIRS
+from tests.core.disruption.scenes import around, state, tenant
+from tests.core.disruption.test_repairing import crowd, sick
+from tests.sim.stories import on_virtual_time
+from tests.wiring.test_resident import Deaf
+
+NOBODY = EmptyNodesQuestion(around())
+BUSY = EmptyNodesQuestion(around(state("a", tenants=[tenant("x")])))
+MARKED = EmptyNodesQuestion(around(state("a", marked=True)))
+IDLE = EmptyNodesQuestion(around(state("a")))
+WELL = BrokenNodesQuestion(crowd(), REPAIRS)
+BROKEN = BrokenNodesQuestion(crowd(sick("a")), REPAIRS)
+
+
+class Book:
+    """A journal in memory."""
+
+    def __init__(self) -> None:
+        self.disruptions: list[tuple[DisruptionQuestion, DisruptionVerdict]] = []
+
+    def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
+        del snapshot, verdict
+
+    def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+        self.disruptions.append((question, verdict))
+
+
+def recorded(asked: Sequence[DisruptionQuestion]) -> list[DisruptionQuestion]:
+    """Decide one after the other; return which of it was recorded."""
+    book = Book()
+    audience = DisruptionAudience(book)
+    for question in asked:
+        audience.decided(question, decide_disruption(question))
+    return [question for question, _ in book.disruptions]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ([NOBODY, NOBODY, WELL], []),
+        ([BUSY, BUSY, BUSY], [BUSY]),
+        ([BUSY, MARKED, BUSY], [BUSY, MARKED, BUSY]),
+        ([BUSY, NOBODY, NOBODY], [BUSY, NOBODY]),
+        ([IDLE, IDLE], [IDLE, IDLE]),
+        ([BROKEN, BROKEN, WELL, WELL], [BROKEN, WELL]),
+        ([BUSY, BROKEN, BUSY, BROKEN], [BUSY, BROKEN]),
+    ],
+)
+def test_only_news_about_nodes_is_recorded(
+    asked: Sequence[DisruptionQuestion], expected: Sequence[DisruptionQuestion]
+) -> None:
+    assert recorded(asked) == expected
+
+
+@on_virtual_time
+async def test_an_operator_records_what_it_decides_about_nodes_until_all_is_quiet() -> None:
+    book = Book()
+    async with (
+        embedded_world(BRISK) as world,
+        operating(world, notices=Deaf(), voice=Deaf(), journal=book),
+    ):
+        apply_manifests(world, example_documents(CLUSTER))
+        await asyncio.sleep(600)
+        settled = len(book.disruptions)
+        await asyncio.sleep(3600)
+
+    assert settled > 0
+    assert len(book.disruptions) == settled
+    assert [disruption_to_json(decide_disruption(each)) for each, _ in book.disruptions] == [
+        disruption_to_json(verdict) for _, verdict in book.disruptions
+    ]
