@@ -105,8 +105,7 @@ class PodRows(PodReader):
     def read_all(self, objs: Iterable[JsonObject]) -> None:
         """Read pods."""
         created, molds, trusts = self._created, self._molds, self._is_pending_unschedulable
-        shared, add, put_off = self._names.setdefault, self.pods.append, self._uncounted.append
-        sums, daemon_sums = self._sums, self._daemon_sums
+        shared, sums, daemon_sums = self._names.setdefault, self._sums, self._daemon_sums
         for obj in objs:
             try:
                 meta, spec, status = obj["metadata"], obj["spec"], obj.get("status") or _NOTHING
@@ -125,9 +124,8 @@ class PodRows(PodReader):
                 if is_plain and "ownerReferences" not in meta:
                     key = encode((meta.get("labels"), only.get("resources")))
                 else:
-                    owners = meta.get("ownerReferences")
-                    parts = meta.get("labels"), only.get("resources"), owners, rule_parts(spec)
-                    key = encode(parts)
+                    more = meta.get("ownerReferences"), rule_parts(spec)
+                    key = encode((meta.get("labels"), only.get("resources"), *more))
                 mold = molds.get(key) or self._add_mold(key, meta, spec)
                 bound, ready = moments_of(status) if node_name and "conditions" in status else NEVER
                 phase, namespace = status.get("phase") or "", meta["namespace"]
@@ -153,15 +151,14 @@ class PodRows(PodReader):
             except (*UNREADABLE, *UNUSUAL):
                 self._read_at_length(obj)
                 continue
-            add(pod)
-            load = mold.load
-            if node_name and load is not None and phase not in _OVER:
+            self.pods.append(pod)
+            if node_name and (load := mold.load) is not None and phase not in _OVER:
                 mold.bound.append(pod)
                 sums[node_name] = sums.get(node_name, 0) + load
                 if mold.is_daemon:
                     daemon_sums[node_name] = daemon_sums.get(node_name, 0) + load
             else:
-                put_off(pod)
+                self._uncounted.append(pod)
             if mold.is_demanding:
                 self._demanding.append(pod)
 

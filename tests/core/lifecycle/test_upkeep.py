@@ -173,6 +173,9 @@ def test_a_machine_that_ends_does_not_run() -> None:
     assert running([sighting("a"), sighting("b", is_ending=True)]) == {"kwok://a"}
 
 
+OPEN = claim(said={"Initialized": MINUTE})
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -184,9 +187,9 @@ def test_a_machine_that_ends_does_not_run() -> None:
     ids=["bound", "ended", "leaves", "first seen"],
 )
 def test_a_pod_that_comes_or_leaves_is_noted(before: Pod | None, after: Pod) -> None:
-    outcome = note_pod_event(claim(), before, after, NOON)
+    outcome = note_pod_event(OPEN, before, after, NOON)
 
-    assert outcome == Outcome(replace(claim(), last_pod_event=NOON))
+    assert outcome == Outcome(replace(OPEN, last_pod_event=NOON))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +203,20 @@ def test_a_pod_that_comes_or_leaves_is_noted(before: Pod | None, after: Pod) -> 
     ids=["pending", "running", "leaving", "daemon"],
 )
 def test_nothing_else_is_noted(before: Pod, after: Pod) -> None:
-    assert note_pod_event(claim(), before, after, NOON) == Outcome()
+    assert note_pod_event(OPEN, before, after, NOON) == Outcome()
+
+
+def test_on_a_node_that_is_not_initialized_nothing_is_noted() -> None:
+    assert note_pod_event(claim(), pod("p"), pod("p", on="node-1"), NOON) == Outcome()
+
+
+@pytest.mark.parametrize(("seconds", "is_noted"), [(9, False), (10, True)])
+def test_initialization_is_an_event_like_others(seconds: int, *, is_noted: bool) -> None:
+    opened = claim(said={"Initialized": timedelta(seconds=seconds)})
+
+    outcome = note_pod_event(opened, pod("p"), pod("p", on="node-1"), NOON)
+
+    assert (outcome.claim is not None) is is_noted
 
 
 @pytest.mark.parametrize(("seconds", "is_noted"), [(9, False), (10, True)])

@@ -5,6 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from karpy.core.lifecycle.conditions import INITIALIZED, changed
 from karpy.core.lifecycle.outcomes import Outcome
 from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.records import ClaimRecord
@@ -21,10 +22,16 @@ def note_pod_event(claim: ClaimRecord, before: Pod | None, after: Pod, now: date
     """
     if not _is_event(claim, before, after):
         return Outcome()
-    last = claim.last_pod_event
-    if last is not None and now - last < PAUSE:
+    # Differs: Karpenter notes the first pod of a node, too. That it was initialized says as much, as
+    # long as either would keep the next pod from being noted.
+    last = claim.last_pod_event or _initialized(claim)
+    if last is None or now - last < PAUSE:
         return Outcome()
     return Outcome(replace(claim, last_pod_event=now))
+
+
+def _initialized(claim: ClaimRecord) -> datetime | None:
+    return changed(claim, INITIALIZED) if claim.conditions.is_true(INITIALIZED) else None
 
 
 def _is_event(claim: ClaimRecord, before: Pod | None, after: Pod) -> bool:
