@@ -11,7 +11,7 @@ from karpy.core.lifecycle.consistency import check_consistency
 from karpy.core.lifecycle.counts import count_reschedulable, termination_mode
 from karpy.core.lifecycle.hydration import hydrate_claim, hydrate_node
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
-from karpy.core.lifecycle.podevents import note_pod_event
+from karpy.core.lifecycle.podevents import last_binding, note_pod_event
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice, Subject
 from karpy.model.pods import NODE, STATEFUL_SET, Pod
@@ -226,6 +226,14 @@ def test_a_claim_is_written_every_ten_seconds_at_most(seconds: int, *, is_noted:
     outcome = note_pod_event(busy, pod("p"), pod("p", on="node-1"), NOON)
 
     assert (outcome.claim is not None) is is_noted
+
+
+def test_the_last_pod_to_come_is_known_by_its_binding() -> None:
+    early, late = (replace(pod("p", on="n"), bound=NOON - each) for each in (2 * MINUTE, MINUTE))
+    daemon = replace(daemon_pod("d", on="n"), bound=NOON)
+
+    assert last_binding([pod("p"), late, early, daemon]) == NOON - MINUTE
+    assert last_binding([daemon]) is None
 
 
 def test_a_restart_takes_no_old_pod_for_a_new_one() -> None:

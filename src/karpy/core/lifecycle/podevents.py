@@ -1,5 +1,6 @@
 """When a pod last came to a node or left it, for consolidation to wait until it is quiet."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -22,12 +23,18 @@ def note_pod_event(claim: ClaimRecord, before: Pod | None, after: Pod, now: date
     """
     if not _is_event(claim, before, after):
         return Outcome()
-    # Differs: Karpenter notes the first pod of a node, too. That it was initialized says as much, as
-    # long as either would keep the next pod from being noted.
+    # Differs: Karpenter notes the first pod of a node, too. That it was initialized says as much,
+    # as long as either would keep the next pod from being noted.
     last = claim.last_pod_event or _initialized(claim)
     if last is None or now - last < PAUSE:
         return Outcome()
     return Outcome(replace(claim, last_pod_event=now))
+
+
+def last_binding(pods: Iterable[Pod]) -> datetime | None:
+    """Return when the last of some pods came to its node, daemons aside."""
+    moments = (pod.bound for pod in pods if not pod.is_owned_by(DAEMON_SET))
+    return max((each for each in moments if each is not None), default=None)
 
 
 def _initialized(claim: ClaimRecord) -> datetime | None:
