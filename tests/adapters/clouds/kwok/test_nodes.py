@@ -43,7 +43,6 @@ LABELS = {
 }
 """As Karpenter's KWOK provider has them."""
 ALIASES = {"beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux"}
-TTL = {"node.alpha.kubernetes.io/ttl": "0"}
 ANNOTATIONS = {"example.com/note": "hello", "kwok.x-k8s.io/node": "fake"}
 GIB = 2**30
 
@@ -119,7 +118,7 @@ def test_a_node_is_closed_until_it_is_registered_and_asks_for_a_kubelet() -> Non
     assert write_node(NAME, machine()) == {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": NAME, "labels": LABELS | ALIASES, "annotations": ANNOTATIONS | TTL},
+        "metadata": {"name": NAME, "labels": LABELS | ALIASES, "annotations": ANNOTATIONS},
         "spec": {
             "providerID": f"kwok://{NAME}",
             "taints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}],

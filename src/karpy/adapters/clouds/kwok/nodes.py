@@ -25,8 +25,6 @@ PARTITION: Final = "kwok-partition"
 PRICE: Final = "eks-node-viewer/instance-price"
 """Where eks-node-viewer looks for the dollars per hour."""
 
-_TTL: Final = ("node.alpha.kubernetes.io/ttl", "0")
-"""How many seconds a kubelet may keep what it knows; KWOK's has no such memory."""
 _ALIASES: Final = (("beta.kubernetes.io/arch", ARCH), ("beta.kubernetes.io/os", OS))
 
 
@@ -86,7 +84,7 @@ def read_machine(obj: JsonObject, now: datetime) -> Machine:
         capacity_type=labels.get(CAPACITY_TYPE, ""),
         created=node.meta.created or now,
         labels=labels,
-        annotations={key: value for key, value in node.meta.annotations.items() if key != _TTL[0]},
+        annotations=node.meta.annotations,
         capacity=node.capacity,
         allocatable=node.allocatable,
         is_ending=node.meta.is_deleting,
@@ -97,8 +95,8 @@ def write_node(name: str, machine: Machine) -> JsonObject:
     """
     Write the Node of a machine: closed to pods until its claim has registered it.
 
-    It has the old names of labels, too, as a kubelet gives them, and a time to live; else
-    kube-controller-manager adds them, in writes of its own.
+    It has the old names of labels, too, as a kubelet gives them; else kube-controller-manager adds
+    them, in a write of its own.
     """
     aliases = {old: machine.labels[new] for old, new in _ALIASES if new in machine.labels}
     return {
@@ -107,7 +105,7 @@ def write_node(name: str, machine: Machine) -> JsonObject:
         "metadata": {
             "name": name,
             "labels": {**aliases, **machine.labels},
-            "annotations": {**machine.annotations, _TTL[0]: _TTL[1]},
+            "annotations": dict(machine.annotations),
         },
         "spec": {
             "providerID": machine.provider_id,
