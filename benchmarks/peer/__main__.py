@@ -50,7 +50,7 @@ def main(words: Sequence[str] | None = None) -> int:
     found = pairs(runs)
     if not found:
         return 0
-    section = section_text(found, asked.rounds)
+    section = section_text(found)
     print(section)
     if asked.ours:
         tell(f"this is not Karpy: `{asked.ours}` ran in its place")

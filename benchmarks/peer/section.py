@@ -57,6 +57,8 @@ class Pair(Struct, frozen=True):
 
     theirs: Run
     ours: Run
+    rounds: int = 1
+    """How often each of them ran; with more than one, figures are medians."""
 
     def shares(self) -> tuple[Share, ...]:
         """Compare time, CPU, memory and price."""
@@ -100,7 +102,8 @@ def pairs(runs: Sequence[Run]) -> list[Pair]:
         theirs = [run for run in runs if run.scenario == name and run.operator == KARPENTER]
         ours = [run for run in runs if run.scenario == name and run.operator == KARPY]
         if theirs and ours:
-            found.append(Pair(_middle(theirs), _middle(ours)))
+            rounds = min(len(theirs), len(ours))
+            found.append(Pair(_middle(theirs), _middle(ours), rounds))
     return found
 
 
@@ -123,15 +126,14 @@ def _middle(runs: Sequence[Run]) -> Run:
     )
 
 
-def section_text(found: Sequence[Pair], rounds: int) -> str:
+def section_text(found: Sequence[Pair]) -> str:
     """Write the section."""
-    times = "once" if rounds == 1 else f"{rounds} times by turns; medians"
     lines = [
         TITLE,
         "",
-        f"Karpy {__version__} and Karpenter {PEER.version} (its own KWOK build), one after the",
-        f"other, each {times}, on a fresh control plane (Kubernetes {CONTROL_PLANE.version}) with",
-        f"real KWOK for kubelets; {describe_machine()}.",
+        f"Karpy {__version__} and Karpenter {PEER.version} (its own KWOK build) by turns, each time",
+        f"on a fresh control plane (Kubernetes {CONTROL_PLANE.version}) with real KWOK for kubelets;",
+        f"of several rounds, medians. {describe_machine()}.",
         *_RULES,
         "",
         *_TABLE,
@@ -146,7 +148,8 @@ def section_text(found: Sequence[Pair], rounds: int) -> str:
 
 def _rows(pair: Pair) -> Iterator[str]:
     for name, run in ((pair.theirs.scenario, pair.theirs), ("", pair.ours)):
-        shown = f" `{name}`, {run.pods:,} pods" if name else ""
+        rounds = f", {pair.rounds} rounds" if pair.rounds > 1 else ""
+        shown = f" `{name}`, {run.pods:,} pods{rounds}" if name else ""
         seconds = f"{run.seconds:.1f} s"
         if not run.is_complete:
             seconds = f"not in {run.seconds:.0f} s: {run.ready:,} run"

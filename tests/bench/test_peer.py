@@ -126,7 +126,7 @@ def test_who_did_not_finish_has_no_price_and_only_a_bound_for_time() -> None:
     assert str(time).startswith("< 0.08")
     assert str(memory) == "0.50 (≤ 0.5)"
     assert str(price) == ""
-    assert "not in 600 s: 990 run" in section_text([pair], 1)
+    assert "not in 600 s: 990 run" in section_text([pair])
 
 
 def test_of_several_rounds_the_median_counts() -> None:
@@ -136,6 +136,7 @@ def test_of_several_rounds_the_median_counts() -> None:
     (pair,) = pairs([*theirs, *ours])
 
     assert (pair.theirs.seconds, pair.ours.seconds) == (100.0, 30.0)
+    assert "`basic-1000`, 1,000 pods, 3 rounds |" in section_text([pair])
 
 
 def test_one_alone_is_no_pair() -> None:
@@ -144,8 +145,8 @@ def test_one_alone_is_no_pair() -> None:
 
 def test_the_section_has_its_place_on_the_page_and_keeps_it() -> None:
     page = "# Benchmarks\n\nabove\n\n## Run it yourself\n\nbelow\n"
-    first = section_text([Pair(_run(KARPENTER), _good(seconds=20.0))], 1)
-    second = section_text([Pair(_run(KARPENTER), _good(seconds=30.0))], 3)
+    first = section_text([Pair(_run(KARPENTER), _good(seconds=20.0))])
+    second = section_text([Pair(_run(KARPENTER), _good(seconds=30.0))])
 
     once = with_section(page, first)
     twice = with_section(once, second)
