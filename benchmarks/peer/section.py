@@ -131,9 +131,9 @@ def section_text(found: Sequence[Pair]) -> str:
     lines = [
         TITLE,
         "",
-        f"Karpy {__version__} and Karpenter {PEER.version} (its own KWOK build) by turns, each time",
-        f"on a fresh control plane (Kubernetes {CONTROL_PLANE.version}) with real KWOK for kubelets;",
-        f"of several rounds, medians. {describe_machine()}.",
+        f"Karpy {__version__} and Karpenter {PEER.version} (its own KWOK build) by turns, each",
+        f"time on a fresh control plane (Kubernetes {CONTROL_PLANE.version}) with real KWOK for",
+        f"kubelets; of several rounds, medians. {describe_machine()}.",
         *_RULES,
         "",
         *_TABLE,

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from karpy.core.lifecycle.identities import listed
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
 from karpy.core.lifecycle.progress import Scene, advance
+from karpy.core.lifecycle.registration import GATE
 from karpy.model.conditions import Conditions
 from karpy.model.constraints import Taint
 from karpy.model.records import NodeRecord
@@ -13,6 +14,7 @@ from tests.builders.pods import NOON
 from tests.core.lifecycle.scenes import UNREGISTERED, claim, condition_of, node
 
 MINUTE = timedelta(minutes=1)
+LABELS = {"karpenter.sh/registered": "true"}
 
 
 def test_a_claim_without_a_node_waits_for_one_until_its_time_is_over() -> None:
@@ -24,7 +26,7 @@ def test_a_claim_without_a_node_waits_for_one_until_its_time_is_over() -> None:
 
 
 def test_a_ready_node_registers_and_initializes_in_one_go() -> None:
-    outcome = advance(claim(), Scene((node(taints=(UNREGISTERED,)),)), NOON)
+    outcome = advance(claim(), Scene((node(taints=(GATE,), labels=LABELS),)), NOON)
 
     assert condition_of(outcome.claim, "Ready") == ("True", "Ready", "")
     assert outcome.node is not None
@@ -48,8 +50,12 @@ NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
 
 @pytest.mark.parametrize(
     "given",
-    [young(4, is_ready=False), young(4, NOT_READY, is_ready=True)],
-    ids=["boots", "tainted"],
+    [
+        young(4, is_ready=False),
+        young(4, NOT_READY, is_ready=True),
+        young(4, is_ready=True),
+    ],
+    ids=["boots", "tainted", "gated"],
 )
 def test_a_node_that_will_be_ready_in_a_moment_registers_without_a_word(given: NodeRecord) -> None:
     made = claim()
@@ -73,7 +79,7 @@ def test_a_node_that_takes_longer_is_spoken_of() -> None:
 
 
 def test_that_a_new_node_is_what_was_promised_is_said_with_the_rest() -> None:
-    outcome = advance(claim(), Scene((node(taints=(UNREGISTERED,)),)), NOON)
+    outcome = advance(claim(), Scene((node(taints=(GATE,), labels=LABELS),)), NOON)
 
     assert condition_of(outcome.claim, "ConsistentStateFound")[0] == "True"
 

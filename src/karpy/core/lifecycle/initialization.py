@@ -20,13 +20,19 @@ from karpy.core.lifecycle.identities import with_labels
 from karpy.core.lifecycle.launching import resource_text
 from karpy.core.lifecycle.outcomes import Outcome, Remark
 from karpy.model.conditions import REBOOTING
-from karpy.model.constraints import NO_EXECUTE, NO_SCHEDULE, UNREGISTERED_TAINT, Taint
+from karpy.model.constraints import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    NOT_READY_TAINT,
+    UNREGISTERED_TAINT,
+    Taint,
+)
 from karpy.model.labels import INITIALIZED as INITIALIZED_LABEL
 from karpy.model.records import ClaimRecord, NodeRecord
 
 _EPHEMERAL: Final = (
-    ("node.kubernetes.io/not-ready", NO_SCHEDULE),
-    ("node.kubernetes.io/not-ready", NO_EXECUTE),
+    (NOT_READY_TAINT, NO_SCHEDULE),
+    (NOT_READY_TAINT, NO_EXECUTE),
     ("node.kubernetes.io/unreachable", NO_SCHEDULE),
     ("node.cloudprovider.kubernetes.io/uninitialized", NO_SCHEDULE),
     (UNREGISTERED_TAINT, NO_EXECUTE),

@@ -16,7 +16,13 @@ from karpy.core.lifecycle.conditions import (
 )
 from karpy.core.lifecycle.identities import about_claim, with_finalizer
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
-from karpy.model.constraints import NO_EXECUTE, UNREGISTERED_TAINT, Taint
+from karpy.model.constraints import (
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    NOT_READY_TAINT,
+    UNREGISTERED_TAINT,
+    Taint,
+)
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.labels import REGISTERED as REGISTERED_LABEL
 from karpy.model.labels import ZONE
@@ -24,6 +30,8 @@ from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord, Identity, NodeRecord, Owner
 
 DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"
+GATE: Final = Taint(NOT_READY_TAINT, NO_SCHEDULE, "registering")
+"""Keeps pods away for the moment after registration; kube-controller-manager takes it off, too."""
 _MISSING: Final = (
     f"Missing {UNREGISTERED_TAINT} taint which prevents registration related race conditions on "
     "Karpenter-managed nodes"
@@ -40,7 +48,8 @@ def register(
     for; until then the node keeps the taint that keeps pods away.
     """
     if is_decided(claim, REGISTERED):
-        return Outcome(restated(claim, REGISTERED, now))
+        gated = nodes[0] if len(nodes) == 1 and GATE in nodes[0].taints else None
+        return Outcome(restated(claim, REGISTERED, now), gated and _opened(gated))
     if not nodes or not claim.provider_id:
         waits = "Node not registered with cluster"
         return Outcome(with_unknown(claim, REGISTERED, "NodeNotFound", waits, now))
@@ -102,9 +111,15 @@ def _alarm(claim: ClaimRecord, node: NodeRecord) -> Outcome:
     return Outcome(notices=(told,), remarks=(remark,))
 
 
+# Differs: Karpenter opens a node by taking off a taint that ends pods. Where pods come at once,
+# kube-controller-manager may hear of them before it hears of that, and ends them.
 def _opened(node: NodeRecord) -> NodeRecord:
+    """Take off the taint that ends pods; if no other keeps them away, one does for a moment."""
     meta = replace(node.meta, labels={**node.meta.labels, REGISTERED_LABEL: "true"})
-    taints = tuple(each for each in node.taints if not _is_closed(each))
+    taints = tuple(each for each in node.taints if not _is_closed(each) and each != GATE)
+    is_kept_shut = any((each.key, each.effect) == (GATE.key, GATE.effect) for each in taints)
+    if any(map(_is_closed, node.taints)) and not is_kept_shut:
+        taints = (*taints, GATE)
     return replace(node, meta=meta, taints=taints)
 
 
