@@ -21,7 +21,7 @@ from karpy.core.lifecycle.markers import (
     mark_drifted,
 )
 from karpy.core.lifecycle.outcomes import Outcome, joined
-from karpy.core.lifecycle.podevents import last_binding
+from karpy.core.lifecycle.podevents import last_binding, note_last_binding
 from karpy.errors import MachineNotFound
 from karpy.model.kinds import NODE_POOL as POOL
 from karpy.model.labels import NODE_POOL
@@ -76,8 +76,9 @@ class UpkeepController:
         if node is not None and claim.conditions.is_true(INITIALIZED):
             then = check_consistency(outcome.claim or claim, node.record, now)
             outcome = joined(outcome, then)
-        marked = await self._marked(outcome.claim or claim, last_binding(pods), now)
-        return joined(outcome, marked)
+        bound = last_binding(pods)
+        outcome = joined(outcome, note_last_binding(outcome.claim or claim, bound, now))
+        return joined(outcome, await self._marked(outcome.claim or claim, bound, now))
 
     async def _marked(
         self, claim: ClaimRecord, last_bound: datetime | None, now: datetime

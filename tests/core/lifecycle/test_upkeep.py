@@ -11,7 +11,7 @@ from karpy.core.lifecycle.consistency import check_consistency
 from karpy.core.lifecycle.counts import count_reschedulable, termination_mode
 from karpy.core.lifecycle.hydration import hydrate_claim, hydrate_node
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
-from karpy.core.lifecycle.podevents import last_binding, note_pod_event
+from karpy.core.lifecycle.podevents import last_binding, note_last_binding, note_pod_event
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice, Subject
 from karpy.model.pods import NODE, STATEFUL_SET, Pod
@@ -176,6 +176,10 @@ def test_a_machine_that_ends_does_not_run() -> None:
 OPEN = claim(said={"Initialized": MINUTE})
 
 
+def opened_for(seconds: float) -> ClaimRecord:
+    return claim(said={"Initialized": timedelta(seconds=seconds)})
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -234,6 +238,31 @@ def test_the_last_pod_to_come_is_known_by_its_binding() -> None:
 
     assert last_binding([pod("p"), late, early, daemon]) == NOON - MINUTE
     assert last_binding([daemon]) is None
+
+
+@pytest.mark.parametrize(
+    ("opened", "came", "expected"),
+    [
+        (20, 10, Outcome(replace(opened_for(20), last_pod_event=NOON - timedelta(seconds=10)))),
+        (20, 9, Outcome(look_again=timedelta(seconds=1))),
+        (9, 30, Outcome(look_again=timedelta(seconds=1))),
+    ],
+    ids=["quiet", "busy", "young"],
+)
+def test_the_first_pods_are_noted_once_they_are_quiet(
+    opened: int, came: int, expected: Outcome
+) -> None:
+    found = note_last_binding(opened_for(opened), NOON - timedelta(seconds=came), NOON)
+
+    assert found == expected
+
+
+def test_where_no_pod_came_none_is_noted() -> None:
+    noted = replace(OPEN, last_pod_event=NOON)
+
+    assert note_last_binding(OPEN, None, NOON) == Outcome()
+    assert note_last_binding(noted, NOON, NOON) == Outcome()
+    assert note_last_binding(claim(), NOON, NOON) == Outcome()
 
 
 def test_a_restart_takes_no_old_pod_for_a_new_one() -> None:

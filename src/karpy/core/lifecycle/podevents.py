@@ -23,12 +23,23 @@ def note_pod_event(claim: ClaimRecord, before: Pod | None, after: Pod, now: date
     """
     if not _is_event(claim, before, after):
         return Outcome()
-    # Differs: Karpenter notes the first pod of a node, too. That it was initialized says as much,
-    # as long as either would keep the next pod from being noted.
+    # Differs: Karpenter notes the first pod of a node at once. That it was initialized says as much
+    # for the moment; see `note_last_binding`.
     last = claim.last_pod_event or _initialized(claim)
     if last is None or now - last < PAUSE:
         return Outcome()
     return Outcome(replace(claim, last_pod_event=now))
+
+
+def note_last_binding(claim: ClaimRecord, last: datetime | None, now: datetime) -> Outcome:
+    """Note on a claim when the last of its first pods came, once they have been quiet for a bit."""
+    opened = _initialized(claim)
+    if claim.last_pod_event is not None or opened is None:
+        return Outcome()
+    due = max(opened, last or opened) + PAUSE
+    if now < due:
+        return Outcome(look_again=due - now)
+    return Outcome() if last is None else Outcome(replace(claim, last_pod_event=last))
 
 
 def last_binding(pods: Iterable[Pod]) -> datetime | None:
