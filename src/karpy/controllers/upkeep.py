@@ -21,7 +21,6 @@ from karpy.core.lifecycle.markers import (
     mark_drifted,
 )
 from karpy.core.lifecycle.outcomes import Outcome, joined
-from karpy.core.lifecycle.podevents import last_binding, note_last_binding
 from karpy.errors import MachineNotFound
 from karpy.model.kinds import NODE_POOL as POOL
 from karpy.model.labels import NODE_POOL
@@ -76,13 +75,9 @@ class UpkeepController:
         if node is not None and claim.conditions.is_true(INITIALIZED):
             then = check_consistency(outcome.claim or claim, node.record, now)
             outcome = joined(outcome, then)
-        bound = last_binding(pods)
-        outcome = joined(outcome, note_last_binding(outcome.claim or claim, bound, now))
-        return joined(outcome, await self._marked(outcome.claim or claim, bound, now))
+        return joined(outcome, await self._marked(outcome.claim or claim, now))
 
-    async def _marked(
-        self, claim: ClaimRecord, last_bound: datetime | None, now: datetime
-    ) -> Outcome:
+    async def _marked(self, claim: ClaimRecord, now: datetime) -> Outcome:
         pool = self._desk.records.pools.get(claim.pool)
         if pool is None or not is_markable(claim):
             return Outcome()
@@ -92,10 +87,7 @@ class UpkeepController:
         patience = read(read_policy, POOL, pool.obj).consolidate_after
         is_awaited = self._is_awaited(claim.name)
         claim = outcome.claim or claim
-        marked = mark_consolidatable(
-            claim, patience, now, last_binding=last_bound, is_awaited=is_awaited
-        )
-        return joined(outcome, marked)
+        return joined(outcome, mark_consolidatable(claim, patience, now, is_awaited=is_awaited))
 
     async def _drift(self, claim: ClaimRecord, pool: Kept[PoolRecord], now: datetime) -> str:
         """Say how a claim has drifted; the provider is asked last."""

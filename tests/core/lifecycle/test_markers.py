@@ -201,12 +201,3 @@ def test_a_node_that_pods_are_on_their_way_to_is_not_quiet() -> None:
 
     assert condition_of(outcome.claim, "Consolidatable")[0] == "absent"
     assert outcome.look_again == AWAITED_PERIOD
-
-
-def test_a_pod_that_came_lately_is_no_quiet_even_if_nobody_wrote_it_down() -> None:
-    came = NOON - timedelta(seconds=20)
-
-    outcome = mark_consolidatable(initialized(9 * MINUTE), MINUTE, NOON, last_binding=came)
-
-    assert condition_of(outcome.claim, "Consolidatable")[0] == "absent"
-    assert outcome.look_again == timedelta(seconds=40)

@@ -11,7 +11,7 @@ from karpy.core.lifecycle.consistency import check_consistency
 from karpy.core.lifecycle.counts import count_reschedulable, termination_mode
 from karpy.core.lifecycle.hydration import hydrate_claim, hydrate_node
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
-from karpy.core.lifecycle.podevents import last_binding, note_last_binding, note_pod_event
+from karpy.core.lifecycle.podevents import note_pod_event
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice, Subject
 from karpy.model.pods import NODE, STATEFUL_SET, Pod
@@ -173,13 +173,6 @@ def test_a_machine_that_ends_does_not_run() -> None:
     assert running([sighting("a"), sighting("b", is_ending=True)]) == {"kwok://a"}
 
 
-OPEN = claim(said={"Initialized": MINUTE})
-
-
-def opened_for(seconds: float) -> ClaimRecord:
-    return claim(said={"Initialized": timedelta(seconds=seconds)})
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
@@ -191,9 +184,9 @@ def opened_for(seconds: float) -> ClaimRecord:
     ids=["bound", "ended", "leaves", "first seen"],
 )
 def test_a_pod_that_comes_or_leaves_is_noted(before: Pod | None, after: Pod) -> None:
-    outcome = note_pod_event(OPEN, before, after, NOON)
+    outcome = note_pod_event(claim(), before, after, NOON)
 
-    assert outcome == Outcome(replace(OPEN, last_pod_event=NOON))
+    assert outcome == Outcome(replace(claim(), last_pod_event=NOON))
 
 
 @pytest.mark.parametrize(
@@ -207,20 +200,7 @@ def test_a_pod_that_comes_or_leaves_is_noted(before: Pod | None, after: Pod) -> 
     ids=["pending", "running", "leaving", "daemon"],
 )
 def test_nothing_else_is_noted(before: Pod, after: Pod) -> None:
-    assert note_pod_event(OPEN, before, after, NOON) == Outcome()
-
-
-def test_on_a_node_that_is_not_initialized_nothing_is_noted() -> None:
-    assert note_pod_event(claim(), pod("p"), pod("p", on="node-1"), NOON) == Outcome()
-
-
-@pytest.mark.parametrize(("seconds", "is_noted"), [(9, False), (10, True)])
-def test_initialization_is_an_event_like_others(seconds: int, *, is_noted: bool) -> None:
-    opened = claim(said={"Initialized": timedelta(seconds=seconds)})
-
-    outcome = note_pod_event(opened, pod("p"), pod("p", on="node-1"), NOON)
-
-    assert (outcome.claim is not None) is is_noted
+    assert note_pod_event(claim(), before, after, NOON) == Outcome()
 
 
 @pytest.mark.parametrize(("seconds", "is_noted"), [(9, False), (10, True)])
@@ -230,39 +210,6 @@ def test_a_claim_is_written_every_ten_seconds_at_most(seconds: int, *, is_noted:
     outcome = note_pod_event(busy, pod("p"), pod("p", on="node-1"), NOON)
 
     assert (outcome.claim is not None) is is_noted
-
-
-def test_the_last_pod_to_come_is_known_by_its_binding() -> None:
-    early, late = (replace(pod("p", on="n"), bound=NOON - each) for each in (2 * MINUTE, MINUTE))
-    daemon = replace(daemon_pod("d", on="n"), bound=NOON)
-
-    assert last_binding([pod("p"), late, early, daemon]) == NOON - MINUTE
-    assert last_binding([daemon]) is None
-
-
-@pytest.mark.parametrize(
-    ("opened", "came", "expected"),
-    [
-        (20, 10, Outcome(replace(opened_for(20), last_pod_event=NOON - timedelta(seconds=10)))),
-        (20, 9, Outcome(look_again=timedelta(seconds=1))),
-        (9, 30, Outcome(look_again=timedelta(seconds=1))),
-    ],
-    ids=["quiet", "busy", "young"],
-)
-def test_the_first_pods_are_noted_once_they_are_quiet(
-    opened: int, came: int, expected: Outcome
-) -> None:
-    found = note_last_binding(opened_for(opened), NOON - timedelta(seconds=came), NOON)
-
-    assert found == expected
-
-
-def test_where_no_pod_came_none_is_noted() -> None:
-    noted = replace(OPEN, last_pod_event=NOON)
-
-    assert note_last_binding(OPEN, None, NOON) == Outcome()
-    assert note_last_binding(noted, NOON, NOON) == Outcome()
-    assert note_last_binding(claim(), NOON, NOON) == Outcome()
 
 
 def test_a_restart_takes_no_old_pod_for_a_new_one() -> None:

@@ -78,22 +78,18 @@ def mark_consolidatable(
     consolidate_after: timedelta | None,
     now: datetime,
     *,
-    last_binding: datetime | None = None,
     is_awaited: bool = False,
 ) -> Outcome:
     """
     Write on a claim that its pods have been quiet for long enough; None is never.
 
-    A node that pods are on their way to (`is_awaited`) is not quiet. `last_binding` is when the
-    last of its pods came, which may not be written on the claim.
+    A node that pods are on their way to (`is_awaited`) is not quiet.
     """
     if consolidate_after is None or not claim.conditions.is_true(INITIALIZED):
         return Outcome(without(claim, CONSOLIDATABLE))
     if is_awaited:
         return Outcome(without(claim, CONSOLIDATABLE), look_again=AWAITED_PERIOD)
     quiet_since = claim.last_pod_event or changed(claim, INITIALIZED)
-    if last_binding is not None:
-        quiet_since = max(quiet_since, last_binding)
     remaining = quiet_since + consolidate_after - now
     if remaining > _NEW:
         return Outcome(without(claim, CONSOLIDATABLE), look_again=remaining)
