@@ -29,6 +29,7 @@ from karpy.model.resources import Resources
 
 _NOTHING: Final[JsonObject] = {}
 _NO_LIMITS: Final[Resources] = {}
+_UNKNOWN: Final = -1
 _OVER: Final = frozenset({"Failed", "Succeeded"})
 
 
@@ -60,9 +61,11 @@ class _Mold:
         self.rules = rules
         self.owners = owners
         self.limits = limits
-        self.load: int | None = None
-        """What one asks for, as a number to add up."""
-        self.is_daemon = any((each.api_version, each.kind) == DAEMON_SET for each in owners)
+        self.load: int | None = _UNKNOWN
+        """What one asks for, as a number to add up; None if it cannot be said so."""
+        self.is_daemon = bool(owners) and any(
+            (each.api_version, each.kind) == DAEMON_SET for each in owners
+        )
         self.is_demanding = bool(rules.anti_affinity or rules.volumes)
         self.bound: list[Pod] = []
         """Those on nodes that are counted."""
@@ -113,12 +116,9 @@ class PodRows(PodReader):
                 node_name = spec.get("nodeName") or ""
                 # Most pods on a node have nothing else to say.
                 is_plain = len(spec) == (2 if node_name else 1) or SPECIAL.isdisjoint(spec)
-                if (
-                    "deletionTimestamp" in meta
-                    or "ports" in only
-                    or "containerStatuses" in status
-                    or not (is_plain or RARE.isdisjoint(spec))
-                ):
+                is_odd = "deletionTimestamp" in meta or "ports" in only
+                is_odd = is_odd or "containerStatuses" in status
+                if is_odd or not (is_plain or RARE.isdisjoint(spec)):
                     self._read_at_length(obj)
                     continue
                 if is_plain and "ownerReferences" not in meta:
@@ -152,7 +152,10 @@ class PodRows(PodReader):
                 self._read_at_length(obj)
                 continue
             self.pods.append(pod)
-            if node_name and (load := mold.load) is not None and phase not in _OVER:
+            load = mold.load if node_name and phase not in _OVER else None
+            if load == _UNKNOWN:
+                load = self._load_of(mold)
+            if load is not None:
                 mold.bound.append(pod)
                 sums[node_name] = sums.get(node_name, 0) + load
                 if mold.is_daemon:
@@ -179,5 +182,9 @@ class PodRows(PodReader):
         labels, rules = self._shared_labels(meta), self._rules_of(spec, ())
         owners = self._shared_owners(meta) if meta.get("ownerReferences") else ()
         mold = self._molds[key] = _Mold(labels, requests, rules, owners, limits)
-        mold.load = self._loads.load_of(requests)
         return mold
+
+    def _load_of(self, mold: _Mold) -> int | None:
+        """Work out the load of a mold when the first of its pods has a node; most never do."""
+        mold.load = self._loads.load_of(mold.requests)
+        return mold.load
