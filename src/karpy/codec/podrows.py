@@ -8,6 +8,8 @@ memory again, and most of them run somewhere and ask for nothing.
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from msgspec import Struct
+
 from karpy.codec.fields import JsonObject
 from karpy.codec.fingerprints import UNUSUAL, encode
 from karpy.codec.pods import (
@@ -33,42 +35,20 @@ _UNKNOWN: Final = -1
 _OVER: Final = frozenset({"Failed", "Succeeded"})
 
 
-class _Mold:
+class _Mold(Struct, gc=False):
     """What pods with one container and no ports have in common that are written alike."""
 
-    __slots__ = (
-        "bound",
-        "is_daemon",
-        "is_demanding",
-        "labels",
-        "limits",
-        "load",
-        "owners",
-        "requests",
-        "rules",
-    )
-
-    def __init__(
-        self,
-        labels: Mapping[str, str],
-        requests: Resources,
-        rules: PodRules,
-        owners: tuple[Owner, ...],
-        limits: Resources,
-    ) -> None:
-        self.labels = labels
-        self.requests = requests
-        self.rules = rules
-        self.owners = owners
-        self.limits = limits
-        self.load: int | None = _UNKNOWN
-        """What one asks for, as a number to add up; None if it cannot be said so."""
-        self.is_daemon = bool(owners) and any(
-            (each.api_version, each.kind) == DAEMON_SET for each in owners
-        )
-        self.is_demanding = bool(rules.anti_affinity or rules.volumes)
-        self.bound: list[Pod] = []
-        """Those on nodes that are counted."""
+    labels: Mapping[str, str]
+    requests: Resources
+    rules: PodRules
+    owners: tuple[Owner, ...]
+    limits: Resources
+    is_daemon: bool
+    is_demanding: bool
+    load: int | None = _UNKNOWN
+    """What one asks for, as a number to add up; None if it cannot be said so."""
+    bound: list[Pod] = []
+    """Those on nodes that are counted."""
 
 
 class PodRows(PodReader):
@@ -181,7 +161,12 @@ class PodRows(PodReader):
             requests, _, limits = self._shared_needs(*read_needs({"containers": [only]}, None))
         labels, rules = self._shared_labels(meta), self._rules_of(spec, ())
         owners = self._shared_owners(meta) if meta.get("ownerReferences") else ()
-        mold = self._molds[key] = _Mold(labels, requests, rules, owners, limits)
+        is_daemon = bool(owners) and any(
+            (each.api_version, each.kind) == DAEMON_SET for each in owners
+        )
+        is_demanding = bool(rules.anti_affinity or rules.volumes)
+        mold = _Mold(labels, requests, rules, owners, limits, is_daemon, is_demanding)
+        self._molds[key] = mold
         return mold
 
     def _load_of(self, mold: _Mold) -> int | None:
