@@ -21,6 +21,15 @@ def test_a_sum_of_loads_is_the_sum_of_the_requests(asked: list[dict[str, int]]) 
     assert left == {name: -total.get(name, 0) for name in "abcd"}
 
 
+@given(st.lists(requests, max_size=20))
+def test_a_sum_of_loads_can_be_spelled_out(asked: list[dict[str, int]]) -> None:
+    loads = Loads()
+
+    found = loads.requests_of(sum(loads.load_of(each) or 0 for each in asked))
+
+    assert found == {name: amount for name, amount in add(*asked).items() if amount}
+
+
 def test_what_does_not_fit_a_digit_has_no_load() -> None:
     loads = Loads()
 

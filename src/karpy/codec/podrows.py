@@ -164,8 +164,7 @@ class PodRows(PodReader):
         is_daemon = bool(owners) and any(
             (each.api_version, each.kind) == DAEMON_SET for each in owners
         )
-        is_demanding = bool(rules.anti_affinity or rules.volumes)
-        mold = _Mold(labels, requests, rules, owners, limits, is_daemon, is_demanding)
+        mold = _Mold(labels, requests, rules, owners, limits, is_daemon, rules.is_demanding)
         self._molds[key] = mold
         return mold
 

@@ -40,8 +40,7 @@ class CountedPods(Pods):
 
 def is_demanding(pod: Pod) -> bool:
     """Say whether a pod takes up more than resources: ports, volumes, or the places of others."""
-    rules = pod.rules
-    return bool(rules.anti_affinity or rules.ports or rules.volumes)
+    return pod.rules.is_demanding
 
 
 def census_of(pods: Sequence[Pod]) -> Census | None:

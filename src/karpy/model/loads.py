@@ -11,7 +11,7 @@ _AMOUNT_BITS_MAX: Final = 64
 
 
 class Loads:
-    """Turns requests into numbers whose digits are the amounts, and takes sums of those off."""
+    """Turns requests into numbers whose digits are the amounts, and sums of those into requests."""
 
     def __init__(self) -> None:
         self.known: dict[int, int] = {}

@@ -73,6 +73,11 @@ class PodRules(Struct, frozen=True, gc=False):
     """Whether the pod asks for devices by ResourceClaims (dynamic resource allocation)."""
 
     @property
+    def is_demanding(self) -> bool:
+        """Whether a pod takes up more than resources: ports, volumes, or the places of others."""
+        return bool(self.anti_affinity or self.ports or self.volumes)
+
+    @property
     def has_topology(self) -> bool:
         """Whether the pod's place depends on where other pods are."""
         return bool(
