@@ -8,6 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 from karpy.adapters.journal import JournalFiles
 from karpy.core.disruption.decide import decide_disruption
 from karpy.core.provisioning.decide import decide
+from karpy.model.settings import Packing, Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.surroundings import (
     BrokenNodesQuestion,
@@ -20,6 +21,7 @@ from tests.cli.conftest import Karpy, Run
 from tests.core.disruption.questions import REPAIRS
 from tests.core.disruption.scenes import around, state, tenant
 from tests.core.disruption.test_repairing import crowd, sick
+from tests.core.provisioning.test_portfolio import LOPSIDED
 
 CLUSTER = snapshot(pods=[pod("web")], pools=[pool("default")])
 EMPTY = snapshot(pods=[pod("alone")], pools=[])
@@ -52,6 +54,16 @@ def test_the_same_snapshots_give_the_same_verdicts(karpy: Karpy, tmp_path: Path)
 
     run = karpy("replay", str(tmp_path))
 
+    assert run == Run(0, "2 decisions replayed: 2 the same.\n", "")
+
+
+def test_the_cheapest_plan_is_found_again(karpy: Karpy, tmp_path: Path) -> None:
+    cheapest = replace(LOPSIDED, settings=Settings(packing=Packing.CHEAPEST))
+    _journal(tmp_path, (cheapest, decide(cheapest)), (LOPSIDED, decide(LOPSIDED)))
+
+    run = karpy("replay", str(tmp_path))
+
+    assert decide(cheapest) != decide(LOPSIDED)
     assert run == Run(0, "2 decisions replayed: 2 the same.\n", "")
 
 

@@ -1,9 +1,12 @@
 import json
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from karpy.cli.options import USUAL, Question
+from karpy.model.settings import Packing, Settings
 from tests.cli.conftest import Karpy
 from tests.cli.manifests import FITS, NODE, POOL, STUCK, pod, stream
 
@@ -87,6 +90,20 @@ def test_a_bad_field_is_named(karpy: Karpy, snapshot: SnapshotAssertion) -> None
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n---\n"])
 def test_no_input_is_nothing_to_do(karpy: Karpy, text: str, snapshot: SnapshotAssertion) -> None:
     assert karpy("solve", "-", *NOW, stdin=text) == snapshot
+
+
+@pytest.mark.parametrize("packing", ["Karpenter", "Cheapest"])
+def test_the_packing_is_part_of_the_question(
+    karpy: Karpy, packing: Literal["Karpenter", "Cheapest"]
+) -> None:
+    run = karpy("solve", "-", *NOW, "--packing", packing, stdin=FITS)
+
+    assert run.code == 0
+    assert Question(packing=packing).settings == Settings(packing=Packing(packing))
+
+
+def test_the_usual_question_is_karpenters() -> None:
+    assert USUAL.settings == Settings()
 
 
 def test_a_missing_file_is_told(karpy: Karpy, snapshot: SnapshotAssertion) -> None:

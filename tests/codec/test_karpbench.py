@@ -21,7 +21,13 @@ from karpy.model.pods import (
 )
 from karpy.model.pools import NodeClassRef, NodeOverlay, NodePool
 from karpy.model.requirement import Requirement
-from karpy.model.settings import MinValuesPolicy, PreferencePolicy, ReservedMode, Settings
+from karpy.model.settings import (
+    MinValuesPolicy,
+    Packing,
+    PreferencePolicy,
+    ReservedMode,
+    Settings,
+)
 from karpy.model.snapshot import Snapshot
 from karpy.model.storage import PersistentVolume, PersistentVolumeClaim, Storage, StorageClass
 from tests.codec.plain import Json, Value, plain_pod, plain_type, plain_workload, workload
@@ -153,6 +159,7 @@ def test_options_become_settings() -> None:
         "reservedMode": "Fallback",
         "nodeOverlay": False,
         "ignoreDeviceClaims": False,
+        "packing": "Cheapest",
         "concurrency": 5,
         "defaultConstraints": [
             {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
@@ -167,6 +174,7 @@ def test_options_become_settings() -> None:
         node_overlay=False,
         ignore_device_claims=False,
         default_spreads=(SpreadConstraint(ZONE, 1),),
+        packing=Packing.CHEAPEST,
     )
 
 

@@ -19,6 +19,7 @@ from karpy.core.disruption.decide import decide_disruption
 from karpy.core.provisioning.decide import decide
 from karpy.model.instances import PriceList
 from karpy.model.pods import DaemonSet, Pod
+from karpy.model.settings import Packing, Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.surroundings import DisruptionQuestion, EmptyNodesQuestion
 from tests.builders import pod, pods, pool, snapshot
@@ -94,6 +95,27 @@ def test_a_catalog_has_one_digest_however_its_offerings_are_kept() -> None:
 
     assert encode_catalog(listed) == encode_catalog(plain)
     assert isinstance(listed.types[0].offerings, PriceList)
+
+
+def test_the_packing_is_recorded() -> None:
+    cheapest = replace(SMALL, settings=Settings(packing=Packing.CHEAPEST))
+
+    assert _recorded(cheapest).snapshot == cheapest
+
+
+def test_a_recording_from_before_there_was_packing_is_karpenters() -> None:
+    reader = RecordingReader()
+    digest, line = encode_catalog(SMALL.catalog)
+    reader.read(line)
+    older = encode_decision(SMALL, decide(SMALL), digest, "0.1.0").replace(
+        b',"packing":"Karpenter"', b"", 1
+    )
+
+    read = reader.read(older)
+
+    assert b"packing" not in older
+    assert isinstance(read, Recording)
+    assert read.snapshot == SMALL
 
 
 def test_every_line_is_one_line() -> None:

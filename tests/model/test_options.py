@@ -4,11 +4,12 @@ from msgspec.structs import replace
 from karpy.model.constraints import SpreadConstraint
 from karpy.model.labels import ZONE
 from karpy.model.options import Gates, Options
-from karpy.model.settings import MinValuesPolicy, PreferencePolicy, Settings
+from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Settings
 
 
 def test_the_usual_options_give_the_usual_settings() -> None:
-    assert Options().settings() == Settings()
+    """But for one: whoever runs Karpy wants the cheaper plan."""
+    assert Options().settings() == Settings(packing=Packing.CHEAPEST)
 
 
 def test_settings_are_what_decisions_depend_on() -> None:
@@ -18,6 +19,7 @@ def test_settings_are_what_decisions_depend_on() -> None:
         ignore_device_claims=False,
         gates=Gates(reserved_capacity=False, node_overlay=True),
         default_spreads=(SpreadConstraint(ZONE, 1),),
+        packing=Packing.KARPENTER,
     )
 
     assert options.settings() == Settings(
@@ -27,6 +29,7 @@ def test_settings_are_what_decisions_depend_on() -> None:
         node_overlay=True,
         ignore_device_claims=False,
         default_spreads=(SpreadConstraint(ZONE, 1),),
+        packing=Packing.KARPENTER,
     )
 
 

@@ -21,7 +21,13 @@ from karpy.model import (
 )
 from karpy.model.instances import Catalog
 from karpy.model.refusals import Constraint, Reason
-from karpy.model.settings import MinValuesPolicy, PreferencePolicy, ReservedMode, Settings
+from karpy.model.settings import (
+    MinValuesPolicy,
+    Packing,
+    PreferencePolicy,
+    ReservedMode,
+    Settings,
+)
 from karpy.model.snapshot import Snapshot
 from karpy.model.storage import PersistentVolumeClaim, Storage
 from karpy.model.verdicts import Launch, LaunchOption, Verdict
@@ -82,6 +88,7 @@ def test_settings_default_to_karpenters() -> None:
         node_overlay=False,
         ignore_device_claims=True,
         default_spreads=(),
+        packing=Packing.KARPENTER,
     )
 
 

@@ -1,6 +1,7 @@
 """Which pods are to be placed, in which order, and why the others are left alone (section 1)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from fractions import Fraction
 
 from msgspec.structs import replace
 
@@ -63,6 +64,37 @@ def _why_waiting(pod: Pod) -> Reason | None:
 def _largest_first(pod: Pod) -> tuple[bool, int, int, object, str]:
     cpu, memory = pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
     return pod.is_virtual, -cpu, -memory, pod.created, pod.uid
+
+
+def other_orders(batch: list[Pod]) -> Iterator[list[Pod]]:
+    """Yield the orders of section 11: by the sum of both shares, and by their difference."""
+    cpu = sum(pod.requests.get(CPU, 0) for pod in batch)
+    memory = sum(pod.requests.get(MEMORY, 0) for pod in batch)
+
+    def shares(pod: Pod) -> tuple[Fraction, Fraction]:
+        return (
+            Fraction(pod.requests.get(CPU, 0), cpu or 1),
+            Fraction(pod.requests.get(MEMORY, 0), memory or 1),
+        )
+
+    def together(pod: Pod) -> Fraction:
+        return sum(shares(pod), Fraction())
+
+    def apart(pod: Pod) -> Fraction:
+        one, other = shares(pod)
+        return abs(one - other)
+
+    yield _in_order(batch, together)
+    yield _in_order(batch, apart)
+
+
+def _in_order(batch: list[Pod], size: Callable[[Pod], Fraction]) -> list[Pod]:
+    """Sort pods by size, but for those that must be near others, who keep their turn."""
+    free = [pod for pod in batch if not pod.rules.affinity]
+    free.sort(key=lambda pod: (pod.is_virtual, -size(pod), _largest_first(pod)))
+    turns = [turn for turn, pod in enumerate(batch) if not pod.rules.affinity]
+    order = dict(enumerate(batch)) | dict(zip(turns, free, strict=True))
+    return [order[turn] for turn in range(len(batch))]
 
 
 def why_refused(pod: Pod, snapshot: Snapshot) -> Reason | None:

@@ -1,15 +1,17 @@
-"""The order of it all: who is placed when, and what is tried first (section 3)."""
+"""The order of it all: who is placed when, and what is tried first (sections 3 and 11)."""
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 from karpy.model.constraints import PREFER_NO_SCHEDULE
 from karpy.model.instances import InstanceType
 from karpy.model.pods import Pod
 from karpy.model.refusals import Reason
 from karpy.model.resources import NODES, add, largest
+from karpy.model.settings import Packing
 from karpy.model.snapshot import Snapshot
 from tests.reference.attempt import Attempt, make_attempt
-from tests.reference.batch import select
+from tests.reference.batch import other_orders, select
 from tests.reference.claims import Claims, Fit, No, new_claim
 from tests.reference.existing import existing_nodes
 from tests.reference.ladder import alternatives, steps
@@ -27,13 +29,46 @@ class Placements:
     """In the order in which their claims were made."""
     nominations: dict[str, tuple[str, ...]]
     refused: dict[str, Reason]
+    steps_down: int = 0
+    """How many steps of their ladders the pods that are placed had to do without."""
+
+    @property
+    def price(self) -> int:
+        return sum(launch.options[0].price for launch in self.launches)
+
+    @property
+    def relaxed(self) -> int:
+        return len([launch for launch in self.launches if launch.is_min_values_relaxed])
 
 
 def solve(snapshot: Snapshot) -> Placements:
     """Place the pods of a snapshot by the law of docs/concepts/provisioning.md."""
     batch, refused = select(snapshot)
+    best = _place_in_order(snapshot, batch, refused)
+    if snapshot.settings.packing is Packing.CHEAPEST and len(best.launches) > 1:
+        virtual = {pod.key for pod in batch if pod.is_virtual}
+        for order in other_orders(batch):
+            other = _place_in_order(snapshot, order, refused)
+            best = other if _is_better(other, best, virtual) else best
+    return best
+
+
+def _is_better(one: Placements, other: Placements, virtual: set[str]) -> bool:
+    ours, theirs = one.refused.keys(), other.refused.keys()
+    if len(ours - virtual) != len(theirs - virtual):
+        return len(ours - virtual) < len(theirs - virtual)
+    if len(ours) != len(theirs):
+        return len(ours) < len(theirs)
+    is_as_good = one.steps_down <= other.steps_down and one.relaxed <= other.relaxed
+    is_cheaper = one.price < other.price and one.price <= other.price * Fraction(99, 100)
+    return ours == theirs and is_as_good and is_cheaper
+
+
+def _place_in_order(
+    snapshot: Snapshot, batch: list[Pod], left_alone: dict[str, Reason]
+) -> Placements:
     solver = _Solver(snapshot, batch)
-    refused |= solver.place_all(batch)
+    refused = left_alone | solver.place_all(batch)
     launches = []
     for claim in solver.claims.made:
         launch = plan_launch(claim, snapshot)
@@ -46,7 +81,7 @@ def solve(snapshot: Snapshot) -> Placements:
         for each in solver.nodes
         if each.placed
     }
-    return Placements(tuple(launches), nominations, refused)
+    return Placements(tuple(launches), nominations, refused, solver.steps_down)
 
 
 class _Solver:
@@ -54,6 +89,7 @@ class _Solver:
         types = types_by_pool(snapshot)
         pools = pools_in_use(snapshot)
         self.snapshot = snapshot
+        self.steps_down = 0
         self.has_pools = bool(pools)
         self.has_soft_taints = any(
             taint.effect == PREFER_NO_SCHEDULE for pool in pools for taint in pool.taints
@@ -92,12 +128,13 @@ class _Solver:
             queue = left
 
     def _place(self, pod: Pod) -> Reason | None:
-        for rules in steps(pod.rules, has_soft_taints=self.has_soft_taints):
+        ladder = steps(pod.rules, has_soft_taints=self.has_soft_taints)
+        for step, rules in enumerate(ladder):
             attempt = make_attempt(pod, rules, self.snapshot.storage)
-            if self._place_on_node(attempt) or self._place_on_claim(attempt):
-                return None
-            answer = self._place_on_new_claim(attempt)
+            is_placed = self._place_on_node(attempt) or self._place_on_claim(attempt)
+            answer = None if is_placed else self._place_on_new_claim(attempt)
             if answer is None:
+                self.steps_down += step
                 return None
             if answer is No.RESERVATION:
                 return Reason.WAITS_FOR_RESERVATION

@@ -4,8 +4,9 @@ import asyncio
 
 from syrupy.assertion import SnapshotAssertion
 
-from karpy.model.kinds import DEPLOYMENT, KWOK_NODE_CLASS, NODE_POOL
-from tests.scenarios.manifests import deployment, node_class, pool
+from karpy.model.kinds import DEPLOYMENT, KWOK_NODE_CLASS, NODE, NODE_POOL
+from karpy.model.options import Options
+from tests.scenarios.manifests import deployment, node_class, pod_spec, pool
 from tests.scenarios.stage import staged
 from tests.sim.stories import on_virtual_time
 
@@ -50,3 +51,30 @@ async def test_a_pool_made_later_helps_pods_that_wait(snapshot: SnapshotAssertio
         await stage.until_running("inflate", 2)
 
     assert stage.timeline.text() == snapshot
+
+
+async def _nodes_for_two_sizes(options: Options) -> int:
+    """Have large and small pods come at once; return how many nodes it took."""
+    async with staged(options=options) as stage:
+        stage.apply(KWOK_NODE_CLASS, node_class())
+        up_to_16 = {"key": "karpenter.kwok.sh/instance-cpu", "operator": "Lt", "values": ["17"]}
+        stage.apply(NODE_POOL, pool(requirements=[up_to_16]))
+        stage.apply(DEPLOYMENT, deployment("large", 40, pod=pod_spec("3800m", "7500Mi")))
+        stage.apply(DEPLOYMENT, deployment("small", 48, pod=pod_spec("950m", "3900Mi")))
+        await stage.until_running("large", 40)
+        await stage.until_running("small", 48)
+        return len(stage.store.list(NODE))
+
+
+@on_virtual_time
+async def test_pods_get_the_places_that_were_made_for_them() -> None:
+    told = await _nodes_for_two_sizes(Options())
+
+    assert told == 13
+
+
+@on_virtual_time
+async def test_without_seats_more_nodes_are_needed() -> None:
+    untold = await _nodes_for_two_sizes(Options(has_seating=False))
+
+    assert untold > 13

@@ -122,10 +122,9 @@ async def test_pods_wait_until_something_is_on_sale_again(snapshot: SnapshotAsse
 
 
 @on_virtual_time
-async def test_a_claim_that_is_deleted_during_its_launch_takes_its_pods_along(
+async def test_the_node_of_a_claim_that_is_deleted_during_its_launch_lets_nobody_in(
     snapshot: SnapshotAssertion,
 ) -> None:
-    """Its node lets pods in before the claim can say so; they are asked to leave all the same."""
     async with staged(SLOW_ANSWERS, has_cloud=True) as stage:
         furnish(stage, 3)
         await asyncio.sleep(30)

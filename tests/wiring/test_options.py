@@ -6,7 +6,7 @@ from karpy.errors import OptionInvalid
 from karpy.model.constraints import SpreadConstraint, WhenUnsatisfiable
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.options import Gates, LogLevel, Options
-from karpy.model.settings import MinValuesPolicy, PreferencePolicy
+from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy
 from karpy.wiring.flags import FLAGS, GATE_NOTES
 from karpy.wiring.forms import GATE_FIELDS
 from karpy.wiring.options import OptionsRead, read_options
@@ -42,6 +42,7 @@ podTopologySpread:
   - {maxSkew: 2, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway}
 """,
     "INSTANCE_TYPES_FILE_PATH": "/types.json",
+    "KARPY_PACKING": "Karpenter",
     "KARPY_JOURNAL": "/journal",
     "KARPY_JOURNAL_FILE_BYTES": "1000",
     "KARPY_JOURNAL_FILES": "3",
@@ -75,6 +76,7 @@ ALL_READ = Options(
         SpreadConstraint(HOSTNAME, 2, WhenUnsatisfiable.SCHEDULE_ANYWAY),
     ),
     instance_types_file="/types.json",
+    packing=Packing.KARPENTER,
     journal="/journal",
     journal_file_bytes=1000,
     journal_files=3,
@@ -102,6 +104,7 @@ def test_flags_can_say_everything() -> None:
         "--disable-controller-warmup=false",
         "--batch-max-duration=0",
         "--batch-idle-duration=0s",
+        "--packing=Karpenter",
         "--journal=/journal",
     ]
 
@@ -116,6 +119,7 @@ def test_flags_can_say_everything() -> None:
             has_warmup=True,
             batch_max=timedelta(),
             batch_idle=timedelta(),
+            packing=Packing.KARPENTER,
             journal="/journal",
         )
     )
@@ -261,6 +265,11 @@ def test_no_log_level_is_info() -> None:
             ["--min-values-policy=besteffort"],
             "`--min-values-policy` is `besteffort`, which is none of Strict, BestEffort",
             "write BestEffort",
+        ),
+        (
+            ["--packing=cheapest"],
+            "`--packing` is `cheapest`, which is none of Karpenter, Cheapest",
+            "write Cheapest",
         ),
         (
             ["--log-output-paths=,"],

@@ -58,6 +58,7 @@ def test_what_is_written_is_little() -> None:
         ("", "pods", "delete"),
         ("", "pods", "patch"),
         ("", "pods/eviction", "create"),
+        ("", "pods/status", "patch"),
         ("autoscaling.x-k8s.io", "capacitybuffers/status", "patch"),
         ("events.k8s.io", "events", "create"),
         ("events.k8s.io", "events", "patch"),

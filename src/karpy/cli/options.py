@@ -10,7 +10,7 @@ from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
 from karpy.cli.terminal import Terminal
-from karpy.model.settings import MinValuesPolicy, PreferencePolicy, Settings
+from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Settings
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -57,6 +57,10 @@ class Question:
         Literal["Strict", "BestEffort"],
         Parameter(help="Whether minValues must hold or may be lowered to what there is."),
     ] = "Strict"
+    packing: Annotated[
+        Literal["Karpenter", "Cheapest"],
+        Parameter(help="Whether to plan as Karpenter would, or cheaper if that will do."),
+    ] = "Karpenter"
     now: Annotated[
         datetime | None,
         Parameter(
@@ -79,6 +83,7 @@ class Question:
         return Settings(
             preference_policy=PreferencePolicy(self.preference_policy),
             min_values_policy=MinValuesPolicy(self.min_values_policy),
+            packing=Packing(self.packing),
         )
 
 

@@ -33,7 +33,13 @@ from karpy.model.labels import NAMESPACE_NAME, WELL_KNOWN
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod, PodController
 from karpy.model.pools import NodePool
-from karpy.model.settings import MinValuesPolicy, PreferencePolicy, ReservedMode, Settings
+from karpy.model.settings import (
+    MinValuesPolicy,
+    Packing,
+    PreferencePolicy,
+    ReservedMode,
+    Settings,
+)
 from karpy.model.snapshot import Snapshot
 from karpy.model.storage import Storage
 
@@ -164,6 +170,7 @@ def read_settings(options: Fields, *, has_overlays: bool = False) -> Settings:
     preference = options.choice("preferencePolicy", {"Respect", "Ignore"}, "Respect")
     min_values = options.choice("minValuesPolicy", {"Strict", "BestEffort"}, "Strict")
     reserved_mode = options.choice("reservedMode", {"Strict", "Fallback"}, "Strict")
+    packing = options.choice("packing", {"Karpenter", "Cheapest"}, "Karpenter")
     return Settings(
         preference_policy=PreferencePolicy(preference),
         min_values_policy=MinValuesPolicy(min_values),
@@ -172,4 +179,5 @@ def read_settings(options: Fields, *, has_overlays: bool = False) -> Settings:
         node_overlay=options.flag("nodeOverlay", default=has_overlays),
         ignore_device_claims=options.flag("ignoreDeviceClaims", default=True),
         default_spreads=read_spreads(options, "defaultConstraints"),
+        packing=Packing(packing),
     )

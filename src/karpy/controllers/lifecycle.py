@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from karpy.controllers.desk import AFTER_CONFLICT, Desk, only, seconds
 from karpy.controllers.orders import launch_spec, launched
 from karpy.controllers.queue import WorkQueue
+from karpy.controllers.seating import Seating
 from karpy.core.lifecycle.finalizing import claim_machine_answered, finalize
 from karpy.core.lifecycle.launching import (
     hold,
@@ -17,6 +18,7 @@ from karpy.core.lifecycle.launching import (
     launch_succeeded,
     launch_without_class,
 )
+from karpy.core.lifecycle.opening import Door, stands_ready
 from karpy.core.lifecycle.outcomes import Outcome, joined
 from karpy.core.lifecycle.progress import Scene, advance
 from karpy.errors import (
@@ -48,13 +50,17 @@ class LifecycleController:
         *,
         pods_of: PodsOf = lambda _: (),
         on_attempt: OnAttempt = lambda *_: None,
+        seating: Seating | None = None,
     ) -> None:
         self._desk = desk
+        self._seating = seating
         self._pods_of = pods_of
         self._on_attempt = on_attempt
         self._queue = WorkQueue(desk.observer)
         self._machines: dict[str, Machine] = {}
         """Machines by UID of their claim, until the claim says so itself."""
+        if seating is not None:
+            seating.listen(self._queue.add)
         desk.records.claims.listen(self._hear_claim)
         desk.records.nodes.listen(self._hear_node)
         for kept in desk.records.claims.all():
@@ -80,14 +86,22 @@ class LifecycleController:
 
     async def _advance(self, kept: Kept[ClaimRecord]) -> float | None:
         outcome, failure = Outcome(kept.record), None
+        door = self._seating.door(kept.record.name) if self._seating else Door.FREE
         if is_to_launch(kept.record):
             outcome, failure = await self._launch(kept.record)
         nodes = self._desk.nodes_of(outcome.claim or kept.record)
         if not outcome.deletes_claim:
-            scene = Scene(nodes=tuple(each.record for each in nodes))
+            scene = Scene(nodes=tuple(each.record for each in nodes), door=door)
             then = advance(outcome.claim or kept.record, scene, self._desk.clock.now())
             outcome = joined(outcome, then)
-        is_written = await self._desk.keeper.carry_out(outcome, claim=kept, node=only(nodes))
+        node = only(nodes)
+        if door is not Door.FREE and node is not None:
+            # Pods wait for the node; what its claim says of it can wait.
+            if not await self._desk.keeper.carry_out(Outcome(node=outcome.node), node=node):
+                return AFTER_CONFLICT
+            self._show_in(outcome.claim or kept.record, outcome.node or node.record, door)
+            outcome = replace(outcome, node=None)
+        is_written = await self._desk.keeper.carry_out(outcome, claim=kept, node=node)
         if failure is not None:
             raise failure
         if not is_written:
@@ -95,6 +109,16 @@ class LifecycleController:
         if outcome.has_registered is not None:
             self._on_attempt(outcome.claim or kept.record, outcome)
         return seconds(outcome.look_again)
+
+    def _show_in(self, claim: ClaimRecord, node: NodeRecord, door: Door) -> None:
+        """Say that a node has come, is open, or need not be waited for."""
+        is_ready = stands_ready(claim, node)
+        if self._seating is None or is_ready is None:
+            return
+        if not is_ready:
+            self._seating.forget(claim.name)
+        elif door is Door.HELD:
+            self._seating.arrive(claim.name, node.name)
 
     async def _launch(self, claim: ClaimRecord) -> tuple[Outcome, CloudError | None]:
         """Ask the cloud; return what its answer means, and the failure if it is worth a retry."""
@@ -146,6 +170,8 @@ class LifecycleController:
             self._machines.pop(before.record.meta.uid, None)
         if after is not None:
             self._queue.add(key)
+        elif self._seating is not None:
+            self._seating.forget(key)
 
     def _hear_node(
         self, _: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None

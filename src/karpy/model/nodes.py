@@ -21,6 +21,7 @@ _EPHEMERAL = frozenset(
         ("node.kubernetes.io/unreachable", NO_SCHEDULE),
         ("node.cloudprovider.kubernetes.io/uninitialized", NO_SCHEDULE),
         (UNREGISTERED_TAINT, NO_EXECUTE),
+        (UNREGISTERED_TAINT, NO_SCHEDULE),
         (REBOOTING_TAINT, NO_SCHEDULE),
     }
 )

@@ -32,3 +32,5 @@ class Notice(Struct, frozen=True):
     window_seconds: float = WINDOW_SECONDS
     action: str = ""
     """What we did or will do; the reason, if it says that already."""
+    can_wait: bool = False
+    """Whether others go first where there is much to tell."""

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.model.constraints import SpreadConstraint
-from karpy.model.settings import MinValuesPolicy, PreferencePolicy, Settings
+from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Settings
 
 CPU_REQUESTS: Final = 1000
 _MILLIS_PER_CORE: Final = 1000
@@ -73,6 +73,10 @@ class Options(Struct, frozen=True, kw_only=True):
     default_spreads: tuple[SpreadConstraint, ...] = ()
     instance_types_file: str = ""
     """What KWOK sells; empty means its 144 types."""
+    packing: Packing = Packing.CHEAPEST
+    """Not Karpenter's: other orders of placing pods often leave less room unused."""
+    has_seating: bool = True
+    """Whether pods are told the node that was made for them."""
     journal: str = ""
     """The folder that decisions are recorded in; empty means that they are not."""
     journal_file_bytes: int = 64 * _MEBIBYTE
@@ -87,6 +91,7 @@ class Options(Struct, frozen=True, kw_only=True):
             node_overlay=self.gates.node_overlay,
             ignore_device_claims=self.ignore_device_claims,
             default_spreads=self.default_spreads,
+            packing=self.packing,
         )
 
     def workers(self, least: int, most: int) -> int:

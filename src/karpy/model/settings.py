@@ -21,6 +21,13 @@ class MinValuesPolicy(Enum):
     BEST_EFFORT = "BestEffort"
 
 
+class Packing(Enum):
+    """Whose plan is taken: Karpenter's, or the cheapest of a few."""
+
+    KARPENTER = "Karpenter"
+    CHEAPEST = "Cheapest"
+
+
 class ReservedMode(Enum):
     """Whether a pod waits for a reservation it might get, or goes elsewhere."""
 
@@ -38,3 +45,4 @@ class Settings(Struct, frozen=True, gc=False):
     node_overlay: bool = False
     ignore_device_claims: bool = True
     default_spreads: tuple[SpreadConstraint, ...] = ()
+    packing: Packing = Packing.KARPENTER

@@ -31,14 +31,16 @@ from karpy.controllers.rebooting import RebootController
 from karpy.controllers.registrations import RegistrationController
 from karpy.controllers.remedies import RepairRules
 from karpy.controllers.repair import RepairController
+from karpy.controllers.seating import Seating
 from karpy.controllers.staticcapacity import StaticCapacityController
 from karpy.controllers.termination import TerminationController
 from karpy.controllers.triggers import Triggers
+from karpy.controllers.unseating import UnseatingController
 from karpy.controllers.upkeep import UpkeepController
 from karpy.model.options import Options
 from karpy.model.repairs import RepairPolicy
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.cloud import RepairCloud
 from karpy.wiring.audiences import DecisionAudience, DisruptionAudience
 from karpy.wiring.instruments import Instruments
@@ -85,6 +87,7 @@ class Assembly:
         )
         self._expectations = Expectations(view.mirror.records, surface.clock, self._batcher.trigger)
         self._nominations = Nominations(surface.clock, options.batch_max)
+        self._seating = self._make_seating()
         self._buffers = self._make_buffers()
         self._disruption = self._make_disruption()
 
@@ -110,6 +113,7 @@ class Assembly:
             journal=speech.journal,
             on_nomination=self._nominations.note,
             on_verdict=self._hear_verdict,
+            on_launch=self._hear_launch,
         )
         triggers = Triggers(view.mirror.records, self._batcher, on_pod=self._instruments.acked)
         provisioning = ProvisioningController(
@@ -123,6 +127,12 @@ class Assembly:
         self._instruments.decided(snapshot, verdict)
         if self._buffers is not None:
             self._buffers.record(verdict)
+        if self._seating is not None:
+            self._seating.hear(snapshot, verdict)
+
+    def _hear_launch(self, claim: str, launch: Launch) -> None:
+        if self._seating is not None:
+            self._seating.note(claim, launch)
 
     def _claims(self) -> Iterator[Part]:
         """Build those who look after NodeClaims and nodes."""
@@ -135,6 +145,7 @@ class Assembly:
             self._launching_desk("nodeclaim.lifecycle"),
             pods_of=self._expectations.pods_of,
             on_attempt=registrations.record,
+            seating=self._seating,
         )
         evictions = EvictionQueue(self._desk("eviction-queue"))
         termination = TerminationController(self._desk("node.termination"), evictions)
@@ -142,6 +153,9 @@ class Assembly:
         podevents = PodEventController(self._desk("nodeclaim.podevents"))
         garbage = GarbageCollector(self._desk("nodeclaim.garbagecollection"))
         yield Part("nodepool.registrationhealth", registrations.run)
+        if self._seating is not None:
+            yield Part("pod.seating", self._seating.run)
+            yield Part("pod.unseating", UnseatingController(self._desk("pod.unseating")).run)
         yield Part("nodeclaim.lifecycle", partial(lifecycle.run, workers(1000, 5000)))
         yield Part("eviction-queue", partial(evictions.run, workers(100, 5000)))
         yield Part("node.termination", partial(termination.run, workers(100, 5000)))
@@ -187,6 +201,12 @@ class Assembly:
                 "metrics.nodepool",
                 PoolGauges(desk, metrics, self._view.classes.is_our_pool).run,
             )
+
+    def _make_seating(self) -> Seating | None:
+        if not self._options.has_seating:
+            return None
+        objects = self._surface.seats or self._surface.objects
+        return Seating(objects, self._expectations.pods_of, self._speech.voice.remark)
 
     def _make_buffers(self) -> BufferController | None:
         book = self._view.buffers

@@ -23,6 +23,8 @@ OnNomination = Callable[[str], None]
 """Is told of a node that pods are expected on."""
 OnVerdict = Callable[[Snapshot, Verdict], None]
 """Is told what was decided, and on what."""
+OnLaunch = Callable[[str, Launch], None]
+"""Is told of the NodeClaim that a launch has become."""
 
 
 class DecisionAudience:
@@ -36,12 +38,14 @@ class DecisionAudience:
         journal: Journal | None = None,
         on_nomination: OnNomination = lambda _: None,
         on_verdict: OnVerdict = lambda *_: None,
+        on_launch: OnLaunch = lambda *_: None,
     ) -> None:
         self._telling = telling
         self._expectations = expectations
         self._journal = journal
         self._on_nomination = on_nomination
         self._on_verdict = on_verdict
+        self._on_launch = on_launch
 
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
         """Record a decision, and say what comes of it."""
@@ -71,6 +75,7 @@ class DecisionAudience:
     def launched(self, claim: str, launch: Launch) -> None:
         """Remember who a NodeClaim is for."""
         self._expectations.note(claim, launch)
+        self._on_launch(claim, launch)
         self._on_nomination(claim)
         self._telling.count(created_count(launch))
         self._telling.remark(created_remark(launch, claim))

@@ -61,30 +61,30 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         log = make_log(lines, WallClock(), level=options.log_level)
         for remark in read.remarks:
             log.error(remark)
-        labels = (class_label(KWOK_NODE_CLASS),)
-        metrics = Metrics(metric_specs(catalog.well_known, labels))
+        metrics = Metrics(metric_specs(catalog.well_known, (class_label(KWOK_NODE_CLASS),)))
         metrics.announce(version=__version__)
         troubles = _Troubles(log, metrics)
+        rate = Rate(options.kube_qps, options.kube_burst)
         connection = await stack.enter_async_context(
             Connection(
                 access,
-                rate=Rate(options.kube_qps, options.kube_burst),
+                rate=rate,
                 on_unreadable=troubles.unreadable,
                 on_trouble=troubles.unfollowed,
                 on_answer=RequestMetrics(metrics, urlsplit(access.endpoint.server).netloc).answered,
             )
         )
-        # Elections have a connection of their own: being throttled must not cost the lease.
+        # Elections have a connection of their own: being throttled must not cost the lease. So have
+        # events, thousands of which must not be in the way of launches, and the names of their
+        # nodes that pods are told, for which those nodes wait.
         own = await stack.enter_async_context(Connection(access, rate=None))
-        # Events have one, too: thousands of them must not be in the way of launches.
-        telling = await stack.enter_async_context(
-            Connection(access, rate=Rate(options.kube_qps, options.kube_burst))
-        )
+        seats = await stack.enter_async_context(Connection(access, rate=None))
+        telling = await stack.enter_async_context(Connection(access, rate=rate))
         recorder = await stack.enter_async_context(_events(telling, troubles))
-        clock = WallClock()
-        cloud = KwokProvider(connection.objects, clock, catalog, on_trouble=troubles.undone)
+        clock, objects = WallClock(), connection.objects
+        cloud = KwokProvider(objects, clock, catalog, on_trouble=troubles.undone)
         operator = Operator(
-            Surface(connection.objects, connection.feed, clock, cloud, lambda: catalog),
+            Surface(objects, connection.feed, clock, cloud, lambda: catalog, seats.objects),
             options,
             notices=recorder,
             voice=Teller(metrics, log),
@@ -102,8 +102,8 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         leading = partial(metrics.set, _LEADS, labels={"name": options.lease_name})
         leading(0.0)
         act = partial(_act, operator, cloud, lambda: leading(1.0))
-        is_elected = options.has_leader_election
-        await _until(end, operator.watch(), election.lead(act) if is_elected else act())
+        acting = election.lead(act) if options.has_leader_election else act()
+        await _until(end, operator.watch(), acting)
         log.info("stopped")
 
 

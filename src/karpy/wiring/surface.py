@@ -25,6 +25,8 @@ class Surface(Struct, frozen=True):
     cloud: CloudProvider
     catalog: Callable[[], Catalog]
     """What the cloud sells now, without waiting for it."""
+    seats: Objects | None = None
+    """Where pods are told their nodes, thousands at once: launches must not wait for that."""
     node_classes: tuple[Kind, ...] = (KWOK_NODE_CLASS,)
     """The kinds of node class that the cloud knows."""
 

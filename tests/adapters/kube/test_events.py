@@ -137,6 +137,23 @@ def test_a_reason_is_not_said_more_often_than_its_rate() -> None:
     assert recorder.dropped == 20
 
 
+def test_what_can_wait_is_said_last_and_slowly() -> None:
+    store = SmallStore()
+
+    async def tell(recorder: EventRecorder) -> None:
+        for number in range(40):
+            recorder.tell(Notice(WEB, "Ready", "", same_as=(str(number),), can_wait=True))
+        recorder.tell(NOMINATED)
+        await asyncio.sleep(1.05)
+        said.extend(reasons(store))
+
+    said: list[str] = []
+    run(recorded(tell, store))
+
+    assert said == ["Nominated", *["Ready"] * 24]
+    assert len(reasons(store)) == 41
+
+
 def test_a_server_that_refuses_events_disturbs_nobody() -> None:
     store = SmallStore()
     store.is_failing = True

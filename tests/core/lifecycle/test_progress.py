@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.identities import listed
+from karpy.core.lifecycle.opening import HEARING_TIME, Door, gate
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
 from karpy.core.lifecycle.progress import Scene, advance
-from karpy.core.lifecycle.registration import GATE
 from karpy.model.conditions import Conditions
 from karpy.model.constraints import Taint
 from karpy.model.records import NodeRecord
@@ -15,6 +15,7 @@ from tests.core.lifecycle.scenes import UNREGISTERED, claim, condition_of, node
 
 MINUTE = timedelta(minutes=1)
 LABELS = {"karpenter.sh/registered": "true"}
+GATE = gate(NOON - MINUTE)
 
 
 def test_a_claim_without_a_node_waits_for_one_until_its_time_is_over() -> None:
@@ -49,15 +50,17 @@ NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("given", "pause"),
     [
-        young(4, is_ready=False),
-        young(4, NOT_READY, is_ready=True),
-        young(4, is_ready=True),
+        (young(4, NOT_READY, is_ready=False), timedelta(seconds=6)),
+        (young(4, NOT_READY, is_ready=True), timedelta(seconds=6)),
+        (young(4, is_ready=True), HEARING_TIME),
     ],
     ids=["boots", "tainted", "gated"],
 )
-def test_a_node_that_will_be_ready_in_a_moment_registers_without_a_word(given: NodeRecord) -> None:
+def test_a_node_that_will_be_ready_in_a_moment_registers_without_a_word(
+    given: NodeRecord, pause: timedelta
+) -> None:
     made = claim()
 
     outcome = advance(made, Scene((given,)), NOON)
@@ -67,7 +70,25 @@ def test_a_node_that_will_be_ready_in_a_moment_registers_without_a_word(given: N
     assert UNREGISTERED not in outcome.node.taints
     assert outcome.claim == made
     assert (outcome.counts, outcome.remarks, outcome.has_registered) == ((), (), None)
-    assert outcome.look_again == timedelta(seconds=6)
+    assert outcome.look_again == pause
+
+
+def test_a_claim_keeps_silent_for_longer_on_a_node_that_is_held() -> None:
+    made, late = claim(), young(12, is_ready=True)
+
+    assert advance(made, Scene((late,), door=Door.HELD), NOON).claim == made
+    assert advance(made, Scene((late,)), NOON).claim != made
+
+
+@pytest.mark.parametrize("said", [{}, {"Registered": MINUTE}], ids=["yet", "said"])
+def test_a_registered_node_opens(said: dict[str, timedelta]) -> None:
+    made = node(taints=(GATE,), labels=LABELS)
+
+    held = advance(claim(said=said), Scene((made,), door=Door.HELD), NOON)
+    free = advance(claim(said=said), Scene((made,)), NOON)
+
+    assert GATE in (held.node or made).taints
+    assert (free.node or made).taints == ()
 
 
 def test_a_node_that_takes_longer_is_spoken_of() -> None:

@@ -3,15 +3,16 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.lifecycle.opening import gate
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
-from karpy.core.lifecycle.registration import GATE, register, synced
+from karpy.core.lifecycle.registration import register, synced
 from karpy.model.constraints import Taint
 from karpy.model.records import NodeRecord, Owner
 from tests.builders.pods import NOON
 from tests.core.lifecycle.scenes import UNREGISTERED, claim, condition_of, node, told
 
 GPU = Taint("gpu", "NoSchedule", "true")
-NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
+GATE = gate(NOON)
 STARTUP = Taint("cilium", "NoExecute")
 MISSING = (
     "Missing karpenter.sh/unregistered taint which prevents registration related race "
@@ -88,24 +89,6 @@ def test_a_node_may_refuse_the_taints_of_its_claim() -> None:
 
     assert outcome.node is not None
     assert outcome.node.taints == (GATE,)
-
-
-def test_a_node_that_others_keep_shut_needs_no_gate() -> None:
-    outcome = register(claim(), (node(taints=(UNREGISTERED, NOT_READY)),), NOON)
-
-    assert outcome.node is not None
-    assert outcome.node.taints == (NOT_READY,)
-
-
-@pytest.mark.parametrize("said", [{}, {"Registered": timedelta(seconds=1)}], ids=["yet", "said"])
-def test_the_gate_opens_with_the_next_look(said: dict[str, timedelta]) -> None:
-    labels = {"karpenter.sh/registered": "true"}
-
-    outcome = register(claim(said=said), (node(taints=(GPU, GATE), labels=labels),), NOON)
-
-    assert outcome.node is not None
-    assert outcome.node.taints == (GPU,)
-    assert outcome.notices == ()
 
 
 def test_a_node_without_the_first_taint_registers_and_is_told_of() -> None:

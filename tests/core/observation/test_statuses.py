@@ -43,7 +43,7 @@ def test_a_condition_that_changes_is_counted_and_told() -> None:
             Count(f"operator_nodeclaim_{each}transition_seconds", {**left, **own}, 120.0),
             Count(f"operator_{each}transition_seconds", {**left, **shared}, 120.0),
         ),
-        (Notice(SUBJECT, "Launched", note),),
+        (Notice(SUBJECT, "Launched", note, can_wait=True),),
     )
 
 

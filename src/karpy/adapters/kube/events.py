@@ -3,6 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 from uuid import uuid4
@@ -20,12 +21,18 @@ WARNING: Final = "Warning"
 _COMPONENT: Final = "karpenter"
 """Whom events are said by: Karpenter's own name, for those who look for it."""
 _WAITING_MAX: Final = 1000
+_LATER_MAX: Final = 5000
+_LATER_RATE: Final = (5.0, 20)
+"""Per second in the long run, and at once, of what can wait: an event costs the API server about as
+much as a pod does."""
+_LATER_SECONDS: Final = 0.1
 _REMEMBERED_MAX: Final = 100_000
 _NOTE_MAX: Final = 1024
 """More the API does not take."""
 _NAME_MAX: Final = 200
 
 
+_Said = tuple[Notice, datetime]
 OnTrouble = Callable[[Notice, ClusterError | CredentialsRefused], None]
 """Is told of a notice that could not be written, and why."""
 
@@ -35,7 +42,8 @@ class EventRecorder:
     Writes notices as events, in the background.
 
     `tell` never waits and never fails: what says the same within its window, what goes beyond the
-    rate of its reason and what finds the queue full is dropped and counted. `run` writes the rest.
+    rate of its reason and what finds the queue full is dropped and counted. `run` writes the rest,
+    last and slowly what can wait.
     """
 
     def __init__(
@@ -55,7 +63,9 @@ class EventRecorder:
         self._on_trouble = on_trouble
         self._on_drop = on_drop
         self._said_until: dict[tuple[str, ...], float] = {}
-        self._waiting: deque[tuple[Notice, datetime]] = deque()
+        self._waiting: deque[_Said] = deque()
+        self._later: deque[_Said] = deque()
+        self._later_pace = TokenBucket(*_LATER_RATE)
         self._news = asyncio.Event()
         self._is_closed = False
         self.dropped = 0
@@ -66,10 +76,13 @@ class EventRecorder:
         if self._is_closed or self._was_just_said(notice):
             return
         rate = self._rates.get(notice.reason)
-        if len(self._waiting) >= _WAITING_MAX or (rate is not None and not rate.has_taken()):
+        queue, most = (
+            (self._later, _LATER_MAX) if notice.can_wait else (self._waiting, _WAITING_MAX)
+        )
+        if len(queue) >= most or (rate is not None and not rate.has_taken()):
             self._drop()
             return
-        self._waiting.append((notice, self._clock.now()))
+        queue.append((notice, self._clock.now()))
         self._news.set()
 
     def close(self) -> None:
@@ -79,17 +92,31 @@ class EventRecorder:
 
     async def run(self) -> None:
         """Write notices until closed."""
-        while self._waiting or not self._is_closed:
-            if not self._waiting:
-                self._news.clear()
-                await self._news.wait()
+        while self._waiting or self._later or not self._is_closed:
+            said = self._next()
+            if said is None:
+                await self._wait()
                 continue
-            notice, moment = self._waiting.popleft()
+            notice, moment = said
             try:
                 await self._objects.create(EVENTS_EVENT, self._event(notice, moment))
             except (ClusterError, CredentialsRefused) as error:
                 self._drop()
                 self._on_trouble(notice, error)
+
+    def _next(self) -> _Said | None:
+        if self._waiting:
+            return self._waiting.popleft()
+        if self._later and (self._is_closed or self._later_pace.has_taken()):
+            return self._later.popleft()
+        return None
+
+    async def _wait(self) -> None:
+        """Wait for something to tell."""
+        self._news.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LATER_SECONDS if self._later else None):
+                await self._news.wait()
 
     def _drop(self) -> None:
         self.dropped += 1

@@ -36,6 +36,7 @@ _EPHEMERAL: Final = (
     ("node.kubernetes.io/unreachable", NO_SCHEDULE),
     ("node.cloudprovider.kubernetes.io/uninitialized", NO_SCHEDULE),
     (UNREGISTERED_TAINT, NO_EXECUTE),
+    (UNREGISTERED_TAINT, NO_SCHEDULE),
 )
 _EPHEMERAL_PREFIX: Final = "readiness.k8s.io/"
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from karpy.core.lifecycle.conditions import (
     INITIALIZED,
     LAUNCHED,
+    REGISTERED,
     begun,
     is_decided,
     restated,
@@ -16,12 +17,15 @@ from karpy.core.lifecycle.conditions import (
 from karpy.core.lifecycle.consistency import check_consistency
 from karpy.core.lifecycle.deadlines import LAUNCH_TIMEOUT, check_liveness
 from karpy.core.lifecycle.initialization import initialize
+from karpy.core.lifecycle.opening import Door, opened, relieved
 from karpy.core.lifecycle.outcomes import Outcome, joined
 from karpy.core.lifecycle.registration import register
 from karpy.model.records import ClaimRecord, NodeRecord
 
 TIME_TO_INITIALIZE: Final = timedelta(seconds=10)
 """A busy kube-controller-manager takes this long to see that a new node is ready."""
+TIME_TO_BOOT: Final = timedelta(seconds=5)
+"""Within that a node that comes ready is ready."""
 _PASSING: Final = frozenset({"NodeNotReady", "KnownEphemeralTaintsExist"})
 """What a node lacks that will be there by itself."""
 
@@ -36,18 +40,43 @@ class Scene(Struct, frozen=True, gc=False):
     unpublished_drivers: tuple[str, ...] = ()
     """Device drivers that have not told all their devices yet."""
     launch_timeout: timedelta = LAUNCH_TIMEOUT
+    door: Door = Door.FREE
 
 
 def advance(claim: ClaimRecord, scene: Scene, now: datetime) -> Outcome:
-    """Bring a claim as far as it can be, its launch having been tried; always all three steps."""
+    """Bring a claim as far as it can be, its launch having been tried; always all steps."""
     claim = begun(claim, now)
     if is_decided(claim, LAUNCHED):
         claim = restated(claim, LAUNCHED, now)
-    outcome = register(claim, scene.nodes, now, scene.pending_hooks)
+    outcome = register(claim, _registrable(scene, now), now, scene.pending_hooks)
+    outcome = joined(outcome, _opened(outcome, scene, now))
     outcome = joined(outcome, _initialized(outcome.claim or claim, outcome.node, scene, now))
-    if outcome.has_registered and (pause := pause_after(outcome, now)):
-        outcome = Outcome(claim, outcome.node, notices=outcome.notices, look_again=pause)
+    patience = TIME_TO_INITIALIZE if scene.door is Door.FREE else 2 * TIME_TO_INITIALIZE
+    if outcome.has_registered and (pause := pause_after(outcome, now, patience)):
+        again = min(pause, outcome.look_again or pause)
+        outcome = Outcome(claim, outcome.node, notices=outcome.notices, look_again=again)
     return joined(outcome, check_liveness(outcome.claim or claim, now, scene.launch_timeout))
+
+
+def _registrable(scene: Scene, now: datetime) -> tuple[NodeRecord, ...]:
+    """Return the nodes of a claim, but none that is held anyway and will be ready in a moment."""
+    if scene.door is not Door.HELD or len(scene.nodes) != 1 or scene.nodes[0].is_ready:
+        return scene.nodes
+    made = scene.nodes[0].meta.created
+    return scene.nodes if made is None or now >= made + TIME_TO_BOOT else ()
+
+
+def _opened(outcome: Outcome, scene: Scene, now: datetime) -> Outcome:
+    """Let pods onto a registered node, if it may open."""
+    if outcome.claim is None or not outcome.claim.conditions.is_true(REGISTERED):
+        return Outcome()
+    if len(scene.nodes) != 1:
+        return Outcome()
+    # What is written anyway may as well take off what others would have to.
+    given = relieved(outcome.node) if outcome.node and scene.door is Door.HELD else outcome.node
+    node, left = opened(given or scene.nodes[0], scene.door, now)
+    is_changed = node != scene.nodes[0]
+    return Outcome(node=node if is_changed else None, look_again=left or None)
 
 
 def _initialized(
@@ -65,10 +94,12 @@ def _initialized(
 
 # Differs: Karpenter writes on a claim that its node is registered, and in a moment that it is
 # initialized. What takes no longer than that is said at once: every write on a claim is dear.
-def pause_after(outcome: Outcome, now: datetime) -> timedelta:
+def pause_after(
+    outcome: Outcome, now: datetime, patience: timedelta = TIME_TO_INITIALIZE
+) -> timedelta:
     """Say how long a claim may keep silent on a node that has just registered."""
     node, claim = outcome.node, outcome.claim
     lack = claim.conditions.get(INITIALIZED) if claim is not None else None
     if node is None or node.meta.created is None or lack is None or lack.reason not in _PASSING:
         return timedelta()
-    return max(node.meta.created + TIME_TO_INITIALIZE - now, timedelta())
+    return max(node.meta.created + patience - now, timedelta())

@@ -15,14 +15,9 @@ from karpy.core.lifecycle.conditions import (
     with_unknown,
 )
 from karpy.core.lifecycle.identities import about_claim, with_finalizer
+from karpy.core.lifecycle.opening import is_closed, shut
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
-from karpy.model.constraints import (
-    NO_EXECUTE,
-    NO_SCHEDULE,
-    NOT_READY_TAINT,
-    UNREGISTERED_TAINT,
-    Taint,
-)
+from karpy.model.constraints import UNREGISTERED_TAINT, Taint
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.labels import REGISTERED as REGISTERED_LABEL
 from karpy.model.labels import ZONE
@@ -30,8 +25,6 @@ from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord, Identity, NodeRecord, Owner
 
 DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"
-GATE: Final = Taint(NOT_READY_TAINT, NO_SCHEDULE, "registering")
-"""Keeps pods away for the moment after registration; kube-controller-manager takes it off, too."""
 _MISSING: Final = (
     f"Missing {UNREGISTERED_TAINT} taint which prevents registration related race conditions on "
     "Karpenter-managed nodes"
@@ -48,8 +41,7 @@ def register(
     for; until then the node keeps the taint that keeps pods away.
     """
     if is_decided(claim, REGISTERED):
-        gated = nodes[0] if len(nodes) == 1 and GATE in nodes[0].taints else None
-        return Outcome(restated(claim, REGISTERED, now), gated and _opened(gated))
+        return Outcome(restated(claim, REGISTERED, now))
     if not nodes or not claim.provider_id:
         waits = "Node not registered with cluster"
         return Outcome(with_unknown(claim, REGISTERED, "NodeNotFound", waits, now))
@@ -65,7 +57,7 @@ def register(
     return replace(
         outcome,
         claim=with_true(replace(claim, node_name=node.name), REGISTERED, now),
-        node=_opened(synced(node, claim)),
+        node=_registered(synced(node, claim), now),
         counts=(
             Count(
                 "nodes_created_total",
@@ -97,7 +89,7 @@ def synced(node: NodeRecord, claim: ClaimRecord) -> NodeRecord:
 
 def _alarm(claim: ClaimRecord, node: NodeRecord) -> Outcome:
     """Tell if pods may have come to the node before it was ready for them."""
-    if REGISTERED_LABEL in node.meta.labels or any(_is_closed(each) for each in node.taints):
+    if REGISTERED_LABEL in node.meta.labels or any(map(is_closed, node.taints)):
         return Outcome()
     told = Notice(
         about_claim(claim),
@@ -111,20 +103,9 @@ def _alarm(claim: ClaimRecord, node: NodeRecord) -> Outcome:
     return Outcome(notices=(told,), remarks=(remark,))
 
 
-# Differs: Karpenter opens a node by taking off a taint that ends pods. Where pods come at once,
-# kube-controller-manager may hear of them before it hears of that, and ends them.
-def _opened(node: NodeRecord) -> NodeRecord:
-    """Take off the taint that ends pods; if no other keeps them away, one does for a moment."""
-    meta = replace(node.meta, labels={**node.meta.labels, REGISTERED_LABEL: "true"})
-    taints = tuple(each for each in node.taints if not _is_closed(each) and each != GATE)
-    is_kept_shut = any((each.key, each.effect) == (GATE.key, GATE.effect) for each in taints)
-    if any(map(_is_closed, node.taints)) and not is_kept_shut:
-        taints = (*taints, GATE)
-    return replace(node, meta=meta, taints=taints)
-
-
-def _is_closed(taint: Taint) -> bool:
-    return taint.key == UNREGISTERED_TAINT and taint.effect == NO_EXECUTE
+def _registered(node: NodeRecord, now: datetime) -> NodeRecord:
+    labels = {**node.meta.labels, REGISTERED_LABEL: "true"}
+    return shut(replace(node, meta=replace(node.meta, labels=labels)), now)
 
 
 def _owners(meta: Identity, claim: ClaimRecord) -> tuple[Owner, ...]:

@@ -123,4 +123,4 @@ def _transitioned(subject: Subject, old: Condition, new: Condition) -> Notice:
     )
     if new.message:
         note += f", Message: {new.message}"
-    return Notice(subject, new.type, note)
+    return Notice(subject, new.type, note, can_wait=True)

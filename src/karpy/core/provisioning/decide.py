@@ -14,6 +14,7 @@ from karpy.core.provisioning.limits import Limits
 from karpy.core.provisioning.overlays import apply_overlays
 from karpy.core.provisioning.pending import Batch, collect_batch
 from karpy.core.provisioning.planner import Planner
+from karpy.core.provisioning.portfolio import Draft, better, is_worth_another_look, other_orders
 from karpy.core.provisioning.refuse import Refuser
 from karpy.core.provisioning.reservations import Reservations
 from karpy.core.provisioning.rows import Rows
@@ -36,7 +37,7 @@ from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod
 from karpy.model.refusals import Exclusion, Reason, Refusal
 from karpy.model.requirements import from_labels
-from karpy.model.settings import MinValuesPolicy, PreferencePolicy
+from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Nomination, PoolNotice, Verdict
 
@@ -58,7 +59,11 @@ def decide(snapshot: Snapshot, *, keep_going: KeepGoing | None = None) -> Verdic
         batch = replace(batch, pods=tuple(with_default_spreads(batch.pods, snapshot)))
     if not batch.pods:
         return Verdict(refusals=batch.refusals, pools=tuple(usable_pools(snapshot.pools)[1]))
-    return _Decision(snapshot, batch).run(keep_going)
+    draft = _Decision(snapshot, batch).run(keep_going)
+    if snapshot.settings.packing is Packing.CHEAPEST and is_worth_another_look(draft):
+        for other in other_orders(batch):
+            draft = better(draft, _Decision(snapshot, other).run(keep_going), batch)
+    return draft.verdict
 
 
 class _Decision:
@@ -113,11 +118,12 @@ class _Decision:
             relaxes_variety=settings.min_values_policy is MinValuesPolicy.BEST_EFFORT,
         )
 
-    def run(self, keep_going: KeepGoing | None) -> Verdict:
+    def run(self, keep_going: KeepGoing | None) -> Draft:
         queue = self._prepare()
         if keep_going is not None:
             queue = self._hopeless_last(queue)
-        return self._verdict(self._pack(queue, keep_going))
+        verdict = self._verdict(self._pack(queue, keep_going))
+        return Draft(verdict, self.packer.steps_down)
 
     def _prepare(self) -> list[Entry]:
         """Count what is there, make groups and classes; return the queue."""

@@ -37,7 +37,7 @@ class Outcome(Enum):
 
 
 class Packer:
-    """Places pods one after the other; keeps no state but the fleet's."""
+    """Places pods one after the other; keeps little state but the fleet's."""
 
     def __init__(
         self, fleet: Fleet, limits: Limits, reservations: Reservations, catalog: Catalog
@@ -49,6 +49,8 @@ class Packer:
         self.reservation_label = catalog.reservation_label
         self.reservations = reservations
         self.fitter = Fitter(fleet, reservations, catalog)
+        self.steps_down = 0
+        """How far below their first step pods were placed, all together."""
 
     def place(self, pod_class: PodClass, pod: Pod) -> Outcome:
         """Find a place for one pod, letting go of preferences as needed."""
@@ -58,7 +60,10 @@ class Packer:
             if failure is not None and not failure.may_have_passed():
                 continue
             outcome = self._attempt(pod_class, index, step, pod)
-            if outcome is Outcome.PLACED or outcome is Outcome.WAITS:
+            if outcome is Outcome.PLACED:
+                self.steps_down += index
+                return outcome
+            if outcome is Outcome.WAITS:
                 return outcome
             pod_class.fail(index, self._failure(step, pod_class.shapes[index]))
             has_tried = True

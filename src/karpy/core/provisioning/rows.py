@@ -175,6 +175,7 @@ class Rows:
                 )
                 fitter.record_each(pod_class, node, pods)
         opening.moment = fleet.moment
+        self._packer.steps_down += opening.index * (end - start)
         return end - start
 
 

@@ -1,0 +1,160 @@
+"""
+Pods are told which node was made for them just before it opens, so that they get there.
+
+kube-scheduler spreads pods as it likes. What was planned to fit together then does not, and more
+nodes are bought for those left over. It tries the node in `status.nominatedNodeName` first, keeps
+room there free for the pod, and forgets the name when the pod does not fit: a name can help, and
+cannot block.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import Final
+
+from karpy.core.lifecycle.opening import Door
+from karpy.core.lifecycle.outcomes import Remark
+from karpy.core.seating import pods_to_tell, to_seat
+from karpy.errors import ClusterError, Forbidden
+from karpy.model.kinds import POD
+from karpy.model.pods import Pod
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Launch, Verdict
+from karpy.ports.objects import Objects, Patch, PatchType
+
+IDLE_SECONDS: Final = 1.5
+"""Who has not come by then is not waited for."""
+LONGEST_SECONDS: Final = 10.0
+_OPENING_SECONDS: Final = 2.0
+_AT_ONCE: Final = 50
+"""So many pods are told at the same time."""
+
+PodsOf = Callable[[str], Iterable[Pod]]
+"""Returns the pods that a NodeClaim was made for."""
+OnRemark = Callable[[Remark], None]
+
+
+class Seating:
+    """
+    Tells pods their node, and says when nodes may open.
+
+    Nodes that come together open together, as soon as their pods know them: whoever is tried before
+    that forgets the name. Those with nobody to tell come last, else pods would change places.
+    """
+
+    def __init__(self, objects: Objects, pods_of: PodsOf, on_remark: OnRemark) -> None:
+        self._objects = objects
+        self._pods_of = pods_of
+        self._on_remark = on_remark
+        self._on_call: Callable[[str], None] = lambda _: None
+        self._decision: tuple[Snapshot, Verdict] | None = None
+        """What was decided last, until it is known whom to tell."""
+        self._told: frozenset[str] = frozenset()
+        """The pods of that decision who should know their node."""
+        self._awaited: dict[str, frozenset[str]] = {}
+        """By NodeClaims whose nodes are not open yet, the keys of pods that are to be told."""
+        self._there: dict[str, str] = {}
+        """Nodes that stand ready, by their NodeClaims, until they are open."""
+        self._called: set[str] = set()
+        self._arrivals, self._progress = asyncio.Event(), asyncio.Event()
+        self._is_allowed = True
+        self._turns = asyncio.Semaphore(_AT_ONCE)
+
+    def listen(self, on_call: Callable[[str], None]) -> None:
+        """Tell somebody of each NodeClaim whose node may open."""
+        self._on_call = on_call
+
+    def hear(self, snapshot: Snapshot, verdict: Verdict) -> None:
+        """Hear what was decided; its NodeClaims will be noted."""
+        self._decision = snapshot, verdict
+
+    def note(self, claim: str, launch: Launch) -> None:
+        """Take note of a NodeClaim that was decided on."""
+        if self._decision is not None:
+            # Not before the first of them is made: nobody should wait for the answer.
+            self._told = pods_to_tell(*self._decision)
+            self._decision = None
+        if self._told and self._is_allowed:
+            self._awaited[claim] = self._told.intersection(launch.pods)
+
+    def door(self, claim: str) -> Door:
+        """Say whether a node may open for pods."""
+        if claim in self._called:
+            return Door.CALLED
+        return Door.HELD if claim in self._awaited and self._is_allowed else Door.FREE
+
+    def arrive(self, claim: str, node: str) -> None:
+        """Have the node of a NodeClaim open for its pods, once it is its turn."""
+        if claim in self._awaited and claim not in self._there:
+            self._there[claim] = node
+            self._arrivals.set()
+            self._progress.set()
+
+    def forget(self, claim: str) -> None:
+        """Forget about a NodeClaim whose node is open, or will not be."""
+        self._awaited.pop(claim, None)
+        self._there.pop(claim, None)
+        self._called.discard(claim)
+        self._progress.set()
+
+    async def run(self) -> None:
+        """Tell pods their nodes and open these, until cancelled."""
+        while True:
+            await self._arrivals.wait()
+            self._arrivals.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(LONGEST_SECONDS):
+                    await self._gather()
+            nodes = {claim: self._there[claim] for claim in self._there.keys() - self._called}
+            await self._tell_all(nodes)
+            firm = [claim for claim in nodes if self._awaited.get(claim)]
+            # Whoever goes where he likes must find the others in their places.
+            await self._open(firm)
+            await self._open(nodes.keys() - firm)
+
+    async def _gather(self) -> None:
+        """Wait as long as nodes come of which some are there."""
+        while self._there.keys() < self._awaited.keys():
+            self._progress.clear()
+            async with asyncio.timeout(IDLE_SECONDS):
+                await self._progress.wait()
+
+    async def _tell_all(self, nodes: Mapping[str, str]) -> None:
+        """Tell pods, the last first: the first are tried most, and forget where they cannot go."""
+        told = [
+            (pod, node)
+            for claim, node in nodes.items()
+            for pod in to_seat(self._pods_of(claim))
+            if pod.key in self._awaited.get(claim, ())
+        ]
+        told.sort(key=lambda each: each[0].created, reverse=True)
+        await asyncio.gather(*(self._tell(pod, node) for pod, node in told))
+
+    async def _open(self, claims: Collection[str]) -> None:
+        """Have nodes opened, and wait for that, but not for ever."""
+        due = sorted(self._awaited.keys() & claims)
+        self._called.update(due)
+        for claim in due:
+            self._on_call(claim)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_OPENING_SECONDS):
+                while not self._called.isdisjoint(due):
+                    self._progress.clear()
+                    await self._progress.wait()
+
+    async def _tell(self, pod: Pod, node: str) -> None:
+        patch = Patch(PatchType.MERGE, {"status": {"nominatedNodeName": node}})
+        try:
+            async with self._turns:
+                await self._objects.patch(
+                    POD, pod.name, patch, namespace=pod.namespace, subresource="status"
+                )
+        except Forbidden as error:
+            if self._is_allowed:
+                self._is_allowed = False
+                told = "pods cannot be told their nodes and go where kube-scheduler likes"
+                hint = "apply deploy/rbac.yaml, or start with --disable-seating"
+                self._on_remark(Remark(told, {"error": error.message, "hint": hint}, is_error=True))
+        except ClusterError:
+            # It is bound or gone, or it goes where it likes: no harm is done.
+            return

@@ -1,0 +1,98 @@
+"""Other orders in which pods can be placed, and which of two verdicts is the better one."""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from karpy.core.provisioning.pending import Batch
+from karpy.model.pods import Pod
+from karpy.model.resources import CPU, MEMORY
+from karpy.model.verdicts import Verdict
+
+LAUNCHES_MIN: Final = 2
+"""A single node is much the same whoever comes first, and somebody waits for it."""
+SAVING_MIN_PERCENT: Final = 1
+"""Less is not worth while: the room that a dearer plan leaves is of use as well."""
+
+
+class Draft(NamedTuple):
+    """A verdict until there is a better one, and how far pods went down their ladders for it."""
+
+    verdict: Verdict
+    steps_down: int = 0
+
+
+def is_worth_another_look(draft: Draft) -> bool:
+    """Say whether another order might save something."""
+    return draft.verdict.is_complete and len(draft.verdict.launches) >= LAUNCHES_MIN
+
+
+# Differs: Karpenter places pods by CPU, and looks at memory among equals only. Where some pods need
+# much memory and others much CPU, that leaves more room unused. Here other orders are tried as well
+# if the setting `packing` says so, and the cheapest verdict is taken.
+def other_orders(batch: Batch) -> Iterator[Batch]:
+    """Put pods in the order of CPU and memory taken together, then of how far these differ."""
+    cpu = sum(pod.requests.get(CPU, 0) for pod in batch.pods)
+    memory = sum(pod.requests.get(MEMORY, 0) for pod in batch.pods)
+
+    # Shares of all that is asked for, without the fractions.
+    def both(pod: Pod) -> int:
+        return pod.requests.get(CPU, 0) * memory + pod.requests.get(MEMORY, 0) * cpu
+
+    def difference(pod: Pod) -> int:
+        return abs(pod.requests.get(CPU, 0) * memory - pod.requests.get(MEMORY, 0) * cpu)
+
+    seen = [batch.pods]
+    for size in (both, difference):
+        pods = _largest_first(batch.pods, size)
+        if pods not in seen:
+            seen.append(pods)
+            yield replace(batch, pods=pods)
+
+
+def better(first: Draft, second: Draft, batch: Batch) -> Draft:
+    """
+    Return the draft that leaves fewer pods out, then the clearly cheaper one, then the first.
+
+    Some things are not for sale: which pods get a place, and what the first one does not relax.
+    """
+    virtual = {pod.key for pod in batch.pods if pod.is_virtual}
+    have, other = _left_out(first.verdict), _left_out(second.verdict)
+    had, might = _shortfall(first, have, virtual), _shortfall(second, other, virtual)
+    if had != might:
+        return first if had < might else second
+    is_as_good = (
+        have == other
+        and second.steps_down <= first.steps_down
+        and _relaxed(second.verdict) <= _relaxed(first.verdict)
+    )
+    return second if is_as_good and _is_cheaper(second.verdict, first.verdict) else first
+
+
+def _largest_first(pods: tuple[Pod, ...], size: Callable[[Pod], int]) -> tuple[Pod, ...]:
+    """Sort pods by size, and nothing else: those that exist stay first, equals in their order."""
+    # Pods that must be near others keep their turn: it says which of them starts a group, and
+    # whether all find each other in the end.
+    free = [pod for pod in pods if not pod.rules.affinity]
+    sorted_free = iter(sorted(free, key=lambda pod: (pod.is_virtual, -size(pod))))
+    return tuple(pod if pod.rules.affinity else next(sorted_free) for pod in pods)
+
+
+def _left_out(verdict: Verdict) -> set[str]:
+    return {key for refusal in verdict.refusals for key in refusal.pods}
+
+
+def _is_cheaper(verdict: Verdict, other: Verdict) -> bool:
+    saved = other.price - verdict.price
+    return saved > 0 and saved * 100 >= other.price * SAVING_MIN_PERCENT
+
+
+def _relaxed(verdict: Verdict) -> int:
+    return sum(launch.is_min_values_relaxed for launch in verdict.launches)
+
+
+def _shortfall(draft: Draft, left_out: set[str], virtual: set[str]) -> tuple[bool, int, int]:
+    """Say what a draft fails to do, worst first; room for nobody comes last."""
+    real = len(left_out - virtual)
+    return not draft.verdict.is_complete, real, len(left_out) - real

@@ -1,0 +1,84 @@
+"""Which pods are told the node that was made for them, and when they are free to go elsewhere."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from karpy.core.lifecycle.conditions import INITIALIZED
+from karpy.model.pods import Pod
+from karpy.model.records import ClaimRecord
+from karpy.model.resources import CPU, MEMORY
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Launch, Verdict
+
+PATIENCE: Final = timedelta(seconds=30)
+"""Within that kube-scheduler has tried a pod on the node that it was told, or given that up."""
+NODES_MIN: Final = 3
+APART_MIN: Final = 0.9
+"""If so many pods of one size are among themselves, they have nodes of their own."""
+
+
+# Differs: Karpenter leaves it to kube-scheduler where pods go.
+def pods_to_tell(snapshot: Snapshot, verdict: Verdict) -> frozenset[str]:
+    """
+    Return the keys of pods that should know their node.
+
+    kube-scheduler puts a pod where most is free. Where pods of one size have nodes of their own,
+    others take places there that fit them badly. So all others are told: when they keep to their
+    nodes, only these are left for those. Where pods mix anyway, or most would have to be told, that
+    takes more time than the nodes are worth that it saves.
+    """
+    pods = {pod.key: pod for pod in snapshot.pods}
+    launches = [each for each in verdict.launches if each.options and pods.keys() >= {*each.pods}]
+    planned = {key: _size(pods[key]) for launch in launches for key in launch.pods}
+    apart = _size_apart(launches, planned)
+    if len(launches) < NODES_MIN or apart is None:
+        return frozenset()
+    told = frozenset(key for key, size in planned.items() if size != apart)
+    return told if len(told) <= len(planned) / 2 else frozenset()
+
+
+_Size = tuple[int, int]
+"""CPU and memory."""
+
+
+def _size(pod: Pod) -> _Size:
+    return pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
+
+
+def _size_apart(launches: Sequence[Launch], sizes: Mapping[str, _Size]) -> _Size | None:
+    """Return the size of which most pods have nodes of their own, if there is one."""
+    apart = Counter[_Size]()
+    for launch in launches:
+        its = {sizes[key] for key in launch.pods}
+        if len(its) == 1:
+            apart[its.pop()] += len(launch.pods)
+    all_of = Counter(sizes.values())
+    for size, count in apart.most_common():
+        if count >= APART_MIN * all_of[size]:
+            return size
+    return None
+
+
+def to_seat(pods: Iterable[Pod]) -> list[Pod]:
+    """Return the pods that wait and that nobody has told a node yet."""
+    return [each for each in pods if _is_free(each)]
+
+
+def _is_free(pod: Pod) -> bool:
+    return pod.is_active and not pod.node_name and not pod.nominated_node
+
+
+def is_stood_up(claim: ClaimRecord | None, *, is_emptying: bool, now: datetime) -> bool:
+    """
+    Say whether a pod has been told its node in vain.
+
+    `claim` is that of the node, None if the node is not there. kube-scheduler itself tells pods a
+    node on which others must end first (`is_emptying`); those wait.
+    """
+    if claim is None:
+        return True
+    ready = claim.conditions.get(INITIALIZED)
+    is_settled = ready is not None and ready.is_true and now >= ready.changed + PATIENCE
+    return is_settled and not is_emptying

@@ -1,0 +1,112 @@
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.provisioning.decide import decide
+from karpy.core.seating import NODES_MIN, PATIENCE, is_stood_up, pods_to_tell, to_seat
+from karpy.model.instances import Catalog
+from karpy.model.pods import Pod
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Verdict
+from tests.builders.clouds import WELL_KNOWN_HERE, instance_type
+from tests.builders.clusters import snapshot
+from tests.builders.pods import NOON, pod
+from tests.core.lifecycle.scenes import claim
+
+LONG = PATIENCE
+SHORT = PATIENCE - timedelta(seconds=1)
+SLIM = instance_type("slim", cpu="16", memory="32Gi", dollars=0.43)
+ROOMY = instance_type("roomy", cpu="16", memory="64Gi", dollars=0.47)
+
+
+def crowd(name: str, count: int, cpu: str, memory: str) -> list[Pod]:
+    pods = (pod(f"{name}-{each}", cpu=cpu, memory=memory) for each in range(count))
+    return [replace(each, uid=f"{hash_of(each.name):03}") for each in pods]
+
+
+def hash_of(name: str) -> int:
+    """Return a number that looks like chance and is none."""
+    number: int = sum(ord(letter) * 31**place for place, letter in enumerate(name))
+    return number % 997
+
+
+def decided(*crowds: list[Pod]) -> tuple[Snapshot, Verdict]:
+    pods = [each for some in crowds for each in some]
+    asked = snapshot(pods=pods, catalog=Catalog((SLIM, ROOMY), well_known=WELL_KNOWN_HERE))
+    return asked, decide(asked)
+
+
+def test_whoever_is_not_of_the_size_that_has_nodes_of_its_own_is_told() -> None:
+    large, small = crowd("large", 60, "3800m", "7500Mi"), crowd("small", 48, "950m", "3900Mi")
+
+    asked, verdict = decided(large, small)
+
+    assert {each.options[0].instance_type for each in verdict.launches} == {"slim", "roomy"}
+    assert pods_to_tell(asked, verdict) == {each.key for each in small}
+
+
+def test_a_few_pods_of_that_size_may_be_among_others() -> None:
+    large, small = crowd("large", 62, "3800m", "7500Mi"), crowd("small", 50, "950m", "3900Mi")
+
+    told = pods_to_tell(*decided(large, small))
+
+    assert told == {each.key for each in small}
+
+
+def test_if_most_would_have_to_be_told_nobody_is() -> None:
+    huge, rest = crowd("huge", 4, "15", "8Gi"), crowd("large", 31, "3500m", "3Gi")
+    small = crowd("small", 120, "500m", "1Gi")
+
+    asked, verdict = decided(huge, rest, small)
+
+    assert {len(each.pods) for each in verdict.launches} > {1}
+    assert not pods_to_tell(asked, verdict)
+
+
+def test_where_pods_mix_anyway_nobody_is_told() -> None:
+    large, small = crowd("large", 31, "3500m", "3Gi"), crowd("small", 120, "500m", "1Gi")
+
+    asked, verdict = decided(large, small)
+
+    assert len(verdict.launches) > NODES_MIN
+    assert not pods_to_tell(asked, verdict)
+
+
+def test_pods_that_are_alike_can_go_anywhere() -> None:
+    asked, verdict = decided(crowd("web", 60, "900m", "1Gi"))
+
+    assert len(verdict.launches) > NODES_MIN
+    assert not pods_to_tell(asked, verdict)
+
+
+@pytest.mark.parametrize("verdict", [Verdict(), decided(crowd("web", 1, "1", "1Gi"))[1]])
+def test_without_pods_or_a_choice_nobody_needs_a_seat(verdict: Verdict) -> None:
+    assert not pods_to_tell(snapshot(), verdict)
+
+
+def test_who_waits_and_knows_of_no_node_is_told() -> None:
+    waits, goes = pod("a"), replace(pod("b"), is_deleting=True)
+    knows, runs = replace(pod("c"), nominated_node="n1"), replace(pod("d"), node_name="n1")
+
+    assert to_seat([waits, goes, knows, runs]) == [waits]
+
+
+@pytest.mark.parametrize(
+    ("since", "is_emptying", "expected"),
+    [(LONG, False, True), (SHORT, False, False), (LONG, True, False)],
+)
+def test_a_pod_waits_for_its_node_for_a_while(
+    since: timedelta, *, is_emptying: bool, expected: bool
+) -> None:
+    made = claim(said={"Initialized": since})
+
+    assert is_stood_up(made, is_emptying=is_emptying, now=NOON) is expected
+
+
+def test_a_pod_waits_until_its_node_is_ready() -> None:
+    assert not is_stood_up(claim(), is_emptying=False, now=NOON)
+
+
+def test_nobody_waits_for_a_node_that_is_not_there() -> None:
+    assert is_stood_up(None, is_emptying=False, now=NOON)
