@@ -55,7 +55,7 @@ def test_a_few_pods_of_that_size_may_be_among_others() -> None:
 
 
 def test_if_most_would_have_to_be_told_nobody_is() -> None:
-    huge, rest = crowd("huge", 4, "15", "8Gi"), crowd("large", 31, "3500m", "3Gi")
+    huge, rest = crowd("huge", 4, "15800m", "8Gi"), crowd("large", 31, "3500m", "3Gi")
     small = crowd("small", 120, "500m", "1Gi")
 
     asked, verdict = decided(huge, rest, small)
