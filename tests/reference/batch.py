@@ -6,7 +6,13 @@ from fractions import Fraction
 from msgspec.structs import replace
 
 from karpy.model.constraints import LabelSelector
-from karpy.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, NODE_POOL, is_restricted
+from karpy.model.labels import (
+    CAPACITY_TYPE,
+    CAPACITY_TYPES,
+    HOSTNAME,
+    NODE_POOL,
+    is_restricted,
+)
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod, PodController, PodRules
 from karpy.model.refusals import Reason
 from karpy.model.requirement import Operator, Requirement, one_of
@@ -67,7 +73,7 @@ def _largest_first(pod: Pod) -> tuple[bool, int, int, object, str]:
 
 
 def other_orders(batch: list[Pod]) -> Iterator[list[Pod]]:
-    """Yield the orders of section 11: by the sum of both shares, and by their difference."""
+    """Yield the orders of section 11: loners and then the others by both shares, and so on."""
     cpu = sum(pod.requests.get(CPU, 0) for pod in batch)
     memory = sum(pod.requests.get(MEMORY, 0) for pod in batch)
 
@@ -84,8 +90,19 @@ def other_orders(batch: list[Pod]) -> Iterator[list[Pod]]:
         one, other = shares(pod)
         return abs(one - other)
 
+    def loners_first(pod: Pod) -> Fraction:
+        # No pod asks for more than all do: twice one is more than any sum of shares.
+        return together(pod) + (3 if _keeps_away(pod) else 0)
+
+    yield _in_order(batch, loners_first)
     yield _in_order(batch, together)
     yield _in_order(batch, apart)
+
+
+def _keeps_away(pod: Pod) -> bool:
+    hard = [each.topology_key for each in pod.rules.spreads if not each.is_soft]
+    hard += [each.topology_key for each in pod.rules.anti_affinity]
+    return HOSTNAME in hard
 
 
 def _in_order(batch: list[Pod], size: Callable[[Pod], Fraction]) -> list[Pod]:

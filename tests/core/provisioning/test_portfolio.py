@@ -25,6 +25,7 @@ from tests.builders import (
     pods,
     pool,
     snapshot,
+    spread,
 )
 from tests.core.provisioning.answers import decide_checked, for_looks
 from tests.determinism.verdicts import named_snapshot
@@ -81,6 +82,20 @@ def test_pods_are_ordered_by_both_resources_then_by_how_far_these_differ() -> No
     )
 
     assert _orders(cpu, even, memory) == [["even", "cpu", "memory"], ["cpu", "memory", "even"]]
+
+
+@pytest.mark.parametrize(
+    "loner",
+    [
+        pod("loner", cpu="1", memory="2Gi", anti_affinity=[affinity(HOSTNAME, DB)]),
+        pod("loner", cpu="1", memory="2Gi", spreads=[spread(HOSTNAME, DB)]),
+    ],
+    ids=["anti-affine", "spread"],
+)
+def test_pods_that_keep_away_from_each_other_come_first_once(loner: Pod) -> None:
+    large, small = pod("large", cpu="4", memory="4Gi"), pod("small", cpu="1", memory="1Gi")
+
+    assert _orders(large, small, loner)[0] == ["loner", "large", "small"]
 
 
 def test_an_order_that_was_tried_is_not_tried_again() -> None:

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from karpy.core.provisioning.pending import Batch
+from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.verdicts import Verdict
@@ -32,7 +33,12 @@ def is_worth_another_look(draft: Draft) -> bool:
 # much memory and others much CPU, that leaves more room unused. Here other orders are tried as well
 # if the setting `packing` says so, and the cheapest verdict is taken.
 def other_orders(batch: Batch) -> Iterator[Batch]:
-    """Put pods in the order of CPU and memory taken together, then of how far these differ."""
+    """
+    Put pods in the order of CPU and memory taken together, then of how far these differ.
+
+    Once more before that, with those first that keep away from their like: they need many nodes
+    anyway, on which the others then find room.
+    """
     cpu = sum(pod.requests.get(CPU, 0) for pod in batch.pods)
     memory = sum(pod.requests.get(MEMORY, 0) for pod in batch.pods)
 
@@ -43,8 +49,11 @@ def other_orders(batch: Batch) -> Iterator[Batch]:
     def difference(pod: Pod) -> int:
         return abs(pod.requests.get(CPU, 0) * memory - pod.requests.get(MEMORY, 0) * cpu)
 
+    def loners_first(pod: Pod) -> int:
+        return both(pod) + (2 * cpu * memory + 1 if _is_loner(pod) else 0)
+
     seen = [batch.pods]
-    for size in (both, difference):
+    for size in (loners_first, both, difference):
         pods = _largest_first(batch.pods, size)
         if pods not in seen:
             seen.append(pods)
@@ -68,6 +77,12 @@ def better(first: Draft, second: Draft, batch: Batch) -> Draft:
         and _relaxed(second.verdict) <= _relaxed(first.verdict)
     )
     return second if is_as_good and _is_cheaper(second.verdict, first.verdict) else first
+
+
+def _is_loner(pod: Pod) -> bool:
+    """Say whether a pod must keep away, on its node, from others."""
+    spreads = (each.topology_key for each in pod.rules.spreads if not each.is_soft)
+    return HOSTNAME in (*spreads, *(each.topology_key for each in pod.rules.anti_affinity))
 
 
 def _largest_first(pods: tuple[Pod, ...], size: Callable[[Pod], int]) -> tuple[Pod, ...]:
