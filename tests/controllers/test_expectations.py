@@ -92,6 +92,20 @@ def test_a_node_is_awaited_until_its_pods_are_there() -> None:
     assert run(story()) == [True, False, True, False]
 
 
+def test_there_is_much_to_do_while_pods_are_on_their_way() -> None:
+    async def story() -> list[bool]:
+        world = World()
+        world.store.create(POD, pod("a", "300"))
+        async with expecting(world, []) as expectations:
+            seen = [expectations.is_busy()]
+            world.store.create(NODE_CLAIM, claim())
+            await until(lambda: is_ready(world))
+            await asyncio.sleep(11)
+            return [*seen, expectations.is_busy()]
+
+    assert run(story()) == [True, False]
+
+
 def test_claims_of_one_decision_settle_together() -> None:
     """Their nodes take long: nobody waits for them for ever."""
 

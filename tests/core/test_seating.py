@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.provisioning.decide import decide
-from karpy.core.seating import NODES_MIN, PATIENCE, is_stood_up, pods_to_tell, to_seat
+from karpy.core.seating import NODES_MIN, PATIENCE, TOLD_MAX, is_stood_up, pods_to_tell, to_seat
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot
@@ -37,7 +37,11 @@ def decided(*crowds: list[Pod]) -> tuple[Snapshot, Verdict]:
     return asked, decide(asked)
 
 
-def test_whoever_is_not_of_the_size_that_has_nodes_of_its_own_is_told() -> None:
+def names(told: frozenset[str]) -> set[str]:
+    return {key.partition("/")[2].partition("-")[0] for key in told}
+
+
+def test_where_one_size_has_nodes_of_its_own_all_others_are_told() -> None:
     large, small = crowd("large", 60, "3800m", "7500Mi"), crowd("small", 48, "950m", "3900Mi")
 
     asked, verdict = decided(large, small)
@@ -49,32 +53,45 @@ def test_whoever_is_not_of_the_size_that_has_nodes_of_its_own_is_told() -> None:
 def test_a_few_pods_of_that_size_may_be_among_others() -> None:
     large, small = crowd("large", 62, "3800m", "7500Mi"), crowd("small", 50, "950m", "3900Mi")
 
-    told = pods_to_tell(*decided(large, small))
-
-    assert told == {each.key for each in small}
+    assert pods_to_tell(*decided(large, small)) == {each.key for each in small}
 
 
-def test_if_most_would_have_to_be_told_nobody_is() -> None:
-    huge, rest = crowd("huge", 4, "15800m", "8Gi"), crowd("large", 31, "3500m", "3Gi")
-    small = crowd("small", 120, "500m", "1Gi")
+def test_where_pods_mix_all_but_the_smallest_are_told() -> None:
+    huge, large = crowd("huge", 7, "7", "8Gi"), crowd("large", 38, "3500m", "3Gi")
+    small = crowd("small", 50, "100m", "100Mi")
 
-    asked, verdict = decided(huge, rest, small)
+    told = pods_to_tell(*decided(huge, large, small))
 
-    assert {len(each.pods) for each in verdict.launches} > {1}
-    assert not pods_to_tell(asked, verdict)
+    assert names(told) == {"huge", "large"}
 
 
-def test_where_pods_mix_anyway_nobody_is_told() -> None:
-    large, small = crowd("large", 31, "3500m", "3Gi"), crowd("small", 120, "500m", "1Gi")
+def test_if_the_others_are_more_than_the_large_ones_these_are_told() -> None:
+    huge, large = crowd("huge", 4, "15800m", "8Gi"), crowd("large", 38, "3500m", "3Gi")
+    small = crowd("small", 60, "100m", "100Mi")
+
+    assert names(pods_to_tell(*decided(huge, large, small))) == {"huge", "large"}
+
+
+def test_with_few_nodes_there_is_little_to_save() -> None:
+    large, small = crowd("large", 12, "3800m", "7500Mi"), crowd("small", 16, "950m", "3900Mi")
 
     asked, verdict = decided(large, small)
 
-    assert len(verdict.launches) > NODES_MIN
+    assert 1 < len(verdict.launches) < NODES_MIN
+    assert not pods_to_tell(asked, verdict)
+
+
+def test_too_many_pods_are_not_told() -> None:
+    asked, verdict = decided(
+        crowd("large", 4000, "3500m", "3Gi"), crowd("small", 2000, "900m", "1Gi")
+    )
+
+    assert len(asked.pods) > TOLD_MAX
     assert not pods_to_tell(asked, verdict)
 
 
 def test_pods_that_are_alike_can_go_anywhere() -> None:
-    asked, verdict = decided(crowd("web", 60, "900m", "1Gi"))
+    asked, verdict = decided(crowd("web", 240, "900m", "1Gi"))
 
     assert len(verdict.launches) > NODES_MIN
     assert not pods_to_tell(asked, verdict)

@@ -1,7 +1,7 @@
 """Which pods each NodeClaim is for, until they had the chance to get there."""
 
 from collections.abc import Callable, Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from karpy.core.lifecycle.conditions import INITIALIZED
@@ -15,6 +15,8 @@ from karpy.ports.records import Kept, Records
 BINDING_TIME: Final = timedelta(seconds=10)
 """Within that kube-scheduler has tried every pod again after its node is ready."""
 
+_COUNTING_PERIOD: Final = timedelta(seconds=1)
+
 OnLost = Callable[[str], None]
 """Is told the UID of a pod whose NodeClaim is gone: it needs another one."""
 
@@ -27,6 +29,7 @@ class Expectations:
         self._clock = clock
         self._on_lost = on_lost
         self._pods: dict[str, tuple[str, ...]] = {}
+        self._counted, self._is_busy = datetime.min.replace(tzinfo=UTC), False
         records.claims.listen(self._hear_claim)
 
     def note(self, claim: str, launch: Launch) -> None:
@@ -48,6 +51,13 @@ class Expectations:
         """Say whether pods are on their way to the node of a NodeClaim."""
         is_due = claim in self._pods and self._is_due(claim)
         return is_due and any(not pod.node_name for pod in self.pods_of(claim))
+
+    def is_busy(self) -> bool:
+        """Say whether pods are on their way anywhere; the answer may be a second old."""
+        now = self._clock.now()
+        if now >= self._counted + _COUNTING_PERIOD:
+            self._counted, self._is_busy = now, any(self.awaits(claim) for claim in self._pods)
+        return self._is_busy
 
     def places(self) -> Mapping[str, str]:
         """Say by NodeClaim where pods are about to go: those whose node is not there for long."""

@@ -33,10 +33,17 @@ WORKERS: Final = 10
 class UpkeepController:
     """Observe, decide, apply. All that is said of a claim is written at once."""
 
-    def __init__(self, desk: Desk, is_awaited: Callable[[str], bool] = lambda _: False) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        is_awaited: Callable[[str], bool] = lambda _: False,
+        is_busy: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._desk = desk
         self._is_awaited = is_awaited
         """Whether pods are on their way to the node of a claim."""
+        self._is_busy = is_busy
+        """Whether they are on their way anywhere."""
         self._queue = WorkQueue(desk.observer)
         self._types_checked: dict[str, datetime] = {}
         """When the instance type of a claim, by UID, was last found on sale."""
@@ -85,9 +92,10 @@ class UpkeepController:
         if pool.record.replicas is not None:
             return outcome
         patience = read(read_policy, POOL, pool.obj).consolidate_after
-        is_awaited = self._is_awaited(claim.name)
+        is_awaited, is_busy = self._is_awaited(claim.name), self._is_busy()
         claim = outcome.claim or claim
-        return joined(outcome, mark_consolidatable(claim, patience, now, is_awaited=is_awaited))
+        marked = mark_consolidatable(claim, patience, now, is_awaited=is_awaited, is_busy=is_busy)
+        return joined(outcome, marked)
 
     async def _drift(self, claim: ClaimRecord, pool: Kept[PoolRecord], now: datetime) -> str:
         """Say how a claim has drifted; the provider is asked last."""

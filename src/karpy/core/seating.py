@@ -14,7 +14,12 @@ from karpy.model.verdicts import Launch, Verdict
 
 PATIENCE: Final = timedelta(seconds=30)
 """Within that kube-scheduler has tried a pod on the node that it was told, or given that up."""
-NODES_MIN: Final = 3
+NODES_MIN: Final = 10
+"""With fewer nodes there is little to save."""
+TOLD_MAX: Final = 3000
+"""To tell more pods takes too long: the first would have forgotten before the last are told."""
+LARGE_SHARE: Final = 0.9
+"""The largest pods that make up so much of all requests are told; the rest fits in anywhere."""
 APART_MIN: Final = 0.9
 """If so many pods of one size are among themselves, they have nodes of their own."""
 
@@ -24,19 +29,22 @@ def pods_to_tell(snapshot: Snapshot, verdict: Verdict) -> frozenset[str]:
     """
     Return the keys of pods that should know their node.
 
-    kube-scheduler puts a pod where most is free. Where pods of one size have nodes of their own,
-    others take places there that fit them badly. So all others are told: when they keep to their
-    nodes, only these are left for those. Where pods mix anyway, or most would have to be told, that
-    takes more time than the nodes are worth that it saves.
+    kube-scheduler puts a pod where most is free. Small pods then take what was made for large ones,
+    which fit nowhere else; so all but the smallest are told. Where pods of one size have nodes of
+    their own, the others are enough: when they keep to their nodes, only these are left for those.
+    Pods that are all of one size can go where they like.
     """
     pods = {pod.key: pod for pod in snapshot.pods}
     launches = [each for each in verdict.launches if each.options and pods.keys() >= {*each.pods}]
     planned = {key: _size(pods[key]) for launch in launches for key in launch.pods}
-    apart = _size_apart(launches, planned)
-    if len(launches) < NODES_MIN or apart is None:
+    sizes = Counter(planned.values())
+    if len(launches) < NODES_MIN or len(sizes) == 1:
         return frozenset()
-    told = frozenset(key for key, size in planned.items() if size != apart)
-    return told if len(told) <= len(planned) / 2 else frozenset()
+    large, apart = _large(sizes), _size_apart(launches, planned)
+    told = frozenset(key for key, size in planned.items() if size in large)
+    others = frozenset(key for key, size in planned.items() if size != apart)
+    fewest = min(others, told, key=len) if apart else told
+    return fewest if len(fewest) <= TOLD_MAX else frozenset()
 
 
 _Size = tuple[int, int]
@@ -45,6 +53,21 @@ _Size = tuple[int, int]
 
 def _size(pod: Pod) -> _Size:
     return pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
+
+
+def _large(sizes: Counter[_Size]) -> set[_Size]:
+    """Return the largest sizes that make up a given share of all."""
+    cpu = sum(size[0] * count for size, count in sizes.items()) or 1
+    memory = sum(size[1] * count for size, count in sizes.items()) or 1
+    weights = {size: (size[0] / cpu + size[1] / memory) / 2 for size in sizes}
+    large: set[_Size] = set()
+    share = 0.0
+    for size in sorted(sizes, key=lambda each: (-weights[each], each)):
+        if share >= LARGE_SHARE:
+            break
+        large.add(size)
+        share += weights[size] * sizes[size]
+    return large
 
 
 def _size_apart(launches: Sequence[Launch], sizes: Mapping[str, _Size]) -> _Size | None:

@@ -149,7 +149,10 @@ class Assembly:
         )
         evictions = EvictionQueue(self._desk("eviction-queue"))
         termination = TerminationController(self._desk("node.termination"), evictions)
-        upkeep = UpkeepController(self._desk("nodeclaim.disruption"), self._expectations.awaits)
+        expected = self._expectations
+        upkeep = UpkeepController(
+            self._desk("nodeclaim.disruption"), expected.awaits, expected.is_busy
+        )
         podevents = PodEventController(self._desk("nodeclaim.podevents"))
         garbage = GarbageCollector(self._desk("nodeclaim.garbagecollection"))
         yield Part("nodepool.registrationhealth", registrations.run)

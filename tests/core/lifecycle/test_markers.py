@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.markers import (
     AWAITED_PERIOD,
+    BUSY_TIME,
     find_drift,
     is_markable,
     is_type_check_due,
@@ -162,6 +163,10 @@ def initialized(since: timedelta) -> ClaimRecord:
     return claim(said={"Registered": since, "Initialized": since, "Consolidatable": MINUTE})
 
 
+def unmarked(since: timedelta) -> ClaimRecord:
+    return claim(said={"Registered": since, "Initialized": since})
+
+
 def test_a_quiet_node_may_be_consolidated() -> None:
     outcome = mark_consolidatable(initialized(5 * MINUTE), 5 * MINUTE, NOON)
 
@@ -194,6 +199,25 @@ def test_the_last_pod_counts_more_than_the_start() -> None:
     outcome = mark_consolidatable(quiet, 5 * MINUTE, NOON)
 
     assert condition_of(outcome.claim, "Consolidatable")[0] == "True"
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (unmarked(MINUTE + BUSY_TIME / 2), None),
+        (unmarked(MINUTE + BUSY_TIME), "True"),
+        (initialized(MINUTE + BUSY_TIME / 2), "True"),
+    ],
+    ids=["quiet", "quiet for long", "marked"],
+)
+def test_a_mark_waits_for_a_while_when_there_is_much_to_do(
+    given: ClaimRecord, expected: str | None
+) -> None:
+    outcome = mark_consolidatable(given, MINUTE, NOON, is_busy=True)
+
+    said = outcome.claim and condition_of(outcome.claim, "Consolidatable")[0]
+    assert said == expected
+    assert outcome.look_again == (None if expected else AWAITED_PERIOD)
 
 
 def test_a_node_that_pods_are_on_their_way_to_is_not_quiet() -> None:

@@ -25,6 +25,8 @@ from karpy.model.requirements import collect, from_labels, why_incompatible
 DRIFT_PERIOD: Final = timedelta(minutes=5)
 TYPE_CHECK_AGE: Final = timedelta(hours=1)
 TYPE_CHECK_PERIOD: Final = timedelta(minutes=30)
+BUSY_TIME: Final = timedelta(seconds=15)
+"""What can wait is done after that, however busy it is."""
 AWAITED_PERIOD: Final = timedelta(seconds=5)
 _NEW: Final = timedelta()
 
@@ -79,11 +81,13 @@ def mark_consolidatable(
     now: datetime,
     *,
     is_awaited: bool = False,
+    is_busy: bool = False,
 ) -> Outcome:
     """
     Write on a claim that its pods have been quiet for long enough; None is never.
 
-    A node that pods are on their way to (`is_awaited`) is not quiet.
+    A node that pods are on their way to (`is_awaited`) is not quiet. While they are on their way to
+    others (`is_busy`), the API server has more urgent things to do than to hear of it.
     """
     if consolidate_after is None or not claim.conditions.is_true(INITIALIZED):
         return Outcome(without(claim, CONSOLIDATABLE))
@@ -93,6 +97,9 @@ def mark_consolidatable(
     remaining = quiet_since + consolidate_after - now
     if remaining > _NEW:
         return Outcome(without(claim, CONSOLIDATABLE), look_again=remaining)
+    is_urgent = -remaining >= BUSY_TIME or claim.conditions.is_true(CONSOLIDATABLE)
+    if is_busy and not is_urgent:
+        return Outcome(look_again=AWAITED_PERIOD)
     return Outcome(with_true(claim, CONSOLIDATABLE, now))
 
 
