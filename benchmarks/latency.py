@@ -46,7 +46,7 @@ from karpy.errors import ClusterError, MachineNotFound, NoCapacity, NotFound
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.model.notices import Notice
-from karpy.model.settings import Settings
+from karpy.model.options import Options
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.cloud import LaunchSpec, Machine
@@ -157,7 +157,8 @@ class Bench:
     def __init__(self) -> None:
         self.world = World()
         self.catalog = kwok_catalog()
-        self.mirror = Mirror(self.world.objects, self.world.clock, self._catalog, Settings())
+        settings = Options().settings()
+        self.mirror = Mirror(self.world.objects, self.world.clock, self._catalog, settings)
         self.cluster = TimedCluster(self.mirror, self.world.objects)
         self.cloud = Cloud(self.catalog)
         self.silence = Silence()
