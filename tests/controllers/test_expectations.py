@@ -100,7 +100,7 @@ def test_there_is_much_to_do_while_pods_are_on_their_way() -> None:
             seen = [expectations.is_busy()]
             world.store.create(NODE_CLAIM, claim())
             await until(lambda: is_ready(world))
-            await asyncio.sleep(11)
+            await asyncio.sleep(21)
             return [*seen, expectations.is_busy()]
 
     assert run(story()) == [True, False]

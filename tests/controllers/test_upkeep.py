@@ -169,6 +169,28 @@ def test_a_claim_is_consolidatable_once_its_pods_have_been_quiet() -> None:
     assert run(story()) == [False, True, False]
 
 
+def test_the_first_pods_are_noted_once_there_is_time() -> None:
+    async def story() -> list[tuple[bool, bool]]:
+        world = World()
+        world.start()
+        is_busy = True
+        async with operator(world, Heard()) as desk:
+            events = PodEventController(desk, lambda: is_busy)
+            async with running(events):
+                world.store.create(NODE_CLAIM, claim())
+                await until(lambda: is_ready(world))
+                world.store.create(POD, pod("a", node_of(world)))
+                told = []
+                for is_busy in (True, False):
+                    await asyncio.sleep(5)
+                    status = world.store.get(NODE_CLAIM, "web-1")["status"]
+                    told.append((events.holds("web-1"), "lastPodEventTime" in status))
+        world.stop()
+        return told
+
+    assert run(story()) == [(True, False), (False, True)]
+
+
 def test_a_claim_whose_machine_is_gone_is_collected() -> None:
     heard = Heard()
 

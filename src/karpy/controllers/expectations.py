@@ -14,8 +14,11 @@ from karpy.ports.records import Kept, Records
 
 BINDING_TIME: Final = timedelta(seconds=10)
 """Within that kube-scheduler has tried every pod again after its node is ready."""
+STARTING_TIME: Final = timedelta(seconds=20)
+"""Whoever does not run by then has reasons of its own."""
 
 _COUNTING_PERIOD: Final = timedelta(seconds=1)
+_BEFORE_RUNNING: Final = ("", "Pending")
 
 OnLost = Callable[[str], None]
 """Is told the UID of a pod whose NodeClaim is gone: it needs another one."""
@@ -53,10 +56,10 @@ class Expectations:
         return is_due and any(not pod.node_name for pod in self.pods_of(claim))
 
     def is_busy(self) -> bool:
-        """Say whether pods are on their way anywhere; the answer may be a second old."""
+        """Say whether pods are on their way anywhere or start; the answer may be a second old."""
         now = self._clock.now()
         if now >= self._counted + _COUNTING_PERIOD:
-            self._counted, self._is_busy = now, any(self.awaits(claim) for claim in self._pods)
+            self._counted, self._is_busy = now, any(map(self._is_starting, self._pods))
         return self._is_busy
 
     def places(self) -> Mapping[str, str]:
@@ -69,7 +72,11 @@ class Expectations:
         kept = (self._records.claims.get(claim) for claim in self._pods)
         return settling([each.record for each in kept if each is not None], self._clock.now())
 
-    def _is_due(self, claim: str) -> bool:
+    def _is_starting(self, claim: str) -> bool:
+        is_due = self._is_due(claim, STARTING_TIME)
+        return is_due and any(pod.phase in _BEFORE_RUNNING for pod in self.pods_of(claim))
+
+    def _is_due(self, claim: str, patience: timedelta = BINDING_TIME) -> bool:
         kept = self._records.claims.get(claim)
         if kept is None or kept.record.meta.is_deleting:
             # One that was just made is not told of yet.
@@ -77,7 +84,7 @@ class Expectations:
         said = kept.record.conditions.get(INITIALIZED)
         if said is None or not said.is_true:
             return True
-        return self._clock.now() < said.changed + BINDING_TIME
+        return self._clock.now() < said.changed + patience
 
     def _hear_claim(
         self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None

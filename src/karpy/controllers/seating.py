@@ -26,7 +26,7 @@ IDLE_SECONDS: Final = 1.5
 """Who has not come by then is not waited for."""
 LONGEST_SECONDS: Final = 10.0
 _OPENING_SECONDS: Final = 2.0
-_AT_ONCE: Final = 50
+_AT_ONCE: Final = 16
 """So many pods are told at the same time."""
 
 PodsOf = Callable[[str], Iterable[Pod]]

@@ -150,10 +150,12 @@ class Assembly:
         evictions = EvictionQueue(self._desk("eviction-queue"))
         termination = TerminationController(self._desk("node.termination"), evictions)
         expected = self._expectations
+        podevents = PodEventController(self._desk("nodeclaim.podevents"), expected.is_busy)
         upkeep = UpkeepController(
-            self._desk("nodeclaim.disruption"), expected.awaits, expected.is_busy
+            self._desk("nodeclaim.disruption"),
+            lambda claim: expected.awaits(claim) or podevents.holds(claim),
+            expected.is_busy,
         )
-        podevents = PodEventController(self._desk("nodeclaim.podevents"))
         garbage = GarbageCollector(self._desk("nodeclaim.garbagecollection"))
         yield Part("nodepool.registrationhealth", registrations.run)
         if self._seating is not None:

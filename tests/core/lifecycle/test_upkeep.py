@@ -1,7 +1,7 @@
 """Consistency, hydration, garbage collection, pod events."""
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from karpy.core.lifecycle.consistency import check_consistency
 from karpy.core.lifecycle.counts import count_reschedulable, termination_mode
 from karpy.core.lifecycle.hydration import hydrate_claim, hydrate_node
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
-from karpy.core.lifecycle.podevents import note_pod_event
+from karpy.core.lifecycle.podevents import PodEvent, can_wait, note_pod_event
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice, Subject
 from karpy.model.pods import NODE, STATEFUL_SET, Pod
@@ -184,7 +184,7 @@ def test_a_machine_that_ends_does_not_run() -> None:
     ids=["bound", "ended", "leaves", "first seen"],
 )
 def test_a_pod_that_comes_or_leaves_is_noted(before: Pod | None, after: Pod) -> None:
-    outcome = note_pod_event(claim(), before, after, NOON)
+    outcome = note_pod_event(claim(), PodEvent(before, after, NOON))
 
     assert outcome == Outcome(replace(claim(), last_pod_event=NOON))
 
@@ -200,14 +200,14 @@ def test_a_pod_that_comes_or_leaves_is_noted(before: Pod | None, after: Pod) -> 
     ids=["pending", "running", "leaving", "daemon"],
 )
 def test_nothing_else_is_noted(before: Pod, after: Pod) -> None:
-    assert note_pod_event(claim(), before, after, NOON) == Outcome()
+    assert note_pod_event(claim(), PodEvent(before, after, NOON)) == Outcome()
 
 
 @pytest.mark.parametrize(("seconds", "is_noted"), [(9, False), (10, True)])
 def test_a_claim_is_written_every_ten_seconds_at_most(seconds: int, *, is_noted: bool) -> None:
     busy = replace(claim(), last_pod_event=NOON - timedelta(seconds=seconds))
 
-    outcome = note_pod_event(busy, pod("p"), pod("p", on="node-1"), NOON)
+    outcome = note_pod_event(busy, PodEvent(pod("p"), pod("p", on="node-1"), NOON))
 
     assert (outcome.claim is not None) is is_noted
 
@@ -216,8 +216,21 @@ def test_a_restart_takes_no_old_pod_for_a_new_one() -> None:
     known = replace(claim(), last_pod_event=NOON - MINUTE)
     old, new = pod("old", on="node-1", age=2 * MINUTE), pod("new", on="node-1", age=0 * MINUTE)
 
-    assert note_pod_event(known, None, old, NOON) == Outcome()
-    assert note_pod_event(known, None, new, NOON).claim is not None
+    assert note_pod_event(known, PodEvent(None, old, NOON)) == Outcome()
+    assert note_pod_event(known, PodEvent(None, new, NOON)).claim is not None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "last", "is_patient"), [(14, None, True), (15, None, False), (1, NOON, False)]
+)
+def test_the_first_pods_of_a_node_are_noted_when_there_is_time(
+    seconds: int, last: datetime | None, *, is_patient: bool
+) -> None:
+    event = PodEvent(pod("p"), pod("p", on="node-1"), NOON)
+
+    can = can_wait(replace(claim(), last_pod_event=last), event, NOON + timedelta(seconds=seconds))
+
+    assert can is is_patient
 
 
 def test_pods_that_must_move_are_counted() -> None:

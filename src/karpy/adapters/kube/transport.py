@@ -19,7 +19,7 @@ from karpy.errors import AnswerMalformed, ClusterError, Unreachable
 
 _LINE_BYTES_MAX: Final = 64 * 2**20
 _READ_BYTES: Final = 2**18
-_CALLS_AT_ONCE: Final = 100
+_CALLS_AT_ONCE: Final = 32
 """Enough for a server that answers late; each takes a connection, whose making costs ten calls."""
 _UNAUTHORIZED: Final = 401
 _SUCCESS: Final = range(200, 300)

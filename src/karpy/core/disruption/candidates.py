@@ -129,7 +129,10 @@ def blocked_notices(state: NodeState, refusal: NodeRefusal, text: str = "") -> l
         return []
     subjects = [about_node(state.node)] if state.node is not None else []
     subjects += [about_claim(state.claim)] if state.claim is not None else []
-    return [Notice(each, "DisruptionBlocked", note, same_as=(each.uid,)) for each in subjects]
+    return [
+        Notice(each, "DisruptionBlocked", note, same_as=(each.uid,), can_wait=True)
+        for each in subjects
+    ]
 
 
 def _why_not(state: NodeState, surroundings: Surroundings, manner: Manner) -> NodeRefusal | None:

@@ -3,8 +3,10 @@
 from datetime import datetime, timedelta
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
+from karpy.core.lifecycle.markers import BUSY_TIME
 from karpy.core.lifecycle.outcomes import Outcome
 from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.records import ClaimRecord
@@ -13,18 +15,34 @@ PAUSE: Final = timedelta(seconds=10)
 """So often a claim is written at most; shorter than the wait before a disruption is validated."""
 
 
-def note_pod_event(claim: ClaimRecord, before: Pod | None, after: Pod, now: datetime) -> Outcome:
-    """
-    Note on a claim that a pod came to its node or began to leave it.
+class PodEvent(Struct, frozen=True):
+    """What has happened to a pod."""
 
-    `before` is the pod as it was last seen; None at first sight.
-    """
-    if not _is_event(claim, before, after):
+    before: Pod | None
+    """The pod as it was last seen; None at first sight."""
+    after: Pod
+    moment: datetime
+
+
+def note_pod_event(claim: ClaimRecord, event: PodEvent) -> Outcome:
+    """Note on a claim that a pod came to its node or began to leave it."""
+    if not _is_event(claim, event.before, event.after):
         return Outcome()
     last = claim.last_pod_event
-    if last is not None and now - last < PAUSE:
+    if last is not None and event.moment - last < PAUSE:
         return Outcome()
-    return Outcome(replace(claim, last_pod_event=now))
+    return Outcome(replace(claim, last_pod_event=event.moment))
+
+
+# Differs: Karpenter writes at once.
+def can_wait(claim: ClaimRecord, event: PodEvent, now: datetime) -> bool:
+    """
+    Say whether an event can be written later while many pods are on their way.
+
+    Those are the first pods of a new node. Nobody takes it away yet, and the API server has more
+    urgent things to do than to hear of them.
+    """
+    return claim.last_pod_event is None and now - event.moment < BUSY_TIME
 
 
 def _is_event(claim: ClaimRecord, before: Pod | None, after: Pod) -> bool:
