@@ -192,6 +192,6 @@ async def test_without_the_right_nodes_open_all_the_same_and_it_is_said_once() -
 
     assert [claim for claim, _ in house.called] == [FIRM, "small-1"]
     assert [each.fields["hint"] for each in house.remarks] == [
-        "apply deploy/rbac.yaml, or start with --disable-seating"
+        "apply deploy/rbac.yaml, or start with --seats Never"
     ]
     assert house.seating.door(FREE) is Door.FREE

@@ -181,7 +181,7 @@ def test_the_first_pods_are_noted_once_there_is_time() -> None:
                 await until(lambda: is_ready(world))
                 world.store.create(POD, pod("a", node_of(world)))
                 told = []
-                for is_busy in (True, False):
+                for is_busy in (True, False):  # noqa: B007
                     await asyncio.sleep(5)
                     status = world.store.get(NODE_CLAIM, "web-1")["status"]
                     told.append((events.holds("web-1"), "lastPodEventTime" in status))

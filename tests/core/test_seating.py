@@ -7,6 +7,7 @@ from karpy.core.provisioning.decide import decide
 from karpy.core.seating import NODES_MIN, PATIENCE, TOLD_MAX, is_stood_up, pods_to_tell, to_seat
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
+from karpy.model.settings import Seats
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 from tests.builders.clouds import WELL_KNOWN_HERE, instance_type
@@ -37,6 +38,13 @@ def decided(*crowds: list[Pod]) -> tuple[Snapshot, Verdict]:
     return asked, decide(asked)
 
 
+def told_of(asked: Snapshot, verdict: Verdict) -> frozenset[str]:
+    """Return whom to tell, on which both who can wait and who cannot agree."""
+    told = {pods_to_tell(asked, verdict, seats) for seats in (Seats.APART, Seats.ALWAYS)}
+    assert len(told) == 1
+    return told.pop()
+
+
 def names(told: frozenset[str]) -> set[str]:
     return {key.partition("/")[2].partition("-")[0] for key in told}
 
@@ -47,29 +55,33 @@ def test_where_one_size_has_nodes_of_its_own_all_others_are_told() -> None:
     asked, verdict = decided(large, small)
 
     assert {each.options[0].instance_type for each in verdict.launches} == {"slim", "roomy"}
-    assert pods_to_tell(asked, verdict) == {each.key for each in small}
+    assert told_of(asked, verdict) == {each.key for each in small}
 
 
 def test_a_few_pods_of_that_size_may_be_among_others() -> None:
     large, small = crowd("large", 62, "3800m", "7500Mi"), crowd("small", 50, "950m", "3900Mi")
 
-    assert pods_to_tell(*decided(large, small)) == {each.key for each in small}
+    assert told_of(*decided(large, small)) == {each.key for each in small}
 
 
-def test_where_pods_mix_all_but_the_smallest_are_told() -> None:
+def test_where_pods_mix_all_but_the_smallest_are_told_if_there_is_time() -> None:
     huge, large = crowd("huge", 7, "7", "8Gi"), crowd("large", 38, "3500m", "3Gi")
     small = crowd("small", 50, "100m", "100Mi")
 
-    told = pods_to_tell(*decided(huge, large, small))
+    mixed = decided(huge, large, small)
 
-    assert names(told) == {"huge", "large"}
+    assert names(pods_to_tell(*mixed, Seats.ALWAYS)) == {"huge", "large"}
+    assert not pods_to_tell(*mixed, Seats.APART)
 
 
 def test_if_the_others_are_more_than_the_large_ones_these_are_told() -> None:
     huge, large = crowd("huge", 4, "15800m", "8Gi"), crowd("large", 38, "3500m", "3Gi")
     small = crowd("small", 60, "100m", "100Mi")
 
-    assert names(pods_to_tell(*decided(huge, large, small))) == {"huge", "large"}
+    mixed = decided(huge, large, small)
+
+    assert names(pods_to_tell(*mixed, Seats.ALWAYS)) == {"huge", "large"}
+    assert not pods_to_tell(*mixed, Seats.APART)
 
 
 def test_with_few_nodes_there_is_little_to_save() -> None:
@@ -78,7 +90,7 @@ def test_with_few_nodes_there_is_little_to_save() -> None:
     asked, verdict = decided(large, small)
 
     assert 1 < len(verdict.launches) < NODES_MIN
-    assert not pods_to_tell(asked, verdict)
+    assert not told_of(asked, verdict)
 
 
 def test_too_many_pods_are_not_told() -> None:
@@ -87,19 +99,19 @@ def test_too_many_pods_are_not_told() -> None:
     )
 
     assert len(asked.pods) > TOLD_MAX
-    assert not pods_to_tell(asked, verdict)
+    assert not told_of(asked, verdict)
 
 
 def test_pods_that_are_alike_can_go_anywhere() -> None:
     asked, verdict = decided(crowd("web", 240, "900m", "1Gi"))
 
     assert len(verdict.launches) > NODES_MIN
-    assert not pods_to_tell(asked, verdict)
+    assert not told_of(asked, verdict)
 
 
 @pytest.mark.parametrize("verdict", [Verdict(), decided(crowd("web", 1, "1", "1Gi"))[1]])
 def test_without_pods_or_a_choice_nobody_needs_a_seat(verdict: Verdict) -> None:
-    assert not pods_to_tell(snapshot(), verdict)
+    assert not told_of(snapshot(), verdict)
 
 
 def test_who_waits_and_knows_of_no_node_is_told() -> None:

@@ -18,6 +18,7 @@ from karpy.core.seating import pods_to_tell, to_seat
 from karpy.errors import ClusterError, Forbidden
 from karpy.model.kinds import POD
 from karpy.model.pods import Pod
+from karpy.model.settings import Seats
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.objects import Objects, Patch, PatchType
@@ -42,10 +43,17 @@ class Seating:
     that forgets the name. Those with nobody to tell come last, else pods would change places.
     """
 
-    def __init__(self, objects: Objects, pods_of: PodsOf, on_remark: OnRemark) -> None:
+    def __init__(
+        self,
+        objects: Objects,
+        pods_of: PodsOf,
+        on_remark: OnRemark,
+        seats: Seats = Seats.APART,
+    ) -> None:
         self._objects = objects
         self._pods_of = pods_of
         self._on_remark = on_remark
+        self._seats = seats
         self._on_call: Callable[[str], None] = lambda _: None
         self._decision: tuple[Snapshot, Verdict] | None = None
         """What was decided last, until it is known whom to tell."""
@@ -72,7 +80,7 @@ class Seating:
         """Take note of a NodeClaim that was decided on."""
         if self._decision is not None:
             # Not before the first of them is made: nobody should wait for the answer.
-            self._told = pods_to_tell(*self._decision)
+            self._told = pods_to_tell(*self._decision, self._seats)
             self._decision = None
         if self._told and self._is_allowed:
             self._awaited[claim] = self._told.intersection(launch.pods)
@@ -153,7 +161,7 @@ class Seating:
             if self._is_allowed:
                 self._is_allowed = False
                 told = "pods cannot be told their nodes and go where kube-scheduler likes"
-                hint = "apply deploy/rbac.yaml, or start with --disable-seating"
+                hint = "apply deploy/rbac.yaml, or start with --seats Never"
                 self._on_remark(Remark(told, {"error": error.message, "hint": hint}, is_error=True))
         except ClusterError:
             # It is bound or gone, or it goes where it likes: no harm is done.

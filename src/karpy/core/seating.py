@@ -9,6 +9,7 @@ from karpy.core.lifecycle.conditions import INITIALIZED
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
 from karpy.model.resources import CPU, MEMORY
+from karpy.model.settings import Seats
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 
@@ -20,19 +21,22 @@ TOLD_MAX: Final = 3000
 """To tell more pods takes too long: the first would have forgotten before the last are told."""
 LARGE_SHARE: Final = 0.9
 """The largest pods that make up so much of all requests are told; the rest fits in anywhere."""
+APART_SHARE_MAX: Final = 0.5
+"""Of more than that it takes long to tell, for what it saves."""
 APART_MIN: Final = 0.9
 """If so many pods of one size are among themselves, they have nodes of their own."""
 
 
 # Differs: Karpenter leaves it to kube-scheduler where pods go.
-def pods_to_tell(snapshot: Snapshot, verdict: Verdict) -> frozenset[str]:
+def pods_to_tell(snapshot: Snapshot, verdict: Verdict, seats: Seats) -> frozenset[str]:
     """
     Return the keys of pods that should know their node.
 
-    kube-scheduler puts a pod where most is free. Small pods then take what was made for large ones,
-    which fit nowhere else; so all but the smallest are told. Where pods of one size have nodes of
-    their own, the others are enough: when they keep to their nodes, only these are left for those.
-    Pods that are all of one size can go where they like.
+    kube-scheduler puts a pod where most is free. Where pods of one size have nodes of their own,
+    others take places there that fit them badly. So the others are told: when they keep to their
+    nodes, only those are left for the rest. Where pods mix, small ones take what was made for large
+    ones, which fit nowhere else. There all but the smallest would have to be told, for whoever
+    would rather wait than pay (`ALWAYS`). Pods that are all of one size can go where they like.
     """
     pods = {pod.key: pod for pod in snapshot.pods}
     launches = [each for each in verdict.launches if each.options and pods.keys() >= {*each.pods}]
@@ -40,11 +44,17 @@ def pods_to_tell(snapshot: Snapshot, verdict: Verdict) -> frozenset[str]:
     sizes = Counter(planned.values())
     if len(launches) < NODES_MIN or len(sizes) == 1:
         return frozenset()
-    large, apart = _large(sizes), _size_apart(launches, planned)
-    told = frozenset(key for key, size in planned.items() if size in large)
+    apart = _size_apart(launches, planned)
     others = frozenset(key for key, size in planned.items() if size != apart)
-    fewest = min(others, told, key=len) if apart else told
-    return fewest if len(fewest) <= TOLD_MAX else frozenset()
+    told = others
+    if seats is Seats.ALWAYS:
+        large = _large(sizes)
+        told = min(
+            others, frozenset(key for key, size in planned.items() if size in large), key=len
+        )
+    elif len(others) > APART_SHARE_MAX * len(planned):
+        told = frozenset()
+    return told if len(told) <= TOLD_MAX else frozenset()
 
 
 _Size = tuple[int, int]

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.model.constraints import SpreadConstraint
-from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Settings
+from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Seats, Settings
 
 CPU_REQUESTS: Final = 1000
 _MILLIS_PER_CORE: Final = 1000
@@ -75,8 +75,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """What KWOK sells; empty means its 144 types."""
     packing: Packing = Packing.CHEAPEST
     """Not Karpenter's: other orders of placing pods often leave less room unused."""
-    has_seating: bool = True
-    """Whether pods are told the node that was made for them."""
+    seats: Seats = Seats.APART
+    """Not Karpenter's: pods that know the node made for them do not take the room of others."""
     journal: str = ""
     """The folder that decisions are recorded in; empty means that they are not."""
     journal_file_bytes: int = 64 * _MEBIBYTE

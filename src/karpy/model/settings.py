@@ -28,6 +28,16 @@ class Packing(Enum):
     CHEAPEST = "Cheapest"
 
 
+class Seats(Enum):
+    """When pods are told the node that was made for them."""
+
+    NEVER = "Never"
+    APART = "Apart"
+    """Where pods of one size have nodes of their own."""
+    ALWAYS = "Always"
+    """Where pods mix, too."""
+
+
 class ReservedMode(Enum):
     """Whether a pod waits for a reservation it might get, or goes elsewhere."""
 

@@ -39,6 +39,7 @@ from karpy.controllers.unseating import UnseatingController
 from karpy.controllers.upkeep import UpkeepController
 from karpy.model.options import Options
 from karpy.model.repairs import RepairPolicy
+from karpy.model.settings import Seats
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.cloud import RepairCloud
@@ -208,10 +209,11 @@ class Assembly:
             )
 
     def _make_seating(self) -> Seating | None:
-        if not self._options.has_seating:
+        seats = self._options.seats
+        if seats is Seats.NEVER:
             return None
         objects = self._surface.seats or self._surface.objects
-        return Seating(objects, self._expectations.pods_of, self._speech.voice.remark)
+        return Seating(objects, self._expectations.pods_of, self._speech.voice.remark, seats)
 
     def _make_buffers(self) -> BufferController | None:
         book = self._view.buffers

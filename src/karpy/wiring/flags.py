@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.model.options import LogLevel, Options
-from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy
+from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Seats
 from karpy.wiring.forms import (
     DURATION,
     FILE,
@@ -196,13 +196,11 @@ FLAGS: Final = (
     _own(
         "packing", choice(Packing), "Whether to buy what Karpenter would, or less if that will do."
     ),
-    Flag(
-        "disable-seating",
-        "has_seating",
-        SWITCH,
-        "Do not tell pods the node that was made for them (`status.nominatedNodeName`).",
-        "KARPY_DISABLE_SEATING",
-        is_negated=True,
+    _own(
+        "seats",
+        choice(Seats),
+        "Whether to tell pods the node that was made for them (`status.nominatedNodeName`):"
+        " where one size has nodes of its own, or where sizes mix, too.",
     ),
     _own("journal", FOLDER, "Record every decision in this folder, for `karpy replay`."),
     _own("journal-file-bytes", number(least=1), "How large a file of the journal gets."),
