@@ -173,18 +173,19 @@ def test_the_first_pods_are_noted_once_there_is_time() -> None:
     async def story() -> list[tuple[bool, bool]]:
         world = World()
         world.start()
-        is_busy = True
+        busy = {"now"}
         async with operator(world, Heard()) as desk:
-            events = PodEventController(desk, lambda: is_busy)
+            events = PodEventController(desk, lambda: bool(busy))
             async with running(events):
                 world.store.create(NODE_CLAIM, claim())
                 await until(lambda: is_ready(world))
                 world.store.create(POD, pod("a", node_of(world)))
                 told = []
-                for is_busy in (True, False):  # noqa: B007
+                for _ in range(2):
                     await asyncio.sleep(5)
                     status = world.store.get(NODE_CLAIM, "web-1")["status"]
                     told.append((events.holds("web-1"), "lastPodEventTime" in status))
+                    busy.clear()
         world.stop()
         return told
 
