@@ -84,12 +84,12 @@ class ExistingNodes:
 
     def _count(
         self, pods: Iterable[Pod], *, has_daemons: bool
-    ) -> tuple[BoundPods, dict[int, dict[str, int]]]:
+    ) -> tuple[BoundPods, dict[int, Resources]]:
         """Take off what pods ask for; return them, and what the daemons among them ask for."""
         loads, bound = Loads(), BoundPods()
         known_load, take, take_node = loads.known.get, bound.pods.append, bound.nodes.append
         sums = [0] * self.count
-        running: dict[int, dict[str, int]] = {}
+        running: dict[int, Resources] = {}
         known: dict[int, bool] = {}
         number_of = self.number.get
         for pod in pods:
@@ -106,13 +106,13 @@ class ExistingNodes:
             if rules.anti_affinity or rules.ports or rules.volumes:
                 bound.demanding.append((pod, number))
             if has_daemons and pod.owners and _is_daemon(pod, known):
-                _add_to(running.setdefault(number, {}), requests)
+                running[number] = add(running.get(number, _NOTHING), requests)
         for load, left in zip(sums, self.free, strict=True):
             loads.take_off(load, left)
         return bound, running
 
     def _take_counted(
-        self, census: Census, bound: BoundPods, running: dict[int, dict[str, int]]
+        self, census: Census, bound: BoundPods, running: dict[int, Resources]
     ) -> None:
         """Take off what pods ask for that were counted; add them to those that were not."""
         asked = census.requests.get
@@ -120,8 +120,13 @@ class ExistingNodes:
             for resource, amount in asked(node.name, _NOTHING).items():
                 left[resource] = left.get(resource, 0) - amount
         for name, requests in census.daemon_requests.items():
-            if name in self.number:
-                _add_to(running.setdefault(self.number[name], {}), requests)
+            number = self.number.get(name)
+            if number is None:
+                continue
+            if number in running:
+                running[number] = add(running[number], requests)
+            else:
+                running[number] = requests
         bound.alike = census.alike
         moved = {pod.key: pod for pod in bound.pods}
         bound.demanding.clear()
@@ -140,21 +145,25 @@ class ExistingNodes:
         return 0
 
     def _expect_daemons(
-        self, daemons: Sequence[DaemonSet], running: Mapping[int, Mapping[str, int]]
+        self, daemons: Sequence[DaemonSet], running: Mapping[int, Resources]
     ) -> None:
         """Take off what daemons will need that do not run yet."""
         free = self.free
         memo: dict[tuple[int, tuple[Taint, ...]], Resources] = {}
+        # The same daemons run on most nodes, and what they ask for is one object there.
+        missing: dict[tuple[int, int], Resources] = {}
         for number, node in enumerate(self.nodes if daemons else ()):
             key = (self.label_set_of[number], node.taints)
             coming = memo.get(key)
             if coming is None:
                 coming = memo[key] = _daemon_requests(node, self.labels[number], daemons)
+            here = running.get(number, _NOTHING)
+            still = missing.get((id(coming), id(here)))
+            if still is None:
+                still = missing[id(coming), id(here)] = _rest(coming, here)
             left = free[number]
-            for resource, amount in coming.items():
-                still = amount - running.get(number, {}).get(resource, 0)
-                if still > 0:
-                    left[resource] = left.get(resource, 0) - still
+            for resource, amount in still.items():
+                left[resource] = left.get(resource, 0) - amount
         self.open = from_flags([not left or min(left.values()) >= 0 for left in free])
 
     def tolerated_by(self, tolerations: Sequence[Toleration]) -> int:
@@ -178,6 +187,12 @@ class ExistingNodes:
                 )
             mask &= table.reaching(amount)
         return mask
+
+
+def _rest(coming: Resources, here: Resources) -> Resources:
+    """Return what is to come and not here yet."""
+    rest = {name: amount - here.get(name, 0) for name, amount in coming.items()}
+    return {name: amount for name, amount in rest.items() if amount > 0}
 
 
 def _add_to(sums: dict[str, int], requests: Resources) -> None:
