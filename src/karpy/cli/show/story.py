@@ -89,7 +89,7 @@ class Story:
         key = f"{_NAMESPACE}/{_IMPOSSIBLE}"
         self._do("apply", f"pod {key}, which asks for 400 cores")
         await self._until(lambda: key in self._chronicle.refused)
-        await asyncio.sleep(3)
+        await asyncio.sleep(2.5)
         self._world.store.delete(
             POD, _IMPOSSIBLE, namespace=_NAMESPACE, removal=Removal(grace_seconds=0)
         )
