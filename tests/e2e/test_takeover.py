@@ -104,6 +104,8 @@ def _reign(plane: ControlPlane, operator: Operator, seconds: float) -> Reign:
     _wait(plane, operator, lambda found: _running(found, "web") == 8)
     ready = len(_with(before, "NodeClaim", "Initialized")) + 4
     _wait(plane, operator, lambda found: len(_with(found, "NodeClaim", "Initialized")) == ready)
+    # When pods came to a new node is written once there is time.
+    _wait(plane, operator, lambda found: _know_of_pods(before, found))
     grown = look(plane)
     _scale(plane, {"batch": 8})
     _wait(plane, operator, lambda found: len(_of(found, "Node")) == nodes + 3)
@@ -114,6 +116,15 @@ def _reign(plane: ControlPlane, operator: Operator, seconds: float) -> Reign:
     _wait(plane, operator, lambda found: len(_of(found, "Node")) == nodes)
     _wait(plane, operator, lambda found: _running(found) == RUNNING)
     return Reign(changes, grown, look(plane))
+
+
+def _know_of_pods(before: list[JsonObject], after: list[JsonObject]) -> bool:
+    """Say whether all new claims that are ready say when pods came."""
+    new = _names_of_new(before, after, "NodeClaim")
+    ready = _with(after, "NodeClaim", "Initialized")
+    return all(
+        "lastPodEventTime" in each["status"] for each in ready if each["metadata"]["name"] in new
+    )
 
 
 def _watch(plane: ControlPlane, operator: Operator, before: Portrait, seconds: float) -> list[str]:
