@@ -192,6 +192,27 @@ def test_the_first_pods_are_noted_once_there_is_time() -> None:
     assert run(story()) == [(True, False), (False, True)]
 
 
+def test_pods_that_keep_coming_do_not_put_off_what_is_to_be_noted() -> None:
+    async def story() -> list[bool]:
+        world = World()
+        world.start()
+        async with operator(world, Heard()) as desk:
+            events = PodEventController(desk, lambda: True)
+            async with running(events):
+                world.store.create(NODE_CLAIM, claim())
+                await until(lambda: is_ready(world))
+                told = []
+                for name in "abc":
+                    world.store.create(POD, pod(name, node_of(world)))
+                    await asyncio.sleep(8)
+                    status = world.store.get(NODE_CLAIM, "web-1")["status"]
+                    told.append("lastPodEventTime" in status)
+        world.stop()
+        return told
+
+    assert run(story()) == [False, True, True]
+
+
 def test_a_claim_whose_machine_is_gone_is_collected() -> None:
     heard = Heard()
 

@@ -1,6 +1,7 @@
 """When pods come to nodes and leave them is written on NodeClaims."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Final
 
 from karpy.controllers.desk import AFTER_CONFLICT, Desk
@@ -23,6 +24,8 @@ class PodEventController:
         self._queue = WorkQueue(desk.observer)
         self._noted: dict[str, PodEvent] = {}
         """What has happened last to a pod of each claim, by name, and is not written yet."""
+        self._since: dict[str, datetime] = {}
+        """Since when there is something to write."""
         desk.records.pods.listen(self._hear_pod)
 
     async def run(self, workers: int = WORKERS) -> None:
@@ -36,19 +39,22 @@ class PodEventController:
     async def reconcile(self, name: str) -> float | None:
         """Write down what happened on the node of one claim."""
         kept, event = self._desk.claim(name), self._noted.get(name)
-        if kept is not None and event is not None and self._is_better_later(kept.record, event):
+        if kept is not None and event is not None and self._is_better_later(kept.record):
             return _LATER_SECONDS
         self._noted.pop(name, None)
+        self._since.pop(name, None)
         if kept is None or event is None:
             return None
         outcome = note_pod_event(kept.record, event)
         if not await self._desk.keeper.carry_out(outcome, claim=kept):
             self._noted.setdefault(name, event)
+            self._since.setdefault(name, event.moment)
             return AFTER_CONFLICT
         return None
 
-    def _is_better_later(self, claim: ClaimRecord, event: PodEvent) -> bool:
-        return self._is_busy() and can_wait(claim, event, self._desk.clock.now())
+    def _is_better_later(self, claim: ClaimRecord) -> bool:
+        now = self._desk.clock.now()
+        return self._is_busy() and can_wait(claim, self._since.get(claim.name, now), now)
 
     def _hear_pod(self, _: str, before: Pod | None, after: Pod | None) -> None:
         node = None if after is None else self._desk.records.nodes.get(after.node_name)
@@ -58,4 +64,5 @@ class PodEventController:
         for claim in self._desk.claims_of(node.record):
             if note_pod_event(claim.record, event).claim is not None:
                 self._noted[claim.record.name] = event
+                self._since.setdefault(claim.record.name, event.moment)
                 self._queue.add(claim.record.name)

@@ -35,14 +35,14 @@ def note_pod_event(claim: ClaimRecord, event: PodEvent) -> Outcome:
 
 
 # Differs: Karpenter writes at once.
-def can_wait(claim: ClaimRecord, event: PodEvent, now: datetime) -> bool:
+def can_wait(claim: ClaimRecord, since: datetime, now: datetime) -> bool:
     """
-    Say whether an event can be written later while many pods are on their way.
+    Say whether events since a moment can be written later while many pods are on their way.
 
     Those are the first pods of a new node. Nobody takes it away yet, and the API server has more
     urgent things to do than to hear of them.
     """
-    return claim.last_pod_event is None and now - event.moment < BUSY_TIME
+    return claim.last_pod_event is None and now - since < BUSY_TIME
 
 
 def _is_event(claim: ClaimRecord, before: Pod | None, after: Pod) -> bool:
