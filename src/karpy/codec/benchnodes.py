@@ -1,6 +1,7 @@
 """The nodes of a karpbench workload: what their instance type and NodePool make of them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -25,6 +26,7 @@ from karpy.model.requirements import collect
 from karpy.model.resources import NODES, Resources
 
 _LINUX = "linux"
+_make = itemgetter("instanceType", "nodePool", "zone", "capacityType")
 AttachLimits = Mapping[str, Mapping[str, int | None]]
 
 
@@ -35,6 +37,8 @@ class _Mould(Struct, frozen=True, gc=False):
     taints: tuple[Taint, ...]
     capacity: Resources
     allocatable: Resources
+    is_managed: bool
+    """Whether there is a NodePool."""
 
 
 class NodeMaker:
@@ -52,15 +56,7 @@ class NodeMaker:
     def read(self, fields: Fields) -> Node:
         """Read one entry of `nodes`."""
         obj = fields.obj
-        make = (
-            fields.needed("instanceType"),
-            fields.text("nodePool"),
-            fields.text("zone"),
-            fields.text("capacityType"),
-        )
-        mould = self._moulds.get(make)
-        if mould is None:
-            mould = self._moulds[make] = self._mould(fields, make)
+        mould = self._mould_of(fields)
         name = fields.needed("name")
         labels = {**mould.labels, HOSTNAME: name}
         if "labels" in obj:
@@ -73,9 +69,25 @@ class NodeMaker:
             allocatable=mould.allocatable,
             is_initialized=obj.get("initialized") is not False,
             is_deleting=obj.get("deletionTimestamp") is not None,
-            claim=name if make[1] else "",
+            claim=name if mould.is_managed else "",
             volume_limits=self._limits.get(name, {}) if self._limits else {},
         )
+
+    def _mould_of(self, fields: Fields) -> _Mould:
+        try:
+            # Most nodes are like one that was read with care before.
+            return self._moulds[_make(fields.obj)]
+        except (KeyError, TypeError):
+            make = (
+                fields.needed("instanceType"),
+                fields.text("nodePool"),
+                fields.text("zone"),
+                fields.text("capacityType"),
+            )
+            mould = self._moulds.get(make)
+            if mould is None:
+                mould = self._moulds[make] = self._mould(fields, make)
+            return mould
 
     def _mould(self, fields: Fields, make: tuple[str, str, str, str]) -> _Mould:
         type_name, pool_name, zone, capacity_type = make
@@ -93,7 +105,8 @@ class NodeMaker:
         labels |= {ZONE: zone} if zone else {}
         labels |= {CAPACITY_TYPE: capacity_type} if capacity_type else {}
         capacity, rest = _amounts(kind, zone, capacity_type)
-        return _Mould(labels, pool.taints if pool else (), {**capacity, NODES: 1}, rest)
+        taints = pool.taints if pool else ()
+        return _Mould(labels, taints, {**capacity, NODES: 1}, rest, is_managed=bool(pool_name))
 
 
 def _type_labels(kind: InstanceType, wanted: Sequence[Requirement]) -> dict[str, str]:

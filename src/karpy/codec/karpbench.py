@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from operator import attrgetter
 from typing import Final, TypeVar
 
 from karpy.codec.benchnodes import NodeMaker
@@ -31,7 +30,7 @@ from karpy.model.census import CountedPods
 from karpy.model.instances import Catalog, InstanceType
 from karpy.model.labels import NAMESPACE_NAME, WELL_KNOWN
 from karpy.model.nodes import Node
-from karpy.model.pods import Pod, PodController
+from karpy.model.pods import PodController
 from karpy.model.pools import NodePool
 from karpy.model.settings import (
     MinValuesPolicy,
@@ -51,7 +50,6 @@ _CONTROLLERS: Final = (
 )
 
 T = TypeVar("T")
-_namespace = attrgetter("namespace")
 
 
 def read_workload(obj: JsonObject, name: str = "workload") -> Snapshot:
@@ -80,7 +78,7 @@ def _read(fields: Fields) -> Snapshot:
         catalog=catalog,
         overlays=overlays,
         storage=_read_storage(fields),
-        namespaces=_named(pods) | dict(_each(fields, "namespaces", read_namespace)),
+        namespaces=_named(reader.namespaces) | dict(_each(fields, "namespaces", read_namespace)),
         services=_each(fields, "services", read_service),
         controllers=_read_controllers(fields),
         budgets=_each(fields, "pdbs", read_budget),
@@ -101,15 +99,15 @@ def _read_pods(fields: Fields, reader: PodRows) -> CountedPods:
     return reader.counted()
 
 
-def _named(pods: tuple[Pod, ...]) -> dict[str, dict[str, str]]:
+def _named(namespaces: set[str]) -> dict[str, dict[str, str]]:
     """Return the namespaces that pods name, with the label every namespace has."""
-    return {name: {NAMESPACE_NAME: name} for name in sorted(set(map(_namespace, pods)))}
+    return {name: {NAMESPACE_NAME: name} for name in sorted(namespaces)}
 
 
 def _latest(reader: PodReader, fields: Fields) -> datetime:
     # Most nodes were made at the same moment, and reading one takes longer than finding that out.
-    by_text = {str(each.obj.get("created")): each for each in fields.children("nodes")}
-    made = [each.time("created") for each in by_text.values()]
+    by_text = {str(each.get("created")): each for each in fields.items("nodes")}
+    made = [Fields(each).time("created") for each in by_text.values()]
     return max([reader.latest, *(moment for moment in made if moment)])
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from karpy.codec.fields import JsonObject
 from karpy.codec.fingerprints import UNUSUAL, encode
 from karpy.codec.pods import (
+    EPOCH,
     NEVER,
     RARE,
     SPECIAL,
@@ -59,6 +60,8 @@ class PodRows(PodReader):
         super().__init__(is_pending_unschedulable=is_pending_unschedulable)
         self.pods: list[Pod] = []
         """Those read so far."""
+        self.namespaces: set[str] = set()
+        """The namespaces of these."""
         self._molds: dict[bytes, _Mold] = {}
         self._names: dict[str, str] = {}
         """Namespaces, phases and nodes."""
@@ -88,12 +91,19 @@ class PodRows(PodReader):
     def read_all(self, objs: Iterable[JsonObject]) -> None:
         """Read pods."""
         created, molds, trusts = self._created, self._molds, self._is_pending_unschedulable
-        shared, sums, daemon_sums = self._names.setdefault, self._sums, self._daemon_sums
+        shared, sums, daemon_sums = self._shared_name, self._sums, self._daemon_sums
+        take, leave = self.pods.append, self._uncounted.append
+        # Pods often say the same as the one before, and to see that is faster than to look it up.
+        stamp, moment, namespace, node_name, phase = "", EPOCH, "", "", ""
         for obj in objs:
             try:
                 meta, spec, status = obj["metadata"], obj["spec"], obj.get("status") or _NOTHING
-                moment, (only,) = created[meta["creationTimestamp"]], spec["containers"]
-                node_name = spec.get("nodeName") or ""
+                (only,) = spec["containers"]
+                if meta["creationTimestamp"] != stamp:
+                    moment = created[meta["creationTimestamp"]]
+                    stamp = meta["creationTimestamp"]
+                if (spec.get("nodeName") or "") != node_name:
+                    node_name = shared(spec.get("nodeName") or "")
                 # Most pods on a node have nothing else to say.
                 is_plain = len(spec) == (2 if node_name else 1) or SPECIAL.isdisjoint(spec)
                 is_odd = "deletionTimestamp" in meta or "ports" in only
@@ -108,18 +118,22 @@ class PodRows(PodReader):
                     key = encode((meta.get("labels"), only.get("resources"), *more))
                 mold = molds.get(key) or self._add_mold(key, meta, spec)
                 bound, ready = moments_of(status) if node_name and "conditions" in status else NEVER
-                phase, namespace = status.get("phase") or "", meta["namespace"]
+                if (status.get("phase") or "") != phase:
+                    phase = shared(status.get("phase") or "")
+                if meta["namespace"] != namespace:
+                    namespace = shared(meta["namespace"])
+                    self.namespaces.add(namespace)
                 pod = Pod(
                     meta["name"],
-                    shared(namespace, namespace),
+                    namespace,
                     meta["uid"],
                     moment,
                     mold.labels,
                     mold.requests,
                     mold.rules,
-                    shared(node_name, node_name),
+                    node_name,
                     status.get("nominatedNodeName") or "",
-                    shared(phase, phase),
+                    phase,
                     not node_name and (trusts or not status or was_given_up(status)),
                     False,
                     mold.owners,
@@ -131,7 +145,7 @@ class PodRows(PodReader):
             except (*UNREADABLE, *UNUSUAL):
                 self._read_at_length(obj)
                 continue
-            self.pods.append(pod)
+            take(pod)
             load = mold.load if node_name and phase not in _OVER else None
             if load == _UNKNOWN:
                 load = self._load_of(mold)
@@ -141,12 +155,19 @@ class PodRows(PodReader):
                 if mold.is_daemon:
                     daemon_sums[node_name] = daemon_sums.get(node_name, 0) + load
             else:
-                self._uncounted.append(pod)
+                leave(pod)
             if mold.is_demanding:
                 self._demanding.append(pod)
 
+    def _shared_name(self, name: str) -> str:
+        """Return the one object for equal names; raise TypeError if it is none."""
+        if type(name) is not str:
+            raise TypeError(name)
+        return self._names.setdefault(name, name)
+
     def _read_at_length(self, obj: JsonObject) -> None:
         pod = self.read(obj)
+        self.namespaces.add(pod.namespace)
         self.pods.append(pod)
         self._uncounted.append(pod)
         if is_demanding(pod):
