@@ -34,6 +34,10 @@ _NOTHING: Final[JsonObject] = {}
 _NO_LIMITS: Final[Resources] = {}
 _UNKNOWN: Final = -1
 _OVER: Final = frozenset({"Failed", "Succeeded"})
+_PHASES: Final[Mapping[str | None, str]] = {
+    None: "",
+    **{each: each for each in ("Pending", "Running", "Succeeded", "Failed", "Unknown")},
+}
 
 
 class _Mold(Struct, gc=False):
@@ -64,19 +68,22 @@ class PodRows(PodReader):
         """The namespaces of these."""
         self._molds: dict[bytes, _Mold] = {}
         self._names: dict[str, str] = {}
-        """Namespaces, phases and nodes."""
+        """Namespaces and nodes."""
         self._loads = Loads()
         self._sums: dict[str, int] = {}
-        """Loads by node."""
+        """Loads by node, those of daemons apart."""
         self._daemon_sums: dict[str, int] = {}
         self._uncounted: list[Pod] = []
         self._demanding: list[Pod] = []
 
     def counted(self) -> CountedPods:
         """Return the pods read so far, and their census."""
+        sums = {**self._daemon_sums, **self._sums}
+        for name, load in self._daemon_sums.items():
+            sums[name] = self._sums.get(name, 0) + load
         census = Census(
             uncounted=tuple(self._uncounted),
-            requests=self._spelled(self._sums),
+            requests=self._spelled(sums),
             daemon_requests=self._spelled(self._daemon_sums),
             alike=tuple([tuple(each.bound) for each in self._molds.values() if each.bound]),
             demanding=tuple(self._demanding),
@@ -94,14 +101,19 @@ class PodRows(PodReader):
         shared, sums, daemon_sums = self._shared_name, self._sums, self._daemon_sums
         take, leave = self.pods.append, self._uncounted.append
         # Pods often say the same as the one before, and to see that is faster than to look it up.
-        stamp, moment, namespace, node_name, phase = "", EPOCH, "", "", ""
+        moment, stamp, namespace, node_name = EPOCH, "", "", ""
         for obj in objs:
             try:
                 meta, spec, status = obj["metadata"], obj["spec"], obj.get("status") or _NOTHING
                 (only,) = spec["containers"]
-                if meta["creationTimestamp"] != stamp:
-                    moment = created[meta["creationTimestamp"]]
-                    stamp = meta["creationTimestamp"]
+                if meta["creationTimestamp"] != stamp or meta["namespace"] != namespace:
+                    # All or nothing: where one of them cannot be read the others must not change.
+                    moment, stamp, namespace = (
+                        created[meta["creationTimestamp"]],
+                        meta["creationTimestamp"],
+                        shared(meta["namespace"]),
+                    )
+                    self.namespaces.add(namespace)
                 if (spec.get("nodeName") or "") != node_name:
                     node_name = shared(spec.get("nodeName") or "")
                 # Most pods on a node have nothing else to say.
@@ -118,11 +130,7 @@ class PodRows(PodReader):
                     key = encode((meta.get("labels"), only.get("resources"), *more))
                 mold = molds.get(key) or self._add_mold(key, meta, spec)
                 bound, ready = moments_of(status) if node_name and "conditions" in status else NEVER
-                if (status.get("phase") or "") != phase:
-                    phase = shared(status.get("phase") or "")
-                if meta["namespace"] != namespace:
-                    namespace = shared(meta["namespace"])
-                    self.namespaces.add(namespace)
+                phase = _PHASES[status.get("phase")]
                 pod = Pod(
                     meta["name"],
                     namespace,
@@ -151,9 +159,8 @@ class PodRows(PodReader):
                 load = self._load_of(mold)
             if load is not None:
                 mold.bound.append(pod)
-                sums[node_name] = sums.get(node_name, 0) + load
-                if mold.is_daemon:
-                    daemon_sums[node_name] = daemon_sums.get(node_name, 0) + load
+                into = daemon_sums if mold.is_daemon else sums
+                into[node_name] = into.get(node_name, 0) + load
             else:
                 leave(pod)
             if mold.is_demanding:

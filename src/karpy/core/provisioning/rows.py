@@ -42,9 +42,7 @@ class Rows:
                 if shape is None or pod_class.spread is not None:
                     break
                 if self._packer.place_on_next(pod_class, shape, pod):
-                    turn += 1
-                    if shape.is_sure and not pod_class.is_counted:
-                        turn += self._fill_node(queue, turn, stop, shape)
+                    turn += 1 + self._fill_node(queue, turn + 1, stop, shape)
                     continue
                 claims = shape.alive
             if not claims:
@@ -76,6 +74,8 @@ class Rows:
 
     def _fill_node(self, queue: _Queue, start: int, stop: int, shape: Shape) -> int:
         """Put more pods like the last on the existing node where it is; return how many."""
+        if not shape.is_sure or start == stop or not self._asks_only_for(shape, queue[start][1]):
+            return 0
         assert shape.next_existing
         node = shape.next_existing[-1]
         left = self._fleet.existing.free[node]
