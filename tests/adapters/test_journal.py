@@ -16,8 +16,8 @@ from karpy.codec.recordings import (
 from karpy.core.disruption.decide import decide_disruption
 from karpy.core.provisioning.decide import decide
 from karpy.errors import FileUnreadable, FileUnwritable
+from karpy.model.questions import EmptyNodesQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import EmptyNodesQuestion
 from karpy.model.verdicts import Verdict
 from karpy.ports.journal import Journal
 from tests.builders import pod, pool, snapshot

@@ -8,13 +8,9 @@ from syrupy.assertion import SnapshotAssertion
 from karpy.adapters.journal import JournalFiles
 from karpy.core.disruption.decide import decide_disruption
 from karpy.core.provisioning.decide import decide
+from karpy.model.questions import BrokenNodesQuestion, DisruptionQuestion, EmptyNodesQuestion
 from karpy.model.settings import Packing, Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import (
-    BrokenNodesQuestion,
-    DisruptionQuestion,
-    EmptyNodesQuestion,
-)
 from karpy.model.verdicts import DisruptionVerdict, Verdict
 from tests.builders import pod, pool, snapshot
 from tests.cli.conftest import Karpy, Run

@@ -19,9 +19,9 @@ from karpy.core.disruption.decide import decide_disruption
 from karpy.core.provisioning.decide import decide
 from karpy.model.instances import PriceList
 from karpy.model.pods import DaemonSet, Pod
+from karpy.model.questions import DisruptionQuestion, EmptyNodesQuestion
 from karpy.model.settings import Packing, Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import DisruptionQuestion, EmptyNodesQuestion
 from tests.builders import pod, pods, pool, snapshot
 from tests.core.disruption.questions import questions
 from tests.core.disruption.scenes import around, state

@@ -4,7 +4,7 @@ import asyncio
 
 from karpy.core.disruption.decide import decide_disruption
 from karpy.model.disruption import DisruptionReason
-from karpy.model.surroundings import BrokenNodesQuestion, DisruptionQuestion
+from karpy.model.questions import BrokenNodesQuestion, DisruptionQuestion
 from karpy.model.verdicts import DisruptionVerdict
 from karpy.sim.loop import run
 from karpy.sim.world import World

@@ -8,12 +8,8 @@ import pytest
 from karpy.cli.examples import CLUSTER, example_documents
 from karpy.codec.verdicts import disruption_to_json
 from karpy.core.disruption.decide import decide_disruption
+from karpy.model.questions import BrokenNodesQuestion, DisruptionQuestion, EmptyNodesQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import (
-    BrokenNodesQuestion,
-    DisruptionQuestion,
-    EmptyNodesQuestion,
-)
 from karpy.model.verdicts import DisruptionVerdict, Verdict
 from karpy.wiring.audiences import DisruptionAudience
 from karpy.wiring.embedded import embedded_world

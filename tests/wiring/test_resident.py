@@ -11,8 +11,8 @@ from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.errors import ManifestInvalid
 from karpy.model.kinds import EVENTS_EVENT, NODE_CLAIM
 from karpy.model.notices import Notice
+from karpy.model.questions import DisruptionQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import DisruptionQuestion
 from karpy.model.verdicts import DisruptionVerdict, Verdict
 from karpy.wiring.embedded import embedded_world
 from karpy.wiring.resident import BRISK, apply_manifests, autoscaled, operating

@@ -12,8 +12,8 @@ from karpy import __version__
 from karpy.codec.recordings import encode_catalog, encode_decision, encode_disruption
 from karpy.errors import FileUnreadable, FileUnwritable, KarpyError
 from karpy.model.instances import Catalog
+from karpy.model.questions import DisruptionQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import DisruptionQuestion
 from karpy.model.verdicts import DisruptionVerdict, Verdict
 
 _NAME: Final = re.compile(r"decisions-([0-9]{6,})\.jsonl")

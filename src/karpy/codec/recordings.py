@@ -28,8 +28,8 @@ from karpy.codec.sharing import (
 )
 from karpy.codec.verdicts import disruption_to_json, verdict_to_json
 from karpy.model.instances import Catalog
+from karpy.model.questions import DisruptionQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import DisruptionQuestion
 from karpy.model.verdicts import DisruptionVerdict, Verdict
 
 P = ParamSpec("P")

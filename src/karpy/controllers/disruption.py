@@ -17,7 +17,7 @@ from karpy.core.disruption.emptiness import Proposal, propose_empty
 from karpy.core.disruption.marks import find_strays
 from karpy.core.disruption.rollout import begin_rollout
 from karpy.core.lifecycle.outcomes import Count, Outcome
-from karpy.model.surroundings import DisruptionQuestion, EmptyNodesQuestion
+from karpy.model.questions import DisruptionQuestion, EmptyNodesQuestion
 from karpy.model.verdicts import DisruptionVerdict
 from karpy.ports.cluster import Cluster
 

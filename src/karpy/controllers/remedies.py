@@ -19,9 +19,10 @@ from karpy.core.disruption.repairing import REASON, Patient, Triage, triage
 from karpy.core.disruption.rollout import PACE
 from karpy.core.disruption.treatment import Treatment, treat
 from karpy.core.lifecycle.outcomes import Count, Outcome
+from karpy.model.questions import BrokenNodesQuestion, DisruptionQuestion
 from karpy.model.repairs import RepairPolicy
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import BrokenNodesQuestion, DisruptionQuestion, Surroundings
+from karpy.model.surroundings import Surroundings
 from karpy.model.verdicts import DisruptionVerdict
 from karpy.ports.cluster import Cluster
 

@@ -1,4 +1,4 @@
-"""Nodes with everything that disruption asks of them, the cluster around, and what is asked."""
+"""Nodes with everything that disruption asks of them, and the cluster around."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -6,11 +6,10 @@ from datetime import datetime
 from msgspec import Struct
 
 from karpy.model.conditions import INSTANCE_TERMINATING, REBOOTING
-from karpy.model.disruption import DisruptionPolicy, DisruptionReason
+from karpy.model.disruption import DisruptionPolicy
 from karpy.model.instances import Catalog
 from karpy.model.labels import INITIALIZED, NODE_POOL, REGISTERED
 from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.model.tenants import PodBudget, Tenant
 
 _YES = "true"
@@ -116,26 +115,3 @@ class Surroundings(Struct, frozen=True, gc=False):
 
     def policy_of(self, pool: str) -> DisruptionPolicy:
         return self.policies.get(pool, DisruptionPolicy())
-
-
-class EmptyNodesQuestion(
-    Struct, frozen=True, gc=False, tag_field="reason", tag=DisruptionReason.EMPTY.value
-):
-    """Asks which nodes may go since nobody needs them."""
-
-    surroundings: Surroundings
-
-
-class BrokenNodesQuestion(
-    Struct, frozen=True, gc=False, tag_field="reason", tag=DisruptionReason.UNHEALTHY.value
-):
-    """Asks which broken nodes may be repaired."""
-
-    surroundings: Surroundings
-    policies: tuple[RepairPolicy, ...] = ()
-    reboots: Mapping[str, tuple[datetime, ...]] = {}
-    """When nodes were rebooted, by the UID of their claim."""
-
-
-DisruptionQuestion = EmptyNodesQuestion | BrokenNodesQuestion
-"""Everything that a decision about the disruption of nodes is made on; tags are reasons."""

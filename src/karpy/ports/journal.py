@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
+from karpy.model.questions import DisruptionQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import DisruptionQuestion
 from karpy.model.verdicts import DisruptionVerdict, Verdict
 
 

@@ -11,8 +11,8 @@ from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.core.remarks import created_count, created_remark, decision_remarks
 from karpy.errors import ClusterError
 from karpy.model.disruption import DisruptionReason
+from karpy.model.questions import DisruptionQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import DisruptionQuestion
 from karpy.model.verdicts import DisruptionVerdict, Launch, Nomination, Verdict
 from karpy.ports.journal import Journal
 

@@ -8,14 +8,9 @@ from msgspec.structs import replace
 
 from karpy.model.conditions import Condition
 from karpy.model.disruption import Budget, ConsolidationPolicy, DisruptionPolicy
+from karpy.model.questions import BrokenNodesQuestion, DisruptionQuestion, EmptyNodesQuestion
 from karpy.model.repairs import RepairAction, RepairPolicy
-from karpy.model.surroundings import (
-    BrokenNodesQuestion,
-    DisruptionQuestion,
-    EmptyNodesQuestion,
-    NodeState,
-    Surroundings,
-)
+from karpy.model.surroundings import NodeState, Surroundings
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import (
     ALL,

@@ -3,9 +3,9 @@ from hypothesis import given
 
 from karpy.core.disruption.decide import decide_disruption, is_news
 from karpy.model.disruption import DisruptionReason
+from karpy.model.questions import BrokenNodesQuestion, DisruptionQuestion, EmptyNodesQuestion
 from karpy.model.refusals import NodeRefusal, Obstacle
 from karpy.model.repairs import RepairAction
-from karpy.model.surroundings import BrokenNodesQuestion, DisruptionQuestion, EmptyNodesQuestion
 from karpy.model.verdicts import DisruptionVerdict, NodeChoice
 from tests.core.disruption.questions import REPAIRS, questions
 from tests.core.disruption.scenes import around, state, tenant

@@ -25,8 +25,8 @@ from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.core.observation.verdicts import NO_DECISION
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice
+from karpy.model.questions import DisruptionQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import DisruptionQuestion
 from karpy.model.verdicts import DisruptionVerdict, Verdict
 from karpy.ports.clock import Clock
 from karpy.sim.store.store import Store

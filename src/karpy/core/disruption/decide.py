@@ -3,8 +3,8 @@
 from karpy.core.disruption.candidates import Candidate
 from karpy.core.disruption.emptiness import Proposal, propose_empty
 from karpy.core.disruption.repairing import REASON, Triage, triage
+from karpy.model.questions import DisruptionQuestion, EmptyNodesQuestion
 from karpy.model.repairs import RepairAction
-from karpy.model.surroundings import DisruptionQuestion, EmptyNodesQuestion
 from karpy.model.verdicts import DisruptionVerdict, NodeChoice
 
 
