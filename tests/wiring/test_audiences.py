@@ -8,7 +8,13 @@ import pytest
 from karpy.cli.examples import CLUSTER, example_documents
 from karpy.codec.verdicts import disruption_to_json
 from karpy.core.disruption.decide import decide_disruption
-from karpy.model.questions import BrokenNodesQuestion, DisruptionQuestion, EmptyNodesQuestion
+from karpy.model.questions import (
+    BrokenNodesQuestion,
+    DisruptionQuestion,
+    EmptyNodesQuestion,
+    ProposedNode,
+    SecondLookQuestion,
+)
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import DisruptionVerdict, Verdict
 from karpy.wiring.audiences import DisruptionAudience
@@ -24,6 +30,7 @@ NOBODY = EmptyNodesQuestion(around())
 BUSY = EmptyNodesQuestion(around(state("a", tenants=[tenant("x")])))
 MARKED = EmptyNodesQuestion(around(state("a", marked=True)))
 IDLE = EmptyNodesQuestion(around(state("a")))
+STILL_IDLE = SecondLookQuestion(around(state("a")), (ProposedNode("a-claim", "a"),))
 WELL = BrokenNodesQuestion(crowd(), REPAIRS)
 BROKEN = BrokenNodesQuestion(crowd(sick("a")), REPAIRS)
 
@@ -58,6 +65,8 @@ def recorded(asked: Sequence[DisruptionQuestion]) -> list[DisruptionQuestion]:
         ([BUSY, MARKED, BUSY], [BUSY, MARKED, BUSY]),
         ([BUSY, NOBODY, NOBODY], [BUSY, NOBODY]),
         ([IDLE, IDLE], [IDLE, IDLE]),
+        ([STILL_IDLE, STILL_IDLE], [STILL_IDLE, STILL_IDLE]),
+        ([BUSY, STILL_IDLE, BUSY], [BUSY, STILL_IDLE]),
         ([BROKEN, BROKEN, WELL, WELL], [BROKEN, WELL]),
         ([BUSY, BROKEN, BUSY, BROKEN], [BUSY, BROKEN]),
     ],

@@ -9,8 +9,8 @@ from karpy.controllers.lookout import BufferPods, Look, Lookout
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.offloading import decide_aside
 from karpy.controllers.queue import WorkQueue
-from karpy.controllers.remedies import OnVerdict, Remedies, RepairRules
-from karpy.controllers.rollouts import Rollouts
+from karpy.controllers.remedies import Remedies, RepairRules
+from karpy.controllers.rollouts import OnVerdict, Rollouts
 from karpy.core.disruption.advancing import Change
 from karpy.core.disruption.decide import verdict_of_proposal
 from karpy.core.disruption.emptiness import Proposal, propose_empty
@@ -49,7 +49,7 @@ class DisruptionController:
             buffer_pods=buffer_pods,
             reads_deletion_cost=reads_deletion_cost,
         )
-        self._rollouts = Rollouts(desk, cluster, self._lookout)
+        self._rollouts = Rollouts(desk, cluster, self._lookout, self._tell)
         self._remedies = Remedies(
             desk, cluster, nominations, self._rollouts, repair or RepairRules(), self._tell
         )

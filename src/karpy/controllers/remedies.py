@@ -1,6 +1,5 @@
 """Broken nodes are rebooted or replaced, one at a time."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -11,7 +10,7 @@ from karpy.controllers.desk import Desk
 from karpy.controllers.lookout import Look
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.offloading import decide_aside
-from karpy.controllers.rollouts import Rollouts
+from karpy.controllers.rollouts import OnVerdict, Rollouts
 from karpy.core.disruption.advancing import Change
 from karpy.core.disruption.decide import verdict_of_triage
 from karpy.core.disruption.remedies import find_remedy
@@ -19,20 +18,15 @@ from karpy.core.disruption.repairing import REASON, Patient, Triage, triage
 from karpy.core.disruption.rollout import PACE
 from karpy.core.disruption.treatment import Treatment, treat
 from karpy.core.lifecycle.outcomes import Count, Outcome
-from karpy.model.questions import BrokenNodesQuestion, DisruptionQuestion
+from karpy.model.questions import BrokenNodesQuestion
 from karpy.model.repairs import RepairPolicy
 from karpy.model.snapshot import Snapshot
 from karpy.model.surroundings import Surroundings
-from karpy.model.verdicts import DisruptionVerdict
 from karpy.ports.cluster import Cluster
 
 _REMEMBERED: Final = timedelta(hours=24)
 _DURATION: Final = "voluntary_disruption_decision_evaluation_duration_seconds"
 _LABELS: Final = {"reason": REASON.value.lower(), "consolidation_type": ""}
-
-
-OnVerdict = Callable[[DisruptionQuestion, DisruptionVerdict], None]
-"""Is told what was decided about nodes, and on what."""
 
 
 class RepairRules(Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Decisions to disrupt nodes that are under way, each carried to its end."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
 
@@ -11,9 +11,13 @@ from karpy.core.disruption.advancing import Change, Progress, advance, amid_roll
 from karpy.core.disruption.rollout import PACE, Rollout, Stage, with_launched
 from karpy.errors import ClusterError, KarpyError, NotFound
 from karpy.model.kinds import NODE_CLAIM
+from karpy.model.questions import DisruptionQuestion
 from karpy.model.surroundings import Surroundings
-from karpy.model.verdicts import Launch
+from karpy.model.verdicts import DisruptionVerdict, Launch
 from karpy.ports.cluster import Cluster
+
+OnVerdict = Callable[[DisruptionQuestion, DisruptionVerdict], None]
+"""Is told what was decided about nodes, and on what."""
 
 
 class Rollouts:
@@ -24,10 +28,17 @@ class Rollouts:
     and decides anew.
     """
 
-    def __init__(self, desk: Desk, cluster: Cluster, lookout: Lookout) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        cluster: Cluster,
+        lookout: Lookout,
+        on_verdict: OnVerdict = lambda *_: None,
+    ) -> None:
         self._desk = desk
         self._cluster = cluster
         self._lookout = lookout
+        self._on_verdict = on_verdict
         self._rollouts: dict[str, Rollout] = {}
         self._deleted: set[str] = set()
         """UIDs of the claims that were deleted, whether we have heard of it or not."""
@@ -105,6 +116,8 @@ class Rollouts:
         return is_done
 
     async def _take(self, progress: Progress, look: Look) -> timedelta | None:
+        if progress.decision is not None:
+            self._on_verdict(progress.decision.question, progress.decision.verdict)
         # Before anything is done: whoever decides meanwhile must know which nodes go.
         self._keep(progress.rollout)
         await self.carry_out(progress.changes, look)

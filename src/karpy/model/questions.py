@@ -29,5 +29,27 @@ class BrokenNodesQuestion(
     """When nodes were rebooted, by the UID of their claim."""
 
 
-DisruptionQuestion = EmptyNodesQuestion | BrokenNodesQuestion
-"""Everything that a decision about the disruption of nodes is made on; tags are reasons."""
+class ProposedNode(Struct, frozen=True, gc=False):
+    """A node that was chosen to go, by the names it had then."""
+
+    claim: str
+    node: str
+
+
+class SecondLookQuestion(
+    Struct,
+    frozen=True,
+    gc=False,
+    tag_field="reason",
+    tag=f"{DisruptionReason.EMPTY.value}/second-look",
+):
+    """Asks which of the nodes that were proposed as empty may go, now that some time is over."""
+
+    surroundings: Surroundings
+    """As the proposal sees them: its own nodes are not busy."""
+    proposed: tuple[ProposedNode, ...] = ()
+    """In the order in which they were chosen."""
+
+
+DisruptionQuestion = EmptyNodesQuestion | BrokenNodesQuestion | SecondLookQuestion
+"""Everything that a decision about the disruption of nodes is made on; tags begin with reasons."""

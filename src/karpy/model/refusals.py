@@ -65,6 +65,7 @@ class Constraint(Enum):
 class Obstacle(Enum):
     """Why a node was left alone."""
 
+    GONE = "it is gone already"
     IN_ROLLOUT = "it is being disrupted already"
     UNMANAGED = "there is no NodeClaim behind it"
     NO_NODE = "its NodeClaim has no Node yet"

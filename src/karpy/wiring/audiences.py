@@ -10,7 +10,6 @@ from karpy.core.disruption.decide import is_news
 from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.core.remarks import created_count, created_remark, decision_remarks
 from karpy.errors import ClusterError
-from karpy.model.disruption import DisruptionReason
 from karpy.model.questions import DisruptionQuestion
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import DisruptionVerdict, Launch, Nomination, Verdict
@@ -91,10 +90,11 @@ class DisruptionAudience:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._recorded: dict[DisruptionReason, DisruptionVerdict] = {}
+        self._recorded: dict[type[DisruptionQuestion], DisruptionVerdict] = {}
+        """The last verdict on each kind of question."""
 
     def decided(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
         """Record a decision; nodes are looked at all the time, mostly with the same verdict."""
-        if is_news(verdict, self._recorded.get(verdict.reason)):
-            self._recorded[verdict.reason] = verdict
+        if is_news(question, verdict, self._recorded.get(type(question))):
+            self._recorded[type(question)] = verdict
             self._journal.record_disruption(question, verdict)

@@ -8,7 +8,13 @@ from msgspec.structs import replace
 
 from karpy.model.conditions import Condition
 from karpy.model.disruption import Budget, ConsolidationPolicy, DisruptionPolicy
-from karpy.model.questions import BrokenNodesQuestion, DisruptionQuestion, EmptyNodesQuestion
+from karpy.model.questions import (
+    BrokenNodesQuestion,
+    DisruptionQuestion,
+    EmptyNodesQuestion,
+    ProposedNode,
+    SecondLookQuestion,
+)
 from karpy.model.repairs import RepairAction, RepairPolicy
 from karpy.model.surroundings import NodeState, Surroundings
 from tests.builders.pods import NOON
@@ -102,9 +108,18 @@ def clusters(draw: st.DrawFn) -> Surroundings:
 
 @st.composite
 def questions(draw: st.DrawFn) -> DisruptionQuestion:
-    """Ask about nodes that are empty, or broken."""
+    """Ask about nodes that are empty, or broken, or were proposed to go."""
     surroundings = draw(clusters())
-    if draw(st.booleans()):
+    kind = draw(st.sampled_from([EmptyNodesQuestion, BrokenNodesQuestion, SecondLookQuestion]))
+    if kind is EmptyNodesQuestion:
         return EmptyNodesQuestion(surroundings)
+    if kind is SecondLookQuestion:
+        return SecondLookQuestion(surroundings, draw(proposals()))
     rebooted = draw(st.sampled_from([(), (NOON - MINUTE, NOON - HOUR)]))
     return BrokenNodesQuestion(surroundings, REPAIRS, {"uid-node-1-claim": rebooted})
+
+
+def proposals() -> st.SearchStrategy[tuple[ProposedNode, ...]]:
+    """Give nodes that were proposed to go; some of them may be gone by now."""
+    some = [ProposedNode(f"node-{number}-claim", f"node-{number}") for number in range(9)]
+    return st.lists(st.sampled_from(some), unique=True).map(tuple)

@@ -3,7 +3,13 @@ from hypothesis import given
 
 from karpy.core.disruption.decide import decide_disruption, is_news
 from karpy.model.disruption import DisruptionReason
-from karpy.model.questions import BrokenNodesQuestion, DisruptionQuestion, EmptyNodesQuestion
+from karpy.model.questions import (
+    BrokenNodesQuestion,
+    DisruptionQuestion,
+    EmptyNodesQuestion,
+    ProposedNode,
+    SecondLookQuestion,
+)
 from karpy.model.refusals import NodeRefusal, Obstacle
 from karpy.model.repairs import RepairAction
 from karpy.model.verdicts import DisruptionVerdict, NodeChoice
@@ -14,12 +20,23 @@ from tests.core.disruption.test_repairing import crowd, sick
 EMPTY, UNHEALTHY = DisruptionReason.EMPTY, DisruptionReason.UNHEALTHY
 CHOSEN = (NodeChoice("a", "a-claim", "web", 1_000_000),)
 REFUSED = (NodeRefusal(Obstacle.NOT_EMPTY, "b"),)
+ASK_EMPTY, ASK_BROKEN = EmptyNodesQuestion(around()), BrokenNodesQuestion(around())
+ASK_AGAIN = SecondLookQuestion(around())
 
 
 def test_the_verdict_on_empty_nodes_names_who_goes_and_why_not_the_others() -> None:
     surroundings = around(state("a"), state("b", tenants=[tenant("x")]))
 
     verdict = decide_disruption(EmptyNodesQuestion(surroundings))
+
+    assert verdict == DisruptionVerdict(EMPTY, CHOSEN, REFUSED)
+
+
+def test_the_verdict_on_proposed_nodes_names_who_may_still_go_and_why_not_the_others() -> None:
+    surroundings = around(state("a"), state("b", tenants=[tenant("x")]), state("other"))
+    proposal = (ProposedNode("a-claim", "a"), ProposedNode("b-claim", "b"))
+
+    verdict = decide_disruption(SecondLookQuestion(surroundings, proposal))
 
     assert verdict == DisruptionVerdict(EMPTY, CHOSEN, REFUSED)
 
@@ -52,20 +69,41 @@ def test_the_same_question_has_the_same_verdict(question: DisruptionQuestion) ->
 
 
 @pytest.mark.parametrize(
-    ("verdict", "before", "expected"),
+    ("question", "verdict", "before", "expected"),
     [
-        (DisruptionVerdict(EMPTY), None, False),
-        (DisruptionVerdict(EMPTY), DisruptionVerdict(EMPTY), False),
-        (DisruptionVerdict(EMPTY, (), REFUSED), None, True),
-        (DisruptionVerdict(EMPTY, (), REFUSED), DisruptionVerdict(EMPTY, (), REFUSED), False),
-        (DisruptionVerdict(EMPTY), DisruptionVerdict(EMPTY, (), REFUSED), True),
-        (DisruptionVerdict(EMPTY, CHOSEN), None, True),
-        (DisruptionVerdict(EMPTY, CHOSEN), DisruptionVerdict(EMPTY, CHOSEN), True),
-        (DisruptionVerdict(UNHEALTHY, CHOSEN), None, True),
-        (DisruptionVerdict(UNHEALTHY, CHOSEN), DisruptionVerdict(UNHEALTHY, CHOSEN), False),
+        (ASK_EMPTY, DisruptionVerdict(EMPTY), None, False),
+        (ASK_EMPTY, DisruptionVerdict(EMPTY), DisruptionVerdict(EMPTY), False),
+        (ASK_EMPTY, DisruptionVerdict(EMPTY, (), REFUSED), None, True),
+        (
+            ASK_EMPTY,
+            DisruptionVerdict(EMPTY, (), REFUSED),
+            DisruptionVerdict(EMPTY, (), REFUSED),
+            False,
+        ),
+        (ASK_EMPTY, DisruptionVerdict(EMPTY), DisruptionVerdict(EMPTY, (), REFUSED), True),
+        (ASK_EMPTY, DisruptionVerdict(EMPTY, CHOSEN), None, True),
+        (ASK_EMPTY, DisruptionVerdict(EMPTY, CHOSEN), DisruptionVerdict(EMPTY, CHOSEN), True),
+        (ASK_BROKEN, DisruptionVerdict(UNHEALTHY, CHOSEN), None, True),
+        (
+            ASK_BROKEN,
+            DisruptionVerdict(UNHEALTHY, CHOSEN),
+            DisruptionVerdict(UNHEALTHY, CHOSEN),
+            False,
+        ),
+        (ASK_AGAIN, DisruptionVerdict(EMPTY, CHOSEN), DisruptionVerdict(EMPTY, CHOSEN), True),
+        (
+            ASK_AGAIN,
+            DisruptionVerdict(EMPTY, (), REFUSED),
+            DisruptionVerdict(EMPTY, (), REFUSED),
+            True,
+        ),
     ],
 )
 def test_news_is_what_changes_something_or_has_changed(
-    verdict: DisruptionVerdict, before: DisruptionVerdict | None, *, expected: bool
+    question: DisruptionQuestion,
+    verdict: DisruptionVerdict,
+    before: DisruptionVerdict | None,
+    *,
+    expected: bool,
 ) -> None:
-    assert is_news(verdict, before) is expected
+    assert is_news(question, verdict, before) is expected

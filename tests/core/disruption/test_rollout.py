@@ -3,7 +3,8 @@ from datetime import datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.disruption.advancing import Change, Progress, advance, amid_rollouts
+from karpy.core.disruption.advancing import Change, Decision, Progress, advance, amid_rollouts
+from karpy.core.disruption.decide import decide_disruption
 from karpy.core.disruption.emptiness import Proposal, propose_empty
 from karpy.core.disruption.rollout import (
     Replacement,
@@ -17,6 +18,7 @@ from karpy.core.disruption.rollout import (
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
 from karpy.model.conditions import TRUE, Condition
 from karpy.model.disruption import DisruptionReason
+from karpy.model.questions import ProposedNode, SecondLookQuestion
 from karpy.model.surroundings import NodeState, Surroundings
 from karpy.model.verdicts import Launch, LaunchOption
 from tests.builders.pods import NOON
@@ -24,7 +26,6 @@ from tests.core.disruption.scenes import (
     DISRUPTED,
     around,
     budgets,
-    refused,
     state,
     tenant,
     told,
@@ -60,6 +61,13 @@ def marked(name: str, moment: datetime = DUE, **changes: bool) -> NodeState:
     said = Condition("DisruptionReason", TRUE, moment, "Empty", "Empty")
     conditions = plain.claim.conditions.with_condition(said, moment)
     return replace(plain, claim=replace(plain.claim, conditions=conditions))
+
+
+def decided(surroundings: Surroundings, *nodes: str) -> Decision:
+    """Return what a second look at some nodes comes to."""
+    proposal = tuple(ProposedNode(f"{each}-claim", each) for each in nodes)
+    question = SecondLookQuestion(surroundings, proposal)
+    return Decision(question, decide_disruption(question))
 
 
 def waiting(*replacements: Replacement) -> Rollout:
@@ -131,6 +139,7 @@ def test_nodes_that_are_still_empty_are_marked_then() -> None:
     assert progress == Progress(
         begun,
         (Change("a-claim", "a", Outcome(claim=node.claim, node=node.node)),),
+        decision=decided(at(DUE, state("a")), "a"),
         outcome=Outcome(remarks=(Remark("disrupting node(s)", fields),), look_again=SECOND),
     )
 
@@ -142,7 +151,7 @@ def test_only_those_that_are_still_empty_go() -> None:
     progress = advance(rollout, at(DUE, *nodes))
 
     assert [each.claim for each in progress.rollout.targets] == ["c-claim"]
-    assert refused(progress.refusals) == [("b", "NOMINATED", ""), ("a", "NOT_EMPTY", "")]
+    assert progress.decision == decided(at(DUE, *nodes), "a", "b", "c")
     assert progress.outcome.counts == ()
 
 
@@ -154,10 +163,6 @@ def test_only_as_many_go_as_the_budget_still_allows() -> None:
 
     labels = {"consolidation_type": "empty"}
     assert [each.claim for each in progress.rollout.targets] == ["a-claim"]
-    assert refused(progress.refusals)[-2:] == [
-        ("b", "BUDGET_SPENT", "web"),
-        ("c", "BUDGET_SPENT", "web"),
-    ]
     assert progress.outcome.counts == (
         Count("voluntary_disruption_failed_validations_total", labels, 2.0),
     )
@@ -171,6 +176,7 @@ def test_a_rollout_of_which_nothing_is_left_is_abandoned() -> None:
     labels = {"consolidation_type": "empty"}
     assert progress.rollout.stage is Stage.ABANDONED
     assert progress.changes == ()
+    assert progress.decision == decided(at(DUE, state("a", tenants=[tenant("x")])), "a", "b")
     assert progress.outcome.counts == (
         Count("voluntary_disruption_failed_validations_total", labels, 2.0),
     )
@@ -183,6 +189,7 @@ def test_a_rollout_is_not_in_its_own_way() -> None:
     progress = advance(rollout, amid_rollouts(at(DUE, state("a")), [rollout]))
 
     assert progress.rollout.stage is Stage.MARKING
+    assert progress.decision == decided(at(DUE, state("a")), "a")
 
 
 def test_another_rollout_is_in_the_way() -> None:
@@ -193,7 +200,7 @@ def test_another_rollout_is_in_the_way() -> None:
     progress = advance(rollout, twice)
 
     assert progress.rollout.stage is Stage.ABANDONED
-    assert refused(progress.refusals) == [("a", "LEAVING", "")]
+    assert progress.decision == decided(twice, "a")
 
 
 def test_what_was_not_seen_marked_is_marked_again() -> None:

@@ -1,14 +1,12 @@
 """What becomes of a rollout when it sees the cluster again."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.disruption.budgets import find_allowances
-from karpy.core.disruption.candidates import Candidate
-from karpy.core.disruption.emptiness import CONSOLIDATION_TYPE, find_empty
+from karpy.core.disruption.decide import verdict_of_second_look
 from karpy.core.disruption.marks import marked, removal, unmarked
 from karpy.core.disruption.rollout import (
     PACE,
@@ -19,19 +17,18 @@ from karpy.core.disruption.rollout import (
     as_target,
     patience,
 )
+from karpy.core.disruption.secondlook import SecondLook, look_again
 from karpy.core.lifecycle.conditions import INITIALIZED
 from karpy.core.lifecycle.identities import about_claim
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
 from karpy.model.notices import Notice
+from karpy.model.questions import ProposedNode, SecondLookQuestion
 from karpy.model.records import ClaimRecord
-from karpy.model.refusals import NodeRefusal, Obstacle
 from karpy.model.surroundings import NodeState, Surroundings
-from karpy.model.verdicts import Launch
+from karpy.model.verdicts import DisruptionVerdict, Launch
 
 _States: TypeAlias = Mapping[str, NodeState]
 """By the name of the claim."""
-_ELIGIBLE: Final = {CONSOLIDATION_TYPE: find_empty}
-"""How each type of consolidation finds its nodes, when it proposes and when it validates."""
 
 
 class Change(Struct, frozen=True, gc=False):
@@ -42,6 +39,13 @@ class Change(Struct, frozen=True, gc=False):
     outcome: Outcome
 
 
+class Decision(Struct, frozen=True, gc=False):
+    """What was asked and decided on the way."""
+
+    question: SecondLookQuestion
+    verdict: DisruptionVerdict
+
+
 class Progress(Struct, frozen=True, gc=False):
     """What a rollout has become, and what it asks for."""
 
@@ -49,7 +53,8 @@ class Progress(Struct, frozen=True, gc=False):
     changes: tuple[Change, ...] = ()
     launches: tuple[Launch, ...] = ()
     """Claims to create; `with_launched` takes their names, and all of them or none."""
-    refusals: tuple[NodeRefusal, ...] = ()
+    decision: Decision | None = None
+    """Tells why it goes on or not, if that was the question."""
     outcome: Outcome = Outcome()
     """What is told and counted of the rollout as a whole, and when to look again."""
 
@@ -93,34 +98,28 @@ def _validate(rollout: Rollout, surroundings: Surroundings) -> Progress:
     due = rollout.proposed + VALIDATION_DELAY
     if surroundings.now < due:
         return Progress(rollout, outcome=Outcome(look_again=due - surroundings.now))
+    question = _second_look(rollout, surroundings)
+    seen = look_again(question)
+    progress = _resolve(rollout, seen, surroundings)
+    return replace(progress, decision=Decision(question, verdict_of_second_look(seen)))
+
+
+def _second_look(rollout: Rollout, surroundings: Surroundings) -> SecondLookQuestion:
     # Only others are in the way of its own nodes.
     free = replace(surroundings, busy=surroundings.busy - rollout.busy)
-    eligible, kept = _ELIGIBLE[rollout.consolidation_type](free)
-    by_claim = {each.claim.name: each for each in eligible}
-    still = [by_claim[each.claim] for each in rollout.targets if each.claim in by_claim]
-    valid, spent = _within_budget(rollout, still, free)
-    names = {each.node for each in rollout.targets}
-    refusals = (*(each for each in kept.refusals if each.node in names), *spent)
-    if not valid:
-        return _abandon(rollout, refusals, len(rollout.targets) if not still else len(spent))
-    validated = replace(rollout, targets=tuple(as_target(each) for each in valid))
+    return SecondLookQuestion(
+        free, tuple(ProposedNode(each.claim, each.node) for each in rollout.targets)
+    )
+
+
+def _resolve(rollout: Rollout, seen: SecondLook, surroundings: Surroundings) -> Progress:
+    """Go on with the nodes that may still go, if there are any."""
+    if not seen.candidates:
+        return _abandon(rollout, len(seen.spent) or len(rollout.targets))
+    validated = replace(rollout, targets=tuple(as_target(each) for each in seen.candidates))
     progress = start(validated, surroundings)
-    told = Outcome(counts=_failed_validations(rollout, len(spent)))
-    return replace(progress, refusals=refusals, outcome=joined(told, progress.outcome))
-
-
-def _within_budget(
-    rollout: Rollout, candidates: Sequence[Candidate], surroundings: Surroundings
-) -> tuple[list[Candidate], list[NodeRefusal]]:
-    remaining = find_allowances(surroundings, rollout.reason).remaining()
-    valid, spent = [], []
-    for each in candidates:
-        if remaining[each.pool.name]:
-            remaining[each.pool.name] -= 1
-            valid.append(each)
-        else:
-            spent.append(NodeRefusal(Obstacle.BUDGET_SPENT, each.name, each.pool.name))
-    return valid, spent
+    told = Outcome(counts=_failed_validations(rollout, len(seen.spent)))
+    return replace(progress, outcome=joined(told, progress.outcome))
 
 
 def _mark(rollout: Rollout, surroundings: Surroundings) -> Progress:
@@ -187,17 +186,14 @@ def _wait(rollout: Rollout, surroundings: Surroundings) -> Progress:
     return Progress(rollout, changes, outcome=Outcome(counts=counts, look_again=PACE))
 
 
-def _abandon(rollout: Rollout, refusals: tuple[NodeRefusal, ...], failed: int) -> Progress:
+def _abandon(rollout: Rollout, failed: int) -> Progress:
     remark = Remark(
         "abandoning empty node consolidation attempt due to pod churn, command is no longer valid",
         {"command": str(rollout)},
     )
     counts = _failed_validations(rollout, failed)
-    return Progress(
-        replace(rollout, stage=Stage.ABANDONED),
-        refusals=refusals,
-        outcome=Outcome(counts=counts, remarks=(remark,)),
-    )
+    outcome = Outcome(counts=counts, remarks=(remark,))
+    return Progress(replace(rollout, stage=Stage.ABANDONED), outcome=outcome)
 
 
 def _fail(rollout: Rollout, surroundings: Surroundings, why: str) -> Progress:

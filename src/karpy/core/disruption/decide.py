@@ -3,7 +3,14 @@
 from karpy.core.disruption.candidates import Candidate
 from karpy.core.disruption.emptiness import Proposal, propose_empty
 from karpy.core.disruption.repairing import REASON, Triage, triage
-from karpy.model.questions import DisruptionQuestion, EmptyNodesQuestion
+from karpy.core.disruption.secondlook import SecondLook, look_again
+from karpy.model.disruption import DisruptionReason
+from karpy.model.questions import (
+    BrokenNodesQuestion,
+    DisruptionQuestion,
+    EmptyNodesQuestion,
+    SecondLookQuestion,
+)
 from karpy.model.repairs import RepairAction
 from karpy.model.verdicts import DisruptionVerdict, NodeChoice
 
@@ -12,6 +19,8 @@ def decide_disruption(question: DisruptionQuestion) -> DisruptionVerdict:
     """Decide which nodes are to be disrupted; the same question has the same verdict, always."""
     if isinstance(question, EmptyNodesQuestion):
         return verdict_of_proposal(propose_empty(question.surroundings))
+    if isinstance(question, SecondLookQuestion):
+        return verdict_of_second_look(look_again(question))
     return verdict_of_triage(triage(question.surroundings, question.policies, question.reboots))
 
 
@@ -21,18 +30,31 @@ def verdict_of_proposal(proposal: Proposal) -> DisruptionVerdict:
     return DisruptionVerdict(proposal.reason, choices, proposal.refusals)
 
 
+def verdict_of_second_look(seen: SecondLook) -> DisruptionVerdict:
+    """Say which proposed nodes should still go, and why not the others."""
+    choices = tuple(_choice(each) for each in seen.candidates)
+    return DisruptionVerdict(DisruptionReason.EMPTY, choices, seen.refusals)
+
+
 def verdict_of_triage(found: Triage) -> DisruptionVerdict:
     """Say which broken nodes should be repaired, and why not the others."""
     choices = tuple(_choice(each.candidate, each.remedy.action) for each in found.patients)
     return DisruptionVerdict(REASON, choices, found.refusals)
 
 
-def is_news(verdict: DisruptionVerdict, before: DisruptionVerdict | None) -> bool:
+def is_news(
+    question: DisruptionQuestion, verdict: DisruptionVerdict, before: DisruptionVerdict | None
+) -> bool:
     """Say whether a verdict is worth telling after another: it does something, or has changed."""
     known = DisruptionVerdict(verdict.reason) if before is None else before
-    # A broken node is chosen again and again as long as nothing can be done about it.
-    is_acted_on = bool(verdict.choices) and verdict.reason is not REASON
-    return is_acted_on or verdict != known
+    match question:
+        case SecondLookQuestion():
+            # It is taken once for each proposal.
+            return True
+        case BrokenNodesQuestion():
+            # They are chosen again and again as long as nothing can be done about them.
+            return verdict != known
+    return bool(verdict.choices) or verdict != known
 
 
 def _choice(candidate: Candidate, remedy: RepairAction | None = None) -> NodeChoice:
