@@ -16,17 +16,20 @@ from karpy.codec.recordings import (
 from karpy.core.disruption.decide import decide_disruption
 from karpy.core.provisioning.decide import decide
 from karpy.errors import FileUnreadable, FileUnwritable
-from karpy.model.questions import EmptyNodesQuestion
+from karpy.model.questions import EmptyNodesQuestion, TreatmentQuestion
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 from karpy.ports.journal import Journal
 from tests.builders import pod, pool, snapshot
+from tests.core.disruption.questions import REPAIRS
 from tests.core.disruption.scenes import around, state
+from tests.core.disruption.test_repairing import crowd, sick
 
 CLUSTER = snapshot(pods=[pod("web")], pools=[pool("default")])
 VERDICT = decide(CLUSTER)
 QUESTION = EmptyNodesQuestion(around(state("idle"), catalog=CLUSTER.catalog))
 ANSWER = decide_disruption(QUESTION)
+TREATMENT = TreatmentQuestion(crowd(sick("a")), CLUSTER, REPAIRS)
 PLENTY = 10**9
 
 
@@ -81,6 +84,24 @@ def test_decisions_about_nodes_name_what_is_on_sale_like_all_others(tmp_path: Pa
     _record(journal, 1)
 
     assert _kinds_of(tmp_path / "decisions-000001.jsonl") == ["catalog", "disruption", "decision"]
+
+
+def test_a_treatment_comes_after_all_that_was_on_sale(tmp_path: Path) -> None:
+    same = replace(TREATMENT, snapshot=replace(CLUSTER, catalog=TREATMENT.surroundings.catalog))
+    journal = _open(tmp_path)
+
+    journal.record_disruption(same, decide_disruption(same))
+    journal.record_disruption(TREATMENT, decide_disruption(TREATMENT))
+    journal.close()
+
+    path = tmp_path / "decisions-000001.jsonl"
+    reader = RecordingReader()
+    read = [reader.read(line) for _, line in journal_lines(path)]
+    assert _kinds_of(path) == ["catalog", "treatment", "catalog", "treatment"]
+    assert [each.question for each in read if isinstance(each, DisruptionRecording)] == [
+        same,
+        TREATMENT,
+    ]
 
 
 def test_each_full_file_has_what_was_on_sale_for_nodes(tmp_path: Path) -> None:

@@ -8,11 +8,18 @@ from syrupy.assertion import SnapshotAssertion
 from karpy.adapters.journal import JournalFiles
 from karpy.core.disruption.decide import decide_disruption
 from karpy.core.provisioning.decide import decide
-from karpy.model.questions import BrokenNodesQuestion, DisruptionQuestion, EmptyNodesQuestion
+from karpy.model.questions import (
+    BrokenNodesQuestion,
+    DisruptionQuestion,
+    EmptyNodesQuestion,
+    ProposedNode,
+    SecondLookQuestion,
+    TreatmentQuestion,
+)
 from karpy.model.settings import Packing, Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import DisruptionVerdict, Verdict
-from tests.builders import pod, pool, snapshot
+from tests.builders import node, pod, pool, snapshot
 from tests.cli.conftest import Karpy, Run
 from tests.core.disruption.questions import REPAIRS
 from tests.core.disruption.scenes import around, state, tenant
@@ -23,6 +30,14 @@ CLUSTER = snapshot(pods=[pod("web")], pools=[pool("default")])
 EMPTY = snapshot(pods=[pod("alone")], pools=[])
 IDLE = EmptyNodesQuestion(around(state("idle"), state("busy", tenants=[tenant("web")])))
 BROKEN = BrokenNodesQuestion(crowd(sick("smoking")), REPAIRS)
+STILL_IDLE = SecondLookQuestion(IDLE.surroundings, (ProposedNode("idle-claim", "idle"),))
+REPLACED = TreatmentQuestion(
+    BROKEN.surroundings,
+    snapshot(
+        nodes=[node("smoking", pool="web")], pods=[pod("web", on="smoking")], pools=[pool("web")]
+    ),
+    REPAIRS,
+)
 
 
 def _journal(folder: Path, *decisions: tuple[Snapshot, Verdict]) -> Path:
@@ -158,6 +173,19 @@ def test_decisions_about_nodes_are_made_again_with_the_others(karpy: Karpy, tmp_
     run = karpy("replay", str(tmp_path))
 
     assert run == Run(0, "3 decisions replayed: 3 the same.\n", "")
+
+
+def test_second_looks_and_treatments_are_decided_on_again(karpy: Karpy, tmp_path: Path) -> None:
+    _about_nodes(
+        tmp_path,
+        (STILL_IDLE, decide_disruption(STILL_IDLE)),
+        (REPLACED, decide_disruption(REPLACED)),
+    )
+
+    run = karpy("replay", str(tmp_path))
+
+    assert decide_disruption(REPLACED).launches
+    assert run == Run(0, "2 decisions replayed: 2 the same.\n", "")
 
 
 def test_another_verdict_about_nodes_is_shown_line_by_line(

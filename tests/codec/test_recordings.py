@@ -9,6 +9,7 @@ from karpy.codec.recordings import (
     Recording,
     RecordingInvalid,
     RecordingReader,
+    catalogs_of,
     encode_catalog,
     encode_decision,
     encode_disruption,
@@ -17,23 +18,32 @@ from karpy.codec.sharing import DaemonRow, PodRow
 from karpy.codec.verdicts import disruption_to_json, verdict_to_json
 from karpy.core.disruption.decide import decide_disruption
 from karpy.core.provisioning.decide import decide
-from karpy.model.instances import PriceList
+from karpy.model.instances import Catalog, PriceList
 from karpy.model.pods import DaemonSet, Pod
-from karpy.model.questions import DisruptionQuestion, EmptyNodesQuestion
+from karpy.model.questions import (
+    BrokenNodesQuestion,
+    DisruptionQuestion,
+    EmptyNodesQuestion,
+    TreatmentQuestion,
+)
 from karpy.model.settings import Packing, Settings
 from karpy.model.snapshot import Snapshot
-from tests.builders import pod, pods, pool, snapshot
-from tests.core.disruption.questions import questions
+from karpy.model.surroundings import Surroundings
+from tests.builders import NOON, pod, pods, pool, snapshot
+from tests.core.disruption.questions import REPAIRS, questions
 from tests.core.disruption.scenes import around, state
+from tests.core.disruption.test_repairing import crowd, sick
 from tests.determinism.verdicts import named_snapshot
 from tests.fuzz.clusters import random_snapshot
 
 SMALL = snapshot(pods=[pod("a")], pools=[pool("default")])
 QUESTION = EmptyNodesQuestion(around(state("a")))
+TREATMENT = TreatmentQuestion(crowd(sick("a")), SMALL, REPAIRS)
 
 
 def _encode(question: DisruptionQuestion, digest: str) -> bytes:
-    return encode_disruption(question, decide_disruption(question), digest, "0.1.0")
+    digests = [digest for _ in catalogs_of(question)]
+    return encode_disruption(question, decide_disruption(question), digests, "0.1.0")
 
 
 def _recorded(cluster: Snapshot) -> Recording:
@@ -47,9 +57,11 @@ def _recorded(cluster: Snapshot) -> Recording:
 
 def _recorded_disruption(question: DisruptionQuestion) -> DisruptionRecording:
     reader = RecordingReader()
-    digest, line = encode_catalog(question.surroundings.catalog)
-    reader.read(line)
-    read = reader.read(_encode(question, digest))
+    lines = [encode_catalog(each) for each in catalogs_of(question)]
+    digests = [digest for digest, _ in lines]
+    verdict = decide_disruption(question)
+    written = [*(line for _, line in lines), encode_disruption(question, verdict, digests, "0.1.0")]
+    read = [reader.read(line) for line in written][-1]
     assert isinstance(read, DisruptionRecording)
     return read
 
@@ -124,10 +136,14 @@ def test_every_line_is_one_line() -> None:
 
     disruption = _encode(QUESTION, digest)
 
-    assert (line.count(b"\n"), decision.count(b"\n"), disruption.count(b"\n")) == (1, 1, 1)
+    treatment = _encode(TREATMENT, digest)
+
+    counts = [each.count(b"\n") for each in (line, decision, disruption, treatment)]
+    assert counts == [1, 1, 1, 1]
     assert line.startswith(b'{"karpy":"catalog/v1","digest":"')
     assert decision.startswith(b'{"karpy":"decision/v1","by":"0.1.0","catalog":"')
     assert disruption.startswith(b'{"karpy":"disruption/v1","by":"0.1.0","catalog":"')
+    assert treatment.startswith(b'{"karpy":"treatment/v1","by":"0.1.0","catalog":"')
 
 
 def test_what_is_on_sale_is_known_by_its_content() -> None:
@@ -143,6 +159,44 @@ def test_what_is_on_sale_is_no_part_of_a_decision_about_nodes() -> None:
     assert line["catalog"] == "abc"
     assert line["question"]["reason"] == "Empty"
     assert line["question"]["surroundings"]["catalog"]["types"] == []
+
+
+def test_a_treatment_has_its_snapshot_once_and_names_both_things_on_sale() -> None:
+    verdict = decide_disruption(TREATMENT)
+
+    line = msgspec.json.decode(encode_disruption(TREATMENT, verdict, ["abc", "def"], "0.1.0"))
+
+    assert (line["catalog"], line["snapshot_catalog"]) == ("abc", "def")
+    assert line["question"]["reason"] == "Unhealthy/treatment"
+    assert line["question"]["surroundings"]["catalog"]["types"] == []
+    assert (line["question"]["snapshot"]["pods"], len(line["snapshot"]["pods"])) == ([], 1)
+
+
+def test_a_treatment_needs_both_things_on_sale() -> None:
+    reader = RecordingReader()
+    digest, catalog = encode_catalog(TREATMENT.surroundings.catalog)
+    reader.read(catalog)
+    line = encode_disruption(TREATMENT, decide_disruption(TREATMENT), [digest, "def"], "0.1.0")
+
+    with pytest.raises(RecordingInvalid, match=r"what was on sale \(def\) is not recorded"):
+        reader.read(line)
+
+
+def test_a_recording_of_an_older_version_is_read() -> None:
+    reader = RecordingReader()
+    digest, catalog = encode_catalog(Catalog())
+    older = (
+        b'{"karpy":"disruption/v1","by":"0.1.0","catalog":"%b","question":{"reason":"Unhealthy",'
+        b'"surroundings":{"now":"2026-03-02T12:00:00Z"}},"verdict":%b}'
+    )
+    verdict = b'{"choices":[],"reason":"Unhealthy","refusals":[]}'
+    lines = [catalog, older % (digest.encode(), verdict)]
+
+    read = [reader.read(line) for line in lines][-1]
+
+    question = BrokenNodesQuestion(Surroundings(NOON))
+    assert read == DisruptionRecording("0.1.0", question, verdict)
+    assert disruption_to_json(decide_disruption(question)) == verdict
 
 
 def test_a_pod_is_recorded_with_all_its_fields() -> None:
@@ -168,7 +222,10 @@ def test_what_pods_share_they_share_again_and_nothing_more() -> None:
         (b"", "it is cut off or no JSON"),
         (b"{", "it is cut off or no JSON"),
         (b"\xff", "it is cut off or no JSON"),
-        (b"[]", "it is neither catalog/v1 nor decision/v1 nor disruption/v1; a newer karpy"),
+        (
+            b"[]",
+            "it is neither catalog/v1 nor decision/v1 nor disruption/v1 nor treatment/v1; a newer",
+        ),
         (b'{"karpy":"decision/v9"}', "it is neither catalog/v1 nor decision/v1"),
         (b'{"karpy":"disruption/v9"}', "it is neither catalog/v1 nor decision/v1"),
         (b'{"karpy":"catalog/v1"}', "its fields are not what this karpy expects"),
@@ -188,6 +245,12 @@ def test_what_pods_share_they_share_again_and_nothing_more() -> None:
         (_encode(QUESTION, "abc")[:-100], "it is cut off or no JSON"),
         (
             _encode(QUESTION, "abc").replace(b'"reason":"Empty"', b'"reason":"Drifted"', 1),
+            "its fields are not what this karpy expects",
+        ),
+        (_encode(TREATMENT, "abc"), "what was on sale (abc) is not recorded before it"),
+        (_encode(TREATMENT, "abc")[:-100], "it is cut off or no JSON"),
+        (
+            _encode(TREATMENT, "abc").replace(b"treatment/v1", b"disruption/v1", 1),
             "its fields are not what this karpy expects",
         ),
     ],

@@ -245,6 +245,28 @@ def test_a_verdict_about_nodes_names_choices_and_obstacles() -> None:
     )
 
 
+def test_a_verdict_about_nodes_says_what_replaces_them() -> None:
+    replaced = DisruptionVerdict(
+        DisruptionReason.UNHEALTHY,
+        (NodeChoice("a", "a-claim", "web", 1_500_000, RepairAction.REPLACE),),
+        launches=VERDICT.launches,
+        expected_on=("b",),
+        goes_first="static-at-limit",
+    )
+
+    written = disruption_to_dict(replaced)
+
+    assert written["launches"] == verdict_to_dict(VERDICT)["launches"]
+    assert (written["expectedOn"], written["goesFirst"]) == (["b"], "static-at-limit")
+
+
+def test_a_verdict_without_replacements_has_the_keys_it_always_had() -> None:
+    """Recordings of older versions are compared with it byte for byte."""
+    verdict = DisruptionVerdict(DisruptionReason.UNHEALTHY)
+
+    assert disruption_to_json(verdict) == b'{"choices":[],"reason":"Unhealthy","refusals":[]}'
+
+
 def test_a_node_that_just_goes_needs_no_remedy() -> None:
     verdict = DisruptionVerdict(DisruptionReason.EMPTY, (NodeChoice("a", "a-claim", "web"),))
 

@@ -14,12 +14,14 @@ from karpy.model.questions import (
     EmptyNodesQuestion,
     ProposedNode,
     SecondLookQuestion,
+    TreatmentQuestion,
 )
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import DisruptionVerdict, Verdict
 from karpy.wiring.audiences import DisruptionAudience
 from karpy.wiring.embedded import embedded_world
 from karpy.wiring.resident import BRISK, apply_manifests, operating
+from tests.builders import node, pod, pool, snapshot
 from tests.core.disruption.questions import REPAIRS
 from tests.core.disruption.scenes import around, state, tenant
 from tests.core.disruption.test_repairing import crowd, sick
@@ -32,6 +34,15 @@ MARKED = EmptyNodesQuestion(around(state("a", marked=True)))
 IDLE = EmptyNodesQuestion(around(state("a")))
 STILL_IDLE = SecondLookQuestion(around(state("a")), (ProposedNode("a-claim", "a"),))
 WELL = BrokenNodesQuestion(crowd(), REPAIRS)
+REBOOT = TreatmentQuestion(crowd(sick("a", "Slow")), snapshot(), REPAIRS)
+HOPELESS = TreatmentQuestion(
+    crowd(sick("a")),
+    snapshot(
+        nodes=[node("a", pool="web")], pods=[pod("x", on="a", cpu="300")], pools=[pool("web")]
+    ),
+    REPAIRS,
+)
+NO_PATIENT = TreatmentQuestion(crowd(), snapshot(), REPAIRS)
 BROKEN = BrokenNodesQuestion(crowd(sick("a")), REPAIRS)
 
 
@@ -67,6 +78,10 @@ def recorded(asked: Sequence[DisruptionQuestion]) -> list[DisruptionQuestion]:
         ([IDLE, IDLE], [IDLE, IDLE]),
         ([STILL_IDLE, STILL_IDLE], [STILL_IDLE, STILL_IDLE]),
         ([BUSY, STILL_IDLE, BUSY], [BUSY, STILL_IDLE]),
+        ([REBOOT, REBOOT], [REBOOT, REBOOT]),
+        ([HOPELESS, HOPELESS, HOPELESS], [HOPELESS]),
+        ([NO_PATIENT, HOPELESS, NO_PATIENT, NO_PATIENT], [HOPELESS, NO_PATIENT]),
+        ([BROKEN, HOPELESS, BROKEN, HOPELESS], [BROKEN, HOPELESS]),
         ([BROKEN, BROKEN, WELL, WELL], [BROKEN, WELL]),
         ([BUSY, BROKEN, BUSY, BROKEN], [BUSY, BROKEN]),
     ],

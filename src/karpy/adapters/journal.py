@@ -2,14 +2,14 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Final
 
 from karpy import __version__
-from karpy.codec.recordings import encode_catalog, encode_decision, encode_disruption
+from karpy.codec.recordings import catalogs_of, encode_catalog, encode_decision, encode_disruption
 from karpy.errors import FileUnreadable, FileUnwritable, KarpyError
 from karpy.model.instances import Catalog
 from karpy.model.questions import DisruptionQuestion
@@ -53,14 +53,15 @@ class JournalFiles:
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
         """Write a decision; raise FileUnwritable."""
         self._append(
-            snapshot.catalog, lambda digest: encode_decision(snapshot, verdict, digest, __version__)
+            (snapshot.catalog,),
+            lambda digests: encode_decision(snapshot, verdict, digests[0], __version__),
         )
 
     def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
         """Write a decision about the disruption of nodes; raise FileUnwritable."""
         self._append(
-            question.surroundings.catalog,
-            lambda digest: encode_disruption(question, verdict, digest, __version__),
+            catalogs_of(question),
+            lambda digests: encode_disruption(question, verdict, digests, __version__),
         )
 
     def close(self) -> None:
@@ -69,18 +70,23 @@ class JournalFiles:
             os.close(self._file)
             self._file = -1
 
-    def _append(self, on_sale: Catalog, encode: Callable[[str], bytes]) -> None:
-        """Write a line that names a catalog by its digest, after the catalog itself."""
+    def _append(self, on_sale: Sequence[Catalog], encode: Callable[[Sequence[str]], bytes]) -> None:
+        """Write a line that names catalogs by their digests, after the catalogs themselves."""
         try:
-            digest, catalog = self._catalog_line(on_sale)
-            decision = encode(digest)
-            if self._size and self._size + len(decision) + len(catalog) > self._file_bytes:
+            digests, catalogs = self._catalog_lines(on_sale)
+            decision = encode(digests)
+            if self._size and self._size + len(decision) + len(catalogs) > self._file_bytes:
                 self._open(max(_numbers(self._folder), default=0) + 1)
-                digest, catalog = self._catalog_line(on_sale)
-            self._write(catalog + decision)
-            self._told.add(digest)
+                digests, catalogs = self._catalog_lines(on_sale)
+            self._write(catalogs + decision)
+            self._told.update(digests)
         except OSError as error:
             raise _unwritable(self._folder, error) from error
+
+    def _catalog_lines(self, on_sale: Sequence[Catalog]) -> tuple[list[str], bytes]:
+        """Return the digests of catalogs, and the lines of those that the file has not yet."""
+        lines = [self._catalog_line(each) for each in on_sale]
+        return [digest for digest, _ in lines], b"".join(dict(lines).values())
 
     def _catalog_line(self, catalog: Catalog) -> tuple[str, bytes]:
         """Return the digest of a catalog, and its line unless the file has it already."""

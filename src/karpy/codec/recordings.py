@@ -7,9 +7,11 @@ to the next, so it has a line of its own, which others name by its digest:
     {"karpy": "catalog/v1", "digest": "…", "catalog": {…}}
     {"karpy": "decision/v1", "by": "0.1.0", "catalog": "…", "snapshot": {…}, "verdict": {…}}
     {"karpy": "disruption/v1", "by": "0.1.0", "catalog": "…", "question": {…}, "verdict": {…}}
+    {"karpy": "treatment/v1", "by": "0.1.0", "catalog": "…", "snapshot_catalog": "…",
+     "question": {…}, "snapshot": {…}, "verdict": {…}}
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Final, Literal, ParamSpec, TypeVar
@@ -28,16 +30,18 @@ from karpy.codec.sharing import (
 )
 from karpy.codec.verdicts import disruption_to_json, verdict_to_json
 from karpy.model.instances import Catalog
-from karpy.model.questions import DisruptionQuestion
+from karpy.model.questions import DisruptionQuestion, PlainQuestion, TreatmentQuestion
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import DisruptionVerdict, Verdict
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Q = TypeVar("Q", PlainQuestion, TreatmentQuestion)
 
 _CATALOG: Final = "catalog/v1"
 _DECISION: Final = "decision/v1"
 _DISRUPTION: Final = "disruption/v1"
+_TREATMENT: Final = "treatment/v1"
 _DIGEST_LENGTH: Final = 16
 
 
@@ -70,8 +74,23 @@ class DisruptionLine(Struct, frozen=True, tag_field="karpy", tag=_DISRUPTION):
     """The version of Karpy that decided."""
     catalog: str
     """Digest of what was on sale."""
-    question: DisruptionQuestion
+    question: PlainQuestion
     """But for what was on sale."""
+    verdict: Raw
+
+
+class TreatmentLine(Struct, frozen=True, tag_field="karpy", tag=_TREATMENT):
+    """One decision on how a node is repaired; the verdict is kept as it was written."""
+
+    by: str
+    """The version of Karpy that decided."""
+    catalog: str
+    """Digest of what was on sale when nodes were looked at."""
+    snapshot_catalog: str
+    """Digest of what was on sale when pods were; mostly the same."""
+    question: TreatmentQuestion
+    """But for what was on sale, and for the snapshot."""
+    snapshot: SharedSnapshot
     verdict: Raw
 
 
@@ -102,10 +121,10 @@ class DisruptionRecording(Struct, frozen=True):
 
 
 class _Head(Struct):
-    karpy: Literal["catalog/v1", "decision/v1", "disruption/v1"]
+    karpy: Literal["catalog/v1", "decision/v1", "disruption/v1", "treatment/v1"]
 
 
-_Line = CatalogLine | DecisionLine | DisruptionLine
+_Line = CatalogLine | DecisionLine | DisruptionLine | TreatmentLine
 _ENCODER: Final = Encoder()
 _HEAD: Final = Decoder(_Head)
 _LINE: Final = Decoder(_Line)
@@ -124,11 +143,26 @@ def encode_decision(snapshot: Snapshot, verdict: Verdict, catalog: str, by: str)
     return _ENCODER.encode(line) + b"\n"
 
 
+def catalogs_of(question: DisruptionQuestion) -> tuple[Catalog, ...]:
+    """Return what was on sale, as often as the line of a question names it."""
+    own = question.surroundings.catalog
+    return (own, question.snapshot.catalog) if isinstance(question, TreatmentQuestion) else (own,)
+
+
 def encode_disruption(
-    question: DisruptionQuestion, verdict: DisruptionVerdict, catalog: str, by: str
+    question: DisruptionQuestion, verdict: DisruptionVerdict, catalogs: Sequence[str], by: str
 ) -> bytes:
-    """Write a decision about nodes as a line; `catalog` is the digest of what was on sale."""
-    line = DisruptionLine(by, catalog, _amid(question, Catalog()), Raw(disruption_to_json(verdict)))
+    """Write a decision about nodes as a line; `catalogs` are the digests of its `catalogs_of`."""
+    written = Raw(disruption_to_json(verdict))
+    line: DisruptionLine | TreatmentLine
+    if isinstance(question, TreatmentQuestion):
+        catalog, snapshot_catalog = catalogs
+        shared = share_snapshot(question.snapshot)
+        bare = replace(_amid(question, Catalog()), snapshot=Snapshot(now=question.snapshot.now))
+        line = TreatmentLine(by, catalog, snapshot_catalog, bare, shared, written)
+    else:
+        (catalog,) = catalogs
+        line = DisruptionLine(by, catalog, _amid(question, Catalog()), written)
     return _ENCODER.encode(line) + b"\n"
 
 
@@ -144,14 +178,22 @@ class RecordingReader:
         if isinstance(read, CatalogLine):
             self._catalogs[read.digest] = _joined(join_catalog, read.catalog)
             return None
-        catalog = self._catalogs.get(read.catalog)
+        catalog, verdict = self._catalog(read.catalog), bytes(read.verdict)
+        if isinstance(read, DecisionLine):
+            snapshot = _joined(join_snapshot, read.snapshot, catalog)
+            return Recording(read.by, snapshot, verdict)
+        if isinstance(read, TreatmentLine):
+            other = self._catalog(read.snapshot_catalog)
+            snapshot = _joined(join_snapshot, read.snapshot, other)
+            question = replace(_amid(read.question, catalog), snapshot=snapshot)
+            return DisruptionRecording(read.by, question, verdict)
+        return DisruptionRecording(read.by, _amid(read.question, catalog), verdict)
+
+    def _catalog(self, digest: str) -> Catalog:
+        catalog = self._catalogs.get(digest)
         if catalog is None:
-            raise RecordingInvalid(f"what was on sale ({read.catalog}) is not recorded before it")
-        if isinstance(read, DisruptionLine):
-            question = _amid(read.question, catalog)
-            return DisruptionRecording(read.by, question, bytes(read.verdict))
-        snapshot = _joined(join_snapshot, read.snapshot, catalog)
-        return Recording(read.by, snapshot, bytes(read.verdict))
+            raise RecordingInvalid(f"what was on sale ({digest}) is not recorded before it")
+        return catalog
 
 
 def _read(line: bytes) -> _Line:
@@ -164,7 +206,7 @@ def _read(line: bytes) -> _Line:
     return read
 
 
-def _amid(question: DisruptionQuestion, catalog: Catalog) -> DisruptionQuestion:
+def _amid(question: Q, catalog: Catalog) -> Q:
     """Ask the same with something else on sale."""
     return replace(question, surroundings=replace(question.surroundings, catalog=catalog))
 
@@ -180,6 +222,6 @@ def _why(line: bytes, error: ValidationError) -> str:
     try:
         _HEAD.decode(line)
     except ValidationError:
-        kinds = f"{_CATALOG} nor {_DECISION} nor {_DISRUPTION}"
+        kinds = f"{_CATALOG} nor {_DECISION} nor {_DISRUPTION} nor {_TREATMENT}"
         return f"it is neither {kinds}; a newer karpy may read it"
     return f"its fields are not what this karpy expects: {error}"

@@ -45,11 +45,18 @@ def disruption_to_json(verdict: DisruptionVerdict) -> bytes:
 
 def disruption_to_dict(verdict: DisruptionVerdict) -> dict[str, Any]:
     """Write a verdict about the disruption of nodes as plain objects."""
-    return {
+    written = {
         "reason": verdict.reason.value,
         "choices": [_choice(each) for each in verdict.choices],
         "refusals": [_node_refusal(each) for each in verdict.refusals],
     }
+    # What nothing replaces is written as it was before there were replacements: byte for byte.
+    replaced = {
+        "launches": [_launch(each) for each in verdict.launches],
+        "expectedOn": list(verdict.expected_on),
+        "goesFirst": verdict.goes_first,
+    }
+    return {**written, **{key: value for key, value in replaced.items() if value}}
 
 
 def requirements_to_list(requirements: Requirements) -> list[dict[str, Any]]:

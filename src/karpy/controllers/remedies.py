@@ -1,9 +1,11 @@
 """Broken nodes are rebooted or replaced, one at a time."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from karpy.codec.uids import derived_uid
 from karpy.controllers.desk import Desk
@@ -12,13 +14,13 @@ from karpy.controllers.nominations import Nominations
 from karpy.controllers.offloading import decide_aside
 from karpy.controllers.rollouts import OnVerdict, Rollouts
 from karpy.core.disruption.advancing import Change
-from karpy.core.disruption.decide import verdict_of_triage
+from karpy.core.disruption.decide import verdict_of_triage, verdict_of_visit
 from karpy.core.disruption.remedies import find_remedy
 from karpy.core.disruption.repairing import REASON, Patient, Triage, triage
 from karpy.core.disruption.rollout import PACE
-from karpy.core.disruption.treatment import Treatment, treat
+from karpy.core.disruption.treatment import Treatment, Visit, visit
 from karpy.core.lifecycle.outcomes import Count, Outcome
-from karpy.model.questions import BrokenNodesQuestion
+from karpy.model.questions import BrokenNodesQuestion, TreatmentQuestion
 from karpy.model.repairs import RepairPolicy
 from karpy.model.snapshot import Snapshot
 from karpy.model.surroundings import Surroundings
@@ -75,30 +77,38 @@ class Remedies:
             return None
         around = self._rollouts.amid(look.surroundings)
         began = self._desk.clock.now()
+        question = self._question(around)
         found = await decide_aside(
-            lambda: triage(around, self._rules.policies, self._reboots), len(around.nodes)
+            lambda: triage(around, question.policies, question.reboots), len(around.nodes)
         )
-        self._on_verdict(self._question(around), verdict_of_triage(found))
-        snapshot = self._cluster.snapshot() if found.patients else Snapshot(now=began)
-        is_begun = False
-        for patient in found.patients:
-            treatment = await self._treat(patient, snapshot, around)
-            await self._desk.keeper.carry_out(_told(treatment))
-            is_begun = await self._begin(patient, treatment, look)
-            if is_begun:
-                break
+        self._on_verdict(question, verdict_of_triage(found))
+        is_begun = await self._treat(self._treatment(question, found), found.patients, look)
         took = self._desk.clock.now() - began
         await self._desk.keeper.carry_out(_summed_up(found, took))
         return PACE if is_begun else None
 
-    async def _treat(self, patient: Patient, snapshot: Snapshot, around: Surroundings) -> Treatment:
+    async def _treat(
+        self, question: TreatmentQuestion, patients: Sequence[Patient], look: Look
+    ) -> bool:
+        """Begin to repair one of the patients; say whether any was."""
+        while True:
+            visited = await self._visit(question, patients)
+            self._on_verdict(question, verdict_of_visit(visited))
+            await self._desk.keeper.carry_out(_told(visited))
+            if visited.patient is None:
+                return False
+            if await self._begin(visited.patient, visited.treatment, look):
+                return True
+            # Each round takes one more out, so that there is a last one.
+            question = replace(question, tried=question.tried | visited.seen)
+            if all(each.candidate.claim.name in question.tried for each in patients):
+                return False
+
+    async def _visit(self, question: TreatmentQuestion, patients: Sequence[Patient]) -> Visit:
         self._repairs += 1
-        id_ = derived_uid("Repair", str(around.now), str(self._repairs))
-
-        def decide() -> Treatment:
-            return treat(patient, snapshot, around, id_, may_go_first=self._rules.may_go_first)
-
-        return await decide_aside(decide, len(snapshot.nodes))
+        id_ = derived_uid("Repair", str(question.surroundings.now), str(self._repairs))
+        nodes = len(question.snapshot.nodes) * len(patients)
+        return await decide_aside(lambda: visit(question, patients, id_), nodes)
 
     async def _begin(self, patient: Patient, treatment: Treatment, look: Look) -> bool:
         """Do what was decided; say whether anything was."""
@@ -120,6 +130,16 @@ class Remedies:
         reboots = {uid: tuple(times) for uid, times in self._reboots.items()}
         return BrokenNodesQuestion(around, self._rules.policies, reboots)
 
+    def _treatment(self, asked: BrokenNodesQuestion, found: Triage) -> TreatmentQuestion:
+        around = asked.surroundings
+        return TreatmentQuestion(
+            around,
+            self._cluster.snapshot() if found.patients else Snapshot(now=around.now),
+            asked.policies,
+            asked.reboots,
+            self._rules.may_go_first,
+        )
+
     def _remember(self, uid: str) -> None:
         now = self._desk.clock.now()
         self._reboots.setdefault(uid, []).append(now)
@@ -130,8 +150,12 @@ class Remedies:
         }
 
 
-def _told(treatment: Treatment) -> Outcome:
-    return Outcome(notices=treatment.notices, remarks=treatment.remarks)
+def _told(visited: Visit) -> Outcome:
+    all_ = (*visited.refused, visited.treatment)
+    return Outcome(
+        notices=tuple(notice for each in all_ for notice in each.notices),
+        remarks=tuple(remark for each in all_ for remark in each.remarks),
+    )
 
 
 def _summed_up(found: Triage, duration: timedelta) -> Outcome:

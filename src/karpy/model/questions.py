@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from karpy.model.disruption import DisruptionReason
 from karpy.model.repairs import RepairPolicy
+from karpy.model.snapshot import Snapshot
 from karpy.model.surroundings import Surroundings
 
 
@@ -51,5 +52,28 @@ class SecondLookQuestion(
     """In the order in which they were chosen."""
 
 
-DisruptionQuestion = EmptyNodesQuestion | BrokenNodesQuestion | SecondLookQuestion
+class TreatmentQuestion(
+    Struct,
+    frozen=True,
+    gc=False,
+    tag_field="reason",
+    tag=f"{DisruptionReason.UNHEALTHY.value}/treatment",
+):
+    """Asks what is done about the broken nodes that may be repaired, and what replaces one."""
+
+    surroundings: Surroundings
+    snapshot: Snapshot
+    """The pods that need another place, and where they could find one."""
+    policies: tuple[RepairPolicy, ...] = ()
+    reboots: Mapping[str, tuple[datetime, ...]] = {}
+    """When nodes were rebooted, by the UID of their claim."""
+    may_go_first: bool = False
+    """Whether a node may go before its replacement comes if there is no other way."""
+    tried: frozenset[str] = frozenset()
+    """Claims that had their turn at this look already, in vain."""
+
+
+PlainQuestion = EmptyNodesQuestion | BrokenNodesQuestion | SecondLookQuestion
+"""What is asked of the surroundings alone."""
+DisruptionQuestion = PlainQuestion | TreatmentQuestion
 """Everything that a decision about the disruption of nodes is made on; tags begin with reasons."""

@@ -84,9 +84,15 @@ class NodeChoice(Struct, frozen=True, gc=False):
 
 
 class DisruptionVerdict(Struct, frozen=True, gc=False):
-    """Nodes to disrupt, and a refusal for every other one considered."""
+    """Nodes to disrupt and what replaces them, and a refusal for every other one considered."""
 
     reason: DisruptionReason
     choices: tuple[NodeChoice, ...] = ()
     """In the order in which they were chosen."""
     refusals: tuple[NodeRefusal, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    """Replacements, which must be there before the nodes go."""
+    expected_on: tuple[str, ...] = ()
+    """Names of nodes that take some of their pods."""
+    goes_first: str = ""
+    """Why the nodes go before anything replaces them; empty if that is not so."""

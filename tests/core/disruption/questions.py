@@ -14,9 +14,13 @@ from karpy.model.questions import (
     EmptyNodesQuestion,
     ProposedNode,
     SecondLookQuestion,
+    TreatmentQuestion,
 )
 from karpy.model.repairs import RepairAction, RepairPolicy
+from karpy.model.snapshot import Snapshot
 from karpy.model.surroundings import NodeState, Surroundings
+from tests.builders import node, pod, snapshot
+from tests.builders import pool as node_pool
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import (
     ALL,
@@ -30,6 +34,12 @@ from tests.core.disruption.scenes import (
     tenant,
 )
 
+_KINDS: Final = (
+    EmptyNodesQuestion,
+    SecondLookQuestion,
+    BrokenNodesQuestion,
+    TreatmentQuestion,
+)
 MINUTE: Final = timedelta(minutes=1)
 REPAIRS: Final = (
     RepairPolicy("Ready", "False", 10 * MINUTE),
@@ -110,13 +120,35 @@ def clusters(draw: st.DrawFn) -> Surroundings:
 def questions(draw: st.DrawFn) -> DisruptionQuestion:
     """Ask about nodes that are empty, or broken, or were proposed to go."""
     surroundings = draw(clusters())
-    kind = draw(st.sampled_from([EmptyNodesQuestion, BrokenNodesQuestion, SecondLookQuestion]))
+    kind = draw(st.sampled_from(_KINDS))
     if kind is EmptyNodesQuestion:
         return EmptyNodesQuestion(surroundings)
     if kind is SecondLookQuestion:
         return SecondLookQuestion(surroundings, draw(proposals()))
     rebooted = draw(st.sampled_from([(), (NOON - MINUTE, NOON - HOUR)]))
-    return BrokenNodesQuestion(surroundings, REPAIRS, {"uid-node-1-claim": rebooted})
+    reboots = {"uid-node-1-claim": rebooted}
+    if kind is BrokenNodesQuestion:
+        return BrokenNodesQuestion(surroundings, REPAIRS, reboots)
+    return TreatmentQuestion(
+        surroundings,
+        draw(workloads(surroundings)),
+        REPAIRS,
+        reboots,
+        may_go_first=draw(st.booleans()),
+        tried=draw(st.sampled_from([frozenset[str](), frozenset({"node-2-claim"})])),
+    )
+
+
+@st.composite
+def workloads(draw: st.DrawFn, surroundings: Surroundings) -> Snapshot:
+    """Give the same nodes with pods: some fit elsewhere, some on new nodes only, some nowhere."""
+    names = [each.node.name for each in surroundings.nodes if each.node is not None]
+    sizes = [draw(st.sampled_from(["100m", "2", "300"])) for _ in names]
+    return snapshot(
+        nodes=[node(name, pool="web") for name in names],
+        pods=[pod(f"on-{name}", on=name, cpu=cpu) for name, cpu in zip(names, sizes, strict=True)],
+        pools=[node_pool("web"), node_pool("batch", static=True)],
+    )
 
 
 def proposals() -> st.SearchStrategy[tuple[ProposedNode, ...]]:

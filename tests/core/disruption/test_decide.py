@@ -9,19 +9,24 @@ from karpy.model.questions import (
     EmptyNodesQuestion,
     ProposedNode,
     SecondLookQuestion,
+    TreatmentQuestion,
 )
 from karpy.model.refusals import NodeRefusal, Obstacle
 from karpy.model.repairs import RepairAction
 from karpy.model.verdicts import DisruptionVerdict, NodeChoice
+from tests.builders import node, pod, snapshot
+from tests.builders import pool as node_pool
 from tests.core.disruption.questions import REPAIRS, questions
-from tests.core.disruption.scenes import around, state, tenant
+from tests.core.disruption.scenes import HOUR, around, state, tenant
 from tests.core.disruption.test_repairing import crowd, sick
+from tests.core.disruption.test_treatment import on_reservation, reserved, reserved_node
 
 EMPTY, UNHEALTHY = DisruptionReason.EMPTY, DisruptionReason.UNHEALTHY
 CHOSEN = (NodeChoice("a", "a-claim", "web", 1_000_000),)
 REFUSED = (NodeRefusal(Obstacle.NOT_EMPTY, "b"),)
 ASK_EMPTY, ASK_BROKEN = EmptyNodesQuestion(around()), BrokenNodesQuestion(around())
 ASK_AGAIN = SecondLookQuestion(around())
+ASK_HOW = TreatmentQuestion(around(), snapshot())
 
 
 def test_the_verdict_on_empty_nodes_names_who_goes_and_why_not_the_others() -> None:
@@ -63,6 +68,51 @@ def test_a_node_that_reboots_did_not_mend_is_replaced() -> None:
     assert [each.remedy for each in verdict.choices] == [RepairAction.REPLACE]
 
 
+def test_the_verdict_on_a_treatment_says_what_replaces_a_broken_node() -> None:
+    surroundings = crowd(sick("a", since=2 * HOUR), sick("b"), well=12)
+    cluster = snapshot(
+        nodes=[node("a", pool="web"), node("b", pool="web"), node("c", pool="web")],
+        pods=[
+            pod("huge", on="a", cpu="300"),
+            pod("small", on="b", cpu="1"),
+            pod("large", on="b", cpu="8"),
+        ],
+        pools=[node_pool("web")],
+    )
+
+    verdict = decide_disruption(TreatmentQuestion(surroundings, cluster, REPAIRS))
+
+    assert verdict == DisruptionVerdict(
+        UNHEALTHY,
+        (NodeChoice("b", "b-claim", "web", 1_000_000, RepairAction.REPLACE),),
+        (NodeRefusal(Obstacle.PODS_UNPLACED, "a", "web"),),
+        launches=verdict.launches,
+        expected_on=("c",),
+    )
+    assert [each.pods for each in verdict.launches] == [("default/large",)]
+
+
+def test_the_verdict_on_a_treatment_says_why_a_node_goes_first() -> None:
+    question = TreatmentQuestion(
+        crowd(reserved_node()), on_reservation(reserved()), REPAIRS, may_go_first=True
+    )
+
+    verdict = decide_disruption(question)
+
+    assert [each.node for each in verdict.choices] == ["a"]
+    assert (verdict.launches, verdict.goes_first) == ((), "no-reserved-capacity")
+
+
+def test_the_verdict_on_a_treatment_may_be_a_reboot() -> None:
+    question = TreatmentQuestion(crowd(sick("a", "Slow")), snapshot(), REPAIRS)
+
+    verdict = decide_disruption(question)
+
+    assert verdict == DisruptionVerdict(
+        UNHEALTHY, (NodeChoice("a", "a-claim", "web", 1_000_000, RepairAction.REBOOT),)
+    )
+
+
 @given(questions())
 def test_the_same_question_has_the_same_verdict(question: DisruptionQuestion) -> None:
     assert decide_disruption(question) == decide_disruption(question)
@@ -88,6 +138,16 @@ def test_the_same_question_has_the_same_verdict(question: DisruptionQuestion) ->
             ASK_BROKEN,
             DisruptionVerdict(UNHEALTHY, CHOSEN),
             DisruptionVerdict(UNHEALTHY, CHOSEN),
+            False,
+        ),
+        (ASK_HOW, DisruptionVerdict(UNHEALTHY), None, False),
+        (ASK_HOW, DisruptionVerdict(UNHEALTHY, (), REFUSED), None, True),
+        (ASK_HOW, DisruptionVerdict(UNHEALTHY, CHOSEN), DisruptionVerdict(UNHEALTHY, CHOSEN), True),
+        (ASK_HOW, DisruptionVerdict(UNHEALTHY), DisruptionVerdict(UNHEALTHY, (), REFUSED), True),
+        (
+            ASK_HOW,
+            DisruptionVerdict(UNHEALTHY, (), REFUSED),
+            DisruptionVerdict(UNHEALTHY, (), REFUSED),
             False,
         ),
         (ASK_AGAIN, DisruptionVerdict(EMPTY, CHOSEN), DisruptionVerdict(EMPTY, CHOSEN), True),

@@ -12,6 +12,7 @@ from karpy.core.lifecycle.outcomes import Count
 from karpy.model.conditions import TRUE, Condition
 from karpy.model.instances import InstanceType
 from karpy.model.pods import Pod
+from karpy.model.questions import TreatmentQuestion
 from karpy.model.records import PoolRecord
 from karpy.model.repairs import RepairAction, RepairPolicy
 from karpy.model.resources import NODES
@@ -52,7 +53,8 @@ def treated(
     broken: NodeState, cluster: Snapshot, *, may_go_first: bool = False, **changes: object
 ) -> Treatment:
     patient, surroundings = patient_of(broken, **changes)
-    return treat(patient, cluster, surroundings, "id-1", may_go_first=may_go_first)
+    question = TreatmentQuestion(surroundings, cluster, POLICIES, may_go_first=may_go_first)
+    return treat(patient, question, "id-1")
 
 
 def cluster_with(*pods: Pod, **labels: str) -> Snapshot:

@@ -4,12 +4,14 @@ from karpy.core.disruption.candidates import Candidate
 from karpy.core.disruption.emptiness import Proposal, propose_empty
 from karpy.core.disruption.repairing import REASON, Triage, triage
 from karpy.core.disruption.secondlook import SecondLook, look_again
+from karpy.core.disruption.treatment import Visit, visit
 from karpy.model.disruption import DisruptionReason
 from karpy.model.questions import (
     BrokenNodesQuestion,
     DisruptionQuestion,
     EmptyNodesQuestion,
     SecondLookQuestion,
+    TreatmentQuestion,
 )
 from karpy.model.repairs import RepairAction
 from karpy.model.verdicts import DisruptionVerdict, NodeChoice
@@ -21,7 +23,10 @@ def decide_disruption(question: DisruptionQuestion) -> DisruptionVerdict:
         return verdict_of_proposal(propose_empty(question.surroundings))
     if isinstance(question, SecondLookQuestion):
         return verdict_of_second_look(look_again(question))
-    return verdict_of_triage(triage(question.surroundings, question.policies, question.reboots))
+    found = triage(question.surroundings, question.policies, question.reboots)
+    if isinstance(question, TreatmentQuestion):
+        return verdict_of_visit(visit(question, found.patients))
+    return verdict_of_triage(found)
 
 
 def verdict_of_proposal(proposal: Proposal) -> DisruptionVerdict:
@@ -40,6 +45,23 @@ def verdict_of_triage(found: Triage) -> DisruptionVerdict:
     """Say which broken nodes should be repaired, and why not the others."""
     choices = tuple(_choice(each.candidate, each.remedy.action) for each in found.patients)
     return DisruptionVerdict(REASON, choices, found.refusals)
+
+
+def verdict_of_visit(visited: Visit) -> DisruptionVerdict:
+    """Say which broken node is repaired and what replaces it, and why not those before it."""
+    refusals = tuple(each.refusal for each in visited.refused if each.refusal is not None)
+    patient, treatment = visited.patient, visited.treatment
+    if patient is None:
+        return DisruptionVerdict(REASON, (), refusals)
+    rollout = treatment.rollout
+    return DisruptionVerdict(
+        REASON,
+        (_choice(patient.candidate, patient.remedy.action),),
+        refusals,
+        launches=() if rollout is None else tuple(each.launch for each in rollout.replacements),
+        expected_on=treatment.expected_on,
+        goes_first="" if rollout is None else rollout.goes_first,
+    )
 
 
 def is_news(

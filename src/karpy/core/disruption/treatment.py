@@ -1,5 +1,6 @@
 """How one broken node is repaired: rebooted, replaced, or left alone with a reason."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -21,13 +22,13 @@ from karpy.model.conditions import READY, REBOOTING
 from karpy.model.labels import CAPACITY_TYPE, RESERVED
 from karpy.model.notices import Notice
 from karpy.model.pools import NodePool
+from karpy.model.questions import TreatmentQuestion
 from karpy.model.records import ClaimRecord
 from karpy.model.refusals import NodeRefusal, Obstacle
 from karpy.model.repairs import RepairAction
 from karpy.model.requirements import why_incompatible
 from karpy.model.settings import ReservedMode
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import Surroundings
 from karpy.model.times import write_duration, write_moment
 
 REBOOT_REQUESTED: Final = "RebootRequested"
@@ -51,27 +52,48 @@ class Treatment(Struct, frozen=True, gc=False):
     remarks: tuple[Remark, ...] = ()
 
 
-def treat(
-    patient: Patient,
-    snapshot: Snapshot,
-    surroundings: Surroundings,
-    id_: str,
-    *,
-    may_go_first: bool = False,
-) -> Treatment:
-    """
-    Decide how a node is repaired.
+class Visit(Struct, frozen=True, gc=False):
+    """One look at broken nodes: the first that something can be done about, and all before it."""
 
-    With `may_go_first` a node goes before its replacement comes, if that could only be had with
-    what the node itself occupies.
+    patient: Patient | None = None
+    """None if nothing can be done about any."""
+    treatment: Treatment = Treatment()
+    """Holds for the patient."""
+    refused: tuple[Treatment, ...] = ()
+    """Those that were left alone."""
+    seen: frozenset[str] = frozenset()
+    """Claims of all that had their turn."""
+
+
+def visit(question: TreatmentQuestion, patients: Sequence[Patient], id_: str = "") -> Visit:
+    """Repair the first of the patients that can be, those left out that were tried before."""
+    refused, seen = list[Treatment](), set[str]()
+    for patient in patients:
+        name = patient.candidate.claim.name
+        if name in question.tried:
+            continue
+        seen.add(name)
+        treatment = treat(patient, question, id_)
+        if treatment.refusal is None:
+            return Visit(patient, treatment, tuple(refused), frozenset(seen))
+        refused.append(treatment)
+    return Visit(refused=tuple(refused), seen=frozenset(seen))
+
+
+def treat(patient: Patient, question: TreatmentQuestion, id_: str = "") -> Treatment:
     """
+    Decide how a node is repaired; a rollout that comes of it has the given ID.
+
+    A node that may go first does so if its replacement could only be had with what the node itself
+    occupies.
+    """
+    now = question.surroundings.now
     if patient.remedy.action is RepairAction.REBOOT:
-        outcome = request_reboot(patient, surroundings.now)
-        return Treatment(outcome, remarks=(_selected(patient),))
-    rollout = Rollout(id_, REASON, "", (_target(patient),), proposed=surroundings.now)
+        return Treatment(request_reboot(patient, now), remarks=(_selected(patient),))
+    rollout = Rollout(id_, REASON, "", (_target(patient),), proposed=now)
     if patient.candidate.is_static:
-        return _replace_static(patient, rollout, snapshot, surroundings, may_go_first=may_go_first)
-    return _replace_dynamic(patient, rollout, snapshot, may_go_first=may_go_first)
+        return _replace_static(patient, rollout, question)
+    return _replace_dynamic(patient, rollout, question)
 
 
 def request_reboot(patient: Patient, now: datetime) -> Outcome:
@@ -110,13 +132,11 @@ def _with_grace(claim: ClaimRecord, patient: Patient) -> ClaimRecord:
     return replace(claim, meta=replace(claim.meta, annotations=annotations))
 
 
-def _replace_dynamic(
-    patient: Patient, rollout: Rollout, snapshot: Snapshot, *, may_go_first: bool
-) -> Treatment:
-    claims = (patient.candidate.claim.name,)
+def _replace_dynamic(patient: Patient, rollout: Rollout, question: TreatmentQuestion) -> Treatment:
+    claims, snapshot = (patient.candidate.claim.name,), question.snapshot
     relocation = relocate(snapshot, claims)
     reservation = _reservation(patient, snapshot)
-    if relocation.homeless and may_go_first and reservation:
+    if relocation.homeless and question.may_go_first and reservation:
         credited = replace(snapshot, catalog=with_credit(snapshot.catalog, reservation))
         second = relocate(credited, claims, ReservedMode.STRICT)
         if not second.homeless:
@@ -128,14 +148,8 @@ def _replace_dynamic(
     return _started(patient, rollout, relocation)
 
 
-def _replace_static(
-    patient: Patient,
-    rollout: Rollout,
-    snapshot: Snapshot,
-    surroundings: Surroundings,
-    *,
-    may_go_first: bool,
-) -> Treatment:
+def _replace_static(patient: Patient, rollout: Rollout, question: TreatmentQuestion) -> Treatment:
+    surroundings, snapshot = question.surroundings, question.snapshot
     record = patient.candidate.pool
     claims = [each.claim for each in surroundings.nodes if each.claim is not None]
     heads = count_claims(record.name, claims, surroundings.busy)
@@ -144,11 +158,12 @@ def _replace_static(
     pool = next((each for each in snapshot.pools if each.name == record.name), None)
     if pool is None:
         return _refused(patient, Obstacle.POOL_MISSING)
-    if may_go_first and _are_reservations_full(pool, snapshot):
+    if question.may_go_first and _are_reservations_full(pool, snapshot):
         why = NO_RESERVED_CAPACITY if _reservation(patient, snapshot) else ""
         return _go_first(patient, rollout, why, _FULL)
     if not _has_room(patient, heads):
-        return _go_first(patient, rollout, STATIC_AT_LIMIT if may_go_first else "", _AT_LIMIT)
+        why = STATIC_AT_LIMIT if question.may_go_first else ""
+        return _go_first(patient, rollout, why, _AT_LIMIT)
     return _started(patient, rollout, Relocation((template_launch(pool),)))
 
 
