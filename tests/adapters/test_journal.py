@@ -9,26 +9,31 @@ from msgspec.structs import replace
 from karpy.adapters.journal import BackgroundJournal, JournalFiles, journal_files, journal_lines
 from karpy.codec.recordings import (
     DisruptionRecording,
+    PoolRecording,
     Recording,
     RecordingInvalid,
     RecordingReader,
 )
 from karpy.core.disruption.decide import decide_disruption
+from karpy.core.pools.decide import decide_pool
 from karpy.core.provisioning.decide import decide
 from karpy.errors import FileUnreadable, FileUnwritable
-from karpy.model.questions import EmptyNodesQuestion, TreatmentQuestion
+from karpy.model.pools import Headcount
+from karpy.model.questions import EmptyNodesQuestion, FillUpQuestion, TreatmentQuestion
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 from karpy.ports.journal import Journal
-from tests.builders import pod, pool, snapshot
+from tests.builders import NOON, pod, pool, snapshot
 from tests.core.disruption.questions import REPAIRS
 from tests.core.disruption.scenes import around, state
 from tests.core.disruption.test_repairing import crowd, sick
+from tests.core.pools.test_staticcapacity import static
 
 CLUSTER = snapshot(pods=[pod("web")], pools=[pool("default")])
 VERDICT = decide(CLUSTER)
 QUESTION = EmptyNodesQuestion(around(state("idle"), catalog=CLUSTER.catalog))
 ANSWER = decide_disruption(QUESTION)
+POOL = FillUpQuestion(NOON, static(2), Headcount(), pool("web", static=True))
 TREATMENT = TreatmentQuestion(crowd(sick("a")), CLUSTER, REPAIRS)
 PLENTY = 10**9
 
@@ -102,6 +107,19 @@ def test_a_treatment_comes_after_all_that_was_on_sale(tmp_path: Path) -> None:
         same,
         TREATMENT,
     ]
+
+
+def test_decisions_about_pools_need_nothing_on_sale(tmp_path: Path) -> None:
+    journal = BackgroundJournal(_open(tmp_path))
+    port: Journal = journal
+
+    port.record_pool(POOL, decide_pool(POOL))
+    journal.close()
+
+    (line,) = [line for _, line in journal_lines(tmp_path / "decisions-000001.jsonl")]
+    read = RecordingReader().read(line)
+    assert isinstance(read, PoolRecording)
+    assert read.question == POOL
 
 
 def test_each_full_file_has_what_was_on_sale_for_nodes(tmp_path: Path) -> None:

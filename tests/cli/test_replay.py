@@ -7,29 +7,34 @@ from syrupy.assertion import SnapshotAssertion
 
 from karpy.adapters.journal import JournalFiles
 from karpy.core.disruption.decide import decide_disruption
+from karpy.core.pools.decide import decide_pool
 from karpy.core.provisioning.decide import decide
+from karpy.model.pools import Headcount
 from karpy.model.questions import (
     BrokenNodesQuestion,
     DisruptionQuestion,
     EmptyNodesQuestion,
+    FillUpQuestion,
     ProposedNode,
     SecondLookQuestion,
     TreatmentQuestion,
 )
 from karpy.model.settings import Packing, Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, Verdict
-from tests.builders import node, pod, pool, snapshot
+from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
+from tests.builders import NOON, node, pod, pool, snapshot
 from tests.cli.conftest import Karpy, Run
 from tests.core.disruption.questions import REPAIRS
 from tests.core.disruption.scenes import around, state, tenant
 from tests.core.disruption.test_repairing import crowd, sick
+from tests.core.pools.test_staticcapacity import static
 from tests.core.provisioning.test_portfolio import LOPSIDED
 
 CLUSTER = snapshot(pods=[pod("web")], pools=[pool("default")])
 EMPTY = snapshot(pods=[pod("alone")], pools=[])
 IDLE = EmptyNodesQuestion(around(state("idle"), state("busy", tenants=[tenant("web")])))
 BROKEN = BrokenNodesQuestion(crowd(sick("smoking")), REPAIRS)
+LACKING = FillUpQuestion(NOON, static(2), Headcount(), pool("web", static=True))
 STILL_IDLE = SecondLookQuestion(IDLE.surroundings, (ProposedNode("idle-claim", "idle"),))
 REPLACED = TreatmentQuestion(
     BROKEN.surroundings,
@@ -186,6 +191,20 @@ def test_second_looks_and_treatments_are_decided_on_again(karpy: Karpy, tmp_path
 
     assert decide_disruption(REPLACED).launches
     assert run == Run(0, "2 decisions replayed: 2 the same.\n", "")
+
+
+def test_decisions_about_pools_are_made_again(karpy: Karpy, tmp_path: Path) -> None:
+    files = JournalFiles(tmp_path, file_bytes=10**9, files=1)
+    files.record_pool(LACKING, decide_pool(LACKING))
+    files.record_pool(LACKING, PoolVerdict("web"))
+    files.close()
+
+    run = karpy("replay", str(tmp_path), "--output", "json")
+
+    answer = json.loads(run.out)
+    difference = answer["differences"][0]
+    assert (run.code, answer["same"], answer["different"]) == (3, 1, 1)
+    assert (difference["recorded"]["creates"], difference["replayed"]["creates"]) == (0, 2)
 
 
 def test_another_verdict_about_nodes_is_shown_line_by_line(

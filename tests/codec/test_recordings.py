@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from karpy.codec.recordings import (
     DisruptionRecording,
+    PoolRecording,
     Recording,
     RecordingInvalid,
     RecordingReader,
@@ -13,17 +14,22 @@ from karpy.codec.recordings import (
     encode_catalog,
     encode_decision,
     encode_disruption,
+    encode_pool,
 )
 from karpy.codec.sharing import DaemonRow, PodRow
-from karpy.codec.verdicts import disruption_to_json, verdict_to_json
+from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
 from karpy.core.disruption.decide import decide_disruption
+from karpy.core.pools.decide import decide_pool
 from karpy.core.provisioning.decide import decide
 from karpy.model.instances import Catalog, PriceList
 from karpy.model.pods import DaemonSet, Pod
+from karpy.model.pools import Headcount
 from karpy.model.questions import (
     BrokenNodesQuestion,
     DisruptionQuestion,
     EmptyNodesQuestion,
+    FillUpQuestion,
+    PoolQuestion,
     TreatmentQuestion,
 )
 from karpy.model.settings import Packing, Settings
@@ -33,10 +39,14 @@ from tests.builders import NOON, pod, pods, pool, snapshot
 from tests.core.disruption.questions import REPAIRS, questions
 from tests.core.disruption.scenes import around, state
 from tests.core.disruption.test_repairing import crowd, sick
+from tests.core.pools.questions import pool_questions
+from tests.core.pools.test_staticcapacity import static
 from tests.determinism.verdicts import named_snapshot
 from tests.fuzz.clusters import random_snapshot
 
 SMALL = snapshot(pods=[pod("a")], pools=[pool("default")])
+KINDS = "catalog/v1 nor decision/v1 nor disruption/v1 nor treatment/v1 nor pool/v1"
+POOL = FillUpQuestion(NOON, static(2), Headcount(active=2))
 QUESTION = EmptyNodesQuestion(around(state("a")))
 TREATMENT = TreatmentQuestion(crowd(sick("a")), SMALL, REPAIRS)
 
@@ -88,6 +98,17 @@ def test_a_decision_about_nodes_is_recorded_exactly(question: DisruptionQuestion
     assert disruption_to_json(decide_disruption(recording.question)) == verdict
 
 
+@given(pool_questions())
+@settings(max_examples=100)
+def test_a_decision_about_a_pool_is_recorded_exactly(question: PoolQuestion) -> None:
+    verdict = decide_pool(question)
+
+    read = RecordingReader().read(encode_pool(question, verdict, "0.1.0"))
+
+    assert read == PoolRecording("0.1.0", question, pool_verdict_to_json(verdict))
+    assert decide_pool(read.question) == verdict
+
+
 @pytest.mark.parametrize("name", ["real-300", "mixed-10", "adv-prefs-60"])
 def test_a_workload_is_recorded_exactly(name: str) -> None:
     cluster = named_snapshot(name)
@@ -137,13 +158,15 @@ def test_every_line_is_one_line() -> None:
     disruption = _encode(QUESTION, digest)
 
     treatment = _encode(TREATMENT, digest)
+    about_pool = encode_pool(POOL, decide_pool(POOL), "0.1.0")
 
-    counts = [each.count(b"\n") for each in (line, decision, disruption, treatment)]
-    assert counts == [1, 1, 1, 1]
+    lines = (line, decision, disruption, treatment, about_pool)
+    assert [each.count(b"\n") for each in lines] == [1, 1, 1, 1, 1]
     assert line.startswith(b'{"karpy":"catalog/v1","digest":"')
     assert decision.startswith(b'{"karpy":"decision/v1","by":"0.1.0","catalog":"')
     assert disruption.startswith(b'{"karpy":"disruption/v1","by":"0.1.0","catalog":"')
     assert treatment.startswith(b'{"karpy":"treatment/v1","by":"0.1.0","catalog":"')
+    assert about_pool.startswith(b'{"karpy":"pool/v1","by":"0.1.0","question":{"asks":"fill-up"')
 
 
 def test_what_is_on_sale_is_known_by_its_content() -> None:
@@ -222,10 +245,7 @@ def test_what_pods_share_they_share_again_and_nothing_more() -> None:
         (b"", "it is cut off or no JSON"),
         (b"{", "it is cut off or no JSON"),
         (b"\xff", "it is cut off or no JSON"),
-        (
-            b"[]",
-            "it is neither catalog/v1 nor decision/v1 nor disruption/v1 nor treatment/v1; a newer",
-        ),
+        (b"[]", f"it is neither {KINDS}; a newer karpy may read it"),
         (b'{"karpy":"decision/v9"}', "it is neither catalog/v1 nor decision/v1"),
         (b'{"karpy":"disruption/v9"}', "it is neither catalog/v1 nor decision/v1"),
         (b'{"karpy":"catalog/v1"}', "its fields are not what this karpy expects"),
@@ -249,6 +269,11 @@ def test_what_pods_share_they_share_again_and_nothing_more() -> None:
         ),
         (_encode(TREATMENT, "abc"), "what was on sale (abc) is not recorded before it"),
         (_encode(TREATMENT, "abc")[:-100], "it is cut off or no JSON"),
+        (encode_pool(POOL, decide_pool(POOL), "0.1.0")[:-9], "it is cut off or no JSON"),
+        (
+            encode_pool(POOL, decide_pool(POOL), "0.1.0").replace(b"fill-up", b"blow-up", 1),
+            "its fields are not what this karpy expects",
+        ),
         (
             _encode(TREATMENT, "abc").replace(b"treatment/v1", b"disruption/v1", 1),
             "its fields are not what this karpy expects",

@@ -10,6 +10,8 @@ from karpy.codec.verdicts import (
     disruption_to_dict,
     disruption_to_json,
     dollars,
+    pool_verdict_to_dict,
+    pool_verdict_to_json,
     requirement_to_entries,
     requirements_to_list,
     verdict_to_dict,
@@ -37,6 +39,7 @@ from karpy.model.verdicts import (
     NodeChoice,
     Nomination,
     PoolNotice,
+    PoolVerdict,
     Verdict,
 )
 from tests.codec.plain import Json, wants
@@ -265,6 +268,42 @@ def test_a_verdict_without_replacements_has_the_keys_it_always_had() -> None:
     verdict = DisruptionVerdict(DisruptionReason.UNHEALTHY)
 
     assert disruption_to_json(verdict) == b'{"choices":[],"reason":"Unhealthy","refusals":[]}'
+
+
+def test_a_verdict_about_a_pool_is_written_whole() -> None:
+    verdict = PoolVerdict(
+        "web",
+        2,
+        VERDICT.launches[0],
+        LIMIT,
+        ("a-claim",),
+        (NodeRefusal(Obstacle.POOL_SIZE, "b"),),
+    )
+
+    written = pool_verdict_to_dict(verdict)
+
+    assert written == {
+        "pool": "web",
+        "creates": 2,
+        "launch": verdict_to_dict(VERDICT)["launches"][0],
+        "withheld": excluded(Constraint.LIMIT, "cpu", 3),
+        "deletes": ["a-claim"],
+        "refusals": [
+            {
+                "obstacle": "POOL_SIZE",
+                "sentence": Obstacle.POOL_SIZE.value,
+                "node": "b",
+                "detail": "",
+            }
+        ],
+    }
+    assert json.loads(pool_verdict_to_json(verdict)) == written
+
+
+def test_nothing_to_do_about_a_pool_is_a_verdict_too() -> None:
+    assert pool_verdict_to_json(PoolVerdict("web")) == (
+        b'{"creates":0,"deletes":[],"launch":null,"pool":"web","refusals":[],"withheld":null}'
+    )
 
 
 def test_a_node_that_just_goes_needs_no_remedy() -> None:

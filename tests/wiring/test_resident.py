@@ -11,9 +11,9 @@ from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.errors import ManifestInvalid
 from karpy.model.kinds import EVENTS_EVENT, NODE_CLAIM
 from karpy.model.notices import Notice
-from karpy.model.questions import DisruptionQuestion
+from karpy.model.questions import DisruptionQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, Verdict
+from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
 from karpy.wiring.embedded import embedded_world
 from karpy.wiring.resident import BRISK, apply_manifests, autoscaled, operating
 from tests.sim.stories import on_virtual_time
@@ -43,6 +43,10 @@ class TornJournal:
         raise ValueError("no page is left")
 
     def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+        del question, verdict
+        raise ValueError("no page is left")
+
+    def record_pool(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
         del question, verdict
         raise ValueError("no page is left")
 

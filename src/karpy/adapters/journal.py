@@ -9,12 +9,18 @@ from threading import BoundedSemaphore
 from typing import Final
 
 from karpy import __version__
-from karpy.codec.recordings import catalogs_of, encode_catalog, encode_decision, encode_disruption
+from karpy.codec.recordings import (
+    catalogs_of,
+    encode_catalog,
+    encode_decision,
+    encode_disruption,
+    encode_pool,
+)
 from karpy.errors import FileUnreadable, FileUnwritable, KarpyError
 from karpy.model.instances import Catalog
-from karpy.model.questions import DisruptionQuestion
+from karpy.model.questions import DisruptionQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, Verdict
+from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
 
 _NAME: Final = re.compile(r"decisions-([0-9]{6,})\.jsonl")
 _WAITING_MAX: Final = 16
@@ -63,6 +69,10 @@ class JournalFiles:
             catalogs_of(question),
             lambda digests: encode_disruption(question, verdict, digests, __version__),
         )
+
+    def record_pool(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
+        """Write a decision about the size of a NodePool; raise FileUnwritable."""
+        self._append((), lambda _: encode_pool(question, verdict, __version__))
 
     def close(self) -> None:
         """Close the current file."""
@@ -145,6 +155,10 @@ class BackgroundJournal:
     def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
         """Take down one decision about the disruption of nodes, and what it was made on."""
         self._submit(lambda: self._files.record_disruption(question, verdict))
+
+    def record_pool(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
+        """Take down one decision about the size of a NodePool, and what it was made on."""
+        self._submit(lambda: self._files.record_pool(question, verdict))
 
     def close(self) -> None:
         """Write what waits, then close the files."""

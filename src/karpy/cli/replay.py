@@ -14,13 +14,15 @@ from karpy.adapters.journal import journal_files, journal_lines
 from karpy.cli.options import ANSWERED_NO, DONE, FAILED, Injected, Output
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
 from karpy.codec.recordings import (
+    AnyRecording,
     DisruptionRecording,
-    Recording,
+    PoolRecording,
     RecordingInvalid,
     RecordingReader,
 )
-from karpy.codec.verdicts import disruption_to_json, verdict_to_json
+from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
 from karpy.core.disruption.decide import decide_disruption
+from karpy.core.pools.decide import decide_pool
 from karpy.core.provisioning.decide import decide
 from karpy.errors import FileUnreadable
 
@@ -44,7 +46,7 @@ class Replayed(Struct, frozen=True):
 
     where: str
     outcome: Outcome
-    recording: Recording | DisruptionRecording
+    recording: AnyRecording
     verdict: bytes
 
 
@@ -108,7 +110,7 @@ def _replay_all(paths: Iterable[Path], terminal: Terminal) -> Iterator[Replayed]
                 yield _replay(where, recording)
 
 
-def _replay(where: str, recording: Recording | DisruptionRecording) -> Replayed:
+def _replay(where: str, recording: AnyRecording) -> Replayed:
     verdict = _decide_again(recording)
     if verdict == recording.verdict:
         outcome = Outcome.SAME
@@ -119,9 +121,11 @@ def _replay(where: str, recording: Recording | DisruptionRecording) -> Replayed:
     return Replayed(where, outcome, recording, verdict)
 
 
-def _decide_again(recording: Recording | DisruptionRecording) -> bytes:
+def _decide_again(recording: AnyRecording) -> bytes:
     if isinstance(recording, DisruptionRecording):
         return disruption_to_json(decide_disruption(recording.question))
+    if isinstance(recording, PoolRecording):
+        return pool_verdict_to_json(decide_pool(recording.question))
     return verdict_to_json(decide(recording.snapshot))
 
 

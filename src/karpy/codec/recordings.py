@@ -9,6 +9,7 @@ to the next, so it has a line of its own, which others name by its digest:
     {"karpy": "disruption/v1", "by": "0.1.0", "catalog": "…", "question": {…}, "verdict": {…}}
     {"karpy": "treatment/v1", "by": "0.1.0", "catalog": "…", "snapshot_catalog": "…",
      "question": {…}, "snapshot": {…}, "verdict": {…}}
+    {"karpy": "pool/v1", "by": "0.1.0", "question": {…}, "verdict": {…}}
 """
 
 from collections.abc import Callable, Sequence
@@ -28,11 +29,11 @@ from karpy.codec.sharing import (
     share_catalog,
     share_snapshot,
 )
-from karpy.codec.verdicts import disruption_to_json, verdict_to_json
+from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
 from karpy.model.instances import Catalog
-from karpy.model.questions import DisruptionQuestion, PlainQuestion, TreatmentQuestion
+from karpy.model.questions import DisruptionQuestion, PlainQuestion, PoolQuestion, TreatmentQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, Verdict
+from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -42,6 +43,7 @@ _CATALOG: Final = "catalog/v1"
 _DECISION: Final = "decision/v1"
 _DISRUPTION: Final = "disruption/v1"
 _TREATMENT: Final = "treatment/v1"
+_POOL: Final = "pool/v1"
 _DIGEST_LENGTH: Final = 16
 
 
@@ -94,6 +96,15 @@ class TreatmentLine(Struct, frozen=True, tag_field="karpy", tag=_TREATMENT):
     verdict: Raw
 
 
+class PoolLine(Struct, frozen=True, tag_field="karpy", tag=_POOL):
+    """One decision about the size of a NodePool; the verdict is kept as it was written."""
+
+    by: str
+    """The version of Karpy that decided."""
+    question: PoolQuestion
+    verdict: Raw
+
+
 class Recording(Struct, frozen=True):
     """One decision and what it was made on."""
 
@@ -120,11 +131,28 @@ class DisruptionRecording(Struct, frozen=True):
         return self.question.surroundings.now
 
 
+class PoolRecording(Struct, frozen=True):
+    """One decision about the size of a NodePool, and what it was made on."""
+
+    by: str
+    question: PoolQuestion
+    verdict: bytes
+    """As `pool_verdict_to_json` writes it."""
+
+    @property
+    def moment(self) -> datetime:
+        return self.question.now
+
+
+AnyRecording = Recording | DisruptionRecording | PoolRecording
+"""Whatever a journal holds."""
+
+
 class _Head(Struct):
-    karpy: Literal["catalog/v1", "decision/v1", "disruption/v1", "treatment/v1"]
+    karpy: Literal["catalog/v1", "decision/v1", "disruption/v1", "treatment/v1", "pool/v1"]
 
 
-_Line = CatalogLine | DecisionLine | DisruptionLine | TreatmentLine
+_Line = CatalogLine | DecisionLine | DisruptionLine | TreatmentLine | PoolLine
 _ENCODER: Final = Encoder()
 _HEAD: Final = Decoder(_Head)
 _LINE: Final = Decoder(_Line)
@@ -166,18 +194,26 @@ def encode_disruption(
     return _ENCODER.encode(line) + b"\n"
 
 
+def encode_pool(question: PoolQuestion, verdict: PoolVerdict, by: str) -> bytes:
+    """Write a decision about the size of a NodePool as a line."""
+    line = PoolLine(by, question, Raw(pool_verdict_to_json(verdict)))
+    return _ENCODER.encode(line) + b"\n"
+
+
 class RecordingReader:
     """Reads lines one after the other; catalogs are remembered for the decisions that name them."""
 
     def __init__(self) -> None:
         self._catalogs: dict[str, Catalog] = {}
 
-    def read(self, line: bytes) -> Recording | DisruptionRecording | None:
+    def read(self, line: bytes) -> AnyRecording | None:
         """Return the decision of a line, or None if it holds none; raise RecordingInvalid."""
         read = _read(line)
         if isinstance(read, CatalogLine):
             self._catalogs[read.digest] = _joined(join_catalog, read.catalog)
             return None
+        if isinstance(read, PoolLine):
+            return PoolRecording(read.by, read.question, bytes(read.verdict))
         catalog, verdict = self._catalog(read.catalog), bytes(read.verdict)
         if isinstance(read, DecisionLine):
             snapshot = _joined(join_snapshot, read.snapshot, catalog)
@@ -222,6 +258,6 @@ def _why(line: bytes, error: ValidationError) -> str:
     try:
         _HEAD.decode(line)
     except ValidationError:
-        kinds = f"{_CATALOG} nor {_DECISION} nor {_DISRUPTION} nor {_TREATMENT}"
+        kinds = f"{_CATALOG} nor {_DECISION} nor {_DISRUPTION} nor {_TREATMENT} nor {_POOL}"
         return f"it is neither {kinds}; a newer karpy may read it"
     return f"its fields are not what this karpy expects: {error}"

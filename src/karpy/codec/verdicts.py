@@ -17,6 +17,7 @@ from karpy.model.verdicts import (
     NodeChoice,
     Nomination,
     PoolNotice,
+    PoolVerdict,
     Verdict,
 )
 
@@ -57,6 +58,23 @@ def disruption_to_dict(verdict: DisruptionVerdict) -> dict[str, Any]:
         "goesFirst": verdict.goes_first,
     }
     return {**written, **{key: value for key, value in replaced.items() if value}}
+
+
+def pool_verdict_to_json(verdict: PoolVerdict) -> bytes:
+    """Write a verdict about the size of a NodePool as JSON, keys sorted."""
+    return encode(pool_verdict_to_dict(verdict), order="sorted")
+
+
+def pool_verdict_to_dict(verdict: PoolVerdict) -> dict[str, Any]:
+    """Write a verdict about the size of a NodePool as plain objects."""
+    return {
+        "pool": verdict.pool,
+        "creates": verdict.creates,
+        "launch": None if verdict.launch is None else _launch(verdict.launch),
+        "withheld": None if verdict.withheld is None else _exclusion(verdict.withheld),
+        "deletes": list(verdict.deletes),
+        "refusals": [_node_refusal(each) for each in verdict.refusals],
+    }
 
 
 def requirements_to_list(requirements: Requirements) -> list[dict[str, Any]]:

@@ -1,9 +1,9 @@
 """NodePools of a fixed size get the nodes they lack, and give up those they have too many of."""
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine, Iterable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -13,23 +13,18 @@ from karpy.controllers.desk import Desk, only, read, seconds
 from karpy.controllers.queue import WorkQueue
 from karpy.controllers.tenants import Tenants
 from karpy.core.lifecycle.outcomes import Outcome
-from karpy.core.pools.staticcapacity import (
-    Adjustment,
-    Headcount,
-    count_claims,
-    fill_up,
-    surplus,
-    template_launch,
-    thin_out,
-)
+from karpy.core.pools.decide import adjust, verdict_of_adjustment
+from karpy.core.pools.staticcapacity import count_claims, shortage, surplus
 from karpy.core.remarks import created_count, created_remark
 from karpy.errors import ClusterError, NotFound
 from karpy.model.backoff import Backoff
 from karpy.model.conditions import READY
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
+from karpy.model.pools import Headcount
+from karpy.model.questions import FillUpQuestion, PoolQuestion, ThinOutQuestion
 from karpy.model.records import ClaimRecord, PoolRecord
 from karpy.model.surroundings import NodeState
-from karpy.model.verdicts import Launch
+from karpy.model.verdicts import Launch, PoolVerdict
 from karpy.ports.cluster import Cluster
 from karpy.ports.records import Kept
 
@@ -40,6 +35,8 @@ _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
 _DELETED: Final = Outcome(deletes_claim=True)
 
+OnVerdict = Callable[[PoolQuestion, PoolVerdict], None]
+"""Is told what was decided about the size of a NodePool, and on what."""
 Disrupting = Callable[[], Collection[str]]
 """Names the claims that are being replaced."""
 
@@ -76,10 +73,15 @@ class StaticCapacityController:
         self._tenants = Tenants(desk)
         self._queue = WorkQueue(desk.observer)
         self._memories: dict[str, _Memory] = {}
+        self._listeners: list[OnVerdict] = []
         desk.records.pools.listen(self._hear_pool)
         desk.records.claims.listen(self._hear_claim)
         for kept in desk.records.pools.all():
             self._queue.add(kept.record.name)
+
+    def listen(self, listener: OnVerdict) -> None:
+        """Have somebody told of every verdict from now on."""
+        self._listeners.append(listener)
 
     async def run(self, workers: int = WORKERS) -> None:
         """Keep pools at their size, until cancelled."""
@@ -111,15 +113,16 @@ class StaticCapacityController:
             return seconds(memory.not_before - now)
         heads = self._count(kept.record, memory)
         heads = replace(heads, active=heads.active + len(memory.made))
-        adjustment = fill_up(kept.record, heads, is_synced=self._is_listed())
-        await self._tell(adjustment)
-        if adjustment.creates:
-            launch = template_launch(read(read_pool, NODE_POOL, kept.obj))
-            making = (self._create(launch, memory) for _ in range(adjustment.creates))
-            failures = [each for each in await asyncio.gather(*making) if each is not None]
-            if failures:
-                raise failures[0]
-        return seconds(adjustment.look_again)
+        template = None
+        # A pool that is not ready may be one that cannot be understood.
+        if shortage(kept.record, heads) and kept.record.conditions.is_true(READY):
+            template = read(read_pool, NODE_POOL, kept.obj)
+        question = FillUpQuestion(now, kept.record, heads, template, self._is_listed())
+        pause, verdict = await self._decide(question)
+        if verdict.launch is not None:
+            making = [self._create(verdict.launch, memory) for _ in range(verdict.creates)]
+            await _all_done(making)
+        return pause
 
     async def _thin_out(self, name: str, memory: _Memory) -> float | None:
         """Delete what is too much; what is not told of yet has its turn when it is."""
@@ -131,13 +134,19 @@ class StaticCapacityController:
         if kept is None:
             return None
         heads = self._count(kept.record, memory)
-        adjustment = thin_out(kept.record, heads, states, self._desk.clock.now())
-        await self._tell(adjustment)
-        deleting = (self._delete(each, memory) for each in adjustment.deletes)
-        failures = [each for each in await asyncio.gather(*deleting) if each is not None]
-        if failures:
-            raise failures[0]
-        return seconds(adjustment.look_again)
+        now = self._desk.clock.now()
+        pause, verdict = await self._decide(ThinOutQuestion(now, kept.record, heads, (*states,)))
+        await _all_done([self._delete(each, memory) for each in verdict.deletes])
+        return pause
+
+    async def _decide(self, question: PoolQuestion) -> tuple[float | None, PoolVerdict]:
+        """Decide, and say what was; return after how long to look again, too."""
+        adjustment = adjust(question)
+        verdict = verdict_of_adjustment(question, adjustment)
+        for listener in self._listeners:
+            listener(question, verdict)
+        await self._desk.keeper.carry_out(Outcome(remarks=adjustment.remarks))
+        return seconds(adjustment.look_again), verdict
 
     async def _look(self, pool: PoolRecord, memory: _Memory) -> list[NodeState]:
         """See the nodes of a pool with their pods."""
@@ -203,9 +212,6 @@ class StaticCapacityController:
             except NotFound:
                 memory.made.pop(name, None)
 
-    async def _tell(self, adjustment: Adjustment) -> None:
-        await self._desk.keeper.carry_out(Outcome(remarks=adjustment.remarks))
-
     def _hear_pool(
         self, key: str, before: Kept[PoolRecord] | None, after: Kept[PoolRecord] | None
     ) -> None:
@@ -236,6 +242,13 @@ class StaticCapacityController:
         now = self._desk.clock.now()
         if memory.not_before is None or memory.not_before <= now:
             memory.not_before = now + timedelta(seconds=memory.backoff.next_pause())
+
+
+async def _all_done(calls: Iterable[Coroutine[Any, Any, ClusterError | None]]) -> None:
+    """Wait for all; raise the first failure, if there is any."""
+    failures = [each for each in await asyncio.gather(*calls) if each is not None]
+    if failures:
+        raise failures[0]
 
 
 def _is_staying(kept: Kept[ClaimRecord] | None) -> bool:

@@ -34,6 +34,19 @@ class NodePool(Struct, frozen=True, gc=False):
     is_deleting: bool = False
 
 
+class Headcount(Struct, frozen=True, gc=False):
+    """The claims of a pool, by what becomes of them."""
+
+    active: int = 0
+    disrupting: int = 0
+    """Being replaced; their replacements are active already."""
+    deleting: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.active + self.disrupting + self.deleting
+
+
 class NodeOverlay(Struct, frozen=True, gc=False):
     """A correction of what the catalog says about some offerings: their price, extra capacity."""
 

@@ -6,9 +6,11 @@ from datetime import datetime
 from msgspec import Struct
 
 from karpy.model.disruption import DisruptionReason
+from karpy.model.pools import Headcount, NodePool
+from karpy.model.records import PoolRecord
 from karpy.model.repairs import RepairPolicy
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import Surroundings
+from karpy.model.surroundings import NodeState, Surroundings
 
 
 class EmptyNodesQuestion(
@@ -77,3 +79,29 @@ PlainQuestion = EmptyNodesQuestion | BrokenNodesQuestion | SecondLookQuestion
 """What is asked of the surroundings alone."""
 DisruptionQuestion = PlainQuestion | TreatmentQuestion
 """Everything that a decision about the disruption of nodes is made on; tags begin with reasons."""
+
+
+class FillUpQuestion(Struct, frozen=True, gc=False, tag_field="asks", tag="fill-up"):
+    """Asks how many nodes a NodePool of a fixed size gets."""
+
+    now: datetime
+    pool: PoolRecord
+    heads: Headcount
+    template: NodePool | None = None
+    """What its nodes are made from; None if none are lacking."""
+    is_synced: bool = True
+    """Whether everything that is there was seen."""
+
+
+class ThinOutQuestion(Struct, frozen=True, gc=False, tag_field="asks", tag="thin-out"):
+    """Asks which nodes a NodePool of a fixed size gives up."""
+
+    now: datetime
+    pool: PoolRecord
+    heads: Headcount
+    nodes: tuple[NodeState, ...] = ()
+    """All that it has; none if there are not too many."""
+
+
+PoolQuestion = FillUpQuestion | ThinOutQuestion
+"""Everything that a decision about the size of a NodePool is made on."""

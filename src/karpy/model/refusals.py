@@ -93,6 +93,7 @@ class Obstacle(Enum):
     REPAIR_NEEDS_GRACE = "pods there forbid disruption, and no grace period ends that"
     MOSTLY_UNHEALTHY = "too many nodes of its NodePool are unhealthy at once"
     POOL_SHRINKING = "its NodePool is about to give up nodes anyway"
+    POOL_SIZE = "its NodePool needs it to have as many nodes as it should"
     NO_REPLACEMENT = "nothing that could take its place can be launched before it goes"
     PODS_UNPLACED = "pods there would find no other place"
 

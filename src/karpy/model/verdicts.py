@@ -96,3 +96,19 @@ class DisruptionVerdict(Struct, frozen=True, gc=False):
     """Names of nodes that take some of their pods."""
     goes_first: str = ""
     """Why the nodes go before anything replaces them; empty if that is not so."""
+
+
+class PoolVerdict(Struct, frozen=True, gc=False):
+    """Nodes that a NodePool of a fixed size gets or gives up, and why not what it lacks."""
+
+    pool: str
+    creates: int = 0
+    """How many NodeClaims to create, all alike."""
+    launch: Launch | None = None
+    """What each of them is."""
+    withheld: Exclusion | None = None
+    """How many are lacking that cannot be created, and why."""
+    deletes: tuple[str, ...] = ()
+    """NodeClaims to give up, those first that nobody misses."""
+    refusals: tuple[NodeRefusal, ...] = ()
+    """Why the other nodes stay, if some are given up."""

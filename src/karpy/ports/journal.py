@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
-from karpy.model.questions import DisruptionQuestion
+from karpy.model.questions import DisruptionQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, Verdict
+from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
 
 
 class Journal(Protocol):
@@ -15,3 +15,6 @@ class Journal(Protocol):
 
     def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
         """Take down one decision about the disruption of nodes, and what it was made on."""
+
+    def record_pool(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
+        """Take down one decision about the size of a NodePool, and what it was made on."""

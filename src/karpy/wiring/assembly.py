@@ -43,7 +43,7 @@ from karpy.model.settings import Seats
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.cloud import RepairCloud
-from karpy.wiring.audiences import DecisionAudience, DisruptionAudience
+from karpy.wiring.audiences import DecisionAudience, DisruptionAudience, PoolAudience
 from karpy.wiring.instruments import Instruments
 from karpy.wiring.surface import Speech, Surface
 
@@ -194,6 +194,8 @@ class Assembly:
                 is_listed=lambda: view.mirror.is_listed,
                 disrupting=self._disruption.disrupting,
             )
+            if self._speech.journal is not None:
+                static.listen(PoolAudience(self._speech.journal).decided)
             yield Part("static", static.run)
 
     def _gauges(self) -> Iterator[Part]:

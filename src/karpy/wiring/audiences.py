@@ -8,15 +8,18 @@ from karpy.controllers.expectations import Expectations
 from karpy.controllers.keeper import Telling
 from karpy.core.disruption.decide import is_news
 from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.pools.decide import is_news as is_news_of_pool
 from karpy.core.remarks import created_count, created_remark, decision_remarks
 from karpy.errors import ClusterError
-from karpy.model.questions import DisruptionQuestion
+from karpy.model.questions import DisruptionQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, Launch, Nomination, Verdict
+from karpy.model.verdicts import DisruptionVerdict, Launch, Nomination, PoolVerdict, Verdict
 from karpy.ports.journal import Journal
 
 _DURATION: Final = "scheduler_scheduling_duration_seconds"
 _CONTROLLER: Final = {"controller": "provisioner"}
+_REMEMBERED_MAX: Final = 1000
+"""So many NodePools are told apart; what is forgotten is news once more."""
 
 OnNomination = Callable[[str], None]
 """Is told of a node that pods are expected on."""
@@ -98,3 +101,22 @@ class DisruptionAudience:
         if is_news(question, verdict, self._recorded.get(type(question))):
             self._recorded[type(question)] = verdict
             self._journal.record_disruption(question, verdict)
+
+
+class PoolAudience:
+    """Has what is decided about the size of NodePools recorded, as long as there is news."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._recorded: dict[tuple[type[PoolQuestion], str], PoolVerdict] = {}
+        """The last verdict on each kind of question about each pool, oldest first."""
+
+    def decided(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
+        """Record a decision; pools are looked at all the time, mostly with the same verdict."""
+        topic = (type(question), verdict.pool)
+        if is_news_of_pool(verdict, self._recorded.get(topic)):
+            self._recorded.pop(topic, None)
+            self._recorded[topic] = verdict
+            if len(self._recorded) > _REMEMBERED_MAX:
+                del self._recorded[next(iter(self._recorded))]
+            self._journal.record_pool(question, verdict)

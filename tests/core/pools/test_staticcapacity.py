@@ -8,23 +8,24 @@ from hypothesis import strategies as st
 from karpy.core.lifecycle.outcomes import Remark
 from karpy.core.pools.staticcapacity import (
     Adjustment,
-    Headcount,
     count_claims,
     fill_up,
     grant,
+    shortage,
     surplus,
     template_launch,
     thin_out,
 )
 from karpy.model.conditions import FALSE, TRUE, Condition
-from karpy.model.pools import NodeClassRef, NodePool
+from karpy.model.pools import Headcount, NodeClassRef, NodePool
 from karpy.model.records import PoolRecord
+from karpy.model.refusals import Constraint, Exclusion
 from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import collect
 from karpy.model.surroundings import NodeState
 from karpy.model.verdicts import Launch
 from tests.builders.pods import NOON
-from tests.core.disruption.scenes import state, tenant
+from tests.core.disruption.scenes import refused, state, tenant
 from tests.core.pools.records import claim, pool
 
 MINUTE = timedelta(minutes=1)
@@ -83,12 +84,14 @@ def test_a_limit_counts_nodes_that_are_still_going() -> None:
     adjustment = fill_up(static(6, limit=6), heads, is_synced=True)
 
     assert adjustment.creates == 1
+    assert adjustment.withheld == Exclusion(Constraint.NODE_LIMIT, "", 3)
 
 
 def test_a_pool_at_its_limit_says_so() -> None:
     adjustment = fill_up(static(5, limit=3), Headcount(active=2), is_synced=True, reserved=1)
 
     assert adjustment == Adjustment(
+        withheld=Exclusion(Constraint.NODE_LIMIT, "", 3),
         remarks=(Remark("nodepool node limit reached", {"NodePool": "web"}),),
         look_again=timedelta(seconds=30),
     )
@@ -102,16 +105,22 @@ def test_nothing_is_made_before_everything_was_seen() -> None:
 
 @pytest.mark.parametrize(
     "unfit",
-    [
-        pool(conditions=READY),
-        pool(replicas=5, conditions=READY, deleting=True),
-        pool(replicas=5, conditions=[Condition("Ready", FALSE, NOON)]),
-        pool(replicas=5),
-    ],
-    ids=["dynamic", "deleting", "not ready", "unknown"],
+    [pool(conditions=READY), pool(replicas=5, conditions=READY, deleting=True)],
+    ids=["dynamic", "deleting"],
 )
-def test_a_pool_that_is_not_fit_makes_nothing(unfit: PoolRecord) -> None:
+def test_a_pool_that_wants_nothing_makes_nothing(unfit: PoolRecord) -> None:
     assert fill_up(unfit, Headcount(), is_synced=True) == Adjustment()
+
+
+@pytest.mark.parametrize(
+    "unfit",
+    [pool(replicas=5, conditions=[Condition("Ready", FALSE, NOON)]), pool(replicas=5)],
+    ids=["not ready", "unknown"],
+)
+def test_a_pool_that_is_not_ready_says_what_it_lacks(unfit: PoolRecord) -> None:
+    adjustment = fill_up(unfit, Headcount(active=3), is_synced=True)
+
+    assert adjustment == Adjustment(withheld=Exclusion(Constraint.POOL_NOT_READY, "", 2))
 
 
 @given(counts, counts, counts, counts, counts, counts)
@@ -178,6 +187,7 @@ def test_a_protected_daemon_makes_a_node_missed() -> None:
     adjustment = thin_out(static(1), Headcount(active=2), nodes, NOON)
 
     assert adjustment.deletes == ("b-claim",)
+    assert refused(adjustment.refusals) == [("a", "POOL_SIZE", "")]
 
 
 @pytest.mark.parametrize(
@@ -204,6 +214,7 @@ def test_only_nodes_of_the_pool_that_stay_are_given_up() -> None:
     adjustment = thin_out(static(0), Headcount(active=1), nodes, NOON)
 
     assert adjustment.deletes == ("e-claim",)
+    assert refused(adjustment.refusals) == [("b", "LEAVING", ""), ("c", "LEAVING", "")]
 
 
 @pytest.mark.parametrize(
@@ -211,6 +222,7 @@ def test_only_nodes_of_the_pool_that_stay_are_given_up() -> None:
 )
 def test_a_pool_that_is_not_static_gives_up_nothing(unfit: PoolRecord) -> None:
     assert surplus(unfit, Headcount(active=5)) == 0
+    assert shortage(unfit, Headcount()) == 0
     assert thin_out(unfit, Headcount(active=5), [state("a")], NOON) == Adjustment()
 
 
@@ -219,6 +231,13 @@ def test_a_surplus_is_what_a_pool_has_beyond_its_number(active: int, expected: i
     heads = Headcount(active=active, disrupting=1, deleting=1)
 
     assert surplus(static(2), heads) == expected
+
+
+@pytest.mark.parametrize(("active", "expected"), [(0, 4), (1, 3), (4, 0), (9, 0)])
+def test_a_shortage_is_what_a_pool_lacks_and_nobody_replaces(active: int, expected: int) -> None:
+    heads = Headcount(active=active, disrupting=1, deleting=1)
+
+    assert shortage(static(5), heads) == expected
 
 
 @given(counts, counts)

@@ -25,9 +25,9 @@ from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.core.observation.verdicts import NO_DECISION
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice
-from karpy.model.questions import DisruptionQuestion
+from karpy.model.questions import DisruptionQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, Verdict
+from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
 from karpy.ports.clock import Clock
 from karpy.sim.store.store import Store
 
@@ -128,6 +128,10 @@ class Chronicle:
 
     def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
         """Hear of a decision about nodes; what comes of it is told by notices."""
+        del question, verdict
+
+    def record_pool(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
+        """Hear of a decision about the size of a NodePool; the nodes that come of it show."""
         del question, verdict
 
     def tell(self, notice: Notice) -> None:

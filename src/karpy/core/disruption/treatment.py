@@ -15,13 +15,13 @@ from karpy.core.lifecycle.conditions import DISRUPTION_REASON, with_true_because
 from karpy.core.lifecycle.counts import disruption_counts
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
 from karpy.core.lifecycle.repair import unhealthy_count
-from karpy.core.pools.staticcapacity import Headcount, count_claims, grant, template_launch
+from karpy.core.pools.staticcapacity import count_claims, grant, template_launch
 from karpy.core.provisioning.templates import template_requirements
 from karpy.model.annotations import REBOOT_GRACE_PERIOD
 from karpy.model.conditions import READY, REBOOTING
 from karpy.model.labels import CAPACITY_TYPE, RESERVED
 from karpy.model.notices import Notice
-from karpy.model.pools import NodePool
+from karpy.model.pools import Headcount, NodePool
 from karpy.model.questions import TreatmentQuestion
 from karpy.model.records import ClaimRecord
 from karpy.model.refusals import NodeRefusal, Obstacle

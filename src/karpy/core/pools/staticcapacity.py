@@ -11,8 +11,9 @@ from karpy.core.lifecycle.outcomes import Remark
 from karpy.core.lifecycle.protection import protection_of
 from karpy.core.provisioning.templates import SIMULATED, template_requirements
 from karpy.model.conditions import READY
-from karpy.model.pools import NodePool
+from karpy.model.pools import Headcount, NodePool
 from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.refusals import Constraint, Exclusion, NodeRefusal, Obstacle
 from karpy.model.resources import NODES
 from karpy.model.surroundings import NodeState
 from karpy.model.verdicts import Launch
@@ -22,26 +23,17 @@ LIMITED_PERIOD: Final = timedelta(seconds=30)
 UNSYNCED_PERIOD: Final = timedelta(seconds=1)
 
 
-class Headcount(Struct, frozen=True, gc=False):
-    """The claims of a pool, by what becomes of them."""
-
-    active: int = 0
-    disrupting: int = 0
-    """Being replaced; their replacements are active already."""
-    deleting: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.active + self.disrupting + self.deleting
-
-
 class Adjustment(Struct, frozen=True, gc=False):
     """What brings a pool to its number of nodes."""
 
     creates: int = 0
     """How many claims to make from the template."""
+    withheld: Exclusion | None = None
+    """How many claims are lacking that cannot be made, and why."""
     deletes: tuple[str, ...] = ()
     """Claims to give up."""
+    refusals: tuple[NodeRefusal, ...] = ()
+    """Why the other nodes stay, if some are given up."""
     remarks: tuple[Remark, ...] = ()
     look_again: timedelta | None = None
 
@@ -73,19 +65,24 @@ def fill_up(
 ) -> Adjustment:
     """Make the nodes that a pool lacks."""
     replicas = pool.replicas
-    if replicas is None or pool.meta.is_deleting or not pool.conditions.is_true(READY):
+    if replicas is None or pool.meta.is_deleting:
         return Adjustment()
+    lacking = shortage(pool, heads)
+    if not pool.conditions.is_true(READY):
+        return Adjustment(withheld=_withheld(Constraint.POOL_NOT_READY, lacking))
     if not is_synced:
         # What is there but was not seen yet would be made again.
         return Adjustment(look_again=UNSYNCED_PERIOD)
-    if heads.active + heads.disrupting >= replicas:
+    if not lacking:
         return Adjustment(look_again=PERIOD)
-    count = grant(pool, heads, replicas - heads.active, reserved)
+    wanted = replicas - heads.active
+    count = grant(pool, heads, wanted, reserved)
+    withheld = _withheld(Constraint.NODE_LIMIT, wanted - count)
     if not count:
         remark = Remark("nodepool node limit reached", {"NodePool": pool.name})
-        return Adjustment(remarks=(remark,), look_again=LIMITED_PERIOD)
+        return Adjustment(withheld=withheld, remarks=(remark,), look_again=LIMITED_PERIOD)
     remark = _remark(pool, heads, "provision", "provisioning", count)
-    return Adjustment(creates=count, remarks=(remark,), look_again=PERIOD)
+    return Adjustment(creates=count, withheld=withheld, remarks=(remark,), look_again=PERIOD)
 
 
 def template_launch(pool: NodePool) -> Launch:
@@ -93,6 +90,13 @@ def template_launch(pool: NodePool) -> Launch:
     requirements = template_requirements(pool)
     kept = {key: each for key, each in requirements.items() if key not in SIMULATED}
     return Launch(pool.name, pool.name, (), kept, {}, ())
+
+
+def shortage(pool: PoolRecord, heads: Headcount) -> int:
+    """Say how many nodes a pool has too few of."""
+    if pool.replicas is None or pool.meta.is_deleting:
+        return 0
+    return max(0, pool.replicas - heads.active - heads.disrupting)
 
 
 def surplus(pool: PoolRecord, heads: Headcount) -> int:
@@ -113,7 +117,8 @@ def thin_out(
         return Adjustment(look_again=PERIOD)
     remark = _remark(pool, heads, "deprovision", "deprovisioning", excess)
     chosen = tuple(_least_missed(pool.name, nodes, now)[:excess])
-    return Adjustment(deletes=chosen, remarks=(remark,), look_again=PERIOD)
+    refusals = _staying(pool.name, nodes, chosen)
+    return Adjustment(deletes=chosen, refusals=refusals, remarks=(remark,), look_again=PERIOD)
 
 
 def _least_missed(pool: str, nodes: Sequence[NodeState], now: datetime) -> list[str]:
@@ -132,6 +137,21 @@ def _least_missed(pool: str, nodes: Sequence[NodeState], now: datetime) -> list[
             rank = 3 if _is_protected(state, now) else 2
         ranked.append((rank, cost, claim.name))
     return [name for _, _, name in sorted(ranked)]
+
+
+def _staying(
+    pool: str, nodes: Sequence[NodeState], chosen: Collection[str]
+) -> tuple[NodeRefusal, ...]:
+    """Say why the other nodes of a pool are not given up."""
+    return tuple(
+        NodeRefusal(Obstacle.LEAVING if each.is_leaving else Obstacle.POOL_SIZE, each.name)
+        for each in sorted(nodes, key=lambda each: each.name)
+        if each.claim is not None and each.claim.pool == pool and each.claim.name not in chosen
+    )
+
+
+def _withheld(why: Constraint, nodes: int) -> Exclusion | None:
+    return Exclusion(why, "", nodes) if nodes else None
 
 
 def _is_empty(state: NodeState, now: datetime) -> bool:

@@ -1,0 +1,95 @@
+"""Whoever listens hears what is decided about the size of NodePools, and on what."""
+
+import asyncio
+
+from karpy.controllers.pools import PoolController
+from karpy.core.pools.decide import decide_pool
+from karpy.model.kinds import NODE_POOL, POD
+from karpy.model.questions import PoolQuestion
+from karpy.model.verdicts import PoolVerdict
+from karpy.sim.loop import run
+from tests.controllers.operators import Heard, node_of, until
+from tests.controllers.poolkeepers import (
+    Loop,
+    Scene,
+    claim_keepers,
+    patch_pool,
+    pool,
+    running,
+    scene_of,
+)
+from tests.controllers.test_staticcapacity import are_ready, new_world, static, staying
+from tests.controllers.test_termination import pod
+
+
+class Listener:
+    """Keeps what was decided."""
+
+    def __init__(self) -> None:
+        self.questions: list[PoolQuestion] = []
+        self.verdicts: list[PoolVerdict] = []
+
+    def hear(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
+        self.questions.append(question)
+        self.verdicts.append(verdict)
+
+
+def everybody(scene: Scene, listener: Listener) -> tuple[Loop, ...]:
+    controller = static(scene)
+    controller.listen(listener.hear)
+    pools = PoolController(scene.desk, scene.classes, scene.nodes)
+    return pools, controller, *claim_keepers(scene.desk)
+
+
+def test_what_a_pool_gets_and_gives_up_is_told_and_can_be_repeated() -> None:
+    listener = Listener()
+
+    async def story() -> tuple[list[str], str]:
+        world = new_world()
+        world.store.create(NODE_POOL, pool(replicas=3))
+        async with (
+            scene_of(world, Heard()) as scene,
+            running(*everybody(scene, listener)),
+        ):
+            await until(lambda: are_ready(world, 3))
+            names = staying(world)
+            busy = names.pop(1)
+            world.store.create(POD, pod("a", node_of(world, busy)))
+            await asyncio.sleep(5)
+            patch_pool(world, {"replicas": 1})
+            await until(lambda: are_ready(world, 1))
+            found = names, node_of(world, busy)
+        world.stop()
+        return found
+
+    given_up, busy = run(story())
+
+    made = [each for each in listener.verdicts if each.creates]
+    thinned = [each for each in listener.verdicts if each.deletes]
+    assert [(each.creates, each.launch is not None) for each in made] == [(3, True)]
+    assert [sorted(each.deletes) for each in thinned] == [sorted(given_up)]
+    assert [(each.node, each.why.name) for each in thinned[0].refusals] == [(busy, "POOL_SIZE")]
+    assert [decide_pool(each) for each in listener.questions] == listener.verdicts
+
+
+def test_what_a_limit_forbids_is_told() -> None:
+    listener = Listener()
+
+    async def story() -> None:
+        world = new_world()
+        world.store.create(NODE_POOL, pool(replicas=5, limits={"nodes": "2"}))
+        async with (
+            scene_of(world, Heard()) as scene,
+            running(*everybody(scene, listener)),
+        ):
+            await asyncio.sleep(300)
+        world.stop()
+
+    run(story())
+
+    withheld = [each.withheld for each in listener.verdicts if each.withheld is not None]
+    assert [(each.constraint.name, each.count) for each in dict.fromkeys(withheld)] == [
+        ("POOL_NOT_READY", 5),
+        ("NODE_LIMIT", 3),
+    ]
+    assert [decide_pool(each) for each in listener.questions] == listener.verdicts
