@@ -4,12 +4,16 @@ import asyncio
 
 from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.controllers.repair import RepairController
+from karpy.core.disruption.decide import decide_disruption
+from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import NODE_CLAIM, POD
+from karpy.model.refusals import Obstacle
 from karpy.sim.kubelets.nodes import Health
 from karpy.sim.loop import run
 from karpy.sim.world import World
 from tests.controllers.disruptions import claims_in, make_nodes
 from tests.controllers.operators import Heard, claim, is_empty, node_of, operator, until
+from tests.controllers.test_disruption_verdicts import Listener
 from tests.controllers.test_termination import PROTECTED, pod
 from tests.controllers.test_upkeep import running
 
@@ -80,6 +84,33 @@ def test_a_node_whose_kubelet_is_silent_goes_after_ten_minutes() -> None:
         return early, is_empty(world)
 
     assert run(story()) == (["web-1"], True)
+
+
+def test_what_is_decided_about_broken_nodes_is_told_and_can_be_repeated() -> None:
+    listener = Listener()
+
+    async def story() -> None:
+        world = World()
+        world.start()
+        async with (
+            operator(world, Heard()) as desk,
+            running(RepairController(desk, REPAIR_POLICIES, listener.hear)),
+        ):
+            await make_nodes(world, "web-1", "web-2", "web-3")
+            world.kubelets.trouble(node_of(world, "web-1"), BROKEN)
+            world.kubelets.trouble(node_of(world, "web-2"), BROKEN)
+            await asyncio.sleep(600)
+            world.kubelets.heal(node_of(world, "web-2"), also=(WELL,))
+            await asyncio.sleep(400)
+        world.stop()
+
+    run(story())
+
+    assert listener.chosen(DisruptionReason.UNHEALTHY) == ["web-1"]
+    assert {each.why for verdict in listener.verdicts for each in verdict.refusals} >= {
+        Obstacle.MOSTLY_UNHEALTHY
+    }
+    assert [decide_disruption(each) for each in listener.questions] == listener.verdicts
 
 
 def test_where_too_many_are_broken_none_goes_until_some_are_well_again() -> None:

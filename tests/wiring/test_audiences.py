@@ -16,6 +16,7 @@ from karpy.model.questions import (
     DisruptionQuestion,
     EmptyNodesQuestion,
     FillUpQuestion,
+    LegacyRepairQuestion,
     PoolQuestion,
     ProposedNode,
     SecondLookQuestion,
@@ -49,6 +50,9 @@ HOPELESS = TreatmentQuestion(
     ),
     REPAIRS,
 )
+GIVEN_UP = LegacyRepairQuestion(crowd(sick("a")), sick("a"), REPAIRS)
+SPARED = LegacyRepairQuestion(crowd(sick("a"), sick("b"), well=0), sick("a"), REPAIRS)
+ALSO_SPARED = LegacyRepairQuestion(SPARED.surroundings, sick("b"), REPAIRS)
 NO_PATIENT = TreatmentQuestion(crowd(), snapshot(), REPAIRS)
 BROKEN = BrokenNodesQuestion(crowd(sick("a")), REPAIRS)
 
@@ -105,6 +109,8 @@ def recorded(asked: Sequence[DisruptionQuestion]) -> list[DisruptionQuestion]:
         ([HOPELESS, HOPELESS, HOPELESS], [HOPELESS]),
         ([NO_PATIENT, HOPELESS, NO_PATIENT, NO_PATIENT], [HOPELESS, NO_PATIENT]),
         ([BROKEN, HOPELESS, BROKEN, HOPELESS], [BROKEN, HOPELESS]),
+        ([GIVEN_UP, GIVEN_UP], [GIVEN_UP, GIVEN_UP]),
+        ([SPARED, ALSO_SPARED, SPARED, ALSO_SPARED, BROKEN], [SPARED, ALSO_SPARED, BROKEN]),
         ([BROKEN, BROKEN, WELL, WELL], [BROKEN, WELL]),
         ([BUSY, BROKEN, BUSY, BROKEN], [BUSY, BROKEN]),
     ],

@@ -9,12 +9,16 @@ from typing import Final
 
 from karpy.controllers.desk import AFTER_CONFLICT, Desk, seconds
 from karpy.controllers.queue import WorkQueue
+from karpy.controllers.rollouts import OnVerdict
+from karpy.core.disruption.decide import give_up, verdict_of_repair
 from karpy.core.lifecycle.counts import count_reschedulable
 from karpy.core.lifecycle.departing import claim_of
-from karpy.core.lifecycle.repair import find_fault, repair
+from karpy.core.lifecycle.repair import find_fault
 from karpy.model.labels import NODE_POOL
+from karpy.model.questions import LegacyRepairQuestion
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.repairs import RepairPolicy
+from karpy.model.surroundings import NodeState, Surroundings
 from karpy.ports.records import Kept
 
 WORKERS: Final = 10
@@ -23,8 +27,14 @@ WORKERS: Final = 10
 class RepairController:
     """Observe, decide, apply. What is broken is decided in core.lifecycle."""
 
-    def __init__(self, desk: Desk, policies: Sequence[RepairPolicy]) -> None:
+    def __init__(
+        self,
+        desk: Desk,
+        policies: Sequence[RepairPolicy],
+        on_verdict: OnVerdict = lambda *_: None,
+    ) -> None:
         self._desk = desk
+        self._on_verdict = on_verdict
         self._policies = policies
         self._queue = WorkQueue(desk.observer)
         desk.records.nodes.listen(self._hear_node)
@@ -44,17 +54,19 @@ class RepairController:
         claim = self._claim(node.record)
         if claim is None:
             return None
-        outcome = repair(
-            claim.record,
-            node.record,
-            self._policies,
-            self._peers(claim.record),
-            self._desk.clock.now(),
-            count_reschedulable(self._desk.records.pods.under(name)),
-        )
+        question = self._question(claim.record, node.record)
+        pods = count_reschedulable(self._desk.records.pods.under(name))
+        repaired = give_up(question, pods)
+        self._on_verdict(question, verdict_of_repair(question.broken, repaired))
+        outcome = repaired.outcome
         if not await self._desk.keeper.carry_out(outcome, claim=claim, node=node):
             return AFTER_CONFLICT
         return seconds(outcome.look_again)
+
+    def _question(self, claim: ClaimRecord, node: NodeRecord) -> LegacyRepairQuestion:
+        peers = tuple(NodeState(node=each) for each in self._peers(claim))
+        around = Surroundings(self._desk.clock.now(), peers)
+        return LegacyRepairQuestion(around, NodeState(claim, node), tuple(self._policies))
 
     def _claim(self, node: NodeRecord) -> Kept[ClaimRecord] | None:
         claims = self._desk.claims_of(node)

@@ -75,7 +75,22 @@ class TreatmentQuestion(
     """Claims that had their turn at this look already, in vain."""
 
 
-PlainQuestion = EmptyNodesQuestion | BrokenNodesQuestion | SecondLookQuestion
+class LegacyRepairQuestion(
+    Struct,
+    frozen=True,
+    gc=False,
+    tag_field="reason",
+    tag=f"{DisruptionReason.UNHEALTHY.value}/legacy",
+):
+    """Asks whether a broken node is given up at once: Karpenter's way before v1.15."""
+
+    surroundings: Surroundings
+    """The nodes of its pool, or all of them if it has none."""
+    broken: NodeState
+    policies: tuple[RepairPolicy, ...] = ()
+
+
+PlainQuestion = EmptyNodesQuestion | BrokenNodesQuestion | SecondLookQuestion | LegacyRepairQuestion
 """What is asked of the surroundings alone."""
 DisruptionQuestion = PlainQuestion | TreatmentQuestion
 """Everything that a decision about the disruption of nodes is made on; tags begin with reasons."""

@@ -31,6 +31,7 @@ from karpy.controllers.rebooting import RebootController
 from karpy.controllers.registrations import RegistrationController
 from karpy.controllers.remedies import RepairRules
 from karpy.controllers.repair import RepairController
+from karpy.controllers.rollouts import OnVerdict
 from karpy.controllers.seating import Seating
 from karpy.controllers.staticcapacity import StaticCapacityController
 from karpy.controllers.termination import TerminationController
@@ -172,7 +173,9 @@ class Assembly:
             "nodeclaim.reboot", RebootController(self._desk("nodeclaim.reboot"), evictions).run
         )
         if self._options.has_legacy_repair and self._policies():
-            health = RepairController(self._desk("node.health"), self._policies())
+            health = RepairController(
+                self._desk("node.health"), self._policies(), self._node_audience()
+            )
             yield Part("node.health", health.run)
 
     def _pools(self) -> Iterator[Part]:
@@ -236,9 +239,13 @@ class Assembly:
             repair=None if self._options.has_legacy_repair else rules,
         )
         cluster.marked = disruption.marked
-        if self._speech.journal is not None:
-            disruption.listen(DisruptionAudience(self._speech.journal).decided)
+        disruption.listen(self._node_audience())
         return disruption
+
+    def _node_audience(self) -> OnVerdict:
+        """Return who hears of decisions about nodes: a journal, or nobody."""
+        journal = self._speech.journal
+        return (lambda *_: None) if journal is None else DisruptionAudience(journal).decided
 
     def _policies(self) -> tuple[RepairPolicy, ...]:
         """Return which nodes are called broken; none are while the gate is closed."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from karpy.controllers.expectations import Expectations
 from karpy.controllers.keeper import Telling
@@ -11,15 +11,17 @@ from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.core.pools.decide import is_news as is_news_of_pool
 from karpy.core.remarks import created_count, created_remark, decision_remarks
 from karpy.errors import ClusterError
-from karpy.model.questions import DisruptionQuestion, PoolQuestion
+from karpy.model.questions import DisruptionQuestion, LegacyRepairQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import DisruptionVerdict, Launch, Nomination, PoolVerdict, Verdict
 from karpy.ports.journal import Journal
 
+T = TypeVar("T")
+
 _DURATION: Final = "scheduler_scheduling_duration_seconds"
 _CONTROLLER: Final = {"controller": "provisioner"}
 _REMEMBERED_MAX: Final = 1000
-"""So many NodePools are told apart; what is forgotten is news once more."""
+"""So many nodes and NodePools are told apart; what is forgotten is news once more."""
 
 OnNomination = Callable[[str], None]
 """Is told of a node that pods are expected on."""
@@ -93,13 +95,15 @@ class DisruptionAudience:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._recorded: dict[type[DisruptionQuestion], DisruptionVerdict] = {}
-        """The last verdict on each kind of question."""
+        self._recorded: _Recent[DisruptionVerdict] = _Recent()
 
     def decided(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
         """Record a decision; nodes are looked at all the time, mostly with the same verdict."""
-        if is_news(question, verdict, self._recorded.get(type(question))):
-            self._recorded[type(question)] = verdict
+        # All others are about all nodes at once.
+        one = question.broken.name if isinstance(question, LegacyRepairQuestion) else ""
+        topic = (type(question).__name__, one)
+        if is_news(question, verdict, self._recorded.get(topic)):
+            self._recorded.keep(topic, verdict)
             self._journal.record_disruption(question, verdict)
 
 
@@ -108,15 +112,27 @@ class PoolAudience:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._recorded: dict[tuple[type[PoolQuestion], str], PoolVerdict] = {}
-        """The last verdict on each kind of question about each pool, oldest first."""
+        self._recorded: _Recent[PoolVerdict] = _Recent()
 
     def decided(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
         """Record a decision; pools are looked at all the time, mostly with the same verdict."""
-        topic = (type(question), verdict.pool)
+        topic = (type(question).__name__, verdict.pool)
         if is_news_of_pool(verdict, self._recorded.get(topic)):
-            self._recorded.pop(topic, None)
-            self._recorded[topic] = verdict
-            if len(self._recorded) > _REMEMBERED_MAX:
-                del self._recorded[next(iter(self._recorded))]
+            self._recorded.keep(topic, verdict)
             self._journal.record_pool(question, verdict)
+
+
+class _Recent(Generic[T]):
+    """The verdicts recorded last, each on another topic: a kind of question and what it is on."""
+
+    def __init__(self) -> None:
+        self._verdicts: dict[tuple[str, str], T] = {}
+
+    def get(self, topic: tuple[str, str]) -> T | None:
+        return self._verdicts.get(topic)
+
+    def keep(self, topic: tuple[str, str], verdict: T) -> None:
+        self._verdicts.pop(topic, None)
+        self._verdicts[topic] = verdict
+        if len(self._verdicts) > _REMEMBERED_MAX:
+            del self._verdicts[next(iter(self._verdicts))]

@@ -12,6 +12,7 @@ from karpy.model.questions import (
     BrokenNodesQuestion,
     DisruptionQuestion,
     EmptyNodesQuestion,
+    LegacyRepairQuestion,
     ProposedNode,
     SecondLookQuestion,
     TreatmentQuestion,
@@ -37,6 +38,7 @@ from tests.core.disruption.scenes import (
 _KINDS: Final = (
     EmptyNodesQuestion,
     SecondLookQuestion,
+    LegacyRepairQuestion,
     BrokenNodesQuestion,
     TreatmentQuestion,
 )
@@ -125,6 +127,8 @@ def questions(draw: st.DrawFn) -> DisruptionQuestion:
         return EmptyNodesQuestion(surroundings)
     if kind is SecondLookQuestion:
         return SecondLookQuestion(surroundings, draw(proposals()))
+    if kind is LegacyRepairQuestion:
+        return LegacyRepairQuestion(surroundings, draw(nodes("broken")), REPAIRS)
     rebooted = draw(st.sampled_from([(), (NOON - MINUTE, NOON - HOUR)]))
     reboots = {"uid-node-1-claim": rebooted}
     if kind is BrokenNodesQuestion:

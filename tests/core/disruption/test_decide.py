@@ -1,5 +1,8 @@
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
+from msgspec.structs import replace
 
 from karpy.core.disruption.decide import decide_disruption, is_news
 from karpy.model.disruption import DisruptionReason
@@ -7,12 +10,14 @@ from karpy.model.questions import (
     BrokenNodesQuestion,
     DisruptionQuestion,
     EmptyNodesQuestion,
+    LegacyRepairQuestion,
     ProposedNode,
     SecondLookQuestion,
     TreatmentQuestion,
 )
 from karpy.model.refusals import NodeRefusal, Obstacle
 from karpy.model.repairs import RepairAction
+from karpy.model.surroundings import NodeState
 from karpy.model.verdicts import DisruptionVerdict, NodeChoice
 from tests.builders import node, pod, snapshot
 from tests.builders import pool as node_pool
@@ -111,6 +116,39 @@ def test_the_verdict_on_a_treatment_may_be_a_reboot() -> None:
     assert verdict == DisruptionVerdict(
         UNHEALTHY, (NodeChoice("a", "a-claim", "web", 1_000_000, RepairAction.REBOOT),)
     )
+
+
+@pytest.mark.parametrize(
+    ("broken", "well", "verdict"),
+    [
+        (
+            sick("a"),
+            9,
+            DisruptionVerdict(
+                UNHEALTHY, (NodeChoice("a", "a-claim", "web", remedy=RepairAction.REPLACE),)
+            ),
+        ),
+        (sick("a", since=timedelta()), 9, DisruptionVerdict(UNHEALTHY)),
+        (
+            sick("a"),
+            0,
+            DisruptionVerdict(UNHEALTHY, (), (NodeRefusal(Obstacle.MOSTLY_UNHEALTHY, "a", "web"),)),
+        ),
+        (
+            sick("a", deleting=True),
+            9,
+            DisruptionVerdict(UNHEALTHY, (), (NodeRefusal(Obstacle.LEAVING, "a"),)),
+        ),
+        (replace(sick("a"), claim=None), 9, DisruptionVerdict(UNHEALTHY)),
+    ],
+    ids=["given up", "bearable", "one of many", "going", "of nobody"],
+)
+def test_the_verdict_on_a_node_that_is_repaired_the_old_way(
+    broken: NodeState, well: int, verdict: DisruptionVerdict
+) -> None:
+    around_it = crowd(broken, sick("other", since=timedelta()), well=well)
+
+    assert decide_disruption(LegacyRepairQuestion(around_it, broken, REPAIRS)) == verdict
 
 
 @given(questions())

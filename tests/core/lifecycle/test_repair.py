@@ -4,9 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
-from karpy.core.lifecycle.repair import are_mostly_healthy, repair, snake_case
+from karpy.core.lifecycle.repair import Repair, are_mostly_healthy, repair, snake_case
 from karpy.model.conditions import Condition
 from karpy.model.records import NodeRecord
+from karpy.model.refusals import NodeRefusal, Obstacle
 from karpy.model.repairs import RepairAction, RepairPolicy
 from tests.builders.pods import NOON
 from tests.core.lifecycle.scenes import claim, node
@@ -31,7 +32,7 @@ def since(minutes: int, type_: str = "KWOKUnhealthy", reason: str = "") -> Condi
 def test_the_claim_of_a_broken_node_goes_at_once() -> None:
     broken, made = sick(since(30)), replace(claim(grace_period=MINUTE), image_id="image-1")
 
-    outcome = repair(made, broken, POLICIES, [broken], NOON, pods=2)
+    outcome = repair(made, broken, POLICIES, [broken], NOON, pods=2).outcome
 
     labels = {
         "reason": "unhealthy",
@@ -71,7 +72,9 @@ def test_the_claim_of_a_broken_node_goes_at_once() -> None:
     ids=["one fault", "the sooner of two"],
 )
 def test_a_fault_is_put_up_with_for_a_while(broken: NodeRecord, remaining: timedelta) -> None:
-    assert repair(claim(), broken, POLICIES, [broken], NOON) == Outcome(look_again=remaining)
+    assert repair(claim(), broken, POLICIES, [broken], NOON) == Repair(
+        Outcome(look_again=remaining)
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +88,7 @@ def test_a_fault_is_put_up_with_for_a_while(broken: NodeRecord, remaining: timed
     ids=["no fault", "another reason", "a reboot would do", "another status"],
 )
 def test_what_no_policy_replaces_is_left_alone(well: NodeRecord) -> None:
-    assert repair(claim(), well, POLICIES, [well], NOON) == Outcome()
+    assert repair(claim(), well, POLICIES, [well], NOON) == Repair()
 
 
 @pytest.mark.parametrize(
@@ -103,8 +106,10 @@ def test_a_fifth_of_the_nodes_rounded_up_may_be_broken(
 def test_too_many_broken_nodes_are_told_of_and_left_alone() -> None:
     broken = sick(since(30))
 
-    outcome = repair(claim(), broken, POLICIES, [broken, broken], NOON)
+    repaired = repair(claim(), broken, POLICIES, [broken, broken], NOON)
 
+    outcome = repaired.outcome
+    assert repaired.refusal == NodeRefusal(Obstacle.MOSTLY_UNHEALTHY, "node-1", "web")
     assert outcome.look_again == 5 * MINUTE
     assert not outcome.deletes_claim
     assert [(each.subject.kind.name, each.same_as) for each in outcome.notices] == [
@@ -120,7 +125,7 @@ def test_too_many_broken_nodes_are_told_of_and_left_alone() -> None:
 def test_a_claim_that_stands_alone_is_held_against_the_cluster() -> None:
     broken = sick(since(30))
 
-    outcome = repair(claim(pool=""), broken, POLICIES, [broken, broken], NOON)
+    outcome = repair(claim(pool=""), broken, POLICIES, [broken, broken], NOON).outcome
 
     assert [(each.subject.kind.name, each.note) for each in outcome.notices] == [
         ("Node", "more then 20% nodes are unhealthy in the cluster"),
@@ -131,17 +136,18 @@ def test_a_claim_that_stands_alone_is_held_against_the_cluster() -> None:
 def test_a_claim_that_goes_is_hurried_and_not_counted() -> None:
     broken, going = sick(since(30)), claim(deleted=MINUTE, annotations={TIME: "unreadable"})
 
-    outcome = repair(going, broken, POLICIES, [broken], NOON)
+    repaired = repair(going, broken, POLICIES, [broken], NOON)
 
-    assert outcome == Outcome(
-        claim(deleted=MINUTE, annotations={TIME: "2026-03-02T12:00:00Z"}),
+    assert repaired == Repair(
+        Outcome(claim(deleted=MINUTE, annotations={TIME: "2026-03-02T12:00:00Z"})),
+        NodeRefusal(Obstacle.LEAVING, "node-1"),
     )
 
 
 def test_an_end_that_has_passed_stays() -> None:
     broken, going = sick(since(30)), claim(annotations={TIME: "2026-03-02T11:59:59Z"})
 
-    assert repair(going, broken, POLICIES, [broken], NOON).claim == going
+    assert repair(going, broken, POLICIES, [broken], NOON).outcome.claim == going
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,18 @@ from karpy.core.disruption.emptiness import Proposal, propose_empty
 from karpy.core.disruption.repairing import REASON, Triage, triage
 from karpy.core.disruption.secondlook import SecondLook, look_again
 from karpy.core.disruption.treatment import Visit, visit
+from karpy.core.lifecycle.repair import Repair, repair
 from karpy.model.disruption import DisruptionReason
 from karpy.model.questions import (
     BrokenNodesQuestion,
     DisruptionQuestion,
     EmptyNodesQuestion,
+    LegacyRepairQuestion,
     SecondLookQuestion,
     TreatmentQuestion,
 )
 from karpy.model.repairs import RepairAction
+from karpy.model.surroundings import NodeState
 from karpy.model.verdicts import DisruptionVerdict, NodeChoice
 
 
@@ -23,6 +26,8 @@ def decide_disruption(question: DisruptionQuestion) -> DisruptionVerdict:
         return verdict_of_proposal(propose_empty(question.surroundings))
     if isinstance(question, SecondLookQuestion):
         return verdict_of_second_look(look_again(question))
+    if isinstance(question, LegacyRepairQuestion):
+        return verdict_of_repair(question.broken, give_up(question))
     found = triage(question.surroundings, question.policies, question.reboots)
     if isinstance(question, TreatmentQuestion):
         return verdict_of_visit(visit(question, found.patients))
@@ -62,6 +67,26 @@ def verdict_of_visit(visited: Visit) -> DisruptionVerdict:
         expected_on=treatment.expected_on,
         goes_first="" if rollout is None else rollout.goes_first,
     )
+
+
+def give_up(question: LegacyRepairQuestion, pods: int = 0) -> Repair:
+    """Give up a broken node, or say why not; `pods` are those that will have to move."""
+    claim, node = question.broken.claim, question.broken.node
+    if claim is None or node is None:
+        return Repair()
+    around = question.surroundings
+    peers = [each.node for each in around.nodes if each.node is not None]
+    return repair(claim, node, question.policies, peers, around.now, pods)
+
+
+def verdict_of_repair(broken: NodeState, repaired: Repair) -> DisruptionVerdict:
+    """Say whether a broken node is given up, and why not if it stays."""
+    refusals = () if repaired.refusal is None else (repaired.refusal,)
+    claim, node = broken.claim, broken.node
+    if not repaired.outcome.deletes_claim or claim is None or node is None:
+        return DisruptionVerdict(REASON, (), refusals)
+    choice = NodeChoice(node.name, claim.name, claim.pool, remedy=RepairAction.REPLACE)
+    return DisruptionVerdict(REASON, (choice,), refusals)
 
 
 def is_news(

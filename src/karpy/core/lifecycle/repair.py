@@ -21,6 +21,7 @@ from karpy.model.kinds import NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE
 from karpy.model.notices import Notice, Subject
 from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.refusals import NodeRefusal, Obstacle
 from karpy.model.repairs import RepairAction, RepairPolicy
 from karpy.model.times import parse_moment, write_moment
 
@@ -38,6 +39,13 @@ class Fault(Struct, frozen=True, gc=False):
     bearable_until: datetime
 
 
+class Repair(Struct, frozen=True, gc=False):
+    """What becomes of a node, and why it stays though it is broken for too long."""
+
+    outcome: Outcome = Outcome()
+    refusal: NodeRefusal | None = None
+
+
 def repair(
     claim: ClaimRecord,
     node: NodeRecord,
@@ -45,7 +53,7 @@ def repair(
     peers: Sequence[NodeRecord],
     now: datetime,
     pods: int = 0,
-) -> Outcome:
+) -> Repair:
     """
     Delete the claim of a broken node, and its pods with it.
 
@@ -54,21 +62,23 @@ def repair(
     """
     fault = find_fault(node, policies)
     if fault is None:
-        return Outcome()
+        return Repair()
     if now < fault.bearable_until:
-        return Outcome(look_again=fault.bearable_until - now)
+        return Repair(Outcome(look_again=fault.bearable_until - now))
     if not are_mostly_healthy(peers, policies):
-        return Outcome(notices=_blocked(claim, node), look_again=BLOCKED_PERIOD)
+        blocked = Outcome(notices=_blocked(claim, node), look_again=BLOCKED_PERIOD)
+        return Repair(blocked, NodeRefusal(Obstacle.MOSTLY_UNHEALTHY, node.name, claim.pool))
     hastened = hurried(claim, now)
     if claim.meta.is_deleting:
-        return Outcome(hastened)
+        return Repair(Outcome(hastened), NodeRefusal(Obstacle.LEAVING, node.name))
     count = unhealthy_count(claim, fault.condition.type, claim.grace_period)
-    return Outcome(
+    outcome = Outcome(
         hastened,
         deletes_claim=True,
         counts=(*disruption_counts(claim, "unhealthy", pods), count),
         remarks=(Remark("deleting unhealthy node", {"Node": node.name}),),
     )
+    return Repair(outcome)
 
 
 def find_fault(node: NodeRecord, policies: Iterable[RepairPolicy]) -> Fault | None:
