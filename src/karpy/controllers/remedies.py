@@ -132,9 +132,11 @@ class Remedies:
 
     def _treatment(self, asked: BrokenNodesQuestion, found: Triage) -> TreatmentQuestion:
         around = asked.surroundings
+        # Where there is nobody to repair, nobody asks for pods.
+        nobody = Snapshot(now=around.now, catalog=around.catalog)
         return TreatmentQuestion(
             around,
-            self._cluster.snapshot() if found.patients else Snapshot(now=around.now),
+            self._cluster.snapshot() if found.patients else nobody,
             asked.policies,
             asked.reboots,
             self._rules.may_go_first,

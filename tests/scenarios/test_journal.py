@@ -1,0 +1,140 @@
+"""A journal on disk holds every verdict in the life of a cluster, each to be decided on again."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from karpy.adapters.clouds.kwok.repairs import UNHEALTHY
+from karpy.adapters.journal import JournalFiles, journal_files, journal_lines
+from karpy.cli.examples import CLUSTER, example_documents
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import DEPLOYMENT, NODE_POOL, POD, Kind
+from karpy.model.options import Gates, Options
+from karpy.ports.objects import Patch, PatchType
+from karpy.sim.kubelets.nodes import Health
+from karpy.sim.world import World
+from karpy.wiring.embedded import embedded_world
+from karpy.wiring.resident import BRISK, apply_manifests, operating
+from tests.cli.conftest import Karpy, Run
+from tests.sim.stories import on_virtual_time
+from tests.wiring.test_resident import Deaf
+
+_SMOKE: Final = Health(UNHEALTHY, "True", "Smoke")
+_GATES: Final = Gates(node_repair=True, static_capacity=True)
+_ONE: Final = Patch(PatchType.MERGE, {"spec": {"replicas": 1}})
+
+
+def fixed_pool(world: World) -> JsonObject:
+    """Build a NodePool like the first one, with two nodes for ever."""
+    spec = dict(world.store.get(NODE_POOL, "default")["spec"])
+    del spec["disruption"]
+    taints = [{"key": "fixed", "effect": "NoSchedule"}]
+    inner = {**spec["template"]["spec"], "taints": taints}
+    return {
+        "metadata": {"name": "fixed"},
+        "spec": {"replicas": 2, "template": {**spec["template"], "spec": inner}},
+    }
+
+
+def places(world: World, app: str) -> list[str]:
+    """Name the nodes that the pods of a workload are on."""
+    pods = [each for each in world.store.list(POD) if each["metadata"]["labels"].get("app") == app]
+    return sorted({each["spec"]["nodeName"] for each in pods})
+
+
+def stuck_pod(node: str) -> JsonObject:
+    """Build a pod that has its place and would find no other one."""
+    return {
+        "metadata": {"name": "stuck", "namespace": "default"},
+        "spec": {
+            "containers": [{"name": "c", "image": "i"}],
+            "nodeName": node,
+            "nodeSelector": {"kubernetes.io/arch": "s390x"},
+        },
+    }
+
+
+async def live(world: World) -> None:
+    """Let pods and nodes come, break and go."""
+    apply_manifests(world, example_documents(CLUSTER))
+    await asyncio.sleep(60)
+    world.store.create(NODE_POOL, fixed_pool(world))
+    await asyncio.sleep(60)
+    world.store.patch(NODE_POOL, "fixed", _ONE)
+    node = places(world, "checkout")[0]
+    world.store.create(POD, stuck_pod(node))
+    world.kubelets.trouble(node, _SMOKE)
+    await asyncio.sleep(120)
+    delete_all(world, POD, "default")
+    await asyncio.sleep(120)
+    delete_all(world, DEPLOYMENT, "shop")
+    await asyncio.sleep(300)
+
+
+def delete_all(world: World, kind: Kind, namespace: str) -> None:
+    for each in world.store.list(kind):
+        if each["metadata"]["namespace"] == namespace:
+            world.store.delete(kind, each["metadata"]["name"], namespace=namespace)
+
+
+def kinds_of(folder: Path) -> list[str]:
+    """Say of each decision what it is about."""
+    lines = [json.loads(line) for path in journal_files(folder) for _, line in journal_lines(path)]
+    return [_kind(each) for each in lines if each["karpy"] != "catalog/v1"]
+
+
+def _kind(line: JsonObject) -> str:
+    question = line.get("question", {})
+    return str(question.get("reason") or question.get("asks") or line["karpy"])
+
+
+@pytest.mark.parametrize(
+    ("is_legacy", "repairs"),
+    [(False, {"Unhealthy", "Unhealthy/treatment"}), (True, {"Unhealthy/legacy"})],
+    ids=["within budgets", "legacy"],
+)
+@on_virtual_time
+async def test_all_that_is_decided_in_the_life_of_a_cluster_can_be_decided_again(
+    tmp_path: Path, repairs: set[str], *, is_legacy: bool
+) -> None:
+    journal = JournalFiles(tmp_path, file_bytes=10**9, files=1)
+    options = Options(gates=_GATES, has_legacy_repair=is_legacy)
+
+    async with (
+        embedded_world(BRISK) as world,
+        operating(world, notices=Deaf(), voice=Deaf(), journal=journal, options=options),
+    ):
+        await live(world)
+    journal.close()
+    kinds = kinds_of(tmp_path)
+    answer = Karpy()("replay", str(tmp_path))
+
+    others = {"decision/v1", "Empty", "Empty/second-look", "fill-up", "thin-out"}
+    assert set(kinds) == others | repairs
+    assert answer == Run(0, f"{len(kinds)} decisions replayed: {len(kinds)} the same.\n", "")
+
+
+@on_virtual_time
+async def test_a_repair_is_recorded_once_refused_and_once_begun(tmp_path: Path) -> None:
+    """Nobody wants the whole cluster written every ten seconds for a node without a cure."""
+    journal = JournalFiles(tmp_path, file_bytes=10**9, files=1)
+    options = Options(gates=_GATES)
+
+    async with (
+        embedded_world(BRISK) as world,
+        operating(world, notices=Deaf(), voice=Deaf(), journal=journal, options=options),
+    ):
+        await live(world)
+    journal.close()
+
+    lines = [json.loads(line) for _, line in journal_lines(tmp_path / "decisions-000001.jsonl")]
+    verdicts = [each["verdict"] for each in lines if each["karpy"] == "treatment/v1"]
+    assert [[each["obstacle"] for each in verdict["refusals"]] for verdict in verdicts] == [
+        ["PODS_UNPLACED"],
+        [],
+        [],
+    ]
+    assert ["launches" in each or "expectedOn" in each for each in verdicts] == [False, True, False]
