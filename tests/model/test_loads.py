@@ -41,6 +41,8 @@ def test_what_does_not_fit_a_digit_has_no_load() -> None:
 def test_a_bound_pod_may_ask_for_more_than_a_digit_holds() -> None:
     huge = pod("huge", on="n", more={"example.com/stars": "100000000000000000000000"})
 
-    found = hosts(snapshot(nodes=[node("n", cpu="16")], pods=[huge, pod("p")]))
+    short = node("n", cpu="16", capacity={"example.com/stars": "1"})
+
+    found = hosts(snapshot(nodes=[short], pods=[huge, pod("p")]))
 
     assert found == {"p": "default-0"}

@@ -9,7 +9,7 @@ from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, DaemonSet, HostPort, Pod
 from karpy.model.requirements import Requirements, why_incompatible
-from karpy.model.resources import add, fits, subtract
+from karpy.model.resources import Resources, add, fits, subtract
 from karpy.model.snapshot import Snapshot
 from tests.reference.attempt import Attempt
 from tests.reference.ladder import alternatives
@@ -85,11 +85,15 @@ def _existing(
     return Existing(
         node=node,
         requirements=requirements,
-        left=subtract(subtract(node.allocatable, add(*(pod.requests for pod in bound))), to_come),
+        left=_left(node.allocatable, add(to_come, *(pod.requests for pod in bound))),
         ports=[port for pod in bound for port in pod.rules.ports],
         volumes=together(*(attachments(pod, snapshot.storage) for pod in bound)),
         volume_limits={**fallback, **node.volume_limits},
     )
+
+
+def _left(there: Resources, taken: Resources) -> Resources:
+    return {name: amount - taken.get(name, 0) for name, amount in there.items()}
 
 
 def _runs_on(daemon: DaemonSet, node: Node, requirements: Requirements) -> bool:

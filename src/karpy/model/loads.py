@@ -31,13 +31,13 @@ class Loads:
         return load
 
     def take_off(self, load: int, left: dict[str, int]) -> None:
-        """Subtract a sum of loads from what is left, resource by resource."""
+        """Subtract a sum of loads from what is left, of the resources that are there."""
         for resource in self._shifts:
             if not load:
                 return
             amount = load & _DIGIT
-            if amount:
-                left[resource] = left.get(resource, 0) - amount
+            if amount and resource in left:
+                left[resource] -= amount
             load >>= _DIGIT_BITS
 
     def requests_of(self, load: int) -> Resources:

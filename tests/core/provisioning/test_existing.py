@@ -125,6 +125,20 @@ def test_an_oversold_node_takes_nobody() -> None:
     assert hosts(cluster) == {"p": "NO_POOL"}
 
 
+def test_what_pods_ask_for_that_a_node_does_not_list_keeps_nobody_away() -> None:
+    sold = [pod("runs", on="n", more={"example.com/gpu": "2"})]
+
+    assert hosts(snapshot(nodes=[node("n")], pods=[*sold, pod("p")], pools=[])) == {"p": "n"}
+
+
+def test_a_daemon_that_a_node_cannot_host_keeps_nobody_away() -> None:
+    hungry = daemon("gpu", more={"example.com/gpu": "1"})
+
+    assert hosts(snapshot(nodes=[node("n")], pods=[pod("p")], daemons=[hungry], pools=[])) == {
+        "p": "n"
+    }
+
+
 # --- daemons to come -------------------------------------------------------------------------
 
 

@@ -262,7 +262,7 @@ NODE_CAUSES = {
     ),
     "oversold": (
         Constraint.RESOURCE,
-        [pod("old", on="n", more={"example.com/gpu": "1"}), pod("p")],
+        [pod("old", on="n", cpu="999"), pod("p", cpu="0")],
     ),
     "volume limit": (Constraint.VOLUME_LIMIT, [pod("p", claims=["c"])]),
 }

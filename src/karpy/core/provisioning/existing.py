@@ -117,8 +117,7 @@ class ExistingNodes:
         """Take off what pods ask for that were counted; add them to those that were not."""
         asked = census.requests.get
         for node, left in zip(self.nodes, self.free, strict=True):
-            for resource, amount in asked(node.name, _NOTHING).items():
-                left[resource] = left.get(resource, 0) - amount
+            _take_off(asked(node.name, _NOTHING), left)
         for name, requests in census.daemon_requests.items():
             number = self.number.get(name)
             if number is None:
@@ -141,7 +140,7 @@ class ExistingNodes:
         load = loads.load_of(requests)
         if load is not None:
             return load
-        _add_to(self.free[number], {name: -amount for name, amount in requests.items()})
+        _take_off(requests, self.free[number])
         return 0
 
     def _expect_daemons(
@@ -161,9 +160,7 @@ class ExistingNodes:
             still = missing.get((id(coming), id(here)))
             if still is None:
                 still = missing[id(coming), id(here)] = _rest(coming, here)
-            left = free[number]
-            for resource, amount in still.items():
-                left[resource] = left.get(resource, 0) - amount
+            _take_off(still, free[number])
         self.open = from_flags([not left or min(left.values()) >= 0 for left in free])
 
     def tolerated_by(self, tolerations: Sequence[Toleration]) -> int:
@@ -195,9 +192,12 @@ def _rest(coming: Resources, here: Resources) -> Resources:
     return {name: amount for name, amount in rest.items() if amount > 0}
 
 
-def _add_to(sums: dict[str, int], requests: Resources) -> None:
+def _take_off(requests: Resources, left: dict[str, int]) -> None:
+    """Subtract requests from what is left, of the resources that are there."""
+    # Parity: what a node has never had cannot run short; it keeps no other pod away.
     for resource, amount in requests.items():
-        sums[resource] = sums.get(resource, 0) + amount
+        if resource in left:
+            left[resource] -= amount
 
 
 def _is_daemon(pod: Pod, known: dict[int, bool]) -> bool:
