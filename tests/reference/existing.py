@@ -92,7 +92,7 @@ def _existing(
     )
 
 
-def _left(there: Resources, taken: Resources) -> Resources:
+def _left(there: Resources, taken: Resources) -> dict[str, int]:
     return {name: amount - taken.get(name, 0) for name, amount in there.items()}
 
 

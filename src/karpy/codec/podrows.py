@@ -6,6 +6,7 @@ memory again, and most of them run somewhere and ask for nothing.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
@@ -48,7 +49,8 @@ class _Mold(Struct, gc=False):
     rules: PodRules
     owners: tuple[Owner, ...]
     limits: Resources
-    is_daemon: bool
+    sums: dict[str, int]
+    """Where their loads are added up, by node."""
     is_demanding: bool
     load: int | None = _UNKNOWN
     """What one asks for, as a number to add up; None if it cannot be said so."""
@@ -97,28 +99,19 @@ class PodRows(PodReader):
 
     def read_all(self, objs: Iterable[JsonObject]) -> None:
         """Read pods."""
-        created, molds, trusts = self._created, self._molds, self._is_pending_unschedulable
-        shared, sums, daemon_sums = self._shared_name, self._sums, self._daemon_sums
-        take, leave = self.pods.append, self._uncounted.append
+        molds, take, trusts = self._molds, self.pods.append, self._is_pending_unschedulable
         # Pods often say the same as the one before, and to see that is faster than to look it up.
         moment, stamp, namespace, node_name = EPOCH, "", "", ""
         for obj in objs:
             try:
                 meta, spec, status = obj["metadata"], obj["spec"], obj.get("status") or _NOTHING
-                (only,) = spec["containers"]
+                (only,), phase = spec["containers"], _PHASES[status.get("phase")]
+                node = spec.get("nodeName") or ""
                 if meta["creationTimestamp"] != stamp or meta["namespace"] != namespace:
-                    # All or nothing: where one of them cannot be read the others must not change.
-                    moment, stamp, namespace = (
-                        created[meta["creationTimestamp"]],
-                        meta["creationTimestamp"],
-                        shared(meta["namespace"]),
-                    )
-                    self.namespaces.add(namespace)
-                if (spec.get("nodeName") or "") != node_name:
-                    node_name = shared(spec.get("nodeName") or "")
-                # Most pods on a node have nothing else to say.
+                    moment, stamp, namespace = self._origin_of(meta)
+                node_name = node_name if node == node_name else self._shared_name(node)
                 is_plain = len(spec) == (2 if node_name else 1) or SPECIAL.isdisjoint(spec)
-                is_odd = "deletionTimestamp" in meta or "ports" in only
+                is_odd = "ports" in only or "deletionTimestamp" in meta
                 is_odd = is_odd or "containerStatuses" in status
                 if is_odd or not (is_plain or RARE.isdisjoint(spec)):
                     self._read_at_length(obj)
@@ -126,11 +119,9 @@ class PodRows(PodReader):
                 if is_plain and "ownerReferences" not in meta:
                     key = encode((meta.get("labels"), only.get("resources")))
                 else:
-                    more = meta.get("ownerReferences"), rule_parts(spec)
-                    key = encode((meta.get("labels"), only.get("resources"), *more))
+                    key = _long_key(meta, spec, only)
                 mold = molds.get(key) or self._add_mold(key, meta, spec)
                 bound, ready = moments_of(status) if node_name and "conditions" in status else NEVER
-                phase = _PHASES[status.get("phase")]
                 pod = Pod(
                     meta["name"],
                     namespace,
@@ -159,12 +150,19 @@ class PodRows(PodReader):
                 load = self._load_of(mold)
             if load is not None:
                 mold.bound.append(pod)
-                into = daemon_sums if mold.is_daemon else sums
-                into[node_name] = into.get(node_name, 0) + load
+                sums = mold.sums
+                sums[node_name] = sums.get(node_name, 0) + load
             else:
-                leave(pod)
+                self._uncounted.append(pod)
             if mold.is_demanding:
                 self._demanding.append(pod)
+
+    def _origin_of(self, meta: JsonObject) -> tuple[datetime, str, str]:
+        """Return when a pod was created, as it is written, too, and its namespace."""
+        stamp, namespace = meta["creationTimestamp"], self._shared_name(meta["namespace"])
+        moment = self._created[stamp]
+        self.namespaces.add(namespace)
+        return moment, stamp, namespace
 
     def _shared_name(self, name: str) -> str:
         """Return the one object for equal names; raise TypeError if it is none."""
@@ -192,7 +190,8 @@ class PodRows(PodReader):
         is_daemon = bool(owners) and any(
             (each.api_version, each.kind) == DAEMON_SET for each in owners
         )
-        mold = _Mold(labels, requests, rules, owners, limits, is_daemon, rules.is_demanding)
+        sums = self._daemon_sums if is_daemon else self._sums
+        mold = _Mold(labels, requests, rules, owners, limits, sums, rules.is_demanding)
         self._molds[key] = mold
         return mold
 
@@ -200,3 +199,9 @@ class PodRows(PodReader):
         """Work out the load of a mold when the first of its pods has a node; most never do."""
         mold.load = self._loads.load_of(mold.requests)
         return mold.load
+
+
+def _long_key(meta: JsonObject, spec: JsonObject, only: JsonObject) -> bytes:
+    """Tell pods apart that have owners, or rules."""
+    parts = meta.get("labels"), only.get("resources"), meta.get("ownerReferences")
+    return encode((*parts, rule_parts(spec)))
