@@ -75,6 +75,9 @@ class Latency(Struct, frozen=True):
 class Silence:
     """Hears everything, and says nothing."""
 
+    def deciding(self, snapshot: Snapshot) -> None:
+        """Hear what is about to be decided on."""
+
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
         """Hear what was decided."""
 

@@ -44,6 +44,9 @@ class Audience:
         self.verdicts: list[Verdict] = []
         self.awaited: list[str] = []
 
+    def deciding(self, snapshot: Snapshot) -> None:
+        del snapshot
+
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
         del snapshot, duration
         self.verdicts.append(verdict)

@@ -35,6 +35,9 @@ class Heard:
     def tell(self, notice: Notice) -> None:
         self.notices.append(notice)
 
+    def deciding(self, snapshot: Snapshot) -> None:
+        del snapshot
+
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
         del snapshot, duration
         self.verdicts.append(verdict)

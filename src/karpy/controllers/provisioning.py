@@ -30,6 +30,9 @@ _PODS_ON_THE_LOOP_MAX: Final = 1000
 class Audience(Protocol):
     """Hears of decisions and of what becomes of them."""
 
+    def deciding(self, snapshot: Snapshot) -> None:
+        """Hear what is about to be decided on."""
+
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
         """Hear what was decided, on what, and how long that took."""
 
@@ -84,8 +87,9 @@ class ProvisioningController:
         seen = with_expected(self._cluster.snapshot(), places, settling)
         snapshot = with_passengers(seen)
         began = self._clock.now()
+        audience.deciding(snapshot)
         verdict = await _decide(snapshot)
-        self._audience.decided(snapshot, verdict, self._clock.now() - began)
+        audience.decided(snapshot, verdict, self._clock.now() - began)
         pods = {pod.key: pod for pod in _undecided(snapshot)}
         self._tell(snapshot, verdict, pods)
         await asyncio.gather(*(self._launch(launch, pods) for launch in verdict.launches))

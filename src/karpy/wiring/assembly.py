@@ -117,6 +117,7 @@ class Assembly:
             on_verdict=self._hear_verdict,
             on_launch=self._hear_launch,
         )
+        audience.on_question = self._instruments.deciding
         triggers = Triggers(view.mirror.records, self._batcher, on_pod=self._instruments.acked)
         provisioning = ProvisioningController(
             view.cluster, self._batcher, speech.notices, self._surface.clock, audience

@@ -25,6 +25,8 @@ _REMEMBERED_MAX: Final = 1000
 
 OnNomination = Callable[[str], None]
 """Is told of a node that pods are expected on."""
+OnQuestion = Callable[[Snapshot], None]
+"""Is told what is about to be decided on."""
 OnVerdict = Callable[[Snapshot, Verdict], None]
 """Is told what was decided, and on what."""
 OnLaunch = Callable[[str, Launch], None]
@@ -44,12 +46,17 @@ class DecisionAudience:
         on_verdict: OnVerdict = lambda *_: None,
         on_launch: OnLaunch = lambda *_: None,
     ) -> None:
+        self.on_question: OnQuestion = lambda _: None
         self._telling = telling
         self._expectations = expectations
         self._journal = journal
         self._on_nomination = on_nomination
         self._on_verdict = on_verdict
         self._on_launch = on_launch
+
+    def deciding(self, snapshot: Snapshot) -> None:
+        """Pass on that a decision is about to be made."""
+        self.on_question(snapshot)
 
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
         """Record a decision, and say what comes of it."""

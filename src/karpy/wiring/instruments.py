@@ -72,6 +72,11 @@ class Instruments:
         if self._state is not None:
             self._state.acked(pod)
 
+    def deciding(self, snapshot: Snapshot) -> None:
+        """Note that somebody begins to decide."""
+        if self._state is not None:
+            self._state.deciding(snapshot)
+
     def decided(self, snapshot: Snapshot, verdict: Verdict) -> None:
         """Note what was decided, and on what."""
         if self._state is not None:

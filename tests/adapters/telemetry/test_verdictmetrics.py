@@ -12,7 +12,7 @@ def recorded(verdicts: VerdictMetrics, cluster: Snapshot) -> None:
 
 def test_only_the_last_decision_is_told() -> None:
     book = Book()
-    verdicts = VerdictMetrics(book.metrics)
+    verdicts = VerdictMetrics(book.metrics, book)
     zones = "scheduler_pending_pods_by_effective_zone_count"
     recorded(verdicts, snapshot(pods=[pod("a", selector={ZONE: ZONE_A}), pod("b", cpu="999")]))
     first = book.told(zones, "zone"), book.told("scheduler_unschedulable_pods_count", "controller")
@@ -27,6 +27,25 @@ def test_only_the_last_decision_is_told() -> None:
 
 def test_before_the_first_decision_there_is_nothing_to_tell() -> None:
     book = Book()
-    VerdictMetrics(book.metrics)
+    VerdictMetrics(book.metrics, book)
 
     assert book.told("karpy_refused_pods", "reason") == {}
+
+
+def test_a_decision_that_goes_on_is_told_by_its_age_and_in_the_end_by_how_long_it_took() -> None:
+    book = Book()
+    verdicts = VerdictMetrics(book.metrics, book)
+    cluster = snapshot(pods=[pod("a")])
+    unfinished = "scheduler_unfinished_work_seconds"
+
+    verdicts.begin(cluster)
+    book.wait(3)
+    meanwhile = book.told(unfinished, "controller", "scheduling_id")
+    book.wait(1)
+    recorded(verdicts, cluster)
+    book.wait(60)
+
+    assert meanwhile == {"provisioner 2026-03-02T12:00:00Z": 3.0}
+    assert book.told(unfinished, "controller", "scheduling_id") == {
+        "provisioner 2026-03-02T12:00:00Z": 4.0
+    }

@@ -202,10 +202,10 @@ _SCHEDULER: Final = (
         ("controller", "scheduling_id"),
         "Pods that wait for their turn in a decision.",
     ),
-    age(
+    gauge(
         "scheduler_unfinished_work_seconds",
         ("controller", "scheduling_id"),
-        "How long a decision has been going on.",
+        "How long a decision has been going on, or how long the last one took.",
     ),
     gauge("scheduler_ignored_pods_count", (), "Pending pods that the last decision left aside."),
     gauge(

@@ -45,7 +45,7 @@ class StateMetrics:
     def __init__(self, metrics: Metrics, sources: Sources, *, has_details: bool = True) -> None:
         records, clock = sources.records, sources.clock
         self._times = PodTimes(metrics, records, clock)
-        self._verdicts = VerdictMetrics(metrics)
+        self._verdicts = VerdictMetrics(metrics, clock)
         self._sync = SyncMetrics(metrics, records, clock, sources.is_synced)
         if has_details:
             NodeMetrics(metrics, records, sources.well_known)
@@ -61,6 +61,10 @@ class StateMetrics:
     def acked(self, pod: Pod) -> None:
         """Note that a pod asks for a node."""
         self._times.acked(pod)
+
+    def deciding(self, snapshot: Snapshot) -> None:
+        """Note that somebody begins to decide about pending pods."""
+        self._verdicts.begin(snapshot)
 
     def decided(self, snapshot: Snapshot, verdict: Verdict) -> None:
         """Note what was decided about pending pods, and on what."""

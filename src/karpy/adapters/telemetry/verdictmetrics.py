@@ -1,28 +1,55 @@
 """Metrics of the last decision about pending pods."""
 
 from collections.abc import Callable
+from datetime import datetime
 
 from karpy.adapters.telemetry.exposition import Values
 from karpy.adapters.telemetry.metrics import Metrics, Told
-from karpy.core.observation.verdicts import verdict_counts
+from karpy.core.observation.verdicts import UNFINISHED, decision_labels, verdict_counts
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
+from karpy.ports.clock import Clock
 
 
 class VerdictMetrics:
     """Keeps the last decision, and tells what it came to when that is asked."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
+        self._clock = clock
         self._last: _Decision | None = None
+        self._work: _Work | None = None
         metrics.ask(self._look)
+        metrics.ask(self._look_at_work)
+
+    def begin(self, snapshot: Snapshot) -> None:
+        """Note that a decision is being made."""
+        self._work = _Work(self._clock.now(), tuple(decision_labels(snapshot).values()))
 
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
         """Take down one decision and what it was made on."""
         self._last = _Decision(self._metrics, snapshot, verdict)
+        if self._work is not None:
+            self._work.ended = self._clock.now()
 
     def _look(self) -> Callable[[], Told]:
         return dict if self._last is None else self._last.told
+
+    def _look_at_work(self) -> Callable[[], Told]:
+        work = self._work
+        if work is None:
+            return dict
+        took = (work.ended or self._clock.now()) - work.began
+        return lambda: {UNFINISHED: {work.labels: took.total_seconds()}}
+
+
+class _Work:
+    """A decision that is being made, or was."""
+
+    def __init__(self, began: datetime, labels: Values) -> None:
+        self.began = began
+        self.labels = labels
+        self.ended: datetime | None = None
 
 
 class _Decision:

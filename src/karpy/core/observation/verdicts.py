@@ -14,6 +14,7 @@ CONTROLLER: Final = "provisioner"
 REFUSED: Final = "karpy_refused_pods"
 ZONE_COUNT: Final = "scheduler_pending_pods_by_effective_zone_count"
 QUEUE_DEPTH: Final = "scheduler_queue_depth"
+UNFINISHED: Final = "scheduler_unfinished_work_seconds"
 _NOT_CONSIDERED: Final = frozenset(
     {Reason.NOT_YET_UNSCHEDULABLE, Reason.PREEMPTING, Reason.ON_ITS_WAY, Reason.PLACE_TAKEN}
 )
@@ -37,7 +38,6 @@ def verdict_counts(snapshot: Snapshot, verdict: Verdict) -> tuple[Count, ...]:
     for each in verdict.refusals:
         refused[each.reason] += len(each.pods)
     by = {"controller": CONTROLLER}
-    id_ = write_moment(snapshot.now)
     return (
         Count(
             "scheduler_unschedulable_pods_count",
@@ -45,13 +45,18 @@ def verdict_counts(snapshot: Snapshot, verdict: Verdict) -> tuple[Count, ...]:
             float(sum(refused[each] for each in _WITHOUT_PLACE)),
         ),
         Count("scheduler_ignored_pods_count", {}, float(sum(refused[each] for each in _IGNORED))),
-        Count(QUEUE_DEPTH, {**by, "scheduling_id": id_}, float(refused[Reason.UNDECIDED])),
+        Count(QUEUE_DEPTH, decision_labels(snapshot), float(refused[Reason.UNDECIDED])),
         *(Count(REFUSED, {"reason": reason.name}, float(refused[reason])) for reason in Reason),
         *(
             Count(ZONE_COUNT, {**by, "zone": zone}, float(count))
             for zone, count in sorted(_pods_by_zone(snapshot, verdict).items())
         ),
     )
+
+
+def decision_labels(snapshot: Snapshot) -> dict[str, str]:
+    """Tell one decision about pending pods from others."""
+    return {"controller": CONTROLLER, "scheduling_id": write_moment(snapshot.now)}
 
 
 def _pods_by_zone(snapshot: Snapshot, verdict: Verdict) -> Counter[str]:
