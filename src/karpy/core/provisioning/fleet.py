@@ -182,17 +182,11 @@ class Fleet:
             self.take_ports(node, pod)
 
     def put_more(self, node: int, more: Sequence[Pod], requests: Resources) -> None:
-        """Place several pods that ask alike, and for no ports, on one node."""
-        pods = self.pods[node]
+        """Place several pods that ask alike, and for no ports, on one claim."""
+        pods, used = self.pods[node], self.used[node]
         count = len(pods)
         pods += more
         self.moment += len(more)
-        if node < self.existing.count:
-            left = self.existing.free[node]
-            for resource, amount in requests.items():
-                left[resource] = left.get(resource, 0) - amount * len(more)
-            return
-        used = self.used[node]
         for resource, amount in requests.items():
             used[resource] = used.get(resource, 0) + amount * len(more)
         self._promote(node, count, len(pods))

@@ -203,7 +203,6 @@ class Packer:
                     break
             else:
                 if shape.is_sure or self.fitter.accepts(pod_class, shape, node):
-                    shape.alive = shape.alive >> node << node
                     self.fitter.record(pod_class, node, pod)
                     return True
                 queue.pop()

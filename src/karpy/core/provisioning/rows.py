@@ -42,7 +42,7 @@ class Rows:
                 if shape is None or pod_class.spread is not None:
                     break
                 if self._packer.place_on_next(pod_class, shape, pod):
-                    turn += 1 + self._fill_node(queue, turn + 1, stop, shape)
+                    turn += 1
                     continue
                 claims = shape.alive
             if not claims:
@@ -72,21 +72,6 @@ class Rows:
             self._shapes.refresh(shape)
         return shape, shape.alive
 
-    def _fill_node(self, queue: _Queue, start: int, stop: int, shape: Shape) -> int:
-        """Put more pods like the last on the existing node where it is; return how many."""
-        if not shape.is_sure or start == stop or not self._asks_only_for(shape, queue[start][1]):
-            return 0
-        assert shape.next_existing
-        node = shape.next_existing[-1]
-        left = self._fleet.existing.free[node]
-        room = [left.get(name, 0) // amount for name, amount in shape.demands if amount > 0]
-        end, last = start, min([stop, *(start + most for most in room)])
-        while end < last and self._asks_only_for(shape, queue[end][1]):
-            end += 1
-        if end > start:
-            self._fleet.put_more(node, [pod for pod, _ in queue[start:end]], shape.requests)
-        return end - start
-
     def _fill_up(self, queue: _Queue, start: int, stop: int, node: int) -> int:
         """Put more pods like the last where it is, while that claim is due; return how many."""
         fleet, signature = self._fleet, self._fleet.signature[node]
@@ -95,7 +80,7 @@ class Rows:
         if not due or self._signatures.join(signature, shape.wants[0]) != signature:
             return 0
         most = 0
-        while most < due and self._asks_only_for(shape, queue[start + most][1]):
+        while most < due and _asks_only_for(shape, queue[start + most][1]):
             most += 1
         if not most:
             return 0
@@ -193,8 +178,7 @@ class Rows:
         self._packer.steps_down += opening.index * (end - start)
         return end - start
 
-    def _asks_only_for(self, shape: Shape, pod_class: PodClass) -> bool:
-        is_more = pod_class.is_counted or pod_class.spread is not None
-        if is_more or not pod_class.is_simple:
-            return False
-        return (pod_class.shapes[0] or self._packer.shape_of(pod_class, 0)) is shape
+
+def _asks_only_for(shape: Shape, pod_class: PodClass) -> bool:
+    is_more = pod_class.is_counted or pod_class.spread is not None
+    return pod_class.shapes[0] is shape and pod_class.is_simple and not is_more
