@@ -5,7 +5,7 @@ To count a pod costs next to nothing while it is at hand. A decision would have 
 memory again, and most of them run somewhere and ask for nothing.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -26,7 +26,7 @@ from karpy.codec.pods import (
     was_given_up,
 )
 from karpy.codec.requests import plain_requests
-from karpy.model.census import Census, CountedPods, is_demanding
+from karpy.model.census import Alike, Census, CountedPods, is_demanding
 from karpy.model.loads import Loads
 from karpy.model.pods import DAEMON_SET, Owner, Pod, PodRules
 from karpy.model.resources import Resources
@@ -44,18 +44,19 @@ _PHASES: Final[Mapping[str | None, str]] = {
 class _Mold(Struct, gc=False):
     """What pods with one container and no ports have in common that are written alike."""
 
+    namespace: str
     labels: Mapping[str, str]
     requests: Resources
     rules: PodRules
     owners: tuple[Owner, ...]
     limits: Resources
+    is_demanding: bool
     sums: dict[str, int]
     """Where their loads are added up, by node."""
-    is_demanding: bool
     load: int | None = _UNKNOWN
     """What one asks for, as a number to add up; None if it cannot be said so."""
-    bound: list[Pod] = []
-    """Those on nodes that are counted."""
+    nodes: list[str] = []
+    """The node of each that is counted."""
 
 
 class PodRows(PodReader):
@@ -64,8 +65,8 @@ class PodRows(PodReader):
     def __init__(self, *, is_pending_unschedulable: bool = False) -> None:
         """Take whether to trust a pod's conditions."""
         super().__init__(is_pending_unschedulable=is_pending_unschedulable)
-        self.pods: list[Pod] = []
-        """Those read so far."""
+        self.pods: list[Pod | JsonObject] = []
+        """Those read so far; those that count for nothing but their load are left as they were."""
         self.namespaces: set[str] = set()
         """The namespaces of these."""
         self._molds: dict[bytes, _Mold] = {}
@@ -87,10 +88,20 @@ class PodRows(PodReader):
             uncounted=tuple(self._uncounted),
             requests=self._spelled(sums),
             daemon_requests=self._spelled(self._daemon_sums),
-            alike=tuple([tuple(each.bound) for each in self._molds.values() if each.bound]),
+            alike=tuple(
+                [
+                    Alike(each.labels, each.namespace, each.nodes)
+                    for each in self._molds.values()
+                    if each.nodes
+                ]
+            ),
             demanding=tuple(self._demanding),
         )
-        return CountedPods.of(self.pods, census)
+        return CountedPods(census, self._finished)
+
+    def _finished(self) -> Iterator[Pod]:
+        """Return all pods, and read those now that were left."""
+        return (each if isinstance(each, Pod) else self.read(each) for each in self.pods)
 
     def _spelled(self, sums: Mapping[str, int]) -> dict[str, Resources]:
         # The same daemons run on most nodes.
@@ -99,16 +110,16 @@ class PodRows(PodReader):
 
     def read_all(self, objs: Iterable[JsonObject]) -> None:
         """Read pods."""
-        molds, take, trusts = self._molds, self.pods.append, self._is_pending_unschedulable
+        molds, take = self._molds, self.pods.append
         # Pods often say the same as the one before, and to see that is faster than to look it up.
         moment, stamp, namespace, node_name = EPOCH, "", "", ""
         for obj in objs:
             try:
                 meta, spec, status = obj["metadata"], obj["spec"], obj.get("status") or _NOTHING
                 (only,), phase = spec["containers"], _PHASES[status.get("phase")]
-                node = spec.get("nodeName") or ""
                 if meta["creationTimestamp"] != stamp or meta["namespace"] != namespace:
                     moment, stamp, namespace = self._origin_of(meta)
+                node = spec.get("nodeName") or ""
                 node_name = node_name if node == node_name else self._shared_name(node)
                 is_plain = len(spec) == (2 if node_name else 1) or SPECIAL.isdisjoint(spec)
                 is_odd = "ports" in only or "deletionTimestamp" in meta
@@ -117,45 +128,61 @@ class PodRows(PodReader):
                     self._read_at_length(obj)
                     continue
                 if is_plain and "ownerReferences" not in meta:
-                    key = encode((meta.get("labels"), only.get("resources")))
+                    key = encode((namespace, meta.get("labels"), only.get("resources")))
                 else:
                     key = _long_key(meta, spec, only)
                 mold = molds.get(key) or self._add_mold(key, meta, spec)
-                bound, ready = moments_of(status) if node_name and "conditions" in status else NEVER
-                pod = Pod(
-                    meta["name"],
-                    namespace,
-                    meta["uid"],
-                    moment,
-                    mold.labels,
-                    mold.requests,
-                    mold.rules,
-                    node_name,
-                    status.get("nominatedNodeName") or "",
-                    phase,
-                    not node_name and (trusts or not status or was_given_up(status)),
-                    False,
-                    mold.owners,
-                    False,
-                    mold.limits,
-                    bound,
-                    ready,
-                )
+                load = mold.load if node_name and phase not in _OVER else None
+                if load == _UNKNOWN:
+                    load = self._load_of(mold)
+                if load is None or mold.is_demanding or "uid" not in meta or "name" not in meta:
+                    self._cast(mold, meta, status, moment, node_name, load)
+                else:
+                    # Whoever runs and asks for room alone is counted, and read when asked for.
+                    take(obj)
             except (*UNREADABLE, *UNUSUAL):
                 self._read_at_length(obj)
                 continue
-            take(pod)
-            load = mold.load if node_name and phase not in _OVER else None
-            if load == _UNKNOWN:
-                load = self._load_of(mold)
             if load is not None:
-                mold.bound.append(pod)
-                sums = mold.sums
-                sums[node_name] = sums.get(node_name, 0) + load
-            else:
-                self._uncounted.append(pod)
-            if mold.is_demanding:
-                self._demanding.append(pod)
+                mold.nodes.append(node_name)
+                mold.sums[node_name] = mold.sums.get(node_name, 0) + load
+
+    def _cast(
+        self,
+        mold: _Mold,
+        meta: JsonObject,
+        status: JsonObject,
+        created: datetime,
+        node: str,
+        load: int | None,
+    ) -> None:
+        """Make a pod; one without a load is not counted."""
+        trusts = self._is_pending_unschedulable
+        bound, ready = moments_of(status) if node and "conditions" in status else NEVER
+        pod = Pod(
+            meta["name"],
+            mold.namespace,
+            meta["uid"],
+            created,
+            mold.labels,
+            mold.requests,
+            mold.rules,
+            node,
+            status.get("nominatedNodeName") or "",
+            _PHASES[status.get("phase")],
+            not node and (trusts or not status or was_given_up(status)),
+            False,
+            mold.owners,
+            False,
+            mold.limits,
+            bound,
+            ready,
+        )
+        self.pods.append(pod)
+        if load is None:
+            self._uncounted.append(pod)
+        if mold.is_demanding:
+            self._demanding.append(pod)
 
     def _origin_of(self, meta: JsonObject) -> tuple[datetime, str, str]:
         """Return when a pod was created, as it is written, too, and its namespace."""
@@ -191,8 +218,16 @@ class PodRows(PodReader):
             (each.api_version, each.kind) == DAEMON_SET for each in owners
         )
         sums = self._daemon_sums if is_daemon else self._sums
-        mold = _Mold(labels, requests, rules, owners, limits, sums, rules.is_demanding)
-        self._molds[key] = mold
+        mold = self._molds[key] = _Mold(
+            self._shared_name(meta["namespace"]),
+            labels,
+            requests,
+            rules,
+            owners,
+            limits,
+            rules.is_demanding,
+            sums,
+        )
         return mold
 
     def _load_of(self, mold: _Mold) -> int | None:
@@ -204,4 +239,4 @@ class PodRows(PodReader):
 def _long_key(meta: JsonObject, spec: JsonObject, only: JsonObject) -> bytes:
     """Tell pods apart that have owners, or rules."""
     parts = meta.get("labels"), only.get("resources"), meta.get("ownerReferences")
-    return encode((*parts, rule_parts(spec)))
+    return encode((meta["namespace"], *parts, rule_parts(spec)))

@@ -1,6 +1,7 @@
 """Pods that were counted before anybody asks, so that a decision need not look at each again."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import overload
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -9,6 +10,15 @@ from karpy.model.pods import Pod
 from karpy.model.resources import Resources
 
 Pods = tuple[Pod, ...]
+
+
+class Alike(Struct, frozen=True, gc=False):
+    """Pods on nodes that nobody needs to tell apart; none of them is being deleted."""
+
+    labels: Mapping[str, str]
+    namespace: str
+    nodes: Sequence[str]
+    """The node of each."""
 
 
 class Census(Struct, frozen=True, gc=False):
@@ -20,22 +30,64 @@ class Census(Struct, frozen=True, gc=False):
     """By node, what its pods ask for together."""
     daemon_requests: Mapping[str, Resources] = {}
     """By node, what those of them ask for that a DaemonSet owns."""
-    alike: tuple[Pods, ...] = ()
-    """Pods with a node, those with the same labels together."""
+    alike: tuple[Alike, ...] = ()
+    """Pods with a node, those with the same labels together, but for those being deleted."""
     demanding: Pods = ()
     """All pods, over or not, with a node or without, that take up more than resources; in order."""
 
 
-class CountedPods(Pods):
-    """Pods with the census of just these: whoever makes other pods of them has none."""
+class CountedPods(Sequence[Pod]):
+    """
+    Pods with the census of just these: whoever makes other pods of them has none.
 
-    census: Census
+    Most decisions need the census alone; the pods are made when somebody asks for them.
+    """
+
+    __slots__ = ("_make", "_pods", "census")
+
+    def __init__(self, census: Census, make: Callable[[], Iterable[Pod]]) -> None:
+        """Take who makes the pods; always the same ones."""
+        self.census = census
+        self._make = make
+        self._pods: Pods | None = None
 
     @classmethod
     def of(cls, pods: Iterable[Pod], census: Census) -> "CountedPods":
-        counted = cls(pods)
-        counted.census = census
+        counted = cls(census, tuple)
+        counted._pods = tuple(pods)
         return counted
+
+    @overload
+    def __getitem__(self, index: int) -> Pod: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Pods: ...
+
+    def __getitem__(self, index: int | slice) -> Pod | Pods:
+        return self._made()[index]
+
+    def __iter__(self) -> Iterator[Pod]:
+        return iter(self._made())
+
+    def __len__(self) -> int:
+        return len(self._made())
+
+    def __eq__(self, other: object) -> bool:
+        """Compare as a tuple of pods would."""
+        if isinstance(other, CountedPods):
+            return self._made() == other._made()
+        return self._made() == other if isinstance(other, tuple) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._made())
+
+    def __repr__(self) -> str:
+        return repr(self._made())
+
+    def _made(self) -> Pods:
+        if self._pods is None:
+            self._pods = tuple(self._make())
+        return self._pods
 
 
 def is_demanding(pod: Pod) -> bool:
@@ -53,7 +105,7 @@ def uncounted(pods: Sequence[Pod]) -> Sequence[Pod]:
     return pods.census.uncounted if isinstance(pods, CountedPods) else pods
 
 
-def exchange(pods: Pods, changed: Mapping[int, Pod]) -> Pods:
+def exchange(pods: Sequence[Pod], changed: Mapping[int, Pod]) -> Sequence[Pod]:
     """Put others in the place of uncounted pods, which are named by identity."""
     exchanged = [changed.get(id(pod), pod) for pod in pods]
     census = census_of(pods)
@@ -63,7 +115,7 @@ def exchange(pods: Pods, changed: Mapping[int, Pod]) -> Pods:
     return CountedPods.of(exchanged, replace(census, uncounted=rest))
 
 
-def with_more(pods: Pods, more: Pods) -> Pods:
+def with_more(pods: Sequence[Pod], more: Pods) -> Sequence[Pod]:
     """Append pods that nobody has counted."""
     census = census_of(pods)
     if census is None:

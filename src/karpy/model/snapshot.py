@@ -1,6 +1,6 @@
 """The cluster as one decision sees it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ class Snapshot(Struct, frozen=True, gc=False):
     """All that is known at `now`; a decision reads nothing else."""
 
     now: datetime
-    pods: tuple[Pod, ...] = ()
+    pods: Sequence[Pod] = ()
     nodes: tuple[Node, ...] = ()
     pools: tuple[NodePool, ...] = ()
     daemons: tuple[DaemonSet, ...] = ()

@@ -1,5 +1,7 @@
 """Pods counted as they come and go, and decisions that must not notice."""
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -101,11 +103,16 @@ STEPS = st.lists(
 )
 
 
-def rows(census: Census) -> set[frozenset[str]]:
-    return {frozenset(each.uid for each in row) for row in census.alike}
+def rows(census: Census) -> Counter[tuple[frozenset[tuple[str, str]], str, str]]:
+    """Count pods by labels, namespace and node."""
+    return Counter(
+        (frozenset(row.labels.items()), row.namespace, node)
+        for row in census.alike
+        for node in row.nodes
+    )
 
 
-def cluster(pods: tuple[Pod, ...]) -> Snapshot:
+def cluster(pods: Sequence[Pod]) -> Snapshot:
     given = snapshot(nodes=NODES, daemons=[daemon("d", cpu="200m")])
     return replace(given, pods=pods)
 

@@ -1,14 +1,17 @@
 """Keeps pods counted as they come and go."""
 
-from typing import Final
+from collections.abc import Collection
+from typing import Final, TypeAlias
 
 from karpy.adapters.mirror.shelves import Shelf
-from karpy.model.census import Census, CountedPods, is_demanding
+from karpy.model.census import Alike, Census, CountedPods, is_demanding
 from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.resources import Resources
 
 _TAKE: Final = -1
 _PUT: Final = 1
+_Row: TypeAlias = tuple[int, str]
+"""Pods alike, by the identity of their labels and by their namespace."""
 
 
 class CensusBook:
@@ -22,10 +25,10 @@ class CensusBook:
         self._is_disordered = False
         self._requests: dict[str, Resources] = {}
         self._daemon_requests: dict[str, Resources] = {}
-        self._alike: dict[int, dict[str, Pod]] = {}
-        """Pods with a node by the identity of their labels, which they keep alive."""
-        self._rows: dict[int, tuple[Pod, ...]] = {}
-        self._stale_rows: set[int] = set()
+        self._alike: dict[_Row, dict[str, Pod]] = {}
+        """Pods with a node, which keep their labels alive."""
+        self._rows: dict[_Row, Alike] = {}
+        self._stale_rows: set[_Row] = set()
         pods.listen(self._hear)
 
     def counted(self) -> CountedPods:
@@ -37,7 +40,7 @@ class CensusBook:
             if alike is None:
                 self._rows.pop(row, None)
             else:
-                self._rows[row] = tuple(alike.values())
+                self._rows[row] = _summed_up(alike.values())
         self._stale_rows.clear()
         census = Census(
             uncounted=tuple(self._waiting.values()),
@@ -65,7 +68,9 @@ class CensusBook:
         _add(self._requests, pod, sign)
         if pod.is_owned_by(DAEMON_SET):
             _add(self._daemon_requests, pod, sign)
-        row = id(pod.labels)
+        if pod.is_deleting:
+            return
+        row = (id(pod.labels), pod.namespace)
         self._stale_rows.add(row)
         if sign == _PUT:
             self._alike.setdefault(row, {})[key] = pod
@@ -80,6 +85,11 @@ class CensusBook:
         self._waiting = {key: pod for key, pod in pods.items() if not pod.node_name}
         self._demanding = {key: pod for key, pod in pods.items() if is_demanding(pod)}
         self._is_disordered = False
+
+
+def _summed_up(alike: Collection[Pod]) -> Alike:
+    first = next(iter(alike))
+    return Alike(first.labels, first.namespace, tuple([each.node_name for each in alike]))
 
 
 def _list(pods: dict[str, Pod], key: str, pod: Pod | None) -> None:

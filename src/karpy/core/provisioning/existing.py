@@ -7,7 +7,7 @@ from karpy.core.provisioning.bits import from_flags
 from karpy.core.provisioning.labelsets import LabelSets
 from karpy.core.provisioning.templates import daemon_terms
 from karpy.core.provisioning.typetable import Thresholds
-from karpy.model.census import Census, census_of
+from karpy.model.census import Alike, Census, census_of
 from karpy.model.constraints import (
     TOLERATE_PREFERENCES,
     Taint,
@@ -37,8 +37,8 @@ class BoundPods:
         self.pods: list[Pod] = []
         self.nodes: list[int] = []
         """The number of each pod's node."""
-        self.alike: Sequence[Sequence[Pod]] = ()
-        """More of them, whose nodes may take no part; those with the same labels together."""
+        self.alike: Sequence[Alike] = ()
+        """More of them, whose nodes may take no part."""
         self.demanding: list[tuple[Pod, int]] = []
         """Those of all that take up more than resources."""
 

@@ -159,11 +159,16 @@ class Topology:
             if groups:
                 self._count_in_each(groups, pod, node)
         for alike in bound.alike:
-            groups = self._counting(alike[0].labels)
-            for pod in alike if groups else ():
-                number = self._number.get(pod.node_name)
+            groups = [
+                group
+                for group in self._counting(alike.labels)
+                if alike.namespace in group.namespaces
+            ]
+            for name in alike.nodes if groups else ():
+                number = self._number.get(name)
                 if number is not None:
-                    self._count_in_each(groups, pod, number)
+                    for group in groups:
+                        self._count(group, number)
 
     def _counting(self, labels: Mapping[str, str]) -> list[AnyGroup]:
         """Return the groups that count pods with these labels, in whichever namespace."""
