@@ -138,10 +138,7 @@ class PodReader:
         key = fingerprint(raw)
         labels = self._labels.get(key)
         if labels is None:
-            for value in raw.values():
-                if type(value) is not str:
-                    Fields(meta, "metadata").labels("labels")
-            labels = self._labels[key] = raw
+            labels = self._labels[key] = read_labels(meta)
         return labels
 
     def _shared_owners(self, meta: JsonObject) -> tuple[Owner, ...]:
@@ -227,6 +224,15 @@ def read_needs(spec: JsonObject, resized: JsonObject | None) -> _Needs:
 def shared_moment(text: str) -> datetime | None:
     """Read a moment that many pods have in common; None if it is none."""
     return parse_moment(text)
+
+
+def read_labels(meta: JsonObject) -> Mapping[str, str]:
+    """Return the labels of an object; raise FieldInvalid if one is no text."""
+    labels: Mapping[str, str] = meta.get("labels") or _NO_LABELS
+    for value in labels.values():
+        if type(value) is not str:
+            Fields(meta, "metadata").labels("labels")
+    return labels
 
 
 def moments_of(status: JsonObject) -> _Moments:

@@ -41,8 +41,8 @@ class Rows:
             if claims & fleet.existing_mask:
                 if shape is None or pod_class.spread is not None:
                     break
-                if self._packer.place_on_next(pod_class, shape, pod):
-                    turn += 1
+                if placed := self._fill_nodes(queue, turn, stop, shape):
+                    turn += placed
                     continue
                 claims = shape.alive
             if not claims:
@@ -71,6 +71,19 @@ class Rows:
         if shape.seen < fleet.size:
             self._shapes.refresh(shape)
         return shape, shape.alive
+
+    def _fill_nodes(self, queue: _Queue, start: int, stop: int, shape: Shape) -> int:
+        """Put pods in a row that ask alike on existing nodes while one has room; return how many."""
+        place, turn = self._packer.place_on_next, start
+        pod, pod_class = queue[turn]
+        while place(pod_class, shape, pod):
+            turn += 1
+            if turn == stop:
+                break
+            pod, pod_class = queue[turn]
+            if not _asks_only_for(shape, pod_class):
+                break
+        return turn - start
 
     def _fill_up(self, queue: _Queue, start: int, stop: int, node: int) -> int:
         """Put more pods like the last where it is, while that claim is due; return how many."""

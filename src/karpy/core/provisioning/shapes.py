@@ -35,7 +35,7 @@ class Shape:
 
     def __init__(self, requests: Resources, wants: tuple[Want, ...], reach: Reach) -> None:
         self.requests = requests
-        self.demands = tuple(requests.items())
+        self.demands = tuple([each for each in requests.items() if each[1] > 0])
         self.wants = wants
         self.reach = reach
         self.takes_any = False
