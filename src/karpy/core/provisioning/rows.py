@@ -73,7 +73,7 @@ class Rows:
         return shape, shape.alive
 
     def _fill_nodes(self, queue: _Queue, start: int, stop: int, shape: Shape) -> int:
-        """Put pods in a row that ask alike on existing nodes while one has room; return how many."""
+        """Put pods in a row that ask alike on existing nodes with room; return how many."""
         place, turn = self._packer.place_on_next, start
         pod, pod_class = queue[turn]
         while place(pod_class, shape, pod):
