@@ -210,13 +210,7 @@ class Claims:
         claim.volumes = together(claim.volumes, attempt.attachments)
         taints = claim.template.pool.taints
         self.topology.record(
-            Place(
-                attempt.pod,
-                fit.requirements,
-                taints,
-                lambda: claim.requirements,
-                may_be_undefined=self.well_known,
-            )
+            Place(attempt.pod, fit.requirements, taints, lambda: claim.requirements)
         )
 
 

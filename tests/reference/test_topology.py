@@ -365,15 +365,16 @@ def test_existing_nodes_obey_topology_too() -> None:
     assert hosts(cluster) == {"web-0": "a", "web-1": "b", "web-2": "c", "web-3": "a"}
 
 
-def test_a_claim_passes_a_node_filter_unless_it_rules_out_what_that_asks_for() -> None:
-    """The claim of `first` may become spot as long as nobody says otherwise, and then it counts."""
+def test_a_claim_counts_for_a_spread_once_it_says_what_that_asks_for() -> None:
+    """The claim of `first` may well become spot, but only `asked` says so."""
     second = pod("second", labels=WEB, spreads=[spread(ZONE, WEB)], selector={CAPACITY_TYPE: SPOT})
 
     def zones(asked: dict[str, str]) -> list[list[str]]:
         first = pod("first", cpu="2", labels=WEB, selector={ZONE: ZONE_A, **asked})
         return values_launched(snapshot(pods=[first, second]), ZONE)
 
-    assert zones({}) == [[ZONE_A], [ZONE_B]]
+    assert zones({CAPACITY_TYPE: SPOT}) == [[ZONE_A], [ZONE_B]]
+    assert zones({}) == [[ZONE_A]]
     assert zones({CAPACITY_TYPE: ON_DEMAND}) == [[ZONE_A], [ZONE_A]]
 
 

@@ -46,16 +46,11 @@ class NodeFilter:
     tolerations: tuple[Toleration, ...] | None
     """None if taints do not matter."""
 
-    def accepts(
-        self,
-        node: Requirements,
-        taints: tuple[Taint, ...],
-        may_be_undefined: frozenset[str] = frozenset(),
-    ) -> bool:
+    def accepts(self, node: Requirements, taints: tuple[Taint, ...]) -> bool:
         if self.tolerations is not None and first_untolerated(taints, self.tolerations):
             return False
         return self.wanted is None or any(
-            why_incompatible(node, {each.key: each for each in wanted}, may_be_undefined) is None
+            why_incompatible(node, {each.key: each for each in wanted}) is None
             for wanted in self.wanted
         )
 
@@ -78,9 +73,7 @@ class Group:
         return self.selector.selects(pod.labels)
 
     def accepts(self, place: "Place") -> bool:
-        return self.filter is None or self.filter.accepts(
-            place.requirements, place.taints, place.may_be_undefined
-        )
+        return self.filter is None or self.filter.accepts(place.requirements, place.taints)
 
 
 @dataclass(frozen=True)
@@ -92,8 +85,6 @@ class Place:
     taints: tuple[Taint, ...]
     now: Callable[[], Requirements]
     """What is known of the node by now."""
-    may_be_undefined: frozenset[str] = frozenset()
-    """Labels that it will have though nothing is known of them."""
 
 
 def node_requirements(node: Node) -> dict[str, Requirement]:

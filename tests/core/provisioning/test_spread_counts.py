@@ -3,11 +3,14 @@
 import pytest
 
 from karpy.model.constraints import PREFER_NO_SCHEDULE, LabelSelector, SpreadConstraint
-from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
+from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
+from karpy.model.requirement import Requirement
 from tests.builders import (
+    CPUS,
     ZONE_A,
     ZONE_B,
     ZONE_C,
+    affinity,
     catalog,
     daemon_pod,
     exists,
@@ -268,16 +271,45 @@ def test_a_zone_of_tainted_nodes_alone_counts_unless_taints_are_honoured() -> No
     assert placed(spread(ZONE, WEB, honors_taints=True)) == 4
 
 
-def test_a_claim_passes_a_node_filter_unless_it_rules_out_what_that_asks_for() -> None:
-    """The claim of `first` may become spot as long as nobody says otherwise, and then it counts."""
+def test_a_claim_counts_for_a_spread_once_it_says_what_that_asks_for() -> None:
+    """The claim of `first` may well become spot, but only `asked` says so."""
     second = pod("second", labels=WEB, spreads=[BY_ZONE], selector={CAPACITY_TYPE: SPOT})
 
     def zones(asked: dict[str, str]) -> list[list[str]]:
         first = pod("first", cpu="2", labels=WEB, selector={ZONE: ZONE_A, **asked})
         return values_launched(snapshot(pods=[first, second]), ZONE)
 
-    assert zones({}) == [[ZONE_A], [ZONE_B]]
+    assert zones({CAPACITY_TYPE: SPOT}) == [[ZONE_A], [ZONE_B]]
+    assert zones({}) == [[ZONE_A]]
     assert zones({CAPACITY_TYPE: ON_DEMAND}) == [[ZONE_A], [ZONE_A]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "launches"),
+    [
+        (is_in(ZONE, ZONE_C), [["first", "second"]]),
+        (is_in(CPUS, "8"), [["first", "second"]]),
+        (not_in(ZONE, ZONE_C), [["first"], ["second"]]),
+    ],
+    ids=str,
+)
+def test_a_pod_joins_a_claim_that_says_nothing_of_the_label_it_asks_for(
+    asked: Requirement, launches: list[list[str]]
+) -> None:
+    """Its spread does not count the pod that is there; it does if nothing need be said."""
+    first = pod("first", labels=WEB, cpu="2")
+    second = pod("second", labels=WEB, terms=[term(asked)], spreads=[spread(HOSTNAME, WEB)])
+
+    assert pods_launched(snapshot(pods=[first, second])) == launches
+
+
+def test_a_wish_to_be_spread_does_not_open_a_node_beside_one_that_says_less() -> None:
+    """`first` settles in a zone to be near its like, but says nothing of its architecture."""
+    first = pod("first", labels=WEB, cpu="2", prefers_near=[(10, affinity(ZONE, WEB))])
+    soft = spread(ZONE, WEB, soft=True)
+    second = pod("second", labels=WEB, selector={ARCH: "amd64"}, spreads=[soft])
+
+    assert values_launched(snapshot(pods=[first, second]), ZONE) == [[ZONE_A]]
 
 
 def test_spreads_that_differ_in_min_domains_are_counted_apart() -> None:

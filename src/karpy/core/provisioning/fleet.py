@@ -289,5 +289,6 @@ class Fleet:
             return known
         template = self.templates[node]
         assert template is not None
-        requirements = self.signatures.requirements[self.signature[node]]
-        return Site(requirements, template.taints, self.signatures.table.well_known)
+        # Parity: a claim that does not say yet what a spreading pod asks for is not counted, though
+        # its node may well have the label in the end.
+        return Site(self.signatures.requirements[self.signature[node]], template.taints)

@@ -49,18 +49,11 @@ class Group:
 class Site:
     """A place a group may be asked about: what a node (or a claim) is known to be."""
 
-    __slots__ = ("may_be_undefined", "requirements", "taints")
+    __slots__ = ("requirements", "taints")
 
-    def __init__(
-        self,
-        requirements: Requirements,
-        taints: tuple[Taint, ...],
-        may_be_undefined: frozenset[str] = frozenset(),
-    ) -> None:
+    def __init__(self, requirements: Requirements, taints: tuple[Taint, ...]) -> None:
         self.requirements = requirements
         self.taints = taints
-        self.may_be_undefined = may_be_undefined
-        """Labels that a claim will have though it does not say so."""
 
 
 class NodeFilter:

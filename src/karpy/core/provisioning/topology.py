@@ -281,8 +281,8 @@ class Topology:
             def allows(site: Site) -> bool:
                 if tolerations is not None and first_untolerated(site.taints, tolerations):
                     return False
-                have, unsaid = site.requirements, site.may_be_undefined
-                return any(why_incompatible(have, each, unsaid) is None for each in alternatives)
+                have = site.requirements
+                return any(why_incompatible(have, each) is None for each in alternatives)
 
             self._filters[identity] = NodeFilter(allows, self._site_of)
         return self._filters[identity], identity
