@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from karpy.model.constraints import first_untolerated
-from karpy.model.instances import InstanceType, Offering
+from karpy.model.instances import InstanceType, Offering, micros
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import HostPort, Pod
-from karpy.model.requirement import one_of
+from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import Requirements, merge, why_disjoint, why_incompatible
 from karpy.model.resources import Resources, add
 from karpy.model.settings import MinValuesPolicy, ReservedMode, Settings
@@ -31,6 +31,8 @@ class No(Enum):
 
 
 CLAIMS_RESORTED_MAX = 16
+NOT_SOLD = micros(1_000_000_000)
+"""More than anything costs."""
 
 
 @dataclass
@@ -113,7 +115,16 @@ class Claims:
             if why_incompatible(claim.requirements, wanted, self.well_known):
                 continue
             there = merge(claim.requirements, self._gained(wanted, claim))
-            for choice in self.topology.choices(attempt.pod, attempt.rules, there, self.well_known):
+
+            def price_if(required: Requirement, there: Requirements = there) -> int:
+                known = merge(there, {required.key: required})
+                usable = self._offerings_left(claim, attempt, known).values()
+                prices = [each.price for some in usable for each in some if not each.is_reserved]
+                return min(prices, default=NOT_SOLD)
+
+            for choice in self.topology.choices(
+                attempt.pod, attempt.rules, there, self.well_known, price_if
+            ):
                 if not why_incompatible(there, choice, self.well_known):
                     yield merge(there, choice)
 
@@ -126,20 +137,8 @@ class Claims:
         }
 
     def _narrow(self, claim: Claim, attempt: Attempt, requirements: Requirements) -> Fit | No:
-        volumes = together(claim.volumes, attempt.attachments)
-        total = add(claim.requests, attempt.pod.requests)
-        offerings = {
-            kind.name: self.usable_offerings(claim, kind, total, requirements)
-            for kind in claim.types
-        }
-        types = [
-            kind
-            for kind in claim.types
-            if not exceeds(volumes, kind.volume_limits)
-            and not clash(attempt.rules.ports, claim.template.daemon_ports(kind))
-            and not why_disjoint(requirements, kind.requirements)
-            and offerings[kind.name]
-        ]
+        offerings = self._offerings_left(claim, attempt, requirements)
+        types = [kind for kind in claim.types if offerings[kind.name]]
         if lacking(types, requirements):
             is_lenient = self.settings.min_values_policy is MinValuesPolicy.BEST_EFFORT
             if claim.pods or not is_lenient:
@@ -152,6 +151,21 @@ class Claims:
         if isinstance(reservations, No):
             return reservations
         return Fit(requirements, types, reservations)
+
+    def _offerings_left(
+        self, claim: Claim, attempt: Attempt, requirements: Requirements
+    ) -> dict[str, list[Offering]]:
+        """Return what the claim with the pod may be sold as, by type."""
+        volumes = together(claim.volumes, attempt.attachments)
+        total = add(claim.requests, attempt.pod.requests)
+        return {
+            kind.name: self.usable_offerings(claim, kind, total, requirements)
+            if not exceeds(volumes, kind.volume_limits)
+            and not clash(attempt.rules.ports, claim.template.daemon_ports(kind))
+            and not why_disjoint(requirements, kind.requirements)
+            else []
+            for kind in claim.types
+        }
 
     def usable_offerings(
         self,

@@ -27,6 +27,9 @@ from karpy.model.snapshot import Snapshot
 from tests.reference.ladder import alternatives, strict
 from tests.reference.templates import own_requirements, pools_in_use
 
+PriceIf = Callable[[Requirement], int]
+"""What the node would cost at least if this were required of it, too."""
+
 
 class Kind(Enum):
     """What a group does with the pods it counts."""
@@ -249,12 +252,14 @@ class Topology:
         rules: PodRules,
         node: Requirements,
         may_be_undefined: frozenset[str] = frozenset(),
+        price_if: PriceIf = lambda _: 0,
     ) -> Iterator[dict[str, Requirement]]:
         """
         Yield what topology asks of a node for a pod, the best choice first.
 
         Each choice has one requirement for each key that some group is about, unless the node
-        cannot have the label and nobody needs it. No choice: no place.
+        cannot have the label and nobody needs it. No choice: no place. Domains that are equally
+        good are told apart by what the node costs there.
         """
         groups = self.groups(pod, rules)
         settling = {group.key for group in self.required if group.selects(pod)} - {HOSTNAME}
@@ -271,10 +276,8 @@ class Topology:
             if not is_needed and is_shunned and not self._possible(key, there):
                 per_key.append([None])
             elif mine or key in settling:
-                choices = self._choices_of_key(
-                    pod, mine, wanted, there, is_settling=key in settling
-                )
-                per_key.append([*choices])
+                ranks = self._ranks_of_key(pod, mine, wanted, there, is_settling=key in settling)
+                per_key.append([each for rank in ranks for each in _dear_last(rank, price_if)])
         for combination in product(*per_key):
             yield {each.key: each for each in combination if each is not None}
 
@@ -289,7 +292,7 @@ class Topology:
         known = self.domains(everything) | (there.values if key == HOSTNAME else set())
         return {domain for domain in known if domain in there}
 
-    def _choices_of_key(
+    def _ranks_of_key(
         self,
         pod: Pod,
         groups: list[Group],
@@ -297,7 +300,8 @@ class Topology:
         there: Requirement,
         *,
         is_settling: bool,
-    ) -> list[Requirement]:
+    ) -> list[list[Requirement]]:
+        """Return the choices for one key, those that are equally good together."""
         key = there.key
         allowed = self._possible(key, there).intersection(
             *(self.allowed(pod, each, wanted, there) for each in groups)
@@ -307,12 +311,15 @@ class Topology:
         spreads = [group for group in groups if group.kind is Kind.SPREAD]
         bootstraps = any(self._bootstraps(pod, each) for each in groups)
         if not spreads and not bootstraps and not is_settling:
-            return [one_of(key, *allowed)]
+            return [[one_of(key, *allowed)]]
         is_near = any(each.kind in {Kind.SPREAD, Kind.AFFINITY} for each in groups)
-        whole = [] if is_near else [one_of(key, *allowed)]
+        whole = [] if is_near else [[one_of(key, *allowed)]]
         total = {domain: sum(self.counts(each)[domain] for each in spreads) for domain in allowed}
-        ranked = sorted(allowed, key=lambda each: (total[each], each))
-        return [one_of(key, each) for each in ranked] + whole
+        ranks = [
+            [one_of(key, each) for each in sorted(allowed) if total[each] == count]
+            for count in sorted(set(total.values()))
+        ]
+        return ranks + whole
 
     def allowed(self, pod: Pod, group: Group, wanted: Requirement, there: Requirement) -> set[str]:
         """Return the domains one group allows, given what the pod and the node side allow."""
@@ -345,6 +352,12 @@ class Topology:
         if group.kind is not Kind.AFFINITY or not group.selects(pod):
             return False
         return not any(self.counts(group).values())
+
+
+def _dear_last(equals: list[Requirement], price_if: PriceIf) -> list[Requirement]:
+    """Put off what would cost more than 1.25 times as much as the cheapest."""
+    lowest = min(map(price_if, equals))
+    return sorted(equals, key=lambda each: price_if(each) * 100 > lowest * 125)
 
 
 def _bound(pod: Pod, requirements: Requirements, taints: tuple[Taint, ...]) -> Place:

@@ -3,7 +3,7 @@
 import pytest
 
 from karpy.model.constraints import AffinityTerm, LabelSelector
-from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, SPOT, ZONE
+from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, ZONE
 from tests.builders import (
     FAMILY,
     ZONE_A,
@@ -255,9 +255,8 @@ def test_a_pod_that_others_would_only_like_to_be_near_to_stays_free() -> None:
 
 def test_a_pod_followed_by_capacity_type_is_settled_there() -> None:
     base = pod("base", cpu="4", labels=DB, selector={FAMILY: "m"})
-    near = pod(
-        "near", affinity=[affinity(CAPACITY_TYPE, DB)], selector={FAMILY: "c", CAPACITY_TYPE: SPOT}
-    )
+    asked = {FAMILY: "c", CAPACITY_TYPE: ON_DEMAND}
+    near = pod("near", affinity=[affinity(CAPACITY_TYPE, DB)], selector=asked)
 
     assert hosts(snapshot(pods=[base, near]))["near"] == "NO_HOST"
     assert values_launched(snapshot(pods=[base, pod("q", affinity=near.rules.affinity)]), ZONE) == [

@@ -191,7 +191,7 @@ def test_an_existing_host_counts_what_runs_there() -> None:
 def test_capacity_types_are_a_key_like_any_other() -> None:
     batch = pods("web", 3, labels=WEB, spreads=[spread(CAPACITY_TYPE, WEB)])
 
-    assert values_launched(snapshot(pods=batch), CAPACITY_TYPE) == [[ON_DEMAND], [SPOT]]
+    assert values_launched(snapshot(pods=batch), CAPACITY_TYPE) == [[SPOT], [ON_DEMAND]]
 
 
 def test_a_custom_key_spreads_over_the_values_of_pools() -> None:

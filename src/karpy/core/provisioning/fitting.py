@@ -98,7 +98,7 @@ class Fitter:
             return self._vet(signature, types, held)
         refused: Refused | None = None
         masks = self.signatures.masks
-        for narrowed in self._narrowed(signature, choices):
+        for narrowed in self._narrowed(signature, types, choices):
             if left := types & masks[narrowed]:
                 if self.is_plain:
                     return (narrowed, left, HOLDS_NOTHING, False)
@@ -108,25 +108,46 @@ class Fitter:
                 refused = refused or settled
         return refused
 
-    def _narrowed(self, signature: int, choices: list[Choice]) -> Iterable[int]:
+    def _narrowed(self, signature: int, types: int, choices: list[Choice]) -> Iterable[int]:
         """List the signatures that come of choosing domains, first choice first."""
         if len(choices) > 1:
-            return self._combined(signature, choices)
+            return self._combined(signature, types, choices)
         choice = choices[0]
-        options = _options(signature, choice)
+        options = self._options(signature, types, choice)
         narrow = choice[0].table.narrow
         if len(options) == 1 and options[0]:
             return (narrow(signature, options[0]),)
         return [narrow(signature, domains) if domains else signature for domains in options]
 
-    def _combined(self, signature: int, choices: list[Choice]) -> Iterator[int]:
-        options = [_options(signature, choice) for choice in choices]
+    def _combined(self, signature: int, types: int, choices: list[Choice]) -> Iterator[int]:
+        options = [self._options(signature, types, choice) for choice in choices]
         for combination in product(*options):
             narrowed = signature
             for choice, domains in zip(choices, combination, strict=True):
                 if domains:
                     narrowed = choice[0].table.narrow(narrowed, domains)
             yield narrowed
+
+    def _options(self, signature: int, types: int, choice: Choice) -> list[int]:
+        """List the sets of domains of a key to try, first choice first; 0 is no set at all."""
+        rule, domains, is_pinned = choice
+        possible = rule.table.of_signature(signature)
+        allowed = domains & possible
+        if allowed:
+            if not is_pinned or not allowed & (allowed - 1):
+                return [allowed]
+            preferred = self.preferred(rule, allowed, signature, types)
+            return [*preferred, allowed] if rule.is_optional else preferred
+        return [0] if not possible and rule.is_free_in_no_domain(signature) else []
+
+    def preferred(self, rule: KeyRule, domains: int, signature: int, types: int) -> list[int]:
+        """List domains for a claim of some types as bits, first choice first."""
+        if not domains & (domains - 1):
+            return [domains] if domains else []
+        narrow, lowest_price = rule.table.narrow, self.signatures.lowest_price
+        return rule.preferred(
+            domains, lambda domain: lowest_price(narrow(signature, domain), types)
+        )
 
     def _vet(
         self, signature: int, types: int, held: frozenset[str] | None
@@ -226,15 +247,3 @@ class Fitter:
             ):
                 mask |= 1 << bit
         return mask
-
-
-def _options(signature: int, choice: Choice) -> list[int]:
-    """List the sets of domains of a key to try, first choice first; 0 is no set at all."""
-    rule, domains, is_pinned = choice
-    possible = rule.table.of_signature(signature)
-    allowed = domains & possible
-    if allowed:
-        if not is_pinned or not allowed & (allowed - 1):
-            return [allowed]
-        return [*rule.preferred(allowed), allowed] if rule.is_optional else rule.preferred(allowed)
-    return [0] if not possible and rule.is_free_in_no_domain(signature) else []

@@ -150,7 +150,7 @@ class Rows:
                         shape.alive ^= 1 << node
                     continue
                 allowed = domains & table.of_signature(signature)
-                for domain in spread.preferred(allowed) if allowed else ():
+                for domain in self._fitter.preferred(spread, allowed, signature, types):
                     narrowed = table.narrow(signature, domain)
                     if left := types & masks[narrowed]:
                         fleet.types[node] = left

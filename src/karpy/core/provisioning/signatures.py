@@ -14,6 +14,8 @@ from karpy.model.requirement import Requirement
 from karpy.model.requirements import Requirements, merge, why_disjoint, why_incompatible
 
 NEVER: Final = -1
+NOT_SOLD: Final = 1 << 62
+"""More than anything costs."""
 
 
 class Want:
@@ -70,6 +72,7 @@ class Signatures:
         self._ids: dict[frozenset[Requirement], int] = {}
         self._wants: dict[frozenset[Requirement], Want] = {}
         self._key_users: dict[str, _KeyUsers] = {}
+        self._prices: dict[tuple[int, int], int] = {}
 
     def intern(self, requirements: Requirements) -> int:
         """Return the number of a requirement set."""
@@ -158,6 +161,19 @@ class Signatures:
         have = self.requirements[signature]
         present = have.get(key)
         return self.intern({**have, key: only if present is None else present & only})
+
+    def lowest_price(self, signature: int, types: int) -> int:
+        """Return what the cheapest of some types costs; reservations, which run out, apart."""
+        types &= self.masks[signature]
+        lowest = self._prices.get((signature, types))
+        if lowest is None:
+            lowest = NOT_SOLD
+            for market in self.markets[signature]:
+                sold = 0 if market.is_reserved else types & market.available
+                if sold:
+                    lowest = min(lowest, market.lowest_price(sold))
+            self._prices[signature, types] = lowest
+        return lowest
 
     def label_fits(self, labels: Mapping[str, str], label_set: int, want: Want) -> bool:
         """Say whether an existing node's labels meet a want; absent keys only by negation."""

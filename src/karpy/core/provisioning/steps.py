@@ -1,6 +1,6 @@
 """Pods as classes, and the steps of each class's ladder, ready for the packer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, HostGroup
@@ -11,6 +11,9 @@ from karpy.core.provisioning.topology import AnyGroup, Topology, pod_domains
 from karpy.core.provisioning.volumes import VolumeFacts
 from karpy.model.pods import Pod
 from karpy.model.resources import Resources
+
+DEAR_PERCENT = 125
+"""How much of the lowest price may be paid to go by the name of a domain."""
 
 
 class Reach:
@@ -89,15 +92,27 @@ class KeyRule:
                 return [anti]
         return [*(group for group, _ in (*self.spreads, *self.affinities)), *self.antis]
 
-    def preferred(self, domains: int) -> list[int]:
-        """List domains as bits: those with the fewest pods of the spreads first, then by name."""
-        if not domains & (domains - 1):
-            return [domains]
-        bits = [1 << bit for bit in range(domains.bit_length()) if domains >> bit & 1]
-        if len(bits) > 1 and self.spreads:
-            groups = [group.counts for group, _ in self.spreads]
-            bits.sort(key=lambda bit: sum(counts[bit.bit_length() - 1] for counts in groups))
+    def preferred(self, domains: int, price_in: Callable[[int], int]) -> list[int]:
+        """List domains as bits: fewest pods of the spreads first, then not dear, then by name."""
+        groups = [group.counts for group, _ in self.spreads]
+        ranks: dict[int, list[int]] = {}
+        for bit in range(domains.bit_length()):
+            if domains >> bit & 1:
+                ranks.setdefault(sum(counts[bit] for counts in groups), []).append(1 << bit)
+        bits: list[int] = []
+        for rank in sorted(ranks):
+            equals = ranks[rank]
+            bits += _dear_last(equals, price_in) if len(equals) > 1 else equals
         return bits
+
+
+def _dear_last(domains: Sequence[int], price_in: Callable[[int], int]) -> list[int]:
+    """Put off domains where everything costs much more than the cheapest in another."""
+    # Differs: Karpenter leaves it to chance which of equal domains it takes. Going by the last cent
+    # would part pods that could share a node, since what is cheapest depends on their size.
+    prices = {domain: price_in(domain) for domain in domains}
+    most = min(prices.values()) * DEAR_PERCENT // 100
+    return sorted(domains, key=lambda domain: prices[domain] > most)
 
 
 class Step:

@@ -9,6 +9,7 @@ left.
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 
+from karpy.core.provisioning.bits import flags
 from karpy.model.instances import InstanceType, Offering, allocatable, columns
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import Requirements, why_incompatible
@@ -105,6 +106,7 @@ class Market:
     """All offerings with equal requirements: who sells there, and at what price."""
 
     __slots__ = (
+        "_cheapest_first",
         "available",
         "capacity_type",
         "index",
@@ -125,6 +127,7 @@ class Market:
         self.prices: dict[int, int] = {}
         """Lowest price by bit, of what can be launched."""
         self.reserved: list[tuple[int, Offering]] = []
+        self._cheapest_first: list[int] = []
 
     def sell(self, offering: Offering, prices: Mapping[int, int]) -> None:
         """Take an offering of some types, its prices by bit; a full reservation has no price."""
@@ -137,6 +140,13 @@ class Market:
             # A type may be sold twice in one market; the lower price counts.
             prices = {bit: min(price, known.get(bit, price)) for bit, price in prices.items()}
         known.update(prices)
+
+    def lowest_price(self, mask: int) -> int:
+        """Return what the cheapest of some bits that are all sold here costs."""
+        if not self._cheapest_first:
+            self._cheapest_first = sorted(self.prices, key=self.prices.__getitem__)
+        are_in = flags(mask, self.available.bit_length())
+        return self.prices[next(bit for bit in self._cheapest_first if are_in[bit])]
 
 
 class _Places:
