@@ -239,7 +239,8 @@ class Fleet:
             return members(claims)
         # Parity: Karpenter re-sorts its list of claims by pod count before each pod, and a stable
         # sort leaves a claim that has just grown ahead of those that had as many pods before. Go's
-        # sort is stable for a dozen elements; beyond, its order is arbitrary and ours is by age.
+        # sort is stable for a dozen elements. Beyond, the order of equals follows from the input,
+        # but in a way of its own that nobody relies on; ours is by age.
         return [node for node in reversed(self.by_turn[count]) if claims >> node & 1]
 
     def take_ports(self, node: int, pod: Pod) -> None:
