@@ -52,7 +52,7 @@ class Fleet:
         self.used: list[dict[str, int]] = [{}] * count
         """Requests of the pods placed on each claim, by resource."""
         self.tight: dict[int, tuple[str, int]] = {}
-        """A resource that a claim has too little of, and the most that it has left."""
+        """The resource that a claim last had too little of, and the most that it has left."""
         self.pods: list[list[Pod]] = [[] for _ in range(count)]
         self.held: list[frozenset[str]] = [frozenset()] * count
         """Reservations a claim holds."""

@@ -113,9 +113,15 @@ class Rows:
         """Make the first of some claims ready that can take a pod; the shape forgets the others."""
         fleet, want = self._fleet, pod_class.steps[0].wants[0]
         requests, joined, by_count = pod_class.requests, want.joined, fleet.by_count
+        tight_at = fleet.tight.get
         for count in fleet.counts:
             candidates = by_count[count] & claims
             for node in fleet.ordered(count, candidates) if candidates else ():
+                tight = tight_at(node)
+                if tight is not None and requests.get(tight[0], 0) > tight[1]:
+                    if shape is not None:
+                        shape.alive ^= 1 << node
+                    continue
                 before = fleet.signature[node]
                 signature = joined.get(before)
                 if signature is None:
