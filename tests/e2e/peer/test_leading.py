@@ -41,7 +41,7 @@ def ready_claims(plane: ControlPlane) -> list[str]:
         each["metadata"]["name"]
         for each in found
         if {"Ready": "True"}
-        in [{one["type"]: one["status"]} for one in each["status"].get("conditions", [])]
+        in [{one["type"]: one["status"]} for one in each.get("status", {}).get("conditions", [])]
     ]
 
 
