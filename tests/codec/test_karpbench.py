@@ -227,3 +227,14 @@ def test_what_is_wrong_with_a_workload_is_told_with_its_path(change: Json, probl
 
 def test_a_workload_must_be_an_object() -> None:
     assert fault([]) == "`w.json` is no karpbench/v1 workload: is a list, not an object"
+
+
+def test_a_pod_that_is_only_counted_is_read_with_care_once_somebody_asks() -> None:
+    meta = {"namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z", "uid": "u"}
+    pods = [plain_pod(meta=meta, nodeName="n"), plain_pod(meta={**meta, "name": 5}, nodeName="n")]
+    snapshot = read_workload(plain_workload(pods=pods), "w.json")
+
+    with pytest.raises(WorkloadInvalid) as raised:
+        list(snapshot.pods)
+
+    assert "`pods[1].metadata.name` is `5`, not text" in raised.value.message

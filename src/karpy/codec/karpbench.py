@@ -30,7 +30,7 @@ from karpy.model.census import CountedPods
 from karpy.model.instances import Catalog, InstanceType
 from karpy.model.labels import NAMESPACE_NAME, WELL_KNOWN
 from karpy.model.nodes import Node
-from karpy.model.pods import PodController
+from karpy.model.pods import Pod, PodController
 from karpy.model.pools import NodePool
 from karpy.model.settings import (
     MinValuesPolicy,
@@ -55,16 +55,16 @@ T = TypeVar("T")
 def read_workload(obj: JsonObject, name: str = "workload") -> Snapshot:
     """Read a workload; every pod without a node counts as one kube-scheduler has given up on."""
     try:
-        return _read(Fields(obj))
+        return _read(Fields(obj), name)
     except FieldInvalid as error:
         raise WorkloadInvalid(path=name, problem=str(error)) from error
 
 
-def _read(fields: Fields) -> Snapshot:
+def _read(fields: Fields, name: str) -> Snapshot:
     if fields.text("format") != FORMAT:
         fields.fail("format", "is not `karpbench/v1`", "give a karpbench file")
     reader = PodRows(is_pending_unschedulable=True)
-    pods = _read_pods(fields, reader)
+    pods = _read_pods(fields, reader, name)
     pools = _each(fields, "nodePools", read_pool)
     catalog = _read_catalog(fields)
     overlays = _each(fields, "nodeOverlays", read_overlay)
@@ -90,13 +90,20 @@ def _each(fields: Fields, key: str, read: Callable[[Fields], T]) -> tuple[T, ...
     return tuple([read(each) for each in fields.children(key)])
 
 
-def _read_pods(fields: Fields, reader: PodRows) -> CountedPods:
+def _read_pods(fields: Fields, reader: PodRows, name: str) -> CountedPods:
     raw = fields.items("pods")
     try:
         reader.read_all(raw)
     except FieldInvalid as error:
         raise error.within(f"pods[{len(reader.pods)}]") from error
-    return reader.counted()
+
+    def finish() -> list[Pod]:
+        try:
+            return reader.finished()
+        except FieldInvalid as error:
+            raise WorkloadInvalid(path=name, problem=str(error)) from error
+
+    return CountedPods(reader.census(), finish)
 
 
 def _named(namespaces: set[str]) -> dict[str, dict[str, str]]:

@@ -5,13 +5,13 @@ To count a pod costs next to nothing while it is at hand. A decision would have 
 memory again, and most of them run somewhere and ask for nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
 
-from karpy.codec.fields import JsonObject
+from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.fingerprints import UNUSUAL, encode
 from karpy.codec.pods import (
     EPOCH,
@@ -82,10 +82,14 @@ class PodRows(PodReader):
 
     def counted(self) -> CountedPods:
         """Return the pods read so far, and their census."""
+        return CountedPods(self.census(), self.finished)
+
+    def census(self) -> Census:
+        """Return what was counted so far."""
         sums = {**self._daemon_sums, **self._sums}
         for name, load in self._daemon_sums.items():
             sums[name] = self._sums.get(name, 0) + load
-        census = Census(
+        return Census(
             uncounted=tuple(self._uncounted),
             requests=self._spelled(sums),
             daemon_requests=self._spelled(self._daemon_sums),
@@ -98,11 +102,15 @@ class PodRows(PodReader):
             ),
             demanding=tuple(self._demanding),
         )
-        return CountedPods(census, self._finished)
 
-    def _finished(self) -> Iterator[Pod]:
-        """Return all pods, and read those now that were left."""
-        return (each if isinstance(each, Pod) else self.read(each) for each in self.pods)
+    def finished(self) -> list[Pod]:
+        """Return all pods, and read those now that were left; raise FieldInvalid."""
+        pods: list[Pod] = []
+        try:
+            pods.extend(each if isinstance(each, Pod) else self.read(each) for each in self.pods)
+        except FieldInvalid as error:
+            raise error.within(f"pods[{len(pods)}]") from error
+        return pods
 
     def _spelled(self, sums: Mapping[str, int]) -> dict[str, Resources]:
         # The same daemons run on most nodes.
