@@ -21,7 +21,6 @@ from karpy.codec.pods import (
     UNREADABLE,
     PodReader,
     moments_of,
-    read_labels,
     read_needs,
     rule_parts,
     was_given_up,
@@ -221,8 +220,8 @@ class PodRows(PodReader):
             requests, limits = self._shared_amounts(plain), _NO_LIMITS
         else:
             requests, _, limits = self._shared_needs(*read_needs({"containers": [only]}, None))
-        # Pods that differ in something else seldom have the same labels: not worth a look.
-        labels, rules = read_labels(meta), self._rules_of(spec, ())
+        # Who has the same labels and rules is decided about together, whatever else differs.
+        labels, rules = self._shared_labels(meta), self._rules_of(spec, ())
         owners = self._shared_owners(meta) if meta.get("ownerReferences") else ()
         is_daemon = bool(owners) and any(
             (each.api_version, each.kind) == DAEMON_SET for each in owners

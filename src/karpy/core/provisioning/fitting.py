@@ -15,7 +15,7 @@ from karpy.core.provisioning.groups import DomainGroup, HostGroup
 from karpy.core.provisioning.reservations import Refused, Reservations
 from karpy.core.provisioning.shapes import Shape
 from karpy.core.provisioning.signatures import NEVER, Signatures
-from karpy.core.provisioning.steps import KeyRule, PodClass
+from karpy.core.provisioning.steps import DEAR_PERCENT, KeyRule, PodClass
 from karpy.core.provisioning.topology import AnyGroup
 from karpy.core.provisioning.variety import reached, relax
 from karpy.model.instances import Catalog
@@ -144,6 +144,8 @@ class Fitter:
         """List domains for a claim of some types as bits, first choice first."""
         if not domains & (domains - 1):
             return [domains] if domains else []
+        if self.signatures.table.is_even(DEAR_PERCENT):
+            return rule.preferred(domains, None)
         narrow, lowest_price = rule.table.narrow, self.signatures.lowest_price
         return rule.preferred(
             domains, lambda domain: lowest_price(narrow(signature, domain), types)

@@ -1,6 +1,7 @@
 """Pods as classes, and the steps of each class's ladder, ready for the packer."""
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any, Protocol
 
 from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, HostGroup
@@ -92,22 +93,33 @@ class KeyRule:
                 return [anti]
         return [*(group for group, _ in (*self.spreads, *self.affinities)), *self.antis]
 
-    def preferred(self, domains: int, price_in: Callable[[int], int]) -> list[int]:
-        """List domains as bits: fewest pods of the spreads first, then not dear, then by name."""
+    def preferred(self, domains: int, price_in: Callable[[int], int] | None) -> list[int]:
+        """
+        List domains as bits: fewest pods of the spreads first, then not dear, then by name.
+
+        Without `price_in` none is dear.
+        """
         groups = [group.counts for group, _ in self.spreads]
-        ranks: dict[int, list[int]] = {}
-        for bit in range(domains.bit_length()):
-            if domains >> bit & 1:
-                ranks.setdefault(sum(counts[bit] for counts in groups), []).append(1 << bit)
-        bits: list[int] = []
-        for rank in sorted(ranks):
-            equals = ranks[rank]
-            bits += _dear_last(equals, price_in) if len(equals) > 1 else equals
-        return bits
+
+        def pods_in(domain: int) -> int:
+            return sum(counts[domain.bit_length() - 1] for counts in groups)
+
+        bits = [1 << bit for bit in range(domains.bit_length()) if domains >> bit & 1]
+        if groups:
+            bits.sort(key=pods_in)
+        if price_in is None:
+            return bits
+        return [
+            domain
+            for _, equals in groupby(bits, pods_in)
+            for domain in _dear_last([*equals], price_in)
+        ]
 
 
-def _dear_last(domains: Sequence[int], price_in: Callable[[int], int]) -> list[int]:
+def _dear_last(domains: Sequence[int], price_in: Callable[[int], int]) -> Sequence[int]:
     """Put off domains where everything costs much more than the cheapest in another."""
+    if len(domains) == 1:
+        return domains
     # Differs: Karpenter leaves it to chance which of equal domains it takes. Going by the last cent
     # would part pods that could share a node, since what is cheapest depends on their size.
     prices = {domain: price_in(domain) for domain in domains}

@@ -178,6 +178,7 @@ class TypeTable:
         self.allocatable: list[Resources] = []
         self.markets: list[Market] = []
         self.has_reserved = False
+        self._is_even: bool | None = None
         self._market_ids: dict[int, Market] = {}
         self._market_keys: dict[frozenset[Requirement], Market] = {}
         self._places: dict[int, _Places] = {}
@@ -212,6 +213,20 @@ class TypeTable:
         if mask is None:
             mask = self._key_masks[requirement] = self._index(requirement.key).allowing(requirement)
         return mask
+
+    def is_even(self, percent: int) -> bool:
+        """Say whether all are sold in the same places, each for at most so much of its lowest."""
+        if self._is_even is None:
+            self._is_even = (
+                len(self._places) == 1
+                and not self.has_reserved
+                and all(
+                    prices and max(prices) * 100 <= min(prices) * percent
+                    for places in self._places.values()
+                    for prices in places.prices
+                )
+            )
+        return self._is_even
 
     def values(self, key: str) -> dict[str, int]:
         """Return the bits by value of a key, for counting variety."""
