@@ -141,3 +141,21 @@ def test_a_pod_that_cannot_be_read_ends_the_row() -> None:
         rows.read_all([plain_pod(), {"metadata": {}, "spec": {"containers": [{}]}}])
 
     assert len(rows.pods) == 1
+
+
+def test_pods_with_the_same_labels_share_them_whatever_else_differs() -> None:
+    rows = PodRows()
+    meta = {"namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {"a": "b"}}
+    small, large = ({"resources": {"requests": {"cpu": cpu}}} for cpu in ("1", "2"))
+
+    rows.read_all(
+        {
+            "metadata": {**meta, "labels": {"a": "b"}, "name": name, "uid": name},
+            "spec": {"containers": [{"name": "main", **container}]},
+        }
+        for name, container in (("one", small), ("two", large), ("three", small))
+    )
+
+    one, two, three = rows.finished()
+    assert one.labels is two.labels
+    assert two.labels is three.labels
