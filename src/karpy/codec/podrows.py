@@ -16,6 +16,7 @@ from karpy.codec.fingerprints import UNUSUAL, encode
 from karpy.codec.pods import (
     EPOCH,
     NEVER,
+    NO_RULES,
     RARE,
     SPECIAL,
     UNREADABLE,
@@ -139,7 +140,7 @@ class PodRows(PodReader):
                     key = encode((namespace, meta.get("labels"), only.get("resources")))
                 else:
                     key = _long_key(meta, spec, only)
-                mold = molds.get(key) or self._add_mold(key, meta, spec)
+                mold = molds.get(key) or self._add_mold(key, namespace, meta, spec)
                 load = mold.load if node_name and phase not in _OVER else None
                 if load == _UNKNOWN:
                     load = self._load_of(mold)
@@ -213,7 +214,7 @@ class PodRows(PodReader):
         if is_demanding(pod):
             self._demanding.append(pod)
 
-    def _add_mold(self, key: bytes, meta: JsonObject, spec: JsonObject) -> _Mold:
+    def _add_mold(self, key: bytes, namespace: str, meta: JsonObject, spec: JsonObject) -> _Mold:
         (only,) = spec["containers"]
         plain = plain_requests(only.get("resources"))
         if plain:
@@ -228,13 +229,13 @@ class PodRows(PodReader):
         )
         sums = self._daemon_sums if is_daemon else self._sums
         mold = self._molds[key] = _Mold(
-            self._shared_name(meta["namespace"]),
+            namespace,
             labels,
             requests,
             rules,
             owners,
             limits,
-            rules.is_demanding,
+            rules is not NO_RULES and rules.is_demanding,
             sums,
         )
         return mold

@@ -32,7 +32,7 @@ _RULES: Final = frozenset(
         "volumes",
     }
 )
-_NO_RULES: Final = PodRules()
+NO_RULES: Final = PodRules()
 _NOTHING: Final[JsonObject] = {}
 RARE: Final = frozenset({"initContainers", "overhead", "resources", "hostNetwork"})
 SPECIAL: Final = _RULES | RARE
@@ -70,7 +70,7 @@ class PodReader:
         """By names and amounts, in the order of the names."""
         self._pickers: dict[tuple[str, ...], _Picker] = {}
         """How to find amounts there, by names in the order they are written."""
-        self._equal_rules: dict[PodRules, PodRules] = {_NO_RULES: _NO_RULES}
+        self._equal_rules: dict[PodRules, PodRules] = {NO_RULES: NO_RULES}
 
     @property
     def latest(self) -> datetime:
@@ -184,7 +184,7 @@ class PodReader:
 
     def _rules_of(self, spec: JsonObject, ports: _Ports) -> PodRules:
         if not ports and (len(spec) == 1 or _RULES.isdisjoint(spec)):
-            return _NO_RULES
+            return NO_RULES
         return self._shared_rules(spec, ports)
 
     def _shared_rules(self, spec: JsonObject, ports: _Ports) -> PodRules:

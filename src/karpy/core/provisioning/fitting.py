@@ -191,8 +191,11 @@ class Fitter:
         fleet.put(node, pod, pod_class.requests)
         if pod_class.volumes.attachments:
             fleet.attach(node, pod_class.volumes.attachments)
-        if not pod_class.is_counted:
-            return
+        if pod_class.is_counted:
+            self.count(pod_class, node)
+
+    def count(self, pod_class: PodClass, node: int) -> None:
+        """Let all groups know that a pod was placed."""
         for group in pod_class.counted:
             if group.filter is None or group.filter.accepts(node):
                 self._count(group, node)

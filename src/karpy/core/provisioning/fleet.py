@@ -109,17 +109,33 @@ class Fleet:
             return 0
         types, used, rooms = self.types[node], self.used[node], self.rooms[node]
         for resource, amount in requests.items():
-            room = rooms.get(resource)
-            if room is None:
-                template = self.templates[node]
-                assert template is not None
-                room = template.room(resource)
-            there = used.get(resource, 0)
+            room, there = rooms[resource], used.get(resource, 0)
             types &= room.at_least[bisect_left(room.values, there + amount)]
             if not types:
                 self.tight[node] = resource, room.largest(self.types[node]) - there
                 break
         return types
+
+    def take(self, node: int, pod: Pod, requests: Resources, mask: int) -> bool:
+        """Place a pod without ports on a claim if one of some types has room; keep only those."""
+        types, used, rooms = self.types[node] & mask, self.used[node], self.rooms[node]
+        sums = {}
+        for resource, amount in requests.items():
+            room = rooms[resource]
+            total = sums[resource] = used.get(resource, 0) + amount
+            types &= room.at_least[bisect_left(room.values, total)]
+        if not types:
+            # Remember what there was too little of.
+            self.types_left(node, requests)
+            return False
+        self.types[node] = types
+        used.update(sums)
+        pods = self.pods[node]
+        pods.append(pod)
+        self.moment += 1
+        count = len(pods)
+        self._promote(node, count - 1, count)
+        return True
 
     def retype(self, node: int, signature: int) -> None:
         """Note the requirements a claim has now."""
@@ -210,12 +226,18 @@ class Fleet:
             self.by_turn.append({})
         there = by_count[after]
         by_count[after] = there | bit
-        if not there:
-            insort(counts, after)
-        if before:
+        if not before:
+            if not there:
+                insort(counts, after)
+        else:
             left = by_count[before] = by_count[before] ^ bit
-            if not left:
-                counts.remove(before)
+            if not left and not there and after == before + 1:
+                counts[bisect_left(counts, before)] = after
+            else:
+                if not there:
+                    insort(counts, after)
+                if not left:
+                    counts.remove(before)
         if not self.is_by_age:
             if before:
                 del self.by_turn[before][node]

@@ -102,7 +102,7 @@ class Course:
         for name, amount in sorted(self._class.requests.items()):
             if amount <= 0:
                 continue
-            room = self._template.room(name)
+            room = self._template.rooms[name]
             most = max(0, room.largest(self._template.mask))
             detail = (
                 f"{name}: {format_quantity(amount, name)} asked, "

@@ -11,7 +11,7 @@ from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod, PodRules
 from karpy.model.refusals import Reason, Refusal
 from karpy.model.requirement import Operator, Requirement
 from karpy.model.requirements import collect
-from karpy.model.resources import CPU, MEMORY
+from karpy.model.resources import CPU, MEMORY, Resources
 from karpy.model.snapshot import Snapshot
 
 _OVER = frozenset({"Failed", "Succeeded"})
@@ -33,7 +33,7 @@ class Batch(Struct, frozen=True):
 def collect_batch(snapshot: Snapshot) -> Batch:
     """Choose the pods this decision is about."""
     collector = _Collector(snapshot)
-    short_ways = collector.short_ways
+    are_fine, beside = collector.are_fine, collector.beside
     deleting = {node.name for node in snapshot.nodes if node.is_deleting}
     for pod in snapshot.pods if deleting else uncounted(snapshot.pods):
         if pod.node_name:
@@ -48,11 +48,13 @@ def collect_batch(snapshot: Snapshot) -> Batch:
             or pod.is_virtual
             or pod.phase in _OVER
         ):
-            known = short_ways.get((id(pod.rules), id(pod.requests)))
-            if known is None:
-                collector.judge(pod)
+            if id(pod.rules) in are_fine:
+                alike = beside.get(id(pod.requests))
+                if alike is None:
+                    alike = collector.alike(pod.requests)
+                alike.append(pod)
             else:
-                known.append(pod)
+                collector.judge(pod)
         else:
             collector.look_at(pod)
     return collector.batch()
@@ -69,8 +71,10 @@ class _Collector:
         self._judged: dict[int, tuple[Reason, str] | None] = {}
         self._volumes: dict[str, VolumeFacts] = {}
         self._by_size: dict[int, list[Pod]] = {}
-        self.short_ways: dict[tuple[int, int], list[Pod]] = {}
-        """Where pods go that share rules and requests with one that was let in."""
+        self.are_fine: set[int] = set()
+        """Rules that let every pod in."""
+        self.beside: dict[int, list[Pod]] = {}
+        """Where pods go that share requests with one that was let in."""
 
     def look_at(self, pod: Pod) -> None:
         """Take a pod without a node, leave it out with a reason, or pass it over."""
@@ -102,19 +106,23 @@ class _Collector:
         if why is not None:
             self.leave_out(pod, *why)
             return
-        requests = pod.requests
-        # One number is compared faster than two in a row.
-        size = requests.get(CPU, 0) << _MEMORY_BITS | requests.get(MEMORY, 0)
+        if not rules.volumes:
+            self.are_fine.add(id(rules))
         if pod.is_virtual:
             # Differs: Karpenter places large virtual pods before smaller ones that exist, which may
             # find a limit used up by room for nobody.
-            size -= _VIRTUAL
-        alike = self._by_size.get(size)
-        if alike is None:
-            alike = self._by_size[size] = []
-        alike.append(pod)
-        if not rules.volumes and not pod.is_virtual:
-            self.short_ways[id(rules), id(requests)] = alike
+            self._by_size.setdefault(_size(pod.requests) - _VIRTUAL, []).append(pod)
+        else:
+            self.alike(pod.requests).append(pod)
+
+    def alike(self, requests: Resources) -> list[Pod]:
+        """Return the list of the pods let in that are of one size."""
+        size = _size(requests)
+        pods = self._by_size.get(size)
+        if pods is None:
+            pods = self._by_size[size] = []
+        self.beside[id(requests)] = pods
+        return pods
 
     def batch(self) -> Batch:
         chosen: list[Pod] = []
@@ -130,6 +138,11 @@ class _Collector:
             for (reason, detail), keys in self._left_out.items()
         )
         return Batch(tuple(chosen), self._volumes, refusals)
+
+
+def _size(requests: Resources) -> int:
+    """Return what pods are sorted by; one number is compared faster than two in a row."""
+    return requests.get(CPU, 0) << _MEMORY_BITS | requests.get(MEMORY, 0)
 
 
 def _is_considered(pod: Pod) -> bool:

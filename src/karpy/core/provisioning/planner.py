@@ -61,7 +61,7 @@ class Planner:
                 key = (*key, facts)
             found = classes.get(key)
             if found is None:
-                found = classes[key] = PodClass(pod, facts or NO_VOLUMES)
+                found = classes[key] = PodClass(pod, pod.requests, facts or NO_VOLUMES)
             else:
                 found.is_single = False
             enqueue((pod, found))

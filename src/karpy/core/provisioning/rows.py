@@ -21,6 +21,7 @@ class Rows:
         self._shapes = packer.shapes
         self._fitter = packer.fitter
         self._signatures = packer.signatures
+        self._has_nodes = packer.fleet.existing_mask > 0
 
     def place(self, queue: _Queue, start: int, stop: int) -> int:
         """Place the next pods of a queue as long as that is easy; return how many."""
@@ -47,23 +48,21 @@ class Rows:
                 claims = shape.alive
             if not claims:
                 break
-            find = self._claim_for if pod_class.spread is None else self._claim_in_turn
-            node = find(pod_class, claims, shape)
+            put = self._put if pod_class.spread is None else self._put_in_turn
+            node = put(pod, pod_class, claims, shape)
             if node is None:
                 break
             turn += 1
             if pod_class.is_counted:
-                self._fitter.record(pod_class, node, pod)
-                continue
-            fleet.put(node, pod, pod_class.requests)
-            if shape is not None and turn < stop and queue[turn][1].shapes[0] is shape:
+                self._fitter.count(pod_class, node)
+            elif shape is not None and turn < stop and queue[turn][1].shapes[0] is shape:
                 turn += self._fill_up(queue, turn, stop, node)
         return turn - start
 
     def _look_for(self, pod_class: PodClass) -> tuple[Shape | None, int]:
         """Return the shape of a class, if it has to have one, and who may take it."""
         fleet, shape = self._fleet, pod_class.shapes[0]
-        is_alone = shape is None and pod_class.is_single and not fleet.existing_mask
+        is_alone = shape is None and pod_class.is_single and not self._has_nodes
         if is_alone and pod_class.steps[0].takes_any_claim:
             # Nobody will ask again, so that it is not worth while to remember who said no.
             return None, (1 << fleet.size) - 1
@@ -109,61 +108,79 @@ class Rows:
             fleet.put_more(node, pods, shape.requests)
         return most
 
-    def _claim_for(self, pod_class: PodClass, claims: int, shape: Shape | None) -> int | None:
-        """Make the first of some claims ready that can take a pod; the shape forgets the others."""
-        fleet, want = self._fleet, pod_class.steps[0].wants[0]
-        requests, joined, by_count = pod_class.requests, want.joined, fleet.by_count
-        tight_at = fleet.tight.get
+    def _put(self, pod: Pod, pod_class: PodClass, claims: int, shape: Shape | None) -> int | None:
+        """Put a pod on the first of some claims that can take it; the shape forgets the others."""
+        fleet, want, requests = self._fleet, pod_class.steps[0].wants[0], pod_class.requests
+        by_count, tight_at = fleet.by_count, fleet.tight.get
         for count in fleet.counts:
             candidates = by_count[count] & claims
-            for node in fleet.ordered(count, candidates) if candidates else ():
+            if not candidates:
+                continue
+            several = candidates & (candidates - 1)
+            alone = (candidates.bit_length() - 1,)
+            for node in fleet.ordered(count, candidates) if several else alone:
                 tight = tight_at(node)
-                if tight is not None and requests.get(tight[0], 0) > tight[1]:
-                    if shape is not None:
-                        shape.alive ^= 1 << node
-                    continue
-                before = fleet.signature[node]
-                signature = joined.get(before)
-                if signature is None:
-                    signature = self._signatures.join(before, want)
-                if signature != NEVER:
-                    types = fleet.types_left(node, requests) & self._signatures.masks[signature]
-                    if types:
-                        fleet.types[node] = types
-                        if signature != before:
-                            fleet.retype(node, signature)
-                        return node
+                if tight is None or requests.get(tight[0], 0) <= tight[1]:
+                    before = fleet.signature[node]
+                    signature = want.joined.get(before)
+                    if signature is None:
+                        signature = self._signatures.join(before, want)
+                    if signature != NEVER:
+                        mask = self._signatures.masks[signature]
+                        if fleet.take(node, pod, requests, mask):
+                            if signature != before:
+                                fleet.retype(node, signature)
+                            return node
                 if shape is not None:
                     shape.alive ^= 1 << node
         return None
 
-    def _claim_in_turn(self, pod_class: PodClass, claims: int, shape: Shape | None) -> int | None:
+    def _put_in_turn(
+        self, pod: Pod, pod_class: PodClass, claims: int, shape: Shape | None
+    ) -> int | None:
         """Do the same for a pod that is to be spread."""
-        fleet, masks, spread = self._fleet, self._signatures.masks, pod_class.spread
+        fleet, signatures, spread = self._fleet, self._signatures, pod_class.spread
         assert spread is not None
-        want, table = pod_class.steps[0].wants[0], spread.table
-        domains, _ = spread.open_domains()
+        want, table, requests = pod_class.steps[0].wants[0], spread.table, pod_class.requests
         failure = pod_class.failures[0]
-        has_failed = failure is not None and not failure.may_have_passed()
-        claims &= 0 if has_failed else table.nodes_in(domains)
+        if failure is not None and not failure.may_have_passed():
+            return None
+        domains, _ = spread.open_domains()
+        claims &= table.nodes_in(domains)
         for count in fleet.counts:
             candidates = fleet.by_count[count] & claims
             for node in fleet.ordered(count, candidates) if candidates else ():
-                signature = self._signatures.join(fleet.signature[node], want)
-                types = fleet.types_left(node, pod_class.requests) & masks[signature]
-                if signature == NEVER or not types:
-                    if shape is not None:
-                        shape.alive ^= 1 << node
-                    continue
-                allowed = domains & table.of_signature(signature)
-                for domain in self._fitter.preferred(spread, allowed, signature, types):
-                    narrowed = table.narrow(signature, domain)
-                    if left := types & masks[narrowed]:
-                        fleet.types[node] = left
-                        if narrowed != fleet.signature[node]:
-                            fleet.retype(node, narrowed)
-                        return node
+                before = fleet.signature[node]
+                signature = signatures.join(before, want)
+                if signature != NEVER:
+                    homes: Sequence[int] = (signature,)
+                    if not table.settled(signature) & domains:
+                        homes = self._homes(pod_class, node, signature, domains)
+                    for each in homes:
+                        if fleet.take(node, pod, requests, signatures.masks[each]):
+                            if each != before:
+                                fleet.retype(node, each)
+                            return node
+                if shape is not None and not self._types_left(pod_class, node, signature):
+                    shape.alive ^= 1 << node
         return None
+
+    def _homes(self, pod_class: PodClass, node: int, signature: int, domains: int) -> Sequence[int]:
+        """List what a claim may become that has to choose a domain, first choice first."""
+        spread, types = pod_class.spread, self._types_left(pod_class, node, signature)
+        if spread is None or not types:
+            return ()
+        table = spread.table
+        allowed = domains & table.of_signature(signature)
+        preferred = self._fitter.preferred(spread, allowed, signature, types)
+        return [table.narrow(signature, domain) for domain in preferred]
+
+    def _types_left(self, pod_class: PodClass, node: int, signature: int) -> int:
+        """Return the types with room for a pod that a claim with new requirements can be."""
+        if signature == NEVER:
+            return 0
+        types = self._fleet.types_left(node, pod_class.requests)
+        return types & self._signatures.masks[signature]
 
     def _open_again(self, queue: _Queue, start: int, stop: int) -> int:
         """Make claims like the last for more pods of its class, if nothing came between."""

@@ -119,7 +119,7 @@ class Shapes:
         signatures = self._signatures
         roomy = template.roomy
         for resource, amount in shape.requests.items():
-            roomy &= template.room(resource).reaching(amount)
+            roomy &= template.rooms[resource].reaching(amount)
         if shape.ports:
             roomy &= template.without_port_clash(shape.ports)
         if not roomy:

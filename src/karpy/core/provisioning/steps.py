@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, HostGroup
 from karpy.core.provisioning.ladder import Rung
 from karpy.core.provisioning.signatures import Want
@@ -214,49 +216,31 @@ class Opening:
         """When that was: how many pods had been placed."""
 
 
-class PodClass:
+class PodClass(Struct, eq=False, gc=False):
     """Pods that are alike in all that matters to the packer."""
 
-    __slots__ = (
-        "counted",
-        "failures",
-        "is_counted",
-        "is_hopeless",
-        "is_simple",
-        "is_single",
-        "owned_inverse",
-        "pod",
-        "reopening",
-        "requests",
-        "shapes",
-        "spread",
-        "steps",
-        "volumes",
-    )
-
-    def __init__(self, pod: Pod, volumes: VolumeFacts) -> None:
-        self.pod = pod
-        self.requests: Resources = pod.requests
-        self.volumes = volumes
-        self.steps: Sequence[Step] = ()
-        self.counted: tuple[AnyGroup, ...] = ()
-        """Groups that count the pods."""
-        self.owned_inverse: tuple[AnyGroup, ...] = ()
-        """Groups by which the pods keep others away."""
-        self.reopening: Opening | None = None
-        self.is_single = True
-        """Whether there is one pod only."""
-        self.spread: KeyRule | None = None
-        """The rule by which the first step spreads pods, if it asks for little else."""
-        self.is_counted = False
-        self.is_simple = False
-        """Whether the first step is."""
-        self.is_hopeless = False
-        """Whether every step has failed for good."""
-        self.failures: tuple[Failure | None, ...] = _NOTHING_YET
-        """What became of each step, if it was tried and did not work."""
-        self.shapes: tuple[Any, ...] = _NOTHING_YET
-        """The shape of each step, once it is needed."""
+    pod: Pod
+    requests: Resources
+    volumes: VolumeFacts
+    steps: Sequence[Step] = ()
+    counted: tuple[AnyGroup, ...] = ()
+    """Groups that count the pods."""
+    owned_inverse: tuple[AnyGroup, ...] = ()
+    """Groups by which the pods keep others away."""
+    reopening: Opening | None = None
+    is_single: bool = True
+    """Whether there is one pod only."""
+    spread: KeyRule | None = None
+    """The rule by which the first step spreads pods, if it asks for little else."""
+    is_counted: bool = False
+    is_simple: bool = False
+    """Whether the first step is."""
+    is_hopeless: bool = False
+    """Whether every step has failed for good."""
+    failures: tuple[Failure | None, ...] = _NOTHING_YET
+    """What became of each step, if it was tried and did not work."""
+    shapes: tuple[Any, ...] = _NOTHING_YET
+    """The shape of each step, once it is needed."""
 
     def climb(self, steps: Sequence[Step]) -> None:
         """Take the steps of the ladder."""

@@ -39,6 +39,26 @@ class DaemonGroup:
         self.ports = ports
 
 
+class _Rooms(dict[str, Thresholds]):
+    """What each type has left once its daemons run, by resource, worked out when asked for."""
+
+    __slots__ = ("_allocatable", "groups")
+
+    def __init__(self, allocatable: Sequence[Resources]) -> None:
+        self._allocatable = allocatable
+        self.groups: list[DaemonGroup] = []
+
+    def __missing__(self, resource: str) -> Thresholds:
+        allocatable = self._allocatable
+        amounts: list[tuple[int, int]] = []
+        for group in self.groups:
+            taken = group.overhead.get(resource, 0)
+            bits = dense_members(group.mask)
+            amounts += [(bit, allocatable[bit].get(resource, 0) - taken) for bit in bits]
+        table = self[resource] = Thresholds(amounts)
+        return table
+
+
 class Template:
     """A NodePool ready to make nodes."""
 
@@ -54,26 +74,13 @@ class Template:
         """Types that suit the pool itself."""
         self.is_relaxed = False
         """Whether the pool's own minValues had to be lowered."""
-        self.groups: list[DaemonGroup] = []
+        self.rooms = _Rooms(allocatable)
+        """What each type leaves for pods, by resource."""
+        self.groups = self.rooms.groups
         self.has_daemons = False
         self.roomy = mask
         """Types whose daemons leave anything at all."""
         self.node_labels: dict[str, str] = {}
-        self.rooms: dict[str, Thresholds] = {}
-        self._allocatable = allocatable
-
-    def room(self, resource: str) -> Thresholds:
-        """Return what each type has left of a resource once its daemons run."""
-        table = self.rooms.get(resource)
-        if table is None:
-            allocatable = self._allocatable
-            amounts: list[tuple[int, int]] = []
-            for group in self.groups:
-                taken = group.overhead.get(resource, 0)
-                bits = dense_members(group.mask)
-                amounts += [(bit, allocatable[bit].get(resource, 0) - taken) for bit in bits]
-            table = self.rooms[resource] = Thresholds(amounts)
-        return table
 
     def least_overhead(self, mask: int) -> Resources:
         """Return what daemons take at least on the types of a mask."""
@@ -167,7 +174,7 @@ def assign_daemons(
             split = [(mask & where, [*pods, daemon.pod]) for mask, pods in groups]
             split += [(mask & ~where, pods) for mask, pods in groups]
             groups = [(mask, pods) for mask, pods in split if mask]
-    template.groups = [
+    template.groups += [
         DaemonGroup(
             mask,
             add(*(pod.requests for pod in pods)),
@@ -178,7 +185,7 @@ def assign_daemons(
     template.has_daemons = any(group.overhead for group in template.groups)
     for group in template.groups:
         for resource in group.overhead:
-            fits = template.room(resource).reaching(0)
+            fits = template.rooms[resource].reaching(0)
             template.roomy &= fits | ~group.mask
 
 
