@@ -105,6 +105,7 @@ class _Solver:
             well_known=snapshot.catalog.well_known,
             capacity=_reservations(sold),
             withheld=frozenset(self._labels_watched(batch) - labels_sold),
+            pods_to_place=len(batch),
         )
 
     def _labels_watched(self, batch: list[Pod]) -> set[str]:

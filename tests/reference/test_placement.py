@@ -1,5 +1,6 @@
 """Section 3: existing nodes, claims, new claims, limits."""
 
+from karpy.core.provisioning.fleet import FEW_PODS
 from karpy.model.constraints import PREFER_NO_SCHEDULE
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, SPOT, ZONE
 from karpy.model.pods import HostPort
@@ -113,15 +114,27 @@ def test_claims_are_filled_fewest_pods_first() -> None:
     ]
 
 
-def test_with_more_than_sixteen_claims_the_oldest_of_equals_comes_first() -> None:
+def test_of_many_claims_the_one_comes_first_that_gos_sort_puts_there() -> None:
     cluster = snapshot(
         catalog=catalog([instance_type("t", cpu="4")]),
         pods=[*pods("large", 17, cpu="3"), *pods("small", 18, cpu="100m")],
     )
 
-    launches = solve(cluster).launches
+    sizes = [len(launch.pods) for launch in solve(cluster).launches]
 
-    assert [len(launch.pods) for launch in launches] == [3, *[2] * 16]
+    assert sizes == [*[2] * 11, 3, *[2] * 5]
+
+
+def test_of_many_pods_and_claims_the_oldest_of_equals_comes_first() -> None:
+    small = FEW_PODS // 17 * 17 + 1
+    cluster = snapshot(
+        catalog=catalog([instance_type("t", cpu="4")]),
+        pods=[*pods("large", 17, cpu="3"), *pods("small", small, cpu="1m")],
+    )
+
+    sizes = [len(launch.pods) for launch in solve(cluster).launches]
+
+    assert sizes == [small // 17 + 2, *[small // 17 + 1] * 16]
 
 
 def test_custom_labels_must_be_defined_well_known_ones_need_not() -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
+from karpy.core.provisioning.fleet import FEW_PODS
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, SPOT, ZONE
 from karpy.model.verdicts import Nomination
 from tests.builders import (
@@ -211,22 +212,33 @@ def test_of_claims_with_more_pods_the_one_that_grew_last_comes_first() -> None:
     ]
 
 
-def test_with_sixteen_claims_the_one_that_grew_last_still_comes_first() -> None:
+def test_with_a_dozen_claims_the_one_that_grew_last_still_comes_first() -> None:
     cluster = snapshot(
         catalog=FOUR_CPUS,
-        pods=[*pods("large", 16, cpu="3"), *pods("small", 16), pod("tiny", cpu="1m")],
+        pods=[*pods("large", 12, cpu="3"), *pods("small", 12), pod("tiny", cpu="1m")],
     )
 
-    assert [len(each) for each in pods_launched(cluster)] == [*[2] * 15, 3]
+    assert [len(each) for each in pods_launched(cluster)] == [*[2] * 11, 3]
 
 
-def test_with_more_than_sixteen_claims_the_oldest_of_equals_comes_first() -> None:
+def test_with_more_claims_it_is_the_one_that_gos_sort_puts_first() -> None:
     cluster = snapshot(
         catalog=FOUR_CPUS,
-        pods=[*pods("large", 17, cpu="3"), *pods("small", 17), pod("tiny", cpu="1m")],
+        pods=[*pods("large", 13, cpu="3"), *pods("small", 13), pod("tiny", cpu="1m")],
     )
 
-    assert [len(each) for each in pods_launched(cluster)] == [3, *[2] * 16]
+    assert [len(each) for each in pods_launched(cluster)] == [2, 3, *[2] * 11]
+
+
+def test_of_many_pods_on_more_than_sixteen_claims_the_oldest_of_equals_comes_first() -> None:
+    tiny = FEW_PODS // 17 * 17 + 1
+    cluster = snapshot(
+        catalog=FOUR_CPUS,
+        pods=[*pods("large", 17, cpu="3"), *pods("tiny", tiny, cpu="1m")],
+    )
+
+    sizes = [len(each) for each in pods_launched(cluster)]
+    assert sizes == [tiny // 17 + 2, *[tiny // 17 + 1] * 16]
 
 
 def test_existing_nodes_do_not_count_as_claims_for_that_rule() -> None:

@@ -99,7 +99,7 @@ class _Decision:
             assign_daemons(made, snapshot.daemons, self.signatures)
             self.templates.append(made)
         self.existing = ExistingNodes(snapshot.nodes)
-        self.fleet = Fleet(self.existing, self.signatures)
+        self.fleet = Fleet(self.existing, self.signatures, len(batch.pods))
         self.topology = Topology(
             self.signatures,
             snapshot.namespaces,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from karpy.core.provisioning.bits import members
+from karpy.core.provisioning.claimorder import ClaimOrder
 from karpy.core.provisioning.domains import DomainTable
 from karpy.core.provisioning.existing import ExistingNodes
 from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, Site
@@ -20,7 +21,9 @@ from karpy.model.pods import HostPort, Pod
 from karpy.model.requirements import from_labels
 from karpy.model.resources import Resources
 
-CLAIMS_BY_TURN_MAX = 16
+CLAIMS_SORTED_MAX = 16
+"""Of more claims the oldest of equals comes first, if there are many pods to place."""
+FEW_PODS = 500
 _HOLDS_NOTHING: frozenset[str] = frozenset()
 
 
@@ -36,8 +39,10 @@ class Gains:
 class Fleet:
     """What each node holds and may still become."""
 
-    def __init__(self, existing: ExistingNodes, signatures: Signatures) -> None:
+    def __init__(self, existing: ExistingNodes, signatures: Signatures, pods: int) -> None:
+        """Take the nodes that are there, and how many pods are to be placed."""
         count = existing.count
+        self._sorted_max = max(CLAIMS_SORTED_MAX, pods if pods <= FEW_PODS else 0)
         self.existing = existing
         self.signatures = signatures
         self.existing_mask = (1 << count) - 1
@@ -63,10 +68,8 @@ class Fleet:
         """Claims with so many pods, as bits."""
         self.counts: list[int] = []
         """The pod counts that some claim has, ascending."""
-        self.by_turn: list[dict[int, None]] = [{}, {}]
-        """The same, in the order they got there; kept up only until `is_by_age`."""
-        self.is_by_age = False
-        """Whether there are so many claims that equals come oldest first."""
+        self.order: ClaimOrder | None = ClaimOrder()
+        """The order of equals; None if they come oldest first."""
         self.born_as: dict[int, int] = {}
         """Claims by the signature they were made with."""
         self.birth_signatures = 0
@@ -93,7 +96,8 @@ class Fleet:
         self.held += [_HOLDS_NOTHING] * count
         self.relaxed += [template.is_relaxed] * count
         bits = (1 << self.size) - (1 << first)
-        self.is_by_age = self.size - self.existing.count > CLAIMS_BY_TURN_MAX
+        if self.size - self.existing.count > self._sorted_max:
+            self.order = None
         self.by_template[template.index] = self.by_template.get(template.index, 0) | bits
         self.birth_signatures |= 1 << signature
         self.born_as[signature] = self.born_as.get(signature, 0) | bits
@@ -209,7 +213,7 @@ class Fleet:
 
     def put_each(self, first: int, pods: Sequence[Pod], requests: Resources) -> None:
         """Place pods without ports on new claims, one on each."""
-        assert self.is_by_age
+        assert self.order is None
         stop = first + len(pods)
         self.pods[first:stop] = [[pod] for pod in pods]
         self.used[first:stop] = [dict(requests) for _ in pods]
@@ -223,7 +227,6 @@ class Fleet:
         bit, by_count, counts = 1 << node, self.by_count, self.counts
         while after >= len(by_count):
             by_count.append(0)
-            self.by_turn.append({})
         there = by_count[after]
         by_count[after] = there | bit
         if not before:
@@ -238,14 +241,16 @@ class Fleet:
                     insort(counts, after)
                 if not left:
                     counts.remove(before)
-        if not self.is_by_age:
-            if before:
-                del self.by_turn[before][node]
-            self.by_turn[after][node] = None
+        if self.order is not None:
+            (self.order.grow if before else self.order.add)(node, after)
 
     def turns_of(self, node: int, claims: int, most: int) -> int:
         """Count the pods a claim takes in a row, up to so many, before another of them is due."""
-        others, mine, by_count = claims & ~(1 << node), len(self.pods[node]), self.by_count
+        mine, by_count = len(self.pods[node]), self.by_count
+        if self.order is not None and not self.order.is_stable:
+            # Others change places as well where this one overtakes any of them.
+            claims = (1 << self.size) - 1
+        others = claims & ~(1 << node)
         if others & (by_count[mine] | by_count[mine - 1]):
             return 0
         for count in self.counts:
@@ -257,13 +262,9 @@ class Fleet:
         """List some of the claims with `count` pods, first choice first."""
         if claims & (claims - 1) == 0:
             return (claims.bit_length() - 1,)
-        if self.is_by_age or count == 1:
+        if self.order is None or (count == 1 and self.order.is_stable):
             return members(claims)
-        # Parity: Karpenter re-sorts its list of claims by pod count before each pod, and a stable
-        # sort leaves a claim that has just grown ahead of those that had as many pods before. Go's
-        # sort is stable for a dozen elements. Beyond, the order of equals follows from the input,
-        # but in a way of its own that nobody relies on; ours is by age.
-        return [node for node in reversed(self.by_turn[count]) if claims >> node & 1]
+        return [node for node in self.order.claims if claims >> node & 1]
 
     def take_ports(self, node: int, pod: Pod) -> None:
         for port in pod.rules.ports:

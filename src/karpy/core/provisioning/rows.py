@@ -198,7 +198,7 @@ class Rows:
         end = start + 1
         # What one claim more has not changed, another will not change either.
         if (
-            fleet.is_by_age
+            fleet.order is None
             and not pod_class.pod.rules.ports
             and not pod_class.may_succeed(opening.index)
         ):
