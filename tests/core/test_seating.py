@@ -40,7 +40,7 @@ def decided(*crowds: list[Pod]) -> tuple[Snapshot, Verdict]:
 
 def told_of(asked: Snapshot, verdict: Verdict) -> frozenset[str]:
     """Return whom to tell, on which both who can wait and who cannot agree."""
-    told = {pods_to_tell(asked, verdict, seats) for seats in (Seats.APART, Seats.ALWAYS)}
+    told = {pods_to_tell(asked, verdict, seats) for seats in (Seats.FEW, Seats.ALWAYS)}
     assert len(told) == 1
     return told.pop()
 
@@ -64,14 +64,23 @@ def test_a_few_pods_of_that_size_may_be_among_others() -> None:
     assert told_of(*decided(large, small)) == {each.key for each in small}
 
 
-def test_where_pods_mix_all_but_the_smallest_are_told_if_there_is_time() -> None:
-    huge, large = crowd("huge", 7, "7", "8Gi"), crowd("large", 38, "3500m", "3Gi")
+def test_where_pods_mix_the_largest_are_told_and_most_if_there_is_time() -> None:
+    huge, large = crowd("huge", 14, "7", "8Gi"), crowd("large", 38, "3500m", "3Gi")
     small = crowd("small", 50, "100m", "100Mi")
 
     mixed = decided(huge, large, small)
 
     assert names(pods_to_tell(*mixed, Seats.ALWAYS)) == {"huge", "large"}
-    assert not pods_to_tell(*mixed, Seats.APART)
+    assert names(pods_to_tell(*mixed, Seats.FEW)) == {"huge"}
+
+
+def test_if_the_largest_are_most_nobody_is_told_for_want_of_time() -> None:
+    large, small = crowd("large", 60, "3500m", "3Gi"), crowd("small", 50, "100m", "100Mi")
+
+    mixed = decided(large, small)
+
+    assert names(pods_to_tell(*mixed, Seats.ALWAYS)) == {"large"}
+    assert not pods_to_tell(*mixed, Seats.FEW)
 
 
 def test_if_the_others_are_more_than_the_large_ones_these_are_told() -> None:
@@ -80,8 +89,7 @@ def test_if_the_others_are_more_than_the_large_ones_these_are_told() -> None:
 
     mixed = decided(huge, large, small)
 
-    assert names(pods_to_tell(*mixed, Seats.ALWAYS)) == {"huge", "large"}
-    assert not pods_to_tell(*mixed, Seats.APART)
+    assert names(told_of(*mixed)) == {"huge", "large"}
 
 
 def test_with_few_nodes_there_is_little_to_save() -> None:

@@ -48,7 +48,7 @@ class Seating:
         objects: Objects,
         pods_of: PodsOf,
         on_remark: OnRemark,
-        seats: Seats = Seats.APART,
+        seats: Seats = Seats.FEW,
     ) -> None:
         self._objects = objects
         self._pods_of = pods_of

@@ -1,7 +1,7 @@
 """Which pods are told the node that was made for them, and when they are free to go elsewhere."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -19,10 +19,12 @@ NODES_MIN: Final = 10
 """With fewer nodes there is little to save."""
 TOLD_MAX: Final = 3000
 """To tell more pods takes too long: the first would have forgotten before the last are told."""
-LARGE_SHARE: Final = 0.9
-"""The largest pods that make up so much of all requests are told; the rest fits in anywhere."""
-APART_SHARE_MAX: Final = 0.5
-"""Of more than that it takes long to tell, for what it saves."""
+MOST: Final = 0.9
+"""The largest pods that make up so much of all requests are most; the rest fits in anywhere."""
+LARGEST: Final = 0.35
+"""Those that make up so much are the hardest to place once others have taken their room."""
+FEW_SHARE_MAX: Final = 0.5
+"""More than that takes long to tell, for what it saves."""
 APART_MIN: Final = 0.9
 """If so many pods of one size are among themselves, they have nodes of their own."""
 
@@ -35,7 +37,7 @@ def pods_to_tell(snapshot: Snapshot, verdict: Verdict, seats: Seats) -> frozense
     kube-scheduler puts a pod where most is free. Where pods of one size have nodes of their own,
     others take places there that fit them badly. So the others are told: when they keep to their
     nodes, only those are left for the rest. Where pods mix, small ones take what was made for large
-    ones, which fit nowhere else. There all but the smallest would have to be told, for whoever
+    ones, which fit nowhere else. There the largest are told; all but the smallest, for whoever
     would rather wait than pay (`ALWAYS`). Pods that are all of one size can go where they like.
     """
     pods = {pod.key: pod for pod in snapshot.pods}
@@ -45,16 +47,13 @@ def pods_to_tell(snapshot: Snapshot, verdict: Verdict, seats: Seats) -> frozense
     if len(launches) < NODES_MIN or len(sizes) == 1:
         return frozenset()
     apart = _size_apart(launches, planned)
-    others = frozenset(key for key, size in planned.items() if size != apart)
-    told = others
+    others = _of_sizes(planned, sizes.keys() - {apart})
     if seats is Seats.ALWAYS:
-        large = _large(sizes)
-        told = min(
-            others, frozenset(key for key, size in planned.items() if size in large), key=len
-        )
-    elif len(others) > APART_SHARE_MAX * len(planned):
-        told = frozenset()
-    return told if len(told) <= TOLD_MAX else frozenset()
+        told = min(others, _of_sizes(planned, _large(sizes, MOST)), key=len)
+        return told if len(told) <= TOLD_MAX else frozenset()
+    few = min(TOLD_MAX, FEW_SHARE_MAX * len(planned))
+    told = others if len(others) <= few else _of_sizes(planned, _large(sizes, LARGEST))
+    return told if len(told) <= few else frozenset()
 
 
 _Size = tuple[int, int]
@@ -65,15 +64,19 @@ def _size(pod: Pod) -> _Size:
     return pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
 
 
-def _large(sizes: Counter[_Size]) -> set[_Size]:
-    """Return the largest sizes that make up a given share of all."""
+def _of_sizes(planned: Mapping[str, _Size], sizes: Collection[_Size]) -> frozenset[str]:
+    return frozenset(key for key, size in planned.items() if size in sizes)
+
+
+def _large(sizes: Counter[_Size], most: float) -> set[_Size]:
+    """Return the largest sizes that make up a given share of all requests."""
     cpu = sum(size[0] * count for size, count in sizes.items()) or 1
     memory = sum(size[1] * count for size, count in sizes.items()) or 1
     weights = {size: (size[0] / cpu + size[1] / memory) / 2 for size in sizes}
     large: set[_Size] = set()
     share = 0.0
     for size in sorted(sizes, key=lambda each: (-weights[each], each)):
-        if share >= LARGE_SHARE:
+        if share >= most:
             break
         large.add(size)
         share += weights[size] * sizes[size]

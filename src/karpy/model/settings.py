@@ -32,10 +32,10 @@ class Seats(Enum):
     """When pods are told the node that was made for them."""
 
     NEVER = "Never"
-    APART = "Apart"
-    """Where pods of one size have nodes of their own."""
+    FEW = "Few"
+    """Those who would take the nodes of others, or else the largest."""
     ALWAYS = "Always"
-    """Where pods mix, too."""
+    """All but the smallest."""
 
 
 class ReservedMode(Enum):

@@ -200,7 +200,7 @@ FLAGS: Final = (
         "seats",
         choice(Seats),
         "Whether to tell pods the node that was made for them (`status.nominatedNodeName`):"
-        " where one size has nodes of its own, or where sizes mix, too.",
+        " those few that would be in the way of others or find no other, or all but the smallest.",
     ),
     _own("journal", FOLDER, "Record every decision in this folder, for `karpy replay`."),
     _own("journal-file-bytes", number(least=1), "How large a file of the journal gets."),
