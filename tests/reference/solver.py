@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
+from karpy.core.provisioning.fleet import claim_order
 from karpy.model.constraints import PREFER_NO_SCHEDULE
 from karpy.model.instances import InstanceType
 from karpy.model.pods import Pod
@@ -106,6 +107,7 @@ class _Solver:
             capacity=_reservations(sold),
             withheld=frozenset(self._labels_watched(batch) - labels_sold),
             pods_to_place=len(batch),
+            order=claim_order(len(batch)),
         )
 
     def _labels_watched(self, batch: list[Pod]) -> set[str]:

@@ -23,14 +23,16 @@ class ClaimOrder:
 
     # Parity: Karpenter sorts its list of claims before each pod. A claim that has just grown stays
     # ahead of those that had as many pods before, as long as there are few.
-    def __init__(self) -> None:
+    def __init__(self, stable_max: int = FEW) -> None:
+        """Take how many claims at most are sorted so that equals stay in their order."""
+        self._stable_max = stable_max
         self.claims: list[int] = []
         self._counts: list[int] = []
 
     @property
     def is_stable(self) -> bool:
         """Whether equals stay in their order, whatever becomes of others."""
-        return len(self.claims) <= FEW
+        return len(self.claims) <= self._stable_max
 
     def add(self, claim: int, count: int) -> None:
         """Take a new claim with its first pods."""
@@ -38,7 +40,7 @@ class ClaimOrder:
         self.claims.append(claim)
         counts.append(count)
         last = len(counts) - 1
-        if last < FEW:
+        if last < self._stable_max:
             self._sink(last, 0)
         elif count < counts[last - 1]:
             self._sort(0, last + 1, (last + 1).bit_length())
@@ -51,7 +53,7 @@ class ClaimOrder:
         after = index + 1
         if after == size or count <= counts[after]:
             return
-        if size > FEW:
+        if size > self._stable_max:
             self._sort(0, size, size.bit_length())
             return
         while after < size and counts[after] < count:
