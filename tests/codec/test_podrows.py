@@ -13,7 +13,7 @@ from karpy.adapters.mirror.shelves import Shelf
 from karpy.codec.fields import FieldInvalid
 from karpy.codec.podrows import PodRows
 from karpy.codec.pods import PodReader
-from karpy.model.census import Alike, Census
+from karpy.model.census import NOBODY, Alike, Census
 from karpy.model.pods import Pod
 from tests.codec.plain import Json, plain_pod
 
@@ -90,7 +90,7 @@ def rows_of(census: Census) -> Counter[tuple[frozenset[tuple[str, str]], str, st
     """Count pods that are counted by labels, namespace and node."""
     return Counter(
         (frozenset(alike.labels.items()), alike.namespace, node)
-        for alike in census.alike
+        for alike in census.crowd.having()
         for node in alike.nodes
     )
 
@@ -115,8 +115,8 @@ def test_sums_are_as_if_counted_afterwards(objs: list[Json]) -> None:
     late, everyone = [pod for pod in census.uncounted if pod.node_name], [*rows.counted()]
     expected = counted_afterwards([pod for pod in everyone if pod not in late])
     assert rows_of(census) == rows_of(expected)
-    assert replace(census, alike=(), uncounted=(), demanding=()) == replace(
-        expected, alike=(), uncounted=(), demanding=()
+    assert replace(census, crowd=NOBODY, uncounted=(), demanding=()) == replace(
+        expected, crowd=NOBODY, uncounted=(), demanding=()
     )
     assert census.demanding == counted_afterwards(everyone).demanding
 
@@ -125,22 +125,17 @@ def test_a_pod_on_a_node_is_counted_and_one_that_waits_is_not() -> None:
     rows = PodRows()
     meta = {"namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z", "uid": "u"}
 
-    # The first pod of a moment is read at length.
     rows.read_all([plain_pod(meta=meta, nodeName=name) for name in ("n", "n", "")])
 
     census = rows.counted().census
-    assert census.alike == (Alike({}, "shop", ["n"]),)
-    assert [pod.node_name for pod in census.uncounted] == ["n", ""]
-    assert census.requests == {"n": {"pods": 1}}
+    assert [*census.crowd.having()] == [Alike({}, "shop", ["n", "n"])]
+    assert [pod.node_name for pod in census.uncounted] == [""]
+    assert census.requests == {"n": {"pods": 2}}
 
 
-def test_a_pod_that_cannot_be_read_ends_the_row() -> None:
-    rows = PodRows()
-
-    with pytest.raises(FieldInvalid, match="name"):
-        rows.read_all([plain_pod(), {"metadata": {}, "spec": {"containers": [{}]}}])
-
-    assert len(rows.pods) == 1
+def test_a_pod_that_cannot_be_read_is_named_by_its_place() -> None:
+    with pytest.raises(FieldInvalid, match=r"pods\[1\].metadata.name"):
+        PodRows().read_all([plain_pod(), {"metadata": {}, "spec": {"containers": [{}]}}])
 
 
 def test_pods_with_the_same_labels_share_them_whatever_else_differs() -> None:

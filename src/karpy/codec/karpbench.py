@@ -91,11 +91,7 @@ def _each(fields: Fields, key: str, read: Callable[[Fields], T]) -> tuple[T, ...
 
 
 def _read_pods(fields: Fields, reader: PodRows, name: str) -> CountedPods:
-    raw = fields.items("pods")
-    try:
-        reader.read_all(raw)
-    except FieldInvalid as error:
-        raise error.within(f"pods[{len(reader.pods)}]") from error
+    reader.read_all(fields.items("pods"))
 
     def finish() -> list[Pod]:
         try:

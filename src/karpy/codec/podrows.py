@@ -5,14 +5,16 @@ To count a pod costs next to nothing while it is at hand. A decision would have 
 memory again, and most of them run somewhere and ask for nothing.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
 from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.fingerprints import UNUSUAL, encode
+from karpy.codec.podcrowd import WrittenCrowd
 from karpy.codec.pods import (
     EPOCH,
     NEVER,
@@ -34,12 +36,21 @@ from karpy.model.resources import Resources
 
 _NOTHING: Final[JsonObject] = {}
 _NO_LIMITS: Final[Resources] = {}
-_UNKNOWN: Final = -1
 _OVER: Final = frozenset({"Failed", "Succeeded"})
+_DEMANDS: Final = RARE | {"affinity", "volumes"}
+"""What a running pod may ask others for, and whatever changes what it asks its node for."""
+_BRIEF_META: Final = len(("name", "namespace", "uid", "labels", "creationTimestamp"))
+_BRIEF_SPEC: Final = len(("containers", "nodeName"))
 _PHASES: Final[Mapping[str | None, str]] = {
     None: "",
     **{each: each for each in ("Pending", "Running", "Succeeded", "Failed", "Unknown")},
 }
+
+
+_Row: TypeAlias = tuple[int | None, int]
+"""What a running pod asks for, as a number to add up, and as much again if it is a daemon."""
+_NO_ROW: Final[_Row] = (None, 0)
+"""Of pods written like this each has to be read."""
 
 
 class _Mold(Struct, gc=False):
@@ -52,10 +63,6 @@ class _Mold(Struct, gc=False):
     owners: tuple[Owner, ...]
     limits: Resources
     is_demanding: bool
-    sums: dict[str, int]
-    """Where their loads are added up, by node."""
-    load: int | None = _UNKNOWN
-    """What one asks for, as a number to add up; None if it cannot be said so."""
     nodes: list[str] = []
     """The node of each that is counted."""
 
@@ -66,17 +73,21 @@ class PodRows(PodReader):
     def __init__(self, *, is_pending_unschedulable: bool = False) -> None:
         """Take whether to trust a pod's conditions."""
         super().__init__(is_pending_unschedulable=is_pending_unschedulable)
-        self.pods: list[Pod | JsonObject] = []
-        """Those read so far; those that count for nothing but their load are left as they were."""
         self.namespaces: set[str] = set()
-        """The namespaces of these."""
+        """The namespaces of the pods read so far."""
+        self._pods: list[Pod | JsonObject] = []
+        """Those that count for nothing but their load are left as they were."""
+        self._rows: dict[bytes, _Row] = {b"": _NO_ROW}
+        """By what matters while nobody asks for labels, which is little."""
+        self._counted: list[JsonObject] = []
         self._molds: dict[bytes, _Mold] = {}
         self._names: dict[str, str] = {}
         """Namespaces and nodes."""
         self._loads = Loads()
-        self._sums: dict[str, int] = {}
-        """Loads by node, those of daemons apart."""
-        self._daemon_sums: dict[str, int] = {}
+        self._sums: defaultdict[str, int] = defaultdict(int)
+        """Loads by node."""
+        self._daemon_sums: defaultdict[str, int] = defaultdict(int)
+        """Those of daemons among them."""
         self._uncounted: list[Pod] = []
         self._demanding: list[Pod] = []
 
@@ -86,20 +97,16 @@ class PodRows(PodReader):
 
     def census(self) -> Census:
         """Return what was counted so far."""
-        sums = {**self._daemon_sums, **self._sums}
-        for name, load in self._daemon_sums.items():
-            sums[name] = self._sums.get(name, 0) + load
+        told = (
+            Alike(each.labels, each.namespace, each.nodes)
+            for each in self._molds.values()
+            if each.nodes
+        )
         return Census(
             uncounted=tuple(self._uncounted),
-            requests=self._spelled(sums),
+            requests=self._spelled(self._sums),
             daemon_requests=self._spelled(self._daemon_sums),
-            alike=tuple(
-                [
-                    Alike(each.labels, each.namespace, each.nodes)
-                    for each in self._molds.values()
-                    if each.nodes
-                ]
-            ),
+            crowd=WrittenCrowd(self._counted, told),
             demanding=tuple(self._demanding),
         )
 
@@ -107,7 +114,7 @@ class PodRows(PodReader):
         """Return all pods, and read those now that were left; raise FieldInvalid."""
         pods: list[Pod] = []
         try:
-            pods.extend(each if isinstance(each, Pod) else self.read(each) for each in self.pods)
+            pods.extend(each if isinstance(each, Pod) else self.read(each) for each in self._pods)
         except FieldInvalid as error:
             raise error.within(f"pods[{len(pods)}]") from error
         return pods
@@ -118,58 +125,108 @@ class PodRows(PodReader):
         return {name: known[load] for name, load in sums.items()}
 
     def read_all(self, objs: Iterable[JsonObject]) -> None:
-        """Read pods."""
-        molds, take = self._molds, self.pods.append
+        """Read pods; raise FieldInvalid with the place of what is wrong."""
+        index = len(self._pods)
+        self._pods += objs
+        while index < len(self._pods):
+            index = self._read_waiting(self._count_running(index))
+
+    def _count_running(self, index: int) -> int:
+        """Count pods from a place on that run and ask for room alone; return where they end."""
+        pods: list[Any] = self._pods
+        row_of, count, check_text = self._rows.get, self._counted.append, "".join
+        created, namespaces, node = self._created, self.namespaces, ""
+        total = daemons = 0
+        while index < len(pods):
+            obj = pods[index]
+            try:
+                meta, spec = obj["metadata"], obj["spec"]
+                if not spec.get("nodeName"):
+                    break
+                if meta["creationTimestamp"] not in created or meta["namespace"] not in namespaces:
+                    self._origin_of(meta)
+                if spec["nodeName"] != node:
+                    self._add_up(node, total, daemons)
+                    node, total, daemons = self._shared_name(spec["nodeName"]), 0, 0
+                check_text((meta.get("labels") or _NOTHING).values())
+                if len(meta) == _BRIEF_META and len(spec) == _BRIEF_SPEC:
+                    key = encode((spec["containers"],))
+                else:
+                    key = _row_key(meta, spec)
+                load, daemon_load = row_of(key) or self._add_row(key, meta, spec)
+                if load is None or not _is_running(obj["status"]):
+                    break
+                if not (meta["name"] and meta["uid"]):
+                    break
+            except (*UNREADABLE, *UNUSUAL):
+                break
+            # Whoever runs and asks for room alone is read when asked for.
+            count(obj)
+            total += load
+            daemons += daemon_load
+            index += 1
+        self._add_up(node, total, daemons)
+        return index
+
+    def _add_up(self, node: str, total: int, daemons: int) -> None:
+        """Take note of what some pods of a node ask for, and what daemons among them do."""
+        if total:
+            self._sums[node] += total
+        if daemons:
+            self._daemon_sums[node] += daemons
+
+    def _add_row(self, key: bytes, meta: JsonObject, spec: JsonObject) -> _Row:
+        row = self._rows[key] = self._row_of(meta, spec)
+        return row
+
+    def _row_of(self, meta: JsonObject, spec: JsonObject) -> _Row:
+        containers = spec["containers"]
+        if len(containers) != 1 or "ports" in containers[0]:
+            return _NO_ROW
+        load = self._loads.load_of(self._amounts_of(containers[0])[0])
+        owners = self._shared_owners(meta) if meta.get("ownerReferences") else ()
+        return load, load if load is not None and _is_daemon(owners) else 0
+
+    def _read_waiting(self, start: int) -> int:
+        """Read a pod, and those behind it that have no node; return where they end."""
+        pods: list[Any] = self._pods
         # Pods often say the same as the one before, and to see that is faster than to look it up.
-        moment, stamp, namespace, node_name = EPOCH, "", "", ""
-        for obj in objs:
+        moment, stamp, namespace = EPOCH, "", ""
+        for index in range(start, len(pods)):
+            obj = pods[index]
             try:
                 meta, spec, status = obj["metadata"], obj["spec"], obj.get("status") or _NOTHING
-                (only,), phase = spec["containers"], _PHASES[status.get("phase")]
+                if "nodeName" in spec and index > start:
+                    return index
+                (only,) = spec["containers"]
                 if meta["creationTimestamp"] != stamp or meta["namespace"] != namespace:
                     moment, stamp, namespace = self._origin_of(meta)
-                node = spec.get("nodeName") or ""
-                node_name = node_name if node == node_name else self._shared_name(node)
-                is_plain = len(spec) == (2 if node_name else 1) or SPECIAL.isdisjoint(spec)
                 is_odd = "ports" in only or "deletionTimestamp" in meta
-                is_odd = is_odd or "containerStatuses" in status
-                if is_odd or not (is_plain or RARE.isdisjoint(spec)):
-                    self._read_at_length(obj)
+                if is_odd or "containerStatuses" in status or not RARE.isdisjoint(spec):
+                    pods[index] = self._read_at_length(obj, index)
                     continue
-                if is_plain and "ownerReferences" not in meta:
+                if len(spec) == 1 and "ownerReferences" not in meta:
                     key = encode((namespace, meta.get("labels"), only.get("resources")))
                 else:
-                    key = _long_key(meta, spec, only)
-                mold = molds.get(key) or self._add_mold(key, namespace, meta, spec)
-                load = mold.load if node_name and phase not in _OVER else None
-                if load == _UNKNOWN:
-                    load = self._load_of(mold)
-                if load is None or mold.is_demanding or "uid" not in meta or "name" not in meta:
-                    self._cast(mold, meta, status, moment, node_name, load)
-                else:
-                    # Whoever runs and asks for room alone is counted, and read when asked for.
-                    take(obj)
+                    key = _mold_key(meta, spec, only)
+                mold = self._molds.get(key) or self._add_mold(key, namespace, meta, spec)
+                pods[index] = self._cast(mold, meta, status, moment, spec.get("nodeName") or "")
             except (*UNREADABLE, *UNUSUAL):
-                self._read_at_length(obj)
-                continue
-            if load is not None:
-                mold.nodes.append(node_name)
-                mold.sums[node_name] = mold.sums.get(node_name, 0) + load
+                pods[index] = self._read_at_length(obj, index)
+        return len(pods)
 
     def _cast(
-        self,
-        mold: _Mold,
-        meta: JsonObject,
-        status: JsonObject,
-        created: datetime,
-        node: str,
-        load: int | None,
-    ) -> None:
-        """Make a pod; one without a load is not counted."""
+        self, mold: _Mold, meta: JsonObject, status: JsonObject, created: datetime, node: str
+    ) -> Pod:
+        """Make a pod, and count it if it is on a node."""
         trusts = self._is_pending_unschedulable
         bound, ready = moments_of(status) if node and "conditions" in status else NEVER
+        name, phase = meta["name"], _PHASES[status.get("phase")]
+        if type(name) is not str:
+            raise TypeError(name)
+        node = self._shared_name(node) if node else ""
         pod = Pod(
-            meta["name"],
+            name,
             mold.namespace,
             meta["uid"],
             created,
@@ -178,7 +235,7 @@ class PodRows(PodReader):
             mold.rules,
             node,
             status.get("nominatedNodeName") or "",
-            _PHASES[status.get("phase")],
+            phase,
             not node and (trusts or not status or was_given_up(status)),
             False,
             mold.owners,
@@ -187,16 +244,20 @@ class PodRows(PodReader):
             bound,
             ready,
         )
-        self.pods.append(pod)
+        load = self._loads.load_of(mold.requests) if node and phase not in _OVER else None
         if load is None:
             self._uncounted.append(pod)
+        else:
+            mold.nodes.append(node)
+            self._add_up(node, load, load if _is_daemon(mold.owners) else 0)
         if mold.is_demanding:
             self._demanding.append(pod)
+        return pod
 
     def _origin_of(self, meta: JsonObject) -> tuple[datetime, str, str]:
         """Return when a pod was created, as it is written, too, and its namespace."""
         stamp, namespace = meta["creationTimestamp"], self._shared_name(meta["namespace"])
-        moment = self._created[stamp]
+        moment = self._created.get(stamp) or self._add_created(meta)
         self.namespaces.add(namespace)
         return moment, stamp, namespace
 
@@ -206,28 +267,23 @@ class PodRows(PodReader):
             raise TypeError(name)
         return self._names.setdefault(name, name)
 
-    def _read_at_length(self, obj: JsonObject) -> None:
-        pod = self.read(obj)
+    def _read_at_length(self, obj: JsonObject, index: int) -> Pod:
+        try:
+            pod = self.read(obj)
+        except FieldInvalid as error:
+            raise error.within(f"pods[{index}]") from error
         self.namespaces.add(pod.namespace)
-        self.pods.append(pod)
         self._uncounted.append(pod)
         if is_demanding(pod):
             self._demanding.append(pod)
+        return pod
 
     def _add_mold(self, key: bytes, namespace: str, meta: JsonObject, spec: JsonObject) -> _Mold:
         (only,) = spec["containers"]
-        plain = plain_requests(only.get("resources"))
-        if plain:
-            requests, limits = self._shared_amounts(plain), _NO_LIMITS
-        else:
-            requests, _, limits = self._shared_needs(*read_needs({"containers": [only]}, None))
+        requests, limits = self._amounts_of(only)
         # Who has the same labels and rules is decided about together, whatever else differs.
         labels, rules = self._shared_labels(meta), self._rules_of(spec, ())
         owners = self._shared_owners(meta) if meta.get("ownerReferences") else ()
-        is_daemon = bool(owners) and any(
-            (each.api_version, each.kind) == DAEMON_SET for each in owners
-        )
-        sums = self._daemon_sums if is_daemon else self._sums
         mold = self._molds[key] = _Mold(
             namespace,
             labels,
@@ -236,17 +292,40 @@ class PodRows(PodReader):
             owners,
             limits,
             rules is not NO_RULES and rules.is_demanding,
-            sums,
         )
         return mold
 
-    def _load_of(self, mold: _Mold) -> int | None:
-        """Work out the load of a mold when the first of its pods has a node; most never do."""
-        mold.load = self._loads.load_of(mold.requests)
-        return mold.load
+    def _amounts_of(self, only: JsonObject) -> tuple[Resources, Resources]:
+        """Return the requests and limits of a pod with a single container."""
+        plain = plain_requests(only.get("resources"))
+        if plain:
+            return self._shared_amounts(plain), _NO_LIMITS
+        requests, _, limits = self._shared_needs(*read_needs({"containers": [only]}, None))
+        return requests, limits
 
 
-def _long_key(meta: JsonObject, spec: JsonObject, only: JsonObject) -> bytes:
-    """Tell pods apart that have owners, or rules."""
-    parts = meta.get("labels"), only.get("resources"), meta.get("ownerReferences")
-    return encode((meta["namespace"], *parts, rule_parts(spec)))
+def _is_daemon(owners: tuple[Owner, ...]) -> bool:
+    return any((each.api_version, each.kind) == DAEMON_SET for each in owners)
+
+
+def _is_running(status: JsonObject) -> bool:
+    return status["phase"] == "Running" and "containerStatuses" not in status
+
+
+def _row_key(meta: JsonObject, spec: JsonObject) -> bytes:
+    """Tell running pods apart that say more than most; nothing if each has to be read."""
+    if "deletionTimestamp" in meta or not _DEMANDS.isdisjoint(spec):
+        return b""
+    return encode((spec["containers"], meta.get("ownerReferences")))
+
+
+def _mold_key(meta: JsonObject, spec: JsonObject, only: JsonObject) -> bytes:
+    """Tell pods apart that say more than most."""
+    labels, resources, owners = (
+        meta.get("labels"),
+        only.get("resources"),
+        meta.get("ownerReferences"),
+    )
+    if owners is None and SPECIAL.isdisjoint(spec):
+        return encode((meta["namespace"], labels, resources))
+    return encode((meta["namespace"], labels, resources, owners, rule_parts(spec)))

@@ -1,7 +1,7 @@
 """Pods that were counted before anybody asks, so that a decision need not look at each again."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import overload
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
+from typing import Final, TypeAlias, overload
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,6 +10,8 @@ from karpy.model.pods import Pod
 from karpy.model.resources import Resources
 
 Pods = tuple[Pod, ...]
+Labels: TypeAlias = KeysView[tuple[str, str]]
+"""Labels as key and value."""
 
 
 class Alike(Struct, frozen=True, gc=False):
@@ -21,6 +23,22 @@ class Alike(Struct, frozen=True, gc=False):
     """The node of each."""
 
 
+class Crowd:
+    """Pods with a node, those with the same labels together, but for those being deleted."""
+
+    def __init__(self, rows: Iterable[Alike] = ()) -> None:
+        self._rows = tuple(rows)
+
+    def having(self, labels: Labels | None = None) -> Iterable[Alike]:
+        """Return those with at least one of some labels, by default all."""
+        if labels is None:
+            return self._rows
+        return [row for row in self._rows if not labels.isdisjoint(row.labels.items())]
+
+
+NOBODY: Final = Crowd()
+
+
 class Census(Struct, frozen=True, gc=False):
     """What is known of pods taken together; pods that are over are left out unless it says so."""
 
@@ -30,8 +48,8 @@ class Census(Struct, frozen=True, gc=False):
     """By node, what its pods ask for together."""
     daemon_requests: Mapping[str, Resources] = {}
     """By node, what those of them ask for that a DaemonSet owns."""
-    alike: tuple[Alike, ...] = ()
-    """Pods with a node, those with the same labels together, but for those being deleted."""
+    crowd: Crowd = NOBODY
+    """Those with a node, whose labels may be looked for."""
     demanding: Pods = ()
     """All pods, over or not, with a node or without, that take up more than resources; in order."""
 

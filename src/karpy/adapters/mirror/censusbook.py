@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Final, TypeAlias
 
 from karpy.adapters.mirror.shelves import Shelf
-from karpy.model.census import Alike, Census, CountedPods, is_demanding
+from karpy.model.census import Alike, Census, CountedPods, Crowd, is_demanding
 from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.resources import Resources
 
@@ -46,7 +46,7 @@ class CensusBook:
             uncounted=tuple(self._waiting.values()),
             requests=self._requests.copy(),
             daemon_requests=self._daemon_requests.copy(),
-            alike=tuple(self._rows.values()),
+            crowd=Crowd(self._rows.values()),
             demanding=tuple(self._demanding.values()),
         )
         return CountedPods.of(self._pods.values.values(), census)

@@ -7,7 +7,7 @@ from karpy.core.provisioning.bits import from_flags
 from karpy.core.provisioning.labelsets import LabelSets
 from karpy.core.provisioning.templates import daemon_terms
 from karpy.core.provisioning.typetable import Thresholds
-from karpy.model.census import Alike, Census, census_of
+from karpy.model.census import NOBODY, Census, Crowd, census_of
 from karpy.model.constraints import (
     TOLERATE_PREFERENCES,
     Taint,
@@ -31,13 +31,13 @@ _is_initialized = attrgetter("is_initialized")
 class BoundPods:
     """Pods on existing nodes, in the order of the snapshot."""
 
-    __slots__ = ("alike", "demanding", "nodes", "pods")
+    __slots__ = ("crowd", "demanding", "nodes", "pods")
 
     def __init__(self) -> None:
         self.pods: list[Pod] = []
         self.nodes: list[int] = []
         """The number of each pod's node."""
-        self.alike: Sequence[Alike] = ()
+        self.crowd: Crowd = NOBODY
         """More of them, whose nodes may take no part."""
         self.demanding: list[tuple[Pod, int]] = []
         """Those of all that take up more than resources."""
@@ -126,7 +126,7 @@ class ExistingNodes:
                 running[number] = add(running[number], requests)
             else:
                 running[number] = requests
-        bound.alike = census.alike
+        bound.crowd = census.crowd
         moved = {pod.key: pod for pod in bound.pods}
         bound.demanding.clear()
         for each in census.demanding:

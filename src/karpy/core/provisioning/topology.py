@@ -158,7 +158,7 @@ class Topology:
                 groups = counted[id(pod.labels)] = self._counting(pod.labels)
             if groups:
                 self._count_in_each(groups, pod, node)
-        for alike in bound.alike:
+        for alike in bound.crowd.having(None if self._unindexed else self._by_label.keys()):
             groups = [
                 group
                 for group in self._counting(alike.labels)
