@@ -63,8 +63,6 @@ class _Mold(Struct, gc=False):
     owners: tuple[Owner, ...]
     limits: Resources
     is_demanding: bool
-    nodes: list[str] = []
-    """The node of each that is counted."""
 
 
 class PodRows(PodReader):
@@ -81,6 +79,8 @@ class PodRows(PodReader):
         """By what matters while nobody asks for labels, which is little."""
         self._counted: list[JsonObject] = []
         self._molds: dict[bytes, _Mold] = {}
+        self._told: dict[int, tuple[_Mold, list[str]]] = {}
+        """By mold, the node of each that was read and counted."""
         self._names: dict[str, str] = {}
         """Namespaces and nodes."""
         self._loads = Loads()
@@ -97,11 +97,7 @@ class PodRows(PodReader):
 
     def census(self) -> Census:
         """Return what was counted so far."""
-        told = (
-            Alike(each.labels, each.namespace, each.nodes)
-            for each in self._molds.values()
-            if each.nodes
-        )
+        told = (Alike(mold.labels, mold.namespace, nodes) for mold, nodes in self._told.values())
         return Census(
             uncounted=tuple(self._uncounted),
             requests=self._spelled(self._sums),
@@ -248,7 +244,7 @@ class PodRows(PodReader):
         if load is None:
             self._uncounted.append(pod)
         else:
-            mold.nodes.append(node)
+            self._told.setdefault(id(mold), (mold, []))[1].append(node)
             self._add_up(node, load, load if _is_daemon(mold.owners) else 0)
         if mold.is_demanding:
             self._demanding.append(pod)
