@@ -231,7 +231,7 @@ def test_a_workload_must_be_an_object() -> None:
 
 def test_a_pod_that_is_only_counted_is_read_with_care_once_somebody_asks() -> None:
     meta = {"namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z", "uid": "u"}
-    runs = {"nodeName": "n", "status": {"phase": "Running"}}
+    runs: Json = {"nodeName": "n", "status": {"phase": "Running"}}
     pods = [plain_pod(meta=meta, **runs), plain_pod(meta={**meta, "name": 5}, **runs)]
     snapshot = read_workload(plain_workload(pods=pods), "w.json")
 
