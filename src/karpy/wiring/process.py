@@ -65,21 +65,23 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         metrics.announce(version=__version__)
         troubles = _Troubles(log, metrics)
         rate = Rate(options.kube_qps, options.kube_burst)
+        answered = RequestMetrics(metrics, urlsplit(access.endpoint.server).netloc).answered
         connection = await stack.enter_async_context(
             Connection(
                 access,
                 rate=rate,
                 on_unreadable=troubles.unreadable,
                 on_trouble=troubles.unfollowed,
-                on_answer=RequestMetrics(metrics, urlsplit(access.endpoint.server).netloc).answered,
+                on_answer=answered,
             )
         )
         # Elections have a connection of their own: being throttled must not cost the lease. So have
         # events, thousands of which must not be in the way of launches, and the names of their
         # nodes that pods are told, for which those nodes wait.
-        own = await stack.enter_async_context(Connection(access, rate=None))
-        seats = await stack.enter_async_context(Connection(access, rate=None))
-        telling = await stack.enter_async_context(Connection(access, rate=rate))
+        own, seats, telling = [
+            await stack.enter_async_context(Connection(access, rate=each, on_answer=answered))
+            for each in (None, None, rate)
+        ]
         recorder = await stack.enter_async_context(_events(telling, troubles))
         clock, objects = WallClock(), connection.objects
         cloud = KwokProvider(objects, clock, catalog, on_trouble=troubles.undone)

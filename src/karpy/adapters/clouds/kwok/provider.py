@@ -74,6 +74,8 @@ class KwokProvider:
         self._shelves: dict[str, Shelf] = {}
         self._classes: dict[str, tuple[datetime, NodeClass]] = {}
         """Node classes by name, and when each was looked at."""
+        self._asking = asyncio.Lock()
+        """Held by who asks for a node class: others wait for the answer rather than ask as well."""
         self._arrivals = Arrivals(objects, on_trouble)
         self._healing: asyncio.Task[None] | None = None
         self._inherited: frozenset[str] | None = None
@@ -237,9 +239,10 @@ class KwokProvider:
 
     async def _class(self, name: str) -> NodeClass:
         """Return a node class as it was a second ago at most: many launches ask for the same."""
-        now, known = self._clock.now(), self._classes.get(name)
-        if known is None or now - known[0] > _CLASS_FRESH:
-            known = self._classes[name] = now, await find_class(self._objects, name)
+        async with self._asking:
+            now, known = self._clock.now(), self._classes.get(name)
+            if known is None or now - known[0] > _CLASS_FRESH:
+                known = self._classes[name] = now, await find_class(self._objects, name)
         return known[1]
 
     async def _find_made(self, name: str) -> Machine | None:
