@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.fingerprints import UNUSUAL, encode
-from karpy.codec.podcrowd import WrittenCrowd
+from karpy.codec.podcrowd import BETWEEN_VALUES, WrittenCrowd
 from karpy.codec.pods import (
     EPOCH,
     NEVER,
@@ -77,7 +77,8 @@ class PodRows(PodReader):
         """Those that count for nothing but their load are left as they were."""
         self._rows: dict[bytes, _Row] = {b"": _NO_ROW}
         """By what matters while nobody asks for labels, which is little."""
-        self._counted: list[JsonObject] = []
+        self._counted: defaultdict[str, list[JsonObject]] = defaultdict(list)
+        """By the values of their labels, joined."""
         self._molds: dict[bytes, _Mold] = {}
         self._told: dict[int, tuple[_Mold, list[str]]] = {}
         """By mold, the node of each that was read and counted."""
@@ -129,35 +130,36 @@ class PodRows(PodReader):
 
     def _count_running(self, index: int) -> int:
         """Count pods from a place on that run and ask for room alone; return where they end."""
-        pods: list[Any] = self._pods
-        row_of, count, check_text = self._rows.get, self._counted.append, "".join
-        created, namespaces, node = self._created, self.namespaces, ""
+        row_of, joined, counted = self._rows.get, BETWEEN_VALUES.join, self._counted
+        stamp = namespace = node = ""
         total = daemons = 0
+        pods: list[Any] = self._pods
         while index < len(pods):
             obj = pods[index]
             try:
-                meta, spec = obj["metadata"], obj["spec"]
+                meta, spec, status = obj["metadata"], obj["spec"], obj["status"]
                 if not spec.get("nodeName"):
                     break
-                if meta["creationTimestamp"] not in created or meta["namespace"] not in namespaces:
-                    self._origin_of(meta)
+                # Pods often say the same as the one before.
+                if meta["creationTimestamp"] != stamp or meta["namespace"] != namespace:
+                    _, stamp, namespace = self._origin_of(meta)
                 if spec["nodeName"] != node:
                     self._add_up(node, total, daemons)
                     node, total, daemons = self._shared_name(spec["nodeName"]), 0, 0
-                check_text((meta.get("labels") or _NOTHING).values())
+                text = joined((meta.get("labels") or _NOTHING).values())
                 if len(meta) == _BRIEF_META and len(spec) == _BRIEF_SPEC:
                     key = encode((spec["containers"],))
                 else:
                     key = _row_key(meta, spec)
                 load, daemon_load = row_of(key) or self._add_row(key, meta, spec)
-                if load is None or not _is_running(obj["status"]):
+                if load is None or status["phase"] != "Running" or "containerStatuses" in status:
                     break
                 if not (meta["name"] and meta["uid"]):
                     break
             except (*UNREADABLE, *UNUSUAL):
                 break
             # Whoever runs and asks for room alone is read when asked for.
-            count(obj)
+            counted[text].append(obj)
             total += load
             daemons += daemon_load
             index += 1
@@ -304,15 +306,15 @@ def _is_daemon(owners: tuple[Owner, ...]) -> bool:
     return any((each.api_version, each.kind) == DAEMON_SET for each in owners)
 
 
-def _is_running(status: JsonObject) -> bool:
-    return status["phase"] == "Running" and "containerStatuses" not in status
-
-
 def _row_key(meta: JsonObject, spec: JsonObject) -> bytes:
     """Tell running pods apart that say more than most; nothing if each has to be read."""
     if "deletionTimestamp" in meta or not _DEMANDS.isdisjoint(spec):
         return b""
-    return encode((spec["containers"], meta.get("ownerReferences")))
+    owners = meta.get("ownerReferences")
+    if not owners or len(owners) > 1:
+        return encode((spec["containers"], owners))
+    # What sort of owner it is tells daemons from others, and nothing else of it matters.
+    return encode((spec["containers"], owners[0]["apiVersion"], owners[0]["kind"]))
 
 
 def _mold_key(meta: JsonObject, spec: JsonObject, only: JsonObject) -> bytes:

@@ -29,6 +29,9 @@ from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
 from karpy.model.resources import Resources
 
+_NEAR = 4
+"""Of a full node's neighbours, so many are looked at first."""
+
 
 class Outcome(Enum):
     """What became of a try."""
@@ -191,7 +194,7 @@ class Packer:
             queue = shape.next_existing = dense_members(shape.alive & self.fleet.existing_mask)
             queue.reverse()
         # Nodes that said no are behind for good; where one is full, its neighbours may be as well.
-        near = 1
+        near = _NEAR
         while queue:
             node = queue[-1]
             left = free[node]
