@@ -72,8 +72,11 @@ def _largest_first(pod: Pod) -> tuple[bool, int, int, object, str]:
     return pod.is_virtual, -cpu, -memory, pod.created, pod.uid
 
 
-def other_orders(batch: list[Pod]) -> Iterator[list[Pod]]:
+def other_orders(batch: list[Pod], well_known: frozenset[str]) -> Iterator[list[Pod]]:
     """Yield the orders of section 11: loners and then the others by both shares, and so on."""
+    near_or_away = [term for pod in batch for term in pod.rules.affinity + pod.rules.anti_affinity]
+    if {term.topology_key for term in near_or_away} - well_known - {HOSTNAME}:
+        return
     cpu = sum(pod.requests.get(CPU, 0) for pod in batch)
     memory = sum(pod.requests.get(MEMORY, 0) for pod in batch)
 

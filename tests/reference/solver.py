@@ -48,7 +48,7 @@ def solve(snapshot: Snapshot) -> Placements:
     best = _place_in_order(snapshot, batch, refused)
     if snapshot.settings.packing is Packing.CHEAPEST and len(best.launches) > 1:
         virtual = {pod.key for pod in batch if pod.is_virtual}
-        for order in other_orders(batch):
+        for order in other_orders(batch, snapshot.catalog.well_known):
             other = _place_in_order(snapshot, order, refused)
             best = other if _is_better(other, best, virtual) else best
     return best

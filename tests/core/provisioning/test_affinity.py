@@ -219,6 +219,19 @@ def test_a_pod_may_not_begin_while_one_like_it_stays_on_a_deleting_node() -> Non
     assert hosts(cluster) == {"p": "NO_HOST"}
 
 
+def test_a_pod_may_not_begin_while_one_like_it_stays_in_a_domain_that_goes_with_its_node() -> None:
+    near_team = pod("p", labels=WEB, affinity=[affinity("team", WEB)])
+    cluster = snapshot(
+        nodes=[
+            node("old", labels={"team": "blue"}, deleting=True),
+            node("new", labels={"team": "green"}),
+        ],
+        pods=[daemon_pod("d", labels=WEB, on="old"), near_team],
+    )
+
+    assert hosts(cluster) == {"p": "NO_HOST"}
+
+
 def test_a_pod_that_does_not_select_itself_cannot_begin() -> None:
     batch = [pod("p", labels=DB, affinity=[NEAR_WEB])]
 

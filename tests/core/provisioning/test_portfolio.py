@@ -10,7 +10,7 @@ from karpy.core.provisioning.decide import decide
 from karpy.core.provisioning.pending import Batch
 from karpy.core.provisioning.portfolio import Draft, better, is_worth_another_look, other_orders
 from karpy.model.constraints import AffinityTerm
-from karpy.model.labels import HOSTNAME
+from karpy.model.labels import HOSTNAME, WELL_KNOWN, ZONE
 from karpy.model.pods import Pod
 from karpy.model.refusals import Reason, Refusal
 from karpy.model.settings import Packing, Settings
@@ -55,7 +55,7 @@ def _batch(*some: Pod) -> Batch:
 
 
 def _orders(*some: Pod) -> list[list[str]]:
-    return [[each.name for each in other.pods] for other in other_orders(_batch(*some))]
+    return [[each.name for each in other.pods] for other in other_orders(_batch(*some), WELL_KNOWN)]
 
 
 def _draft(*prices: int, left_out: tuple[str, ...] = (), **fields: object) -> Draft:
@@ -106,6 +106,15 @@ def test_an_order_that_was_tried_is_not_tried_again() -> None:
 @pytest.mark.parametrize(("cpu", "memory"), [("0", "1Gi"), ("1", "0"), ("0", "0")])
 def test_pods_that_ask_for_nothing_have_an_order_too(cpu: str, memory: str) -> None:
     assert _orders(pod("a", cpu=cpu, memory=memory), pod("b", cpu=cpu, memory=memory)) == []
+
+
+@pytest.mark.parametrize(("key", "count"), [("team", 0), (ZONE, 1), (HOSTNAME, 1)])
+def test_domains_that_get_their_names_as_pods_come_leave_no_other_order(
+    key: str, count: int
+) -> None:
+    away = pod("away", cpu="1", memory="6Gi", anti_affinity=[affinity(key, DB)])
+
+    assert len(_orders(pod("cpu", cpu="2", memory="1Gi"), away)) == count
 
 
 def test_pods_that_exist_come_first_in_every_order() -> None:

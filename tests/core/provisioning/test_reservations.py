@@ -112,6 +112,16 @@ def test_the_least_that_offerings_report_of_a_reservation_counts() -> None:
     }
 
 
+def test_what_is_not_on_sale_still_tells_how_much_there_is_of_a_reservation() -> None:
+    elsewhere = replace(_reserved(1, zone=ZONE_B), is_available=False)
+    on_sale = catalog([_type(_reserved(9), name="x"), _type(elsewhere, name="y")])
+
+    assert hosts(snapshot(pods=pods("p", 2, cpu="3"), catalog=on_sale)) == {
+        "p-0": "default-0",
+        "p-1": "WAITS_FOR_RESERVATION",
+    }
+
+
 def test_reservations_are_shared_by_pools() -> None:
     on_sale = catalog([_type(_reserved(1), name="a.x"), _type(_reserved(1), name="b.x")])
     pools = [

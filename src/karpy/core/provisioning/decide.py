@@ -61,7 +61,7 @@ def decide(snapshot: Snapshot, *, keep_going: KeepGoing | None = None) -> Verdic
         return Verdict(refusals=batch.refusals, pools=tuple(usable_pools(snapshot.pools)[1]))
     draft = _Decision(snapshot, batch).run(keep_going)
     if snapshot.settings.packing is Packing.CHEAPEST and is_worth_another_look(draft):
-        for other in other_orders(batch):
+        for other in other_orders(batch, snapshot.catalog.well_known):
             draft = better(draft, _Decision(snapshot, other).run(keep_going), batch)
     return draft.verdict
 

@@ -155,6 +155,7 @@ class DomainGroup(_KeyGroup):
     __slots__ = (
         "counts",
         "honors_affinity",
+        "is_elsewhere",
         "is_required",
         "known",
         "max_skew",
@@ -166,6 +167,8 @@ class DomainGroup(_KeyGroup):
         self.max_skew = 0
         self.min_domains = 0
         self.honors_affinity = True
+        self.is_elsewhere = False
+        """Whether a pod of the group is in a domain that goes with its node."""
         self.is_required = False
         """Whether some pod must be near the pods of the group, not only would like to be."""
         self.known = table.all

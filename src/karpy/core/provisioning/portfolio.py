@@ -32,13 +32,16 @@ def is_worth_another_look(draft: Draft) -> bool:
 # Differs: Karpenter places pods by CPU, and looks at memory among equals only. Where some pods need
 # much memory and others much CPU, that leaves more room unused. Here other orders are tried as well
 # if the setting `packing` says so, and the cheapest verdict is taken.
-def other_orders(batch: Batch) -> Iterator[Batch]:
+def other_orders(batch: Batch, well_known: frozenset[str]) -> Iterator[Batch]:
     """
     Put pods in the order of CPU and memory taken together, then of how far these differ.
 
     Once more before that, with those first that keep away from their like: they need many nodes
-    anyway, on which the others then find room.
+    anyway, on which the others then find room. There are none for pods that keep near or away from
+    each other in domains of their own making, which nodes get names for as pods come.
     """
+    if _makes_domains(batch.pods, well_known):
+        return
     cpu = sum(pod.requests.get(CPU, 0) for pod in batch.pods)
     memory = sum(pod.requests.get(MEMORY, 0) for pod in batch.pods)
 
@@ -77,6 +80,15 @@ def better(first: Draft, second: Draft, batch: Batch) -> Draft:
         and _relaxed(second.verdict) <= _relaxed(first.verdict)
     )
     return second if is_as_good and _is_cheaper(second.verdict, first.verdict) else first
+
+
+def _makes_domains(pods: tuple[Pod, ...], well_known: frozenset[str]) -> bool:
+    distinct = {id(pod.rules): pod.rules for pod in pods}
+    return any(
+        term.topology_key not in well_known and term.topology_key != HOSTNAME
+        for rules in distinct.values()
+        for term in (*rules.affinity, *rules.anti_affinity)
+    )
 
 
 def _is_loner(pod: Pod) -> bool:

@@ -23,13 +23,12 @@ class Reservations:
         self._is_strict = mode is ReservedMode.STRICT
         self._left: dict[str, int] = {}
         if self.is_active:
-            for market in table.markets:
-                for _, offering in market.reserved:
-                    known = self._left.get(offering.reservation_id)
-                    capacity = offering.reservation_capacity
-                    self._left[offering.reservation_id] = (
-                        capacity if known is None else min(known, capacity)
-                    )
+            for offering in table.reserved():
+                known = self._left.get(offering.reservation_id)
+                capacity = offering.reservation_capacity
+                self._left[offering.reservation_id] = (
+                    capacity if known is None else min(known, capacity)
+                )
 
     def offer(
         self, signatures: Signatures, signature: int, types: int, held: frozenset[str]

@@ -70,7 +70,7 @@ class KeyRule:
             # cannot go; kube-scheduler does not.
             if affinity.nonzero:
                 mask &= affinity.nonzero & self.pod_mask
-            elif is_selected:
+            elif is_selected and not affinity.is_elsewhere:
                 mask &= self.pod_mask
                 is_pinned = True
             else:
@@ -88,7 +88,8 @@ class KeyRule:
     def blockers(self) -> list[AnyGroup]:
         """Return the groups whose counts would have to change for a domain to open; none: never."""
         for affinity, is_selected in self.affinities:
-            if not affinity.nonzero & self.pod_mask and (affinity.nonzero or not is_selected):
+            may_begin = is_selected and not affinity.nonzero and not affinity.is_elsewhere
+            if not affinity.nonzero & self.pod_mask and not may_begin:
                 return [affinity]
         for anti in self.antis:
             if not self.pod_mask & ~anti.nonzero:

@@ -330,6 +330,7 @@ def _count_in(group: AnyGroup, labels: Mapping[str, str]) -> None:
     domain = group.domains.bit(labels.get(group.key, ""))
     if isinstance(group, DomainGroup):
         group.add(domain)
+        group.is_elsewhere = group.is_elsewhere or (not domain and group.key in labels)
     else:
         group.add(_NO_CLAIM, domain)
 

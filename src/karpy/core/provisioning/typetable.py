@@ -7,7 +7,7 @@ left.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from karpy.core.provisioning.bits import flags
 from karpy.model.instances import InstanceType, Offering, allocatable, columns
@@ -249,6 +249,11 @@ class TypeTable:
             for market in self.markets
             if why_incompatible(requirements, market.requirements, self.well_known) is None
         )
+
+    def reserved(self) -> Iterator[Offering]:
+        """Return what is reserved, on sale or not: all say how much there is of a reservation."""
+        for places in self._places.values():
+            yield from (offering for offering in places.offered if offering.is_reserved)
 
     def capacity(self, resource: str) -> Thresholds:
         """Return who has how much of a resource at most, system overhead included."""
