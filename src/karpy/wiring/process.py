@@ -78,10 +78,8 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         # Elections have a connection of their own: being throttled must not cost the lease. So have
         # events, thousands of which must not be in the way of launches, and the names of their
         # nodes that pods are told, for which those nodes wait.
-        own, seats, telling = [
-            await stack.enter_async_context(Connection(access, rate=each, on_answer=answered))
-            for each in (None, None, rate)
-        ]
+        more = [Connection(access, rate=each, on_answer=answered) for each in (None, None, rate)]
+        own, seats, telling = [await stack.enter_async_context(each) for each in more]
         recorder = await stack.enter_async_context(_events(telling, troubles))
         clock, objects = WallClock(), connection.objects
         cloud = KwokProvider(objects, clock, catalog, on_trouble=troubles.undone)

@@ -288,17 +288,6 @@ async def test_a_class_that_is_gone_cannot_be_launched_with() -> None:
 
 
 @on_virtual_time
-async def test_launches_at_the_same_time_ask_for_their_class_once() -> None:
-    slowly = Fault(calls=("get",), kind=KWOK_NODE_CLASS, delay_seconds=0.5)
-    async with kwok_stage(slowly) as stage:
-        specs = [spec_of(f"c{number}") for number in range(5)]
-        machines = await asyncio.gather(*map(stage.provider.launch, specs))
-
-        asked = [call for call in stage.faults.history if str(KWOK_NODE_CLASS) in call]
-        assert (len({each.provider_id for each in machines}), len(asked)) == (5, 1)
-
-
-@on_virtual_time
 async def test_what_is_not_sold_cannot_be_had() -> None:
     async with kwok_stage() as stage:
         with pytest.raises(NoCapacity, match="none of 1 offerings for NodeClaim `c1`"):
