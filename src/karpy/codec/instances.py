@@ -1,6 +1,8 @@
 """Instance types as karpbench/v1 and Karpy's own catalogs write them, fast."""
 
 from decimal import Decimal, InvalidOperation
+from itertools import compress
+from operator import ne
 from typing import Any, Final
 
 from karpy.codec.constraints import POOL_OPERATORS, read_requirement
@@ -39,6 +41,8 @@ class InstanceReader:
         self._last_raw: list[JsonObject] = []
         self._last_requirements: dict[str, Requirement] = {}
         self._place_lists: dict[bytes, tuple[Offering, ...]] = {}
+        self._last_sold: list[object] | None = None
+        self._last_places: tuple[Offering, ...] = ()
         self._offered: dict[tuple[str, ...], tuple[Requirements, str]] = {}
         """Requirements and reservation of an offering, by its labels."""
         self._amounts: dict[bytes, Resources] = {}
@@ -87,12 +91,12 @@ class InstanceReader:
         if len(raw) != len(before):
             return None
         found = self._last_requirements.copy()
-        for each, other in zip(raw, before, strict=True):
-            if each != other:
-                key = each["key"]
-                if key != other["key"]:
-                    return None
-                found[key] = self._requirement(each, obj, path)
+        for index in compress(range(len(raw)), map(ne, raw, before)):
+            each = raw[index]
+            key = each["key"]
+            if key != before[index]["key"]:
+                return None
+            found[key] = self._requirement(each, obj, path)
         return found
 
     def _requirement(self, each: JsonObject, obj: JsonObject, path: str) -> Requirement:
@@ -120,11 +124,13 @@ class InstanceReader:
         if columns is None:
             return self._read_offerings(Fields(obj, path))
         sold, prices = columns
-        key = fingerprint(sold)
-        places = self._place_lists.get(key)
-        if places is None:
-            places = self._place_lists[key] = self._read_offerings(Fields(obj, path)).places
-        return PriceList(places, prices)
+        if sold != self._last_sold:
+            key = fingerprint(sold)
+            places = self._place_lists.get(key)
+            if places is None:
+                places = self._place_lists[key] = self._read_offerings(Fields(obj, path)).places
+            self._last_sold, self._last_places = sold, places
+        return PriceList(self._last_places, prices)
 
     def _read_offerings(self, fields: Fields) -> PriceList:
         """Read offerings one by one, with care."""
