@@ -125,8 +125,16 @@ class Claims:
             for choice in self.topology.choices(
                 attempt.pod, attempt.rules, there, self.well_known, price_if
             ):
-                if not why_incompatible(there, choice, self.well_known):
-                    yield merge(there, choice)
+                if why_incompatible(there, choice, self.well_known):
+                    continue
+                if not self._bestows(claim, then := merge(there, choice)):
+                    yield then
+
+    def _bestows(self, claim: Claim, then: Requirements) -> bool:
+        """Say whether a node with pods would only now get a label that it must not get."""
+        written = {key for key, each in then.items() if not each.is_negative}
+        had = {key for key, each in claim.requirements.items() if not each.is_negative}
+        return bool(claim.pods) and not self.withheld.isdisjoint(written - had - self.well_known)
 
     def _gained(self, wanted: Requirements, claim: Claim) -> Requirements:
         """Leave out labels that the node must not get: a pod that shuns them is content."""

@@ -14,6 +14,7 @@ from tests.builders import (
     instance_type,
     is_in,
     node,
+    not_in,
     pod,
     pods,
     pool,
@@ -216,6 +217,18 @@ def test_placed_pods_keep_those_they_shun_off_their_claim() -> None:
         "shy": "default-0",
         "web": "default-1",
     }
+
+
+def test_a_node_with_pods_gets_no_label_by_which_they_would_have_been_kept_apart() -> None:
+    """The two share a node without a rack, which must not come to be in one by the third."""
+    shy = pod("shy", cpu="1", anti_affinity=[anti_affinity("rack", WEB)])
+    third = pod("third", cpu="500m", terms=[term(is_in("rack", "r1", "r2"))])
+    cluster = snapshot(
+        pools=[pool(requirements=[not_in("rack", "r3")])],
+        pods=[pod("web", cpu="2", labels=WEB), shy, third],
+    )
+
+    assert pods_launched(cluster) == [["web", "shy"], ["third"]]
 
 
 def test_placed_pods_keep_those_they_shun_out_of_their_zone() -> None:

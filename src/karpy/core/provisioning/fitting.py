@@ -84,7 +84,7 @@ class Fitter:
             if types:
                 may_fit = True
                 settled = self.settle(signature, types, choices, fleet.held[node])
-                if settled.__class__ is tuple:
+                if settled.__class__ is tuple and not self.signatures.bestows(before, settled[0]):
                     return settled
         if not may_fit:
             shape.alive ^= 1 << node

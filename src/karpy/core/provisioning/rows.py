@@ -125,15 +125,19 @@ class Rows:
                     signature = want.joined.get(before)
                     if signature is None:
                         signature = self._signatures.join(before, want)
-                    if signature != NEVER:
+                    is_same = signature == before
+                    if is_same or self._may_become(before, signature):
                         mask = self._signatures.masks[signature]
                         if fleet.take(node, pod, requests, mask):
-                            if signature != before:
+                            if not is_same:
                                 fleet.retype(node, signature)
                             return node
                 if shape is not None:
                     shape.alive ^= 1 << node
         return None
+
+    def _may_become(self, before: int, after: int) -> bool:
+        return after != NEVER and not self._signatures.bestows(before, after)
 
     def _put_in_turn(
         self, pod: Pod, pod_class: PodClass, claims: int, shape: Shape | None
@@ -157,7 +161,9 @@ class Rows:
                     if not table.settled(signature) & domains:
                         homes = self._homes(pod_class, node, signature, domains)
                     for each in homes:
-                        if fleet.take(node, pod, requests, signatures.masks[each]):
+                        if not signatures.bestows(before, each) and fleet.take(
+                            node, pod, requests, signatures.masks[each]
+                        ):
                             if each != before:
                                 fleet.retype(node, each)
                             return node

@@ -73,6 +73,7 @@ class Signatures:
         self._wants: dict[frozenset[Requirement], Want] = {}
         self._key_users: dict[str, _KeyUsers] = {}
         self._prices: dict[tuple[int, int], int] = {}
+        self._bestowed: dict[tuple[int, int], bool] = {}
 
     def intern(self, requirements: Requirements) -> int:
         """Return the number of a requirement set."""
@@ -132,6 +133,21 @@ class Signatures:
 
     def _may_gain(self, key: str) -> bool:
         return key not in self.watched or key in self.table.well_known or self.table.defines(key)
+
+    def bestows(self, before: int, after: int) -> bool:
+        """Say whether a claim would get a label only now that somebody watches."""
+        if before == after or not self.watched:
+            return False
+        known = self._bestowed.get((before, after))
+        if known is None:
+            have, then = self.requirements[before], self.requirements[after]
+            known = self._bestowed[before, after] = any(
+                _is_written(then.get(key))
+                and not _is_written(have.get(key))
+                and not self._may_gain(key)
+                for key in self.watched
+            )
+        return known
 
     def joinable(self, want: Want) -> int:
         """Return all signatures that might take such a pod, as bits: never too few of them."""
@@ -209,6 +225,11 @@ class _KeyUsers:
             return
         for value in requirement.values:
             self.by_value[value] = self.by_value.get(value, 0) | bit
+
+
+def _is_written(requirement: Requirement | None) -> bool:
+    """Say whether a node will carry a label; one that is only shunned is not written at all."""
+    return requirement is not None and not requirement.is_negative
 
 
 def _labels_meet(labels: Mapping[str, str], wanted: Requirements) -> bool:
