@@ -1,5 +1,6 @@
 """Who is where once a plan has come true, and whom a rule between pods is about."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
@@ -86,14 +87,11 @@ class Tally:
     """How many pods there are, or may be, in each domain of a key."""
 
     def __init__(self, domains: Iterable[Domains]) -> None:
-        self._by_value: dict[str, int] = {}
-        self._open = 0
-        self._anywhere = 0
-        for each in domains:
-            self._open += each.is_open
-            self._anywhere += each.is_open or bool(each.values)
-            for value in each.values:
-                self._by_value[value] = self._by_value.get(value, 0) + 1
+        self._all = list(domains)
+        self._open = [each for each in self._all if each.is_open]
+        self._by_value: Counter[str] = Counter()
+        for each in self._all:
+            self._by_value.update(each.values)
 
     @property
     def domains(self) -> frozenset[str]:
@@ -103,12 +101,13 @@ class Tally:
     def most(self, domains: Domains) -> tuple[int, str]:
         """Return how many may be in the fullest of these domains, and which one that is."""
         if domains.is_open:
-            return self._anywhere, "any"
+            return sum(map(domains.may_meet, self._all)), "any"
         counts = [(self[value], value) for value in sorted(domains.values)]
         return max(counts, key=lambda each: each[0], default=(0, ""))
 
     def __getitem__(self, value: str) -> int:
-        return self._by_value.get(value, 0) + self._open
+        maybe = sum(value not in each.values and each.may_be(value) for each in self._open)
+        return self._by_value[value] + maybe
 
 
 def settled(domains: Iterable[Domains]) -> list[Domains]:

@@ -12,7 +12,8 @@ class Domains(Struct, frozen=True):
 
     values: frozenset[str] = frozenset()
     is_open: bool = False
-    """Whether any other value is possible, too."""
+    """Whether any other value is possible, too, but for those it shuns."""
+    shunned: frozenset[str] = frozenset()
     may_lack: bool = False
     """Whether the node may carry no such label."""
 
@@ -28,9 +29,13 @@ class Domains(Struct, frozen=True):
 
     def may_meet(self, other: "Domains") -> bool:
         """Say whether two nodes may come up in the same domain."""
-        if self.is_open or other.is_open:
-            return all(each.is_open or each.values for each in (self, other))
-        return not self.values.isdisjoint(other.values)
+        if self.is_open and other.is_open:
+            return True
+        return any(map(self.may_be, other.values)) or any(map(other.may_be, self.values))
+
+    def may_be(self, value: str) -> bool:
+        """Say whether a node may come up in one domain."""
+        return value in self.values or (self.is_open and value not in self.shunned)
 
 
 def as_domains(values: Requirement | None) -> Domains:
@@ -38,14 +43,16 @@ def as_domains(values: Requirement | None) -> Domains:
     if values is None or values.is_negative:
         return Domains(may_lack=True)
     if values.complement:
-        return Domains(is_open=True)
+        return Domains(is_open=True, shunned=values.values)
     return Domains(values.values)
 
 
 def join_domains(parts: Sequence[Domains]) -> Domains:
     """Say where a node may come up that may be any of several machines."""
+    shunned = [part.shunned for part in parts if part.is_open]
     return Domains(
         frozenset().union(*(part.values for part in parts)),
-        any(part.is_open for part in parts),
-        any(part.may_lack for part in parts),
+        is_open=bool(shunned),
+        shunned=frozenset.intersection(*shunned) if shunned else frozenset(),
+        may_lack=any(part.may_lack for part in parts),
     )
