@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from msgspec import Struct
@@ -37,9 +38,15 @@ class Measurement(Struct, frozen=True):
 
     @property
     def ratio(self) -> float | None:
-        """Our time as a multiple of theirs."""
-        other = self.their_best
-        return self.best.wall_s / other.wall_s if other else None
+        """
+        Our time as a multiple of theirs, in the middle of all turns.
+
+        A machine that others use, too, changes its speed every few seconds: whoever ran next to
+        each other had the same one, but the best of each need not have.
+        """
+        turns = zip(self.ours, self.theirs, strict=False)
+        ratios = [ours.wall_s / theirs.wall_s for ours, theirs in turns]
+        return median(ratios) if ratios else None
 
     @property
     def peak_rss_mb(self) -> float:

@@ -39,10 +39,11 @@ def _missed(judgements: list[Judgement]) -> list[str]:
     return [judgement.what for judgement in judgements if not judgement.is_met]
 
 
-def test_the_best_of_each_side_counts() -> None:
-    measurement = _measurement("real-2000", 0.3, 0.2, theirs=(0.5, 0.4))
+def test_the_turn_in_the_middle_counts() -> None:
+    measurement = _measurement("real-2000", 0.3, 0.2, 0.2, theirs=(0.3, 0.5, 0.4))
 
     assert measurement.ratio == pytest.approx(0.5)
+    assert _measurement("real-2000", 0.3).ratio is None
 
 
 def test_figures_are_pooled_by_workload_without_runs_cut_short(tmp_path: Path) -> None:
