@@ -43,6 +43,23 @@ class BoundPods:
         """Those of all that take up more than resources."""
 
 
+class Columns(dict[str, list[int]]):
+    """Amounts of each resource, one for each node; of a resource that no node has, nothing."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self._size = size
+
+    def __missing__(self, resource: str) -> list[int]:
+        column = self[resource] = [0] * self._size
+        return column
+
+    def fill(self, rows: Sequence[Resources]) -> None:
+        """Take what each node has."""
+        for resource in {name for row in rows for name in row}:
+            self[resource] = [row.get(resource, 0) for row in rows]
+
+
 class ExistingNodes:
     """Every node that may take pods, initialized ones first, numbered from 0."""
 
@@ -56,9 +73,12 @@ class ExistingNodes:
         self.labels: list[Mapping[str, str]] = []
         self.label_set_of: list[int] = []
         self.by_taints: dict[tuple[Taint, ...], int] = {}
-        self.free: list[dict[str, int]] = []
+        self.free = Columns(self.count)
+        """What is left on each node, by resource."""
         self.open = 0
         """Nodes that are not oversold to begin with, as bits."""
+        self._left: list[dict[str, int]] = []
+        """The same by node, until all is counted."""
         self._tables: dict[str, Thresholds] = {}
         sets, bit = LabelSets(), 1
         for node in self.nodes:
@@ -72,7 +92,7 @@ class ExistingNodes:
 
     def settle(self, pods: Sequence[Pod], daemons: Sequence[DaemonSet]) -> BoundPods:
         """Work out what is left on each node; return the pods bound there."""
-        self.free = [dict(node.allocatable) for node in self.nodes]
+        self._left = [dict(node.allocatable) for node in self.nodes]
         census = census_of(pods)
         if census is None:
             bound, running = self._count(pods, has_daemons=bool(daemons))
@@ -80,6 +100,7 @@ class ExistingNodes:
             bound, running = self._count(census.uncounted, has_daemons=bool(daemons))
             self._take_counted(census, bound, running)
         self._expect_daemons(daemons, running)
+        self.free.fill(self._left)
         return bound
 
     def _count(
@@ -107,7 +128,7 @@ class ExistingNodes:
                 bound.demanding.append((pod, number))
             if has_daemons and pod.owners and _is_daemon(pod, known):
                 running[number] = add(running.get(number, _NOTHING), requests)
-        for load, left in zip(sums, self.free, strict=True):
+        for load, left in zip(sums, self._left, strict=True):
             loads.take_off(load, left)
         return bound, running
 
@@ -116,7 +137,7 @@ class ExistingNodes:
     ) -> None:
         """Take off what pods ask for that were counted; add them to those that were not."""
         asked = census.requests.get
-        for node, left in zip(self.nodes, self.free, strict=True):
+        for node, left in zip(self.nodes, self._left, strict=True):
             _take_off(asked(node.name, _NOTHING), left)
         for name, requests in census.daemon_requests.items():
             number = self.number.get(name)
@@ -140,14 +161,14 @@ class ExistingNodes:
         load = loads.load_of(requests)
         if load is not None:
             return load
-        _take_off(requests, self.free[number])
+        _take_off(requests, self._left[number])
         return 0
 
     def _expect_daemons(
         self, daemons: Sequence[DaemonSet], running: Mapping[int, Resources]
     ) -> None:
         """Take off what daemons will need that do not run yet."""
-        free = self.free
+        free = self._left
         memo: dict[tuple[int, tuple[Taint, ...]], Resources] = {}
         # The same daemons run on most nodes, and what they ask for is one object there.
         missing: dict[tuple[int, int], Resources] = {}
@@ -179,9 +200,7 @@ class ExistingNodes:
                 continue
             table = self._tables.get(resource)
             if table is None:
-                table = self._tables[resource] = Thresholds(
-                    (number, left.get(resource, 0)) for number, left in enumerate(self.free)
-                )
+                table = self._tables[resource] = Thresholds(enumerate(self.free[resource]))
             mask &= table.reaching(amount)
         return mask
 

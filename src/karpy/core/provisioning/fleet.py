@@ -195,9 +195,9 @@ class Fleet:
         pods.append(pod)
         self.moment += 1
         if node < self.existing.count:
-            left = self.existing.free[node]
+            free = self.existing.free
             for resource, amount in requests.items():
-                left[resource] = left.get(resource, 0) - amount
+                free[resource][node] -= amount
         else:
             used = self.used[node]
             for resource, amount in requests.items():

@@ -6,7 +6,6 @@ that can make one. Everything else (classes, masks, signatures, topology, verdic
 any other packer.
 """
 
-from collections.abc import Sequence
 from enum import Enum
 
 from karpy.core.provisioning.bits import dense_members
@@ -27,7 +26,6 @@ from karpy.core.provisioning.steps import (
 )
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
-from karpy.model.resources import Resources
 
 _NEAR = 4
 """Of a full node's neighbours, so many are looked at first."""
@@ -169,14 +167,12 @@ class Packer:
     def _place_on_existing(self, pod_class: PodClass, shape: Shape, nodes: int, pod: Pod) -> bool:
         if nodes == shape.alive & self.fleet.existing_mask:
             return self.place_on_next(pod_class, shape, pod)
-        free = self.fleet.existing.free
         while nodes:
             low = nodes & -nodes
             nodes ^= low
             node = low.bit_length() - 1
-            left = free[node]
-            for resource, amount in shape.demands:
-                if left.get(resource, 0) < amount:
+            for free, amount in shape.demands:
+                if free[node] < amount:
                     shape.alive ^= low
                     break
             else:
@@ -188,7 +184,6 @@ class Packer:
 
     def place_on_next(self, pod_class: PodClass, shape: Shape, pod: Pod) -> bool:
         """Put a pod on the first existing node with room, if every one is a candidate."""
-        free = self.fleet.existing.free
         queue = shape.next_existing
         if queue is None:
             queue = shape.next_existing = dense_members(shape.alive & self.fleet.existing_mask)
@@ -197,11 +192,9 @@ class Packer:
         near = _NEAR
         while queue:
             node = queue[-1]
-            left = free[node]
-            for resource, amount in shape.demands:
-                if left.get(resource, 0) < amount:
-                    full, queue[-near:] = queue[-near:], ()
-                    queue += _with_room(full, free, resource, amount)
+            for free, amount in shape.demands:
+                if free[node] < amount:
+                    queue[-near:] = [each for each in queue[-near:] if free[each] >= amount]
                     near *= 2
                     break
             else:
@@ -260,13 +253,3 @@ class Packer:
             if has_to_wait:
                 return Outcome.WAITS
         return Outcome.REFUSED
-
-
-def _with_room(
-    nodes: Sequence[int], free: Sequence[Resources], resource: str, amount: int
-) -> list[int]:
-    """Return the nodes with so much of a resource left; most know it, and this is asked often."""
-    try:
-        return [each for each in nodes if free[each][resource] >= amount]
-    except KeyError:
-        return [each for each in nodes if free[each].get(resource, 0) >= amount]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from karpy.core.provisioning.bits import dense_members, members
+from karpy.core.provisioning.bits import dense_members, from_flags, members
 from karpy.core.provisioning.greedy import Packer
 from karpy.core.provisioning.hurdles import CONSTRAINTS, Course, Hurdle, tightest
 from karpy.core.provisioning.steps import PodClass
@@ -111,12 +111,9 @@ class Refuser:
         for label_set in existing.label_sets:
             if any(label_fits(label_set.labels, label_set.index, want) for want in step.wants):
                 matching |= label_set.nodes
-        roomy = 0
-        for node, left in enumerate(existing.free):
-            if min(left.values(), default=0) >= 0 and all(
-                left.get(name, 0) >= amount for name, amount in pod_class.requests.items()
-            ):
-                roomy |= 1 << node
+        roomy = existing.open
+        for name, amount in pod_class.requests.items():
+            roomy &= from_flags([left >= amount for left in existing.free[name]])
         stages = [
             (Constraint.TAINT, step.reach.nodes),
             (Constraint.REQUIREMENT, matching),

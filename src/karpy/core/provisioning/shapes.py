@@ -35,7 +35,8 @@ class Shape:
 
     def __init__(self, requests: Resources, wants: tuple[Want, ...], reach: Reach) -> None:
         self.requests = requests
-        self.demands = tuple([each for each in requests.items() if each[1] > 0])
+        self.demands: list[tuple[list[int], int]] = []
+        """For each resource what existing nodes have left, and how much is asked for."""
         self.wants = wants
         self.reach = reach
         self.takes_any = False
@@ -64,14 +65,18 @@ class Shapes:
         wants = step.wants
         ports = pod_class.pod.rules.ports
         attachments = pod_class.volumes.attachments
-        asked: object = wants[0].index if len(wants) == 1 else tuple(each.index for each in wants)
-        key = (id(pod_class.requests), asked, step.reach.index, ports, attachments)
+        wanted: object = wants[0].index if len(wants) == 1 else tuple(each.index for each in wants)
+        key = (id(pod_class.requests), wanted, step.reach.index, ports, attachments)
         shape = self._known.get(key)
         if shape is None:
             shape = self._known[key] = Shape(pod_class.requests, wants, step.reach)
             shape.ports = ports
             shape.takes_any = step.takes_any_claim
             shape.is_sure = not attachments
+            if self._fleet.existing.count:
+                free = self._fleet.existing.free
+                asked = pod_class.requests.items()
+                shape.demands = [(free[name], amount) for name, amount in asked if amount > 0]
             shape.alive = self._existing_alive(shape)
             shape.seen = self._fleet.existing.count
         return shape
