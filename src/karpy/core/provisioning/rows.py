@@ -161,10 +161,10 @@ class Rows:
                     if not table.settled(signature) & domains:
                         homes = self._homes(pod_class, node, signature, domains)
                     for each in homes:
-                        if not signatures.bestows(before, each) and fleet.take(
-                            node, pod, requests, signatures.masks[each]
-                        ):
-                            if each != before:
+                        is_same = each == before
+                        may_be = is_same or self._may_become(before, each)
+                        if may_be and fleet.take(node, pod, requests, signatures.masks[each]):
+                            if not is_same:
                                 fleet.retype(node, each)
                             return node
                 if shape is not None and not self._types_left(pod_class, node, signature):
