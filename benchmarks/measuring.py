@@ -1,4 +1,4 @@
-"""Measure workload files: best of some rounds, opponents by turns, so that noise hits both."""
+"""Measure workload files in some rounds, opponents by turns, so that noise hits both."""
 
 import subprocess
 import sys
@@ -39,14 +39,17 @@ class Measurement(Struct, frozen=True):
     @property
     def ratio(self) -> float | None:
         """
-        Our time as a multiple of theirs, in the middle of all turns.
+        Our time as a multiple of theirs: best against best, or the turn in the middle if worse.
 
-        A machine that others use, too, changes its speed every few seconds: whoever ran next to
-        each other had the same one, but the best of each need not have.
+        A machine that others use, too, changes its speed every few seconds. The best of each may
+        have come at different speeds; a turn has both at one, but is a single run.
         """
+        other = self.their_best
+        if other is None:
+            return None
         turns = zip(self.ours, self.theirs, strict=False)
-        ratios = [ours.wall_s / theirs.wall_s for ours, theirs in turns]
-        return median(ratios) if ratios else None
+        middle = median(ours.wall_s / theirs.wall_s for ours, theirs in turns)
+        return max(middle, self.best.wall_s / other.wall_s)
 
     @property
     def peak_rss_mb(self) -> float:

@@ -3,9 +3,10 @@ Hold Karpy against a prototype and recorded figures on shared workload files.
 
     python -m benchmarks.shared --dir DIR --proto PROTO.py --figures DIR --checker CHECK.py
 
-The opponents run by turns, each time in a fresh process, and the median of what the turns say
-counts; where the prototype cannot take part, Karpy's own time on another file is the yardstick.
-Exits with 3 if a requirement is missed. Result lines with all names are left in .bench/shared.
+The opponents run by turns, each time in a fresh process; best against best must hold, and so must
+the turn in the middle. Where the prototype cannot take part, Karpy's own time on another file is
+the yardstick. Exits with 3 if a requirement is missed. Result lines with all names are left in
+.bench/shared.
 """
 
 import argparse

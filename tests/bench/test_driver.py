@@ -39,10 +39,14 @@ def _missed(judgements: list[Judgement]) -> list[str]:
     return [judgement.what for judgement in judgements if not judgement.is_met]
 
 
-def test_the_turn_in_the_middle_counts() -> None:
-    measurement = _measurement("real-2000", 0.3, 0.2, 0.2, theirs=(0.3, 0.5, 0.4))
+def test_the_best_of_each_side_counts_and_the_turn_in_the_middle() -> None:
+    even = _measurement("real-2000", 0.3, 0.2, theirs=(0.6, 0.4))
+    lucky = _measurement("real-2000", 0.4, 0.4, 0.1, theirs=(0.4, 0.4, 0.4))
+    unlucky = _measurement("real-2000", 0.4, 0.4, 0.4, theirs=(0.4, 0.4, 0.1))
 
-    assert measurement.ratio == pytest.approx(0.5)
+    assert even.ratio == pytest.approx(0.5)
+    assert lucky.ratio == pytest.approx(1.0)
+    assert unlucky.ratio == pytest.approx(4.0)
     assert _measurement("real-2000", 0.3).ratio is None
 
 
