@@ -133,6 +133,49 @@ def test_a_pod_on_a_node_is_counted_and_one_that_waits_is_not() -> None:
     assert census.requests == {"n": {"pods": 2}}
 
 
+def test_neither_a_pod_that_goes_nor_one_with_an_empty_node_is_counted_as_running() -> None:
+    rows = PodRows()
+    meta = {"namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z", "labels": {}}
+    leaves = {**meta, "name": "leaves", "deletionTimestamp": "2026-01-02T00:00:00Z"}
+    spec: Json = {"containers": [{"name": "main"}]}
+    status = {"phase": "Running"}
+
+    rows.read_all(
+        [
+            {"metadata": leaves, "spec": {**spec, "nodeName": "n"}, "status": status},
+            {
+                "metadata": {**meta, "name": "waits", "uid": "u"},
+                "spec": {**spec, "nodeName": ""},
+                "status": status,
+            },
+        ]
+    )
+
+    census = rows.counted().census
+    assert census.requests == {}
+    assert [(pod.name, pod.is_deleting) for pod in census.uncounted] == [
+        ("leaves", True),
+        ("waits", False),
+    ]
+
+
+def test_running_pods_are_told_apart_by_labels_and_found_by_them() -> None:
+    rows = PodRows()
+    meta = {"namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z"}
+
+    rows.read_all(
+        {
+            "metadata": {**meta, "name": f"p{node}", "uid": f"u{node}", "labels": labels},
+            "spec": {"containers": [{"name": "main"}], "nodeName": node},
+            "status": {"phase": "Running"},
+        }
+        for node, labels in (("n0", {"app": "a"}), ("n1", {"tier": "a"}), ("n2", {"app": "a"}))
+    )
+
+    found = rows.census().crowd.having({("app", "a"): None}.keys())
+    assert [*found] == [Alike({"app": "a"}, "shop", ["n0", "n2"])]
+
+
 def test_a_pod_that_cannot_be_read_is_named_by_its_place() -> None:
     with pytest.raises(FieldInvalid, match=r"pods\[1\].metadata.name"):
         PodRows().read_all([plain_pod(), {"metadata": {}, "spec": {"containers": [{}]}}])

@@ -12,22 +12,18 @@ requests = st.dictionaries(st.sampled_from("abcd"), st.integers(0, (1 << 64) - 1
 
 
 @given(st.lists(requests, max_size=20))
-def test_a_sum_of_loads_is_the_sum_of_the_requests(asked: list[dict[str, int]]) -> None:
-    loads, left = Loads(), dict.fromkeys("abcd", 0)
-
-    loads.take_off(sum(loads.load_of(each) or 0 for each in asked), left)
-
-    total = add(*asked)
-    assert left == {name: -total.get(name, 0) for name in "abcd"}
-
-
-@given(st.lists(requests, max_size=20))
 def test_a_sum_of_loads_can_be_spelled_out(asked: list[dict[str, int]]) -> None:
     loads = Loads()
 
     found = loads.requests_of(sum(loads.load_of(each) or 0 for each in asked))
 
     assert found == {name: amount for name, amount in add(*asked).items() if amount}
+
+
+def test_loads_are_found_again_by_the_same_requests() -> None:
+    loads, asked = Loads(), {"cpu": 5, "memory": 7}
+
+    assert [loads.find(asked), loads.find(asked)] == [loads.load_of(asked)] * 2
 
 
 def test_what_does_not_fit_a_digit_has_no_load() -> None:

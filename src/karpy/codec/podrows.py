@@ -12,9 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from karpy.codec.fields import FieldInvalid, JsonObject
+from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.fingerprints import UNUSUAL, encode
-from karpy.codec.podcrowd import BETWEEN_VALUES, WrittenCrowd
 from karpy.codec.pods import (
     EPOCH,
     NEVER,
@@ -24,12 +23,14 @@ from karpy.codec.pods import (
     UNREADABLE,
     PodReader,
     moments_of,
+    read_labels,
     read_needs,
+    read_owners,
     rule_parts,
     was_given_up,
 )
 from karpy.codec.requests import plain_requests
-from karpy.model.census import Alike, Census, CountedPods, is_demanding
+from karpy.model.census import Alike, Census, CountedPods, Crowd, is_demanding
 from karpy.model.loads import Loads
 from karpy.model.pods import DAEMON_SET, Owner, Pod, PodRules
 from karpy.model.resources import Resources
@@ -41,16 +42,19 @@ _DEMANDS: Final = RARE | {"affinity", "volumes"}
 """What a running pod may ask others for, and whatever changes what it asks its node for."""
 _BRIEF_META: Final = len(("name", "namespace", "uid", "labels", "creationTimestamp"))
 _BRIEF_SPEC: Final = len(("containers", "nodeName"))
+_NOWHERE: Final = " "
+"""No node is called that."""
 _PHASES: Final[Mapping[str | None, str]] = {
     None: "",
     **{each: each for each in ("Pending", "Running", "Succeeded", "Failed", "Unknown")},
 }
 
 
-_Row: TypeAlias = tuple[int | None, int]
-"""What a running pod asks for, as a number to add up, and as much again if it is a daemon."""
-_NO_ROW: Final[_Row] = (None, 0)
-"""Of pods written like this each has to be read."""
+_Row: TypeAlias = tuple[int | None, int, list[str]]
+"""
+What a running pod asks for, as a number to add up, as much again if it is a daemon, and the nodes
+of all that are written like it. Without a number each has to be read.
+"""
 
 
 class _Mold(Struct, gc=False):
@@ -63,6 +67,9 @@ class _Mold(Struct, gc=False):
     owners: tuple[Owner, ...]
     limits: Resources
     is_demanding: bool
+    is_daemon: bool
+    nodes: list[str]
+    """The node of each that was counted."""
 
 
 class PodRows(PodReader):
@@ -75,13 +82,12 @@ class PodRows(PodReader):
         """The namespaces of the pods read so far."""
         self._pods: list[Pod | JsonObject] = []
         """Those that count for nothing but their load are left as they were."""
-        self._rows: dict[bytes, _Row] = {b"": _NO_ROW}
-        """By what matters while nobody asks for labels, which is little."""
-        self._counted: defaultdict[str, list[JsonObject]] = defaultdict(list)
-        """By the values of their labels, joined."""
+        self._rows: dict[bytes, _Row] = {b"": (None, 0, [])}
+        self._crowd: list[Alike] = []
+        """Who is told apart by these rows."""
+        self._known_loads: dict[bytes, int | None] = {}
+        """By containers."""
         self._molds: dict[bytes, _Mold] = {}
-        self._told: dict[int, tuple[_Mold, list[str]]] = {}
-        """By mold, the node of each that was read and counted."""
         self._names: dict[str, str] = {}
         """Namespaces and nodes."""
         self._loads = Loads()
@@ -98,12 +104,12 @@ class PodRows(PodReader):
 
     def census(self) -> Census:
         """Return what was counted so far."""
-        told = (Alike(mold.labels, mold.namespace, nodes) for mold, nodes in self._told.values())
+        read = (Alike(each.labels, each.namespace, each.nodes) for each in self._molds.values())
         return Census(
             uncounted=tuple(self._uncounted),
             requests=self._spelled(self._sums),
             daemon_requests=self._spelled(self._daemon_sums),
-            crowd=WrittenCrowd(self._counted, told),
+            crowd=Crowd((*self._crowd, *(each for each in read if each.nodes))),
             demanding=tuple(self._demanding),
         )
 
@@ -128,41 +134,35 @@ class PodRows(PodReader):
         while index < len(self._pods):
             index = self._read_waiting(self._count_running(index))
 
-    def _count_running(self, index: int) -> int:
+    def _count_running(self, start: int) -> int:
         """Count pods from a place on that run and ask for room alone; return where they end."""
-        row_of, joined, counted = self._rows.get, BETWEEN_VALUES.join, self._counted
-        stamp = namespace = node = ""
-        total = daemons = 0
+        row_of = self._rows.get
+        node, total, daemons = _NOWHERE, 0, 0
         pods: list[Any] = self._pods
-        while index < len(pods):
+        for index in range(start, len(pods)):
             obj = pods[index]
             try:
                 meta, spec, status = obj["metadata"], obj["spec"], obj["status"]
-                if not spec.get("nodeName"):
+                is_brief = len(meta) == _BRIEF_META and len(spec) == _BRIEF_SPEC
+                if is_brief and len(status) == 1 and "deletionTimestamp" not in meta:
+                    when, where = meta["creationTimestamp"], meta["namespace"]
+                    key = encode((where, when, status, meta["labels"], spec["containers"]))
+                else:
+                    key = _row_key(meta, spec, status)
+                load, daemon_load, nodes = row_of(key) or self._add_row(key, meta, spec, status)
+                if load is None:
                     break
-                # Pods often say the same as the one before.
-                if meta["creationTimestamp"] != stamp or meta["namespace"] != namespace:
-                    _, stamp, namespace = self._origin_of(meta)
                 if spec["nodeName"] != node:
                     self._add_up(node, total, daemons)
                     node, total, daemons = self._shared_name(spec["nodeName"]), 0, 0
-                text = joined((meta.get("labels") or _NOTHING).values())
-                if len(meta) == _BRIEF_META and len(spec) == _BRIEF_SPEC:
-                    key = encode((spec["containers"],))
-                else:
-                    key = _row_key(meta, spec)
-                load, daemon_load = row_of(key) or self._add_row(key, meta, spec)
-                if load is None or status["phase"] != "Running" or "containerStatuses" in status:
-                    break
-                if not (meta["name"] and meta["uid"]):
-                    break
             except (*UNREADABLE, *UNUSUAL):
                 break
             # Whoever runs and asks for room alone is read when asked for.
-            counted[text].append(obj)
+            nodes.append(node)
             total += load
             daemons += daemon_load
-            index += 1
+        else:
+            index = len(pods)
         self._add_up(node, total, daemons)
         return index
 
@@ -173,17 +173,24 @@ class PodRows(PodReader):
         if daemons:
             self._daemon_sums[node] += daemons
 
-    def _add_row(self, key: bytes, meta: JsonObject, spec: JsonObject) -> _Row:
-        row = self._rows[key] = self._row_of(meta, spec)
+    def _add_row(self, key: bytes, meta: JsonObject, spec: JsonObject, status: JsonObject) -> _Row:
+        load = self._load_of(spec["containers"]) if status["phase"] == "Running" else None
+        row: _Row = (load, load if load and _has_daemon(meta) else 0, [])
+        if load is not None:
+            _, _, namespace = self._origin_of(meta)
+            self._crowd.append(Alike(read_labels(meta), namespace, row[2]))
+        self._rows[key] = row
         return row
 
-    def _row_of(self, meta: JsonObject, spec: JsonObject) -> _Row:
-        containers = spec["containers"]
-        if len(containers) != 1 or "ports" in containers[0]:
-            return _NO_ROW
-        load = self._loads.load_of(self._amounts_of(containers[0])[0])
-        owners = self._shared_owners(meta) if meta.get("ownerReferences") else ()
-        return load, load if load is not None and _is_daemon(owners) else 0
+    def _load_of(self, containers: list[JsonObject]) -> int | None:
+        """Return what a pod asks for as a number; None if it has to be read."""
+        key = encode(containers)
+        if key not in self._known_loads:
+            (only,) = containers
+            requests = None if "ports" in only else self._amounts_of(only)[0]
+            load = None if requests is None else self._loads.load_of(requests)
+            self._known_loads[key] = load
+        return self._known_loads[key]
 
     def _read_waiting(self, start: int) -> int:
         """Read a pod, and those behind it that have no node; return where they end."""
@@ -242,12 +249,12 @@ class PodRows(PodReader):
             bound,
             ready,
         )
-        load = self._loads.load_of(mold.requests) if node and phase not in _OVER else None
+        load = self._loads.find(mold.requests) if node and phase not in _OVER else None
         if load is None:
             self._uncounted.append(pod)
         else:
-            self._told.setdefault(id(mold), (mold, []))[1].append(node)
-            self._add_up(node, load, load if _is_daemon(mold.owners) else 0)
+            mold.nodes.append(node)
+            self._add_up(node, load, load if mold.is_daemon else 0)
         if mold.is_demanding:
             self._demanding.append(pod)
         return pod
@@ -261,7 +268,7 @@ class PodRows(PodReader):
 
     def _shared_name(self, name: str) -> str:
         """Return the one object for equal names; raise TypeError if it is none."""
-        if type(name) is not str:
+        if type(name) is not str or not name:
             raise TypeError(name)
         return self._names.setdefault(name, name)
 
@@ -290,6 +297,8 @@ class PodRows(PodReader):
             owners,
             limits,
             rules is not NO_RULES and rules.is_demanding,
+            _is_daemon(owners),
+            [],
         )
         return mold
 
@@ -302,19 +311,30 @@ class PodRows(PodReader):
         return requests, limits
 
 
+def _has_daemon(meta: JsonObject) -> bool:
+    owners = meta.get("ownerReferences")
+    return bool(owners) and _is_daemon(read_owners(Fields(meta, "metadata")))
+
+
 def _is_daemon(owners: tuple[Owner, ...]) -> bool:
     return any((each.api_version, each.kind) == DAEMON_SET for each in owners)
 
 
-def _row_key(meta: JsonObject, spec: JsonObject) -> bytes:
+def _row_key(meta: JsonObject, spec: JsonObject, status: JsonObject) -> bytes:
     """Tell running pods apart that say more than most; nothing if each has to be read."""
-    if "deletionTimestamp" in meta or not _DEMANDS.isdisjoint(spec):
+    is_odd = "deletionTimestamp" in meta or "containerStatuses" in status
+    if is_odd or not _DEMANDS.isdisjoint(spec):
         return b""
-    owners = meta.get("ownerReferences")
-    if not owners or len(owners) > 1:
-        return encode((spec["containers"], owners))
-    # What sort of owner it is tells daemons from others, and nothing else of it matters.
-    return encode((spec["containers"], owners[0]["apiVersion"], owners[0]["kind"]))
+    return encode(
+        (
+            meta["namespace"],
+            meta["creationTimestamp"],
+            status["phase"],
+            meta.get("labels"),
+            spec["containers"],
+            meta.get("ownerReferences"),
+        )
+    )
 
 
 def _mold_key(meta: JsonObject, spec: JsonObject, only: JsonObject) -> bytes:

@@ -138,7 +138,7 @@ class PodReader:
         key = fingerprint(raw)
         labels = self._labels.get(key)
         if labels is None:
-            labels = self._labels[key] = _read_labels(meta)
+            labels = self._labels[key] = read_labels(meta)
         return labels
 
     def _shared_owners(self, meta: JsonObject) -> tuple[Owner, ...]:
@@ -226,7 +226,7 @@ def shared_moment(text: str) -> datetime | None:
     return parse_moment(text)
 
 
-def _read_labels(meta: JsonObject) -> Mapping[str, str]:
+def read_labels(meta: JsonObject) -> Mapping[str, str]:
     """Return the labels of an object; raise FieldInvalid if one is no text."""
     labels: Mapping[str, str] = meta.get("labels") or _NO_LABELS
     for value in labels.values():

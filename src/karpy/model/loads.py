@@ -19,6 +19,11 @@ class Loads:
         self._shifts: dict[str, int] = {}
         """Where the digit of each resource begins."""
 
+    def find(self, requests: Resources) -> int | None:
+        """Return the same, which is remembered, of requests that stay alive."""
+        load = self.known.get(id(requests))
+        return self.load_of(requests) if load is None else load
+
     def load_of(self, requests: Resources) -> int | None:
         """Return requests as a number; None if some amount is no digit."""
         load = 0
@@ -29,16 +34,6 @@ class Loads:
             load += amount << shift
         self.known[id(requests)] = load
         return load
-
-    def take_off(self, load: int, left: dict[str, int]) -> None:
-        """Subtract a sum of loads from what is left, of the resources that are there."""
-        for resource in self._shifts:
-            if not load:
-                return
-            amount = load & _DIGIT
-            if amount and resource in left:
-                left[resource] -= amount
-            load >>= _DIGIT_BITS
 
     def requests_of(self, load: int) -> Resources:
         """Return a sum of loads, resource by resource."""

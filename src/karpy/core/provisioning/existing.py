@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
-from karpy.core.provisioning.bits import from_flags
 from karpy.core.provisioning.labelsets import LabelSets
 from karpy.core.provisioning.templates import daemon_terms
 from karpy.core.provisioning.typetable import Thresholds
@@ -46,18 +45,37 @@ class BoundPods:
 class Columns(dict[str, list[int]]):
     """Amounts of each resource, one for each node; of a resource that no node has, nothing."""
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, rows: Sequence[Resources]) -> None:
+        """Take what each node has."""
         super().__init__()
-        self._size = size
+        self._size = len(rows)
+        self._lacking: dict[str, list[int]] = {}
+        """Nodes that have never had a resource."""
+        for resource in {name for row in {id(row): row for row in rows}.values() for name in row}:
+            self[resource] = [row.get(resource, 0) for row in rows]
+            lacking = [number for number, row in enumerate(rows) if resource not in row]
+            if lacking:
+                self._lacking[resource] = lacking
 
     def __missing__(self, resource: str) -> list[int]:
         column = self[resource] = [0] * self._size
         return column
 
-    def fill(self, rows: Sequence[Resources]) -> None:
-        """Take what each node has."""
-        for resource in {name for row in rows for name in row}:
-            self[resource] = [row.get(resource, 0) for row in rows]
+    def take_off(self, rows: Sequence[Resources]) -> None:
+        """Subtract what is asked of each node, of the resources that it has."""
+        for resource, column in self.items():
+            self[resource] = [
+                left - row[resource] if resource in row else left
+                for left, row in zip(column, rows, strict=True)
+            ]
+            # Parity: what a node has never had cannot run short; it keeps no other pod away.
+            for number in self._lacking.get(resource, ()):
+                self[resource][number] = 0
+
+    def oversold(self) -> set[int]:
+        """Return the nodes that lack what they have given away."""
+        short = [column for column in self.values() if min(column, default=0) < 0]
+        return {number for column in short for number, left in enumerate(column) if left < 0}
 
 
 class ExistingNodes:
@@ -73,12 +91,10 @@ class ExistingNodes:
         self.labels: list[Mapping[str, str]] = []
         self.label_set_of: list[int] = []
         self.by_taints: dict[tuple[Taint, ...], int] = {}
-        self.free = Columns(self.count)
+        self.free = Columns([node.allocatable for node in self.nodes])
         """What is left on each node, by resource."""
         self.open = 0
         """Nodes that are not oversold to begin with, as bits."""
-        self._left: list[dict[str, int]] = []
-        """The same by node, until all is counted."""
         self._tables: dict[str, Thresholds] = {}
         sets, bit = LabelSets(), 1
         for node in self.nodes:
@@ -92,15 +108,17 @@ class ExistingNodes:
 
     def settle(self, pods: Sequence[Pod], daemons: Sequence[DaemonSet]) -> BoundPods:
         """Work out what is left on each node; return the pods bound there."""
-        self._left = [dict(node.allocatable) for node in self.nodes]
         census = census_of(pods)
         if census is None:
             bound, running = self._count(pods, has_daemons=bool(daemons))
         else:
             bound, running = self._count(census.uncounted, has_daemons=bool(daemons))
             self._take_counted(census, bound, running)
-        self._expect_daemons(daemons, running)
-        self.free.fill(self._left)
+        if daemons:
+            self._expect_daemons(daemons, running)
+        self.open = (1 << self.count) - 1
+        for number in self.free.oversold():
+            self.open ^= 1 << number
         return bound
 
     def _count(
@@ -128,8 +146,8 @@ class ExistingNodes:
                 bound.demanding.append((pod, number))
             if has_daemons and pod.owners and _is_daemon(pod, known):
                 running[number] = add(running.get(number, _NOTHING), requests)
-        for load, left in zip(sums, self._left, strict=True):
-            loads.take_off(load, left)
+        if bound.pods:
+            self.free.take_off([loads.requests_of(load) if load else _NOTHING for load in sums])
         return bound, running
 
     def _take_counted(
@@ -137,8 +155,7 @@ class ExistingNodes:
     ) -> None:
         """Take off what pods ask for that were counted; add them to those that were not."""
         asked = census.requests.get
-        for node, left in zip(self.nodes, self._left, strict=True):
-            _take_off(asked(node.name, _NOTHING), left)
+        self.free.take_off([asked(node.name, _NOTHING) for node in self.nodes])
         for name, requests in census.daemon_requests.items():
             number = self.number.get(name)
             if number is None:
@@ -161,28 +178,28 @@ class ExistingNodes:
         load = loads.load_of(requests)
         if load is not None:
             return load
-        _take_off(requests, self._left[number])
+        self.free.take_off([requests if each == number else _NOTHING for each in range(self.count)])
         return 0
 
     def _expect_daemons(
         self, daemons: Sequence[DaemonSet], running: Mapping[int, Resources]
     ) -> None:
         """Take off what daemons will need that do not run yet."""
-        free = self._left
-        memo: dict[tuple[int, tuple[Taint, ...]], Resources] = {}
+        coming: dict[tuple[int, tuple[Taint, ...]], Resources] = {}
         # The same daemons run on most nodes, and what they ask for is one object there.
-        missing: dict[tuple[int, int], Resources] = {}
-        for number, node in enumerate(self.nodes if daemons else ()):
-            key = (self.label_set_of[number], node.taints)
-            coming = memo.get(key)
-            if coming is None:
-                coming = memo[key] = _daemon_requests(node, self.labels[number], daemons)
-            here = running.get(number, _NOTHING)
-            still = missing.get((id(coming), id(here)))
-            if still is None:
-                still = missing[id(coming), id(here)] = _rest(coming, here)
-            _take_off(still, free[number])
-        self.open = from_flags([not left or min(left.values()) >= 0 for left in free])
+        known: dict[tuple[int, tuple[Taint, ...], int], Resources] = {}
+        rows: list[Resources] = []
+        for number, node in enumerate(self.nodes):
+            label_set, here = self.label_set_of[number], running.get(number, _NOTHING)
+            missing = known.get((label_set, node.taints, id(here)))
+            if missing is None:
+                like = (label_set, node.taints)
+                if like not in coming:
+                    coming[like] = _daemon_requests(node, self.labels[number], daemons)
+                missing = known[label_set, node.taints, id(here)] = _rest(coming[like], here)
+            rows.append(missing)
+        if any(rows):
+            self.free.take_off(rows)
 
     def tolerated_by(self, tolerations: Sequence[Toleration]) -> int:
         """Return the nodes all of whose taints are tolerated."""
@@ -209,14 +226,6 @@ def _rest(coming: Resources, here: Resources) -> Resources:
     """Return what is to come and not here yet."""
     rest = {name: amount - here.get(name, 0) for name, amount in coming.items()}
     return {name: amount for name, amount in rest.items() if amount > 0}
-
-
-def _take_off(requests: Resources, left: dict[str, int]) -> None:
-    """Subtract requests from what is left, of the resources that are there."""
-    # Parity: what a node has never had cannot run short; it keeps no other pod away.
-    for resource, amount in requests.items():
-        if resource in left:
-            left[resource] -= amount
 
 
 def _is_daemon(pod: Pod, known: dict[int, bool]) -> bool:

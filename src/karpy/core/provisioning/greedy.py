@@ -165,8 +165,11 @@ class Packer:
         return candidates
 
     def _place_on_existing(self, pod_class: PodClass, shape: Shape, nodes: int, pod: Pod) -> bool:
-        if nodes == shape.alive & self.fleet.existing_mask:
-            return self.place_on_next(pod_class, shape, pod)
+        first = self.next_existing(pod_class, shape)
+        if first is None:
+            return False
+        # Nodes before it have said no for good.
+        nodes = nodes >> first << first
         while nodes:
             low = nodes & -nodes
             nodes ^= low
@@ -182,8 +185,8 @@ class Packer:
                 shape.alive ^= low
         return False
 
-    def place_on_next(self, pod_class: PodClass, shape: Shape, pod: Pod) -> bool:
-        """Put a pod on the first existing node with room, if every one is a candidate."""
+    def next_existing(self, pod_class: PodClass, shape: Shape) -> int | None:
+        """Return the first existing node that takes a shape, wherever its pods' neighbours are."""
         queue = shape.next_existing
         if queue is None:
             queue = shape.next_existing = dense_members(shape.alive & self.fleet.existing_mask)
@@ -199,12 +202,11 @@ class Packer:
                     break
             else:
                 if shape.is_sure or self.fitter.accepts(pod_class, shape, node):
-                    self.fitter.record(pod_class, node, pod)
-                    return True
+                    return node
                 queue.pop()
         count = self.fleet.existing.count
         shape.alive = shape.alive >> count << count
-        return False
+        return None
 
     def _place_on_claim(
         self, pod_class: PodClass, shape: Shape, claims: int, choices: list[Choice], pod: Pod

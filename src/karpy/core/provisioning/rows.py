@@ -73,15 +73,24 @@ class Rows:
 
     def _fill_nodes(self, queue: _Queue, start: int, stop: int, shape: Shape) -> int:
         """Put pods in a row that ask alike on existing nodes with room; return how many."""
-        place, turn = self._packer.place_on_next, start
-        pod, pod_class = queue[turn]
-        while place(pod_class, shape, pod):
-            turn += 1
-            if turn == stop:
-                break
+        packer, pods_on, demands = self._packer, self._fleet.pods, shape.demands
+        turn = start
+        while turn < stop:
             pod, pod_class = queue[turn]
-            if not _asks_only_for(shape, pod_class):
+            if not pod_class.is_simple or pod_class.spread is not None:
                 break
+            if (pod_class.shapes[0] or packer.shape_of(pod_class, 0)) is not shape:
+                break
+            node = packer.next_existing(pod_class, shape)
+            if node is None:
+                break
+            pods_on[node].append(pod)
+            for free, amount in demands:
+                free[node] -= amount
+            if pod_class.is_counted:
+                self._fitter.count(pod_class, node)
+            turn += 1
+        self._fleet.moment += turn - start
         return turn - start
 
     def _fill_up(self, queue: _Queue, start: int, stop: int, node: int) -> int:
