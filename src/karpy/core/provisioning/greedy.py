@@ -27,8 +27,8 @@ from karpy.core.provisioning.steps import (
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
 
-_NEAR = 4
-"""Of a full node's neighbours, so many are looked at first."""
+_NEAR = 8
+"""Where two nodes are full, so many of their neighbours are looked at, then as many times more."""
 
 
 class Outcome(Enum):
@@ -93,7 +93,11 @@ class Packer:
         """Return the shape of one step of a class."""
         shape: Shape | None = pod_class.shapes[index]
         if shape is None:
-            shape = self.shapes.of(pod_class, pod_class.steps[index])
+            known = pod_class.steps[index].shapes
+            shape = known.get(id(pod_class.requests))
+            if shape is None:
+                shape = self.shapes.of(pod_class, pod_class.steps[index])
+                known[id(pod_class.requests)] = shape
             pod_class.shape(index, shape)
         return shape
 
@@ -191,14 +195,17 @@ class Packer:
         if queue is None:
             queue = shape.next_existing = dense_members(shape.alive & self.fleet.existing_mask)
             queue.reverse()
-        # Nodes that said no are behind for good; where one is full, its neighbours may be as well.
-        near = _NEAR
+        # Nodes that said no are behind for good; where two are full, more may be.
+        near = 1
         while queue:
             node = queue[-1]
             for free, amount in shape.demands:
                 if free[node] < amount:
-                    queue[-near:] = [each for each in queue[-near:] if free[each] >= amount]
-                    near *= 2
+                    if near == 1:
+                        queue.pop()
+                    else:
+                        queue[-near:] = [each for each in queue[-near:] if free[each] >= amount]
+                    near *= _NEAR
                     break
             else:
                 if shape.is_sure or self.fitter.accepts(pod_class, shape, node):

@@ -110,7 +110,7 @@ class Planner:
     def waiting_labels(self) -> set[tuple[str, str]]:
         """Return every label that some pod of the batch has, as key and value."""
         distinct = {id(each.pod.labels): each.pod.labels for each in self._classes.values()}
-        return {pair for labels in distinct.values() for pair in labels.items()}
+        return set().union(*[labels.items() for labels in distinct.values()])
 
     def _groups(self, pod: Pod, rung: Rung) -> _Groups:
         topology, rules = self._topology, pod.rules

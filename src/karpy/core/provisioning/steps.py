@@ -141,6 +141,7 @@ class Step:
         "keys",
         "reach",
         "rung",
+        "shapes",
         "spread",
         "takes_any_claim",
         "wants",
@@ -151,6 +152,8 @@ class Step:
         self.rung = rung
         self.reach = reach
         self.wants = wants
+        self.shapes: dict[int, Any] = {}
+        """Its shapes as far as they are known, by the identity of requests."""
         self.hosts: list[tuple[HostGroup, int]] = []
         self.keys: list[KeyRule] = []
         self.watched: list[AnyGroup] = []
@@ -257,6 +260,9 @@ class PodClass(Struct, eq=False, gc=False):
 
     def shape(self, step: int, shape: object) -> None:
         """Note the shape of a step."""
+        if len(self.shapes) == 1:
+            self.shapes = (shape,)
+            return
         self.shapes = (*self.shapes[:step], shape, *self.shapes[step + 1 :])
 
     def may_succeed(self, steps: int | None = None) -> bool:

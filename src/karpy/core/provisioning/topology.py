@@ -125,18 +125,20 @@ class Topology:
 
     def selecting(self, namespace: str, labels: Mapping[str, str]) -> tuple[AnyGroup, ...]:
         """Return the groups that select a pod; call it once all groups are made."""
-        if not self.groups:
+        candidates = self._candidates(labels)
+        if not candidates:
             return ()
         memo = (namespace, id(labels))
         found = self._selected.get(memo)
         if found is None:
-            candidates = self._candidates(labels)
             found = tuple(group for group in candidates if group.selects(namespace, labels))
             self._selected[memo] = found
         return found
 
     def _candidates(self, labels: Mapping[str, str]) -> list[AnyGroup]:
         """Return the groups that may select pods with these labels."""
+        if not self._unindexed and self._by_label.keys().isdisjoint(labels.items()):
+            return []
         candidates = list(self._unindexed)
         for pair in labels.items():
             candidates += self._by_label.get(pair, ())
