@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.fingerprints import UNUSUAL, encode
 from karpy.codec.pods import (
     EPOCH,
-    NEVER,
     NO_RULES,
     RARE,
     SPECIAL,
@@ -67,9 +67,6 @@ class _Mold(Struct, gc=False):
     owners: tuple[Owner, ...]
     limits: Resources
     is_demanding: bool
-    is_daemon: bool
-    nodes: list[str]
-    """The node of each that was counted."""
 
 
 class PodRows(PodReader):
@@ -84,10 +81,12 @@ class PodRows(PodReader):
         """Those that count for nothing but their load are left as they were."""
         self._rows: dict[bytes, _Row] = {b"": (None, 0, [])}
         self._crowd: list[Alike] = []
-        """Who is told apart by these rows."""
+        """Who was counted, row by row."""
         self._known_loads: dict[bytes, int | None] = {}
         """By containers."""
         self._molds: dict[bytes, _Mold] = {}
+        self._told: dict[int, list[str]] = {}
+        """By mold, the node of each that was read and counted."""
         self._names: dict[str, str] = {}
         """Namespaces and nodes."""
         self._loads = Loads()
@@ -104,12 +103,11 @@ class PodRows(PodReader):
 
     def census(self) -> Census:
         """Return what was counted so far."""
-        read = (Alike(each.labels, each.namespace, each.nodes) for each in self._molds.values())
         return Census(
             uncounted=tuple(self._uncounted),
             requests=self._spelled(self._sums),
             daemon_requests=self._spelled(self._daemon_sums),
-            crowd=Crowd((*self._crowd, *(each for each in read if each.nodes))),
+            crowd=Crowd(self._crowd),
             demanding=tuple(self._demanding),
         )
 
@@ -215,22 +213,24 @@ class PodRows(PodReader):
                 else:
                     key = _mold_key(meta, spec, only)
                 mold = self._molds.get(key) or self._add_mold(key, namespace, meta, spec)
-                pods[index] = self._cast(mold, meta, status, moment, spec.get("nodeName") or "")
+                pod = self._cast(mold, meta, status, moment)
+                if spec.get("nodeName"):
+                    pod = self._place(pod, mold, spec["nodeName"], status)
+                else:
+                    self._uncounted.append(pod)
+                if mold.is_demanding:
+                    self._demanding.append(pod)
+                pods[index] = pod
             except (*UNREADABLE, *UNUSUAL):
                 pods[index] = self._read_at_length(obj, index)
         return len(pods)
 
-    def _cast(
-        self, mold: _Mold, meta: JsonObject, status: JsonObject, created: datetime, node: str
-    ) -> Pod:
-        """Make a pod, and count it if it is on a node."""
-        trusts = self._is_pending_unschedulable
-        bound, ready = moments_of(status) if node and "conditions" in status else NEVER
+    def _cast(self, mold: _Mold, meta: JsonObject, status: JsonObject, created: datetime) -> Pod:
+        """Make a pod that has no node."""
         name, phase = meta["name"], _PHASES[status.get("phase")]
         if type(name) is not str:
             raise TypeError(name)
-        node = self._shared_name(node) if node else ""
-        pod = Pod(
+        return Pod(
             name,
             mold.namespace,
             meta["uid"],
@@ -238,25 +238,31 @@ class PodRows(PodReader):
             mold.labels,
             mold.requests,
             mold.rules,
-            node,
+            "",
             status.get("nominatedNodeName") or "",
             phase,
-            not node and (trusts or not status or was_given_up(status)),
+            self._is_pending_unschedulable or not status or was_given_up(status),
             False,
             mold.owners,
             False,
             mold.limits,
-            bound,
-            ready,
         )
-        load = self._loads.find(mold.requests) if node and phase not in _OVER else None
+
+    def _place(self, pod: Pod, mold: _Mold, name: str, status: JsonObject) -> Pod:
+        """Put a pod on its node, and count it there unless it is over."""
+        node = self._shared_name(name)
+        bound, ready = moments_of(status)
+        pod = replace(pod, node_name=node, is_unschedulable=False, bound=bound, ready=ready)
+        load = None if pod.phase in _OVER else self._loads.find(mold.requests)
         if load is None:
             self._uncounted.append(pod)
-        else:
-            mold.nodes.append(node)
-            self._add_up(node, load, load if mold.is_daemon else 0)
-        if mold.is_demanding:
-            self._demanding.append(pod)
+            return pod
+        nodes = self._told.get(id(mold))
+        if nodes is None:
+            nodes = self._told[id(mold)] = []
+            self._crowd.append(Alike(mold.labels, mold.namespace, nodes))
+        nodes.append(node)
+        self._add_up(node, load, load if _is_daemon(mold.owners) else 0)
         return pod
 
     def _origin_of(self, meta: JsonObject) -> tuple[datetime, str, str]:
@@ -297,8 +303,6 @@ class PodRows(PodReader):
             owners,
             limits,
             rules is not NO_RULES and rules.is_demanding,
-            _is_daemon(owners),
-            [],
         )
         return mold
 
