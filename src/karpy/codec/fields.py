@@ -203,20 +203,23 @@ _QUANTITY_HINT: Final = "write a quantity such as `500m`, `2` or `4Gi`"
 class _Texts(dict[str, int]):
     """Amounts of one resource by their text; whoever asks for a new one has it read."""
 
-    __slots__ = ("_resource", "_scale", "_units", "_width")
+    __slots__ = ("_resource", "_scale", "_short", "_units", "_width")
 
     def __init__(self, resource: str) -> None:
         is_cpu = resource == CPU
         self._resource = resource
         self._scale = 1000 if is_cpu else 1
-        self._units = {"m": 1} if is_cpu else {} if resource.endswith(".cpu") else _UNITS
+        self._units = {"m": 1} if is_cpu else _UNITS
         self._width = 1 if is_cpu else 2
+        self._short = 0 if resource.endswith(".cpu") else _SHORT
+        """Up to this length nothing is unusual about a number; no text is shorter than none."""
 
     def __missing__(self, text: str) -> int:
         """Read whole numbers of the usual units at once, the rest as the model does."""
-        unit = self._units.get(text[-self._width :])
-        number = text if unit is None else text[: -self._width]
-        if number.isdecimal() and len(text) <= _SHORT and text.isascii() and self._units:
+        width = self._width
+        unit = self._units.get(text[-width:])
+        number = text if unit is None else text[:-width]
+        if number.isdecimal() and len(text) <= self._short and text.isascii():
             amount = int(number) * (unit or self._scale)
         else:
             amount = _read_unusual(text, self._resource)

@@ -128,17 +128,19 @@ class Fleet:
     def take(self, node: int, pod: Pod, requests: Resources, mask: int) -> bool:
         """Place a pod without ports on a claim if one of some types has room; keep only those."""
         types, used, rooms = self.types[node] & mask, self.used[node], self.rooms[node]
-        sums = {}
         for resource, amount in requests.items():
             room = rooms[resource]
-            total = sums[resource] = used.get(resource, 0) + amount
+            total = used[resource] = used.get(resource, 0) + amount
             types &= room.at_least[bisect_left(room.values, total)]
         if not types:
+            for resource, amount in requests.items():
+                used[resource] -= amount
+                if not used[resource]:
+                    del used[resource]
             # Remember what there was too little of.
             self.types_left(node, requests)
             return False
         self.types[node] = types
-        used.update(sums)
         pods = self.pods[node]
         pods.append(pod)
         self.moment += 1
@@ -269,7 +271,8 @@ class Fleet:
             return (claims.bit_length() - 1,)
         if self.order is None or (count == 1 and self.order.is_stable):
             return members(claims)
-        return [node for node in self.order.claims if claims >> node & 1]
+        # Whoever places a pod on one of them asks again.
+        return (node for node in self.order.claims if claims >> node & 1)
 
     def take_ports(self, node: int, pod: Pod) -> None:
         for port in pod.rules.ports:
