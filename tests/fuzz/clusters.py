@@ -15,7 +15,13 @@ from karpy.model.pods import (
     PodVolume,
     Service,
 )
-from karpy.model.settings import MinValuesPolicy, PreferencePolicy, ReservedMode, Settings
+from karpy.model.settings import (
+    MinValuesPolicy,
+    Packing,
+    PreferencePolicy,
+    ReservedMode,
+    Settings,
+)
 from karpy.model.snapshot import Snapshot
 from tests.builders import NOON, controller, daemon, daemon_pod, owner, pod, service
 from tests.builders.pods import PodFields
@@ -39,10 +45,10 @@ REPLICATION_CONTROLLER = ("v1", "ReplicationController")
 _PODS_MAX = 40
 
 
-def random_snapshot(seed: int) -> Snapshot:
+def random_snapshot(seed: int, packing: Packing = Packing.KARPENTER) -> Snapshot:
     """Throw a cluster; the same seed gives an equal one, on every machine."""
     dice = Dice(seed)
-    settings = _random_settings(dice)
+    settings = replace(_random_settings(dice), packing=packing)
     pools = random_pools(dice)
     is_reserving = Feature.RESERVATIONS in dice.features
     catalog = random_catalog(dice, pools, is_reserving=is_reserving)
