@@ -204,17 +204,19 @@ class PodRows(PodReader):
                 (only,) = spec["containers"]
                 if meta["creationTimestamp"] != stamp or meta["namespace"] != namespace:
                     moment, stamp, namespace = self._origin_of(meta)
-                is_odd = "ports" in only or "deletionTimestamp" in meta
-                if is_odd or "containerStatuses" in status or not RARE.isdisjoint(spec):
+                if "ports" in only or "deletionTimestamp" in meta or "containerStatuses" in status:
                     pods[index] = self._read_at_length(obj, index)
                     continue
                 if len(spec) == 1 and "ownerReferences" not in meta:
                     key = encode((namespace, meta.get("labels"), only.get("resources")))
-                else:
+                elif RARE.isdisjoint(spec):
                     key = _mold_key(meta, spec, only)
+                else:
+                    pods[index] = self._read_at_length(obj, index)
+                    continue
                 mold = self._molds.get(key) or self._add_mold(key, namespace, meta, spec)
                 pod = self._cast(mold, meta, status, moment)
-                if spec.get("nodeName"):
+                if index == start and spec.get("nodeName"):
                     pod = self._place(pod, mold, spec["nodeName"], status)
                 else:
                     self._uncounted.append(pod)
@@ -293,7 +295,8 @@ class PodRows(PodReader):
         (only,) = spec["containers"]
         requests, limits = self._amounts_of(only)
         # Who has the same labels and rules is decided about together, whatever else differs.
-        labels, rules = self._shared_labels(meta), self._rules_of(spec, ())
+        labels = self._shared_labels(meta)
+        rules = NO_RULES if len(spec) == 1 else self._rules_of(spec, ())
         owners = self._shared_owners(meta) if meta.get("ownerReferences") else ()
         mold = self._molds[key] = _Mold(
             namespace,

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from karpy.core.provisioning.bits import dense_members, flags
 from karpy.core.provisioning.fleet import Fleet
-from karpy.core.provisioning.signatures import Signatures
+from karpy.core.provisioning.signatures import NOT_SOLD, Signatures
 from karpy.core.provisioning.templates import SIMULATED, Template
 from karpy.core.provisioning.typetable import Market
 from karpy.core.provisioning.variety import reached, relax
@@ -26,20 +26,17 @@ class _Ranking:
         self, markets: Sequence[Market], types: Sequence[int], names: Sequence[str]
     ) -> None:
         by_place = sorted(markets, key=lambda market: (market.zone, market.capacity_type))
-        best: dict[int, tuple[int, str, int]] = {}
-        for place, market in enumerate(by_place):
-            price_of = market.prices.get
-            for bit in types:
-                price = price_of(bit)
-                if price is not None:
-                    known = best.get(bit)
-                    if known is None or price < known[0]:
-                        best[bit] = (price, names[bit], place)
-        ranked = sorted([(offer, bit) for bit, offer in best.items()])
-        self.bits = [bit for _, bit in ranked]
+        columns = [[market.prices.get(bit, NOT_SOLD) for bit in types] for market in by_place]
+        ranked: list[tuple[int, str, int, int]] = []
+        for bit, prices in zip(types, zip(*columns, strict=True), strict=False):
+            price = min(prices)
+            if price < NOT_SOLD:
+                ranked.append((price, names[bit], prices.index(price), bit))
+        ranked.sort()
+        self.bits = [bit for _, _, _, bit in ranked]
         self.options = [
             LaunchOption(name, price, by_place[place].zone, by_place[place].capacity_type)
-            for (price, name, place), _ in ranked
+            for price, name, place, _ in ranked
         ]
         self._pick = itemgetter(*self.bits) if len(self.bits) > 1 else None
 

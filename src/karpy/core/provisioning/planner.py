@@ -152,6 +152,7 @@ class Planner:
                 self._topology.affinity(Kind.INVERSE, term, pod) for term in pod.rules.anti_affinity
             )
         each.is_counted = bool(each.counted or each.owned_inverse)
+        each.is_alone = each.is_alone and not each.is_counted
 
     def _step(
         self,
@@ -246,6 +247,7 @@ def _sum_up(step: Step, each: PodClass) -> None:
         and not each.pod.rules.ports
         and not each.volumes.attachments
     )
+    step.asks_for_room = step.is_simple and step.spread is None and step.takes_any_claim
     step.is_exclusive = (
         not step.keys
         and not step.is_patient

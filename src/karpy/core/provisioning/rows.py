@@ -27,7 +27,10 @@ class Rows:
         """Place the next pods of a queue as long as that is easy; return how many."""
         first = queue[start][1]
         if first.is_simple:
-            return self._fill(queue, start, stop) if self._fitter.is_plain else 0
+            if not self._fitter.is_plain:
+                return 0
+            fill = self._fill_one_by_one if first.is_alone and not self._has_nodes else self._fill
+            return fill(queue, start, stop)
         return self._open_again(queue, start, stop) if first.reopening is not None else 0
 
     def _fill(self, queue: _Queue, start: int, stop: int) -> int:
@@ -59,12 +62,21 @@ class Rows:
                 turn += self._fill_up(queue, turn, stop, node)
         return turn - start
 
+    def _fill_one_by_one(self, queue: _Queue, start: int, stop: int) -> int:
+        """Put pods on claims that ask for room alone, and each for another amount."""
+        claims, put = (1 << self._fleet.size) - 1, self._put
+        for turn in range(start, stop):
+            pod, pod_class = queue[turn]
+            # Nobody will ask again, so that it is not worth while to remember who said no.
+            if not pod_class.is_alone or put(pod, pod_class, claims, None) is None:
+                return turn - start
+        return stop - start
+
     def _look_for(self, pod_class: PodClass) -> tuple[Shape | None, int]:
         """Return the shape of a class, if it has to have one, and who may take it."""
         fleet, shape = self._fleet, pod_class.shapes[0]
         is_alone = shape is None and pod_class.is_single and not self._has_nodes
         if is_alone and pod_class.steps[0].takes_any_claim:
-            # Nobody will ask again, so that it is not worth while to remember who said no.
             return None, (1 << fleet.size) - 1
         shape = shape or self._packer.shape_of(pod_class, 0)
         if shape.seen < fleet.size:

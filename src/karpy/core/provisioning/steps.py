@@ -134,6 +134,7 @@ class Step:
     """One rung of a ladder, made ready."""
 
     __slots__ = (
+        "asks_for_room",
         "hosts",
         "is_exclusive",
         "is_patient",
@@ -166,6 +167,8 @@ class Step:
         """Whether nothing is asked but room and labels, and to be spread over one key."""
         self.spread: KeyRule | None = None
         """The rule for that key."""
+        self.asks_for_room = False
+        """Whether every claim will do that has room."""
         self.is_exclusive = False
         """Whether two pods that take this step never share a node, and nothing else binds them."""
         self.is_patient = any(want.is_patient for want in wants)
@@ -239,6 +242,8 @@ class PodClass(Struct, eq=False, gc=False):
     is_counted: bool = False
     is_simple: bool = False
     """Whether the first step is."""
+    is_alone: bool = False
+    """Whether there is one pod only, for which every claim will do, and which nobody counts."""
     is_hopeless: bool = False
     """Whether every step has failed for good."""
     failures: tuple[Failure | None, ...] = _NOTHING_YET
@@ -248,9 +253,11 @@ class PodClass(Struct, eq=False, gc=False):
 
     def climb(self, steps: Sequence[Step]) -> None:
         """Take the steps of the ladder."""
+        first = steps[0]
         self.steps = steps
-        self.is_simple = steps[0].is_simple
-        self.spread = steps[0].spread
+        self.is_simple = first.is_simple
+        self.spread = first.spread
+        self.is_alone = self.is_single and first.asks_for_room
         if len(steps) > 1:
             self.failures = self.shapes = _NOTHING_YET * len(steps)
 
