@@ -212,7 +212,7 @@ class _Texts(dict[str, int]):
         self._units = {"m": 1} if is_cpu else _UNITS
         self._width = 1 if is_cpu else 2
         self._short = 0 if resource.endswith(".cpu") else _SHORT
-        """Up to this length nothing is unusual about a number; no text is shorter than none."""
+        """Longer numbers are unusual; of these resources every one is."""
 
     def __missing__(self, text: str) -> int:
         """Read whole numbers of the usual units at once, the rest as the model does."""
