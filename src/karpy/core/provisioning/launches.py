@@ -1,7 +1,7 @@
 """Claims as launches: types to launch with, cheapest first."""
 
 from collections.abc import Sequence
-from itertools import compress
+from itertools import compress, repeat
 from operator import itemgetter
 from typing import TypeAlias
 
@@ -26,7 +26,7 @@ class _Ranking:
         self, markets: Sequence[Market], types: Sequence[int], names: Sequence[str]
     ) -> None:
         by_place = sorted(markets, key=lambda market: (market.zone, market.capacity_type))
-        columns = [[market.prices.get(bit, NOT_SOLD) for bit in types] for market in by_place]
+        columns = [map(market.prices.get, types, repeat(NOT_SOLD)) for market in by_place]
         ranked: list[tuple[int, str, int, int]] = []
         for bit, prices in zip(types, zip(*columns, strict=True), strict=False):
             price = min(prices)

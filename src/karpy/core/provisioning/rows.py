@@ -8,6 +8,7 @@ from karpy.core.provisioning.shapes import Shape
 from karpy.core.provisioning.signatures import NEVER
 from karpy.core.provisioning.steps import PodClass
 from karpy.model.pods import Pod
+from karpy.model.resources import Resources
 
 _Queue = Sequence[tuple[Pod, PodClass]]
 
@@ -64,13 +65,28 @@ class Rows:
 
     def _fill_one_by_one(self, queue: _Queue, start: int, stop: int) -> int:
         """Put pods on claims that ask for room alone, and each for another amount."""
-        claims, put = (1 << self._fleet.size) - 1, self._put
+        put = self._put_anywhere
         for turn in range(start, stop):
             pod, pod_class = queue[turn]
-            # Nobody will ask again, so that it is not worth while to remember who said no.
-            if not pod_class.is_alone or put(pod, pod_class, claims, None) is None:
+            if not pod_class.is_alone or not put(pod, pod_class.requests):
                 return turn - start
         return stop - start
+
+    def _put_anywhere(self, pod: Pod, requests: Resources) -> bool:
+        """Put a pod on the first claim that has room; say whether there is one."""
+        # Nobody will ask again, so that it is not worth while to remember who said no.
+        fleet = self._fleet
+        by_count, tight_at = fleet.by_count, fleet.tight.get
+        for count in fleet.counts:
+            claims = by_count[count]
+            alone = (claims.bit_length() - 1,)
+            for node in fleet.ordered(count, claims) if claims & (claims - 1) else alone:
+                tight = tight_at(node)
+                if tight is not None and requests.get(tight[0], 0) > tight[1]:
+                    continue
+                if fleet.take(node, pod, requests, fleet.types[node]):
+                    return True
+        return False
 
     def _look_for(self, pod_class: PodClass) -> tuple[Shape | None, int]:
         """Return the shape of a class, if it has to have one, and who may take it."""
