@@ -15,11 +15,13 @@ from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot
 from tests.builders import (
     ZONE_A,
+    ZONE_B,
     anti_affinity,
     catalog,
     instance_type,
     is_in,
     node,
+    pod,
     pods,
     pool,
     snapshot,
@@ -75,6 +77,32 @@ def test_rows_of_any_pods_end_up_where_they_would_one_by_one(
     batch = [each for number, row in enumerate(rows) for each in _row(number, *row)]
 
     decide_checked(snapshot(pods=batch, nodes=nodes, catalog=SMALL))
+
+
+def _nodes(sizes: list[str]) -> list[Node]:
+    """Build nodes of some sizes, in two zones by turns."""
+    zones = (ZONE_A, ZONE_B)
+    return [node(f"n{i:03}", cpu=cpu, zone=zones[i % 2]) for i, cpu in enumerate(sizes)]
+
+
+@given(drawn_rows, st.lists(st.sampled_from(["200m", "700m", "1"]), min_size=10, max_size=90))
+@settings(max_examples=40)
+def test_rows_of_any_pods_fill_many_nodes_as_they_would_one_by_one(
+    rows: list[tuple[str, str, int]], sizes: list[str]
+) -> None:
+    batch = [each for number, row in enumerate(rows) for each in _row(number, *row)]
+
+    decide_checked(snapshot(pods=batch, nodes=_nodes(sizes), catalog=SMALL))
+
+
+@given(st.lists(st.integers(100, 1900), min_size=2, max_size=40, unique=True))
+@settings(max_examples=40)
+def test_pods_no_two_of_which_are_alike_end_up_where_they_would_one_by_one(
+    millis: list[int],
+) -> None:
+    batch = [pod(f"p{each}", cpu=f"{each}m") for each in millis]
+
+    decide_checked(snapshot(pods=batch, catalog=SMALL))
 
 
 def test_a_row_fills_one_claim_to_the_brim_before_the_next_is_made() -> None:
