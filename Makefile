@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check contract e2e controlplane bench bench-peer fuzz swarm fix clean
+.PHONY: help demo test check contract e2e controlplane bench bench-peer fuzz fuzz-objects swarm fix clean
 
 BIN   := .venv/bin
 PATHS := src tests $(wildcard benchmarks)
@@ -50,6 +50,9 @@ bench-peer: .venv/.ready ## Measure Karpy beside Karpenter on a real control pla
 
 fuzz: .venv/.ready ## Compare the solver with its reference on random clusters; SEEDS=1000
 	@$(BIN)/python -m tests.fuzz --seeds $(SEEDS) $(ARGS)
+
+fuzz-objects: .venv/.ready ## Run the operator among objects no schema foresaw, and see who is harmed; SEEDS=1000
+	@$(BIN)/python -m tests.hostile --seeds $(SEEDS) $(ARGS)
 
 swarm: .venv/.ready ## Run the operator through random trouble and see that all ends well; SEEDS=1000
 	@$(BIN)/python -m tests.swarm --seeds $(SEEDS) $(ARGS)

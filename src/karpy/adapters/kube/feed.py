@@ -49,7 +49,8 @@ class Pace(Struct, frozen=True):
     """How long one watch is asked for at least; up to twice that, so that not all end at once."""
     idle: float = IDLE_SECONDS
     first_pause: float = 0.5
-    longest_pause: float = 30.0
+    longest_pause: float = 8.0
+    """A fault of the server may last; work goes on soon after its end."""
     dice: Dice = DICE
 
 
