@@ -12,6 +12,7 @@ from karpy.model.kinds import (
     NODE,
     NODE_CLAIM,
     NODE_POOL,
+    POD,
     STATEFUL_SET,
     Kind,
 )
@@ -21,6 +22,7 @@ from karpy.sim.hazards import BROKEN
 from karpy.sim.kubelets.behaviour import RUN
 from karpy.sim.world import World
 from tests.fuzz.dice import Dice
+from tests.hostile.pods import hostile_pods
 from tests.scenarios.manifests import pod_spec
 from tests.swarm.clusters import DEDICATED, TEAM, random_limits, random_pool
 
@@ -109,6 +111,20 @@ def _run_job(dice: Dice) -> Do:
             return ""
         world.store.create(JOB, {"metadata": meta, "spec": job})
         return f"run {meta['name']}: {pods} pods of {seconds} s"
+
+    return do
+
+
+def _attack(dice: Dice) -> Do:
+    """Create a pod that costs a decision much, or that cannot be read."""
+    made = dice.one(hostile_pods())
+
+    def do(world: World) -> str:
+        name = made["metadata"]["name"]
+        if world.store.find(POD, name, "default") is not None:
+            return ""
+        world.store.create(POD, made)
+        return f"create the hostile pod {name}"
 
     return do
 
@@ -259,6 +275,7 @@ _PEOPLE: tuple[Callable[[Dice], Do], ...] = (
     _add_pool,
     _strip_claim,
     _run_job,
+    _attack,
     _delete(NODE, NODE_CLAIM),
     _delete(NODE, NODE_CLAIM, NODE_POOL, DISRUPTION_BUDGET),
 )

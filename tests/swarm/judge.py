@@ -16,6 +16,7 @@ from karpy.model.verdicts import Verdict
 from karpy.ports.cloud import CloudProvider, Machine
 from karpy.sim.store.conditions import condition_of
 from karpy.sim.world import World
+from tests.hostile.pods import FOREVER
 from tests.swarm.findings import Finding, Law
 
 
@@ -81,7 +82,7 @@ def _is_held(world: World, node: str) -> bool:
 
 
 def _may_stay(world: World, pod: JsonObject) -> bool:
-    if (pod["metadata"].get("annotations") or {}).get(DO_NOT_DISRUPT) == "true":
+    if (pod["metadata"].get("annotations") or {}).get(DO_NOT_DISRUPT) in {"true", FOREVER}:
         return True
     app = (pod["metadata"].get("labels") or {}).get("app")
     return any(
