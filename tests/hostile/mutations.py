@@ -23,7 +23,7 @@ _DEEP: Final = "deep-0451"
 _NESTED: Final = b"[" * 4900 + b"]" * 4900
 _IDENTITY: Final = {
     ("metadata", each) for each in ("name", "namespace", "uid", "resourceVersion")
-} | {("apiVersion",), ("kind",)}
+} | {("apiVersion",), ("kind",), ("metadata",)}
 _EXTREMES: Final[tuple[Json, ...]] = (
     None,
     True,
