@@ -29,7 +29,8 @@ def simplify(data: bytes) -> bytes:
     become U+FFFD. Takes time in proportion to the length, and no stack.
     """
     text = data.decode("utf-8", "replace").encode()
-    parts, end = [], 0
+    parts: list[bytes] = []
+    end = 0
     for start, stop, part in _replacements(text):
         parts += (text[end:start], part)
         end = stop
