@@ -255,17 +255,22 @@ class Mirror:
         if in_full is None:
             shelf.take(change)
             return
-        if change.unreadable is not None:
+        if change.unreadable is None:
+            self._take_in_full(change, shelf, in_full)
+        else:
             in_full.take(change)
-            return
-        entry: Entry | None = change.value
+        if kind == NODE_CLAIM:
+            self._told.set()
+
+    def _take_in_full(
+        self, change: Change[Entry], shelf: Shelf[Any], in_full: Shelf[Kept[Any]]
+    ) -> None:
+        entry = change.value
         if entry is not None and _is_older(entry, in_full.get(change.key)):
             return
         # Decisions first: whoever hears of a record may ask for a snapshot at once.
         shelf.put(change.key, None if entry is None else entry.value)
-        in_full.take(replace(change, value=None if entry is None else entry.kept))
-        if kind == NODE_CLAIM:
-            self._told.set()
+        in_full.take(Change(change.key, None if entry is None else entry.kept, change.version))
 
     def _sync(self, shelf: Shelf[Any]) -> None:
         shelf.is_synced = True
