@@ -24,7 +24,7 @@ from karpy.controllers.upkeep import UpkeepController
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL
 from karpy.model.settings import Settings
 from karpy.ports.cloud import CloudProvider
-from karpy.ports.objects import Objects
+from karpy.ports.objects import Feed, Objects
 from karpy.sim.world import World
 from tests.controllers.operators import NODE_CLASS, Heard, claim, is_ready, until
 
@@ -47,10 +47,11 @@ async def disrupting(
     objects: Objects | None = None,
     cloud: CloudProvider | None = None,
     repair: RepairRules | None = None,
+    feed: Feed | None = None,
 ) -> AsyncIterator[Stage]:
     """Have claims kept and their nodes disrupted, until all that is killed."""
     objects = objects or world.objects
-    mirror = Mirror(world.objects, world.clock, kwok_catalog, Settings())
+    mirror = Mirror(feed or world.objects, world.clock, kwok_catalog, Settings())
     watching = asyncio.create_task(mirror.run())
     await mirror.wait_until_listed()
     desk = Desk(

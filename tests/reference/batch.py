@@ -124,6 +124,8 @@ def why_refused(pod: Pod, snapshot: Snapshot) -> Reason | None:
     A pod opts out by its preferences too, even if they are to be ignored.
     """
     rules = pod.rules
+    if rules.unreadable:
+        return Reason.UNREADABLE
     if rules.claims_devices and snapshot.settings.ignore_device_claims:
         return Reason.DEVICE_CLAIMS
     pools = full(rules).get(NODE_POOL)

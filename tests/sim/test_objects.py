@@ -239,14 +239,14 @@ def test_a_follower_hears_everything_then_that_it_is_in_step_then_changes(
     ]
 
 
-def test_an_object_that_cannot_be_read_is_reported_and_left_out(store: Store) -> None:
+def test_an_object_that_cannot_be_read_is_told_as_such_and_reported(store: Store) -> None:
     heard: list[tuple[Kind, str]] = []
     objects = EmbeddedObjects(store, unreadable=lambda kind, key, _: heard.append((kind, key)))
     store.create(NODE, a_node("a"))
     store.create(NODE, {"metadata": {"name": "b"}})
 
     async def work() -> list[object]:
-        following = asyncio.ensure_future(taken(objects.follow(NODE, Colors()), 3))
+        following = asyncio.ensure_future(taken(objects.follow(NODE, Colors()), 4))
         await asyncio.sleep(1)
         store.patch(NODE, "a", color_of(None))
         return await following
@@ -254,7 +254,12 @@ def test_an_object_that_cannot_be_read_is_reported_and_left_out(store: Store) ->
     changes = run(work())
 
     assert heard == [(NODE, "b"), (NODE, "a")]
-    assert [each.value for each in changes if isinstance(each, Change)] == ["red", None]
+    told = [each for each in changes if isinstance(each, Change)]
+    assert [(each.key, each.value, each.unreadable is not None) for each in told] == [
+        ("a", "red", False),
+        ("b", None, True),
+        ("a", None, True),
+    ]
 
 
 def test_a_follower_that_fell_behind_heals(

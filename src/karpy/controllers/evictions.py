@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Final
 
 from karpy.codec.fields import JsonObject
-from karpy.codec.leaving import read_leaving_pod
-from karpy.controllers.desk import Desk, read
+from karpy.codec.unreadable import leaving_pod
+from karpy.controllers.desk import Desk
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.departing import claim_of
 from karpy.core.lifecycle.evicting import (
@@ -92,7 +92,7 @@ class EvictionQueue:
             obj = await self._desk.objects.get(POD, entry.name, entry.namespace)
         except NotFound:
             return None
-        return read(read_leaving_pod, POD, obj)
+        return leaving_pod(obj)
 
     async def _ask(self, move: Move, pod: LeavingPod) -> tuple[Answered, ClusterError | None]:
         """Evict or delete a pod; return what the answer means."""

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from karpy.codec.records import read_claim_record
-from karpy.controllers.desk import Desk, read
+from karpy.codec.unreadable import claim_record
+from karpy.controllers.desk import Desk
 from karpy.core.lifecycle.collection import (
     PERIOD,
     Sighting,
@@ -59,7 +59,7 @@ class GarbageCollector:
             return
         # What we watch may be late, and a machine that has ended does not come back: ask.
         page = await self._desk.objects.list(NODE_CLAIM)
-        claims = [read(read_claim_record, NODE_CLAIM, each) for each in page.items]
+        claims = [claim_record(each) for each in page.items]
         for orphan in find_orphans(sightings, claims, self._desk.clock.now()):
             with suppress(MachineNotFound):
                 await self._desk.cloud.terminate(orphan.provider_id)

@@ -141,7 +141,12 @@ class LifecycleController:
         if machine is not None and not claim.provider_id:
             claim = replace(claim, provider_id=machine.provider_id)
         nodes = self._desk.nodes_of(claim)
-        step = finalize(claim, [each.record for each in nodes], self._desk.clock.now())
+        step = finalize(
+            claim,
+            [each.record for each in nodes],
+            self._desk.clock.now(),
+            is_blind=claim.node_name in self._desk.records.nodes.unreadable,
+        )
         # The claim says whose it is before it waits for its node: nobody would find it otherwise.
         outcome = joined(Outcome(claim), step.outcome)
         if step.is_cleared:

@@ -96,13 +96,24 @@ class Lookout:
             record,
             nominated_until=self._nominations.until(claim.name, name),
             buffer_pods=self._buffer_pods(name),
+            unreadable=self._why_unreadable(claim, record),
         )
+
+    def _why_unreadable(self, claim: ClaimRecord, node: NodeRecord | None) -> str:
+        """Say why a NodeClaim, or its Node, cannot be read as it is now."""
+        records = self._desk.records
+        problem = records.claims.unreadable.get(claim.name, "")
+        name = claim.node_name if node is None else node.name
+        return problem or records.nodes.unreadable.get(name, "")
 
     def _pools(self) -> tuple[dict[str, PoolRecord], dict[str, DisruptionPolicy]]:
         pools: dict[str, PoolRecord] = {}
         policies: dict[str, DisruptionPolicy] = {}
         for kept in self._desk.records.pools.all():
             name = kept.record.name
+            if name in self._desk.records.pools.unreadable:
+                # Its budgets may be others by now.
+                continue
             try:
                 policies[name] = read(read_policy, NODE_POOL, kept.obj)
             except AnswerMalformed as error:

@@ -69,7 +69,8 @@ class NodeClasses:
             if isinstance(change, Synced):
                 self._listed.add(_any_of(kind))
                 self._tell(_any_of(kind))
-            else:
+            elif change.unreadable is None:
+                # A node class that cannot be read stays what it was.
                 self._put(NodeClassRef(kind.group, kind.name, change.key), change.value)
 
     def _put(self, ref: NodeClassRef, state: ClassState | None) -> None:

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Final
 
-from karpy.codec.leaving import read_leaving_pod
-from karpy.controllers.desk import AFTER_CONFLICT, Desk, only, read, seconds
+from karpy.codec.unreadable import leaving_pod
+from karpy.controllers.desk import AFTER_CONFLICT, Desk, only, seconds
 from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.outcomes import Outcome, joined
@@ -83,7 +83,7 @@ class RebootController:
         if not self._desk.records.pods.under(node.name):
             return ()
         page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
-        return tuple(read(read_leaving_pod, POD, each) for each in page.items)
+        return tuple(leaving_pod(each) for each in page.items)
 
     def _hear_claim(
         self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None

@@ -7,8 +7,11 @@ from datetime import timedelta
 
 from karpy.controllers.desk import Desk
 from karpy.controllers.lookout import Look, Lookout
+from karpy.controllers.occupancy import Occupants
 from karpy.core.disruption.advancing import Change, Progress, advance, amid_rollouts, start
+from karpy.core.disruption.confirming import ask, confirm
 from karpy.core.disruption.rollout import PACE, Rollout, Stage, with_launched
+from karpy.core.disruption.sparing import unconfirmed, without_refused
 from karpy.errors import ClusterError, KarpyError, NotFound
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.questions import DisruptionQuestion
@@ -39,6 +42,7 @@ class Rollouts:
         self._cluster = cluster
         self._lookout = lookout
         self._on_verdict = on_verdict
+        self._occupants = Occupants(desk)
         self._rollouts: dict[str, Rollout] = {}
         self._deleted: set[str] = set()
         """UIDs of the claims that were deleted, whether we have heard of it or not."""
@@ -115,7 +119,10 @@ class Rollouts:
             self._deleted.add(uid)
         return is_done
 
-    async def _take(self, progress: Progress, look: Look) -> timedelta | None:
+    async def _take(self, planned: Progress, look: Look) -> timedelta | None:
+        progress = await self._confirmed(planned, look)
+        if progress is None:
+            return PACE
         if progress.decision is not None:
             self._on_verdict(progress.decision.question, progress.decision.verdict)
         # Before anything is done: whoever decides meanwhile must know which nodes go.
@@ -125,6 +132,27 @@ class Rollouts:
             await self._launch(progress.rollout, progress.launches)
         await self._desk.keeper.carry_out(progress.outcome)
         return progress.outcome.look_again
+
+    async def _confirmed(self, progress: Progress, look: Look) -> Progress | None:
+        """Leave out nodes whose pods forbid what is planned; None if the pods cannot be listed."""
+        nodes = [
+            each
+            for each in unconfirmed(progress, look.surroundings)
+            if look.claims[each.claim].record.meta.uid not in self._deleted
+        ]
+        if not nodes:
+            return progress
+        try:
+            occupancy = await self._occupants.list([each.node for each in nodes])
+        except KarpyError as error:
+            self._desk.on_failure(progress.rollout.id, error)
+            return None
+        question = ask(progress.rollout.reason, nodes, look.surroundings, occupancy)
+        verdict = confirm(question)
+        if not verdict.refusals:
+            return progress
+        self._on_verdict(question, verdict)
+        return without_refused(progress, verdict.refusals, look.surroundings)
 
     async def _go_on(self, rollout: Rollout) -> timedelta | None:
         names = {each.claim for each in rollout.targets}

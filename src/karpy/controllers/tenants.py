@@ -6,12 +6,13 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.codec.disruption import read_pod_budget, read_tenant
-from karpy.controllers.desk import Desk, read
+from karpy.codec.unreadable import pod_budget, tenant
+from karpy.controllers.desk import Desk
 from karpy.core.disruption.tenancies import (
     Tenancy,
     assume,
     choose_lookups,
+    doubted,
     is_reliable,
     remember,
 )
@@ -57,7 +58,10 @@ class Tenants:
         chosen = choose_lookups(
             {node: None if node in fresh else each for node, each in assumed.items()}, self._known
         )
-        found = await self._find(sorted(chosen))
+        found = {
+            node: doubted(tenants, pods.under(node))
+            for node, tenants in (await self._find(sorted(chosen))).items()
+        }
         told = {
             node: remember(
                 tenants, pods.under(node), now, reads_deletion_cost=self._reads_deletion_cost
@@ -88,7 +92,7 @@ class Tenants:
     async def _ask(self, node: str) -> tuple[Tenant, ...]:
         async with self._room:
             page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node}"))
-        return tuple(read(read_tenant, POD, each) for each in page.items)
+        return tuple(tenant(each) for each in page.items)
 
     async def _ask_for_all(self, nodes: Sequence[str]) -> dict[str, tuple[Tenant, ...]]:
         found: dict[str, list[Tenant]] = {node: [] for node in nodes}
@@ -98,11 +102,11 @@ class Tenants:
             for obj in page.items:
                 node = obj.get("spec", {}).get("nodeName", "")
                 if node in found:
-                    found[node].append(read(read_tenant, POD, obj))
+                    found[node].append(tenant(obj))
             token = page.token
             if not token:
                 return {node: tuple(tenants) for node, tenants in found.items()}
 
     async def _budgets(self) -> tuple[PodBudget, ...]:
         page = await self._desk.objects.list(DISRUPTION_BUDGET)
-        return tuple(read(read_pod_budget, DISRUPTION_BUDGET, each) for each in page.items)
+        return tuple(pod_budget(each) for each in page.items)

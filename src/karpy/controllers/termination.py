@@ -2,8 +2,9 @@
 
 from typing import Final
 
-from karpy.codec.leaving import read_attachment, read_leaving_pod
+from karpy.codec.leaving import read_attachment
 from karpy.codec.storage import read_claim
+from karpy.codec.unreadable import leaving_pod
 from karpy.controllers.desk import AFTER_CONFLICT, Desk, read, seconds
 from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.queue import WorkQueue
@@ -98,7 +99,7 @@ class TerminationController:
 
     async def _asked_pods(self, node: NodeRecord) -> tuple[LeavingPod, ...]:
         page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
-        return tuple(read(read_leaving_pod, POD, each) for each in page.items)
+        return tuple(leaving_pod(each) for each in page.items)
 
     async def _attachments(self, node: NodeRecord, pods: tuple[LeavingPod, ...]) -> tuple[str, ...]:
         """Name the volumes to wait for; nobody asks while there are pods to wait for."""

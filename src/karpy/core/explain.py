@@ -280,6 +280,7 @@ _POD_FIXES: Final = {
     Reason.OPTED_OUT: "drop `karpenter.sh/nodepool DoesNotExist` from its node affinity",
     Reason.RESTRICTED_LABEL: "drop the label from its node selector and affinity",
     Reason.MATCH_FIELDS: "select the node by labels instead of matchFields",
+    Reason.UNREADABLE: "correct the field, or run a version of Karpy that knows its value",
     Reason.BAD_REQUIREMENT: "correct its node selector or affinity",
     Reason.DEVICE_CLAIMS: "ask for the device as an extended resource",
     Reason.VOLUME_CLAIM_MISSING: "create the PersistentVolumeClaim, or correct its name in the pod",

@@ -36,6 +36,8 @@ class LeavingPod(Struct, frozen=True, gc=False):
     """Whether the kubelet made it by itself; the API server cannot end it."""
     volume_claims: tuple[str, ...] = ()
     """Names of its PersistentVolumeClaims."""
+    unreadable: str = ""
+    """Why the pod cannot be read in full; what is missing here is not known then."""
 
     @property
     def key(self) -> str:

@@ -71,6 +71,8 @@ class PodRules(Struct, frozen=True, gc=False):
     volumes: tuple[PodVolume, ...] = ()
     claims_devices: bool = False
     """Whether the pod asks for devices by ResourceClaims (dynamic resource allocation)."""
+    unreadable: str = ""
+    """Why the pod cannot be read; what else it asks for is not known then."""
 
     @property
     def is_demanding(self) -> bool:
@@ -138,6 +140,11 @@ class Pod(Struct, frozen=True, gc=False):
     def key(self) -> str:
         """Namespace and name, as users write it."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def unreadable(self) -> str:
+        """Why it cannot be read; empty if it can."""
+        return self.rules.unreadable
 
     @property
     def is_terminal(self) -> bool:

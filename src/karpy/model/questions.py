@@ -54,6 +54,24 @@ class SecondLookQuestion(
     """In the order in which they were chosen."""
 
 
+class _Confirmation(Struct, frozen=True, gc=False, tag_field="reason"):
+    surroundings: Surroundings
+    """The nodes alone, with the pods that the API server has just listed there."""
+    proposed: tuple[ProposedNode, ...] = ()
+
+
+class EmptyConfirmationQuestion(
+    _Confirmation, frozen=True, gc=False, tag=f"{DisruptionReason.EMPTY.value}/confirmation"
+):
+    """Asks which nodes are still empty, just before they are marked or deleted."""
+
+
+class RepairConfirmationQuestion(
+    _Confirmation, frozen=True, gc=False, tag=f"{DisruptionReason.UNHEALTHY.value}/confirmation"
+):
+    """Asks which broken nodes, whose drain has no end, have no pod that forbids it."""
+
+
 class TreatmentQuestion(
     Struct,
     frozen=True,
@@ -90,7 +108,15 @@ class LegacyRepairQuestion(
     policies: tuple[RepairPolicy, ...] = ()
 
 
-PlainQuestion = EmptyNodesQuestion | BrokenNodesQuestion | SecondLookQuestion | LegacyRepairQuestion
+ConfirmationQuestion = EmptyConfirmationQuestion | RepairConfirmationQuestion
+"""Asks whether nodes may go, after everything else was asked."""
+PlainQuestion = (
+    EmptyNodesQuestion
+    | BrokenNodesQuestion
+    | SecondLookQuestion
+    | ConfirmationQuestion
+    | LegacyRepairQuestion
+)
 """What is asked of the surroundings alone."""
 DisruptionQuestion = PlainQuestion | TreatmentQuestion
 """Everything that a decision about the disruption of nodes is made on; tags begin with reasons."""

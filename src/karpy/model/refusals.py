@@ -19,6 +19,7 @@ class Reason(Enum):
     OPTED_OUT = "it asks for nodes that belong to no NodePool"
     RESTRICTED_LABEL = "it selects nodes by a label that may not be asked for"
     MATCH_FIELDS = "its node affinity uses matchFields, which no new node can promise"
+    UNREADABLE = "it cannot be read"
     BAD_REQUIREMENT = "its node selector or affinity is malformed"
     DEVICE_CLAIMS = "it asks for devices by ResourceClaim, which is switched off"
     VOLUME_CLAIM_MISSING = "one of its PersistentVolumeClaims does not exist"
@@ -69,6 +70,7 @@ class Obstacle(Enum):
     IN_ROLLOUT = "it is being disrupted already"
     UNMANAGED = "there is no NodeClaim behind it"
     NO_NODE = "its NodeClaim has no Node yet"
+    UNREADABLE = "its Node or NodeClaim cannot be read"
     REBOOTING = "it is rebooting"
     LEAVING = "it is being deleted, or chosen for it"
     UNREGISTERED = "it is neither initialized nor registered"
@@ -77,6 +79,7 @@ class Obstacle(Enum):
     DO_NOT_DISRUPT = "its annotation forbids disruption"
     NO_POOL_LABEL = "no label says which NodePool it belongs to"
     POOL_MISSING = "its NodePool does not exist, or has no instance types"
+    POD_UNREADABLE = "a pod there cannot be read"
     POD_DO_NOT_DISRUPT = "the annotation of a pod there forbids disruption"
     POD_BUDGETS = (
         "more than one PodDisruptionBudget covers a pod there, so that it cannot be evicted"

@@ -27,6 +27,8 @@ class NodeState(Struct, frozen=True, gc=False):
     """Whether it is chosen to go, though nothing of it is deleted yet."""
     buffer_pods: int = 0
     """How many pods of CapacityBuffers have their place there."""
+    unreadable: str = ""
+    """Why its Node or its NodeClaim cannot be read; what is known of it is not current then."""
 
     @property
     def name(self) -> str:

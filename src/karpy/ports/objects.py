@@ -9,6 +9,8 @@ from msgspec import Struct
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import Kind
 
+_PROBLEM_MAX: Final = 300
+
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -165,19 +167,34 @@ class Reader(Protocol[T_co]):
     """Turns an object into what its follower wants of it."""
 
     def from_object(self, obj: JsonObject) -> T_co:
-        """Read a plain object; raise FieldInvalid if it cannot be read."""
+        """Read a plain object; raise FieldInvalid, or anything else, if it cannot be read."""
 
     def from_bytes(self, data: bytes) -> T_co:
-        """Read the JSON of an object; raise FieldInvalid or DecodeError if it cannot be read."""
+        """Read the JSON of an object; raise as `from_object`, or DecodeError, if it is none."""
+
+
+class Unreadable(Struct, frozen=True, gc=False):
+    """An object that is there and cannot be read."""
+
+    problem: str
+    object: JsonObject
+    """What could be decoded of it: its metadata at least."""
 
 
 class Change(Struct, Generic[T], frozen=True, gc=False):
-    """An object is now this, or is gone."""
+    """An object is now this, is there and cannot be read, or is gone."""
 
     key: str
     """Namespace and name, `shop/web-1`; only the name if the kind has no namespaces."""
     value: T | None
     version: str
+    unreadable: Unreadable | None = None
+    """Without this, an object that has no value is gone."""
+
+
+def as_unreadable(error: Exception, obj: JsonObject) -> Unreadable:
+    """Say why an object cannot be read, in a few words."""
+    return Unreadable((str(error) or type(error).__name__)[:_PROBLEM_MAX], obj)
 
 
 class Synced(Struct, frozen=True):
@@ -195,5 +212,6 @@ class Feed(Protocol):
 
         Lost connections, expired versions and restarts of the server cost a new list at worst:
         what vanished meanwhile is told as gone, what did not change is not told again. An object
-        that cannot be read is left out and reported, not raised.
+        that cannot be read, whatever its reader raises, is told as unreadable and reported once
+        for each version.
         """

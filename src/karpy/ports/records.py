@@ -1,6 +1,6 @@
 """The objects that controllers keep up, as they were last seen."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Generic, Protocol, TypeVar
 
 from msgspec import Struct
@@ -22,7 +22,11 @@ class Kept(Struct, Generic[T], frozen=True):
 
 
 class Watched(Protocol[T_co]):
-    """All objects of a kind."""
+    """All objects of a kind; of one that cannot be read any more, what was last read."""
+
+    @property
+    def unreadable(self) -> Mapping[str, str]:
+        """Why objects cannot be read now, by key."""
 
     def get(self, key: str) -> T_co | None:
         """Return one object, or None."""

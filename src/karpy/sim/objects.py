@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Final, Generic, TypeVar
 
-from karpy.codec.fields import FieldInvalid, JsonObject
+from karpy.codec.fields import JsonObject
 from karpy.errors import Expired
 from karpy.model.kinds import Kind
 from karpy.ports.objects import (
@@ -20,6 +20,7 @@ from karpy.ports.objects import (
     Removal,
     Synced,
     WatchEvent,
+    as_unreadable,
 )
 from karpy.sim.store.paging import key_of
 from karpy.sim.store.store import Store
@@ -33,19 +34,19 @@ _LAG_MAX: Final = 200_000
 """A watcher that is so many events behind must list again."""
 _FROM_THE_START: Final = frozenset({"", "0"})
 
-Unreadable = Callable[[Kind, str, FieldInvalid], None]
-"""Hears of an object that cannot be read: its kind, its key, and why."""
+OnUnreadable = Callable[[Kind, str, Exception], None]
+"""Takes the kind and key of an object that cannot be read, and why."""
 
 
 class EmbeddedObjects:
     """Objects and Feed on a store in this process."""
 
     def __init__(
-        self, store: Store, *, manager: str = "", unreadable: Unreadable | None = None
+        self, store: Store, *, manager: str = "", unreadable: OnUnreadable = lambda *_: None
     ) -> None:
         self._store = store
         self._manager = manager
-        self._unreadable = unreadable
+        self._on_unreadable = unreadable
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> JsonObject:
         """Return one object as it is now."""
@@ -130,7 +131,7 @@ class EmbeddedObjects:
         self, kind: Kind, reader: Reader[T], query: Query = EVERYTHING
     ) -> AsyncIterator[Change[T] | Synced]:
         """Tell every object, then Synced, then every change, and heal by itself."""
-        follower = _Follower(kind, reader, self._unreadable)
+        follower = _Follower(kind, reader, self._on_unreadable)
         is_synced = False
         while True:
             page = await self.list(kind, query)
@@ -151,10 +152,10 @@ class EmbeddedObjects:
 class _Follower(Generic[T]):
     """What a follower of a kind has been told so far."""
 
-    def __init__(self, kind: Kind, reader: Reader[T], unreadable: Unreadable | None) -> None:
+    def __init__(self, kind: Kind, reader: Reader[T], on_unreadable: OnUnreadable) -> None:
         self._kind = kind
         self._reader = reader
-        self._unreadable = unreadable
+        self._on_unreadable = on_unreadable
         self._known: dict[str, str] = {}
 
     def catch_up(self, page: Page) -> list[Change[T]]:
@@ -175,22 +176,17 @@ class _Follower(Generic[T]):
         return changes
 
     def change(self, event: WatchEvent) -> Change[T] | None:
-        """Return what an event changes; whoever never heard of it need not hear of its end."""
-        key = key_of(event.object)
-        value = None if event.type is EventType.DELETED else self._read(key, event.object)
-        if value is not None:
-            self._known[key] = event.version
-            return Change(key, value, event.version)
-        is_known = self._known.pop(key, None) is not None
-        return Change(key, None, event.version) if is_known else None
-
-    def _read(self, key: str, obj: JsonObject) -> T | None:
+        """Return what an event changes; the end of an object that was never told is no change."""
+        key, version = key_of(event.object), event.version
+        if event.type is EventType.DELETED:
+            is_known = self._known.pop(key, None) is not None
+            return Change(key, None, version) if is_known else None
+        self._known[key] = version
         try:
-            return self._reader.from_object(obj)
-        except FieldInvalid as error:
-            if self._unreadable is not None:
-                self._unreadable(self._kind, key, error)
-            return None
+            return Change(key, self._reader.from_object(event.object), version)
+        except Exception as error:
+            self._on_unreadable(self._kind, key, error)
+            return Change(key, None, version, as_unreadable(error, event.object))
 
 
 class _Stream:

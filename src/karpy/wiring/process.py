@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
+from traceback import format_exception
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -39,6 +40,9 @@ from karpy.wiring.options import OptionsRead
 from karpy.wiring.surface import Surface
 
 _RECORDS: Final = "karpy_journal_records_total"
+_UNREADABLE: Final = "karpy_unreadable_objects_total"
+_FRAMES: Final = -20
+"""So many calls of a stack are told, the last ones."""
 _DROPPED: Final = "karpy_events_dropped_total"
 _LEADS: Final = "leader_election_master_status"
 _SECONDS_FOR_EVENTS: Final = 3.0
@@ -220,8 +224,13 @@ class _Troubles:
         self._metrics = metrics
 
     def unreadable(self, kind: Kind, key: str, error: Exception) -> None:
+        self._metrics.count(Count(_UNREADABLE, {"kind": str(kind)}))
         self._log.error(
-            "object cannot be read, it is left aside", kind=str(kind), name=key, error=error
+            "object cannot be read, it is left aside",
+            kind=str(kind),
+            name=key,
+            error=error,
+            stacktrace="".join(format_exception(error, limit=_FRAMES)),
         )
 
     def unfollowed(self, kind: Kind, error: KarpyError) -> None:

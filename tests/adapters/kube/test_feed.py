@@ -11,7 +11,7 @@ from karpy.adapters.kube.transport import Transport
 from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.errors import CredentialsRefused
 from karpy.model.kinds import POD, Kind
-from karpy.ports.objects import Change, Query, Synced
+from karpy.ports.objects import Change, Query, Synced, Unreadable
 from tests.adapters.kube.server import (
     Answer,
     ScriptedServer,
@@ -87,6 +87,11 @@ def web(name: str, version: str, label: str = "up") -> JsonObject:
 
 def now(name: str, version: str, label: str | None = "up") -> Change[str]:
     return Change(f"shop/{name}", label, version)
+
+
+def unreadable(name: str, version: str) -> Change[str]:
+    problem = Unreadable("`is` is missing", pod(name, version))
+    return Change(f"shop/{name}", None, version, problem)
 
 
 async def test_everything_is_told_then_synced_then_every_change(
@@ -317,7 +322,7 @@ async def test_credentials_that_fail_are_trouble_not_the_end(server: ScriptedSer
     assert follower.troubles[:2] == ["pods: CredentialsRefused"] * 2
 
 
-async def test_an_object_that_cannot_be_read_is_left_out_and_reported(
+async def test_an_object_that_cannot_be_read_is_told_as_such_and_reported(
     server: ScriptedServer, follower: Follower
 ) -> None:
     server.says(
@@ -330,9 +335,16 @@ async def test_an_object_that_cannot_be_read_is_left_out_and_reported(
         ),
     )
 
-    told = await follower.hear(4)
+    told = await follower.hear(6)
 
-    assert told == [now("a", "1"), Synced(), now("a", "10", None), now("a", "12", "again")]
+    assert told == [
+        now("a", "1"),
+        unreadable("b", "2"),
+        Synced(),
+        unreadable("a", "10"),
+        now("b", "11", None),
+        now("a", "12", "again"),
+    ]
     assert follower.unreadable == [
         ("shop/b", "`is` is missing"),
         ("shop/a", "`is` is missing"),

@@ -11,9 +11,11 @@ from karpy.model.disruption import Budget, ConsolidationPolicy, DisruptionPolicy
 from karpy.model.questions import (
     BrokenNodesQuestion,
     DisruptionQuestion,
+    EmptyConfirmationQuestion,
     EmptyNodesQuestion,
     LegacyRepairQuestion,
     ProposedNode,
+    RepairConfirmationQuestion,
     SecondLookQuestion,
     TreatmentQuestion,
 )
@@ -38,6 +40,8 @@ from tests.core.disruption.scenes import (
 _KINDS: Final = (
     EmptyNodesQuestion,
     SecondLookQuestion,
+    EmptyConfirmationQuestion,
+    RepairConfirmationQuestion,
     LegacyRepairQuestion,
     BrokenNodesQuestion,
     TreatmentQuestion,
@@ -56,6 +60,7 @@ _TENANTS: Final = (
     tenant("web", labels={"app": "web"}),
     tenant("db", is_stateful=True, priority=7, annotations={"a": "b"}),
     tenant("guard", do_not_disrupt="true"),
+    tenant("strange", unreadable="`spec` is odd"),
     tenant("late", do_not_disrupt="90m"),
     tenant("log", is_daemon=True, volume_claims=("data",), deleted=NOON),
 )
@@ -125,8 +130,8 @@ def questions(draw: st.DrawFn) -> DisruptionQuestion:
     kind = draw(st.sampled_from(_KINDS))
     if kind is EmptyNodesQuestion:
         return EmptyNodesQuestion(surroundings)
-    if kind is SecondLookQuestion:
-        return SecondLookQuestion(surroundings, draw(proposals()))
+    if kind in {SecondLookQuestion, EmptyConfirmationQuestion, RepairConfirmationQuestion}:
+        return kind(surroundings, draw(proposals()))
     if kind is LegacyRepairQuestion:
         return LegacyRepairQuestion(surroundings, draw(nodes("broken")), REPAIRS)
     rebooted = draw(st.sampled_from([(), (NOON - MINUTE, NOON - HOUR)]))

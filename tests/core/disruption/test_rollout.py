@@ -138,7 +138,7 @@ def test_nodes_that_are_still_empty_are_marked_then() -> None:
     }
     assert progress == Progress(
         begun,
-        (Change("a-claim", "a", Outcome(claim=node.claim, node=node.node)),),
+        (Change("a-claim", "a", Outcome(claim=node.claim, node=node.node), is_disruptive=True),),
         decision=decided(at(DUE, state("a")), "a"),
         outcome=Outcome(remarks=(Remark("disrupting node(s)", fields),), look_again=SECOND),
     )

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Final, Generic, TypeVar
 
-from msgspec import MsgspecError, Raw, Struct
+from msgspec import DecodeError, Raw, Struct, ValidationError
 
 from karpy.adapters.kube.api import IDLE_SECONDS
 from karpy.adapters.kube.calls import list_call, watch_call
@@ -19,12 +19,23 @@ from karpy.adapters.kube.wire import (
     bookmark_version,
     decode_event,
     decode_meta,
+    decode_object,
     decode_page,
 )
-from karpy.errors import ClusterError, CredentialsRefused, Expired, Unreachable
+from karpy.codec.fields import JsonObject
+from karpy.codec.simplifying import simplify
+from karpy.errors import AnswerMalformed, ClusterError, CredentialsRefused, Expired, Unreachable
 from karpy.model.backoff import Backoff, Dice
 from karpy.model.kinds import Kind
-from karpy.ports.objects import EVERYTHING, Change, EventType, Query, Reader, Synced
+from karpy.ports.objects import (
+    EVERYTHING,
+    Change,
+    EventType,
+    Query,
+    Reader,
+    Synced,
+    as_unreadable,
+)
 
 T = TypeVar("T")
 
@@ -58,11 +69,7 @@ PACE: Final = Pace()
 
 
 class KubeFeed:
-    """
-    The port Feed, over HTTP: one connection per kind that is followed.
-
-    An object that was told and cannot be read any more is told as gone.
-    """
+    """The port Feed, over HTTP: one connection per kind that is followed."""
 
     def __init__(
         self,
@@ -120,13 +127,12 @@ class _Told(Generic[T]):
         self._reader = reader
         self._on_unreadable = on_unreadable
         self._versions: dict[str, str] = {}
-        self._unreadable: set[str] = set()
 
     def meta(self, raw: Raw) -> Meta | None:
         """Return what identifies an object, or None if nothing does."""
         try:
             meta = decode_meta(raw)
-        except MsgspecError as error:
+        except Exception as error:
             self._on_unreadable(self._kind, "", error)
             return None
         if not meta.name:
@@ -139,25 +145,27 @@ class _Told(Generic[T]):
         key, version = meta.key, meta.resource_version
         if self._versions.get(key) == version and version:
             return None
-        was_told = key in self._versions and key not in self._unreadable
         self._versions[key] = version
         try:
-            value = self._reader.from_bytes(bytes(raw))
-        except (ValueError, MsgspecError) as error:
-            self._unreadable.add(key)
+            value = self._read(bytes(raw))
+        except Exception as error:
             self._on_unreadable(self._kind, key, error)
-            return Change(key, None, version) if was_told else None
-        self._unreadable.discard(key)
+            return Change(key, None, version, as_unreadable(error, _plain(meta, raw)))
         return Change(key, value, version)
 
     def drop(self, key: str, version: str) -> Change[T] | None:
         """Take down that an object is gone; return what the follower must know."""
         if self._versions.pop(key, None) is None:
             return None
-        if key in self._unreadable:
-            self._unreadable.remove(key)
-            return None
         return Change(key, None, version)
+
+    def _read(self, data: bytes) -> T:
+        try:
+            return self._reader.from_bytes(data)
+        except ValidationError:
+            raise
+        except (DecodeError, RecursionError):
+            return self._reader.from_bytes(simplify(data))
 
     def vanished(self, seen: set[str]) -> list[str]:
         """List the keys that were told and are not among those seen."""
@@ -242,3 +250,11 @@ class _Stream:
         if event is EventType.DELETED:
             return told.drop(meta.key, meta.resource_version)
         return told.put(meta, raw)
+
+
+def _plain(meta: Meta, raw: Raw) -> JsonObject:
+    """Return an object as far as it can be decoded: its name at least."""
+    try:
+        return decode_object("read an object", raw)
+    except AnswerMalformed:
+        return {"metadata": {"name": meta.name, "namespace": meta.namespace}}

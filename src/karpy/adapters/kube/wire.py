@@ -1,13 +1,16 @@
 """What comes over the wire, decoded no further than needed."""
 
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct, field
 
 from karpy.codec.fields import JsonObject
+from karpy.codec.simplifying import simplify
 from karpy.errors import AnswerMalformed
 from karpy.ports.objects import EventType
+
+T = TypeVar("T")
 
 BY_TYPE: Final = {each.value: each for each in EventType}
 ERROR: Final = "ERROR"
@@ -68,7 +71,7 @@ _heads: Final = msgspec.json.Decoder(_Head)
 def decode_page(what: str, body: bytes) -> ListPage:
     """Read a page, its objects left as bytes."""
     try:
-        return _pages.decode(body)
+        return _decoded(_pages, body)
     except msgspec.DecodeError as error:
         raise _malformed(what, "a list", error) from error
 
@@ -76,7 +79,7 @@ def decode_page(what: str, body: bytes) -> ListPage:
 def decode_plain_page(what: str, body: bytes) -> PlainPage:
     """Read a page with its objects."""
     try:
-        return _plain_pages.decode(body)
+        return _decoded(_plain_pages, body)
     except msgspec.DecodeError as error:
         raise _malformed(what, "a list", error) from error
 
@@ -84,7 +87,7 @@ def decode_plain_page(what: str, body: bytes) -> PlainPage:
 def decode_event(what: str, line: bytes) -> RawEvent:
     """Read a line of a watch, its object left as bytes."""
     try:
-        return _events.decode(line)
+        return _decoded(_events, line)
     except msgspec.DecodeError as error:
         raise _malformed(what, "an event", error) from error
 
@@ -92,14 +95,14 @@ def decode_event(what: str, line: bytes) -> RawEvent:
 def decode_object(what: str, body: bytes | Raw) -> JsonObject:
     """Read an object."""
     try:
-        return _objects.decode(body)
+        return _decoded(_objects, body)
     except msgspec.DecodeError as error:
         raise _malformed(what, "an object", error) from error
 
 
 def decode_meta(raw: Raw) -> Meta:
     """Read what identifies an object; raise DecodeError if nothing does."""
-    return _heads.decode(raw).metadata
+    return _decoded(_heads, raw).metadata
 
 
 def bookmark_version(raw: Raw) -> str:
@@ -108,6 +111,16 @@ def bookmark_version(raw: Raw) -> str:
         return decode_meta(raw).resource_version
     except msgspec.DecodeError:
         return ""
+
+
+def _decoded(decoder: msgspec.json.Decoder[T], data: bytes | Raw) -> T:
+    try:
+        return decoder.decode(data)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, RecursionError):
+        # The API server takes objects that are nested deeper than a decoder's stack.
+        return decoder.decode(simplify(bytes(data)))
 
 
 def _malformed(what: str, wanted: str, error: msgspec.DecodeError) -> AnswerMalformed:

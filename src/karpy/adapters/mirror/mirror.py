@@ -6,6 +6,8 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from karpy.adapters.mirror import readers, recordbook
 from karpy.adapters.mirror.censusbook import CensusBook
 from karpy.adapters.mirror.nodebook import NodeBook
@@ -15,6 +17,7 @@ from karpy.codec.clusters import name_namespaces
 from karpy.codec.fields import JsonObject
 from karpy.codec.podjson import PodJsonReader
 from karpy.codec.storage import gather_storage
+from karpy.codec.unreadable import unreadable_pod
 from karpy.core.provisioning.overlays import apply_overlays
 from karpy.errors import NotFound
 from karpy.model.instances import Catalog
@@ -44,7 +47,7 @@ from karpy.model.records import Identity
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from karpy.ports.clock import Clock
-from karpy.ports.objects import Change, Feed, Reader, Synced
+from karpy.ports.objects import Change, Feed, Reader, Synced, Unreadable
 from karpy.ports.records import Kept
 
 OPTIONAL: Final = frozenset({NODE_OVERLAY})
@@ -125,8 +128,11 @@ class Mirror:
     @property
     def is_synced(self) -> bool:
         """Whether decisions can be made: all listed, and no claim without its machine."""
+        # A claim that cannot be read may have one all the same.
+        unreadable = self.records.claims.unreadable
         return self.is_listed and not any(
-            not claim.provider_id for claim in self.node_book.claims.values.values()
+            not claim.provider_id and name not in unreadable
+            for name, claim in self.node_book.claims.values.items()
         )
 
     async def wait_until_synced(self) -> None:
@@ -243,22 +249,37 @@ class Mirror:
     def _take(self, kind: Kind, shelf: Shelf[Any], change: Change[Any]) -> None:
         if kind == NODE_CLAIM:
             self._untold.pop(change.key, None)
+        if kind == POD and change.unreadable is not None:
+            change = _with_stand_in(change, change.unreadable, shelf.get(change.key))
         in_full = self._in_full.get(kind)
         if in_full is None:
             shelf.take(change)
             return
-        entry: Entry | None = change.value
+        if change.unreadable is None:
+            self._take_in_full(change, shelf, in_full)
+        else:
+            in_full.take(change)
+        if kind == NODE_CLAIM:
+            self._told.set()
+
+    def _take_in_full(
+        self, change: Change[Entry], shelf: Shelf[Any], in_full: Shelf[Kept[Any]]
+    ) -> None:
+        entry = change.value
         if entry is not None and _is_older(entry, in_full.get(change.key)):
             return
         # Decisions first: whoever hears of a record may ask for a snapshot at once.
         shelf.put(change.key, None if entry is None else entry.value)
-        in_full.put(change.key, None if entry is None else entry.kept)
-        if kind == NODE_CLAIM:
-            self._told.set()
+        in_full.take(Change(change.key, None if entry is None else entry.kept, change.version))
 
     def _sync(self, shelf: Shelf[Any]) -> None:
         shelf.is_synced = True
         self._told.set()
+
+
+def _with_stand_in(change: Change[Pod], why: Unreadable, known: Pod | None) -> Change[Pod]:
+    """Have an unreadable pod hold its node."""
+    return replace(change, value=unreadable_pod(why.object, why.problem, known))
 
 
 def _is_older(entry: Entry, known: Kept[Any] | None) -> bool:

@@ -18,6 +18,8 @@ class Shelf(Generic[T]):
 
     def __init__(self) -> None:
         self.values: dict[str, T] = {}
+        self.unreadable: dict[str, str] = {}
+        """Why objects cannot be read, by key; what was last read of them stays."""
         self.is_synced = False
         self.version = 0
         """Moves with every change."""
@@ -42,6 +44,12 @@ class Shelf(Generic[T]):
 
     def take(self, change: Change[T]) -> bool:
         """Take a change in; say whether it was one."""
+        if change.unreadable is None:
+            self.unreadable.pop(change.key, None)
+        else:
+            self.unreadable[change.key] = change.unreadable.problem
+            if change.value is None:
+                return False
         return self.put(change.key, change.value)
 
     def put(self, key: str, value: T | None) -> bool:

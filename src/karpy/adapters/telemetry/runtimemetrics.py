@@ -88,6 +88,11 @@ _REQUESTS: Final = (
 _OURS: Final = (
     gauge("karpy_refused_pods", ("reason",), "Pods that the last decision refused, by the reason."),
     counter("karpy_journal_records_total", ("result",), "Decisions recorded, or lost."),
+    counter(
+        "karpy_unreadable_objects_total",
+        ("kind",),
+        "Versions of objects that cannot be read and were left aside, by the kind.",
+    ),
     counter("karpy_events_dropped_total", (), "Events that were too many or were not taken."),
 )
 

@@ -37,6 +37,8 @@ class Change(Struct, frozen=True, gc=False):
     claim: str
     node: str
     outcome: Outcome
+    is_disruptive: bool = False
+    """Whether it marks or deletes, so that the pods of the node are to be confirmed before."""
 
 
 class Decision(Struct, frozen=True, gc=False):
@@ -118,7 +120,7 @@ def _resolve(rollout: Rollout, seen: SecondLook, surroundings: Surroundings) -> 
         return _abandon(rollout, len(seen.spent) or len(rollout.targets))
     validated = replace(rollout, targets=tuple(as_target(each) for each in seen.candidates))
     progress = start(validated, surroundings)
-    told = Outcome(counts=_failed_validations(rollout, len(seen.spent)))
+    told = Outcome(counts=failed_validations(rollout, len(seen.spent)))
     return replace(progress, outcome=joined(told, progress.outcome))
 
 
@@ -135,7 +137,7 @@ def _mark(rollout: Rollout, surroundings: Surroundings) -> Progress:
     for each in present:
         outcome = marked(states[each.claim], rollout.reason, surroundings.now)
         if outcome is not None:
-            changes.append(Change(each.claim, each.node, outcome))
+            changes.append(Change(each.claim, each.node, outcome, is_disruptive=True))
     if changes:
         return Progress(rollout, tuple(changes), outcome=Outcome(look_again=PACE))
     if rollout.replacements:
@@ -180,7 +182,12 @@ def _wait(rollout: Rollout, surroundings: Surroundings) -> Progress:
         outcome = Outcome(notices=notices, counts=counts, look_again=PACE)
         return Progress(rollout, outcome=outcome)
     changes = tuple(
-        Change(each.claim, each.node, removal(states[each.claim], each, rollout, surroundings))
+        Change(
+            each.claim,
+            each.node,
+            removal(states[each.claim], each, rollout, surroundings),
+            is_disruptive=True,
+        )
         for each in staying
     )
     return Progress(rollout, changes, outcome=Outcome(counts=counts, look_again=PACE))
@@ -191,7 +198,7 @@ def _abandon(rollout: Rollout, failed: int) -> Progress:
         "abandoning empty node consolidation attempt due to pod churn, command is no longer valid",
         {"command": str(rollout)},
     )
-    counts = _failed_validations(rollout, failed)
+    counts = failed_validations(rollout, failed)
     outcome = Outcome(counts=counts, remarks=(remark,))
     return Progress(replace(rollout, stage=Stage.ABANDONED), outcome=outcome)
 
@@ -292,7 +299,8 @@ def _going_first(rollout: Rollout, pool: str) -> Count:
     )
 
 
-def _failed_validations(rollout: Rollout, nodes: int) -> tuple[Count, ...]:
+def failed_validations(rollout: Rollout, nodes: int) -> tuple[Count, ...]:
+    """Count nodes of a rollout that may not go after all."""
     if not nodes:
         return ()
     labels = {"consolidation_type": rollout.consolidation_type}

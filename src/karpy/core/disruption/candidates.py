@@ -26,6 +26,7 @@ _TOLD: Final = {
         "repair requires a NodePool to construct and budget a safe replacement"
     ),
     Obstacle.NO_NODE: "Nodeclaim does not have an associated node",
+    Obstacle.UNREADABLE: "Node or NodeClaim cannot be read: {detail}",
     Obstacle.REBOOTING: "Node is rebooting",
     Obstacle.LEAVING: "Node is deleting or marked for deletion",
     Obstacle.UNREGISTERED: "Node isn't initialized nor registered",
@@ -34,6 +35,7 @@ _TOLD: Final = {
     Obstacle.DO_NOT_DISRUPT: f'Disruption is blocked through the "{DO_NOT_DISRUPT}" annotation',
     Obstacle.NO_POOL_LABEL: f"Node doesn't have required label (label={NODE_POOL})",
     Obstacle.POOL_MISSING: "NodePool not found (NodePool={detail})",
+    Obstacle.POD_UNREADABLE: "Pod cannot be read (Pod={detail})",
     Obstacle.POD_DO_NOT_DISRUPT: f'Pod has "{DO_NOT_DISRUPT}" annotation (Pod={{detail}})',
     Obstacle.POD_BUDGETS: (
         "Eviction does not support multiple PDBs (PodDisruptionBudget(s)=[{detail}])"
@@ -105,7 +107,7 @@ def find_candidates(surroundings: Surroundings, manner: Manner = Manner.GRACEFUL
     for state in sorted(surroundings.nodes, key=lambda each: each.name):
         blocker, refusal = None, _why_not(state, surroundings, manner)
         if refusal is None:
-            blocker, told = _why_not_pods(state, surroundings, guards)
+            blocker, told = why_not_pods(state, surroundings, guards)
             notices += told
             refusal = None if _can_only_delay(state, manner) else blocker
         if refusal is None:
@@ -138,7 +140,7 @@ def blocked_notices(state: NodeState, refusal: NodeRefusal, text: str = "") -> l
 def _why_not(state: NodeState, surroundings: Surroundings, manner: Manner) -> NodeRefusal | None:
     why = _why_not_node(state, surroundings, manner)
     if why is not None:
-        return NodeRefusal(why, state.name)
+        return NodeRefusal(why, state.name, state.unreadable if why is Obstacle.UNREADABLE else "")
     pool = state.pool
     if pool not in surroundings.pools or not surroundings.catalog.types_for(pool):
         return NodeRefusal(Obstacle.POOL_MISSING, state.name, pool)
@@ -152,6 +154,8 @@ def _why_not_node(state: NodeState, surroundings: Surroundings, manner: Manner) 
         return Obstacle.IN_ROLLOUT
     if manner is Manner.REPAIR and not state.claim.pool:
         return Obstacle.REPAIR_NEEDS_POOL
+    if state.unreadable:
+        return Obstacle.UNREADABLE
     if state.node is None:
         return Obstacle.NO_NODE
     if state.is_rebooting:
@@ -175,7 +179,7 @@ def _why_unwanted(state: NodeState, surroundings: Surroundings, manner: Manner) 
     return None if NODE_POOL in state.labels else Obstacle.NO_POOL_LABEL
 
 
-def _why_not_pods(
+def why_not_pods(
     state: NodeState, surroundings: Surroundings, guards: Guards
 ) -> tuple[NodeRefusal | None, list[Notice]]:
     """Return what pods there forbid, if anything, and what their owners are told."""
@@ -189,6 +193,8 @@ def _why_not_pods(
             if protection.is_active:
                 why = Obstacle.POD_DO_NOT_DISRUPT
                 return NodeRefusal(why, state.name, tenant.pod.key), notices
+        if tenant.pod.unreadable and tenant.is_reschedulable:
+            return NodeRefusal(Obstacle.POD_UNREADABLE, state.name, tenant.pod.key), notices
     for tenant in tenants:
         blocked = guards.why_not_evicted(tenant, surroundings.now)
         if blocked is not None:

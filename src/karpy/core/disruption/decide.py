@@ -1,6 +1,7 @@
 """Answer a question about the disruption of nodes, from what was seen to a verdict."""
 
 from karpy.core.disruption.candidates import Candidate
+from karpy.core.disruption.confirming import confirm
 from karpy.core.disruption.emptiness import Proposal, propose_empty
 from karpy.core.disruption.repairing import REASON, Triage, triage
 from karpy.core.disruption.secondlook import SecondLook, look_again
@@ -9,9 +10,12 @@ from karpy.core.lifecycle.repair import Repair, repair
 from karpy.model.disruption import DisruptionReason
 from karpy.model.questions import (
     BrokenNodesQuestion,
+    ConfirmationQuestion,
     DisruptionQuestion,
+    EmptyConfirmationQuestion,
     EmptyNodesQuestion,
     LegacyRepairQuestion,
+    RepairConfirmationQuestion,
     SecondLookQuestion,
     TreatmentQuestion,
 )
@@ -26,6 +30,8 @@ def decide_disruption(question: DisruptionQuestion) -> DisruptionVerdict:
         return verdict_of_proposal(propose_empty(question.surroundings))
     if isinstance(question, SecondLookQuestion):
         return verdict_of_second_look(look_again(question))
+    if isinstance(question, ConfirmationQuestion):
+        return confirm(question)
     if isinstance(question, LegacyRepairQuestion):
         return verdict_of_repair(question.broken, give_up(question))
     found = triage(question.surroundings, question.policies, question.reboots)
@@ -95,8 +101,8 @@ def is_news(
     """Say whether a verdict is worth telling after another: it does something, or has changed."""
     known = DisruptionVerdict(verdict.reason) if before is None else before
     match question:
-        case SecondLookQuestion():
-            # It is taken once for each proposal.
+        case SecondLookQuestion() | EmptyConfirmationQuestion() | RepairConfirmationQuestion():
+            # The one is taken once for each proposal, the others are told if a node is refused.
             return True
         case BrokenNodesQuestion():
             # They are chosen again and again as long as nothing can be done about them.

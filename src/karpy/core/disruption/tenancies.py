@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from karpy.core.disruption.cost import eviction_cost
 from karpy.core.lifecycle.counts import is_reschedulable
@@ -44,7 +45,7 @@ def remember(
 ) -> Tenancy:
     """Keep what was looked up; `pods` are those that watches tell of."""
     # One pod that must move decides, and a million of them need not be kept.
-    for each in sorted(tenants, key=lambda each: each.pod.key):
+    for each in sorted(tenants, key=lambda each: (not each.pod.unreadable, each.pod.key)):
         cost = eviction_cost(each, reads_deletion_cost=reads_deletion_cost)
         if each.pod.is_active and each.is_reschedulable and cost > 0:
             return Tenancy(now, (each,), is_partial=True)
@@ -56,9 +57,27 @@ def assume(pods: Collection[Pod]) -> Tenancy | None:
     movable = [pod for pod in pods if is_reschedulable(pod)]
     if not movable:
         return None
-    keeper = min(movable, key=lambda pod: pod.key)
-    pod = LeavingPod(keeper.name, keeper.namespace, keeper.uid, keeper.node_name, keeper.phase)
+    keeper = min(movable, key=lambda pod: (not pod.unreadable, pod.key))
+    pod = LeavingPod(
+        keeper.name,
+        keeper.namespace,
+        keeper.uid,
+        keeper.node_name,
+        keeper.phase,
+        unreadable=keeper.unreadable,
+    )
     return Tenancy(_NEVER, (Tenant(pod, keeper.labels),), is_partial=True)
+
+
+def doubted(tenants: Sequence[Tenant], pods: Collection[Pod]) -> tuple[Tenant, ...]:
+    """Add to tenants which of them watches tell of and cannot be read."""
+    problems = {pod.uid: pod.unreadable for pod in pods if pod.unreadable}
+    return tuple(
+        replace(each, pod=replace(each.pod, unreadable=problems[each.pod.uid]))
+        if each.pod.uid in problems
+        else each
+        for each in tenants
+    )
 
 
 def choose_lookups(

@@ -36,11 +36,14 @@ class Finalizing(Struct, frozen=True, gc=False):
     """Whether its machine is to be ended now."""
 
 
-def finalize(claim: ClaimRecord, nodes: Sequence[NodeRecord], now: datetime) -> Finalizing:
+def finalize(
+    claim: ClaimRecord, nodes: Sequence[NodeRecord], now: datetime, *, is_blind: bool = False
+) -> Finalizing:
     """
     Bring a claim that is going a step further; `nodes` are those with its provider ID.
 
-    A claim that never registered leaves its node alone: whoever made it cleans it up.
+    A claim that never registered leaves its node alone: whoever made it cleans it up. `is_blind`
+    means that its Node is there and cannot be read: then its machine stays, for it may have pods.
     """
     if not claim.meta.is_deleting or FINALIZER not in claim.meta.finalizers:
         return Finalizing(Outcome())
@@ -50,6 +53,8 @@ def finalize(claim: ClaimRecord, nodes: Sequence[NodeRecord], now: datetime) -> 
     if nodes and (claim.conditions.is_true(REGISTERED) or any(_has_joined(each) for each in nodes)):
         doomed = tuple(each.name for each in nodes if not each.meta.is_deleting)
         return Finalizing(outcome, doomed)
+    if is_blind:
+        return Finalizing(joined(outcome, Outcome(look_again=MACHINE_PERIOD)))
     if claim.provider_id:
         return Finalizing(outcome, is_cleared=True)
     return Finalizing(joined(outcome, _released(outcome.claim or claim, now)))

@@ -172,6 +172,8 @@ def _why_waiting(pod: Pod) -> Reason | None:
 def _why_not(
     rules: PodRules, well_known: frozenset[str], *, ignores_devices: bool
 ) -> tuple[Reason, str] | None:
+    if rules.unreadable:
+        return Reason.UNREADABLE, rules.unreadable
     if rules.claims_devices and ignores_devices:
         return Reason.DEVICE_CLAIMS, ""
     if not (rules.node_selector or rules.required_node_terms or rules.preferred_node_terms):

@@ -6,8 +6,8 @@ from typing import Final
 
 from karpy.adapters.clouds.kwok.naming import node_name, provider_id
 from karpy.adapters.clouds.kwok.offers import Offer
-from karpy.codec.fields import Fields, JsonObject
-from karpy.codec.records import read_node_record
+from karpy.codec.fields import JsonObject
+from karpy.codec.unreadable import node_record
 from karpy.model.constraints import NO_EXECUTE, UNREGISTERED_TAINT
 from karpy.model.instances import MICROS_PER_DOLLAR, allocatable
 from karpy.model.kinds import NODE
@@ -74,7 +74,7 @@ def is_machine(obj: JsonObject) -> bool:
 
 def read_machine(obj: JsonObject, now: datetime) -> Machine:
     """Read the machine that a Node is; a deleting Node is a machine that ends."""
-    node = read_node_record(Fields(obj))
+    node = node_record(obj)
     labels = node.meta.labels
     return Machine(
         provider_id=node.provider_id,

@@ -1,0 +1,169 @@
+"""What stands in for objects that cannot be read: they keep what they hold, and hold it up."""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from msgspec.structs import replace
+
+from karpy.codec.disruption import read_pod_budget, read_tenant
+from karpy.codec.fields import Fields, JsonObject
+from karpy.codec.leaving import read_leaving_pod
+from karpy.codec.pods import EPOCH, NEVER, moments_of, read_labels, read_owners, was_given_up
+from karpy.codec.records import read_claim_record, read_node_record
+from karpy.codec.requests import effective_requests
+from karpy.model.annotations import DO_NOT_DISRUPT
+from karpy.model.leaving import LeavingPod
+from karpy.model.pods import (
+    DAEMON_SET,
+    NODE,
+    STATEFUL_SET,
+    DisruptionBudget,
+    Owner,
+    Pod,
+    PodRules,
+)
+from karpy.model.records import ClaimRecord, Identity, NodeRecord
+from karpy.model.resources import PODS, Resources
+from karpy.model.tenants import PodBudget, Tenant
+
+T = TypeVar("T")
+
+WITHOUT_ROOM: Final[Resources] = {PODS: 10**9}
+"""What a pod asks for whose requests cannot be read: its node has no room for others."""
+_YES: Final = "true"
+
+
+def unreadable_pod(obj: JsonObject, problem: str, known: Pod | None = None) -> Pod:
+    """Return what can be read of a pod; `known` is the pod as it was before, if it was there."""
+    rules = PodRules(unreadable=problem)
+    meta, spec, status = (_part(obj, key) for key in ("metadata", "spec", "status"))
+    if known is not None and not spec.obj:
+        return replace(known, rules=rules)
+    name, namespace = _text(meta, "name"), _text(meta, "namespace") or "default"
+    node_name = _text(spec, "nodeName")
+    bound, ready = _or(NEVER, lambda: moments_of(status.obj)) if node_name else NEVER
+    return Pod(
+        name=name,
+        namespace=namespace,
+        uid=_text(meta, "uid") or f"{namespace}/{name}",
+        created=_or(None, lambda: meta.time("creationTimestamp")) or EPOCH,
+        labels=_or({}, lambda: read_labels(meta.obj)),
+        requests=_or(WITHOUT_ROOM, lambda: effective_requests(spec, status)),
+        rules=rules,
+        node_name=node_name,
+        nominated_node=_text(status, "nominatedNodeName"),
+        phase=_text(status, "phase"),
+        is_unschedulable=not node_name and _or(False, lambda: was_given_up(status.obj)),
+        is_deleting="deletionTimestamp" in meta,
+        owners=_owners(meta),
+        bound=bound,
+        ready=ready,
+    )
+
+
+def leaving_pod(obj: JsonObject) -> LeavingPod:
+    """Read a pod as a drain sees it, as far as it can be read."""
+    try:
+        return read_leaving_pod(Fields(obj))
+    except Exception as error:
+        return _leaving_pod(obj, _why(error))
+
+
+def tenant(obj: JsonObject) -> Tenant:
+    """Read a pod as disruption weighs it, as far as it can be read."""
+    try:
+        return read_tenant(Fields(obj))
+    except Exception as error:
+        meta = _part(obj, "metadata")
+        return Tenant(
+            pod=_leaving_pod(obj, _why(error)),
+            labels=_or({}, lambda: meta.labels("labels")),
+            annotations=_or({}, lambda: meta.labels("annotations")),
+            is_stateful=_is_owned(meta, STATEFUL_SET),
+        )
+
+
+def pod_budget(obj: JsonObject) -> PodBudget:
+    """Read a PodDisruptionBudget; one that cannot be read lets no pod of its namespace go."""
+    try:
+        return read_pod_budget(Fields(obj))
+    except Exception:
+        meta = _part(obj, "metadata")
+        namespace = _text(meta, "namespace") or "default"
+        return PodBudget(DisruptionBudget(_text(meta, "name"), namespace, selector=()))
+
+
+def claim_record(obj: JsonObject) -> ClaimRecord:
+    """Read a NodeClaim; of one that cannot be read the name and the machine remain."""
+    try:
+        return read_claim_record(Fields(obj))
+    except Exception:
+        meta, status = _part(obj, "metadata"), _part(obj, "status")
+        identity = Identity(_text(meta, "name"), uid=_text(meta, "uid"))
+        return ClaimRecord(identity, provider_id=_text(status, "providerID"))
+
+
+def node_record(obj: JsonObject) -> NodeRecord:
+    """Read a Node; of one that cannot be read the name, the labels and the machine remain."""
+    try:
+        return read_node_record(Fields(obj))
+    except Exception:
+        meta, spec = _part(obj, "metadata"), _part(obj, "spec")
+        identity = Identity(
+            name=_text(meta, "name"),
+            uid=_text(meta, "uid"),
+            created=_or(None, lambda: meta.time("creationTimestamp")),
+            deleted=_or(None, lambda: meta.time("deletionTimestamp")),
+            labels=_or({}, lambda: meta.labels("labels")),
+        )
+        return NodeRecord(identity, provider_id=_text(spec, "providerID"))
+
+
+def _leaving_pod(obj: JsonObject, problem: str) -> LeavingPod:
+    meta, spec, status = (_part(obj, key) for key in ("metadata", "spec", "status"))
+    # Annotations that cannot be read may forbid what nothing else forbids.
+    annotations = _or({DO_NOT_DISRUPT: _YES}, lambda: meta.labels("annotations"))
+    return LeavingPod(
+        name=_text(meta, "name"),
+        namespace=_text(meta, "namespace") or "default",
+        uid=_text(meta, "uid"),
+        node_name=_text(spec, "nodeName"),
+        phase=_text(status, "phase"),
+        started=_or(None, lambda: status.time("startTime")),
+        deleted=_or(None, lambda: meta.time("deletionTimestamp")),
+        priority_class=_text(spec, "priorityClassName"),
+        do_not_disrupt=annotations.get(DO_NOT_DISRUPT),
+        is_daemon=_is_owned(meta, DAEMON_SET),
+        is_static=_is_owned(meta, NODE),
+        unreadable=problem,
+    )
+
+
+def _owners(meta: Fields) -> tuple[Owner, ...]:
+    return _or((), lambda: read_owners(meta))
+
+
+def _is_owned(meta: Fields, kind: tuple[str, str]) -> bool:
+    return any((each.api_version, each.kind) == kind for each in _owners(meta))
+
+
+def _part(obj: JsonObject, key: str) -> Fields:
+    value = obj.get(key)
+    return Fields(value if isinstance(value, dict) else {}, key)
+
+
+def _text(fields: Fields, key: str) -> str:
+    value = fields.obj.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _or(default: T, read: Callable[[], T]) -> T:
+    """Return what is read, or the default where that cannot be done."""
+    try:
+        return read()
+    except Exception:
+        return default
+
+
+def _why(error: Exception) -> str:
+    return str(error) or type(error).__name__
