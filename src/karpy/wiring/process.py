@@ -16,6 +16,7 @@ from karpy.adapters.clouds.kwok.provider import KwokProvider
 from karpy.adapters.journal import BackgroundJournal, JournalFiles
 from karpy.adapters.kube.connection import Connection, Rate, find_access
 from karpy.adapters.kube.events import EventRecorder
+from karpy.adapters.kube.fence import Fence
 from karpy.adapters.kube.leases import Candidacy, Election
 from karpy.adapters.kube.retry import TokenBucket
 from karpy.adapters.telemetry.health import health_application
@@ -66,6 +67,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         troubles = _Troubles(log, metrics)
         rate = Rate(options.kube_qps, options.kube_burst)
         answered = RequestMetrics(metrics, urlsplit(access.endpoint.server).netloc).answered
+        fence = Fence() if options.has_leader_election else None
         connection = await stack.enter_async_context(
             Connection(
                 access,
@@ -73,12 +75,16 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
                 on_unreadable=troubles.unreadable,
                 on_trouble=troubles.unfollowed,
                 on_answer=answered,
+                fence=fence,
             )
         )
         # Elections have a connection of their own: being throttled must not cost the lease. So have
         # events, thousands of which must not be in the way of launches, and the names of their
         # nodes that pods are told, for which those nodes wait.
-        more = [Connection(access, rate=each, on_answer=answered) for each in (None, None, rate)]
+        more = [
+            Connection(access, rate=each, on_answer=answered, fence=only_leading)
+            for each, only_leading in ((None, None), (None, fence), (rate, fence))
+        ]
         own, seats, telling = [await stack.enter_async_context(each) for each in more]
         recorder = await stack.enter_async_context(_events(telling, troubles))
         clock, objects = WallClock(), connection.objects
@@ -98,6 +104,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
             clock,
             Candidacy(options.lease_namespace or access.namespace, options.lease_name),
             on_trouble=troubles.unelected,
+            fence=fence,
         )
         leading = partial(metrics.set, _LEADS, labels={"name": options.lease_name})
         leading(0.0)
