@@ -142,7 +142,7 @@ async def test_an_answer_without_end_does_not_take_all_memory(
 
     error = await failure_of(get, dripping(status, piece=b" " * 2**16, pause=0.0))
 
-    assert "cannot get nodes `n1`: the answer has no end" in str(error)
+    assert "cannot get nodes `n1`: the answer has more than 1,048,576 bytes" in str(error)
 
 
 async def test_a_silent_server_is_given_up_on() -> None:

@@ -184,7 +184,9 @@ class Transport:
                     pieces.append(chunk)
                     size += len(chunk)
                     if size > most:
-                        raise AnswerMalformed(f"cannot {call.what}: the answer has no end")
+                        raise AnswerMalformed(
+                            f"cannot {call.what}: the answer has more than {most:,} bytes"
+                        )
             except _BROKEN as error:
                 raise no_answer(call.what, self._server, error) from error
         return b"".join(pieces)
