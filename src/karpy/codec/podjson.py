@@ -14,13 +14,11 @@ from msgspec.structs import replace
 
 from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.memos import Memo
-from karpy.codec.pods import PodReader, shared_moment
+from karpy.codec.pods import MOST, PodReader, shared_moment
 from karpy.model.pods import Pod
 
 _NOTHING: Final = Raw(b"")
 _RESIZE: Final = "PodResizePending"
-_MOLDS_MOST: Final = 4096
-"""A pod of a workload beyond these is read in full, and shares nothing with those before it."""
 _MOMENTS_MOST: Final = 4096
 _NAMES_MOST: Final = 8192
 _USUAL_SCHEDULER: Final = "default-scheduler"
@@ -102,9 +100,10 @@ _decoder: Final = Decoder(_Pod)
 class PodJsonReader:
     """Reads pods from objects and from bytes alike; what they share is kept once."""
 
-    def __init__(self) -> None:
-        self._reader = PodReader()
-        self._molds: Memo[tuple[object, ...], Pod] = Memo(_MOLDS_MOST)
+    def __init__(self, most: int = MOST) -> None:
+        """Take how many workloads are remembered at least."""
+        self._reader = PodReader(most=most)
+        self._molds: Memo[tuple[object, ...], Pod] = Memo(most)
         self._moments: Memo[datetime, datetime] = Memo(_MOMENTS_MOST)
         self._names: Memo[str, str] = Memo(_NAMES_MOST)
 

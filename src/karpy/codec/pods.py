@@ -49,8 +49,8 @@ NEVER: Final[_Moments] = (None, None)
 _NO_LIMITS: Final[Resources] = {}
 _Picker: TypeAlias = tuple[Callable[[Resources], object], tuple[str, ...]]
 """How to find amounts, and their names in that order."""
-_MOST: Final = 4096
-"""So many workloads are remembered by a reader that never ends."""
+MOST: Final = 2048
+"""So many workloads a reader remembers whose work never ends; a pod of another is read in full."""
 ALL: Final = maxsize
 _MOMENTS_MOST: Final = 16384
 
@@ -67,7 +67,7 @@ class PodReader:
         *,
         created: datetime = EPOCH,
         is_pending_unschedulable: bool = False,
-        most: int = _MOST,
+        most: int = MOST,
     ) -> None:
         """
         Take the creation time of pods without one, and whether to trust a pod's conditions.
