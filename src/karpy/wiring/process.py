@@ -99,19 +99,22 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         )
         await _serve(stack, options, metrics, operator)
         log.info("starting controllers", version=__version__, cluster=access.endpoint.server)
-        election = Election(
-            own.objects,
-            clock,
-            Candidacy(options.lease_namespace or access.namespace, options.lease_name),
-            on_trouble=troubles.unelected,
-            fence=fence,
-        )
+        election = _election(own, options, troubles, fence)
         leading = partial(metrics.set, _LEADS, labels={"name": options.lease_name})
         leading(0.0)
         act = partial(_act, operator, cloud, lambda: leading(1.0))
         acting = election.lead(act) if options.has_leader_election else act()
         await _until(end, operator.watch(), acting)
         log.info("stopped")
+
+
+def _election(
+    own: Connection, options: Options, troubles: "_Troubles", fence: Fence | None
+) -> Election:
+    """Return the candidate for the lease; it opens the fence for as long as it surely leads."""
+    candidacy = Candidacy(options.lease_namespace or own.namespace, options.lease_name)
+    on_trouble = troubles.unelected
+    return Election(own.objects, WallClock(), candidacy, on_trouble=on_trouble, fence=fence)
 
 
 async def _act(operator: Operator, cloud: KwokProvider, on_start: Callable[[], None]) -> None:
