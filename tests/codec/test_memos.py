@@ -11,6 +11,17 @@ def test_the_latest_values_are_known_and_old_ones_forgotten() -> None:
     assert got == ["7", "6", "5", None, None, None]
 
 
+def test_of_values_with_large_keys_fewer_are_kept() -> None:
+    memo: Memo[tuple[bytes, ...], int] = Memo(100)
+    keys = [(bytes([number]) * 50_000, b"more" * 10_000) for number in range(20)]
+    put = [memo.put(key, number) for number, key in enumerate(keys)]
+
+    got = [memo.get(key) for key in (keys[19], *keys[:15])]
+
+    assert put == list(range(20))
+    assert got == [19, *[None] * 15]
+
+
 def test_a_value_that_is_asked_for_stays() -> None:
     memo: Memo[str, int] = Memo(3)
     memo.put("web", 1)

@@ -2,10 +2,14 @@
 
 import gc
 import sys
+import tracemalloc
+from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from karpy.adapters.mirror.nodebook import NodeBook
+from karpy.codec.podjson import PodJsonReader
 from karpy.model.nodes import KubeNode, NodeClaim
 from tests.soak.lives import Life
 
@@ -45,6 +49,33 @@ async def test_pods_that_are_gone_are_forgotten(*, is_leader: bool) -> None:
     grown = live(life, FIRST, PODS) - before
 
     assert grown / (PODS - FIRST) <= OBJECTS_A_POD_MAX
+
+
+def read_large(reader: PodJsonReader, count: int) -> int:
+    """Read pods of 700 KB, no two alike; return the bytes that are held then."""
+    for number in range(count):
+        values = [f"{number}-{each}-{'x' * 3500}" for each in range(200)]
+        spec = {"containers": [{"name": "c"}], "tolerations": [{"value": each} for each in values]}
+        meta = {"name": f"job-{number}", "creationTimestamp": "2026-01-01T00:00:00Z"}
+        obj = {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
+        reader.from_bytes(msgspec.json.encode(obj))
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
+@pytest.fixture
+def traced() -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+@pytest.mark.usefixtures("traced")
+def test_pods_as_large_as_they_may_be_are_forgotten_sooner() -> None:
+    """A person who may create pods can have thousands of the size that etcd takes at most."""
+    held = read_large(PodJsonReader(), 100)
+
+    assert held <= 60 * 2**20
 
 
 def test_nodes_that_are_gone_are_forgotten_by_a_replica_that_only_watches() -> None:

@@ -1,6 +1,9 @@
 """What was read before, for as long as it is asked for now and then."""
 
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
+
+_KEY_BYTES: Final = 2048
+"""So large a key may be on average; where they are larger, fewer are kept."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -12,12 +15,14 @@ class Memo(Generic[K, V]):
 
     There are two generations of `most` values each. A value that is asked for is kept in the young
     one; when that is full it becomes the old one, and what was left in the old one is forgotten.
+    What large keys stand for is large, too, so that they fill a generation sooner.
     """
 
-    __slots__ = ("_most", "_old", "_young")
+    __slots__ = ("_most", "_old", "_room", "_young")
 
     def __init__(self, most: int) -> None:
         self._most = most
+        self._room = most * _KEY_BYTES
         self._young: dict[K, V] = {}
         self._old: dict[K, V] = {}
 
@@ -32,8 +37,11 @@ class Memo(Generic[K, V]):
 
     def put(self, key: K, value: V) -> V:
         """Keep a value, and return it."""
-        if len(self._young) >= self._most:
+        size = _size(key)
+        if len(self._young) >= self._most or size > self._room:
             self._old, self._young = self._young, {}
+            self._room = self._most * _KEY_BYTES
+        self._room -= size
         self._young[key] = value
         return value
 
@@ -43,3 +51,9 @@ class Memo(Generic[K, V]):
         if known is not None:
             return known
         return self.put(key, self._old.get(key, value))
+
+
+def _size(key: object) -> int:
+    if isinstance(key, bytes | str):
+        return len(key)
+    return sum(map(_size, key)) if isinstance(key, tuple) else 0

@@ -53,6 +53,8 @@ MOST: Final = 2048
 """So many workloads a reader remembers whose work never ends; a pod of another is read in full."""
 ALL: Final = maxsize
 _MOMENTS_MOST: Final = 16384
+_USUAL_BYTES: Final = 4096
+"""Larger rules are known by the bytes they were read from alone."""
 
 
 class PodReader:
@@ -215,8 +217,11 @@ class PodReader:
         rules = self._rules.get(key)
         if rules is None:
             rules = read_rules(Fields(spec, "spec"), ports)
-            same = NO_RULES if rules == NO_RULES else self._equal_rules.share(rules, rules)
-            rules = self._rules.put(key, same)
+            if rules == NO_RULES:
+                rules = NO_RULES
+            elif len(raw) <= _USUAL_BYTES:
+                rules = self._equal_rules.share(rules, rules)
+            self._rules.put(key, rules)
         return rules
 
 
