@@ -1,9 +1,9 @@
 # `make` alone lists what there is. Every target prepares .venv first, with pip and any Python >= 3.11.
-# CI runs `make test contract e2e swarm SEEDS=200`: green here is green there.
+# CI runs `make test contract e2e swarm soak SEEDS=200`: green here is green there.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check contract e2e controlplane bench bench-peer fuzz fuzz-objects swarm fix clean
+.PHONY: help demo test check contract e2e controlplane bench bench-peer fuzz fuzz-objects swarm soak fix clean
 
 BIN   := .venv/bin
 PATHS := src tests $(wildcard benchmarks)
@@ -56,6 +56,9 @@ fuzz-objects: .venv/.ready ## Run the operator among objects no schema foresaw, 
 
 swarm: .venv/.ready ## Run the operator through random trouble and see that all ends well; SEEDS=1000
 	@$(BIN)/python -m tests.swarm --seeds $(SEEDS) $(ARGS)
+
+soak: .venv/.ready ## Have 200,000 pods live shortly and see that memory does not grow; 40 s
+	@$(BIN)/python -m tests.soak $(ARGS)
 
 fix: .venv/.ready ## Format, mend what can be mended, write the generated pages anew
 	@$(BIN)/ruff check --quiet --fix-only $(PATHS)

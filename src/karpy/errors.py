@@ -27,7 +27,8 @@ Every error a user may see, with a stable code and a hint.
     │   ├── BadRequest           KP2011  400, 405, 406, 413, 415: we asked wrongly
     │   ├── ServerFault          KP2012  5xx
     │   ├── AnswerMalformed      KP2013  not what an API server answers
-    │   └── LeadershipLost       KP2014  somebody else leads now
+    │   ├── LeadershipLost       KP2014  somebody else leads now
+    │   └── LeadershipUncertain  KP2015  a write was not sent: another replica may lead by now
     ├── CloudError       a cloud said no
     │   ├── NoCapacity           KP3001  every option is sold out
     │   ├── MachineNotFound      KP3002  there is no such machine
@@ -299,6 +300,13 @@ class LeadershipLost(ClusterError):
 
     code = "KP2014"
     usual_hint = "start it again: it waits for the lease then; a Deployment does so by itself"
+
+
+class LeadershipUncertain(ClusterError):
+    """A write was not sent: the lease was not renewed in time, and another replica may lead."""
+
+    code = "KP2015"
+    usual_hint = "wait until the lease is renewed; look for what froze the process if it recurs"
 
 
 class NoCapacity(CloudError):

@@ -112,6 +112,15 @@ def test_pods_of_every_kind_do_not_mix_up() -> None:
     assert read == [PodJsonReader().from_object(obj) for obj in objs + objs]
 
 
+def test_a_reader_that_has_forgotten_reads_the_same_pods() -> None:
+    objs = [served(f"web-{number}", **spec) for number, spec in enumerate(KINDS.values())]
+    reader = PodJsonReader(most=1)
+
+    read = [reader.from_bytes(msgspec.json.encode(obj)) for obj in objs + objs]
+
+    assert read == [PodJsonReader().from_object(obj) for obj in objs + objs]
+
+
 def test_it_is_known_when_a_pod_was_bound_and_ready_and_what_limits_it() -> None:
     obj = served("web-1", **KINDS["ready"])
     reader = PodJsonReader()

@@ -12,7 +12,8 @@ JsonObject: TypeAlias = dict[str, Any]
 _SHORT: Final = 8
 """Up to so many characters no quantity comes near the largest one."""
 _UNITS: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-_KNOWN_MAX: Final = 65_536
+_TEXTS_MAX: Final = 4096
+_RESOURCES_MAX: Final = 64
 _SHOWN_MAX: Final = 60
 NO_AMOUNT: Final = (AttributeError, TypeError, ValueError)
 """What comes of reading something as a quantity that is none."""
@@ -223,7 +224,7 @@ class _Texts(dict[str, int]):
             amount = int(number) * (unit or self._scale)
         else:
             amount = _read_unusual(text, self._resource)
-        if len(self) >= _KNOWN_MAX:
+        if len(self) >= _TEXTS_MAX:
             self.clear()
         self[text] = amount
         return amount
@@ -233,7 +234,7 @@ class _Amounts(dict[str, _Texts]):
     """The same by resource."""
 
     def __missing__(self, resource: str) -> _Texts:
-        if len(self) >= _KNOWN_MAX:
+        if len(self) >= _RESOURCES_MAX:
             self.clear()
         texts = self[resource] = _Texts(resource)
         return texts

@@ -17,7 +17,7 @@ from karpy.codec.objects import (
     read_node,
     read_service,
 )
-from karpy.codec.pods import PodReader
+from karpy.codec.pods import ALL, PodReader
 from karpy.codec.poolrules import check_overlay, check_pool, why_not_ready
 from karpy.codec.storage import read_attach_limits, read_claim, read_class, read_volume
 from karpy.codec.vocabulary import unknown_in_overlay, unknown_in_pod, unknown_in_pool
@@ -76,7 +76,7 @@ class Inventory:
         """Claims that come into being with pods that are not in the cluster yet."""
         self.repeated: list[Key] = []
         self._well_known = well_known
-        self._reader = PodReader(created=now)
+        self._reader = PodReader(created=now, most=ALL)
         self._generated = 0
         self._readers = self._table()
 

@@ -13,11 +13,14 @@ from msgspec.json import Decoder, decode
 from msgspec.structs import replace
 
 from karpy.codec.fields import FieldInvalid, JsonObject
-from karpy.codec.pods import PodReader, shared_moment
+from karpy.codec.memos import Memo
+from karpy.codec.pods import MOST, PodReader, shared_moment
 from karpy.model.pods import Pod
 
 _NOTHING: Final = Raw(b"")
 _RESIZE: Final = "PodResizePending"
+_MOMENTS_MOST: Final = 4096
+_NAMES_MOST: Final = 8192
 _USUAL_SCHEDULER: Final = "default-scheduler"
 
 
@@ -97,11 +100,12 @@ _decoder: Final = Decoder(_Pod)
 class PodJsonReader:
     """Reads pods from objects and from bytes alike; what they share is kept once."""
 
-    def __init__(self) -> None:
-        self._reader = PodReader()
-        self._molds: dict[tuple[object, ...], Pod] = {}
-        self._moments: dict[datetime, datetime] = {}
-        self._names: dict[str, str] = {}
+    def __init__(self, most: int = MOST) -> None:
+        """Take how many workloads are remembered at least."""
+        self._reader = PodReader(most=most)
+        self._molds: Memo[tuple[object, ...], Pod] = Memo(most)
+        self._moments: Memo[datetime, datetime] = Memo(_MOMENTS_MOST)
+        self._names: Memo[str, str] = Memo(_NAMES_MOST)
 
     def from_object(self, obj: JsonObject) -> Pod:
         """Read a plain object; raise FieldInvalid if it cannot be read."""
@@ -126,15 +130,14 @@ class PodJsonReader:
         mold, created = self._molds.get(key), meta.creation_timestamp
         is_bare = status.phase is None and status.conditions is None
         if mold is None or created is None or is_bare:
-            mold = self._molds[key] = self.from_object(_plain(data))
-            return mold
+            return self._molds.put(key, self.from_object(_plain(data)))
         # The names of nodes are the same few over and over.
         node_name = self._shared(spec.node_name)
         return Pod(
             meta.name,
             mold.namespace,
             meta.uid or f"{mold.namespace}/{meta.name}",
-            self._moments.setdefault(created, created),
+            self._moments.share(created, created),
             mold.labels,
             mold.requests,
             mold.rules,
@@ -151,7 +154,7 @@ class PodJsonReader:
         )
 
     def _shared(self, name: str | None) -> str:
-        return self._names.setdefault(name, name) if name else ""
+        return self._names.share(name, name) if name else ""
 
 
 def _key(meta: _Meta, spec: _Spec, status: _Status) -> tuple[object, ...]:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.fingerprints import UNUSUAL, encode
 from karpy.codec.pods import (
+    ALL,
     EPOCH,
     NO_RULES,
     RARE,
@@ -74,7 +75,7 @@ class PodRows(PodReader):
 
     def __init__(self, *, is_pending_unschedulable: bool = False) -> None:
         """Take whether to trust a pod's conditions."""
-        super().__init__(is_pending_unschedulable=is_pending_unschedulable)
+        super().__init__(is_pending_unschedulable=is_pending_unschedulable, most=ALL)
         self.namespaces: set[str] = set()
         """The namespaces of the pods read so far."""
         self._pods: list[Pod | JsonObject] = []
@@ -270,7 +271,7 @@ class PodRows(PodReader):
     def _origin_of(self, meta: JsonObject) -> tuple[datetime, str, str]:
         """Return when a pod was created, as it is written, too, and its namespace."""
         stamp, namespace = meta["creationTimestamp"], self._shared_name(meta["namespace"])
-        moment = self._created.get(stamp) or self._add_created(meta)
+        moment = self._created_of(meta)
         self.namespaces.add(namespace)
         return moment, stamp, namespace
 

@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import itemgetter
+from sys import maxsize
 from typing import Final, TypeAlias
 
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.fingerprints import fingerprint
+from karpy.codec.memos import Memo
 from karpy.codec.podrules import read_ports, read_rules
 from karpy.codec.requests import effective_limits, effective_requests, plain_requests
 from karpy.model.pods import HostPort, Owner, Pod, PodRules
@@ -45,7 +47,14 @@ _Moments: TypeAlias = tuple[datetime | None, datetime | None]
 """When a pod got its node, and since when it is ready."""
 NEVER: Final[_Moments] = (None, None)
 _NO_LIMITS: Final[Resources] = {}
-_Picker: TypeAlias = tuple[Callable[[Resources], object], dict[object, Resources]]
+_Picker: TypeAlias = tuple[Callable[[Resources], object], tuple[str, ...]]
+"""How to find amounts, and their names in that order."""
+MOST: Final = 2048
+"""So many workloads a reader remembers whose work never ends; a pod of another is read in full."""
+ALL: Final = maxsize
+_MOMENTS_MOST: Final = 16384
+_USUAL_BYTES: Final = 4096
+"""Larger rules are known by the bytes they were read from alone."""
 
 
 class PodReader:
@@ -56,26 +65,35 @@ class PodReader:
     """
 
     def __init__(
-        self, *, created: datetime = EPOCH, is_pending_unschedulable: bool = False
+        self,
+        *,
+        created: datetime = EPOCH,
+        is_pending_unschedulable: bool = False,
+        most: int = MOST,
     ) -> None:
-        """Take the creation time of pods without one, and whether to trust a pod's conditions."""
+        """
+        Take the creation time of pods without one, and whether to trust a pod's conditions.
+
+        What pods have in common is shared among so many workloads at least.
+        """
         self._default_created = created
         self._is_pending_unschedulable = is_pending_unschedulable
-        self._labels: dict[bytes, Mapping[str, str]] = {}
-        self._created: dict[str | None, datetime] = {None: created}
-        self._owners: dict[bytes, tuple[Owner, ...]] = {}
-        self._needs: dict[bytes, _Needs] = {}
-        self._rules: dict[bytes | tuple[bytes, _Ports], PodRules] = {}
-        self._equal_amounts: dict[frozenset[str], dict[object, Resources]] = {}
+        self._latest = created
+        self._labels: Memo[bytes, Mapping[str, str]] = Memo(most)
+        self._created: Memo[str, datetime] = Memo(most)
+        self._owners: Memo[bytes, tuple[Owner, ...]] = Memo(most)
+        self._needs: Memo[bytes, _Needs] = Memo(most)
+        self._rules: Memo[bytes | tuple[bytes, _Ports], PodRules] = Memo(most)
+        self._equal_amounts: Memo[tuple[tuple[str, ...], object], Resources] = Memo(most)
         """By names and amounts, in the order of the names."""
-        self._pickers: dict[tuple[str, ...], _Picker] = {}
+        self._pickers: Memo[tuple[str, ...], _Picker] = Memo(most)
         """How to find amounts there, by names in the order they are written."""
-        self._equal_rules: dict[PodRules, PodRules] = {NO_RULES: NO_RULES}
+        self._equal_rules: Memo[PodRules, PodRules] = Memo(most)
 
     @property
     def latest(self) -> datetime:
         """When the youngest pod read so far was created."""
-        return max(self._created.values())
+        return self._latest
 
     def read(self, obj: JsonObject) -> Pod:
         """Read one pod; raise FieldInvalid with the path of what is wrong."""
@@ -111,7 +129,7 @@ class PodReader:
             name,
             namespace,
             meta.get("uid") or f"{namespace}/{name}",
-            self._created.get(meta.get("creationTimestamp")) or self._add_created(meta),
+            self._created_of(meta),
             self._shared_labels(meta),
             requests,
             self._rules_of(spec, ports),
@@ -126,9 +144,15 @@ class PodReader:
             ready=ready,
         )
 
-    def _add_created(self, meta: JsonObject) -> datetime:
-        created = Fields(meta, "metadata").time("creationTimestamp") or self._default_created
-        self._created[meta["creationTimestamp"]] = created
+    def _created_of(self, meta: JsonObject) -> datetime:
+        written = meta.get("creationTimestamp")
+        if written is None:
+            return self._default_created
+        created = self._created.get(written)
+        if created is None:
+            read = Fields(meta, "metadata").time("creationTimestamp") or self._default_created
+            created = self._created.put(written, read)
+            self._latest = max(self._latest, created)
         return created
 
     def _shared_labels(self, meta: JsonObject) -> Mapping[str, str]:
@@ -138,14 +162,14 @@ class PodReader:
         key = fingerprint(raw)
         labels = self._labels.get(key)
         if labels is None:
-            labels = self._labels[key] = read_labels(meta)
+            labels = self._labels.put(key, read_labels(meta))
         return labels
 
     def _shared_owners(self, meta: JsonObject) -> tuple[Owner, ...]:
         key = fingerprint(meta["ownerReferences"])
         owners = self._owners.get(key)
         if owners is None:
-            owners = self._owners[key] = read_owners(Fields(meta, "metadata"))
+            owners = self._owners.put(key, read_owners(Fields(meta, "metadata")))
         return owners
 
     def _needs_of(self, spec: JsonObject, status: JsonObject | None) -> _Needs:
@@ -164,7 +188,7 @@ class PodReader:
         if needs is None:
             requests = plain_requests(plain)
             needs = (requests, (), _NO_LIMITS) if requests else read_needs(spec, resized)
-            self._needs[key] = needs = self._shared_needs(*needs)
+            needs = self._needs.put(key, self._shared_needs(*needs))
         return needs
 
     def _shared_needs(self, requests: Resources, ports: _Ports, limits: Resources) -> _Needs:
@@ -177,10 +201,10 @@ class PodReader:
         names = tuple(amounts)
         known = self._pickers.get(names)
         if known is None:
-            equal = self._equal_amounts.setdefault(frozenset(names), {})
-            known = self._pickers[names] = itemgetter(*sorted(names)), equal
-        pick, equal = known
-        return equal.setdefault(pick(amounts), amounts)
+            ordered = tuple(sorted(names))
+            known = self._pickers.put(names, (itemgetter(*ordered), ordered))
+        pick, ordered = known
+        return self._equal_amounts.share((ordered, pick(amounts)), amounts)
 
     def _rules_of(self, spec: JsonObject, ports: _Ports) -> PodRules:
         if not ports and (len(spec) == 1 or _RULES.isdisjoint(spec)):
@@ -193,7 +217,11 @@ class PodReader:
         rules = self._rules.get(key)
         if rules is None:
             rules = read_rules(Fields(spec, "spec"), ports)
-            rules = self._rules[key] = self._equal_rules.setdefault(rules, rules)
+            if rules == NO_RULES:
+                rules = NO_RULES
+            elif len(raw) <= _USUAL_BYTES:
+                rules = self._equal_rules.share(rules, rules)
+            self._rules.put(key, rules)
         return rules
 
 
@@ -220,7 +248,7 @@ def read_needs(spec: JsonObject, resized: JsonObject | None) -> _Needs:
     return requests, read_ports(fields), effective_limits(fields)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=_MOMENTS_MOST)
 def shared_moment(text: str) -> datetime | None:
     """Read a moment that many pods have in common; None if it is none."""
     return parse_moment(text)

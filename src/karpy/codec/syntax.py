@@ -11,7 +11,7 @@ _DOMAIN: Final = re.compile(
 _DOMAIN_MAX: Final = 253
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=8192)
 def is_label_key(text: str) -> bool:
     """Say whether a text is a qualified name: `name` or `domain/name`."""
     domain, slash, name = text.rpartition("/")

@@ -45,7 +45,7 @@ def parse_quantity(text: str, resource: str) -> int:
     return _parse(text, 1000 if resource == CPU or resource.endswith(".cpu") else 1)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def _parse(text: str, scale: int) -> int:
     match = _QUANTITY.fullmatch(text) if len(text) <= _LENGTH_MAX else None
     if match is None or not (match["whole"] or match["part"]):

@@ -121,7 +121,11 @@ FLAGS: Final = (
         "Where the lease is. Empty is the namespace we run in.",
     ),
     _shared(
-        "memory-limit", "memory_limit_bytes", number(), "Bytes we may use; -1 if nobody limits us."
+        "memory-limit",
+        "memory_limit_bytes",
+        number(),
+        "Has no effect: Karpenter collects garbage more often near it, while Python frees objects "
+        "at once. Caches are bounded; limit the memory of the container.",
     ),
     _shared(
         "cpu-requests",

@@ -17,6 +17,7 @@ from karpy.adapters.clouds.kwok.provider import KwokProvider
 from karpy.adapters.journal import BackgroundJournal, JournalFiles
 from karpy.adapters.kube.connection import Connection, Rate, find_access
 from karpy.adapters.kube.events import EventRecorder
+from karpy.adapters.kube.fence import Fence
 from karpy.adapters.kube.leases import Candidacy, Election
 from karpy.adapters.kube.retry import TokenBucket
 from karpy.adapters.telemetry.health import health_application
@@ -70,6 +71,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         troubles = _Troubles(log, metrics)
         rate = Rate(options.kube_qps, options.kube_burst)
         answered = RequestMetrics(metrics, urlsplit(access.endpoint.server).netloc).answered
+        fence = Fence() if options.has_leader_election else None
         connection = await stack.enter_async_context(
             Connection(
                 access,
@@ -77,12 +79,16 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
                 on_unreadable=troubles.unreadable,
                 on_trouble=troubles.unfollowed,
                 on_answer=answered,
+                fence=fence,
             )
         )
         # Elections have a connection of their own: being throttled must not cost the lease. So have
         # events, thousands of which must not be in the way of launches, and the names of their
         # nodes that pods are told, for which those nodes wait.
-        more = [Connection(access, rate=each, on_answer=answered) for each in (None, None, rate)]
+        more = [
+            Connection(access, rate=each, on_answer=answered, fence=only_leading)
+            for each, only_leading in ((None, None), (None, fence), (rate, fence))
+        ]
         own, seats, telling = [await stack.enter_async_context(each) for each in more]
         recorder = await stack.enter_async_context(_events(telling, troubles))
         clock, objects = WallClock(), connection.objects
@@ -97,18 +103,22 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         )
         await _serve(stack, options, metrics, operator)
         log.info("starting controllers", version=__version__, cluster=access.endpoint.server)
-        election = Election(
-            own.objects,
-            clock,
-            Candidacy(options.lease_namespace or access.namespace, options.lease_name),
-            on_trouble=troubles.unelected,
-        )
+        election = _election(own, options, troubles, fence)
         leading = partial(metrics.set, _LEADS, labels={"name": options.lease_name})
         leading(0.0)
         act = partial(_act, operator, cloud, lambda: leading(1.0))
         acting = election.lead(act) if options.has_leader_election else act()
         await _until(end, operator.watch(), acting)
         log.info("stopped")
+
+
+def _election(
+    own: Connection, options: Options, troubles: "_Troubles", fence: Fence | None
+) -> Election:
+    """Return the candidate for the lease; it opens the fence for as long as it surely leads."""
+    candidacy = Candidacy(options.lease_namespace or own.namespace, options.lease_name)
+    on_trouble = troubles.unelected
+    return Election(own.objects, WallClock(), candidacy, on_trouble=on_trouble, fence=fence)
 
 
 async def _act(operator: Operator, cloud: KwokProvider, on_start: Callable[[], None]) -> None:

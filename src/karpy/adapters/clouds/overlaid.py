@@ -1,14 +1,18 @@
 """A cloud whose offers are as NodeOverlays have them."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.adapters.mirror.mirror import Mirror
+from karpy.codec.memos import Memo
 from karpy.core.provisioning.overlays import apply_overlays
 from karpy.model.instances import Catalog, InstanceType
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
+
+_POOLS_MOST: Final = 256
 
 
 class _Overlaid(Struct, frozen=True):
@@ -30,7 +34,7 @@ class OverlaidCloud:
     def __init__(self, cloud: CloudProvider, mirror: Mirror) -> None:
         self._cloud = cloud
         self._mirror = mirror
-        self._known: dict[str, _Overlaid] = {}
+        self._known: Memo[str, _Overlaid] = Memo(_POOLS_MOST)
 
     async def catalog(self, pool: str) -> Catalog:
         """List all instance types for a pool, corrected."""
@@ -68,5 +72,5 @@ class OverlaidCloud:
             whole = replace(rest, by_pool={**rest.by_pool, pool: types})
             pools, overlays = mirror.pools.values.values(), mirror.overlays.values.values()
             made = apply_overlays(whole, tuple(pools), tuple(overlays)).types_for(pool)
-            known = self._known[pool] = _Overlaid(types, versions, made)
+            known = self._known.put(pool, _Overlaid(types, versions, made))
         return known.made

@@ -13,6 +13,7 @@ from karpy.adapters.kube.api import KubeApi
 from karpy.adapters.kube.auth import Credentials, FileCredentials, FixedCredentials
 from karpy.adapters.kube.execplugin import ExecCredentials
 from karpy.adapters.kube.feed import KubeFeed, OnTrouble, OnUnreadable
+from karpy.adapters.kube.fence import Fence
 from karpy.adapters.kube.incluster import is_in_cluster, read_service_account
 from karpy.adapters.kube.kubeconfig import kubeconfig_files, read_kubeconfig
 from karpy.adapters.kube.proxies import proxy_from_environment
@@ -36,7 +37,8 @@ class Connection:
     """
     A cluster as one user: `objects` to read and write, `feed` to follow.
 
-    Use it with `async with`, or close it. Nothing is sent before something is asked.
+    Use it with `async with`, or close it. Nothing is sent before something is asked. With a fence,
+    it writes only while that is open.
     """
 
     def __init__(
@@ -47,11 +49,14 @@ class Connection:
         on_unreadable: OnUnreadable = lambda *_: None,
         on_trouble: OnTrouble = lambda *_: None,
         on_answer: OnAnswer | None = None,
+        fence: Fence | None = None,
     ) -> None:
         limit = None if rate is None else TokenBucket(rate.qps, rate.burst)
         self._transport = Transport(
             access, credentials_of(access, WallClock()), limit=limit, on_answer=on_answer
         )
+        if fence is not None:
+            self._transport.fence(fence)
         self.access = access
         self.namespace = access.namespace
         self.objects = KubeApi(self._transport)

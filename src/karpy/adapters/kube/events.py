@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from karpy.adapters.kube.retry import TokenBucket
 from karpy.codec.fields import JsonObject
+from karpy.codec.memos import Memo
 from karpy.errors import ClusterError, CredentialsRefused
 from karpy.model.kinds import EVENTS_EVENT
 from karpy.model.notices import Notice
@@ -26,7 +27,8 @@ _LATER_RATE: Final = (5.0, 20)
 """Per second in the long run, and at once, of what can wait: an event costs the API server about as
 much as a pod does."""
 _LATER_SECONDS: Final = 0.1
-_REMEMBERED_MAX: Final = 100_000
+_REMEMBERED_MOST: Final = 8192
+"""Beyond so many notices the same may be said again within its window; rates hold it back."""
 _NOTE_MAX: Final = 1024
 """More the API does not take."""
 _NAME_MAX: Final = 200
@@ -62,7 +64,7 @@ class EventRecorder:
         self._rates = rates or {}
         self._on_trouble = on_trouble
         self._on_drop = on_drop
-        self._said_until: dict[tuple[str, ...], float] = {}
+        self._said_until: Memo[tuple[str, ...], float] = Memo(_REMEMBERED_MOST)
         self._waiting: deque[_Said] = deque()
         self._later: deque[_Said] = deque()
         self._later_pace = TokenBucket(*_LATER_RATE)
@@ -127,14 +129,10 @@ class EventRecorder:
             return False
         now = asyncio.get_running_loop().time()
         key = (notice.reason.lower(), *notice.same_as)
-        if self._said_until.get(key, 0.0) > now:
+        until = self._said_until.get(key)
+        if until is not None and until > now:
             return True
-        if len(self._said_until) >= _REMEMBERED_MAX:
-            self._said_until = {
-                each: until for each, until in self._said_until.items() if until > now
-            }
-        if len(self._said_until) < _REMEMBERED_MAX:
-            self._said_until[key] = now + notice.window_seconds
+        self._said_until.put(key, now + notice.window_seconds)
         return False
 
     def _event(self, notice: Notice, moment: datetime) -> JsonObject:

@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from msgspec import Struct, field
 
+from karpy.adapters.kube.fence import Fence
 from karpy.adapters.kube.retry import DICE
 from karpy.codec.fields import JsonObject
 from karpy.errors import ClusterError, CredentialsRefused, NotFound
@@ -63,6 +64,9 @@ class Election:
 
     How old a lease is, is counted from when it was last seen to change, on our own clock alone:
     clocks that differ between machines do no harm. Times written into it are for people.
+
+    The fence is open for as long as no other candidate may lead: until the renew deadline has
+    passed since a renewal began that succeeded.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class Election:
         candidacy: Candidacy,
         *,
         on_trouble: OnTrouble = lambda _: None,
+        fence: Fence | None = None,
         dice: Dice = DICE,
     ) -> None:
         self._objects = objects
@@ -79,6 +84,7 @@ class Election:
         self._candidacy = candidacy
         self._timing = candidacy.timing
         self._on_trouble = on_trouble
+        self._fence = fence or Fence()
         self._dice = dice
         self._seen: JsonObject = {}
         self._seen_at = 0.0
@@ -170,6 +176,7 @@ class Election:
         if lease != self._seen:
             self._seen, self._seen_at = lease, self._now()
         if self.leader not in {"", self._candidacy.identity} and not self._is_expired(spec):
+            self._fence.close()
             return _Outcome.TAKEN
         await self._write(lease, self._objects.replace)
         return _Outcome.OURS
@@ -178,6 +185,7 @@ class Election:
         """Write our name; the version of the lease sees to it that only one candidate can."""
         # Counted from before the write, so that we never believe longer than others do.
         began, candidacy = self._now(), self._candidacy
+        until = self._fence.now() + self._timing.renew_deadline
         now, old = _written(self._clock.now()), lease.get("spec") or {}
         is_ours = old.get("holderIdentity") == candidacy.identity
         transitions = (old.get("leaseTransitions") or 0) + (0 if is_ours or not old else 1)
@@ -193,6 +201,7 @@ class Election:
         self._seen = await write(LEASE, {**(lease or fresh), "spec": spec})
         self._seen_at = began
         self._renewed_at = began
+        self._fence.open(until)
 
     async def _get(self) -> JsonObject:
         return await self._objects.get(LEASE, self._candidacy.name, self._candidacy.namespace)

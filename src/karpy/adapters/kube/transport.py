@@ -2,8 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
-from typing import Final
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
 
 import aiohttp
 from msgspec import Struct
@@ -13,15 +14,20 @@ from karpy.adapters.kube.access import Access
 from karpy.adapters.kube.auth import Credentials, Identity
 from karpy.adapters.kube.calls import JSON, Call
 from karpy.adapters.kube.failures import no_answer, refusal
+from karpy.adapters.kube.fence import Fence, fenced_request
 from karpy.adapters.kube.retry import DICE, PATIENCE, Patience, TokenBucket
 from karpy.adapters.kube.tls import TlsContexts
-from karpy.errors import AnswerMalformed, ClusterError, Unreachable
+from karpy.errors import AnswerMalformed, ClusterError, Unauthorized, Unreachable
+
+T = TypeVar("T")
 
 _LINE_BYTES_MAX: Final = 64 * 2**20
+_ANSWER_BYTES_MAX: Final = 2**30
+"""A list of 150,000 pods, or a page of 500 objects of the size that etcd takes at most."""
+_REFUSAL_BYTES_MAX: Final = 2**20
 _READ_BYTES: Final = 2**18
 _CALLS_AT_ONCE: Final = 32
 """Enough for a server that answers late; each takes a connection, whose making costs ten calls."""
-_UNAUTHORIZED: Final = 401
 _SUCCESS: Final = range(200, 300)
 _BROKEN: Final = (aiohttp.ClientError, OSError, asyncio.TimeoutError)
 
@@ -35,6 +41,9 @@ class Timeouts(Struct, frozen=True):
     connect: float = 10.0
     silent: float = 65.0
     """An API server gives up on a request after a minute, and says so."""
+    whole: float = 90.0
+    """For a request with all of its answer, and for a line of one that goes on: longer than a
+    server takes that does what it can, however slowly the bytes come."""
 
 
 TIMEOUTS: Final = Timeouts()
@@ -68,7 +77,13 @@ class Transport:
         self._timeouts = timeouts
         self._on_answer = on_answer
         self._lanes = asyncio.Semaphore(_CALLS_AT_ONCE)
+        self._request_class: type[aiohttp.ClientRequest] = aiohttp.ClientRequest
         self._session: aiohttp.ClientSession | None = None
+
+    def fence(self, fence: Fence) -> None:
+        """Send a write only while a fence is open, also one that is tried again."""
+        assert self._session is None, "requests may be on their way"
+        self._request_class = fenced_request(fence)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -76,15 +91,15 @@ class Transport:
             await self._session.close()
 
     async def send(self, call: Call) -> bytes:
-        """Return the body of the answer, however many tries it takes within reason."""
-        tried = 0
+        """Return the body of the answer, however many tries it takes within reason and time."""
+        began, tried = _now(), 0
         while True:
             tried += 1
             try:
                 return await self._send_once(call)
             except ClusterError as error:
                 pause = self._patience.pause(tried, error, call.repeat, DICE)
-                if pause is None:
+                if pause is None or _now() - began >= self._timeouts.whole:
                     raise
             await asyncio.sleep(pause)
 
@@ -92,12 +107,14 @@ class Transport:
         """
         Yield the lines of an answer that goes on and on, as they come.
 
-        Raises Unreachable if nothing comes for too long or the last line is cut off.
+        Raises Unreachable if nothing comes for too long, if a line takes too long or if the last
+        one is cut off.
         """
-        response = await self._open(call, idle_seconds)
-        async with response:
+        async with await self._identified(lambda who: self._opened(call, who, idle_seconds)) as (
+            response
+        ):
             pieces: list[bytes] = []
-            size = 0
+            size, began = 0, 0.0
             try:
                 async for chunk in response.content.iter_any():
                     *ends, rest = chunk.split(b"\n")
@@ -108,45 +125,85 @@ class Transport:
                         if line:
                             yield line
                     if rest:
+                        began = began if pieces else _now()
                         pieces.append(rest)
                         size += len(rest)
                     if size > _LINE_BYTES_MAX:
                         raise AnswerMalformed(f"cannot {call.what}: a line of it has no end")
+                    if pieces and _now() - began > self._timeouts.whole:
+                        raise self._too_slow(call)
             except _BROKEN as error:
                 raise no_answer(call.what, self._server, error) from error
             if pieces:
                 raise Unreachable(f"cannot {call.what}: {self._server} ended amid a line")
 
     async def _send_once(self, call: Call) -> bytes:
-        async with self._lanes, await self._open(call, self._timeouts.silent) as response:
-            try:
-                return await response.read()
-            except _BROKEN as error:
-                raise no_answer(call.what, self._server, error) from error
+        async with self._lanes:
+            return await self._identified(lambda who: self._answer(call, who))
 
-    async def _open(self, call: Call, silent_seconds: float) -> aiohttp.ClientResponse:
-        """Return an answer of success whose body is still to be read."""
+    async def _identified(self, ask: Callable[[Identity], Awaitable[T]]) -> T:
+        """Ask when it is our turn, and once more as a renewed identity if the first is refused."""
         if self._limit is not None:
             await self._limit.take()
         identity = await self._credentials.identity()
-        response = await self._request(call, identity, silent_seconds)
-        if response.status == _UNAUTHORIZED:
-            unauthorized = await self._refusal(call, response)
+        try:
+            return await ask(identity)
+        except Unauthorized:
             renewed = await self._credentials.renewed(identity)
             if renewed == identity:
-                raise unauthorized
-            response = await self._request(call, renewed, silent_seconds)
+                raise
+        return await ask(renewed)
+
+    async def _answer(self, call: Call, identity: Identity) -> bytes:
+        """Return the whole body of an answer of success."""
+        async with self._in_time(call):
+            response = await self._asked(call, identity, self._timeouts.silent)
+            return await self._body(call, response, _ANSWER_BYTES_MAX)
+
+    async def _opened(
+        self, call: Call, identity: Identity, silent_seconds: float
+    ) -> aiohttp.ClientResponse:
+        """Return an answer of success whose body is still to be read."""
+        async with self._in_time(call):
+            return await self._asked(call, identity, silent_seconds)
+
+    async def _asked(
+        self, call: Call, identity: Identity, silent_seconds: float
+    ) -> aiohttp.ClientResponse:
+        response = await self._request(call, identity, silent_seconds)
         if response.status in _SUCCESS:
             return response
-        raise await self._refusal(call, response)
+        body = await self._body(call, response, _REFUSAL_BYTES_MAX)
+        raise refusal(call.what, response.status, body, response.headers.get("Retry-After", ""))
 
-    async def _refusal(self, call: Call, response: aiohttp.ClientResponse) -> ClusterError:
+    async def _body(self, call: Call, response: aiohttp.ClientResponse, most: int) -> bytes:
         async with response:
+            pieces, size = [], 0
             try:
-                body = await response.read()
+                async for chunk in response.content.iter_any():
+                    pieces.append(chunk)
+                    size += len(chunk)
+                    if size > most:
+                        raise AnswerMalformed(
+                            f"cannot {call.what}: the answer has more than {most:,} bytes"
+                        )
             except _BROKEN as error:
-                return no_answer(call.what, self._server, error)
-        return refusal(call.what, response.status, body, response.headers.get("Retry-After", ""))
+                raise no_answer(call.what, self._server, error) from error
+        return b"".join(pieces)
+
+    @asynccontextmanager
+    async def _in_time(self, call: Call) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._timeouts.whole):
+                yield
+        except TimeoutError as error:
+            raise self._too_slow(call) from error
+
+    def _too_slow(self, call: Call) -> Unreachable:
+        return Unreachable(
+            f"cannot {call.what}: {self._server} did not answer in full "
+            f"within {self._timeouts.whole:g} s"
+        )
 
     async def _request(
         self, call: Call, identity: Identity, silent_seconds: float
@@ -192,9 +249,14 @@ class Transport:
             self._session = aiohttp.ClientSession(
                 # Watches hold their connections; a limit would let them starve everybody else.
                 connector=aiohttp.TCPConnector(limit=0),
+                request_class=self._request_class,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 # Packing costs both sides more than the bytes it saves within a data centre.
                 headers={"User-Agent": f"karpy/{__version__}", "Accept-Encoding": "identity"},
                 read_bufsize=_READ_BYTES,
             )
         return self._session
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

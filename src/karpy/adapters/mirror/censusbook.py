@@ -79,6 +79,9 @@ class CensusBook:
         del alike[key]
         if not alike:
             del self._alike[row]
+            if row not in self._rows:
+                # A replica that only watches never counts, and would remember such rows for ever.
+                self._stale_rows.discard(row)
 
     def _put_in_order(self) -> None:
         pods = self._pods.values

@@ -1,6 +1,9 @@
 """Hashes of NodePools as they are now: who keeps pools may not have written them down yet."""
 
+from typing import Final
+
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
+from karpy.codec.memos import Memo
 from karpy.codec.templates import read_template
 from karpy.core.pools.hashing import hash_annotations, hash_template
 from karpy.errors import AnswerMalformed
@@ -8,12 +11,14 @@ from karpy.model.kinds import NODE_POOL
 from karpy.model.records import PoolRecord
 from karpy.ports.records import Kept
 
+_POOLS_MOST: Final = 256
+
 
 class Hashes:
     """Hashes each template once."""
 
     def __init__(self) -> None:
-        self._digests: dict[str, tuple[str, int, str]] = {}
+        self._digests: Memo[str, tuple[str, int, str]] = Memo(_POOLS_MOST)
         """UID, generation and digest, by pool."""
 
     def stamped(self, pool: Kept[PoolRecord]) -> JsonObject:
@@ -27,7 +32,7 @@ class Hashes:
         known = self._digests.get(meta.name)
         if known is None or known[:2] != (meta.uid, meta.generation):
             known = meta.uid, meta.generation, _hash(meta.name, pool.obj)
-            self._digests[meta.name] = known
+            self._digests.put(meta.name, known)
         return known[2]
 
 

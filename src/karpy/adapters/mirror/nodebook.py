@@ -23,7 +23,7 @@ class NodeBook:
         self._stale_claims: set[str] = set()
         self.nodes.listen(self._hear_node)
         self.claims.listen(self._hear_claim)
-        self.limits.listen(lambda name, *_: self._stale_nodes.add(name))
+        self.limits.listen(lambda name, *_: self._mark_node(name))
 
     def joined(self) -> tuple[Node, ...]:
         """Return all nodes, by name."""
@@ -66,8 +66,22 @@ class NodeBook:
         if named is not None:
             yield named
 
+    def _mark_node(self, name: str) -> None:
+        """Have a node joined anew; one that is gone and was never joined leaves no trace."""
+        if name in self.nodes.values or name in self._by_node:
+            self._stale_nodes.add(name)
+        else:
+            self._stale_nodes.discard(name)
+
+    def _mark_claim(self, name: str) -> None:
+        """Have a claim joined anew; the same holds for it."""
+        if name in self.claims.values or name in self._by_claim:
+            self._stale_claims.add(name)
+        else:
+            self._stale_claims.discard(name)
+
     def _hear_node(self, name: str, before: KubeNode | None, after: KubeNode | None) -> None:
-        self._stale_nodes.add(name)
+        self._mark_node(name)
         for claim in self._named.under(name):
             self._stale_claims.add(claim.name)
         for node in (before, after):
@@ -89,4 +103,4 @@ class NodeBook:
                 self._stale_claims.update(
                     each.name for each in self.claims.under(claim.provider_id)
                 )
-        self._stale_claims.add(name)
+        self._mark_claim(name)

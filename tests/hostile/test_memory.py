@@ -1,0 +1,87 @@
+"""Pods that come and go: what is kept of them does not grow with their number."""
+
+import gc
+import sys
+import tracemalloc
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from karpy.adapters.mirror.nodebook import NodeBook
+from karpy.codec.podjson import PodJsonReader
+from karpy.model.nodes import KubeNode, NodeClaim
+from tests.soak.lives import Life
+
+FIRST = 6_000
+"""By then caches have their size; that of moments grows on, by five objects for each pod."""
+PODS = 10_000
+OBJECTS_A_POD_MAX = 10
+"""A pod that is remembered is made of 40."""
+
+
+def live(life: Life, first: int, last: int) -> int:
+    """Have pods live; return how many objects there are then."""
+    for number in range(first, last):
+        life.pass_by(number)
+    gc.collect()
+    return sys.getallocatedblocks()
+
+
+def come_and_go(book: NodeBook, first: int, last: int) -> int:
+    """Have nodes of claims come and go; return how many objects there are then."""
+    for name in map(str, range(first, last)):
+        book.claims.put(name, NodeClaim(name, provider_id=f"kwok://{name}", node_name=name))
+        book.nodes.put(name, KubeNode(name, provider_id=f"kwok://{name}"))
+        book.limits.put(name, {})
+        book.nodes.put(name, None)
+        book.claims.put(name, None)
+        book.limits.put(name, None)
+    gc.collect()
+    return sys.getallocatedblocks()
+
+
+@pytest.mark.parametrize("is_leader", [True, False])
+async def test_pods_that_are_gone_are_forgotten(*, is_leader: bool) -> None:
+    life = Life(is_leader=is_leader)
+    before = live(life, 0, FIRST)
+
+    grown = live(life, FIRST, PODS) - before
+
+    assert grown / (PODS - FIRST) <= OBJECTS_A_POD_MAX
+
+
+def read_large(reader: PodJsonReader, count: int) -> int:
+    """Read pods of 700 KB, no two alike; return the bytes that are held then."""
+    for number in range(count):
+        values = [f"{number}-{each}-{'x' * 3500}" for each in range(200)]
+        spec = {"containers": [{"name": "c"}], "tolerations": [{"value": each} for each in values]}
+        meta = {"name": f"job-{number}", "creationTimestamp": "2026-01-01T00:00:00Z"}
+        obj = {"metadata": meta, "spec": spec, "status": {"phase": "Pending"}}
+        reader.from_bytes(msgspec.json.encode(obj))
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
+
+
+@pytest.fixture
+def traced() -> Iterator[None]:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+@pytest.mark.usefixtures("traced")
+def test_pods_as_large_as_they_may_be_are_forgotten_sooner() -> None:
+    """A person who may create pods can have thousands of the size that etcd takes at most."""
+    held = read_large(PodJsonReader(), 100)
+
+    assert held <= 60 * 2**20
+
+
+def test_nodes_that_are_gone_are_forgotten_by_a_replica_that_only_watches() -> None:
+    book = NodeBook()
+    before = come_and_go(book, 0, 1_000)
+
+    grown = come_and_go(book, 1_000, 2_000) - before
+
+    assert grown / 1_000 <= 0.1
