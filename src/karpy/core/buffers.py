@@ -25,6 +25,8 @@ SCALABLE_KINDS: Final = tuple(kind.name for kind in SOURCES[1:])
 _RESOURCES: Final = {kind.name: kind.resource for kind in SOURCES}
 _SCALABLE_GROUPS: Final = frozenset({"", "apps"})
 _REPLICAS_MAX: Final = 2**31 - 1
+PODS_MAX: Final = 10_000
+"""Of one buffer in a decision; what it is to keep room for beyond that, no decision sees."""
 
 
 class Resolved(Struct, frozen=True, gc=False):
@@ -145,7 +147,8 @@ def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ..
         is_virtual=True,
     )
     name, uid = f"capacity-buffer-{buffer.meta.name}", buffer.meta.uid
-    count = max(0, buffer.settled_replicas or 0)
+    # Differs: Karpenter makes two billion pods if a buffer says so, and runs out of memory.
+    count = max(0, min(buffer.settled_replicas or 0, PODS_MAX))
     return tuple(
         replace(shape, name=f"{name}-{index}", uid=f"{uid}-{index}")
         for index in range(1, count + 1)
