@@ -51,8 +51,9 @@ def parse_duration(text: str, *, saturates: bool = False) -> timedelta | None:
 
 def span(seconds: float) -> timedelta:
     """Return so many seconds, at most `LONGEST` either way: what an `int64` of an object means."""
-    most = LONGEST.total_seconds()
-    return min(LONGEST, timedelta(seconds=max(-most, min(seconds, most))))
+    if abs(seconds) >= LONGEST.total_seconds():
+        return LONGEST if seconds > 0 else -LONGEST
+    return timedelta(seconds=seconds)
 
 
 def within_reach(moment: datetime) -> datetime:
