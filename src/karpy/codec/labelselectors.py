@@ -14,7 +14,7 @@ from karpy.errors import BadRequest
 from karpy.model.requirement import Operator, as_integer
 
 SELECTOR_LENGTH_MAX: Final = 65_536
-"""Of label selectors and field selectors; an API server reads no longer URL either."""
+"""Of label selectors and field selectors; no longer line of a request is read either."""
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)")
 _SYMBOLS: Final = frozenset({"==", "!=", "=", "!", "<", ">", "(", ")", ","})
 _BINARY: Final = "in, notin, =, ==, !=, gt, lt"

@@ -91,7 +91,7 @@ def parse_moment(text: str) -> datetime | None:
 
 def write_moment(moment: datetime) -> str:
     """Write a moment as Kubernetes does: whole seconds, UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 def _nanoseconds(text: str) -> int | None:
