@@ -133,7 +133,7 @@ async def test_a_key_that_is_put_off_for_ages_holds_up_no_other() -> None:
         queue.close()
         return None
 
-    queue.add_after("never", LONGEST.total_seconds())
+    queue.add_after("never", 30 * LONGEST.total_seconds())
     queue.add_after("soon", 0.01)
     await queue.run(work)
 

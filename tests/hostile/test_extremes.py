@@ -289,6 +289,7 @@ def test_every_step_of_a_claim_can_be_taken_and_written(
     patches = [written(*each) for each in outcomes]
 
     longest = max(pauses(outcome for _, outcome in outcomes), default=timedelta())
+    # Moments of objects end in the year 9000.
     assert longest < 30 * LONGEST
     assert all(patch.startswith(b"[") for patch in patches)
 
