@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from karpy.codec.constraints import POOL_OPERATORS, read_requirement, read_taints
-from karpy.codec.fields import Fields
+from karpy.codec.fields import Fields, shown
 from karpy.model.nodes import NodeClaim
 from karpy.model.pools import NodeClassRef, NodeOverlay, NodePool
 from karpy.model.requirement import Requirement
@@ -13,6 +13,8 @@ from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 _WEIGHT_MAX: Final = 100
 _OVERLAY_WEIGHT_MAX: Final = 10_000
 _MIN_VALUES_MAX: Final = 50
+PRICE_LENGTH_MAX: Final = 64
+"""Of a price or a change of one; what is longer is none."""
 _PRICE: Final = re.compile(r"\d+(\.\d+)?", re.ASCII)
 _ADJUSTMENT: Final = re.compile(r"[+-]\d*\.?\d+|\+\d*\.?\d+%|-\d{1,2}(\.\d+)?%|-100%", re.ASCII)
 _BASIC: Final = (CPU, EPHEMERAL_STORAGE, MEMORY, PODS)
@@ -118,6 +120,6 @@ def _matching(fields: Fields, key: str, pattern: re.Pattern[str], hint: str) -> 
     if key not in fields:
         return None
     text = fields.text(key)
-    if not pattern.fullmatch(text):
-        fields.fail(key, f"is `{text}`", hint)
+    if len(text) > PRICE_LENGTH_MAX or not pattern.fullmatch(text):
+        fields.fail(key, f"is `{shown(text)}`", hint)
     return text

@@ -4,7 +4,9 @@ from collections.abc import Collection, Iterator
 from datetime import datetime
 from typing import Any, Final, NoReturn, TypeAlias
 
+from karpy.model.requirement import INT64_MAX
 from karpy.model.resources import CPU, parse_quantity
+from karpy.model.times import parse_moment
 
 JsonObject: TypeAlias = dict[str, Any]
 """What `json.loads` makes of an object."""
@@ -97,7 +99,7 @@ class Fields:
         if value is None:
             return default
         if not isinstance(value, str):
-            self.fail(key, f"is {describe(value)}, not text", f'quote it: `"{_shown(value)}"`')
+            self.fail(key, f"is {describe(value)}, not text", f'quote it: `"{shown(value)}"`')
         return value
 
     def needed(self, key: str) -> str:
@@ -115,7 +117,7 @@ class Fields:
                 self.fail(
                     f"{key}[{index}]",
                     f"is {describe(each)}, not text",
-                    f'quote it: `"{_shown(each)}"`',
+                    f'quote it: `"{shown(each)}"`',
                 )
         return tuple(values)
 
@@ -125,6 +127,8 @@ class Fields:
             return default
         if isinstance(value, bool) or not isinstance(value, int):
             self.fail(key, f"is {describe(value)}, not a whole number", "write a whole number")
+        if not -INT64_MAX - 1 <= value <= INT64_MAX:
+            self.fail(key, "is more than 64 bits hold", "write a smaller number")
         return value
 
     def flag(self, key: str, *, default: bool = False) -> bool:
@@ -154,7 +158,7 @@ class Fields:
                 child.fail("", f"has the key {describe(name)}, not text", f'quote it: `"{name}"`')
             if type(each) is not str:
                 child.fail(
-                    f"[{name}]", f"is {describe(each)}, not text", f'quote it: `"{_shown(each)}"`'
+                    f"[{name}]", f"is {describe(each)}, not text", f'quote it: `"{shown(each)}"`'
                 )
         return child.obj
 
@@ -163,12 +167,10 @@ class Fields:
         value = self.text(key)
         if not value:
             return None
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            moment = None
-        if moment is None or moment.tzinfo is None:
-            self.fail(key, f"is `{value}`, not a time", "write it as `2026-01-31T12:00:00Z`")
+        moment = parse_moment(value)
+        if moment is None:
+            hint = "write it as `2026-01-31T12:00:00Z`"
+            self.fail(key, f"is `{shown(value)}`, not a time", hint)
         return moment
 
     def quantities(self, key: str) -> dict[str, int]:
@@ -185,16 +187,15 @@ class Fields:
     def quantity(self, name: str) -> int:
         """Return one amount; a number stands for its decimal text."""
         value = self.obj[name]
-        if type(value) is not str:
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                self.fail(name, f"is {describe(value)}, not a quantity", _QUANTITY_HINT)
-            value = str(value)
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            self.fail(name, f"is {describe(value)}, not a quantity", _QUANTITY_HINT)
         try:
-            amount = AMOUNTS[name][value]
+            amount = AMOUNTS[name][str(value)]
         except ValueError:
-            self.fail(name, f"is `{_shown(value)}`, not a quantity", _QUANTITY_HINT)
+            self.fail(name, f"is `{shown(value)}`, not a quantity", _QUANTITY_HINT)
         if amount < 0:
-            self.fail(name, f"is `{value}`, less than nothing", "write a quantity of 0 or more")
+            hint = "write a quantity of 0 or more"
+            self.fail(name, f"is `{shown(value)}`, less than nothing", hint)
         return amount
 
 
@@ -220,7 +221,7 @@ class _Texts(dict[str, int]):
         width = self._width
         unit = self._units.get(text[-width:])
         number = text if unit is None else text[:-width]
-        if number.isdecimal() and len(text) <= self._short and text.isascii():
+        if len(text) <= self._short and number.isdecimal() and text.isascii():
             amount = int(number) * (unit or self._scale)
         else:
             amount = _read_unusual(text, self._resource)
@@ -268,7 +269,7 @@ def describe(value: object) -> str:
         case bool() | int() | float():
             return f"`{str(value).lower() if isinstance(value, bool) else value}`"
         case str():
-            return f"the text `{_shown(value)}`"
+            return f"the text `{shown(value)}`"
         case list():
             return "a list"
         case dict():
@@ -276,6 +277,7 @@ def describe(value: object) -> str:
     return f"a {type(value).__name__}"
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Write the beginning of what was found, so that a message stays short."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."

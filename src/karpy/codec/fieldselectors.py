@@ -6,7 +6,8 @@ from typing import Final, NoReturn
 
 from msgspec import Struct
 
-from karpy.codec.fields import JsonObject
+from karpy.codec.fields import JsonObject, shown
+from karpy.codec.labelselectors import SELECTOR_LENGTH_MAX
 from karpy.errors import BadRequest
 from karpy.model.kinds import (
     BUILT_IN,
@@ -112,15 +113,13 @@ def read_field_selector(kind: Kind, text: str, custom: Iterable[str] = ()) -> Fi
     """
     usual = _ALWAYS[:1] if kind in {NODE, NAMESPACE} else _ALWAYS
     offered = {*usual, *_OFFERED.get(kind, ()), *custom}
+    if len(text) > SELECTOR_LENGTH_MAX:
+        raise _not_understood(shown(text), f"more than {SELECTOR_LENGTH_MAX} characters")
     rules = []
     for term in _terms(text):
         match = _TERM.fullmatch(term)
         if match is None:
-            raise BadRequest(
-                f"invalid selector: '{text}'; can't understand '{term}'",
-                status=_BAD_REQUEST,
-                hint="write a field selector such as `metadata.name=web`",
-            )
+            raise _not_understood(text, term)
         label = match["label"]
         if label not in offered:
             _refuse_field(kind, label, offered)
@@ -129,6 +128,14 @@ def read_field_selector(kind: Kind, text: str, custom: Iterable[str] = ()) -> Fi
         is_equal = match["operator"] != "!="
         rules.append(FieldRule(label, path, value, is_equal, _DEFAULTS.get(label, "")))
     return FieldSelector(tuple(rules))
+
+
+def _not_understood(text: str, term: str) -> BadRequest:
+    return BadRequest(
+        f"invalid selector: '{text}'; can't understand '{term}'",
+        status=_BAD_REQUEST,
+        hint="write a field selector such as `metadata.name=web`",
+    )
 
 
 def _terms(text: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Label selectors as kubectl and manifests write them, and what they match."""
 
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NoReturn
@@ -12,6 +13,8 @@ from karpy.codec.syntax import is_label_key, is_label_value
 from karpy.errors import BadRequest
 from karpy.model.requirement import Operator, as_integer
 
+SELECTOR_LENGTH_MAX: Final = 65_536
+"""Of label selectors and field selectors; no longer line of a request is read either."""
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)")
 _SYMBOLS: Final = frozenset({"==", "!=", "=", "!", "<", ">", "(", ")", ","})
 _BINARY: Final = "in, notin, =, ==, !=, gt, lt"
@@ -75,16 +78,22 @@ class Selector(Struct, frozen=True, gc=False):
 EVERYONE: Final = Selector()
 
 
-@lru_cache(maxsize=4096)
 def read_label_selector(text: str) -> Selector:
     """Read `app=web,tier in (a,b),!old`; raise BadRequest if it cannot be read."""
+    if len(text) > SELECTOR_LENGTH_MAX:
+        _refuse(f"a selector of {len(text)} characters, expected: {SELECTOR_LENGTH_MAX} or less")
+    return _read(text)
+
+
+@lru_cache(maxsize=4096)
+def _read(text: str) -> Selector:
     tokens = _tokens(text)
     rules = []
     while tokens:
         rules.append(_rule(tokens))
         if not tokens:
             break
-        comma = tokens.pop(0)
+        comma = tokens.popleft()
         if comma != ",":
             _refuse(f"found '{comma}', expected: ',' or 'end of string'")
         if not tokens:
@@ -140,12 +149,12 @@ def _rule_text(rule: LabelRule) -> str:
     return f"{rule.key}<{values}"
 
 
-def _tokens(text: str) -> list[str]:
-    return [match[1] for match in _TOKEN.finditer(text.strip())]
+def _tokens(text: str) -> deque[str]:
+    return deque(match[1] for match in _TOKEN.finditer(text.strip()))
 
 
-def _rule(tokens: list[str]) -> LabelRule:
-    first = tokens.pop(0)
+def _rule(tokens: deque[str]) -> LabelRule:
+    first = tokens.popleft()
     if first == "!":
         return LabelRule(_key(tokens), Operator.DOES_NOT_EXIST)
     if first in _SYMBOLS:
@@ -153,16 +162,16 @@ def _rule(tokens: list[str]) -> LabelRule:
     key = _valid_key(first)
     if not tokens or tokens[0] == ",":
         return LabelRule(key, Operator.EXISTS)
-    operator = tokens.pop(0)
+    operator = tokens.popleft()
     make = _OPERATORS.get(operator)
     if make is None:
         _refuse(f"{_UNABLE}: found '{operator}', expected: {_BINARY}")
     return make(key, tokens)
 
 
-def _one(key: str, operator: Operator, tokens: list[str]) -> LabelRule:
+def _one(key: str, operator: Operator, tokens: deque[str]) -> LabelRule:
     # `a=` and `a=,b` ask for the empty value.
-    value = "" if not tokens or tokens[0] == "," else tokens.pop(0)
+    value = "" if not tokens or tokens[0] == "," else tokens.popleft()
     if value in _SYMBOLS:
         _refuse(f"{_UNABLE}: found '{value}', expected: identifier")
     if not is_label_value(value):
@@ -170,7 +179,7 @@ def _one(key: str, operator: Operator, tokens: list[str]) -> LabelRule:
     return LabelRule(key, operator, frozenset((value,)))
 
 
-def _bound(key: str, operator: Operator, tokens: list[str]) -> LabelRule:
+def _bound(key: str, operator: Operator, tokens: deque[str]) -> LabelRule:
     rule = _one(key, operator, tokens)
     if _whole(next(iter(rule.values))) is None:
         _refuse(
@@ -180,15 +189,15 @@ def _bound(key: str, operator: Operator, tokens: list[str]) -> LabelRule:
     return rule
 
 
-def _several(key: str, operator: Operator, tokens: list[str]) -> LabelRule:
-    first = tokens.pop(0) if tokens else ""
+def _several(key: str, operator: Operator, tokens: deque[str]) -> LabelRule:
+    first = tokens.popleft() if tokens else ""
     if first != "(":
         _refuse(f"{_UNABLE}: found '{first}' expected: '('")
     values, is_open = [""], True
     while is_open:
         if not tokens:
             _refuse(f"{_UNABLE}: found '', expected: ',' or ')'")
-        match tokens.pop(0):
+        match tokens.popleft():
             case ")":
                 is_open = False
             case ",":
@@ -203,7 +212,7 @@ def _several(key: str, operator: Operator, tokens: list[str]) -> LabelRule:
     return LabelRule(key, operator, frozenset(values))
 
 
-_OPERATORS: Final[dict[str, Callable[[str, list[str]], LabelRule]]] = {
+_OPERATORS: Final[dict[str, Callable[[str, deque[str]], LabelRule]]] = {
     "=": lambda key, tokens: _one(key, Operator.IN, tokens),
     "==": lambda key, tokens: _one(key, Operator.IN, tokens),
     "!=": lambda key, tokens: _one(key, Operator.NOT_IN, tokens),
@@ -214,11 +223,11 @@ _OPERATORS: Final[dict[str, Callable[[str, list[str]], LabelRule]]] = {
 }
 
 
-def _key(tokens: list[str]) -> str:
+def _key(tokens: deque[str]) -> str:
     if not tokens or tokens[0] in _SYMBOLS:
         found = tokens[0] if tokens else ""
         _refuse(f"{_UNABLE}: found '{found}', expected: identifier")
-    return _valid_key(tokens.pop(0))
+    return _valid_key(tokens.popleft())
 
 
 def _valid_key(key: str) -> str:

@@ -1,13 +1,12 @@
 """Pods and volume attachments as a drain sees them."""
 
-from datetime import timedelta
-
 from karpy.codec.constraints import read_tolerations
 from karpy.codec.fields import Fields
 from karpy.codec.pods import read_owners
 from karpy.model.annotations import DO_NOT_DISRUPT
 from karpy.model.leaving import DEFAULT_GRACE, Attachment, LeavingPod
 from karpy.model.pods import DAEMON_SET, NODE
+from karpy.model.times import span
 
 
 def read_leaving_pod(fields: Fields) -> LeavingPod:
@@ -23,7 +22,7 @@ def read_leaving_pod(fields: Fields) -> LeavingPod:
         phase=status.text("phase"),
         started=status.time("startTime"),
         deleted=meta.time("deletionTimestamp"),
-        grace=DEFAULT_GRACE if grace is None else timedelta(seconds=grace),
+        grace=DEFAULT_GRACE if grace is None else span(grace),
         priority_class=spec.text("priorityClassName"),
         do_not_disrupt=meta.labels("annotations").get(DO_NOT_DISRUPT),
         tolerations=read_tolerations(spec),

@@ -9,7 +9,7 @@ from msgspec import Struct
 from karpy.codec.claims import write_resources
 from karpy.codec.constraints import read_taints
 from karpy.codec.crds import read_pool_requirements
-from karpy.codec.fields import Fields, JsonObject
+from karpy.codec.fields import Fields, JsonObject, shown
 from karpy.model.conditions import Condition, Conditions
 from karpy.model.constraints import Taint
 from karpy.model.pools import NodeClassRef
@@ -100,13 +100,17 @@ def read_identity(fields: Fields) -> Identity:
 
 
 def read_duration(fields: Fields, key: str) -> timedelta | None:
-    """Read a duration as Go writes it, `1h30m`; None if there is none, or it is `Never`."""
+    """
+    Read a duration as Go writes it, `1h30m`; None if there is none, or it is `Never`.
+
+    What is longer than Go's longest duration is that one: 292 years or more are all the same.
+    """
     text = fields.text(key)
     if not text or text == _NEVER:
         return None
-    duration = parse_duration(text)
+    duration = parse_duration(text, saturates=True)
     if duration is None:
-        fields.fail(key, f"is `{text}`, not a duration", "write it as `1h30m`")
+        fields.fail(key, f"is `{shown(text)}`, not a duration", "write it as `1h30m`")
     return duration
 
 

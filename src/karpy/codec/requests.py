@@ -66,7 +66,8 @@ def effective_limits(spec: Fields) -> dict[str, int]:
     whole = spec.child("resources").quantities("limits")
     total |= {name: amount for name, amount in whole.items() if _is_pod_level(name)}
     overhead = spec.quantities("overhead")
-    return {name: amount + overhead.get(name, 0) for name, amount in total.items() if amount}
+    limited = {name: amount for name, amount in total.items() if amount}
+    return add(limited, {name: overhead.get(name, 0) for name in limited})
 
 
 class _Reported:

@@ -24,7 +24,8 @@ SOURCES: Final = (POD_TEMPLATE, DEPLOYMENT, STATEFUL_SET, REPLICA_SET)
 SCALABLE_KINDS: Final = tuple(kind.name for kind in SOURCES[1:])
 _RESOURCES: Final = {kind.name: kind.resource for kind in SOURCES}
 _SCALABLE_GROUPS: Final = frozenset({"", "apps"})
-_REPLICAS_MAX: Final = 2**31 - 1
+PODS_MAX: Final = 10_000
+"""A buffer keeps room for at most so many pods."""
 
 
 class Resolved(Struct, frozen=True, gc=False):
@@ -122,7 +123,8 @@ def wanted_replicas(buffer: BufferRecord, requests: Resources, workload_replicas
     if sizes:
         # Parity: karpenter takes the larger one, though the API's text speaks of the smaller.
         limits.append(max(sizes))
-    return min(*limits, _REPLICAS_MAX) if limits else 0
+    # Differs: Karpenter makes two billion pods if a buffer says so, and runs out of memory.
+    return min(*limits, PODS_MAX) if limits else 0
 
 
 def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ...]:
@@ -145,7 +147,7 @@ def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ..
         is_virtual=True,
     )
     name, uid = f"capacity-buffer-{buffer.meta.name}", buffer.meta.uid
-    count = max(0, buffer.settled_replicas or 0)
+    count = max(0, min(buffer.settled_replicas or 0, PODS_MAX))
     return tuple(
         replace(shape, name=f"{name}-{index}", uid=f"{uid}-{index}")
         for index in range(1, count + 1)

@@ -11,6 +11,8 @@ from karpy.model.requirements import Requirements
 from karpy.model.resources import HUGEPAGES_PREFIX, MEMORY, Resources
 
 MICROS_PER_DOLLAR: Final = 1_000_000
+PRICE_MAX: Final = 2**62 - 1
+"""In micro-dollars; no price is higher."""
 LAUNCH_OPTIONS_MAX: Final = 600
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from karpy.model.resources import Resources
+from karpy.model.resources import AMOUNT_MAX, Resources
 
 _DIGIT_BITS: Final = 96
 _DIGIT: Final = (1 << _DIGIT_BITS) - 1
@@ -40,5 +40,5 @@ class Loads:
         return {
             resource: amount
             for resource, shift in self._shifts.items()
-            if (amount := load >> shift & _DIGIT)
+            if (amount := min(load >> shift & _DIGIT, AMOUNT_MAX))
         }

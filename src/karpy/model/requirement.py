@@ -10,7 +10,8 @@ from msgspec import Struct
 from karpy.model.labels import normalise
 
 INT64_MAX: Final = 2**63 - 1
-_INTEGER: Final = re.compile(r"([+-]?)0*([0-9]{1,19})", re.ASCII)
+# Possessive: zeros are never given back, so that a text of any length is read in one pass.
+_INTEGER: Final = re.compile(r"([+-]?)(?=[0-9])0*+([0-9]{0,19})", re.ASCII)
 _VALUES_SHOWN: Final = 5
 
 
@@ -159,7 +160,7 @@ def as_integer(text: str) -> int | None:
     match = _INTEGER.fullmatch(text)
     if match is None:
         return None
-    number = int(match[1] + match[2])
+    number = int(f"{match[1]}0{match[2]}")
     return number if -INT64_MAX - 1 <= number <= INT64_MAX else None
 
 

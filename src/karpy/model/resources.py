@@ -29,11 +29,12 @@ _QUANTITY: Final = re.compile(
     r"(?:(?P<binary>[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+)|(?P<decimal>[numkMGTPE]?))",
     re.ASCII,
 )
-_AMOUNT_MAX: Final = 2**63 - 1
-_LENGTH_MAX: Final = 256
+AMOUNT_MAX: Final = 2**63 - 1
+"""What Kubernetes holds an amount in; neither an amount nor a sum is more than that."""
+QUANTITY_LENGTH_MAX: Final = 256
 # With no more digits than that, a larger exponent decides alone: all there is, or next to nothing.
 # Without the limit `1e999999999` would keep us busy for minutes.
-_EXPONENT_MAX: Final = 2 * _LENGTH_MAX
+_EXPONENT_MAX: Final = 2 * QUANTITY_LENGTH_MAX
 
 
 def parse_quantity(text: str, resource: str) -> int:
@@ -47,7 +48,7 @@ def parse_quantity(text: str, resource: str) -> int:
 
 @lru_cache(maxsize=16384)
 def _parse(text: str, scale: int) -> int:
-    match = _QUANTITY.fullmatch(text) if len(text) <= _LENGTH_MAX else None
+    match = _QUANTITY.fullmatch(text) if len(text) <= QUANTITY_LENGTH_MAX else None
     if match is None or not (match["whole"] or match["part"]):
         msg = f"`{text}` is not a quantity"
         raise ValueError(msg)
@@ -63,7 +64,7 @@ def _parse(text: str, scale: int) -> int:
     exponent = max(-_EXPONENT_MAX, min(exponent, _EXPONENT_MAX))
     amount = numerator * int(10 ** max(exponent, 0))
     amount = -(-amount // int(10 ** max(-exponent, 0)))
-    return max(-_AMOUNT_MAX * scale, min(amount, _AMOUNT_MAX * scale))
+    return max(-AMOUNT_MAX, min(amount, AMOUNT_MAX))
 
 
 def format_quantity(amount: int, resource: str) -> str:
@@ -78,11 +79,11 @@ def format_quantity(amount: int, resource: str) -> str:
 
 
 def add(*vectors: Resources) -> dict[str, int]:
-    """Sum resource vectors name by name."""
+    """Sum resource vectors name by name; a sum stops at what 64 bits hold."""
     total: dict[str, int] = {}
     for vector in vectors:
         for name, amount in vector.items():
-            total[name] = total.get(name, 0) + amount
+            total[name] = min(total.get(name, 0) + amount, AMOUNT_MAX)
     return total
 
 

@@ -1,19 +1,33 @@
-"""Moments as Kubernetes writes them, durations as Go does."""
+"""Moments as Kubernetes writes them, durations as Go does; their sums are moments, too."""
 
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-_PART: Final = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)")
-_MICROSECONDS: Final = {
-    "ns": 0.001,
-    "us": 1.0,
-    "\u00b5s": 1.0,
-    "\u03bcs": 1.0,
-    "ms": 1e3,
-    "s": 1e6,
-    "m": 60e6,
-    "h": 3600e6,
+DURATION_LENGTH_MAX: Final = 64
+"""Go writes its longest duration in 26 characters; what is longer than this is not read."""
+MOMENT_LENGTH_MAX: Final = 64
+_NANOSECONDS_MAX: Final = 2**63 - 1
+LONGEST: Final = timedelta(microseconds=_NANOSECONDS_MAX // 1000)
+"""What an `int64` of nanoseconds holds, 292 years; no duration of an object is longer."""
+_FIRST_YEAR: Final = 1000
+_LAST_YEAR: Final = 9000
+"""Moments of objects lie within these years, so that three durations can be added to any."""
+_FIRST: Final = datetime(_FIRST_YEAR, 1, 1, tzinfo=UTC)
+_LAST: Final = datetime(_LAST_YEAR, 1, 1, tzinfo=UTC)
+# Possessive: digits are never given back, so that a text is read in one pass.
+_PART: Final = re.compile(
+    r"(?=\.?[0-9])([0-9]*+)(?:\.([0-9]*+))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII
+)
+_NANOSECONDS: Final = {
+    "ns": 1,
+    "us": 10**3,
+    "\u00b5s": 10**3,
+    "\u03bcs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
 }
 _MILLI: Final = 1000
 _SECOND: Final = 1_000_000
@@ -21,19 +35,32 @@ _MINUTE: Final = 60 * _SECOND
 _HOUR: Final = 60 * _MINUTE
 
 
-def parse_duration(text: str) -> timedelta | None:
-    """Read a duration such as `1h30m`, `-5s` or `0`; None if it is none, or too long."""
-    unsigned = text[1:] if text[:1] in {"+", "-"} else text
-    if unsigned == "0":
-        return timedelta()
-    parts = _PART.findall(unsigned)
-    if not parts or "".join(number + unit for number, unit in parts) != unsigned:
+def parse_duration(text: str, *, saturates: bool = False) -> timedelta | None:
+    """
+    Read a duration such as `1h30m`, `-5s` or `0`; None if it is none.
+
+    One that is longer than `LONGEST` is none for Go; with `saturates` it is `LONGEST`.
+    """
+    nanoseconds = _nanoseconds(text) if len(text) <= DURATION_LENGTH_MAX else None
+    if nanoseconds is None or (abs(nanoseconds) > _NANOSECONDS_MAX and not saturates):
         return None
-    total = sum(float(number) * _MICROSECONDS[unit] for number, unit in parts)
-    try:
-        return timedelta(microseconds=-total if text.startswith("-") else total)
-    except OverflowError:
-        return None
+    # Towards zero, as Go divides.
+    duration = timedelta(microseconds=min(abs(nanoseconds), _NANOSECONDS_MAX) // 1000)
+    return -duration if nanoseconds < 0 else duration
+
+
+def span(seconds: float) -> timedelta:
+    """Return so many seconds, at most `LONGEST` either way: what an `int64` of an object means."""
+    if abs(seconds) >= LONGEST.total_seconds():
+        return LONGEST if seconds > 0 else -LONGEST
+    return timedelta(seconds=seconds)
+
+
+def within_reach(moment: datetime) -> datetime:
+    """Return the nearest moment that durations can be added to; nearly every moment is one."""
+    if _FIRST_YEAR <= moment.year < _LAST_YEAR:
+        return moment
+    return max(_FIRST, min(moment, _LAST))
 
 
 def write_duration(duration: timedelta) -> str:
@@ -56,15 +83,32 @@ def write_duration(duration: timedelta) -> str:
 def parse_moment(text: str) -> datetime | None:
     """Read a moment as RFC 3339 has it; None if it is none."""
     try:
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text) if len(text) <= MOMENT_LENGTH_MAX else None
     except ValueError:
         return None
-    return moment if moment.tzinfo is not None else None
+    return None if moment is None or moment.tzinfo is None else within_reach(moment)
 
 
 def write_moment(moment: datetime) -> str:
     """Write a moment as Kubernetes does: whole seconds, UTC."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+
+
+def _nanoseconds(text: str) -> int | None:
+    unsigned = text[1:] if text[:1] in {"+", "-"} else text
+    if unsigned == "0":
+        return 0
+    total = at = 0
+    while at < len(unsigned):
+        part = _PART.match(unsigned, at)
+        if part is None:
+            return None
+        whole, fraction, unit = part[1], part[2] or "", _NANOSECONDS[part[3]]
+        total += int(f"0{whole}{fraction}") * unit // 10 ** len(fraction)
+        at = part.end()
+    if not at:
+        return None
+    return -total if text.startswith("-") else total
 
 
 def _decimal(amount: int, scale: int) -> str:

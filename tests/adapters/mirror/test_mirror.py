@@ -223,3 +223,24 @@ async def test_old_news_change_nothing(store: Store) -> None:
         mirror.note_written(NODE_CLAIM, made)
 
         assert mirror.records.claims.values["default-a"].record.provider_id == "kwok://n1"
+
+
+@pytest.mark.parametrize(
+    ("version", "provider_id"),
+    [("9" * 5000, "kwok://late"), ("1", "kwok://n1"), ("no number", "kwok://n1")],
+)
+async def test_versions_compare_by_their_number_however_long(
+    store: Store, version: str, provider_id: str
+) -> None:
+    async with running(store) as mirror:
+        made = store.create(NODE_CLAIM, a_claim("default-a"))
+        patch = Patch(PatchType.MERGE, {"status": {"providerID": "kwok://n1"}})
+        store.patch(NODE_CLAIM, "default-a", patch, subresource="status")
+        await until(lambda: mirror.is_synced and bool(mirror.records.claims.values))
+        meta = {**made["metadata"], "resourceVersion": version}
+
+        mirror.note_written(
+            NODE_CLAIM, {**made, "metadata": meta, "status": {"providerID": "kwok://late"}}
+        )
+
+        assert mirror.records.claims.values["default-a"].record.provider_id == provider_id

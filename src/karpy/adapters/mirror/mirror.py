@@ -289,8 +289,9 @@ def _is_older(entry: Entry, known: Kept[Any] | None) -> bool:
     meta, before = entry.kept.record.meta, known.record.meta
     is_same = meta.uid == before.uid
     # Versions of one kind can be compared by number; the API has promised so since 1.35.
-    return is_same and _number(meta.version) < _number(before.version)
+    return is_same and _rank(meta.version) < _rank(before.version)
 
 
-def _number(version: str) -> int:
-    return int(version) if version.isdecimal() else 0
+def _rank(version: str) -> tuple[int, str]:
+    """Return what versions compare by, as long as they may be: a longer number is a larger one."""
+    return (len(version), version) if version.isdecimal() else (0, "")

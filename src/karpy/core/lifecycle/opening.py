@@ -15,9 +15,12 @@ from karpy.model.constraints import (
     Taint,
 )
 from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.requirement import as_integer
+from karpy.model.times import span
 
 HEARING_TIME: Final = timedelta(seconds=0.5)
 """A busy kube-controller-manager takes this long to hear that a node ends nobody any more."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Door(Enum):
@@ -101,8 +104,7 @@ def _is_unready(taint: Taint) -> bool:
 def _shut_since(node: NodeRecord) -> datetime | None:
     for taint in node.taints:
         if _is_gate(taint):
-            stamp = int(taint.value) if taint.value.isdecimal() else 0
-            return datetime.fromtimestamp(stamp / 1000, UTC)
+            return _EPOCH + span((as_integer(taint.value) or 0) / 1000)
     return None
 
 

@@ -9,7 +9,7 @@ from karpy.core.lifecycle.identities import about_pod
 from karpy.model.annotations import DO_NOT_DISRUPT
 from karpy.model.leaving import LeavingPod
 from karpy.model.notices import Notice
-from karpy.model.times import parse_duration, write_moment
+from karpy.model.times import DURATION_LENGTH_MAX, parse_duration, write_moment
 
 _ELAPSED: Final = f"The {DO_NOT_DISRUPT} grace period has elapsed, pod is now disruptable"
 
@@ -55,7 +55,8 @@ def is_evictable(pod: LeavingPod, now: datetime) -> bool:
 
 
 def _invalid(pod: LeavingPod, value: str) -> Notice:
-    problem = f"`{value}` is neither `true` nor a positive duration such as `4h`"
+    shown = value if len(value) <= DURATION_LENGTH_MAX else f"{value[:DURATION_LENGTH_MAX]}..."
+    problem = f"`{shown}` is neither `true` nor a positive duration such as `4h`"
     note = f"Invalid {DO_NOT_DISRUPT} annotation: {problem}, ignoring annotation"
     return Notice(
         about_pod(pod),

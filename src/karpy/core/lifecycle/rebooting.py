@@ -21,6 +21,7 @@ from karpy.core.lifecycle.conditions import (
 from karpy.core.lifecycle.draining import first_tier
 from karpy.core.lifecycle.evicting import Entry, Mode
 from karpy.core.lifecycle.identities import about_claim, with_annotations
+from karpy.core.lifecycle.launching import shortened
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
 from karpy.core.lifecycle.repair import hurried
 from karpy.model.annotations import REBOOT_BOOT_ID, REBOOT_GRACE_PERIOD
@@ -208,7 +209,7 @@ def _succeeded(claim: ClaimRecord, node: NodeRecord, now: datetime) -> Outcome:
 
 
 def _invalid(claim: ClaimRecord, text: str, now: datetime) -> Outcome:
-    message = f"invalid reboot request: `{text}` is no grace period, such as `5m0s`"
+    message = shortened(f"invalid reboot request: `{text}` is no grace period, such as `5m0s`")
     return Outcome(
         with_false(claim, REBOOTING, "RebootFailed", message, now),
         notices=(_notice(claim, "RebootFailed", message, is_warning=True),),

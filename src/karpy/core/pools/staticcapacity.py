@@ -21,6 +21,8 @@ from karpy.model.verdicts import Launch
 PERIOD: Final = timedelta(minutes=1)
 LIMITED_PERIOD: Final = timedelta(seconds=30)
 UNSYNCED_PERIOD: Final = timedelta(seconds=1)
+CREATES_MAX: Final = 1000
+"""At a time; once these claims are there the others have their turn."""
 
 
 class Adjustment(Struct, frozen=True, gc=False):
@@ -82,6 +84,7 @@ def fill_up(
         remark = Remark("nodepool node limit reached", {"NodePool": pool.name})
         return Adjustment(withheld=withheld, remarks=(remark,), look_again=LIMITED_PERIOD)
     remark = _remark(pool, heads, "provision", "provisioning", count)
+    count = min(count, CREATES_MAX)
     return Adjustment(creates=count, withheld=withheld, remarks=(remark,), look_again=PERIOD)
 
 

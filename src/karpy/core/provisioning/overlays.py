@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from karpy.model.instances import MICROS_PER_DOLLAR, Catalog, InstanceType, Offering
+from karpy.model.instances import MICROS_PER_DOLLAR, PRICE_MAX, Catalog, InstanceType, Offering
 from karpy.model.labels import NODE_POOL
 from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.requirement import Requirement, one_of
@@ -63,19 +63,23 @@ def find_conflicts(
 
 
 def adjusted_price(price: int, overlay: NodeOverlay) -> int:
-    """Return a price in micro-dollars as an overlay would have it, never below zero."""
+    """Return a price in micro-dollars as an overlay would have it, from zero to `PRICE_MAX`."""
     try:
-        if overlay.price is not None:
-            return max(0, _micros(Decimal(overlay.price)))
-        change = overlay.price_adjustment or "+0"
-        if change.endswith("%"):
-            factor = 1 + Decimal(change[:-1]) / 100
-            return max(0, int((price * factor).to_integral_value()))
-        if change[0] in "+-":
-            return max(0, price + _micros(Decimal(change)))
-        return max(0, _micros(Decimal(change)))
+        return max(0, min(_adjusted(price, overlay), PRICE_MAX))
     except InvalidOperation:
         return price
+
+
+def _adjusted(price: int, overlay: NodeOverlay) -> int:
+    if overlay.price is not None:
+        return _micros(Decimal(overlay.price))
+    change = overlay.price_adjustment or "+0"
+    if change.endswith("%"):
+        factor = 1 + Decimal(change[:-1]) / 100
+        return int((price * factor).to_integral_value())
+    if change[0] in "+-":
+        return price + _micros(Decimal(change))
+    return _micros(Decimal(change))
 
 
 def _correct(

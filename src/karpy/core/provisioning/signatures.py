@@ -9,12 +9,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from karpy.core.provisioning.typetable import Market, TypeTable
+from karpy.model.instances import PRICE_MAX
 from karpy.model.labels import HOSTNAME
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import Requirements, merge, why_disjoint, why_incompatible
 
 NEVER: Final = -1
-NOT_SOLD: Final = 1 << 62
+NOT_SOLD: Final = PRICE_MAX + 1
 """More than anything costs."""
 
 

@@ -5,6 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
+from karpy.model.times import LONGEST
 from karpy.sim.store.sharing import remembered
 
 PREFIX: Final = "sim.karpy.dev/"
@@ -82,4 +83,4 @@ def _seconds(annotations: JsonObject, key: str) -> float | None:
     if not 0 <= number < float("inf"):
         message = f"annotation {key} is `{text}`: give a number, 0 or more"
         raise _Unreadable(message)
-    return number
+    return min(number, LONGEST.total_seconds())

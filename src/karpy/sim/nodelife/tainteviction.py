@@ -8,6 +8,7 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import NotFound
 from karpy.model.constraints import NO_EXECUTE, Taint, Toleration
 from karpy.model.kinds import NODE, POD
+from karpy.model.times import span
 from karpy.ports.clock import Clock
 from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.nodelife.taints import taints_of
@@ -102,7 +103,7 @@ class TaintEviction:
             return None
         now = self._clock.now()
         since = self._since.setdefault(key, now)
-        left = since + timedelta(seconds=seconds) - now
+        left = since + span(seconds) - now
         if left > _INSTANT:
             return left.total_seconds()
         self._since.pop(key, None)

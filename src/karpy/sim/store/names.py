@@ -1,10 +1,11 @@
 """Names, UIDs and times that an API server gives to objects."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
+from karpy.model.times import span
 from karpy.ports.clock import Clock
 
 _ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
@@ -69,7 +70,7 @@ class Times:
         return self._texts.get(later) or self._write(moment, later)
 
     def _write(self, moment: datetime, later: int) -> str:
-        text = self._texts[later] = time_text(moment + timedelta(seconds=later))
+        text = self._texts[later] = time_text(moment + span(later))
         return text
 
 

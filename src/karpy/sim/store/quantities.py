@@ -10,7 +10,7 @@ from karpy.codec.fields import JsonObject
 
 _FORM: Final = re.compile(
     r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))"
-    r"(?:(?P<binary>[KMGTPE]i)|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?\d{1,4}))?",
+    r"(?:(?P<binary>[KMGTPE]i)|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?\d{1,3}))?",
     re.ASCII,
 )
 _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
@@ -29,19 +29,20 @@ _DECIMAL: Final = {
 _SUFFIX: Final = {power: suffix for suffix, power in _DECIMAL.items()}
 _SMALLEST: Final = -9
 _KIBI: Final = 1024
-_LENGTH_MAX: Final = 64
+QUANTITY_LENGTH_MAX: Final = 64
 
 
 def canonical(value: object) -> str | None:
     """Write a quantity as an API server does: `0.5` is `500m`; None if it is none."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
-    return _canonical(str(value))
+    text = str(value)
+    return _canonical(text) if len(text) <= QUANTITY_LENGTH_MAX else None
 
 
 @lru_cache(maxsize=65536)
 def _canonical(text: str) -> str | None:
-    match = _FORM.fullmatch(text) if len(text) <= _LENGTH_MAX else None
+    match = _FORM.fullmatch(text)
     if match is None:
         return None
     amount = Fraction(match["number"])

@@ -1,10 +1,11 @@
 """Deleting objects: at once, after a grace period, or once their finalizers are gone."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import POD
+from karpy.model.times import span
 from karpy.ports.objects import Removal
 from karpy.sim.store.answers import precondition_failed
 from karpy.sim.store.ledger import Ledger
@@ -120,8 +121,8 @@ class Remover:
         if not asked:
             now_text = self._times.text()
             return {**meta, "deletionTimestamp": now_text, "deletionGracePeriodSeconds": 0}
-        begun = datetime.fromisoformat(meta["deletionTimestamp"]) - timedelta(seconds=given)
-        end, now = begun + timedelta(seconds=asked), self._times.now()
+        begun = datetime.fromisoformat(meta["deletionTimestamp"]) - span(given)
+        end, now = begun + span(asked), self._times.now()
         if end < now:
             end, asked = now, min(asked, 1)
         return {

@@ -5,6 +5,7 @@ from typing import Final
 
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import POD, Kind
+from karpy.model.requirement import as_integer
 from karpy.ports.objects import EVERYTHING, Page, Query, WatchEvent
 from karpy.sim.store.answers import bad_request, not_found
 from karpy.sim.store.catalog import built_in
@@ -152,6 +153,7 @@ class View:
 
 def read_version(text: str) -> int:
     """Read a resourceVersion; raise BadRequest if it is none."""
-    if not text.isascii() or not text.isdecimal():
+    version = as_integer(text) if text.isdecimal() else None
+    if version is None:
         raise bad_request(f'Invalid value: "{text}": the resource version must be a number')
-    return int(text)
+    return version

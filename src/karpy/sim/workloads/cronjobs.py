@@ -8,6 +8,7 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import AlreadyExists, ClusterError, NotFound
 from karpy.model.cron import Schedule, ScheduleInvalid, read_schedule
 from karpy.model.kinds import CRON_JOB, JOB, Kind
+from karpy.model.times import span
 from karpy.ports.objects import Removal
 from karpy.sim.store.names import time_text
 from karpy.sim.workloads.controller import Controller, Surroundings
@@ -125,7 +126,7 @@ class CronJobs(Controller):
         spec = obj["spec"]
         assert found.time is not None
         deadline = spec.get("startingDeadlineSeconds")
-        if deadline is not None and found.time + timedelta(seconds=deadline) < now:
+        if deadline is not None and found.time + span(deadline) < now:
             when = found.time.astimezone(UTC).strftime("%a, %d %b %Y %H:%M:%S +0000")
             self.warn(obj, "MissSchedule", f"Missed scheduled time to start a job: {when}")
             return False

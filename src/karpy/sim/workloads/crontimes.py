@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
 from karpy.model.cron import Schedule
+from karpy.model.times import span
 from karpy.sim.workloads.pods import read_time
 
 _MANY: Final = 100
@@ -53,7 +54,7 @@ def _latest(
     since = since.astimezone(now.tzinfo)
     seconds = obj["spec"].get("startingDeadlineSeconds")
     if has_deadline and seconds is not None:
-        since = max(since, now - timedelta(seconds=seconds))
+        since = max(since, now - span(seconds))
     first = schedule.next_after(since)
     if first is None:
         return Due(

@@ -1,11 +1,12 @@
 """How long a Job waits after failures before it tries again."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
+from karpy.model.times import span
 from karpy.sim.workloads.pods import read_time
 
 _FIRST_SECONDS: Final = 10.0
@@ -50,7 +51,7 @@ def finished_at(pod: JsonObject) -> datetime:
         if condition["type"] == "Ready" and condition.get("status") == "False" and since:
             return since
     if deleted := read_time(meta.get("deletionTimestamp")):
-        return deleted - timedelta(seconds=meta.get("deletionGracePeriodSeconds") or 0)
+        return deleted - span(meta.get("deletionGracePeriodSeconds") or 0)
     created = read_time(meta["creationTimestamp"])
     assert created is not None
     return created

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from karpy.codec.fields import JsonObject
+from karpy.model.requirement import as_integer
 
 COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-failure-count"
@@ -48,8 +49,9 @@ def read_indexes(text: str | None, completions: int) -> set[int]:
     found: set[int] = set()
     for span in filter(None, (text or "").split(",")):
         first, _, last = span.partition("-")
-        if first.isdecimal() and (not last or last.isdecimal()):
-            found.update(range(int(first), min(completions, int(last or first) + 1)))
+        start, stop = as_integer(first), as_integer(last or first)
+        if start is not None and stop is not None:
+            found.update(range(max(0, start), min(completions, stop + 1)))
     return found
 
 
@@ -84,7 +86,7 @@ def _told(container: JsonObject) -> JsonObject:
 
 def _number(pod: JsonObject, annotation: str) -> int | None:
     text = (pod["metadata"].get("annotations") or {}).get(annotation, "")
-    return int(text) if text.isdecimal() else None
+    return as_integer(text) if text.isdecimal() else None
 
 
 def _span_text(first: int, last: int) -> str:

@@ -1,11 +1,12 @@
 """How far a Job is, by its status and its pods."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
+from karpy.model.times import span
 from karpy.sim.workloads.conditions import find_condition
 from karpy.sim.workloads.jobindexes import failures_before, index_of, is_indexed, read_indexes
 from karpy.sim.workloads.jobpolicies import (
@@ -172,7 +173,7 @@ def seconds_until_deadline(job: JsonObject, now: datetime) -> float | None:
     started = read_time((job.get("status") or {}).get("startTime"))
     if seconds is None or started is None or is_suspended(job):
         return None
-    return (started + timedelta(seconds=seconds) - now).total_seconds()
+    return (started + span(seconds) - now).total_seconds()
 
 
 def _why_failed(count: Tally, now: datetime) -> tuple[str, str] | None:

@@ -1,12 +1,13 @@
 """What controllers want to know of pods."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache, partial
 from math import log2
 from typing import Final
 
 from karpy.codec.fields import JsonObject
+from karpy.model.times import parse_moment, span
 from karpy.sim.store.sharing import remembered
 from karpy.sim.workloads.owners import is_going
 
@@ -89,7 +90,7 @@ def available_in(pod: JsonObject, min_ready_seconds: int, now: datetime) -> floa
     since = read_time(condition.get("lastTransitionTime"))
     if since is None:
         return None
-    return max(0.0, (since + timedelta(seconds=min_ready_seconds) - now).total_seconds())
+    return max(0.0, (since + span(min_ready_seconds) - now).total_seconds())
 
 
 def is_available(pod: JsonObject, min_ready_seconds: int, now: datetime) -> bool:
@@ -109,7 +110,7 @@ def next_available(
 
 def read_time(text: str | None) -> datetime | None:
     """Read a time as objects carry it."""
-    return datetime.fromisoformat(text) if text else None
+    return parse_moment(text) if text else None
 
 
 def _find_restarts(statuses: list[JsonObject]) -> int:

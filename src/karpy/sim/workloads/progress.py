@@ -1,11 +1,12 @@
 """What the status of a Deployment says of its rollout."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
+from karpy.model.times import span
 from karpy.sim.store.names import time_text
 from karpy.sim.workloads.conditions import drop_condition, find_condition, put_condition
 from karpy.sim.workloads.pods import read_time
@@ -144,7 +145,7 @@ def seconds_until_timeout(
     since = read_time(current.get("lastUpdateTime"))
     if since is None:
         return None
-    left = (since + timedelta(seconds=limit) - now).total_seconds()
+    left = (since + span(limit) - now).total_seconds()
     # One second more, since conditions carry whole seconds.
     return max(0.0, left) + 1
 
@@ -204,7 +205,7 @@ def _is_overdue(deployment: JsonObject, status: JsonObject, now: datetime) -> bo
     since = read_time(current.get("lastUpdateTime"))
     limit = deadline(deployment)
     assert limit is not None
-    return since is not None and since + timedelta(seconds=limit) < now
+    return since is not None and since + span(limit) < now
 
 
 def _failure(fleet: Fleet) -> JsonObject | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from karpy.codec.fields import JsonObject
+from karpy.model.requirement import as_integer
 from karpy.sim.store.sharing import remembered
 
 REVISION: Final = "deployment.kubernetes.io/revision"
@@ -73,7 +74,7 @@ def revision_of(replica_set: JsonObject) -> int:
 def noted(replica_set: JsonObject, key: str) -> int | None:
     """Return a number from an annotation, None if there is none."""
     text = annotations_of(replica_set).get(key, "")
-    return int(text) if text.isascii() and text.isdecimal() else None
+    return as_integer(text) if text.isdecimal() else None
 
 
 def size_notes(wanted: int, surge: int) -> dict[str, str]:

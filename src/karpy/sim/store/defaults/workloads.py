@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from karpy.codec.fields import JsonObject
+from karpy.model.requirement import as_integer
 from karpy.sim.store.defaults.pods import default_template_spec
 from karpy.sim.store.defaults.volumes import default_claim_spec
 from karpy.sim.store.sharing import changed, each_changed, filled, without_nulls
@@ -217,7 +218,8 @@ def begin_daemon_set(obj: JsonObject) -> JsonObject:
 
 def keep_template_number(new: JsonObject, old: JsonObject) -> JsonObject:
     """Count the templates that a DaemonSet has had."""
-    number = int((old["metadata"].get("annotations") or {}).get(_TEMPLATE_NUMBER) or 0)
+    noted = (old["metadata"].get("annotations") or {}).get(_TEMPLATE_NUMBER, "")
+    number = as_integer(noted) or 0
     is_same = (new.get("spec") or {}).get("template") == old["spec"].get("template")
     return _with_template_number(new, number if is_same else number + 1)
 

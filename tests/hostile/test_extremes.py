@@ -1,0 +1,309 @@
+"""Whatever number an object carries: it is read or set aside, and the others have their answer."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, Final, TypeVar, Unpack
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec import DecodeError
+from msgspec.json import encode
+
+from karpy.adapters.mirror import recordbook
+from karpy.codec.buffers import buffer_writes, read_buffer_record
+from karpy.codec.disruption import read_pod_budget, read_policy, read_tenant
+from karpy.codec.fields import FieldInvalid, JsonObject
+from karpy.codec.podjson import PodJsonReader
+from karpy.codec.pods import PodReader
+from karpy.codec.recordings import (
+    RecordingReader,
+    encode_catalog,
+    encode_decision,
+    encode_disruption,
+)
+from karpy.codec.records import claim_writes, node_writes, pool_writes
+from karpy.codec.templates import read_template
+from karpy.codec.verdicts import disruption_to_json, verdict_to_json
+from karpy.codec.workloads import read_daemon_set
+from karpy.core.buffers import PODS_MAX, Resolved, settle, virtual_pods
+from karpy.core.disruption.decide import decide_disruption
+from karpy.core.lifecycle.deadlines import check_expiry
+from karpy.core.lifecycle.departing import depart
+from karpy.core.lifecycle.draining import Departing
+from karpy.core.lifecycle.finalizing import finalize
+from karpy.core.lifecycle.markers import mark_consolidatable
+from karpy.core.lifecycle.outcomes import Outcome
+from karpy.core.lifecycle.progress import Scene, advance
+from karpy.core.lifecycle.rebooting import is_rebooting, reboot
+from karpy.core.pools.hashing import hash_template
+from karpy.core.pools.staticcapacity import CREATES_MAX, fill_up
+from karpy.core.provisioning.decide import decide
+from karpy.model.disruption import DisruptionPolicy
+from karpy.model.labels import NODE_POOL
+from karpy.model.nodes import join_node
+from karpy.model.pods import Pod
+from karpy.model.pools import Headcount
+from karpy.model.questions import (
+    BrokenNodesQuestion,
+    DisruptionQuestion,
+    EmptyNodesQuestion,
+    LegacyRepairQuestion,
+    TreatmentQuestion,
+)
+from karpy.model.snapshot import Snapshot
+from karpy.model.surroundings import NodeState, Surroundings
+from karpy.model.times import LONGEST
+from karpy.ports.objects import Reader
+from karpy.ports.records import Kept
+from tests.builders import node, pod, pool, snapshot
+from tests.builders.clusters import SnapshotFields
+from tests.builders.pods import NOON
+from tests.core.disruption.questions import REPAIRS
+from tests.core.disruption.scenes import around, state
+from tests.core.disruption.test_repairing import sick
+from tests.hostile import extremes
+from tests.hostile.extremes import read_or_none
+
+T = TypeVar("T")
+
+POOLS: Final = (pool("shop"), pool("hostile"))
+FINE: Final = tuple(
+    pod(f"fine-{number}", cpu="3", selector={NODE_POOL: "shop"}) for number in range(4)
+)
+BESIDE: Final = node("beside", pool="shop", cpu="4")
+WELL: Final = tuple(state(f"well-{number}") for number in range(20))
+often: Final = settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+
+
+def entries(reader: Reader[T], obj: JsonObject) -> tuple[T, ...]:
+    """Read an object as the mirror does; none if it is set aside."""
+    try:
+        return (reader.from_bytes(encode(obj)),)
+    except (FieldInvalid, DecodeError):
+        return ()
+
+
+def fine_answers(cluster: Snapshot) -> tuple[object, ...]:
+    """Decide, record the decision, and return what becomes of the pods that are like any other."""
+    verdict = decide(cluster)
+    digest, catalog = encode_catalog(cluster.catalog)
+    reader = RecordingReader()
+    reader.read(catalog[:-1])
+    recording = reader.read(encode_decision(cluster, verdict, digest, "test")[:-1])
+    assert recording is not None
+    assert recording.verdict == verdict_to_json(verdict)
+    launches = [
+        (each.pods, each.resources, each.options)
+        for each in verdict.launches
+        if each.pool == "shop"
+    ]
+    nominations = [each for each in verdict.nominations if each.node == "beside"]
+    keys = {each.key for each in FINE}
+    refused = [key for each in verdict.refusals for key in each.pods if key in keys]
+    return launches, nominations, refused
+
+
+def cluster(*hostile: Pod, **more: Unpack[SnapshotFields]) -> Snapshot:
+    """Build a cluster of pods like any other, with hostile objects."""
+    fields = SnapshotFields(pools=POOLS)
+    fields.update(more)
+    fields["pods"] = (*FINE, *hostile)
+    fields["nodes"] = (BESIDE, *more.get("nodes", ()))
+    return snapshot(**fields)
+
+
+FINE_ANSWERS: Final = fine_answers(cluster())
+
+
+@often
+@given(extremes.pods() | extremes.pods("there"))
+def test_a_pod_changes_no_answer_about_others(obj: JsonObject) -> None:
+    there = node("there", pool="hostile", cpu="8")
+
+    assert fine_answers(cluster(*entries(PodJsonReader(), obj), nodes=[there])) == FINE_ANSWERS
+
+
+@often
+@given(extremes.nodes(), extremes.node_claims())
+def test_a_node_changes_no_answer_about_others(node_obj: JsonObject, claim_obj: JsonObject) -> None:
+    found = entries(recordbook.NODES, node_obj)
+    claims = entries(recordbook.CLAIMS, claim_obj)
+    claim = claims[0].value if claims else None
+    joined = [join_node(each.value, claim, None) for each in found]
+
+    assert fine_answers(cluster(nodes=joined)) == FINE_ANSWERS
+
+
+@often
+@given(extremes.node_pools(), extremes.pods())
+def test_a_pool_changes_no_answer_about_others(obj: JsonObject, pod_obj: JsonObject) -> None:
+    pools = [POOLS[0], *(each.value for each in entries(recordbook.POOLS, obj))]
+
+    found = fine_answers(cluster(*entries(PodJsonReader(), pod_obj), pools=pools))
+
+    assert found == FINE_ANSWERS
+
+
+@often
+@given(extremes.overlays(), extremes.daemon_sets(), extremes.pods())
+def test_an_overlay_and_a_daemon_change_no_answer_about_others(
+    overlay: JsonObject, daemon_set: JsonObject, pod_obj: JsonObject
+) -> None:
+    overlays = [each.value for each in entries(recordbook.OVERLAYS, overlay)]
+    daemon = read_or_none(lambda fields: read_daemon_set(fields, PodReader()), daemon_set)
+
+    found = cluster(
+        *entries(PodJsonReader(), pod_obj),
+        overlays=filter(None, overlays),
+        daemons=filter(None, [daemon]),
+    )
+
+    assert fine_answers(found) == FINE_ANSWERS
+
+
+@often
+@given(extremes.buffers())
+def test_a_buffer_has_no_more_pods_than_a_decision_can_look_at(obj: JsonObject) -> None:
+    buffer = read_or_none(read_buffer_record, obj)
+    records = [] if buffer is None else [buffer]
+
+    settled = [settle(each, Resolved(FINE[0], 5), NOON) for each in records]
+    sizes = [len(virtual_pods(each, FINE[0], NOON)) for each in (*records, *settled)]
+    written = [encode(buffer_writes(*pair).status) for pair in zip(records, settled, strict=True)]
+
+    assert max(sizes, default=0) <= PODS_MAX
+    assert len(written) == len(records)
+
+
+def hostile_states(
+    node_obj: JsonObject, claim_obj: JsonObject, pod_obj: JsonObject
+) -> tuple[NodeState, ...]:
+    """Return a node as disruption sees it; none if any part of it is set aside."""
+    found = entries(recordbook.NODES, node_obj)
+    claims = entries(recordbook.CLAIMS, claim_obj)
+    tenant = read_or_none(read_tenant, pod_obj)
+    tenants = () if tenant is None else (tenant,)
+    return tuple(
+        NodeState(claim.kept.record, node.kept.record, tenants)
+        for node, claim in zip(found, claims, strict=False)
+    )
+
+
+def surroundings(
+    states: Iterable[NodeState], pool_obj: JsonObject, budget_obj: JsonObject
+) -> Surroundings:
+    budget = read_or_none(read_pod_budget, budget_obj)
+    found = entries(recordbook.POOLS, pool_obj)
+    policy = read_or_none(read_policy, pool_obj) or DisruptionPolicy()
+    bare = around()
+    return around(
+        *WELL,
+        sick("ill"),
+        *states,
+        pools={**bare.pools, **{each.value.name: each.kept.record for each in found}},
+        policies={**bare.policies, "hostile": policy},
+        pod_budgets=() if budget is None else (budget,),
+    )
+
+
+def chosen(question: DisruptionQuestion) -> list[str]:
+    """Decide, record the decision, and return which nodes go that are like any other."""
+    verdict = decide_disruption(question)
+    digests = ["a", "a"] if isinstance(question, TreatmentQuestion) else ["a"]
+    line = encode_disruption(question, verdict, digests, "test")
+    assert disruption_to_json(verdict) in line
+    return sorted(each.node for each in verdict.choices if each.pool == "web")
+
+
+@often
+@given(
+    st.builds(hostile_states, extremes.nodes(), extremes.node_claims(), extremes.pods("hostile")),
+    extremes.node_pools(),
+    extremes.pod_budgets(),
+)
+def test_a_node_that_is_hostile_keeps_no_other_from_its_disruption(
+    states: tuple[NodeState, ...], pool_obj: JsonObject, budget_obj: JsonObject
+) -> None:
+    around = surroundings(states, pool_obj, budget_obj)
+
+    found = {
+        "empty": chosen(EmptyNodesQuestion(around)),
+        "broken": chosen(BrokenNodesQuestion(around, REPAIRS)),
+        "legacy": [chosen(LegacyRepairQuestion(around, each, REPAIRS)) for each in states],
+        "treated": chosen(TreatmentQuestion(around, cluster(), REPAIRS)) in ([], ["ill"]),
+    }
+
+    names = sorted([*(each.name for each in WELL), "ill"])
+    assert found == {
+        "empty": names,
+        "broken": ["ill"],
+        "legacy": [[] for _ in states],
+        "treated": True,
+    }
+
+
+def pauses(outcomes: Iterable[Outcome]) -> list[timedelta]:
+    """Return after how long objects are looked at again."""
+    return [each.look_again for each in outcomes if each.look_again is not None]
+
+
+def steps(found: NodeState, patience: timedelta | None) -> list[Outcome]:
+    """Take every step of the life of a claim and its node that there is."""
+    claim, seen = found.claim, found.node
+    assert claim is not None
+    assert seen is not None
+    pods = tuple(each.pod for each in found.tenants)
+    departing = Departing(seen, claim, pods)
+    return [
+        advance(claim, Scene((seen,)), NOON),
+        check_expiry(claim, NOON),
+        mark_consolidatable(claim, patience, NOON),
+        finalize(claim, (seen,), NOON).outcome,
+        depart(departing, (), NOON).outcome,
+        *([reboot(claim, seen, pods, NOON).outcome] if is_rebooting(claim) else []),
+    ]
+
+
+def written(found: NodeState, outcome: Outcome) -> bytes:
+    """Write the patches of a step."""
+    assert found.claim is not None
+    assert found.node is not None
+    claim = claim_writes(found.claim, outcome.claim or found.claim)
+    node = node_writes(found.node, outcome.node or found.node, {})
+    return encode([claim.main, claim.status, node.main])
+
+
+@often
+@given(
+    st.builds(hostile_states, extremes.nodes(), extremes.node_claims(), extremes.pods("hostile")),
+    extremes.node_pools(),
+)
+def test_every_step_of_a_claim_can_be_taken_and_written(
+    states: tuple[NodeState, ...], pool_obj: JsonObject
+) -> None:
+    policy = read_or_none(read_policy, pool_obj) or DisruptionPolicy()
+
+    outcomes = [
+        (each, outcome) for each in states for outcome in steps(each, policy.consolidate_after)
+    ]
+    patches = [written(*each) for each in outcomes]
+
+    longest = max(pauses(outcome for _, outcome in outcomes), default=timedelta())
+    # Moments of objects end in the year 9000.
+    assert longest < 30 * LONGEST
+    assert all(patch.startswith(b"[") for patch in patches)
+
+
+@often
+@given(extremes.node_pools())
+def test_a_pool_is_hashed_and_filled_up_in_bounded_steps(obj: JsonObject) -> None:
+    template = read_or_none(read_template, obj)
+    pools: list[Kept[Any]] = [each.kept for each in entries(recordbook.POOLS, obj)]
+
+    digests = [hash_template(each) for each in filter(None, [template])]
+    creates = [fill_up(each.record, Headcount(), is_synced=True).creates for each in pools]
+    patches = [pool_writes(each.record, each.record) for each in pools]
+
+    assert all(digest.isdecimal() for digest in digests)
+    assert max(creates, default=0) <= CREATES_MAX
+    assert len(patches) == len(pools)
