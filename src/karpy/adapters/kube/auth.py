@@ -5,16 +5,14 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Final, Protocol
 
-from msgspec import Struct
-
-from karpy.adapters.kube.access import User
+from karpy.adapters.kube.access import User, Withheld
 from karpy.errors import CredentialsRefused
 
 FILE_SECONDS: Final = 60.0
 """For so long the content of a file is believed; kubelets rotate tokens long before they expire."""
 
 
-class Identity(Struct, frozen=True):
+class Identity(Withheld, frozen=True):
     """What a request shows to the server."""
 
     authorization: str = ""

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from karpy import __version__
 from karpy.adapters.kube.access import Access
+from karpy.adapters.kube.addresses import Login
 from karpy.adapters.kube.auth import Credentials, Identity
 from karpy.adapters.kube.calls import JSON, Call
 from karpy.adapters.kube.failures import no_answer, refusal
@@ -61,6 +62,7 @@ class Transport:
         self._server = access.endpoint.server
         self._tls_name = access.endpoint.tls_name or None
         self._proxy = access.endpoint.proxy or None
+        self._proxy_auth = _basic(access.endpoint.proxy_login)
         self._credentials = credentials
         self._tls = TlsContexts(access)
         self._limit = limit
@@ -146,6 +148,7 @@ class Transport:
                 body = await response.read()
             except _BROKEN as error:
                 return no_answer(call.what, self._server, error)
+        body = _without_credentials(body, response.request_info.headers.get("Authorization", ""))
         return refusal(call.what, response.status, body, response.headers.get("Retry-After", ""))
 
     async def _request(
@@ -179,6 +182,7 @@ class Transport:
                 ssl=self._tls.context(identity) if self._server.startswith("https") else True,
                 server_hostname=self._tls_name,
                 proxy=self._proxy,
+                proxy_auth=self._proxy_auth,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(
                     total=None, sock_connect=self._timeouts.connect, sock_read=silent_seconds
@@ -198,3 +202,13 @@ class Transport:
                 read_bufsize=_READ_BYTES,
             )
         return self._session
+
+
+def _basic(login: Login | None) -> aiohttp.BasicAuth | None:
+    return None if login is None else aiohttp.BasicAuth(*login, encoding="utf-8")
+
+
+def _without_credentials(body: bytes, authorization: str) -> bytes:
+    """Return an answer without what we have shown: some servers and proxies repeat the request."""
+    credentials = authorization.partition(" ")[2].encode()
+    return body.replace(credentials, b"(withheld)") if credentials else body
