@@ -1,5 +1,6 @@
 """Addresses of servers and proxies, and the name and password that one may carry."""
 
+from base64 import b64encode
 from typing import Final, TypeAlias
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
@@ -41,3 +42,8 @@ def join_login(address: str, login: Login | None) -> str:
     parts = urlsplit(address)
     name, password = (quote(each, safe="") for each in login)
     return urlunsplit(parts._replace(netloc=f"{name}:{password}@{parts.netloc}"))
+
+
+def basic_authorization(login: Login) -> str:
+    """Return the header by which a login is shown."""
+    return f"Basic {b64encode(':'.join(login).encode()).decode()}"

@@ -1,11 +1,11 @@
 """Credentials: who we are to the server right now."""
 
 import asyncio
-from base64 import b64encode
 from pathlib import Path
 from typing import Final, Protocol
 
 from karpy.adapters.kube.access import User, Withheld
+from karpy.adapters.kube.addresses import basic_authorization
 from karpy.errors import CredentialsRefused
 
 FILE_SECONDS: Final = 60.0
@@ -87,9 +87,7 @@ class FileCredentials:
 def _authorization(user: User, token: str) -> str:
     if token:
         return f"Bearer {token}"
-    if user.basic is None:
-        return ""
-    return f"Basic {b64encode(':'.join(user.basic).encode()).decode()}"
+    return "" if user.basic is None else basic_authorization(user.basic)
 
 
 def _content(file: str) -> str:

@@ -132,7 +132,7 @@ def _read_file(file: Path) -> Fields:
         raise KubeconfigInvalid(
             path=str(file), problem=f"cannot be read: {error}", hint="check the file's permissions"
         ) from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         # What is wrong is told with the text around it, which may be a token.
         raise KubeconfigInvalid(
             path=str(file),
@@ -145,7 +145,7 @@ def _read_file(file: Path) -> Fields:
         raise KubeconfigInvalid(path=str(file), problem=str(error), hint=error.hint) from error
 
 
-def _place_of(error: yaml.YAMLError) -> str:
+def _place_of(error: Exception) -> str:
     mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
     return "" if mark is None else f" in line {mark.line + 1}, column {mark.column + 1}"
 

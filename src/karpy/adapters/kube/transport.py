@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from karpy import __version__
 from karpy.adapters.kube.access import Access
-from karpy.adapters.kube.addresses import Login
+from karpy.adapters.kube.addresses import Login, basic_authorization
 from karpy.adapters.kube.auth import Credentials, Identity
 from karpy.adapters.kube.calls import JSON, Call
 from karpy.adapters.kube.failures import no_answer, refusal
@@ -62,7 +62,7 @@ class Transport:
         self._server = access.endpoint.server
         self._tls_name = access.endpoint.tls_name or None
         self._proxy = access.endpoint.proxy or None
-        self._proxy_auth = _basic(access.endpoint.proxy_login)
+        self._proxy_headers = _proxy_headers(access.endpoint.proxy_login)
         self._credentials = credentials
         self._tls = TlsContexts(access)
         self._limit = limit
@@ -167,7 +167,11 @@ class Transport:
     async def _ask(
         self, call: Call, identity: Identity, silent_seconds: float
     ) -> aiohttp.ClientResponse:
+        is_secure = self._server.startswith("https")
         headers = [*identity.headers, ("Accept", JSON)]
+        if not is_secure:
+            # There is no tunnel then: the proxy reads the request itself.
+            headers += self._proxy_headers.items()
         if identity.authorization:
             headers.append(("Authorization", identity.authorization))
         if call.body:
@@ -179,10 +183,10 @@ class Transport:
                 params=call.params,
                 data=call.body or None,
                 headers=headers,
-                ssl=self._tls.context(identity) if self._server.startswith("https") else True,
+                ssl=self._tls.context(identity) if is_secure else True,
                 server_hostname=self._tls_name,
                 proxy=self._proxy,
-                proxy_auth=self._proxy_auth,
+                proxy_headers=self._proxy_headers,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(
                     total=None, sock_connect=self._timeouts.connect, sock_read=silent_seconds
@@ -204,8 +208,8 @@ class Transport:
         return self._session
 
 
-def _basic(login: Login | None) -> aiohttp.BasicAuth | None:
-    return None if login is None else aiohttp.BasicAuth(*login, encoding="utf-8")
+def _proxy_headers(login: Login | None) -> dict[str, str]:
+    return {} if login is None else {"Proxy-Authorization": basic_authorization(login)}
 
 
 def _without_credentials(body: bytes, authorization: str) -> bytes:
