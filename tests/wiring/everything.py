@@ -2,14 +2,13 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Final
 
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import (
     CAPACITY_BUFFER,
     DEPLOYMENT,
     DISRUPTION_BUDGET,
-    KWOK_NODE_CLASS,
     NODE,
     NODE_OVERLAY,
     NODE_POOL,
@@ -22,7 +21,7 @@ from karpy.model.kinds import (
 from karpy.model.labels import HOSTNAME
 from karpy.model.labels import NODE_POOL as NODE_POOL_LABEL
 from karpy.ports.objects import Objects, Patch, PatchType, Query, Removal
-from tests.scenarios.manifests import budget, deployment, node_class, one_of, pod_spec, pool
+from tests.scenarios.manifests import budget, deployment, one_of, pod_spec, pool
 
 SETTINGS: Final = {
     "FEATURE_GATES": "NodeRepair=true,StaticCapacity=true,NodeOverlay=true,CapacityBuffer=true",
@@ -49,8 +48,7 @@ class Everything:
         self._objects = objects
 
     async def happen(self) -> None:
-        """Tell all stories at once; each has a NodePool of its own."""
-        await self._create(KWOK_NODE_CLASS, node_class())
+        """Tell all stories at once, each with a NodePool of its own; the node class is there."""
         async with asyncio.TaskGroup() as stories:
             stories.create_task(self.correct_and_keep_room())
             stories.create_task(self.grow())
@@ -60,19 +58,23 @@ class Everything:
 
     async def correct_and_keep_room(self) -> None:
         """Have a NodeOverlay and a CapacityBuffer; both say how they do."""
-        spec = {"requirements": [_SMALL], "priceAdjustment": "-10%"}
+        spec: JsonObject = {"requirements": [_SMALL], "priceAdjustment": "-10%"}
         await self._create(NODE_OVERLAY, {"metadata": {"name": "cheap"}, "spec": spec})
         await self._until(lambda: self._has_status(NODE_OVERLAY, "cheap"))
         like = {"apiGroup": "apps", "kind": "Deployment", "name": "none"}
         spec = {"scalableRef": like, "replicas": 1}
         await self._create(CAPACITY_BUFFER, {"metadata": _meta("room"), "spec": spec})
         await self._until(lambda: self._has_status(CAPACITY_BUFFER, "room"))
+        await self._remove(CAPACITY_BUFFER, "room")
+        await self._remove(NODE_OVERLAY, "cheap")
 
     async def grow(self) -> None:
         """Have many nodes at once, of which one is replaced and one rebooted."""
         apart = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "large"}}}
         alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
-        await self._create_pool("shop", disruption={"consolidateAfter": "Never"})
+        await self._create(
+            NODE_POOL, pool("shop", requirements=[_SMALL], disruption={"consolidateAfter": "Never"})
+        )
         # Pods of two sizes: some of them hear of their node.
         for name, pod in {"large": pod_spec("2", affinity=alone), "little": pod_spec()}.items():
             await self._create(DEPLOYMENT, deployment(name, _NODES, pod={**pod, **_in("shop")}))
@@ -86,9 +88,10 @@ class Everything:
 
     async def empty(self) -> None:
         """Have a node that nobody needs any more."""
-        await self._create_pool("loft", disruption={"consolidateAfter": "0s"})
-        meta = {**_meta("brief"), "labels": {"app": "brief"}}
-        await self._create(POD, {"metadata": meta, "spec": pod_spec(**_in("loft"))})
+        await self._create(
+            NODE_POOL, pool("loft", requirements=[_SMALL], disruption={"consolidateAfter": "0s"})
+        )
+        await self._create(POD, _pod("brief", **_in("loft")))
         await self._until(self._runs("brief", 1))
         (node,) = await self._nodes("loft")
         await self._remove(POD, "brief")
@@ -96,15 +99,17 @@ class Everything:
 
     async def hurry(self) -> None:
         """Have a node drained whose pod a budget holds, until time is up; a volume stays on it."""
-        await self._create_pool("bank", template={"terminationGracePeriod": "10s"})
+        await self._create(
+            NODE_POOL,
+            pool("bank", requirements=[_SMALL], template={"terminationGracePeriod": "10s"}),
+        )
         await self._create(PERSISTENT_VOLUME, _volume())
         await self._create(PERSISTENT_VOLUME_CLAIM, _volume_claim())
         await self._create(DISRUPTION_BUDGET, budget("held", maxUnavailable=0))
         use = {"name": "data", "persistentVolumeClaim": {"claimName": "disk"}}
-        anywhere = {"volumes": [use], "tolerations": [{"operator": "Exists"}]}
+        anywhere: JsonObject = {"volumes": [use], "tolerations": [{"operator": "Exists"}]}
         for name, more in {"held": {}, "stays": anywhere}.items():
-            meta = {**_meta(name), "labels": {"app": name}}
-            await self._create(POD, {"metadata": meta, "spec": pod_spec(**more, **_in("bank"))})
+            await self._create(POD, _pod(name, **more, **_in("bank")))
             await self._until(self._runs(name, 1))
         (node,) = await self._nodes("bank")
         source = {"persistentVolumeName": "disk"}
@@ -113,22 +118,21 @@ class Everything:
         await self._remove(NODE_POOL, "bank")
         await self._until(lambda: self._is_gone(POD, "held"))
         await self._until(lambda: self._is_gone(NODE, node))
+        await self._remove(VOLUME_ATTACHMENT, "disk")
 
     async def keep_a_number(self) -> None:
         """Have a NodePool of a fixed size whose node expires."""
-        await self._create_pool("fixed", template={"expireAfter": "15s"}, replicas=1)
+        await self._create(
+            NODE_POOL,
+            pool("fixed", requirements=[_SMALL], template={"expireAfter": "15s"}, replicas=1),
+        )
         await self._until(lambda: self._has_nodes("fixed"))
         (first,) = await self._nodes("fixed")
         await self._until(lambda: self._is_gone(NODE, first))
         await self._remove(NODE_POOL, "fixed")
 
-    async def _create_pool(self, name: str, **more: Any) -> None:
-        await self._create(NODE_POOL, pool(name, requirements=[_SMALL], **more))
-
     async def _create(self, kind: Kind, obj: JsonObject) -> None:
-        await self._objects.create(
-            kind, {"apiVersion": kind.api_version, "kind": kind.name, **obj}
-        )
+        await self._objects.create(kind, {"apiVersion": kind.api_version, "kind": kind.name, **obj})
 
     async def _remove(self, kind: Kind, name: str) -> None:
         await self._objects.delete(
@@ -149,7 +153,9 @@ class Everything:
         return bool(await self._nodes(pool))
 
     async def _is_gone(self, kind: Kind, name: str) -> bool:
-        page = await self._objects.list(kind, Query(_place_of(kind), fields=f"metadata.name={name}"))
+        page = await self._objects.list(
+            kind, Query(_place_of(kind), fields=f"metadata.name={name}")
+        )
         return not page.items
 
     async def _has_status(self, kind: Kind, name: str) -> bool:
@@ -170,7 +176,9 @@ class Everything:
 
     async def _until(self, holds: Callable[[], Awaitable[bool]]) -> None:
         async with asyncio.timeout(_SECONDS):
-            while not await holds():
+            while True:
+                if await holds():
+                    return
                 await asyncio.sleep(_GLANCE)
 
 
@@ -185,6 +193,11 @@ def _in(pool: str) -> JsonObject:
 
 def _meta(name: str) -> JsonObject:
     return {"name": name, "namespace": _PLACE}
+
+
+def _pod(name: str, **spec: object) -> JsonObject:
+    meta = {**_meta(name), "labels": {"app": name}}
+    return {"metadata": meta, "spec": {**pod_spec(), **spec}}
 
 
 def _volume() -> JsonObject:

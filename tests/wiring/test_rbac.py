@@ -9,13 +9,14 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from karpy.adapters.apiserver.application import Face
-from karpy.model.kinds import NAMESPACE
+from karpy.model.kinds import KWOK_NODE_CLASS, NAMESPACE
 from karpy.model.options import Options
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.world import WorldSettings
 from karpy.wiring.embedded import embedded_world, serve
 from karpy.wiring.options import read_options
 from karpy.wiring.process import run_process
+from tests.scenarios.manifests import node_class
 from tests.wiring.everything import SETTINGS, Everything
 from tests.wiring.grants import DOCUMENTS, Use, grants, ungranted, unused, use_of
 
@@ -56,6 +57,7 @@ async def test_what_is_granted_is_what_is_used(tmp_path: Path, uses: list[Use]) 
             "--health-probe-port=0",
         )
         world.store.create(NAMESPACE, {"metadata": {"name": "karpenter"}})
+        world.store.create(KWOK_NODE_CLASS, node_class())
         end = asyncio.Event()
         task = asyncio.create_task(run_process(read_options(words, SETTINGS), {}, end))
         try:

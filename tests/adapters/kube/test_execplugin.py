@@ -172,7 +172,10 @@ async def test_a_plugin_is_told_what_it_needs(tmp_path: Path) -> None:
         ("print('{}')", "is no ExecCredential"),
         ("import sys; sys.exit('please sign in')", "it ended with 1"),
         ("raise SystemExit(3)", "it ended with 3"),
-        (COUNTING.replace('os.environ["VERSION"]', "'v9'"), "it printed an apiVersion that is not client."),
+        (
+            COUNTING.replace('os.environ["VERSION"]', "'v9'"),
+            "it printed an apiVersion that is not client.",
+        ),
         (COUNTING.replace('status["token"]', 'status["expirationTimestamp"]'), "cannot be read"),
         (COUNTING.replace('status["token"]', 'status["other"]'), "neither a token nor"),
         (

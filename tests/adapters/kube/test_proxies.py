@@ -26,7 +26,9 @@ async def test_a_server_behind_a_proxy_is_reached(tmp_path: Path) -> None:
         await transport.close()
 
         assert found == {"metadata": {"name": "n1"}}
-        assert [each.splitlines()[0] for each in proxy.heads] == [f"CONNECT 127.0.0.1:{server.port} HTTP/1.1"]
+        assert [each.splitlines()[0] for each in proxy.heads] == [
+            f"CONNECT 127.0.0.1:{server.port} HTTP/1.1"
+        ]
 
 
 async def test_a_proxy_gets_the_password_of_its_address(tmp_path: Path) -> None:

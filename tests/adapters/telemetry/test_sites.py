@@ -136,7 +136,7 @@ async def test_what_has_one_address_is_served_on_no_other() -> None:
 async def test_an_address_that_this_machine_does_not_have_is_told_by_its_flag() -> None:
     site = Site(metrics_application(Metrics()), 0, flag="--metrics-port", host="192.0.2.1")
 
-    with pytest.raises(OptionInvalid, match="`--bind-address` is 192.0.2.1, where we cannot"):
+    with pytest.raises(OptionInvalid, match=r"`--bind-address` is 192\.0\.2\.1, where we"):
         await site.__aenter__()
 
 

@@ -8,6 +8,7 @@ import sys
 from base64 import b64encode
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -130,7 +131,7 @@ class ExecCredentials:
     def _program(self) -> str:
         """Return the path of the command; a name without a path is looked up in PATH alone."""
         command = self._plugin.command
-        if os.path.dirname(command):
+        if Path(command).name != command:
             return command
         # An empty or relative folder in PATH would make it a file of whatever folder we run in.
         folders = filter(os.path.isabs, self._env.get("PATH", "").split(os.pathsep))

@@ -231,9 +231,7 @@ def _read_plugin(entry: _Entry, fields: Fields) -> ExecPlugin:
     return ExecPlugin(
         command=command,
         args=_secrets(fields, "args"),
-        env=tuple(
-            (each.needed("name"), _secret(each, "value")) for each in fields.children("env")
-        ),
+        env=tuple((each.needed("name"), _secret(each, "value")) for each in fields.children("env")),
         api_version=version,
         install_hint=fields.text("installHint"),
         interactive_mode=fields.choice("interactiveMode", (NEVER, IF_AVAILABLE, ALWAYS), default),
