@@ -1,6 +1,8 @@
 """What deploy/rbac.yaml grants, and what an operator has used of it."""
 
+import re
 from collections.abc import Collection, Iterator, Mapping
+from itertools import product
 from typing import Any, Final, NamedTuple
 
 import yaml
@@ -75,6 +77,16 @@ def unused(uses: Collection[Use]) -> list[Grant]:
         for grant in grants()
         if grant[:3] not in ASKED_FOR_OTHERWISE and not any(map(grant.covers, uses))
     ]
+
+
+def explained() -> Iterator[tuple[str, str, str]]:
+    """Give role, verb and resource of every row of the tables in docs/security.md."""
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    for section in re.split("^##+ ", page, flags=re.MULTILINE):
+        title, *lines = section.splitlines()
+        for cells in (line.split("|") for line in lines if title.partition("Role ")[1]):
+            verbs, resources = (re.findall("`(.+?)`", each) for each in [*cells, "", ""][1:3])
+            yield from product([title.split()[1]], verbs, resources)
 
 
 def use_of(method: str, path: str, query: Mapping[str, str]) -> Use:

@@ -18,7 +18,7 @@ from karpy.wiring.options import read_options
 from karpy.wiring.process import run_process
 from tests.scenarios.manifests import node_class
 from tests.wiring.everything import SETTINGS, Everything
-from tests.wiring.grants import DOCUMENTS, Use, grants, ungranted, unused, use_of
+from tests.wiring.grants import DOCUMENTS, Use, explained, grants, ungranted, unused, use_of
 
 BRISK = WorldSettings(timing=Timing(ready_seconds=0, speed=50))
 
@@ -67,6 +67,14 @@ async def test_what_is_granted_is_what_is_used(tmp_path: Path, uses: list[Use]) 
             await task
 
     assert (ungranted(uses), unused(uses)) == ([], [])
+
+
+def test_every_grant_has_its_reason_in_the_documentation() -> None:
+    granted = {
+        (each.role, each.verb, f"{each.resource}.{each.group}".rstrip(".")) for each in grants()
+    }
+
+    assert set(explained()) == granted
 
 
 def test_only_our_lease_may_be_written() -> None:
