@@ -15,11 +15,12 @@ from urllib.parse import quote
 import pytest
 from aiohttp import ClientSession, web
 
+from karpy.adapters.clock import WallClock
 from karpy.adapters.controlplane.loopback import free_ports
 from karpy.adapters.kube.access import EXEC_V1, NEVER, Access, Endpoint, ExecPlugin, User
 from karpy.adapters.kube.api import KubeApi
 from karpy.adapters.kube.auth import FixedCredentials, Identity
-from karpy.adapters.kube.connection import Connection, find_access
+from karpy.adapters.kube.connection import Connection, credentials_of, find_access
 from karpy.adapters.kube.transport import Transport
 from karpy.cli.main import execute
 from karpy.cli.terminal import Terminal
@@ -139,6 +140,27 @@ def test_a_proxy_of_the_environment_that_cannot_be_is_not_quoted(
     assert shown(said(raised.value)) == []
 
 
+def test_a_proxy_of_the_environment_is_shown_without_its_password(tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path, "{server: 'https://far'}", "{}")
+
+    access = find_access(kubeconfig=str(file), env={"HTTPS_PROXY": f"u:{CANARY}@p:3128"})
+
+    assert access.endpoint.proxy == "http://p:3128"
+    assert access.endpoint.proxy_login == ("u", CANARY)
+
+
+@pytest.mark.parametrize("token", [f"{CANARY}\n{CANARY}", f"{CANARY}\r\nX-Evil: {CANARY}"])
+def test_a_token_that_no_header_can_hold_is_not_quoted(tmp_path: Path, token: str) -> None:
+    file = tmp_path / "token"
+    file.write_text(token)
+    access = Access(Endpoint("https://far"), User(token_file=str(file)), "default", "config")
+
+    with pytest.raises(CredentialsRefused, match="its token holds a line break") as raised:
+        asyncio.run(credentials_of(access, WallClock()).identity())
+
+    assert shown(said(raised.value)) == []
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -147,6 +169,7 @@ def test_a_proxy_of_the_environment_that_cannot_be_is_not_quoted(
         f"import sys; sys.exit('{CANARY}')",
         f"print('{CANARY}'); import os; os.abort()",
         PLUGIN.replace(EXEC_V1, CANARY),
+        PLUGIN.replace('"GIVEN"]', '"GIVEN"] + "\\n"'),
         PLUGIN.replace('"token"', '"clientKeyData"'),
         PLUGIN.replace('"token"', '"expirationTimestamp"'),
         PLUGIN.replace('os.environ["GIVEN"]', f'{{"{CANARY}": 1}}'),

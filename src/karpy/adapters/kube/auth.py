@@ -84,9 +84,20 @@ class FileCredentials:
         return self._identity
 
 
+def bearer(token: str, source: str) -> str:
+    """Return the header that shows a token; raise CredentialsRefused if no header can hold it."""
+    if not token.isprintable():
+        raise CredentialsRefused(
+            source=source,
+            problem="its token holds a line break or another control character",
+            hint="have the token written anew, on one line",
+        )
+    return f"Bearer {token}" if token else ""
+
+
 def _authorization(user: User, token: str) -> str:
     if token:
-        return f"Bearer {token}"
+        return bearer(token, user.token_file or "kubeconfig")
     return "" if user.basic is None else basic_authorization(user.basic)
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from karpy.adapters.kube.access import ALWAYS, IF_AVAILABLE, Endpoint, User, Withheld
 from karpy.adapters.kube.addresses import join_login
-from karpy.adapters.kube.auth import Identity
+from karpy.adapters.kube.auth import Identity, bearer
 from karpy.codec.fields import JsonObject
 from karpy.errors import CredentialsRefused
 from karpy.ports.clock import Clock
@@ -95,7 +95,7 @@ class ExecCredentials:
         if expires is not None:
             self._renew_at = expires - min(_EARLIEST, max(timedelta(), expires - now) * _SHARE)
         self._identity = Identity(
-            f"Bearer {status.token}" if status.token else "",
+            bearer(status.token, self._plugin.command),
             status.client_certificate_data,
             status.client_key_data,
             self._user.headers,
