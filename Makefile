@@ -1,9 +1,9 @@
 # `make` alone lists what there is. Every target prepares .venv first, with pip and any Python >= 3.11.
-# CI runs `make test contract e2e swarm soak SEEDS=200`: green here is green there.
+# CI runs `make test install-check contract e2e swarm soak SEEDS=200`: green here is green there.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check contract e2e controlplane bench bench-peer fuzz fuzz-objects swarm soak fix clean
+.PHONY: help demo test check install-check lock contract e2e controlplane bench bench-peer fuzz fuzz-objects swarm soak fix clean
 
 BIN   := .venv/bin
 PATHS := src tests $(wildcard benchmarks)
@@ -28,6 +28,20 @@ check: .venv/.ready ## Check format, lint, types and layers
 	@echo "ruff check"  && $(BIN)/ruff check --quiet $(PATHS)
 	@echo "mypy"        && $(BIN)/mypy --no-error-summary $(PATHS)
 	@echo "lint-imports" && { out=$$($(BIN)/lint-imports 2>&1) || { echo "$$out"; exit 1; }; }
+
+# Nothing but what the lock names is fetched: `uv` itself builds the wheel.
+install-check: .venv/.ready ## Install what is locked, by its hashes, into an empty place, and run it
+	@$(BIN)/uv lock --quiet --check || { echo "hint: make lock"; exit 1; }
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && set -e && \
+	$(BIN)/uv build --quiet --wheel --out-dir "$$folder" && \
+	$(BIN)/python -m venv "$$folder/venv" && pip="$$folder/venv/bin/pip --quiet --disable-pip-version-check" && \
+	$$pip install --require-hashes --only-binary :all: -r deploy/requirements.txt && \
+	$$pip install --no-index --no-deps "$$folder"/karpy-*.whl && $$pip check && \
+	cd "$$folder" && venv/bin/karpy --help >help && venv/bin/karpy run --help >help && \
+	venv/bin/karpy demo --plan >plan && echo "installed by its hashes, and runs"
+
+lock: .venv/.ready ## Lock the newest versions that pyproject.toml allows: uv.lock, deploy/
+	@$(BIN)/python -m tests.tidy.lock
 
 controlplane: .venv/.ready ## Build a real control plane, once: etcd, Kubernetes, KWOK; ten minutes
 	@$(BIN)/karpy controlplane build

@@ -1,91 +1,89 @@
-"""What deploy/rbac.yaml allows; tests/e2e shows that it is enough."""
+"""What deploy/rbac.yaml grants is what an operator uses; tests/e2e says the same of a real one."""
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
+from aiohttp import web
+from aiohttp.typedefs import Handler
 
-from karpy.model import kinds
-from karpy.model.kinds import Kind
+from karpy.adapters.apiserver.application import Face
+from karpy.model.kinds import KWOK_NODE_CLASS, NAMESPACE
 from karpy.model.options import Options
-from tests.tidy.repository import ROOT
+from karpy.sim.kubelets.timing import Timing
+from karpy.sim.world import WorldSettings
+from karpy.wiring.embedded import embedded_world, serve
+from karpy.wiring.options import read_options
+from karpy.wiring.process import run_process
+from tests.scenarios.manifests import node_class
+from tests.wiring.everything import SETTINGS, Everything
+from tests.wiring.grants import DOCUMENTS, Use, explained, grants, ungranted, unused, use_of
 
-DOCUMENTS = list(yaml.safe_load_all((ROOT / "deploy" / "rbac.yaml").read_text()))
-READ = [
-    *(kinds.POD, kinds.NODE, kinds.NODE_CLAIM, kinds.NODE_POOL, kinds.NODE_OVERLAY),
-    *(kinds.CSI_NODE, kinds.DAEMON_SET, kinds.DISRUPTION_BUDGET, kinds.NAMESPACE),
-    *(kinds.PERSISTENT_VOLUME, kinds.PERSISTENT_VOLUME_CLAIM, kinds.STORAGE_CLASS),
-    *(kinds.SERVICE, kinds.REPLICA_SET, kinds.STATEFUL_SET, kinds.REPLICATION_CONTROLLER),
-    *(kinds.VOLUME_ATTACHMENT, kinds.CAPACITY_BUFFER, kinds.KWOK_NODE_CLASS),
-    *(kinds.POD_TEMPLATE, kinds.DEPLOYMENT),
-]
-
-
-def _allowed(kind: str, namespace: str = "") -> set[tuple[str, str, str]]:
-    """List group, resource and verb of what roles of a kind allow."""
-    return {
-        (group, resource, verb)
-        for each in DOCUMENTS
-        if each["kind"] == kind and each["metadata"].get("namespace", "") == namespace
-        for rule in each["rules"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    }
+BRISK = WorldSettings(timing=Timing(ready_seconds=0, speed=50))
 
 
 def _named(kind: str) -> list[dict[str, Any]]:
     return [each for each in DOCUMENTS if each["kind"] == kind]
 
 
-@pytest.mark.parametrize("kind", READ, ids=str)
-def test_what_is_mirrored_may_be_read(kind: Kind) -> None:
-    wanted = {(kind.group, kind.plural, verb) for verb in ("get", "list", "watch")}
+@pytest.fixture
+def uses(monkeypatch: pytest.MonkeyPatch) -> list[Use]:
+    """Every request that embedded API servers get from now on."""
+    noted: list[Use] = []
+    serving = Face.application
 
-    assert wanted <= _allowed("ClusterRole")
+    @web.middleware
+    async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
+        noted.append(use_of(request.method, request.path, request.query))
+        return await handler(request)
+
+    def application(face: Face) -> web.Application:
+        made = serving(face)
+        made.middlewares.append(note)
+        return made
+
+    monkeypatch.setattr(Face, "application", application)
+    return noted
 
 
-def test_what_is_written_is_little() -> None:
-    written = {each for each in _allowed("ClusterRole") if each[2] not in {"get", "list", "watch"}}
+async def test_what_is_granted_is_what_is_used(tmp_path: Path, uses: list[Use]) -> None:
+    async with embedded_world(BRISK) as world, serve(world) as served:
+        words = (
+            f"--kubeconfig={served.kubeconfig}",
+            f"--log-output-paths={tmp_path / 'log'}",
+            "--leader-election-namespace=karpenter",
+            "--metrics-port=0",
+            "--health-probe-port=0",
+        )
+        world.store.create(NAMESPACE, {"metadata": {"name": "karpenter"}})
+        world.store.create(KWOK_NODE_CLASS, node_class())
+        end = asyncio.Event()
+        task = asyncio.create_task(run_process(read_options(words, SETTINGS), {}, end))
+        try:
+            await Everything(world.objects).happen()
+        finally:
+            end.set()
+            await task
 
-    assert written == {
-        ("", "events", "create"),
-        ("", "events", "patch"),
-        ("", "nodes", "create"),
-        ("", "nodes", "delete"),
-        ("", "nodes", "patch"),
-        ("", "nodes/status", "patch"),
-        ("", "pods", "delete"),
-        ("", "pods", "patch"),
-        ("", "pods/eviction", "create"),
-        ("", "pods/status", "patch"),
-        ("autoscaling.x-k8s.io", "capacitybuffers/status", "patch"),
-        ("events.k8s.io", "events", "create"),
-        ("events.k8s.io", "events", "patch"),
-        ("karpenter.sh", "nodeclaims", "create"),
-        ("karpenter.sh", "nodeclaims", "delete"),
-        ("karpenter.sh", "nodeclaims", "patch"),
-        ("karpenter.sh", "nodeclaims/finalizers", "update"),
-        ("karpenter.sh", "nodeclaims/status", "patch"),
-        ("karpenter.sh", "nodeoverlays/status", "patch"),
-        ("karpenter.sh", "nodepools", "patch"),
-        ("karpenter.sh", "nodepools/finalizers", "update"),
-        ("karpenter.sh", "nodepools/status", "patch"),
+    assert (ungranted(uses), unused(uses)) == ([], [])
+
+
+def test_every_grant_has_its_reason_in_the_documentation() -> None:
+    granted = {
+        (each.role, each.verb, f"{each.resource}.{each.group}".rstrip(".")) for each in grants()
     }
 
-
-def test_nobody_may_do_everything_or_read_secrets() -> None:
-    everything = _allowed("ClusterRole") | _allowed("Role", "karpenter")
-
-    assert [each for each in everything if "*" in each or "secrets" in each[1]] == []
+    assert set(explained()) == granted
 
 
 def test_only_our_lease_may_be_written() -> None:
-    role = next(each for each in _named("Role") if each["metadata"]["namespace"] == "karpenter")
+    leases = {(each.verb, each.namespace, each.name) for each in grants() if "leases" in each}
 
-    assert role["rules"][1]["resourceNames"] == [Options().lease_name]
-    assert _allowed("Role", "karpenter") == {
-        ("coordination.k8s.io", "leases", verb) for verb in ("create", "get", "update")
+    assert leases == {
+        ("create", "karpenter", ""),
+        ("get", "karpenter", Options().lease_name),
+        ("update", "karpenter", Options().lease_name),
     }
 
 
@@ -99,3 +97,16 @@ def test_every_role_is_bound_to_our_account() -> None:
     assert [each["subjects"] for each in bindings] == [
         [{"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}]
     ] * len(bindings)
+
+
+def test_what_only_kwok_needs_is_granted_with_kwok() -> None:
+    kwok = {(each.verb, each.resource) for each in grants() if each.role == "karpy-kwok"}
+
+    assert kwok == {
+        ("create", "nodes"),
+        ("get", "kwoknodeclasses"),
+        ("get", "nodes"),
+        ("list", "kwoknodeclasses"),
+        ("patch", "nodes/status"),
+        ("watch", "kwoknodeclasses"),
+    }

@@ -47,6 +47,9 @@ class Options(Struct, frozen=True, kw_only=True):
     service: str = ""
     metrics_port: int = 8080
     health_port: int = 8081
+    bind_address: str = ""
+    """Where both are served; empty means all addresses."""
+    profiling_port: int = 6060
     kube_qps: int = 200
     kube_burst: int = 300
     has_profiling: bool = False

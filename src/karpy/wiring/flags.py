@@ -7,6 +7,7 @@ from msgspec import Struct
 from karpy.model.options import LogLevel, Options
 from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Seats
 from karpy.wiring.forms import (
+    ADDRESS,
     DURATION,
     FILE,
     FOLDER,
@@ -77,6 +78,13 @@ FLAGS: Final = (
         PORT,
         "Where `/healthz` and `/readyz` are served; 0 takes any port.",
     ),
+    Flag(
+        "bind-address",
+        "bind_address",
+        ADDRESS,
+        "The address of this machine that metrics and probes are served on. Empty is all of them.",
+        "BIND_ADDRESS",
+    ),
     _shared(
         "kube-client-qps",
         "kube_qps",
@@ -90,7 +98,7 @@ FLAGS: Final = (
         "Requests that the API server may be sent at once.",
     ),
     _shared(
-        "enable-profiling", "has_profiling", SWITCH, "Serve `/debug/pprof` on the metrics port."
+        "enable-profiling", "has_profiling", SWITCH, "Serve `/debug/pprof`, on loopback alone."
     ),
     _shared(
         "disable-controller-warmup",
@@ -205,6 +213,9 @@ FLAGS: Final = (
         choice(Seats),
         "Whether to tell pods the node that was made for them (`status.nominatedNodeName`):"
         " those few that would be in the way of others or find no other, or all but the smallest.",
+    ),
+    _own(
+        "profiling-port", PORT, "Where `/debug/pprof` is served if it is enabled; 0 takes any port."
     ),
     _own("journal", FOLDER, "Record every decision in this folder, for `karpy replay`."),
     _own("journal-file-bytes", number(least=1), "How large a file of the journal gets."),

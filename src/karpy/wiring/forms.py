@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from difflib import get_close_matches
 from enum import Enum
+from ipaddress import ip_address
 from typing import Any, Final
 
 from msgspec import Struct
@@ -102,6 +103,14 @@ def _read_duration(text: str) -> timedelta:
     return value
 
 
+def _read_address(text: str) -> str:
+    try:
+        return str(ip_address(text)) if text else ""
+    except ValueError:
+        hint = "write an address of this machine, as in 127.0.0.1 or ::1; none is all of them"
+        raise Unfit(f"is `{text}`, which is no IP address", hint) from None
+
+
 def _check_duration(value: timedelta) -> None:
     if value < timedelta():
         raise Unfit(f"is {write_duration(value)}", "write a duration of 0s or more")
@@ -167,6 +176,7 @@ TEXT: Final = Form("TEXT", str)
 FILE: Final = Form("FILE", str)
 FOLDER: Final = Form("DIR", str)
 LIST: Final = Form("PATHS", _read_list, ",".join)
+ADDRESS: Final = Form("ADDRESS", _read_address)
 PORT: Final = number(least=0, most=PORT_MAX, metavar="PORT")
 SWITCH: Final = Form("", read_truth, lambda value: str(value).lower(), is_forgiven=True)
 DURATION: Final = Form(

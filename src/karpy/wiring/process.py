@@ -23,7 +23,8 @@ from karpy.adapters.kube.retry import TokenBucket
 from karpy.adapters.telemetry.health import health_application
 from karpy.adapters.telemetry.logs import Log, make_log, open_lines
 from karpy.adapters.telemetry.metrics import Metrics
-from karpy.adapters.telemetry.profiling import add_profiling
+from karpy.adapters.telemetry.profiling import HOST as LOOPBACK
+from karpy.adapters.telemetry.profiling import profiling_application
 from karpy.adapters.telemetry.requestmetrics import RequestMetrics
 from karpy.adapters.telemetry.runtimemetrics import metric_specs
 from karpy.adapters.telemetry.sites import Site, metrics_application
@@ -155,10 +156,16 @@ async def _serve(
     stack: AsyncExitStack, options: Options, metrics: Metrics, operator: Operator
 ) -> None:
     """Answer Prometheus and kubelets."""
-    measured = metrics_application(metrics)
+    host = options.bind_address
     if options.has_profiling:
-        add_profiling(measured)
-    await stack.enter_async_context(Site(measured, options.metrics_port, flag="--metrics-port"))
+        port, flag = options.profiling_port, "--profiling-port"
+        await stack.enter_async_context(
+            Site(profiling_application(), port, flag=flag, host=LOOPBACK)
+        )
+    measured = metrics_application(metrics)
+    await stack.enter_async_context(
+        Site(measured, options.metrics_port, flag="--metrics-port", host=host)
+    )
 
     def unlisted(*kinds: Kind) -> str:
         missing = [
@@ -169,7 +176,9 @@ async def _serve(
     health = health_application(
         {"manager": unlisted, "crd": lambda: unlisted(NODE_POOL, NODE_CLAIM)}
     )
-    await stack.enter_async_context(Site(health, options.health_port, flag="--health-probe-port"))
+    await stack.enter_async_context(
+        Site(health, options.health_port, flag="--health-probe-port", host=host)
+    )
 
 
 @asynccontextmanager

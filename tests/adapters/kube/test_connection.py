@@ -1,5 +1,6 @@
 import json as plain
 import sys
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -154,3 +155,24 @@ def test_a_proxy_in_the_environment_is_used_unless_the_kubeconfig_names_one(
     access = find_access(env=env)
 
     assert access.endpoint.proxy == "http://env:1"
+
+
+@pytest.mark.parametrize(
+    ("user", "shown"),
+    [
+        ({}, f"Basic {b64encode(b'joe:p@ss').decode()}"),
+        ({"username": "jane", "password": "pw"}, f"Basic {b64encode(b'jane:pw').decode()}"),
+        ({"token": "abc"}, "Bearer abc"),
+    ],
+)
+async def test_the_login_of_an_address_counts_if_there_is_no_other(
+    tmp_path: Path, server: ScriptedServer, user: object, shown: str
+) -> None:
+    server.says(json({"metadata": {"name": "n1"}}))
+    file = kubeconfig(tmp_path, server.url.replace("://", "://joe:p%40ss@"), user)
+
+    async with connect(kubeconfig=file) as connection:
+        await connection.objects.get(NODE, "n1")
+
+    assert connection.access.endpoint.server == server.url
+    assert server.asked[0].headers["Authorization"] == shown

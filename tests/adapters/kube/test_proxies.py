@@ -1,6 +1,4 @@
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -12,44 +10,8 @@ from karpy.adapters.kube.transport import Transport
 from karpy.errors import Unreachable
 from karpy.model.kinds import NODE
 from tests.adapters.kube.certificates import Authority, server_context
+from tests.adapters.kube.proxy import proxying
 from tests.adapters.kube.server import NOBODY, PATIENCE, TIMEOUTS, access_to, json, serving
-
-
-class Proxy:
-    """A proxy that opens tunnels, or says no."""
-
-    def __init__(self, answer: str) -> None:
-        self.answer = answer
-        self.asked: list[str] = []
-        self.url = ""
-
-    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        self.asked.append(head.splitlines()[0])
-        writer.write(f"HTTP/1.1 {self.answer}\r\n\r\n".encode())
-        if self.answer.startswith("200"):
-            host, _, port = head.split()[1].partition(":")
-            there, back = await asyncio.open_connection(host, int(port))
-            await asyncio.gather(_pump(reader, back), _pump(there, writer))
-        writer.close()
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    while data := await reader.read(65536):
-        writer.write(data)
-    writer.close()
-
-
-@asynccontextmanager
-async def proxying(answer: str = "200 OK") -> AsyncIterator[Proxy]:
-    proxy = Proxy(answer)
-    server = await asyncio.start_server(proxy.serve, "127.0.0.1", 0)
-    proxy.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    try:
-        yield proxy
-    finally:
-        server.close()
-        await server.wait_closed()
 
 
 async def test_a_server_behind_a_proxy_is_reached(tmp_path: Path) -> None:
@@ -64,7 +26,27 @@ async def test_a_server_behind_a_proxy_is_reached(tmp_path: Path) -> None:
         await transport.close()
 
         assert found == {"metadata": {"name": "n1"}}
-        assert proxy.asked == [f"CONNECT 127.0.0.1:{server.port} HTTP/1.1"]
+        assert [each.splitlines()[0] for each in proxy.heads] == [
+            f"CONNECT 127.0.0.1:{server.port} HTTP/1.1"
+        ]
+
+
+async def test_a_proxy_gets_the_password_of_its_address(tmp_path: Path) -> None:
+    authority = Authority()
+    context = server_context(authority.sign("server"), tmp_path)
+    async with proxying() as proxy, serving(context) as server:
+        server.says(json({"metadata": {"name": "n1"}}))
+        address = proxy.url.replace("://", "://joe:p%40ss@")
+        transport = Transport(
+            access_to(server, ca_pem=authority.pem, proxy=address), FixedCredentials(NOBODY)
+        )
+
+        await KubeApi(transport).get(NODE, "n1")
+        await transport.close()
+
+    login = b64encode(b"joe:p@ss").decode()
+    assert f"Proxy-Authorization: Basic {login}" in proxy.heads[0].splitlines()
+    assert "Proxy-Authorization" not in server.asked[0].headers
 
 
 async def test_a_proxy_that_says_no_is_named(tmp_path: Path) -> None:

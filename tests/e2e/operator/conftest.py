@@ -5,16 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from karpy.adapters.controlplane.operators import Operator
+from karpy.adapters.controlplane.operators import NAMESPACE, Operator
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.model.kinds import KWOK_NODE_CLASS
-from tests.e2e.operator.stage import Stage, install, start_karpy
+from tests.e2e.operator.stage import ACCOUNT, Stage, install, start_karpy
 from tests.scenarios.manifests import node_class
 
 
 @pytest.fixture(scope="package")
 def plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    with ControlPlane(programs, tmp_path_factory.mktemp("operator")) as plane:
+    account = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+    with ControlPlane(programs, tmp_path_factory.mktemp("operator"), audited=account) as plane:
         yield plane
 
 

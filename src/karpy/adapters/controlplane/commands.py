@@ -1,5 +1,6 @@
 """How each program of a control plane is started."""
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,8 @@ class Layout(Struct, frozen=True):
     home: Path
     ports: Mapping[str, int]
     """By the name of the program; etcd has a second one for its peers."""
+    audited: str = ""
+    """The user whose requests the API server writes down; empty is nobody."""
 
     @property
     def server(self) -> str:
@@ -47,6 +50,14 @@ class Layout(Struct, frozen=True):
     @property
     def stages(self) -> Path:
         return self.home / "stages.yaml"
+
+    @property
+    def audit_policy(self) -> Path:
+        return self.home / "audit.yaml"
+
+    @property
+    def audit_log(self) -> Path:
+        return self.home / "audit.log"
 
     @property
     def data(self) -> Path:
@@ -102,6 +113,21 @@ def apiserver_flags(layout: Layout) -> list[str]:
         "--disable-admission-plugins=ServiceAccount",
         "--max-requests-inflight=3000",
         "--max-mutating-requests-inflight=1500",
+        *(_audit_flags(layout) if layout.audited else ()),
+    ]
+
+
+def audit_policy(user: str) -> str:
+    """Have the requests of one user written down, without what they carry."""
+    rules = [{"level": "Metadata", "users": [user]}, {"level": "None"}]
+    return json.dumps({"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "rules": rules})
+
+
+def _audit_flags(layout: Layout) -> list[str]:
+    return [
+        f"--audit-policy-file={layout.audit_policy}",
+        f"--audit-log-path={layout.audit_log}",
+        "--audit-log-mode=blocking",
     ]
 
 

@@ -14,7 +14,7 @@ from typing import Final, Self
 from msgspec import Struct
 
 from karpy.adapters.controlplane.bundles import source
-from karpy.adapters.controlplane.commands import COMMANDS, PORTS, USERS, Layout
+from karpy.adapters.controlplane.commands import COMMANDS, PORTS, USERS, Layout, audit_policy
 from karpy.adapters.controlplane.credentials import (
     ADMIN,
     authority_of,
@@ -51,7 +51,8 @@ class ControlPlane:
     A Kubernetes without machines, on free ports of loopback, for as long as it is entered.
 
     RBAC is on. `users` are names with their groups; each gets a token that `token_of` tells, as
-    have `admin` and the programs themselves. With KWOK, a node that carries the annotation
+    have `admin` and the programs themselves. What the user `audited` asks for is written down in
+    `audit_log`. With KWOK, a node that carries the annotation
     `kwok.x-k8s.io/node: fake` is ready at once, and so are the pods bound to it.
 
     Everything is kept in `home`, or in a folder of its own that is removed in the end. If the
@@ -66,19 +67,21 @@ class ControlPlane:
         *,
         has_kwok: bool = True,
         users: Mapping[str, Sequence[str]] | None = None,
+        audited: str = "",
     ) -> None:
         self._programs = programs
         self._home_given = home
         self._names = [name for name in COMMANDS if has_kwok or name != _KWOK]
         self._users = {**USERS, **(users or {})}
         self._tokens = make_tokens(self._users)
+        self._audited = audited
         self._processes: dict[str, Process] = {}
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             home = stack.enter_context(self._home())
-            self._layout = Layout(home, free_ports(PORTS))
+            self._layout = Layout(home, free_ports(PORTS), self._audited)
             owned = () if self._home_given else (home,)
             self._guard = stack.enter_context(Guard(*owned))
             self._start()
@@ -112,6 +115,11 @@ class ControlPlane:
     def kubeconfig(self) -> Path:
         """The kubeconfig of a user who may do everything."""
         return self._layout.kubeconfig(ADMIN)
+
+    @property
+    def audit_log(self) -> Path:
+        """Where requests of the user `audited` are written down, one JSON object a line."""
+        return self._layout.audit_log
 
     def log(self, program: str) -> Path:
         """Name the log of a program."""
@@ -253,6 +261,7 @@ class ControlPlane:
         layout.signing_key.touch(mode=0o600)
         layout.signing_key.write_text(make_signing_key(), encoding="ascii")
         layout.stages.write_text(source("stages.yaml"), encoding="utf-8")
+        layout.audit_policy.write_text(audit_policy(self._audited), encoding="utf-8")
         first, second, *others = self._names
         for name in (first, second):
             self._spawn(name)

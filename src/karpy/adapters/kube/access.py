@@ -3,7 +3,9 @@
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
+from karpy.adapters.kube.addresses import Login, split_login
 from karpy.codec.fields import JsonObject
 
 EXEC_V1: Final = "client.authentication.k8s.io/v1"
@@ -14,8 +16,19 @@ IF_AVAILABLE: Final = "IfAvailable"
 ALWAYS: Final = "Always"
 
 
-class Endpoint(Struct, frozen=True):
-    """Where an API server is, and how to know that it is the right one."""
+class Withheld(Struct, frozen=True):
+    """A value of which no message, log or traceback shows anything."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(withheld)"
+
+
+class Endpoint(Withheld, frozen=True):
+    """
+    Where an API server is, and how to know that it is the right one.
+
+    A name and password in an address are taken out of it, so that messages can show the address.
+    """
 
     server: str
     """Address without a slash at the end."""
@@ -27,9 +40,19 @@ class Endpoint(Struct, frozen=True):
     proxy: str = ""
     exec_config: JsonObject | None = None
     """What an exec plugin is told about the cluster besides."""
+    login: Login | None = None
+    """What the address of the server carried; counts if the user has no other credentials."""
+    proxy_login: Login | None = None
+
+    def __post_init__(self) -> None:
+        for address, login in (("server", "login"), ("proxy", "proxy_login")):
+            bare, carried = split_login(getattr(self, address))
+            if carried is not None:
+                force_setattr(self, address, bare)
+                force_setattr(self, login, carried)
 
 
-class ExecPlugin(Struct, frozen=True):
+class ExecPlugin(Withheld, frozen=True):
     """A command that gives credentials, such as `aws eks get-token`."""
 
     command: str
@@ -42,13 +65,12 @@ class ExecPlugin(Struct, frozen=True):
     """Whether it is told which cluster it is asked for."""
 
 
-class User(Struct, frozen=True):
+class User(Withheld, frozen=True):
     """Who asks; files are read again from time to time, since others rotate what is in them."""
 
     token: str = ""
     token_file: str = ""
-    basic: tuple[str, str] | None = None
-    """Name and password."""
+    basic: Login | None = None
     cert_pem: str = ""
     key_pem: str = ""
     cert_file: str = ""

@@ -1,20 +1,18 @@
 """Credentials: who we are to the server right now."""
 
 import asyncio
-from base64 import b64encode
 from pathlib import Path
 from typing import Final, Protocol
 
-from msgspec import Struct
-
-from karpy.adapters.kube.access import User
+from karpy.adapters.kube.access import User, Withheld
+from karpy.adapters.kube.addresses import basic_authorization
 from karpy.errors import CredentialsRefused
 
 FILE_SECONDS: Final = 60.0
 """For so long the content of a file is believed; kubelets rotate tokens long before they expire."""
 
 
-class Identity(Struct, frozen=True):
+class Identity(Withheld, frozen=True):
     """What a request shows to the server."""
 
     authorization: str = ""
@@ -86,12 +84,21 @@ class FileCredentials:
         return self._identity
 
 
+def bearer(token: str, source: str) -> str:
+    """Return the header that shows a token; raise CredentialsRefused if no header can hold it."""
+    if not token.isprintable():
+        raise CredentialsRefused(
+            source=source,
+            problem="its token holds a line break or another control character",
+            hint="have the token written anew, on one line",
+        )
+    return f"Bearer {token}" if token else ""
+
+
 def _authorization(user: User, token: str) -> str:
     if token:
-        return f"Bearer {token}"
-    if user.basic is None:
-        return ""
-    return f"Basic {b64encode(':'.join(user.basic).encode()).decode()}"
+        return bearer(token, user.token_file or "kubeconfig")
+    return "" if user.basic is None else basic_authorization(user.basic)
 
 
 def _content(file: str) -> str:

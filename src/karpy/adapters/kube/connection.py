@@ -117,7 +117,7 @@ def find_access(
 
 def credentials_of(access: Access, clock: Clock) -> Credentials:
     """Return the credentials of a user, renewed in the way they come."""
-    user = access.user
+    user = structs.replace(access.user, basic=access.user.basic or access.endpoint.login)
     if user.plugin is not None:
         return ExecCredentials(user, access.endpoint, clock)
     if user.token_file or user.cert_file or user.key_file:

@@ -1,18 +1,21 @@
 """Exec plugins: commands such as `aws eks get-token` that print credentials which expire."""
 
 import asyncio
+import errno
 import os
+import shutil
 import sys
 from base64 import b64encode
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Final
 
 import msgspec
-from msgspec import Struct
 
-from karpy.adapters.kube.access import ALWAYS, IF_AVAILABLE, Endpoint, User
-from karpy.adapters.kube.auth import Identity
+from karpy.adapters.kube.access import ALWAYS, IF_AVAILABLE, Endpoint, User, Withheld
+from karpy.adapters.kube.addresses import join_login
+from karpy.adapters.kube.auth import Identity, bearer
 from karpy.codec.fields import JsonObject
 from karpy.errors import CredentialsRefused
 from karpy.ports.clock import Clock
@@ -22,17 +25,17 @@ _EARLIEST: Final = timedelta(seconds=60)
 _SHARE: Final = 0.2
 _SECONDS_MAX: Final = 60.0
 """A plugin that asks nobody anything and takes longer than this hangs."""
-_SHOWN_MAX: Final = 400
+_BY_HAND: Final = "run the command by hand: what it prints may be secret and is not repeated here"
 
 
-class _Status(Struct, rename="camel"):
+class _Status(Withheld, frozen=True, rename="camel"):
     token: str = ""
     client_certificate_data: str = ""
     client_key_data: str = ""
     expiration_timestamp: datetime | None = None
 
 
-class _Credential(Struct, rename="camel"):
+class _Credential(Withheld, frozen=True, rename="camel"):
     api_version: str = ""
     kind: str = ""
     status: _Status | None = None
@@ -92,7 +95,7 @@ class ExecCredentials:
         if expires is not None:
             self._renew_at = expires - min(_EARLIEST, max(timedelta(), expires - now) * _SHARE)
         self._identity = Identity(
-            f"Bearer {status.token}" if status.token else "",
+            bearer(status.token, self._plugin.command),
             status.client_certificate_data,
             status.client_key_data,
             self._user.headers,
@@ -111,12 +114,12 @@ class ExecCredentials:
         env = {**self._env, **dict(plugin.env), "KUBERNETES_EXEC_INFO": info}
         try:
             process = await asyncio.create_subprocess_exec(
-                plugin.command,
+                self._program(),
                 *plugin.args,
                 env=env,
                 stdin=None if is_interactive else asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
-                stderr=None if is_interactive else asyncio.subprocess.PIPE,
+                stderr=None if is_interactive else asyncio.subprocess.DEVNULL,
             )
         except OSError as error:
             raise self._refused(
@@ -125,24 +128,30 @@ class ExecCredentials:
             ) from error
         return await self._output(process, None if is_interactive else self._seconds)
 
+    def _program(self) -> str:
+        """Return the path of the command; a name without a path is looked up in PATH alone."""
+        command = self._plugin.command
+        if Path(command).name != command:
+            return command
+        # An empty or relative folder in PATH would make it a file of whatever folder we run in.
+        folders = filter(os.path.isabs, self._env.get("PATH", "").split(os.pathsep))
+        found = shutil.which(command, path=os.pathsep.join(folders))
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, "it is in no folder of PATH")
+        return found
+
     async def _output(self, process: asyncio.subprocess.Process, seconds: float | None) -> bytes:
         try:
             async with asyncio.timeout(seconds):
-                output, complaint = await process.communicate()
+                output, _ = await process.communicate()
         except TimeoutError as error:
-            raise self._refused(
-                f"it did not end within {seconds:g} s", "run the command by hand to see why"
-            ) from error
+            raise self._refused(f"it did not end within {seconds:g} s", _BY_HAND) from error
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
         if process.returncode:
-            said = (complaint or b"").decode(errors="replace").strip()[-_SHOWN_MAX:]
-            raise self._refused(
-                f"it ended with {process.returncode}: {said}" if said else "it failed silently",
-                "run the command by hand; its login may have expired",
-            )
+            raise self._refused(f"it ended with {process.returncode}", _BY_HAND)
         return output
 
     def _info(self, *, is_interactive: bool) -> JsonObject:
@@ -162,7 +171,7 @@ class ExecCredentials:
         wanted = self._plugin.api_version
         if credential.api_version != wanted:
             raise self._refused(
-                f"it printed {credential.api_version or 'no apiVersion'}, not {wanted}",
+                f"it printed an apiVersion that is not {wanted}",
                 "set `apiVersion` of the exec plugin in the kubeconfig to what the command speaks",
             )
         status = credential.status
@@ -188,7 +197,7 @@ def _cluster_info(endpoint: Endpoint) -> JsonObject:
     if endpoint.ca_pem:
         info["certificate-authority-data"] = b64encode(endpoint.ca_pem.encode()).decode()
     if endpoint.proxy:
-        info["proxy-url"] = endpoint.proxy
+        info["proxy-url"] = join_login(endpoint.proxy, endpoint.proxy_login)
     if endpoint.exec_config is not None:
         info["config"] = endpoint.exec_config
     return info

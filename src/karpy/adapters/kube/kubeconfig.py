@@ -21,6 +21,7 @@ from karpy.adapters.kube.access import (
     ExecPlugin,
     User,
 )
+from karpy.adapters.kube.addresses import ADDRESS_HINT, is_address
 from karpy.codec.fields import FieldInvalid, Fields
 from karpy.errors import KubeconfigInvalid
 
@@ -28,7 +29,6 @@ T = TypeVar("T")
 
 _DEFAULT_FILE: Final = "~/.kube/config"
 _EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
-_PROXIES: Final = ("http://", "https://")
 
 
 class _Entry(Struct, frozen=True):
@@ -132,16 +132,22 @@ def _read_file(file: Path) -> Fields:
         raise KubeconfigInvalid(
             path=str(file), problem=f"cannot be read: {error}", hint="check the file's permissions"
         ) from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        # What is wrong is told with the text around it, which may be a token.
         raise KubeconfigInvalid(
             path=str(file),
-            problem=f"is not YAML: {' '.join(str(error).split())}",
+            problem=f"is not YAML{_place_of(error)}",
             hint="mend the file, or fetch a new one from whoever runs the cluster",
-        ) from error
+        ) from None
     try:
         return Fields({} if document is None else document)
     except FieldInvalid as error:
         raise KubeconfigInvalid(path=str(file), problem=str(error), hint=error.hint) from error
+
+
+def _place_of(error: Exception) -> str:
+    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
+    return "" if mark is None else f" in line {mark.line + 1}, column {mark.column + 1}"
 
 
 def _read_endpoint(entry: _Entry) -> Endpoint:
@@ -149,8 +155,8 @@ def _read_endpoint(entry: _Entry) -> Endpoint:
     server = fields.needed("server").rstrip("/")
     if "://" not in server:
         server = f"https://{server}"
-    if not server.startswith(_PROXIES):
-        fields.fail("server", f"is `{server}`", "write it as `https://HOST:PORT`")
+    if not is_address(server):
+        fields.fail("server", "is no address of http:// or https://", ADDRESS_HINT)
     ca_pem = _pem(entry, "certificate-authority-data")
     if not ca_pem and (file := _file(entry, "certificate-authority")):
         ca_pem = _text_of(fields, "certificate-authority", file)
@@ -162,8 +168,8 @@ def _read_endpoint(entry: _Entry) -> Endpoint:
             "remove one of the two",
         )
     proxy = fields.text("proxy-url")
-    if proxy and not proxy.startswith(_PROXIES):
-        fields.fail("proxy-url", f"is `{proxy}`", "use an http:// or https:// proxy")
+    if proxy and not is_address(proxy):
+        fields.fail("proxy-url", "is no address of an http:// or https:// proxy", ADDRESS_HINT)
     return Endpoint(
         server=server,
         ca_pem=ca_pem,
@@ -191,9 +197,9 @@ def _read_user(entry: _Entry) -> User:
         )
     name = fields.text("username")
     return User(
-        token=fields.text("token"),
+        token=_secret(fields, "token"),
         token_file=_file(entry, "tokenFile"),
-        basic=(name, fields.text("password")) if name else None,
+        basic=(name, _secret(fields, "password")) if name else None,
         cert_pem=_pem(entry, "client-certificate-data"),
         key_pem=_pem(entry, "client-key-data"),
         cert_file=_file(entry, "client-certificate"),
@@ -220,11 +226,12 @@ def _read_plugin(entry: _Entry, fields: Fields) -> ExecPlugin:
     default = IF_AVAILABLE if version == EXEC_V1BETA1 else ""
     command = fields.needed("command")
     if "/" in command or os.sep in command:
-        command = str(entry.file.parent / command)
+        # Absolute: `./plugin` beside a kubeconfig in this folder must not become a name in PATH.
+        command = str((entry.file.parent / command).absolute())
     return ExecPlugin(
         command=command,
-        args=fields.texts("args"),
-        env=tuple((each.needed("name"), each.text("value")) for each in fields.children("env")),
+        args=_secrets(fields, "args"),
+        env=tuple((each.needed("name"), _secret(each, "value")) for each in fields.children("env")),
         api_version=version,
         install_hint=fields.text("installHint"),
         interactive_mode=fields.choice("interactiveMode", (NEVER, IF_AVAILABLE, ALWAYS), default),
@@ -237,8 +244,23 @@ def _file(entry: _Entry, key: str) -> str:
     return str(entry.file.parent / path) if path else ""
 
 
+def _secret(fields: Fields, key: str) -> str:
+    """Return a text that no message may show."""
+    value = fields.obj.get(key)
+    if not isinstance(value, str | None):
+        fields.fail(key, "is not text", "put it between quotes")
+    return value or ""
+
+
+def _secrets(fields: Fields, key: str) -> tuple[str, ...]:
+    """Return a list of texts that no message may show."""
+    if not all(isinstance(each, str) for each in fields.items(key)):
+        fields.fail(key, "is a list of more than texts", "put each of them between quotes")
+    return fields.texts(key)
+
+
 def _pem(entry: _Entry, key: str) -> str:
-    text = entry.fields.text(key)
+    text = _secret(entry.fields, key)
     try:
         return base64.b64decode("".join(text.split()), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):

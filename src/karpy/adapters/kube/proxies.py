@@ -4,18 +4,26 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from karpy.adapters.kube.addresses import ADDRESS_HINT, is_address
+from karpy.errors import OptionInvalid
+
 
 def proxy_from_environment(server: str, env: Mapping[str, str]) -> str:
-    """Return the proxy by which to reach a server; empty means none."""
+    """Return the proxy by which to reach a server; empty means none. Raise OptionInvalid."""
     parts = urlsplit(server)
-    proxy = _first(env, f"{parts.scheme.upper()}_PROXY", f"{parts.scheme}_proxy")
+    name = f"{parts.scheme.upper()}_PROXY"
+    proxy = _first(env, name, name.lower())
     host = parts.hostname or ""
     if not proxy or host == "localhost" or _is_loopback(host):
         return ""
     exceptions = _first(env, "NO_PROXY", "no_proxy").split(",")
     if any(_covers(each.strip().lower(), host, parts.port) for each in exceptions):
         return ""
-    return proxy if "://" in proxy else f"http://{proxy}"
+    address = proxy if "://" in proxy else f"http://{proxy}"
+    if not is_address(address):
+        problem = "is no address of an http:// or https:// proxy"
+        raise OptionInvalid(name=name, problem=problem, hint=ADDRESS_HINT)
+    return address
 
 
 def _first(env: Mapping[str, str], *names: str) -> str:

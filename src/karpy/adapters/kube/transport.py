@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from karpy import __version__
 from karpy.adapters.kube.access import Access
+from karpy.adapters.kube.addresses import Login, basic_authorization
 from karpy.adapters.kube.auth import Credentials, Identity
 from karpy.adapters.kube.calls import JSON, Call
 from karpy.adapters.kube.failures import no_answer, refusal
@@ -70,6 +71,7 @@ class Transport:
         self._server = access.endpoint.server
         self._tls_name = access.endpoint.tls_name or None
         self._proxy = access.endpoint.proxy or None
+        self._proxy_headers = _proxy_headers(access.endpoint.proxy_login)
         self._credentials = credentials
         self._tls = TlsContexts(access)
         self._limit = limit
@@ -174,6 +176,7 @@ class Transport:
         if response.status in _SUCCESS:
             return response
         body = await self._body(call, response, _REFUSAL_BYTES_MAX)
+        body = _without_credentials(body, response.request_info.headers.get("Authorization", ""))
         raise refusal(call.what, response.status, body, response.headers.get("Retry-After", ""))
 
     async def _body(self, call: Call, response: aiohttp.ClientResponse, most: int) -> bytes:
@@ -221,7 +224,11 @@ class Transport:
     async def _ask(
         self, call: Call, identity: Identity, silent_seconds: float
     ) -> aiohttp.ClientResponse:
+        is_secure = self._server.startswith("https")
         headers = [*identity.headers, ("Accept", JSON)]
+        if not is_secure:
+            # There is no tunnel then: the proxy reads the request itself.
+            headers += self._proxy_headers.items()
         if identity.authorization:
             headers.append(("Authorization", identity.authorization))
         if call.body:
@@ -233,9 +240,10 @@ class Transport:
                 params=call.params,
                 data=call.body or None,
                 headers=headers,
-                ssl=self._tls.context(identity) if self._server.startswith("https") else True,
+                ssl=self._tls.context(identity) if is_secure else True,
                 server_hostname=self._tls_name,
                 proxy=self._proxy,
+                proxy_headers=self._proxy_headers,
                 allow_redirects=False,
                 timeout=aiohttp.ClientTimeout(
                     total=None, sock_connect=self._timeouts.connect, sock_read=silent_seconds
@@ -260,3 +268,13 @@ class Transport:
 
 def _now() -> float:
     return asyncio.get_running_loop().time()
+
+
+def _proxy_headers(login: Login | None) -> dict[str, str]:
+    return {} if login is None else {"Proxy-Authorization": basic_authorization(login)}
+
+
+def _without_credentials(body: bytes, authorization: str) -> bytes:
+    """Return an answer without what we have shown: some servers and proxies repeat the request."""
+    credentials = authorization.partition(" ")[2].encode()
+    return body.replace(credentials, b"(withheld)") if credentials else body

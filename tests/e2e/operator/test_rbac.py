@@ -1,0 +1,53 @@
+"""What deploy/rbac.yaml grants is what the operator uses, says the audit log of a real server."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from karpy.adapters.kube.connection import connect
+from tests.e2e.operator.stage import Stage, start_karpy
+from tests.wiring.everything import SETTINGS, Everything
+from tests.wiring.grants import Use, ungranted, unused
+
+Requests = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def requests(stage: Stage, kubeconfig: Path) -> Iterator[Requests]:
+    """
+    What the API server has written down of an operator that has every gate open.
+
+    Others under the same account, before it, asked for what they may not have.
+    """
+    stage.operator.stop()
+    log = stage.plane.audit_log
+    earlier = log.stat().st_size
+    with start_karpy(stage.plane, kubeconfig, **SETTINGS):
+        yield lambda: [json.loads(line) for line in log.read_bytes()[earlier:].splitlines()]
+    stage.operator.start()
+
+
+def _use_of(entry: dict[str, Any]) -> Use:
+    there = entry["objectRef"]
+    resource, part = there["resource"], there.get("subresource", "")
+    return Use(
+        entry["verb"],
+        there.get("apiGroup", ""),
+        f"{resource}/{part}" if part else resource,
+        there.get("namespace", ""),
+        there.get("name", ""),
+    )
+
+
+async def test_what_is_granted_is_what_is_used(stage: Stage, requests: Requests) -> None:
+    async with connect(kubeconfig=str(stage.plane.kubeconfig)) as admin:
+        await Everything(admin.objects).happen()
+
+    entries = requests()
+    uses = [_use_of(each) for each in entries]
+    denied = [each for each in entries if each.get("responseStatus", {}).get("code") == 403]
+    assert denied == []
+    assert (ungranted(uses), unused(uses)) == ([], [])

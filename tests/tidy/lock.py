@@ -1,0 +1,56 @@
+"""Lock what runs anew, with hashes, and list it: `python -m tests.tidy.lock`, or `make lock`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from tests.tidy.repository import ROOT, shown
+
+LOCK: Final = ROOT / "uv.lock"
+REQUIREMENTS: Final = ROOT / "deploy" / "requirements.txt"
+SBOM: Final = ROOT / "deploy" / "sbom.cdx.json"
+_UV: Final = Path(sys.executable).with_name("uv")
+_INDEX: Final = "https://pypi.org/simple"
+_NOTE: Final = """\
+# What `karpy run` needs, every version with its hashes; written by `make lock`.
+# pip install --require-hashes -r deploy/requirements.txt
+"""
+_EXPORT: Final = ("export", "--frozen", "--no-dev", "--quiet")
+
+
+def main() -> None:
+    """Take the newest versions that pyproject.toml allows, and write all three files."""
+    _uv("lock", "--quiet", "--upgrade", f"--default-index={_INDEX}")
+    for path, text in {REQUIREMENTS: _requirements(), SBOM: _sbom()}.items():
+        path.write_text(text, encoding="utf-8")
+    print(f"wrote {', '.join(map(shown, (LOCK, REQUIREMENTS, SBOM)))}")
+
+
+def _requirements() -> str:
+    return _NOTE + _uv(*_EXPORT, "--no-emit-project", "--no-header", "--format=requirements.txt")
+
+
+def _sbom() -> str:
+    """Return what is locked as CycloneDX; the same lock gives the same text."""
+    found: dict[str, Any] = json.loads(
+        _uv(*_EXPORT, "--preview-features=sbom-export", "--format=cyclonedx1.5")
+    )
+    del found["serialNumber"]
+    del found["metadata"]["timestamp"]
+    del found["metadata"]["tools"]
+    return json.dumps(found, indent=1) + "\n"
+
+
+def _uv(*words: str) -> str:
+    # A mirror that this machine is set up for must not get into files that all share.
+    environ = {name: text for name, text in os.environ.items() if not name.startswith("UV_")}
+    argv = [str(_UV), "--no-config", "--directory", str(ROOT), *words]
+    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, encoding="utf-8", env=environ)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+"""Every package that the product imports is declared, and the plain package needs no extra."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Final
+
+import pytest
+from packaging.requirements import Requirement
+
+from tests.tidy.repository import ROOT, product_files, tree
+
+PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+OURS: Final = {"karpy", *sys.stdlib_module_names}
+WITHOUT_EXTRAS: Final = """
+import sys
+for name in {blocked}:
+    sys.modules[name] = None
+sys.argv = ["karpy", *{words}]
+from karpy.cli.main import main
+main()
+"""
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def _declared(requirements: list[str]) -> set[str]:
+    return {_plain(Requirement(each).name) for each in requirements}
+
+
+def _modules(path: Path) -> Iterator[str]:
+    """Name what a file imports, by statement or by `import_module`."""
+    for node in ast.walk(tree(path)):
+        match node:
+            case ast.Import(names):
+                yield from (each.name for each in names)
+            case ast.ImportFrom(module=str(module), level=0):
+                yield module
+            case ast.Call(ast.Name("import_module"), [ast.Constant(str(name)), *_]):
+                yield name
+            case ast.Call(ast.Name("import_module"), [ast.JoinedStr([ast.Constant(start), *_])]):
+                yield str(start)
+
+
+def _imported() -> dict[str, str]:
+    """Return every third-party module that is imported, with its distribution."""
+    modules = {each.partition(".")[0] for path in product_files() for each in _modules(path)}
+    known = packages_distributions()
+    return {name: _plain(known.get(name, ["?"])[0]) for name in modules - OURS}
+
+
+def test_every_package_that_is_imported_is_declared_and_no_other() -> None:
+    embedded = PROJECT["optional-dependencies"]["embedded"]
+
+    assert {*_imported().values()} == _declared(PROJECT["dependencies"]) | _declared(embedded)
+
+
+@pytest.mark.parametrize("command", ["", "run"])
+def test_no_command_needs_an_extra_to_say_what_it_does(command: str) -> None:
+    extras = _declared(PROJECT["optional-dependencies"]["embedded"])
+    blocked = [name for name, distribution in _imported().items() if distribution in extras]
+    words = [*filter(None, [command]), "--help"]
+    script = WITHOUT_EXTRAS.format(blocked=blocked, words=words)
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+
+    assert (len(blocked), done.returncode, done.stderr) == (3, 0, b"")
