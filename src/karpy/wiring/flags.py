@@ -202,6 +202,11 @@ FLAGS: Final = (
         "Whether to tell pods the node that was made for them (`status.nominatedNodeName`):"
         " those few that would be in the way of others or find no other, or all but the smallest.",
     ),
+    _own(
+        "decision-timeout",
+        DURATION,
+        "After how long a decision about pending pods gives what it has.",
+    ),
     _own("journal", FOLDER, "Record every decision in this folder, for `karpy replay`."),
     _own("journal-file-bytes", number(least=1), "How large a file of the journal gets."),
     _own("journal-files", number(least=1), "How many files of the journal are kept."),
