@@ -11,7 +11,7 @@ from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.controllers.batching import Batcher
 from karpy.controllers.provisioning import ProvisioningController
-from karpy.errors import ClusterError
+from karpy.errors import KarpyError
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL, POD
 from karpy.model.notices import Notice
 from karpy.model.settings import Settings
@@ -56,7 +56,7 @@ class Heard:
         del launch
         self.expecting.append(claim)
 
-    def failed(self, launch: Launch, error: ClusterError) -> None:
+    def failed(self, launch: Launch, error: KarpyError) -> None:
         del error
         self.failures.append(launch.name)
 

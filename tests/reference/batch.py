@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
+from karpy.core.provisioning.costly import CONSTRAINTS_MAX, constraints_of
 from karpy.model.constraints import LabelSelector
 from karpy.model.labels import (
     CAPACITY_TYPE,
@@ -45,7 +46,8 @@ def select(snapshot: Snapshot) -> tuple[list[Pod], dict[str, Reason]]:
             batch.append(prepared)
         else:
             refused[pod.key] = why
-    return sorted(batch, key=_largest_first), refused
+    batch.sort(key=_largest_first)
+    return sorted(batch, key=lambda pod: constraints_of(pod.rules) > CONSTRAINTS_MAX), refused
 
 
 def _is_unbound(pod: Pod) -> bool:

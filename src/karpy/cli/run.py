@@ -7,10 +7,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from karpy.cli.options import DONE, Injected
+from karpy.cli.options import DONE, FAILED, Injected
 from karpy.wiring.flags import FLAGS
 from karpy.wiring.options import read_options
-from karpy.wiring.process import run_process
+from karpy.wiring.process import Crashed, run_process
 
 
 def run(
@@ -43,7 +43,10 @@ def run(
             loop.add_signal_handler(each, end.set)
         await run_process(read, os.environ, end)
 
-    asyncio.run(live())
+    try:
+        asyncio.run(live())
+    except Crashed:
+        return FAILED
     return DONE
 
 

@@ -104,7 +104,7 @@ class DisruptionController:
     async def _clean_up(self, look: Look) -> None:
         """Take off marks that no decision stands behind any more."""
         around = self._rollouts.amid(look.surroundings)
-        strays = await decide_aside(lambda: list(find_strays(around)), len(around.nodes))
+        strays = await decide_aside(lambda: list(find_strays(around)))
         changes = [
             Change(state.claim.name, state.name, outcome)
             for state, outcome in strays
@@ -115,7 +115,7 @@ class DisruptionController:
     async def _propose(self, look: Look) -> timedelta | None:
         around = self._rollouts.amid(look.surroundings)
         began = self._desk.clock.now()
-        proposal = await decide_aside(lambda: propose_empty(around), len(around.nodes))
+        proposal = await decide_aside(lambda: propose_empty(around))
         self._tell(EmptyNodesQuestion(around), verdict_of_proposal(proposal))
         await self._desk.keeper.carry_out(_told(proposal, self._desk.clock.now() - began))
         self._proposals += 1

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 
+from karpy.barriers import Barrier
 from karpy.codec.unreadable import claim_record
 from karpy.controllers.desk import Desk
 from karpy.core.lifecycle.collection import (
@@ -14,7 +16,7 @@ from karpy.core.lifecycle.collection import (
     running,
 )
 from karpy.core.lifecycle.counts import count_reschedulable
-from karpy.errors import KarpyError, MachineNotFound
+from karpy.errors import MachineNotFound
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.records import ClaimRecord
 from karpy.ports.cloud import Machine
@@ -30,10 +32,8 @@ class GarbageCollector:
     async def run(self) -> None:
         """Collect again and again, until cancelled."""
         while True:
-            try:
+            with Barrier(partial(self._desk.on_failure, "garbage collection")):
                 await self.collect()
-            except KarpyError as error:
-                self._desk.on_failure("garbage collection", error)
             await asyncio.sleep(PERIOD.total_seconds())
 
     async def collect(self) -> None:
@@ -44,7 +44,8 @@ class GarbageCollector:
         sightings = [_sighting(each) for each in await self._desk.cloud.machines()]
         alive = running(sightings)
         for kept in claims:
-            await self._collect_claim(kept, alive)
+            with Barrier(partial(self._desk.on_failure, kept.record.name)):
+                await self._collect_claim(kept, alive)
         await self._end_orphans(sightings)
 
     async def _collect_claim(self, kept: Kept[ClaimRecord], alive: frozenset[str]) -> None:
@@ -61,7 +62,8 @@ class GarbageCollector:
         page = await self._desk.objects.list(NODE_CLAIM)
         claims = [claim_record(each) for each in page.items]
         for orphan in find_orphans(sightings, claims, self._desk.clock.now()):
-            with suppress(MachineNotFound):
+            barrier = Barrier(partial(self._desk.on_failure, orphan.provider_id))
+            with barrier, suppress(MachineNotFound):
                 await self._desk.cloud.terminate(orphan.provider_id)
 
     def _is_kept(self, kept: Kept[ClaimRecord]) -> bool:

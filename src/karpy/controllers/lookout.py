@@ -133,7 +133,7 @@ class Lookout:
                 if each.claim is not None and each.claim.conditions.is_true(CONSOLIDATABLE)
             ),
         )
-        eligible, _ = await decide_aside(lambda: find_empty(quiet), len(quiet.nodes))
+        eligible, _ = await decide_aside(lambda: find_empty(quiet))
         urgent = [
             each.node.name
             for each in surroundings.nodes

@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
+from karpy.barriers import Barrier
 from karpy.codec.nodeclasses import ClassReader
+from karpy.controllers.queue import OnFailure
 from karpy.model.kinds import Kind
 from karpy.model.nodeclasses import ClassState
 from karpy.model.pools import NodeClassRef
 from karpy.model.records import ClaimRecord, PoolRecord
-from karpy.ports.objects import Feed, Synced
+from karpy.ports.objects import Feed, Follow, Synced
 from karpy.ports.records import Kept, Watched
 
 OnClass = Callable[[NodeClassRef], None]
@@ -18,8 +21,11 @@ OnClass = Callable[[NodeClassRef], None]
 class NodeClasses:
     """Follows those kinds of node class that our cloud knows."""
 
-    def __init__(self, feed: Feed, kinds: Iterable[Kind]) -> None:
+    def __init__(
+        self, feed: Feed, kinds: Iterable[Kind], on_failure: OnFailure = lambda *_: None
+    ) -> None:
         self._feed = feed
+        self._on_failure = on_failure
         self._kinds = {_any_of(kind): kind for kind in kinds}
         self._listed: set[NodeClassRef] = set()
         self._states: dict[NodeClassRef, ClassState] = {}
@@ -28,8 +34,13 @@ class NodeClasses:
     async def run(self) -> None:
         """Follow every kind, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for kind in self._kinds.values():
-                tasks.create_task(self._follow(kind), name=f"node classes {kind}")
+            for name, follow in self.follows():
+                tasks.create_task(follow(), name=name)
+
+    def follows(self) -> Iterator[tuple[str, Follow]]:
+        """Name what is to run, one for each kind; each may fail and be started again."""
+        for kind in self._kinds.values():
+            yield f"nodeclasses.{kind.name.lower()}", partial(self._follow, kind)
 
     def listen(self, listener: OnClass) -> None:
         """Have somebody told of every change from now on."""
@@ -65,13 +76,21 @@ class NodeClasses:
         return None if found is None else found.generation
 
     async def _follow(self, kind: Kind) -> None:
+        # A feed tells what vanished while it follows, not what did before it began.
+        left = {ref for ref in self._states if _unnamed(ref) == _any_of(kind)}
         async for change in self._feed.follow(kind, ClassReader()):
             if isinstance(change, Synced):
+                for ref in left:
+                    self._put(ref, None)
+                left.clear()
                 self._listed.add(_any_of(kind))
                 self._tell(_any_of(kind))
-            elif change.unreadable is None:
-                # A node class that cannot be read stays what it was.
-                self._put(NodeClassRef(kind.group, kind.name, change.key), change.value)
+            else:
+                ref = NodeClassRef(kind.group, kind.name, change.key)
+                left.discard(ref)
+                if change.unreadable is None:
+                    # A node class that cannot be read stays what it was.
+                    self._put(ref, change.value)
 
     def _put(self, ref: NodeClassRef, state: ClassState | None) -> None:
         if state is None:
@@ -84,8 +103,10 @@ class NodeClasses:
             self._tell(ref)
 
     def _tell(self, ref: NodeClassRef) -> None:
+        barrier = Barrier(partial(self._on_failure, ref.name))
         for listener in self._listeners:
-            listener(ref)
+            with barrier:
+                listener(ref)
 
 
 def users_of(ref: NodeClassRef, pools: Watched[Kept[PoolRecord]]) -> Iterator[str]:

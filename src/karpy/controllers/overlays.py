@@ -5,6 +5,7 @@ from typing import Final
 from karpy.codec.crds import read_pool
 from karpy.codec.overlays import overlay_writes
 from karpy.controllers.desk import AFTER_CONFLICT, Desk, read, seconds
+from karpy.controllers.offloading import decide_aside
 from karpy.controllers.queue import WorkQueue
 from karpy.controllers.statuses import write_status
 from karpy.core.overlays import PERIOD, judge_overlay
@@ -53,7 +54,7 @@ class OverlayController:
             return None
         pools, catalog, trouble = await self._market()
         valid = [kept.record.overlay for kept in overlays if kept.record.overlay is not None]
-        conflicts = find_conflicts(catalog, pools, valid)
+        conflicts = await decide_aside(lambda: find_conflicts(catalog, pools, valid))
         written = [
             await self._write(kept, is_conflicting=kept.record.name in conflicts)
             for kept in overlays

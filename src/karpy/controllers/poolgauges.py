@@ -3,8 +3,10 @@
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, Protocol, TypeAlias
 
+from karpy.barriers import Barrier
 from karpy.controllers.desk import Desk
 from karpy.core.pools.costs import Costs, add_up_costs, cost_news
 from karpy.core.pools.gauges import GAUGES, pool_gauges
@@ -50,10 +52,8 @@ class PoolGauges:
     async def run(self) -> None:
         """Show pools again and again, until cancelled."""
         while True:
-            try:
+            with Barrier(partial(self._desk.on_failure, "metrics of NodePools")):
                 await self.look()
-            except KarpyError as error:
-                self._desk.on_failure("metrics of NodePools", error)
             await asyncio.sleep(PERIOD.total_seconds())
 
     async def look(self) -> None:

@@ -1,11 +1,18 @@
 """Pending pods become NodeClaims."""
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
+from functools import partial
+from itertools import chain
 from typing import Final, Protocol
 
+from msgspec import Struct
+
+from karpy.barriers import Barrier
 from karpy.controllers.batching import Batcher
+from karpy.controllers.offloading import decide_in_time
+from karpy.controllers.queue import UNOBSERVED, OnFailure
 from karpy.core.announcements import (
     is_awaited,
     launch_notices,
@@ -14,17 +21,22 @@ from karpy.core.announcements import (
     refusal_notices,
 )
 from karpy.core.passengers import with_expected, with_passengers
-from karpy.core.provisioning.decide import decide
-from karpy.errors import ClusterError
+from karpy.core.provisioning.apart import decide_apart
+from karpy.errors import Bug, KarpyError
+from karpy.model.backoff import Backoff
+from karpy.model.notices import Notice
+from karpy.model.options import Options
 from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.clock import Clock
 from karpy.ports.cluster import Cluster
 from karpy.ports.notices import Notices
+from karpy.ports.observers import Observer, Result
 
-_PODS_ON_THE_LOOP_MAX: Final = 1000
-"""Decisions about more pods than this are made off the loop, which must not stand still."""
+_DECISION: Final = "decision"
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
 
 
 class Audience(Protocol):
@@ -48,8 +60,19 @@ class Audience(Protocol):
     def launched(self, claim: str, launch: Launch) -> None:
         """Hear of the NodeClaim that a launch has become."""
 
-    def failed(self, launch: Launch, error: ClusterError) -> None:
+    def failed(self, launch: Launch, error: KarpyError) -> None:
         """Hear of a launch whose NodeClaim could not be made; its pods ask again."""
+
+
+class Guard(Struct, frozen=True):
+    """What sees to it that decisions come to an end, and hears of those that fail."""
+
+    timeout: timedelta = Options().decision_timeout
+    on_failure: OnFailure = lambda *_: None
+    observer: Observer = UNOBSERVED
+
+
+UNGUARDED: Final = Guard()
 
 
 class ProvisioningController:
@@ -62,34 +85,53 @@ class ProvisioningController:
         notices: Notices,
         clock: Clock,
         audience: Audience,
+        guard: Guard = UNGUARDED,
     ) -> None:
         self._cluster = cluster
         self._batcher = batcher
         self._notices = notices
         self._clock = clock
         self._audience = audience
+        self._guard = guard
 
     async def run(self) -> None:
-        """Decide for every batch, until cancelled."""
+        """Decide for every batch, until cancelled; one that fails is decided about again."""
+        backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         while True:
             await self._batcher.wait()
             # Differs: Karpenter lets a batch go that comes too early, and its pods ask again ten
             # seconds later. We decide as soon as the last claim has its machine.
             await self._cluster.wait_until_synced()
-            await self.reconcile()
+            with Barrier(self._fail):
+                await self.reconcile()
+                backoff.reset()
+                continue
+            await asyncio.sleep(backoff.next_pause())
+            self._batcher.trigger(_DECISION)
 
     async def reconcile(self) -> Verdict | None:
         """Decide once; None if the cluster is not known well enough."""
         if not self._cluster.is_synced:
             return None
+        self._guard.observer.take(_DECISION)
+        verdict = await self._decide_and_act()
+        self._guard.observer.finish(_DECISION, Result.SUCCESS)
+        return verdict
+
+    async def _decide_and_act(self) -> Verdict:
         audience = self._audience
         places, settling = audience.places(), audience.settling()
         seen = with_expected(self._cluster.snapshot(), places, settling)
         snapshot = with_passengers(seen)
         began = self._clock.now()
-        audience.deciding(snapshot)
-        verdict = await _decide(snapshot)
-        audience.decided(snapshot, verdict, self._clock.now() - began)
+        with self._barrier("question"):
+            audience.deciding(snapshot)
+        decision = partial(decide_apart, snapshot)
+        verdict, culprits = await decide_in_time(decision, self._guard.timeout.total_seconds())
+        for pod, error in culprits:
+            self._guard.on_failure(pod.key, error)
+        with self._barrier("verdict"):
+            audience.decided(snapshot, verdict, self._clock.now() - began)
         pods = {pod.key: pod for pod in _undecided(snapshot)}
         self._tell(snapshot, verdict, pods)
         await asyncio.gather(*(self._launch(launch, pods) for launch in verdict.launches))
@@ -98,35 +140,43 @@ class ProvisioningController:
     def _tell(self, snapshot: Snapshot, verdict: Verdict, pods: dict[str, Pod]) -> None:
         claims = {node.name: node.claim for node in snapshot.nodes}
         for nomination in verdict.nominations:
-            if not is_awaited(nomination, pods):
-                continue
-            claim = claims.get(nomination.node, "")
-            self._audience.nominated(nomination, claim)
-            for notice in nomination_notices(nomination, claim, pods):
-                self._notices.tell(notice)
-        for notice in (*refusal_notices(verdict, pods), *pool_notices(verdict)):
+            if is_awaited(nomination, pods):
+                claim = claims.get(nomination.node, "")
+                with self._barrier(nomination.node):
+                    self._audience.nominated(nomination, claim)
+                    self._tell_all(nomination_notices(nomination, claim, pods))
+        with self._barrier("refusals"):
+            self._tell_all(chain(refusal_notices(verdict, pods), pool_notices(verdict)))
+
+    def _tell_all(self, notices: Iterable[Notice]) -> None:
+        for notice in notices:
             self._notices.tell(notice)
 
     async def _launch(self, launch: Launch, pods: dict[str, Pod]) -> None:
-        try:
+        # The others must not suffer for one that fails; its pods ask again.
+        with Barrier(partial(self._fail_launch, launch)):
             claim = await self._cluster.apply(launch)
-        except ClusterError as error:
-            # The others must not suffer for it; its pods ask again.
+            with self._barrier(claim):
+                self._audience.launched(claim, launch)
+                self._tell_all(launch_notices(launch.pods, claim, pods))
+
+    def _fail_launch(self, launch: Launch, error: KarpyError) -> None:
+        if isinstance(error, Bug):
+            self._guard.on_failure(launch.name, error)
+        with self._barrier(launch.name):
             self._audience.failed(launch, error)
-            return
-        self._audience.launched(claim, launch)
-        for notice in launch_notices(launch.pods, claim, pods):
-            self._notices.tell(notice)
+
+    def _fail(self, error: KarpyError) -> None:
+        result = Result.BUG if isinstance(error, Bug) else Result.ERROR
+        self._guard.observer.finish(_DECISION, result)
+        self._guard.on_failure(_DECISION, error)
+
+    def _barrier(self, what: str) -> Barrier:
+        """Whoever cannot take what it is told must not stop what was decided."""
+        return Barrier(partial(self._guard.on_failure, what))
 
 
 def _undecided(snapshot: Snapshot) -> Iterator[Pod]:
     """Return the pods that a verdict may name: those without a node, and those that lose theirs."""
     leaving = {node.name for node in snapshot.nodes if node.is_deleting}
     return (pod for pod in snapshot.pods if not pod.node_name or pod.node_name in leaving)
-
-
-async def _decide(snapshot: Snapshot) -> Verdict:
-    pending = sum(not pod.node_name for pod in snapshot.pods)
-    if pending > _PODS_ON_THE_LOOP_MAX:
-        return await asyncio.to_thread(decide, snapshot)
-    return decide(snapshot)

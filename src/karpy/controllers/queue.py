@@ -3,9 +3,11 @@
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
-from karpy.errors import KarpyError, LimitPassed, Unexpected
+from karpy.barriers import Barrier
+from karpy.errors import Bug, KarpyError, LimitPassed
 from karpy.model.backoff import Backoff
 from karpy.ports.observers import Observer, Result
 
@@ -162,19 +164,23 @@ class WorkQueue:
     async def _serve(self, key: str, work: Work, on_failure: OnFailure) -> None:
         self._observer.take(key)
         try:
-            again = await work(key)
-        except Exception as error:
-            known = error if isinstance(error, KarpyError) else Unexpected(error=error)
-            self._observer.finish(key, Result.ERROR if known is error else Result.BUG)
-            on_failure(key, known)
-            self.retry(key)
-        else:
-            self._observer.finish(key, Result.SUCCESS if again is None else Result.AGAIN)
-            self.forget(key)
-            if again is not None:
-                self.add_after(key, again)
+            with Barrier(partial(self._fail, key, on_failure)):
+                again = await work(key)
+                self._observer.finish(key, Result.SUCCESS if again is None else Result.AGAIN)
+                self.forget(key)
+                if again is not None:
+                    self.add_after(key, again)
+        except asyncio.CancelledError:
+            # Whoever runs the queue next works on it.
+            self._again.add(key)
+            raise
         finally:
             self.done(key)
+
+    def _fail(self, key: str, on_failure: OnFailure, error: KarpyError) -> None:
+        self._observer.finish(key, Result.BUG if isinstance(error, Bug) else Result.ERROR)
+        self.retry(key)
+        on_failure(key, error)
 
     def _ring(self, key: str) -> None:
         del self._timers[key]

@@ -78,9 +78,7 @@ class Remedies:
         around = self._rollouts.amid(look.surroundings)
         began = self._desk.clock.now()
         question = self._question(around)
-        found = await decide_aside(
-            lambda: triage(around, question.policies, question.reboots), len(around.nodes)
-        )
+        found = await decide_aside(lambda: triage(around, question.policies, question.reboots))
         self._on_verdict(question, verdict_of_triage(found))
         is_begun = await self._treat(self._treatment(question, found), found.patients, look)
         took = self._desk.clock.now() - began
@@ -107,8 +105,7 @@ class Remedies:
     async def _visit(self, question: TreatmentQuestion, patients: Sequence[Patient]) -> Visit:
         self._repairs += 1
         id_ = derived_uid("Repair", str(question.surroundings.now), str(self._repairs))
-        nodes = len(question.snapshot.nodes) * len(patients)
-        return await decide_aside(lambda: visit(question, patients, id_), nodes)
+        return await decide_aside(lambda: visit(question, patients, id_))
 
     async def _begin(self, patient: Patient, treatment: Treatment, look: Look) -> bool:
         """Do what was decided; say whether anything was."""

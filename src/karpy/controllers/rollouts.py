@@ -8,6 +8,7 @@ from datetime import timedelta
 from karpy.controllers.desk import Desk
 from karpy.controllers.lookout import Look, Lookout
 from karpy.controllers.occupancy import Occupants
+from karpy.controllers.offloading import decide_aside
 from karpy.core.disruption.advancing import Change, Progress, advance, amid_rollouts, start
 from karpy.core.disruption.confirming import ask, confirm
 from karpy.core.disruption.rollout import PACE, Rollout, Stage, with_launched
@@ -91,11 +92,13 @@ class Rollouts:
 
     async def start(self, rollout: Rollout, look: Look) -> timedelta | None:
         """Begin with a rollout that needs no validation; return after how long to look again."""
-        return await self._take(start(rollout, self.amid(look.surroundings)), look)
+        around = self.amid(look.surroundings)
+        return await self._take(await decide_aside(lambda: start(rollout, around)), look)
 
     async def advance(self, rollout: Rollout, look: Look) -> timedelta | None:
         """Take the next step of a rollout, known or new; return after how long to look again."""
-        return await self._take(advance(rollout, self.amid(look.surroundings)), look)
+        around = self.amid(look.surroundings)
+        return await self._take(await decide_aside(lambda: advance(rollout, around)), look)
 
     async def carry_out(self, changes: Iterable[Change], look: Look) -> None:
         """Change what was seen; what fails is told, and shows when somebody looks again."""

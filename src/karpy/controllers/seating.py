@@ -10,8 +10,11 @@ cannot block.
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
+from karpy.barriers import Barrier
+from karpy.controllers.queue import OnFailure
 from karpy.core.lifecycle.opening import Door
 from karpy.core.lifecycle.outcomes import Remark
 from karpy.core.seating import pods_to_tell, to_seat
@@ -49,10 +52,12 @@ class Seating:
         pods_of: PodsOf,
         on_remark: OnRemark,
         seats: Seats = Seats.FEW,
+        on_failure: OnFailure = lambda *_: None,
     ) -> None:
         self._objects = objects
         self._pods_of = pods_of
         self._on_remark = on_remark
+        self._on_failure = on_failure
         self._seats = seats
         self._on_call: Callable[[str], None] = lambda _: None
         self._decision: tuple[Snapshot, Verdict] | None = None
@@ -107,6 +112,9 @@ class Seating:
 
     async def run(self) -> None:
         """Tell pods their nodes and open these, until cancelled."""
+        # Some may stand ready already if this was begun before and failed.
+        if self._there.keys() - self._called:
+            self._arrivals.set()
         while True:
             await self._arrivals.wait()
             self._arrivals.clear()
@@ -136,7 +144,7 @@ class Seating:
             if pod.key in self._awaited.get(claim, ())
         ]
         told.sort(key=lambda each: each[0].created, reverse=True)
-        await asyncio.gather(*(self._tell(pod, node) for pod, node in told))
+        await asyncio.gather(*(self._tell_one(pod, node) for pod, node in told))
 
     async def _open(self, claims: Collection[str]) -> None:
         """Have nodes opened, and wait for that, but not for ever."""
@@ -149,6 +157,11 @@ class Seating:
                 while not self._called.isdisjoint(due):
                     self._progress.clear()
                     await self._progress.wait()
+
+    async def _tell_one(self, pod: Pod, node: str) -> None:
+        """Tell a pod; one that cannot be told must not keep the nodes of others closed."""
+        with Barrier(partial(self._on_failure, pod.key)):
+            await self._tell(pod, node)
 
     async def _tell(self, pod: Pod, node: str) -> None:
         patch = Patch(PatchType.MERGE, {"status": {"nominatedNodeName": node}})

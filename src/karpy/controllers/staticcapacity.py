@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from karpy.codec.crds import read_pool
 from karpy.controllers.desk import Desk, only, read, seconds
+from karpy.controllers.offloading import decide_aside
 from karpy.controllers.queue import WorkQueue
 from karpy.controllers.tenants import Tenants
 from karpy.core.lifecycle.outcomes import Outcome
@@ -141,7 +142,7 @@ class StaticCapacityController:
 
     async def _decide(self, question: PoolQuestion) -> tuple[float | None, PoolVerdict]:
         """Decide, and say what was; return after how long to look again, too."""
-        adjustment = adjust(question)
+        adjustment = await decide_aside(lambda: adjust(question))
         verdict = verdict_of_adjustment(question, adjustment)
         for listener in self._listeners:
             listener(question, verdict)

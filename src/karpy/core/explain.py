@@ -299,6 +299,8 @@ _POD_FIXES: Final = {
     Reason.WAITS_FOR_RESERVATION: "wait for the reservation, or allow spot or on-demand in the pod",
     Reason.MIN_VALUES_TRUNCATED: "lower minValues of the NodePool, or narrow its requirements",
     Reason.UNDECIDED: "allow more time (`--timeout`)",
+    Reason.TOO_COMPLEX: "give it fewer preferences, terms and tolerations",
+    Reason.DECISION_FAILED: "report it, with the manifest of the pod",
 }
 
 _POOL_FIXES: Final = {

@@ -1,6 +1,6 @@
 """Pods that were counted before anybody asks, so that a decision need not look at each again."""
 
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Sequence
 from typing import Final, TypeAlias, overload
 
 from msgspec import Struct
@@ -131,6 +131,17 @@ def exchange(pods: Sequence[Pod], changed: Mapping[int, Pod]) -> Sequence[Pod]:
         return tuple(exchanged)
     rest = tuple(changed.get(id(pod), pod) for pod in census.uncounted)
     return CountedPods.of(exchanged, replace(census, uncounted=rest))
+
+
+def without(pods: Sequence[Pod], gone: Collection[int]) -> Sequence[Pod]:
+    """Leave out uncounted pods, which are named by identity."""
+    rest = tuple(pod for pod in pods if id(pod) not in gone)
+    census = census_of(pods)
+    if census is None:
+        return rest
+    waiting = tuple(pod for pod in census.uncounted if id(pod) not in gone)
+    demanding = tuple(pod for pod in census.demanding if id(pod) not in gone)
+    return CountedPods.of(rest, replace(census, uncounted=waiting, demanding=demanding))
 
 
 def with_more(pods: Sequence[Pod], more: Pods) -> Sequence[Pod]:

@@ -171,7 +171,8 @@ def resolve_label_keys(
         return selector
     extra = [Requirement(key, frozenset({labels[key]})) for key in match if key in labels]
     extra += [Requirement(key, frozenset({labels[key]}), True) for key in mismatch if key in labels]
-    new = tuple(each for each in extra if each not in selector.expressions)
+    known = frozenset(selector.expressions)
+    new = tuple(each for each in extra if each not in known)
     return LabelSelector(selector.expressions + new) if new else selector
 
 

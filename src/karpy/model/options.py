@@ -68,6 +68,8 @@ class Options(Struct, frozen=True, kw_only=True):
     log_error_outputs: tuple[str, ...] = ("stderr",)
     batch_max: timedelta = timedelta(seconds=10)
     batch_idle: timedelta = timedelta(seconds=1)
+    decision_timeout: timedelta = timedelta(seconds=60)
+    """After that a decision about pending pods gives what it has; Karpenter's minute."""
     preference_policy: PreferencePolicy = PreferencePolicy.RESPECT
     min_values_policy: MinValuesPolicy = MinValuesPolicy.STRICT
     ignore_device_claims: bool = True

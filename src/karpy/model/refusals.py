@@ -36,7 +36,9 @@ class Reason(Enum):
     NO_HOST = "no node has room and no NodePool can make one that would"
     WAITS_FOR_RESERVATION = "reserved capacity that would suit it is taken for now"
     MIN_VALUES_TRUNCATED = "the cheapest types to launch with lack the variety minValues asks for"
-    UNDECIDED = "time ran out before its turn; it comes first next time"
+    UNDECIDED = "time ran out before its turn; the next decision is about it again"
+    TOO_COMPLEX = "it has very many constraints; it comes after all others, and no time was left"
+    DECISION_FAILED = "a decision with it failed by a mistake in karpy; without it, it does not"
 
 
 class Constraint(Enum):

@@ -1,8 +1,8 @@
 """The API server as Karpy sees it: plain objects in and out, with Kubernetes' own semantics."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from enum import Enum
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -199,6 +199,10 @@ def as_unreadable(error: Exception, obj: JsonObject) -> Unreadable:
 
 class Synced(Struct, frozen=True):
     """Everything there was when following began has been told."""
+
+
+Follow: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
+"""Follows one kind, and takes in what it is told, until cancelled."""
 
 
 class Feed(Protocol):

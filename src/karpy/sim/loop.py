@@ -52,9 +52,11 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[*Ts], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """Call a function on this thread: others would come back in any order."""
+        """Call a function on this thread, at once: others would come back in any order."""
         del executor
-        return self.create_task(_call(func, *args))
+        answer: asyncio.Future[T] = self.create_future()
+        answer.set_result(func(*args))
+        return answer
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Remember the error of a callback, so that the loop ends with it."""
@@ -133,10 +135,6 @@ class _JumpingSelector(selectors.BaseSelector):
 
     def get_map(self) -> Mapping[_File, selectors.SelectorKey]:
         return self._keys
-
-
-async def _call(func: Callable[[*Ts], T], *args: *Ts) -> T:
-    return func(*args)
 
 
 def _waiting(loop: asyncio.AbstractEventLoop) -> list[str]:

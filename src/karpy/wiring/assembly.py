@@ -1,8 +1,7 @@
 """The controllers of an operator, each with its name; names are Karpenter's."""
 
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,7 +25,7 @@ from karpy.controllers.overlays import OverlayController
 from karpy.controllers.podevents import PodEventController
 from karpy.controllers.poolgauges import PoolGauges
 from karpy.controllers.pools import PoolController
-from karpy.controllers.provisioning import ProvisioningController
+from karpy.controllers.provisioning import Guard, ProvisioningController
 from karpy.controllers.rebooting import RebootController
 from karpy.controllers.registrations import RegistrationController
 from karpy.controllers.remedies import RepairRules
@@ -44,8 +43,10 @@ from karpy.model.settings import Seats
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.cloud import RepairCloud
+from karpy.ports.observers import Observer
 from karpy.wiring.audiences import DecisionAudience, DisruptionAudience, PoolAudience
 from karpy.wiring.instruments import Instruments
+from karpy.wiring.supervision import Part
 from karpy.wiring.surface import Speech, Surface
 
 
@@ -57,13 +58,6 @@ class View(Struct, frozen=True):
     classes: NodeClasses
     buffers: BufferBook | None = None
     """None if the gate is closed."""
-
-
-class Part(Struct, frozen=True):
-    """Something that runs for as long as the operator does."""
-
-    name: str
-    run: Callable[[], Coroutine[Any, Any, None]]
 
 
 class Assembly:
@@ -120,7 +114,16 @@ class Assembly:
         audience.on_question = self._instruments.deciding
         triggers = Triggers(view.mirror.records, self._batcher, on_pod=self._instruments.acked)
         provisioning = ProvisioningController(
-            view.cluster, self._batcher, speech.notices, self._surface.clock, audience
+            view.cluster,
+            self._batcher,
+            speech.notices,
+            self._surface.clock,
+            audience,
+            Guard(
+                self._options.decision_timeout,
+                partial(speech.voice.fail, "provisioner"),
+                self._observer("provisioner"),
+            ),
         )
         yield Part("provisioner.trigger", triggers.run)
         yield Part("provisioner", provisioning.run)
@@ -219,7 +222,9 @@ class Assembly:
         if seats is Seats.NEVER:
             return None
         objects = self._surface.seats or self._surface.objects
-        return Seating(objects, self._expectations.pods_of, self._speech.voice.remark, seats)
+        voice = self._speech.voice
+        on_failure = partial(voice.fail, "pod.seating")
+        return Seating(objects, self._expectations.pods_of, voice.remark, seats, on_failure)
 
     def _make_buffers(self) -> BufferController | None:
         book = self._view.buffers
@@ -273,5 +278,8 @@ class Assembly:
             surface.clock,
             is_ours=self._view.classes.is_ours,
             on_failure=partial(self._speech.voice.fail, name),
-            observer=self._instruments.observer(name),
+            observer=self._observer(name),
         )
+
+    def _observer(self, controller: str) -> Observer:
+        return self._speech.progress.of(controller, self._instruments.observer(controller))

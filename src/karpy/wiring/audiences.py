@@ -10,7 +10,7 @@ from karpy.core.disruption.decide import is_news
 from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.core.pools.decide import is_news as is_news_of_pool
 from karpy.core.remarks import created_count, created_remark, decision_remarks
-from karpy.errors import ClusterError
+from karpy.errors import KarpyError
 from karpy.model.questions import DisruptionQuestion, LegacyRepairQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import DisruptionVerdict, Launch, Nomination, PoolVerdict, Verdict
@@ -91,7 +91,7 @@ class DecisionAudience:
         self._telling.count(created_count(launch))
         self._telling.remark(created_remark(launch, claim))
 
-    def failed(self, launch: Launch, error: ClusterError) -> None:
+    def failed(self, launch: Launch, error: KarpyError) -> None:
         """Say that a NodeClaim could not be made."""
         fields = {"NodePool": launch.pool, "error": error.message}
         self._telling.remark(Remark("creating nodeclaim failed", fields, is_error=True))

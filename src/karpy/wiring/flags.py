@@ -217,6 +217,11 @@ FLAGS: Final = (
     _own(
         "profiling-port", PORT, "Where `/debug/pprof` is served if it is enabled; 0 takes any port."
     ),
+    _own(
+        "decision-timeout",
+        DURATION,
+        "After how long a decision about pending pods gives what it has.",
+    ),
     _own("journal", FOLDER, "Record every decision in this folder, for `karpy replay`."),
     _own("journal-file-bytes", number(least=1), "How large a file of the journal gets."),
     _own("journal-files", number(least=1), "How many files of the journal are kept."),

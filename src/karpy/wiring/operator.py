@@ -1,18 +1,20 @@
 """The autoscaler, put together: the same in a real cluster, over HTTP and in memory."""
 
 import asyncio
+from functools import partial
 
 from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import OPTIONAL, Mirror
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.controllers.nodeclasses import NodeClasses
-from karpy.errors import ClusterError, NotFound
+from karpy.errors import ClusterError, CredentialsRefused, NotFound
 from karpy.model.kinds import CAPACITY_BUFFER
 from karpy.model.options import Options
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.wiring.assembly import Assembly, View
+from karpy.wiring.supervision import Part, supervise
 from karpy.wiring.surface import Speech, Surface, Voice
 
 
@@ -39,13 +41,23 @@ class Operator:
         self._options = options
         self._speech = Speech(voice, notices, journal, metrics)
         feed, clock = surface.feed, surface.clock
-        self.mirror = Mirror(feed, clock, surface.catalog, options.settings())
+        self.mirror = Mirror(
+            feed, clock, surface.catalog, options.settings(), partial(voice.fail, "mirror")
+        )
         self.cluster = MirroredCluster(self.mirror, surface.objects)
-        buffers = BufferBook(feed, clock) if options.gates.capacity_buffer else None
+        buffers = (
+            BufferBook(feed, clock, partial(voice.fail, "buffers"))
+            if options.gates.capacity_buffer
+            else None
+        )
         if buffers is not None:
             self.cluster.virtual_pods = buffers.virtual_pods
-        classes = NodeClasses(feed, surface.node_classes)
+        classes = NodeClasses(feed, surface.node_classes, partial(voice.fail, "nodeclasses"))
         self._view = View(self.mirror, self.cluster, classes, buffers)
+
+    def why_stuck(self) -> str:
+        """Name the controllers that make no progress; empty if all do, or nothing is to be done."""
+        return self._speech.progress.check()
 
     async def run(self) -> None:
         """Watch and act, until cancelled."""
@@ -56,11 +68,10 @@ class Operator:
     async def watch(self) -> None:
         """Follow the cluster, until cancelled."""
         await self._note_absent()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.mirror.run(), name="mirror")
-            group.create_task(self._view.classes.run(), name="node classes")
-            if self._view.buffers is not None:
-                group.create_task(self._view.buffers.run(), name="buffers")
+        view = self._view
+        books = (view.mirror, view.classes, *(() if view.buffers is None else (view.buffers,)))
+        parts = [Part(name, run) for book in books for name, run in book.follows()]
+        await supervise(parts, self._speech.voice)
 
     async def act(self) -> None:
         """Keep the cluster in the right size, until cancelled."""
@@ -68,10 +79,7 @@ class Operator:
         if self._view.buffers is not None:
             await self._view.buffers.wait_until_listed()
         assembly = Assembly(self._surface, self._options, self._speech, self._view)
-        parts = list(assembly.parts())
-        async with asyncio.TaskGroup() as group:
-            for part in parts:
-                group.create_task(part.run(), name=part.name)
+        await supervise(list(assembly.parts()), self._speech.voice)
 
     async def _note_absent(self) -> None:
         """Find out which custom resources are not installed: nobody need wait for them."""
@@ -83,6 +91,6 @@ class Operator:
                 await self._surface.objects.list(kind, limit=1)
             except NotFound:
                 note_absent(kind)
-            except ClusterError:
+            except (ClusterError, CredentialsRefused):
                 # Whoever follows it will tell what is wrong, and try again.
                 continue

@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from traceback import format_exception
+from types import TracebackType
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -20,7 +21,7 @@ from karpy.adapters.kube.events import EventRecorder
 from karpy.adapters.kube.fence import Fence
 from karpy.adapters.kube.leases import Candidacy, Election
 from karpy.adapters.kube.retry import TokenBucket
-from karpy.adapters.telemetry.health import health_application
+from karpy.adapters.telemetry.health import health_application, ping
 from karpy.adapters.telemetry.logs import Log, make_log, open_lines
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.profiling import HOST as LOOPBACK
@@ -29,6 +30,7 @@ from karpy.adapters.telemetry.requestmetrics import RequestMetrics
 from karpy.adapters.telemetry.runtimemetrics import metric_specs
 from karpy.adapters.telemetry.sites import Site, metrics_application
 from karpy.adapters.telemetry.telling import Teller
+from karpy.barriers import known
 from karpy.codec.catalogs import kwok_catalog, read_catalog
 from karpy.core.lifecycle.outcomes import Count
 from karpy.errors import FileUnreadable, KarpyError, LeadershipLost
@@ -52,9 +54,13 @@ _EVENT_RATES: Final = {"Nominated": (5.0, 10)}
 """Per second in the long run, and at once: a thousand pods need not each be told at once."""
 
 
+class Crashed(Exception):
+    """The operator has ended by the error that is the cause; the log says so already."""
+
+
 async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asyncio.Event) -> None:
     """
-    Run the operator until `end` is set; raise LeadershipLost if somebody else leads meanwhile.
+    Run the operator until `end` is set; raise Crashed if it cannot go on, or another one leads.
 
     Everything begun is left as it stands, the lease is given back, and events are written.
     """
@@ -70,6 +76,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         metrics = Metrics(metric_specs(catalog.well_known, (class_label(KWOK_NODE_CLASS),)))
         metrics.announce(version=__version__)
         troubles = _Troubles(log, metrics)
+        metrics.on_failure = troubles.unmeasured
         rate = Rate(options.kube_qps, options.kube_burst)
         answered = RequestMetrics(metrics, urlsplit(access.endpoint.server).netloc).answered
         fence = Fence() if options.has_leader_election else None
@@ -109,7 +116,8 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         leading(0.0)
         act = partial(_act, operator, cloud, lambda: leading(1.0))
         acting = election.lead(act) if options.has_leader_election else act()
-        await _until(end, operator.watch(), acting)
+        with _LastWords(log):
+            await _until(end, operator.watch(), acting)
         log.info("stopped")
 
 
@@ -174,7 +182,8 @@ async def _serve(
         return f"not listed yet: {', '.join(missing)}" if missing else ""
 
     health = health_application(
-        {"manager": unlisted, "crd": lambda: unlisted(NODE_POOL, NODE_CLAIM)}
+        {"manager": unlisted, "crd": lambda: unlisted(NODE_POOL, NODE_CLAIM)},
+        {"ping": ping, "controllers": operator.why_stuck},
     )
     await stack.enter_async_context(
         Site(health, options.health_port, flag="--health-probe-port", host=host)
@@ -235,6 +244,26 @@ def _catalog(options: Options) -> Catalog:
     return read_catalog(value, path)
 
 
+class _LastWords:
+    """Has the log say what ends the operator."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def __enter__(self) -> None:
+        """Begin with what may end it."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if isinstance(error, Exception):
+            self._log.error("operator has ended", error=known(error))
+            raise Crashed from error
+
+
 class _Troubles:
     """Writes down what does not work right now, and will be tried again."""
 
@@ -257,6 +286,9 @@ class _Troubles:
 
     def undone(self, what: str, error: KarpyError) -> None:
         self._log.error("cannot " + what, error=error)
+
+    def unmeasured(self, error: KarpyError) -> None:
+        self._log.error("metrics are missing", error=error)
 
     def unelected(self, error: KarpyError) -> None:
         self._log.error("lease cannot be had", error=error)

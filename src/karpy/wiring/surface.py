@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from karpy.adapters.telemetry.metrics import Metrics
+from karpy.adapters.telemetry.progress import Progress
 from karpy.controllers.keeper import Telling
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, Kind
@@ -45,3 +46,4 @@ class Speech(Struct, frozen=True):
     notices: Notices
     journal: Journal | None = None
     metrics: Metrics | None = None
+    progress: Progress = field(default_factory=Progress)

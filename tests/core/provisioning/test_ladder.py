@@ -6,7 +6,7 @@ Where two wishes exclude each other, the one still granted is the one that is dr
 
 import pytest
 
-from karpy.core.provisioning.ladder import Rung, rungs
+from karpy.core.provisioning.ladder import Ladder, Rung
 from karpy.model.constraints import PREFER_NO_SCHEDULE, TOLERATE_PREFERENCES
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
 from karpy.model.pods import Pod
@@ -64,15 +64,18 @@ def test_the_ladder_drops_one_wish_at_a_time_in_a_fixed_order() -> None:
         spreads=[one, hard, two],
     ).rules
 
+    ladder = Ladder(rules, respects_preferences=True, can_tolerate=True)
+
     def seen(rung: Rung) -> tuple[str, tuple[object, ...], tuple[object, ...], str, list[str]]:
-        (zone,) = rung.strict[ZONE].values
-        wish = min(rung.full[FAMILY].values) if FAMILY in rung.full else ""
-        return zone, rung.affinity, rung.anti_affinity, wish, [s.topology_key for s in rung.spreads]
+        (zone,) = rung.footing.strict[ZONE].values
+        wish = min(rung.footing.full[FAMILY].values) if FAMILY in rung.footing.full else ""
+        near, away = ladder.affinity[rung.affinity :], ladder.anti_affinity[rung.anti_affinity :]
+        return zone, near, away, wish, [s.topology_key for s in ladder.spreads[rung.spreads :]]
 
-    ladder = list(rungs(rules, respects_preferences=True, can_tolerate=True))
+    rungs = [ladder[index] for index in range(len(ladder))]
 
-    near, away, all_three = (NEAR_Y, NEAR_X), (AWAY_X, AWAY_Y), [ZONE, HOSTNAME, CAPACITY_TYPE]
-    assert [seen(rung) for rung in ladder] == [
+    near, away, all_three = (NEAR_Y, NEAR_X), (AWAY_X, AWAY_Y), [ZONE, CAPACITY_TYPE, HOSTNAME]
+    assert [seen(rung) for rung in rungs] == [
         (ZONE_A, near, away, "m", all_three),
         (ZONE_B, near, away, "m", all_three),
         (ZONE_B, (NEAR_X,), away, "m", all_three),
@@ -86,7 +89,7 @@ def test_the_ladder_drops_one_wish_at_a_time_in_a_fixed_order() -> None:
         (ZONE_B, (), (), "", [HOSTNAME]),
         (ZONE_A, (), (), "", [HOSTNAME]),
     ]
-    tolerations = [rung.tolerations for rung in ladder]
+    tolerations = [rung.footing.tolerations for rung in rungs]
     assert tolerations == [()] * 10 + [(TOLERATE_PREFERENCES,)] * 2
 
 

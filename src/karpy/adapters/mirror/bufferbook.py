@@ -1,15 +1,16 @@
 """CapacityBuffers and what they refer to, as watches tell it: which room to keep free."""
 
 import asyncio
-from collections.abc import Mapping
-from itertools import chain
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.json import Decoder
 
 from karpy.adapters.mirror.readers import FieldReader
-from karpy.adapters.mirror.shelves import Shelf
+from karpy.adapters.mirror.shelves import OnFailure, Shelf, fail_at_once
+from karpy.barriers import Barrier
 from karpy.codec.buffers import read_buffer_record, read_pod_source
 from karpy.codec.fields import Fields, JsonObject
 from karpy.codec.pods import PodReader
@@ -19,7 +20,7 @@ from karpy.model.buffers import BufferRecord, PodSource
 from karpy.model.kinds import CAPACITY_BUFFER, Kind
 from karpy.model.pods import Pod
 from karpy.ports.clock import Clock
-from karpy.ports.objects import Feed, Reader, Synced
+from karpy.ports.objects import Feed, Follow, Reader, Synced
 from karpy.ports.records import Kept
 
 _AGAIN_SECONDS: Final = 30.0
@@ -44,24 +45,36 @@ class BufferBook:
     are there from the first look on, also of an operator that has just begun.
     """
 
-    def __init__(self, feed: Feed, clock: Clock) -> None:
+    def __init__(self, feed: Feed, clock: Clock, on_failure: OnFailure = fail_at_once) -> None:
         self._feed = feed
+        self._on_failure = on_failure
         self._clock = clock
         self.buffers: Shelf[Kept[BufferRecord]] = Shelf()
         self.sources: Mapping[str, Shelf[PodSource]] = {kind.name: Shelf() for kind in SOURCES}
         self._rooms: dict[str, _Room] = {}
         """Virtual pods of each buffer, by key."""
+        shelves: list[Shelf[Any]] = [self.buffers, *self.sources.values()]
+        for shelf in shelves:
+            shelf.on_failure = on_failure
         self._told = asyncio.Event()
         self.buffers.listen(self._hear_buffer)
 
     async def run(self) -> None:
         """Follow buffers and what they may refer to, until cancelled."""
-        pods = PodReader()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._follow(CAPACITY_BUFFER, self.buffers, _BufferReader()))
-            for kind in SOURCES:
-                reader = _source_reader(kind, pods)
-                tasks.create_task(self._follow(kind, self.sources[kind.name], reader))
+            for name, follow in self.follows():
+                tasks.create_task(follow(), name=name)
+
+    def follows(self) -> Iterator[tuple[str, Follow]]:
+        """Name what is to run, one for each kind; each may fail and be started again."""
+        pods, kind = PodReader(), CAPACITY_BUFFER
+        yield "buffers.capacitybuffer", partial(self._follow, kind, self.buffers, _BufferReader())
+        for kind in SOURCES:
+            reader = _source_reader(kind, pods)
+            yield (
+                f"buffers.{kind.name.lower()}",
+                partial(self._follow, kind, self.sources[kind.name], reader),
+            )
 
     @property
     def is_listed(self) -> bool:
@@ -82,7 +95,11 @@ class BufferBook:
 
     def virtual_pods(self) -> tuple[Pod, ...]:
         """Return all pods for which room is to be kept."""
-        return tuple(chain.from_iterable(self.room_of(key) for key in self.buffers.values))
+        pods: list[Pod] = []
+        for key in self.buffers.values:
+            with Barrier(partial(self._on_failure, key)):
+                pods += self.room_of(key)
+        return tuple(pods)
 
     def room_of(self, key: str) -> tuple[Pod, ...]:
         """Return the virtual pods of a CapacityBuffer: the same ones until something changes."""
@@ -109,11 +126,18 @@ class BufferBook:
 
     async def _follow(self, kind: Kind, shelf: Shelf[Any], reader: Reader[Any]) -> None:
         while True:
+            # A feed tells what vanished while it follows, not what did before it began.
+            left = set(shelf.values)
             try:
                 async for change in self._feed.follow(kind, reader):
                     if isinstance(change, Synced):
+                        for key in sorted(left):
+                            shelf.put(key, None)
+                        left.clear()
                         self._sync(shelf)
-                    else:
+                        continue
+                    left.discard(change.key)
+                    with Barrier(partial(self._on_failure, change.key)):
                         shelf.take(change)
             except NotFound:
                 self.note_absent(kind)

@@ -12,7 +12,7 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.claims import write_node_claim
 from karpy.codec.crds import read_node_claim
 from karpy.codec.fields import Fields
-from karpy.errors import ClusterError, NotFound
+from karpy.errors import ClusterError, CredentialsRefused, NotFound
 from karpy.model.census import with_more
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
 from karpy.model.pods import Pod
@@ -86,5 +86,5 @@ class MirroredCluster:
                 await self._objects.get(NODE_CLAIM, name)
             except NotFound:
                 self._mirror.forget_claim(name)
-            except ClusterError:
+            except (ClusterError, CredentialsRefused):
                 continue

@@ -1,8 +1,9 @@
 """The cluster, as its watches tell it, ready to be decided on at any moment."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
@@ -12,7 +13,8 @@ from karpy.adapters.mirror import readers, recordbook
 from karpy.adapters.mirror.censusbook import CensusBook
 from karpy.adapters.mirror.nodebook import NodeBook
 from karpy.adapters.mirror.recordbook import Entry, RecordBook
-from karpy.adapters.mirror.shelves import IndexedShelf, Shelf
+from karpy.adapters.mirror.shelves import IndexedShelf, OnFailure, Shelf, fail_at_once
+from karpy.barriers import Barrier
 from karpy.codec.clusters import name_namespaces
 from karpy.codec.fields import JsonObject
 from karpy.codec.podjson import PodJsonReader
@@ -47,7 +49,7 @@ from karpy.model.records import Identity
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from karpy.ports.clock import Clock
-from karpy.ports.objects import Change, Feed, Reader, Synced, Unreadable
+from karpy.ports.objects import Change, Feed, Follow, Reader, Synced, Unreadable
 from karpy.ports.records import Kept
 
 OPTIONAL: Final = frozenset({NODE_OVERLAY})
@@ -67,7 +69,12 @@ class Mirror:
     """
 
     def __init__(
-        self, feed: Feed, clock: Clock, catalog: Callable[[], Catalog], settings: Settings
+        self,
+        feed: Feed,
+        clock: Clock,
+        catalog: Callable[[], Catalog],
+        settings: Settings,
+        on_failure: OnFailure = fail_at_once,
     ) -> None:
         self.pods: IndexedShelf[Pod] = IndexedShelf(lambda pod: pod.node_name)
         self._census = CensusBook(self.pods)
@@ -104,6 +111,9 @@ class Mirror:
             self._shelves[SERVICE] = (Shelf(), readers.SERVICES)
             for kind in _SPREADING:
                 self._shelves[kind] = (Shelf(), readers.controller_reader(kind.name))
+        self._on_failure = on_failure
+        for shelf in (*self._in_full.values(), *(shelf for shelf, _ in self._shelves.values())):
+            shelf.on_failure = on_failure
         self._told = asyncio.Event()
         self._untold: dict[str, datetime] = {}
         self._overlaid: tuple[Catalog, tuple[int, int], Catalog] | None = None
@@ -111,8 +121,13 @@ class Mirror:
     async def run(self) -> None:
         """Follow every kind until cancelled."""
         async with asyncio.TaskGroup() as tasks:
-            for kind in self._shelves:
-                tasks.create_task(self._follow(kind), name=f"mirror {kind}")
+            for name, follow in self.follows():
+                tasks.create_task(follow(), name=name)
+
+    def follows(self) -> Iterator[tuple[str, Follow]]:
+        """Name what is to run, one for each kind; each may fail and be started again."""
+        for kind in self._shelves:
+            yield f"mirror.{kind.name.lower()}", partial(self._follow, kind)
 
     async def wait_until_listed(self) -> None:
         """Return once every kind was listed."""
@@ -234,11 +249,18 @@ class Mirror:
     async def _follow(self, kind: Kind) -> None:
         shelf, reader = self._shelves[kind]
         while True:
+            # A feed tells what vanished while it follows, not what did before it began.
+            left = set(self._in_full.get(kind, shelf).values)
             try:
                 async for change in self._feed.follow(kind, reader):
                     if isinstance(change, Synced):
+                        for key in sorted(left):
+                            self._take(kind, shelf, Change(key, None, ""))
+                        left.clear()
                         self._sync(shelf)
-                    else:
+                        continue
+                    left.discard(change.key)
+                    with Barrier(partial(self._on_failure, change.key)):
                         self._take(kind, shelf, change)
             except NotFound:
                 if kind not in OPTIONAL:

@@ -1,8 +1,11 @@
 """Values of one kind by key, with indexes, and who wants to hear of changes."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
+from karpy.barriers import Barrier
+from karpy.errors import KarpyError
 from karpy.ports.objects import Change
 
 T = TypeVar("T")
@@ -11,6 +14,12 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 
 Listener = Callable[[str, T | None, T | None], None]
 """Is told the key of an object, what it was, and what it is now."""
+OnFailure = Callable[[str, KarpyError], None]
+
+
+def fail_at_once(_: str, error: KarpyError) -> None:
+    """Raise what is told: nothing is passed over where nobody listens."""
+    raise error
 
 
 class Shelf(Generic[T]):
@@ -23,6 +32,8 @@ class Shelf(Generic[T]):
         self.is_synced = False
         self.version = 0
         """Moves with every change."""
+        self.on_failure: OnFailure = fail_at_once
+        """Is told which change a listener could not take; the others hear of it all the same."""
         self._listeners: list[Listener[T]] = []
 
     def get(self, key: str) -> T | None:
@@ -63,8 +74,10 @@ class Shelf(Generic[T]):
             self.values[key] = value
         self.version += 1
         self._shelve(key, before, value)
+        barrier = Barrier(partial(self.on_failure, key))
         for listener in self._listeners:
-            listener(key, before, value)
+            with barrier:
+                listener(key, before, value)
         return True
 
     def _shelve(self, key: str, before: T | None, after: T | None) -> None:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from traceback import format_exception
 from typing import IO, Any, Final, TypeAlias
 
 import structlog
@@ -12,7 +13,7 @@ from msgspec.json import Encoder
 from structlog.processors import CallsiteParameter, CallsiteParameterAdder
 from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
-from karpy.errors import FileUnwritable, KarpyError
+from karpy.errors import Bug, FileUnwritable, KarpyError
 from karpy.model.options import LogLevel
 from karpy.ports.clock import Clock
 
@@ -160,8 +161,14 @@ def _field(key: str, value: object) -> dict[str, object]:
         namespace, _, name = value.rpartition("/")
         return {key: {"namespace": namespace, "name": name} if namespace else {"name": name}}
     if isinstance(value, KarpyError):
-        return {key: value.message, "code": value.code, "hint": value.hint}
+        shown: dict[str, object] = {key: value.message, "code": value.code, "hint": value.hint}
+        return {**shown, "stacktrace": _stacktrace(value)} if isinstance(value, Bug) else shown
     return {key: value}
+
+
+def _stacktrace(bug: Bug) -> str:
+    """Return where a mistake was made, as Karpenter's lines name it."""
+    return "".join(format_exception(bug.__cause__ or bug)).rstrip()
 
 
 _ENCODER: Final = Encoder(enc_hook=str)

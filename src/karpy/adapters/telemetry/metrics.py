@@ -14,7 +14,9 @@ from karpy.adapters.telemetry.karpentermetrics import PREFIX
 from karpy.adapters.telemetry.runtimemetrics import metric_specs
 from karpy.adapters.telemetry.series import Series, make_series
 from karpy.adapters.telemetry.specs import MetricSpec, MetricType
+from karpy.barriers import Barrier, OnError, fail_at_once
 from karpy.core.lifecycle.outcomes import Count
+from karpy.errors import KarpyError
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 Told: TypeAlias = Mapping[str, Mapping[Values, float]]
@@ -53,6 +55,9 @@ class Metrics:
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
         self._sources: list[Source] = []
+        self.on_failure: OnError = fail_at_once
+        """Is told why some gauges are missing; all others are told all the same."""
+        self._missing: list[KarpyError] = []
 
     def has(self, metric: str) -> bool:
         """Say whether there is such a metric."""
@@ -118,7 +123,14 @@ class Metrics:
 
     def prepare(self) -> Callable[[], bytes]:
         """Take down what there is now; what is returned writes it as Prometheus reads it."""
-        return partial(self._render, [source() for source in self._sources])
+        # Whoever renders is in a thread of its own; what fails there is told on the next occasion.
+        while self._missing:
+            self.on_failure(self._missing.pop())
+        works: list[Callable[[], Told]] = []
+        for source in self._sources:
+            with Barrier(self.on_failure):
+                works.append(source())
+        return partial(self._render, works)
 
     def render(self) -> bytes:
         """Write everything as Prometheus reads it."""
@@ -126,10 +138,13 @@ class Metrics:
 
     def _render(self, works: Iterable[Callable[[], Told]]) -> bytes:
         told: dict[str, Mapping[Values, float]] = {}
+        is_heard = self.on_failure is not fail_at_once
+        barrier = Barrier(self._missing.append if is_heard else fail_at_once)
         for work in works:
-            for metric, values in work().items():
-                name = self._gauge(metric).spec.name
-                told[name] = {**told[name], **values} if name in told else values
+            with barrier:
+                for metric, values in work().items():
+                    name = self._gauge(metric).spec.name
+                    told[name] = {**told[name], **values} if name in told else values
         # Parity: always the plain text format; OpenMetrics would rename what dashboards know.
         parts: list[str] = []
         for series in self._made:

@@ -19,6 +19,8 @@ _AFTER_A_TRY: Final = frozenset(
         Reason.WAITS_FOR_RESERVATION,
         Reason.MIN_VALUES_TRUNCATED,
         Reason.UNDECIDED,
+        Reason.TOO_COMPLEX,
+        Reason.DECISION_FAILED,
     }
 )
 

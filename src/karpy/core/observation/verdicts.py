@@ -19,11 +19,18 @@ _NOT_CONSIDERED: Final = frozenset(
     {Reason.NOT_YET_UNSCHEDULABLE, Reason.PREEMPTING, Reason.ON_ITS_WAY, Reason.PLACE_TAKEN}
 )
 """Somebody else is still at work on these pods."""
-NO_DECISION: Final = _NOT_CONSIDERED | {Reason.UNDECIDED}
+_PUT_OFF: Final = frozenset(
+    {
+        Reason.WAITS_FOR_RESERVATION,
+        Reason.UNDECIDED,
+        Reason.TOO_COMPLEX,
+        Reason.DECISION_FAILED,
+    }
+)
+NO_DECISION: Final = _NOT_CONSIDERED | _PUT_OFF - {Reason.WAITS_FOR_RESERVATION}
 _WITHOUT_PLACE: Final = frozenset(
     {Reason.DEVICE_CLAIMS, Reason.NO_POOL, Reason.NO_HOST, Reason.MIN_VALUES_TRUNCATED}
 )
-_PUT_OFF: Final = frozenset({Reason.WAITS_FOR_RESERVATION, Reason.UNDECIDED})
 _IGNORED: Final = frozenset(Reason) - _NOT_CONSIDERED - _WITHOUT_PLACE - _PUT_OFF
 _WAITING: Final = frozenset({"", "Pending"})
 

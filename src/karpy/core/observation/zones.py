@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final, TypeAlias
 
-from karpy.core.provisioning.ladder import Rung, rungs
+from karpy.core.provisioning.ladder import Footing, Ladder
 from karpy.core.provisioning.templates import PoolDomains
 from karpy.core.provisioning.volumes import VolumeFacts, volume_facts
 from karpy.model.constraints import (
@@ -47,11 +47,12 @@ class Zones:
         return answer
 
     def _find(self, pod: Pod) -> str:
-        rung = next(rungs(pod.rules, respects_preferences=self._respects, can_tolerate=False))
-        near = self._near(pod, rung)
+        ladder = Ladder(pod.rules, respects_preferences=self._respects, can_tolerate=False)
+        footing = ladder[0].footing
+        near = self._near(pod, ladder, footing)
         if near is not None and not near:
             return NOWHERE
-        wanted = rung.strict.get(ZONE)
+        wanted = footing.strict.get(ZONE)
         stored = self._stored(pod)
         listed = None if wanted is None or wanted.complement else wanted.values
         candidates = next((each for each in (listed, stored, near) if each is not None), None)
@@ -79,24 +80,24 @@ class Zones:
             zones.update(said[0].values)
         return frozenset(zones)
 
-    def _near(self, pod: Pod, rung: Rung) -> _Zones | None:
+    def _near(self, pod: Pod, ladder: Ladder, footing: Footing) -> _Zones | None:
         """Return the zones that a pod's wishes about other pods leave; None without such wishes."""
         open_: _Zones | None = None
-        for each in self._groups(pod, rung):
+        for each in self._groups(pod, ladder, footing):
             open_ = each if open_ is None else open_ & each
             if not each:
                 break
         return open_
 
-    def _groups(self, pod: Pod, rung: Rung) -> Iterator[_Zones]:
-        wanted = rung.full.get(ZONE)
-        for spread in rung.spreads:
+    def _groups(self, pod: Pod, ladder: Ladder, footing: Footing) -> Iterator[_Zones]:
+        wanted = footing.full.get(ZONE)
+        for spread in ladder.spreads:
             if spread.topology_key == ZONE:
                 yield self._even(pod, spread, wanted)
-        for term in rung.affinity:
+        for term in ladder.affinity:
             if term.topology_key == ZONE:
                 yield self._together(pod, term, wanted)
-        for term in rung.anti_affinity:
+        for term in ladder.anti_affinity:
             if term.topology_key == ZONE:
                 there = self._of_term(pod, term)
                 yield frozenset(zone for zone in self._zones() if not there.get(zone))

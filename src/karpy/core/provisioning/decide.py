@@ -1,10 +1,10 @@
 """Pending pods in, launches, nominations and reasons out."""
 
-from collections.abc import Callable
-
 from msgspec.structs import replace
 
+from karpy.core.provisioning.costly import part, refuse_costly
 from karpy.core.provisioning.defaults import with_default_spreads
+from karpy.core.provisioning.effort import Effort, KeepGoing, OutOfTime
 from karpy.core.provisioning.existing import BoundPods, ExistingNodes
 from karpy.core.provisioning.fleet import Fleet
 from karpy.core.provisioning.greedy import Outcome, Packer
@@ -43,7 +43,6 @@ from karpy.model.verdicts import Launch, Nomination, PoolNotice, Verdict
 
 _PODS_BETWEEN_LOOKS_AT_THE_CLOCK = 16
 
-KeepGoing = Callable[[], bool]
 Entry = tuple[Pod, PodClass]
 
 
@@ -57,21 +56,54 @@ def decide(snapshot: Snapshot, *, keep_going: KeepGoing | None = None) -> Verdic
     batch = collect_batch(snapshot)
     if snapshot.settings.default_spreads:
         batch = replace(batch, pods=tuple(with_default_spreads(batch.pods, snapshot)))
+    usual, costly, left_out = part(batch.pods)
+    draft = _decide_best(snapshot, replace(batch, pods=usual), keep_going)
+    verdict, undecided = draft.verdict, costly
+    if costly and verdict.is_complete:
+        # The others are decided about twice, so that these hold up none of them.
+        whole = replace(batch, pods=(*draft.pods, *costly))
+        with_all = _Decision(snapshot, whole, keep_going).run().verdict
+        late = _undecided(with_all)
+        if late.isdisjoint(pod.key for pod in usual):
+            verdict = _without_undecided(with_all)
+            undecided = tuple(pod for pod in costly if pod.key in late)
+    more = refuse_costly((*undecided, *left_out))
+    return replace(verdict, refusals=(*verdict.refusals, *more)) if more else verdict
+
+
+def _decide_best(snapshot: Snapshot, batch: Batch, keep_going: KeepGoing | None) -> Draft:
+    """Decide; try other orders if the settings say so, as long as there is time."""
     if not batch.pods:
-        return Verdict(refusals=batch.refusals, pools=tuple(usable_pools(snapshot.pools)[1]))
-    draft = _Decision(snapshot, batch).run(keep_going)
+        notices = tuple(usable_pools(snapshot.pools)[1])
+        return Draft(Verdict(refusals=batch.refusals, pools=notices))
+    draft = _Decision(snapshot, batch, keep_going).run()
     if snapshot.settings.packing is Packing.CHEAPEST and is_worth_another_look(draft):
         for other in other_orders(batch, snapshot.catalog.well_known):
-            draft = better(draft, _Decision(snapshot, other).run(keep_going), batch)
-    return draft.verdict
+            if keep_going is not None and not keep_going():
+                break
+            draft = better(draft, _Decision(snapshot, other, keep_going).run(), batch)
+    return draft
+
+
+def _undecided(verdict: Verdict) -> frozenset[str]:
+    return frozenset(
+        key for each in verdict.refusals if each.reason is Reason.UNDECIDED for key in each.pods
+    )
+
+
+def _without_undecided(verdict: Verdict) -> Verdict:
+    refusals = tuple(each for each in verdict.refusals if each.reason is not Reason.UNDECIDED)
+    return replace(verdict, refusals=refusals)
 
 
 class _Decision:
     """The scratch state of one decision, from the batch to the verdict."""
 
-    def __init__(self, snapshot: Snapshot, batch: Batch) -> None:
+    def __init__(self, snapshot: Snapshot, batch: Batch, keep_going: KeepGoing | None) -> None:
         self.snapshot = snapshot
         self.batch = batch
+        self.keep_going = keep_going
+        self.effort = Effort(keep_going)
         settings = snapshot.settings
         catalog = snapshot.catalog
         if settings.node_overlay:
@@ -105,6 +137,7 @@ class _Decision:
             snapshot.namespaces,
             PoolDomains(pools, types_of),
             self.fleet.site,
+            self.effort,
         )
         self.topology.know_nodes(self.existing)
         self.packer = Packer(
@@ -112,24 +145,35 @@ class _Decision:
             Limits(self.templates, snapshot.nodes, table, len(batch.pods)),
             Reservations(table, settings.reserved_mode, is_enabled=settings.reserved_capacity),
             catalog,
+            self.effort,
         )
         self.packer.fitter.use(
             pools,
             relaxes_variety=settings.min_values_policy is MinValuesPolicy.BEST_EFFORT,
         )
 
-    def run(self, keep_going: KeepGoing | None) -> Draft:
-        queue = self._prepare()
-        if keep_going is not None:
-            queue = self._hopeless_last(queue)
-        verdict = self._verdict(self._pack(queue, keep_going))
-        return Draft(verdict, self.packer.steps_down)
+    def run(self) -> Draft:
+        try:
+            queue = self._prepare()
+            if self.keep_going is not None:
+                queue = self._hopeless_last(queue)
+        except OutOfTime:
+            return Draft(self._verdict_without_time(), pods=self.batch.pods)
+        verdict = self._verdict(self._pack(queue))
+        return Draft(verdict, self.packer.steps_down, self.batch.pods)
+
+    def _verdict_without_time(self) -> Verdict:
+        keys = tuple(pod.key for pod in self.batch.pods)
+        refusals = (*self.batch.refusals, Refusal(Reason.UNDECIDED, keys))
+        return Verdict(refusals=refusals, pools=tuple(self.notices), is_complete=False)
 
     def _prepare(self) -> list[Entry]:
         """Count what is there, make groups and classes; return the queue."""
         snapshot, batch = self.snapshot, self.batch
         bound = self._settle_existing()
-        planner = Planner(self.signatures, self.topology, self.existing, self.templates)
+        planner = Planner(
+            self.signatures, self.topology, self.existing, self.templates, self.effort
+        )
         planner.register(
             batch,
             respects_preferences=snapshot.settings.preference_policy is PreferencePolicy.RESPECT,
@@ -174,7 +218,7 @@ class _Decision:
                 known[id(each)] = not self.packer.has_host(each)
         return sorted(queue, key=lambda entry: known[id(entry[1])])
 
-    def _pack(self, queue: list[Entry], keep_going: KeepGoing | None) -> "_Leftover":
+    def _pack(self, queue: list[Entry]) -> "_Leftover":
         """Place what can be placed."""
         is_first_round = True
         hopeless: list[Entry] = []
@@ -182,7 +226,7 @@ class _Decision:
         # Each round but the last places a pod, so that there are never more rounds than this.
         for _ in range(len(queue) + 1):
             left = _Leftover(hopeless)
-            tried = self._go_round(queue, left, keep_going)
+            tried = self._go_round(queue, left)
             if tried < len(queue):
                 rest = queue[tried:]
                 left.waiting |= waiting.intersection(pod.uid for pod, _ in rest)
@@ -197,9 +241,9 @@ class _Decision:
             is_first_round = False
         raise LimitPassed(what=f"still packing after {len(self.batch.pods) + 1} rounds")
 
-    def _go_round(self, queue: list[Entry], left: "_Leftover", keep_going: KeepGoing | None) -> int:
+    def _go_round(self, queue: list[Entry], left: "_Leftover") -> int:
         """Try each pod once; return how many had their turn before time was up."""
-        packer, rows = self.packer, Rows(self.packer)
+        packer, rows, keep_going = self.packer, Rows(self.packer), self.keep_going
         turn, looked = 0, 0 if keep_going else len(queue)
         while turn < len(queue):
             if turn >= looked and keep_going is not None:
@@ -213,7 +257,10 @@ class _Decision:
                 turn += placed
                 continue
             else:
-                outcome = packer.place(pod_class, pod)
+                try:
+                    outcome = packer.place(pod_class, pod)
+                except OutOfTime:
+                    return turn
                 if outcome is not Outcome.PLACED:
                     left.add(entry, outcome)
             turn += 1
@@ -233,7 +280,11 @@ class _Decision:
         if left.hopeless or left.again:
             why = Reason.NO_HOST if self.pools else Reason.NO_POOL
             refuser = Refuser(self.packer, self.templates, self.notices, why)
-            refusals += refuser.refuse((*left.hopeless, *left.again), left.waiting)
+            turns = {pod.uid: turn for turn, pod in enumerate(self.batch.pods)}
+            refused = (*left.hopeless, *left.again)
+            # In the order of the batch, whichever of them had to be looked at last.
+            ordered = sorted(refused, key=lambda entry: turns[entry[0].uid])
+            refusals += refuser.refuse(ordered, left.waiting)
         if left.undecided:
             refusals.append(Refusal(Reason.UNDECIDED, tuple(pod.key for pod, _ in left.undecided)))
         return Verdict(

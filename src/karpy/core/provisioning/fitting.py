@@ -6,9 +6,9 @@ prefers one node to another.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
 from typing import Final, TypeAlias
 
+from karpy.core.provisioning.effort import Effort
 from karpy.core.provisioning.existing import attach_limits
 from karpy.core.provisioning.fleet import Fleet
 from karpy.core.provisioning.groups import DomainGroup, HostGroup
@@ -34,7 +34,13 @@ HOLDS_NOTHING: Final[frozenset[str]] = frozenset()
 class Fitter:
     """Tries pods on nodes and puts them there."""
 
-    def __init__(self, fleet: Fleet, reservations: Reservations, catalog: Catalog) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        reservations: Reservations,
+        catalog: Catalog,
+        effort: Effort,
+    ) -> None:
         self.fleet = fleet
         self.signatures: Signatures = fleet.signatures
         self.reservations = reservations
@@ -42,6 +48,7 @@ class Fitter:
         self.is_plain = False
         """Whether neither minValues nor reservations have a say."""
         self._catalog = catalog
+        self._effort = effort
 
     def use(self, pools: Sequence[NodePool], *, relaxes_variety: bool) -> None:
         """Learn which pools take part, and whether minValues may be lowered for a new claim."""
@@ -120,13 +127,28 @@ class Fitter:
         return [narrow(signature, domains) if domains else signature for domains in options]
 
     def _combined(self, signature: int, types: int, choices: list[Choice]) -> Iterator[int]:
+        """Choose key by key, and go on only where types are left: there may be many keys."""
         options = [self._options(signature, types, choice) for choice in choices]
-        for combination in product(*options):
-            narrowed = signature
-            for choice, domains in zip(choices, combination, strict=True):
-                if domains:
-                    narrowed = choice[0].table.narrow(narrowed, domains)
-            yield narrowed
+        if not all(options):
+            return
+        masks = self.signatures.masks
+        path = [(iter(options[0]), signature)]
+        while path:
+            left, before = path[-1]
+            domains = next(left, None)
+            if domains is None:
+                path.pop()
+                continue
+            self._effort.spend(1)
+            narrowed = (
+                choices[len(path) - 1][0].table.narrow(before, domains) if domains else before
+            )
+            if not types & masks[narrowed]:
+                continue
+            if len(path) == len(choices):
+                yield narrowed
+            else:
+                path.append((iter(options[len(path)]), narrowed))
 
     def _options(self, signature: int, types: int, choice: Choice) -> list[int]:
         """List the sets of domains of a key to try, first choice first; 0 is no set at all."""
@@ -211,8 +233,10 @@ class Fitter:
             if group.filter is None or group.filter.accepts(first)
         ]
         groups += pod_class.owned_inverse
-        for index, group in enumerate(groups):
-            if isinstance(group, HostGroup) and group not in groups[:index]:
+        seen: set[int] = set()
+        for group in groups:
+            if isinstance(group, HostGroup) and id(group) not in seen:
+                seen.add(id(group))
                 group.add_each(first, len(pods))
             else:
                 for node in range(first, first + len(pods)):

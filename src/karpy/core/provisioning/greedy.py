@@ -9,10 +9,12 @@ any other packer.
 from enum import Enum
 
 from karpy.core.provisioning.bits import dense_members
+from karpy.core.provisioning.effort import Effort
 from karpy.core.provisioning.fitting import Choice, Fitter
 from karpy.core.provisioning.fleet import Fleet
 from karpy.core.provisioning.groups import Kind
 from karpy.core.provisioning.limits import Limits
+from karpy.core.provisioning.outlook import worth_a_try
 from karpy.core.provisioning.reservations import Refused, Reservations
 from karpy.core.provisioning.shapes import Shape, Shapes
 from karpy.core.provisioning.signatures import Signatures
@@ -27,6 +29,8 @@ from karpy.core.provisioning.steps import (
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
 
+_SHORT = 4
+"""Fewer steps that ask the same of a node are tried one by one."""
 _NEAR = 8
 """Where two nodes are full, so many of their neighbours are looked at, then as many times more."""
 
@@ -43,7 +47,12 @@ class Packer:
     """Places pods one after the other; keeps little state but the fleet's."""
 
     def __init__(
-        self, fleet: Fleet, limits: Limits, reservations: Reservations, catalog: Catalog
+        self,
+        fleet: Fleet,
+        limits: Limits,
+        reservations: Reservations,
+        catalog: Catalog,
+        effort: Effort,
     ) -> None:
         self.fleet = fleet
         self.signatures: Signatures = fleet.signatures
@@ -51,43 +60,77 @@ class Packer:
         self.limits = limits
         self.reservation_label = catalog.reservation_label
         self.reservations = reservations
-        self.fitter = Fitter(fleet, reservations, catalog)
+        self.fitter = Fitter(fleet, reservations, catalog, effort)
+        self.effort = effort
         self.steps_down = 0
         """How far below their first step pods were placed, all together."""
 
     def place(self, pod_class: PodClass, pod: Pod) -> Outcome:
         """Find a place for one pod, letting go of preferences as needed."""
-        has_tried = False
-        for index, step in enumerate(pod_class.steps):
+        steps = pod_class.steps
+        index, has_tried = 0, False
+        known: Failure | None = None
+        tries: list[int] = []
+        while index < len(steps):
             failure = pod_class.failures[index]
-            if failure is not None and not failure.may_have_passed():
+            # Steps in a row may share what became of them.
+            if failure is not None and (failure is known or not failure.may_have_passed()):
+                known = failure
+                index += 1
                 continue
-            outcome = self._attempt(pod_class, index, step, pod)
+            outcome = self._attempt(pod_class, index, steps[index], pod)
             if outcome is Outcome.PLACED:
                 self.steps_down += index
                 return outcome
             if outcome is Outcome.WAITS:
                 return outcome
-            pod_class.fail(index, self._failure(step, pod_class.shapes[index]))
-            has_tried = True
+            pod_class.fail(index, self._failure(steps[index], pod_class.shapes[index]))
+            index, has_tried = self._next_step(pod_class, index, tries), True
         if has_tried:
             pod_class.is_hopeless = all(failure is FOR_GOOD for failure in pod_class.failures)
         return Outcome.REFUSED
+
+    def _next_step(self, pod_class: PodClass, failed: int, tries: list[int]) -> int:
+        """Return the next step to try, the steps before it fail with the one that has."""
+        steps = pod_class.steps
+        last = steps.last_alike(failed)
+        self.effort.spend(1)
+        if last - failed < _SHORT:
+            return failed + 1
+        shape, failure = self.shape_of(pod_class, failed), FOR_GOOD
+        following = last + 1
+        if not self.shapes.is_hopeless(shape):
+            while tries and tries[-1] <= failed:
+                tries.pop()
+            if not tries:
+                self.effort.spend(last - failed)
+                self.shapes.refresh(shape)
+                tries += (last + 1, *worth_a_try(steps, failed, last, shape.alive))
+            following = tries.pop()
+            # What those between ask for is among what the one that has failed asks for.
+            failure = self._unless(self._watched(steps[failed]))
+        pod_class.fail(failed + 1, failure, following)
+        return following
 
     def _failure(self, step: Step, shape: Shape | None) -> Failure:
         """Remember what would have to change for the step to succeed."""
         if shape is not None and self.shapes.is_hopeless(shape):
             return FOR_GOOD
-        if self.reservations.is_active:
-            return Failure(None)
-        blockers: list[Versioned] = [*step.watched]
         for rule in step.keys:
             if not rule.is_optional and not rule.open_domains()[0]:
-                blockers = [*rule.blockers()]
-                break
-        if step.is_patient:
-            blockers.append(self.fleet.gains)
+                return self._unless([*rule.blockers(), *self._gains(step)])
+        return self._unless(self._watched(step))
+
+    def _unless(self, blockers: list[Versioned]) -> Failure:
+        if self.reservations.is_active:
+            return Failure(None)
         return Failure(blockers) if blockers else FOR_GOOD
+
+    def _watched(self, step: Step) -> list[Versioned]:
+        return [*step.watched, *self._gains(step)]
+
+    def _gains(self, step: Step) -> list[Versioned]:
+        return [self.fleet.gains] if step.is_patient else []
 
     def shape_of(self, pod_class: PodClass, index: int) -> Shape:
         """Return the shape of one step of a class."""
@@ -103,10 +146,14 @@ class Packer:
 
     def has_host(self, pod_class: PodClass) -> bool:
         """Say whether some step of a class could be met to begin with, if by a node made for it."""
-        return any(
-            self.shapes.has_host(self.shape_of(pod_class, index))
-            for index in range(len(pod_class.steps))
-        )
+        steps, index = pod_class.steps, 0
+        while index < len(steps):
+            # Steps that ask the same of a node have the same shape.
+            if self.shapes.has_host(self.shape_of(pod_class, index)):
+                return True
+            self.effort.spend(1)
+            index = steps.last_alike(index) + 1
+        return False
 
     def _attempt(self, pod_class: PodClass, index: int, step: Step, pod: Pod) -> Outcome:
         choices: list[Choice] = []

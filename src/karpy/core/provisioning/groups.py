@@ -59,15 +59,22 @@ class Site:
 class NodeFilter:
     """Which nodes a spread counts: those the pod's own node rules would allow."""
 
-    __slots__ = ("_site_of", "allows")
+    __slots__ = ("_known", "_site_of", "allows")
 
     def __init__(self, allows: Callable[[Site], bool], site_of: Callable[[int], Site]) -> None:
         self.allows = allows
         self._site_of = site_of
+        self._known: dict[tuple[int, int], bool] = {}
+        """By the identity of what nodes are known to be, which outlives the filter."""
 
     def accepts(self, node: int) -> bool:
         """Say whether pods on a node (by number) count."""
-        return self.allows(self._site_of(node))
+        site = self._site_of(node)
+        key = (id(site.requirements), id(site.taints))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self.allows(site)
+        return known
 
 
 class HostGroup(Group):

@@ -62,19 +62,19 @@ class Course:
         return found
 
     def _taints(self) -> Iterator[Hurdle]:
-        taint = first_untolerated(self._template.taints, self._step.rung.tolerations)
+        taint = first_untolerated(self._template.taints, self._step.footing.tolerations)
         if taint is not None:
             yield Hurdle(Constraint.TAINT, str(taint), 0)
 
     def _requirements(self) -> Iterator[Hurdle]:
-        if not self._step.rung.is_possible:
-            detail = ", ".join(str(each) for _, each in sorted(self._step.rung.full.items()))
+        if not self._step.footing.is_possible:
+            detail = ", ".join(str(each) for _, each in sorted(self._step.footing.full.items()))
             yield Hurdle(
                 Constraint.REQUIREMENT, f"what it asks for contradicts itself: {detail}", 0
             )
             return
         have = self._signatures.requirements[self._template.signature]
-        for key, wanted in sorted(self._step.rung.full.items()):
+        for key, wanted in sorted(self._step.footing.full.items()):
             present = have.get(key)
             if present is None and key not in self._table.well_known and not wanted.is_negative:
                 yield Hurdle(Constraint.UNDEFINED_LABEL, str(wanted), 0)
@@ -89,7 +89,7 @@ class Course:
         have = self._signatures.requirements[self._template.signature]
         sold_by = {key for market in self._table.markets for key in market.requirements}
         sold_by.add(self._packer.reservation_label)
-        asked = {key: each for key, each in self._step.rung.full.items() if key in sold_by}
+        asked = {key: each for key, each in self._step.footing.full.items() if key in sold_by}
         if not asked or contradicts(have, asked):
             return
         cleared = 0

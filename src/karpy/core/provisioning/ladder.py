@@ -1,16 +1,14 @@
 """Preferences, dropped one by one until the pod fits: the ladder of a pod's rules."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from karpy.model.constraints import (
     TOLERATE_PREFERENCES,
-    AffinityTerm,
     NodeTerm,
     SpreadConstraint,
     Toleration,
-    WeightedNodeTerm,
     WeightedTerm,
 )
 from karpy.model.pods import PodRules
@@ -18,8 +16,8 @@ from karpy.model.requirement import Requirement
 from karpy.model.requirements import collect
 
 
-class Rung(Struct, frozen=True):
-    """What is asked for at one step: preferences still held count as required."""
+class Footing(Struct, frozen=True):
+    """What rungs in a row ask of a node: preferences still held count as required."""
 
     strict: dict[str, Requirement]
     """Node selector and the first required term left; decides topology."""
@@ -28,89 +26,117 @@ class Rung(Struct, frozen=True):
     is_possible: bool
     """Whether the requirements do not contradict each other."""
     tolerations: tuple[Toleration, ...]
-    spreads: tuple[SpreadConstraint, ...]
-    affinity: tuple[AffinityTerm, ...]
-    anti_affinity: tuple[AffinityTerm, ...]
 
 
-class _Held:
-    """The preferences still held, mutable while climbing down."""
+class Rung(Struct, frozen=True):
+    """What is asked for at one step: of a node, and of other pods by what the ladder holds."""
 
-    def __init__(self, rules: PodRules, *, respects_preferences: bool) -> None:
-        self.terms = list(rules.required_node_terms)
-        self.spreads = [each for each in rules.spreads if respects_preferences or not each.is_soft]
-        self.affinity: list[WeightedTerm] = []
-        self.anti_affinity: list[WeightedTerm] = []
-        self.node_terms: list[WeightedNodeTerm] = []
-        self.tolerations = rules.tolerations
-        if respects_preferences:
-            self.affinity = _heaviest_first(rules.preferred_affinity)
-            self.anti_affinity = _heaviest_first(rules.preferred_anti_affinity)
-            self.node_terms = sorted(rules.preferred_node_terms, key=lambda term: -term.weight)
-
-    def drop(self, *, can_tolerate: bool) -> bool:
-        """Let go of the next preference; say whether there was one."""
-        if len(self.terms) > 1:
-            del self.terms[0]
-        elif self.affinity:
-            del self.affinity[0]
-        elif self.anti_affinity:
-            del self.anti_affinity[0]
-        elif self.node_terms:
-            del self.node_terms[0]
-        elif (
-            soft := next((i for i, each in enumerate(self.spreads) if each.is_soft), None)
-        ) is not None:
-            self.spreads[soft] = self.spreads[-1]
-            del self.spreads[-1]
-        elif can_tolerate and TOLERATE_PREFERENCES not in self.tolerations:
-            self.tolerations = (*self.tolerations, TOLERATE_PREFERENCES)
-        else:
-            return False
-        return True
+    footing: Footing
+    affinity: int
+    """How many terms of the ladder's affinity are dropped, and of the others below."""
+    anti_affinity: int
+    spreads: int
 
 
-def rungs(rules: PodRules, *, respects_preferences: bool, can_tolerate: bool) -> Iterator[Rung]:
-    """List the steps from everything wished for down to what is required."""
-    held = _Held(rules, respects_preferences=respects_preferences)
-    yield _rung(rules, held)
-    while held.drop(can_tolerate=can_tolerate):
-        yield _rung(rules, held)
-    # Differs: Karpenter drops required terms before preferences and never comes back to them, so
-    # that a pod stays pending for a wish. Here the dropped terms get a second chance without any
-    # wishes.
-    for term in rules.required_node_terms[:-1]:
-        held.terms = [term]
-        yield _rung(rules, held)
+class Ladder:
+    """
+    The steps from everything wished for down to what is required.
+
+    What is asked of other pods is listed once, first what is dropped first; a rung only says how
+    many are gone.
+    """
+
+    def __init__(self, rules: PodRules, *, respects_preferences: bool, can_tolerate: bool) -> None:
+        wished = rules if respects_preferences else PodRules()
+        near = _heaviest_first(wished.preferred_affinity)
+        away = _heaviest_first(wished.preferred_anti_affinity)
+        soft, hard = _in_order_of_dropping(
+            [each for each in rules.spreads if respects_preferences or not each.is_soft]
+        )
+        self.affinity = (*(each.term for each in near), *rules.affinity)
+        self.anti_affinity = (*(each.term for each in away), *rules.anti_affinity)
+        self.spreads: tuple[SpreadConstraint, ...] = (*soft, *hard)
+        terms = max(len(rules.required_node_terms) - 1, 0)
+        wishes = sorted(wished.preferred_node_terms, key=lambda term: -term.weight)
+        can_tolerate = can_tolerate and TOLERATE_PREFERENCES not in rules.tolerations
+        self._drops = (terms, len(near), len(away), len(wishes), len(soft), int(can_tolerate))
+        self._last = sum(self._drops)
+        # Differs: Karpenter drops required terms before preferences and never comes back to them,
+        # so that a pod stays pending for a wish. Here the dropped terms get a second chance without
+        # any wishes.
+        self._length = self._last + 1 + terms
+        self._rules = rules
+        self._wishes = wishes
+        self._tolerant = (*rules.tolerations, TOLERATE_PREFERENCES)
+        self._known: tuple[object, Footing] | None = None
+        """What was asked for last: rungs in a row share it."""
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> Rung:
+        gone = []
+        left = min(index, self._last)
+        for count in self._drops:
+            gone.append(min(left, count))
+            left -= gone[-1]
+        term, affinity, anti_affinity, wish, spreads, tolerates = gone
+        if index > self._last:
+            term = index - self._last - 1
+        asked = (term, wish, tolerates)
+        if self._known is None or self._known[0] != asked:
+            self._known = asked, self._footing(term, wish, tolerates=bool(tolerates))
+        return Rung(self._known[1], affinity, anti_affinity, spreads)
+
+    def last_alike(self, index: int) -> int:
+        """Return the last rung from one on that asks the same of a node."""
+        terms, near, away, wishes, soft, _ = self._drops
+        middle = terms + near + away
+        if terms <= index <= middle and wishes:
+            return middle
+        lower = middle + wishes
+        return lower + soft if (lower if wishes else terms) <= index <= lower + soft else index
+
+    def _footing(self, term: int, wish: int, *, tolerates: bool) -> Footing:
+        selector, terms = self._rules.node_selector, self._rules.required_node_terms
+        first = terms[term].expressions if terms else ()
+        wished = self._wishes[wish].term.expressions if wish < len(self._wishes) else ()
+        parts = (*selector, *first, *wished)
+        strict = collect((*selector, *first))
+        full = collect(parts) if wished else strict
+        return Footing(
+            strict=strict,
+            full=full,
+            # Differs: Karpenter takes a term without expressions for no demand; Kubernetes for no
+            # node.
+            is_possible=not _contradicts_itself(full, parts)
+            and not (terms and terms[term].is_blank),
+            tolerations=self._tolerant if tolerates else self._rules.tolerations,
+        )
 
 
-def _rung(rules: PodRules, held: _Held) -> Rung:
-    first = held.terms[0].expressions if held.terms else ()
-    wished = held.node_terms[0].term.expressions if held.node_terms else ()
-    parts = (*rules.node_selector, *first, *wished)
-    strict = collect((*rules.node_selector, *first))
-    full = collect(parts) if wished else strict
-    return Rung(
-        strict=strict,
-        full=full,
-        # Differs: Karpenter takes a term without expressions for no demand; Kubernetes for no node.
-        is_possible=not _contradicts_itself(full, parts)
-        and not (held.terms and held.terms[0].is_blank),
-        tolerations=held.tolerations,
-        spreads=tuple(held.spreads),
-        affinity=rules.affinity + tuple(each.term for each in held.affinity),
-        anti_affinity=rules.anti_affinity + tuple(each.term for each in held.anti_affinity),
-    )
+def _in_order_of_dropping(
+    spreads: Sequence[SpreadConstraint],
+) -> tuple[list[SpreadConstraint], list[SpreadConstraint]]:
+    """Sort out the soft ones, each of which gives its place to the last one; the rest stays."""
+    left, dropped, place = list(spreads), [], 0
+    while place < len(left):
+        if not left[place].is_soft:
+            place += 1
+            continue
+        dropped.append(left[place])
+        last = left.pop()
+        if place < len(left):
+            left[place] = last
+    return dropped, left
 
 
 def _contradicts_itself(merged: Mapping[str, Requirement], parts: Sequence[Requirement]) -> bool:
     """Say whether no value is left of a key though some part of it asks for one."""
     # Differs: Karpenter takes what is left of `In [a]` and `In [b]` for DoesNotExist, and lets the
     # pod onto nodes without the label.
-    return any(
-        requirement.is_empty and any(not part.is_negative for part in parts if part.key == key)
-        for key, requirement in merged.items()
-    )
+    empty = {key for key, requirement in merged.items() if requirement.is_empty}
+    return bool(empty) and any(part.key in empty and not part.is_negative for part in parts)
 
 
 def alternatives_of(

@@ -1,27 +1,30 @@
 """Turns a batch of pods into classes with steps: groups are made first, then found by labels."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import partial
 
+from karpy.core.provisioning.effort import Effort
 from karpy.core.provisioning.existing import ExistingNodes
-from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, HostGroup, Kind
-from karpy.core.provisioning.ladder import Rung, rungs
+from karpy.core.provisioning.groups import DomainGroup, HostGroup, Kind
+from karpy.core.provisioning.ladder import Footing, Ladder
 from karpy.core.provisioning.pending import Batch
 from karpy.core.provisioning.signatures import Signatures, Want, contradicts
-from karpy.core.provisioning.steps import KeyRule, PodClass, Reach, Step
+from karpy.core.provisioning.steps import (
+    Ground,
+    KeyRule,
+    Marked,
+    Neighbours,
+    PodClass,
+    Reach,
+    Step,
+    Steps,
+)
 from karpy.core.provisioning.templates import Template
 from karpy.core.provisioning.topology import AnyGroup, Topology
 from karpy.core.provisioning.volumes import NO_VOLUMES, VolumeFacts
 from karpy.model.constraints import Toleration, first_untolerated
 from karpy.model.pods import Pod
 from karpy.model.requirements import Requirements, collect
-
-
-class _Groups(NamedTuple):
-    rung: Rung
-    spreads: list[AnyGroup]
-    affinities: list[AnyGroup]
-    antis: list[AnyGroup]
 
 
 class Planner:
@@ -33,15 +36,17 @@ class Planner:
         topology: Topology,
         existing: ExistingNodes,
         templates: Sequence[Template],
+        effort: Effort,
     ) -> None:
         self._signatures = signatures
         self._topology = topology
         self._existing = existing
         self._templates = templates
+        self._effort = effort
         self._reaches: dict[tuple[Toleration, ...], Reach] = {}
-        self._ladders: dict[object, list[_Groups]] = {}
-        self._steps: dict[object, tuple[Step, ...]] = {}
-        self._plain: dict[int, tuple[Step, ...]] = {}
+        self._ladders: dict[object, _Constrained] = {}
+        self._steps: dict[object, Steps] = {}
+        self._plain: dict[int, Steps] = {}
         self._classes: dict[object, PodClass] = {}
         self._queue: list[tuple[Pod, PodClass]] = []
 
@@ -71,20 +76,12 @@ class Planner:
                 continue
             ladder_key = _ladder_key(pod)
             if ladder_key not in self._ladders:
-                self._ladders[ladder_key] = [
-                    self._groups(pod, rung)
-                    for rung in rungs(
-                        pod.rules,
-                        respects_preferences=respects_preferences,
-                        can_tolerate=can_tolerate,
-                    )
-                ]
-                for term in pod.rules.anti_affinity:
-                    self._topology.affinity(Kind.INVERSE, term, pod)
-                for term in pod.rules.affinity:
-                    group = self._topology.affinity(Kind.AFFINITY, term, pod)
-                    if isinstance(group, DomainGroup):
-                        group.is_required = True
+                ladder = Ladder(
+                    pod.rules,
+                    respects_preferences=respects_preferences,
+                    can_tolerate=can_tolerate,
+                )
+                self._ladders[ladder_key] = self._constrain(pod, ladder)
 
     def classes(self) -> list[tuple[Pod, PodClass]]:
         """Give each pod its class, in the order of the batch."""
@@ -101,9 +98,7 @@ class Planner:
                 if pod.rules.has_topology:
                     self._complete(each, ())
                     continue
-                steps = plain[id(pod.rules)] = tuple(
-                    self._step(each, groups, (), ()) for groups in self._ladders[id(pod.rules)]
-                )
+                steps = plain[id(pod.rules)] = self._steps_of(each, (), ())
             each.climb(steps)
         return self._queue
 
@@ -112,16 +107,24 @@ class Planner:
         distinct = {id(each.pod.labels): each.pod.labels for each in self._classes.values()}
         return set().union(*[labels.items() for labels in distinct.values()])
 
-    def _groups(self, pod: Pod, rung: Rung) -> _Groups:
-        topology, rules = self._topology, pod.rules
+    def _constrain(self, pod: Pod, ladder: Ladder) -> "_Constrained":
+        """Make every group that the steps of a ladder count."""
+        topology, rules, made = self._topology, pod.rules, _Constrained(ladder)
         if not rules.has_topology:
-            return _Groups(rung, [], [], [])
-        return _Groups(
-            rung,
-            [topology.spread(each, rules, pod) for each in rung.spreads],
-            [topology.affinity(Kind.AFFINITY, each, pod) for each in rung.affinity],
-            [topology.affinity(Kind.ANTI_AFFINITY, each, pod) for each in rung.anti_affinity],
-        )
+            return made
+        self._effort.spend(len(ladder.spreads) + len(ladder.affinity) + len(ladder.anti_affinity))
+        made.spreads = [topology.spread(each, rules, pod) for each in ladder.spreads]
+        made.affinity = [topology.affinity(Kind.AFFINITY, each, pod) for each in ladder.affinity]
+        made.anti_affinity = [
+            topology.affinity(Kind.ANTI_AFFINITY, each, pod) for each in ladder.anti_affinity
+        ]
+        for term in rules.anti_affinity:
+            topology.affinity(Kind.INVERSE, term, pod)
+        for term in rules.affinity:
+            group = topology.affinity(Kind.AFFINITY, term, pod)
+            if isinstance(group, DomainGroup):
+                group.is_required = True
+        return made
 
     def _complete(self, each: PodClass, groups: tuple[AnyGroup, ...]) -> None:
         pod = each.pod
@@ -141,10 +144,7 @@ class Planner:
         key = (ladder_key, blocks, settling, each.volumes)
         steps = self._steps.get(key)
         if steps is None:
-            steps = self._steps[key] = tuple(
-                self._step(each, rung_groups, blocks, settling)
-                for rung_groups in self._ladders[ladder_key]
-            )
+            steps = self._steps[key] = self._steps_of(each, blocks, settling)
         each.climb(steps)
         each.counted = tuple(group for group in groups if group.kind is not Kind.INVERSE)
         if pod.rules.anti_affinity:
@@ -154,57 +154,70 @@ class Planner:
         each.is_counted = bool(each.counted or each.owned_inverse)
         each.is_alone = each.is_alone and not each.is_counted
 
+    def _steps_of(
+        self, each: PodClass, blocks: tuple[AnyGroup, ...], settling: tuple[str, ...]
+    ) -> Steps:
+        """Return the steps of a class, none of which is made yet."""
+        pod, held = each.pod, self._ladders[_ladder_key(each.pod)]
+
+        def mark(groups: Sequence[AnyGroup]) -> list[Marked]:
+            self._effort.spend(len(groups))
+            return [(group, int(group.selects(pod.namespace, pod.labels))) for group in groups]
+
+        return Steps(
+            held.ladder,
+            Neighbours(
+                mark(held.spreads), mark(held.affinity), mark(held.anti_affinity), mark(blocks)
+            ),
+            partial(self._footing, each),
+            partial(self._step, each, settling),
+        )
+
+    def _footing(self, each: PodClass, footing: Footing) -> Ground:
+        wants = self._wants(footing, each.volumes)
+        return Ground(footing, self._reach(footing.tolerations), wants)
+
     def _step(
-        self,
-        each: PodClass,
-        groups: _Groups,
-        blocks: tuple[AnyGroup, ...],
-        settling: tuple[str, ...],
+        self, each: PodClass, settling: tuple[str, ...], ground: Ground, held: Sequence[Marked]
     ) -> Step:
-        rung, pod = groups.rung, each.pod
-        step = Step(rung, self._reach(rung.tolerations), self._wants(rung, each.volumes))
+        self._effort.spend(len(held))
+        step = Step(ground)
         rules: dict[str, KeyRule] = {}
-        for group in (*groups.spreads, *groups.affinities, *groups.antis, *blocks):
-            is_selected = int(group.selects(pod.namespace, pod.labels))
+        for marked in held:
+            group = marked[0]
             if isinstance(group, HostGroup):
-                step.hosts.append((group, is_selected))
+                step.hosts.append((group, marked[1]))
                 if group.kind is Kind.AFFINITY:
                     step.watched.append(group)
                 continue
             rule = rules.get(group.key)
             if rule is None:
-                rule = rules[group.key] = KeyRule(self._topology, group.key, rung)
-            if isinstance(group, AvoidedGroup):
-                rule.antis.append(group)
-            elif group.kind is Kind.SPREAD:
-                rule.spreads.append((group, is_selected))
-            else:
-                rule.affinities.append((group, is_selected))
+                rule = rules[group.key] = KeyRule(group.domains, ground.footing)
+            rule.hold(group, marked[1])
             step.watched.append(group)
         for key in settling:
             if key not in rules:
-                rules[key] = KeyRule(self._topology, key, rung)
+                rules[key] = KeyRule(self._topology.table(key), ground.footing)
             rules[key].settles = True
         for rule in rules.values():
-            rule.is_optional = not rule.spreads and not rule.affinities
             rule.may_appear = any(rule.table.key in want.requirements for want in step.wants)
             step.is_patient = step.is_patient or not rule.table.is_well_known
         step.keys = [rules[key] for key in sorted(rules)]
         _sum_up(step, each)
         return step
 
-    def _wants(self, rung: Rung, facts: VolumeFacts) -> tuple[Want, ...]:
-        if not rung.is_possible:
+    def _wants(self, footing: Footing, facts: VolumeFacts) -> tuple[Want, ...]:
+        if not footing.is_possible:
             return ()
         if facts is NO_VOLUMES:
-            return (self._want(rung.full),)
+            return (self._want(footing.full),)
         wants = []
         # Differs: Karpenter takes a label that the pod only shuns for defined when it looks at the
         # volumes, and would write the value they ask for on a node that is somewhere else.
         for alternative in facts.alternatives:
             asked = collect(alternative)
-            if not contradicts(rung.full, asked):
-                wants.append(self._want(collect((*rung.full.values(), *alternative))))
+            if not contradicts(footing.full, asked):
+                wants.append(self._want(collect((*footing.full.values(), *alternative))))
         return tuple(wants)
 
     def _want(self, requirements: Requirements) -> Want:
@@ -262,6 +275,18 @@ def _parts(group: HostGroup) -> bool:
     if group.kind is Kind.SPREAD:
         return group.max_skew == 1 and group.filter is None
     return group.kind is Kind.ANTI_AFFINITY
+
+
+class _Constrained:
+    """A ladder with the groups of all that it asks of other pods, in the ladder's order."""
+
+    __slots__ = ("affinity", "anti_affinity", "ladder", "spreads")
+
+    def __init__(self, ladder: Ladder) -> None:
+        self.ladder = ladder
+        self.spreads: Sequence[AnyGroup] = ()
+        self.affinity: Sequence[AnyGroup] = ()
+        self.anti_affinity: Sequence[AnyGroup] = ()
 
 
 def _ladder_key(pod: Pod) -> object:

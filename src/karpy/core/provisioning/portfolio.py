@@ -22,6 +22,8 @@ class Draft(NamedTuple):
 
     verdict: Verdict
     steps_down: int = 0
+    pods: tuple[Pod, ...] = ()
+    """In the order in which they had their turns."""
 
 
 def is_worth_another_look(draft: Draft) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from karpy.core.provisioning.bits import dense_members, from_flags, members
+from karpy.core.provisioning.effort import OutOfTime
 from karpy.core.provisioning.greedy import Packer
 from karpy.core.provisioning.hurdles import CONSTRAINTS, Course, Hurdle, tightest
 from karpy.core.provisioning.steps import PodClass
@@ -19,6 +20,7 @@ from karpy.model.refusals import (
 from karpy.model.verdicts import PoolNotice
 
 _NEAR_MISSES_COMPARED = 64
+_WORK_OF_A_POOL = 64
 
 
 class Refuser:
@@ -51,12 +53,20 @@ class Refuser:
             if waits:
                 refusals.append(Refusal(Reason.WAITS_FOR_RESERVATION, tuple(pods)))
                 continue
-            asked = (id(pod_class.requests), pod_class.steps[-1], pod_class.volumes)
+            asked = (id(pod_class.requests), pod_class.steps.last, pod_class.volumes)
             tree = trees.get(asked)
             if tree is None:
-                tree = trees[asked] = self._tree(pod_class)
+                tree = trees[asked] = self._tree_in_time(pod_class)
             refusals.append(Refusal(tree.reason, tuple(pods), tree.detail, tree.pools, tree.nodes))
         return refusals
+
+    def _tree_in_time(self, pod_class: PodClass) -> Refusal:
+        """Return the whole tree, or the reason alone if time is up."""
+        try:
+            self._packer.effort.spend(_WORK_OF_A_POOL * len(self._templates))
+        except OutOfTime:
+            return Refusal(self._reason, ())
+        return self._tree(pod_class)
 
     def _tree(self, pod_class: PodClass) -> Refusal:
         pools = [self._judge(pod_class, template) for template in self._templates]
@@ -64,7 +74,7 @@ class Refuser:
         return Refusal(self._reason, (), "", tuple(pools), tuple(self._nodes(pod_class)))
 
     def _judge(self, pod_class: PodClass, template: Template) -> PoolRefusal:
-        course = Course(self._packer, pod_class, pod_class.steps[-1], template)
+        course = Course(self._packer, pod_class, pod_class.steps.last, template)
         hurdles = course.hurdles()
         exclusions = tuple(self._exclusion(hurdle, template) for hurdle in hurdles)
         decisive, is_single = _decisive(hurdles, template.mask)
@@ -105,7 +115,7 @@ class Refuser:
         existing = self._packer.fleet.existing
         if not existing.count:
             return []
-        step = pod_class.steps[-1]
+        step = pod_class.steps.last
         label_fits = self._packer.signatures.label_fits
         matching = 0
         for label_set in existing.label_sets:
@@ -147,13 +157,16 @@ def _stagewise(nodes: int, stages: Sequence[tuple[Constraint, int]]) -> list[Exc
 def _decisive(hurdles: Sequence[Hurdle], types: int) -> tuple[int, bool]:
     """Return which hurdle to lift, and whether lifting it alone would do."""
     best, best_left = -1, 0
-    for index in range(len(hurdles)):
-        left = types
-        for other, hurdle in enumerate(hurdles):
-            if other != index:
-                left &= hurdle.cleared
-        if left.bit_count() > best_left:
-            best, best_left = index, left.bit_count()
+    # What all after each one let through; with what all before it do, that is all but this one.
+    after = [types]
+    for hurdle in reversed(hurdles):
+        after.append(after[-1] & hurdle.cleared)
+    before = types
+    for index, hurdle in enumerate(hurdles):
+        left = (before & after[len(hurdles) - 1 - index]).bit_count()
+        if left > best_left:
+            best, best_left = index, left
+        before &= hurdle.cleared
     if best >= 0:
         return best, True
     worst = min(range(len(hurdles)), key=lambda index: (types & hurdles[index].cleared).bit_count())
@@ -162,13 +175,15 @@ def _decisive(hurdles: Sequence[Hurdle], types: int) -> tuple[int, bool]:
 
 def _fewest_failed(hurdles: Sequence[Hurdle], types: int) -> int:
     """Return the types that fail the smallest number of hurdles."""
-    failing_at_least = [types] + [0] * len(hurdles)
+    # How many each type fails, in binary: the types whose number has a digit, digit by digit.
+    digits: list[int] = []
     for hurdle in hurdles:
-        failed = types & ~hurdle.cleared
-        for count in range(len(hurdles), 0, -1):
-            failing_at_least[count] |= failing_at_least[count - 1] & failed
-    for count in range(1, len(hurdles) + 1):
-        exactly = failing_at_least[count - 1] & ~failing_at_least[count]
-        if exactly:
-            return exactly
-    return failing_at_least[len(hurdles)]
+        carry, place = types & ~hurdle.cleared, 0
+        while carry:
+            if place == len(digits):
+                digits.append(0)
+            digits[place], carry = digits[place] ^ carry, digits[place] & carry
+            place += 1
+    for digit in reversed(digits):
+        types = types & ~digit or types
+    return types

@@ -92,7 +92,7 @@ class Rows:
         """Return the shape of a class, if it has to have one, and who may take it."""
         fleet, shape = self._fleet, pod_class.shapes[0]
         is_alone = shape is None and pod_class.is_single and not self._has_nodes
-        if is_alone and pod_class.steps[0].takes_any_claim:
+        if is_alone and pod_class.steps.first.takes_any_claim:
             return None, (1 << fleet.size) - 1
         shape = shape or self._packer.shape_of(pod_class, 0)
         if shape.seen < fleet.size:
@@ -147,7 +147,7 @@ class Rows:
 
     def _put(self, pod: Pod, pod_class: PodClass, claims: int, shape: Shape | None) -> int | None:
         """Put a pod on the first of some claims that can take it; the shape forgets the others."""
-        fleet, want, requests = self._fleet, pod_class.steps[0].wants[0], pod_class.requests
+        fleet, want, requests = self._fleet, pod_class.steps.first.wants[0], pod_class.requests
         by_count, tight_at = fleet.by_count, fleet.tight.get
         for count in fleet.counts:
             candidates = by_count[count] & claims
@@ -182,7 +182,7 @@ class Rows:
         """Do the same for a pod that is to be spread."""
         fleet, signatures, spread = self._fleet, self._signatures, pod_class.spread
         assert spread is not None
-        want, table, requests = pod_class.steps[0].wants[0], spread.table, pod_class.requests
+        want, table, requests = pod_class.steps.first.wants[0], spread.table, pod_class.requests
         failure = pod_class.failures[0]
         if failure is not None and not failure.may_have_passed():
             return None

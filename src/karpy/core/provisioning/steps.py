@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, HostGroup
-from karpy.core.provisioning.ladder import Rung
+from karpy.core.provisioning.domains import DomainTable
+from karpy.core.provisioning.groups import AvoidedGroup, DomainGroup, HostGroup, Kind
+from karpy.core.provisioning.ladder import Footing, Ladder
 from karpy.core.provisioning.signatures import Want
 from karpy.core.provisioning.templates import Template
-from karpy.core.provisioning.topology import AnyGroup, Topology, pod_domains
+from karpy.core.provisioning.topology import AnyGroup, pod_domains
 from karpy.core.provisioning.volumes import VolumeFacts
 from karpy.model.pods import Pod
 from karpy.model.resources import Resources
@@ -45,9 +46,9 @@ class KeyRule:
         "table",
     )
 
-    def __init__(self, topology: Topology, key: str, rung: Rung) -> None:
-        self.table = topology.table(key)
-        self.pod_mask = pod_domains(self.table, rung.strict)
+    def __init__(self, table: DomainTable, footing: Footing) -> None:
+        self.table = table
+        self.pod_mask = pod_domains(self.table, footing.strict)
         self.spreads: list[tuple[DomainGroup, int]] = []
         self.affinities: list[tuple[DomainGroup, int]] = []
         self.antis: list[AvoidedGroup] = []
@@ -58,6 +59,16 @@ class KeyRule:
         """Whether a claim says something else about the label once it has taken the pod."""
         self.is_optional = True
         """Whether a node that does not carry the label will do: nothing can be broken there."""
+
+    def hold(self, group: DomainGroup | AvoidedGroup, is_selected: int) -> None:
+        """Take in one more group of the key."""
+        if isinstance(group, AvoidedGroup):
+            self.antis.append(group)
+            return
+        (self.spreads if group.kind is Kind.SPREAD else self.affinities).append(
+            (group, is_selected)
+        )
+        self.is_optional = False
 
     def open_domains(self) -> tuple[int, bool]:
         """Return the domains that suit every group now, and whether one of them must be chosen."""
@@ -130,18 +141,35 @@ def _dear_last(domains: Sequence[int], price_in: Callable[[int], int]) -> Sequen
     return sorted(domains, key=lambda domain: prices[domain] > most)
 
 
+Marked: TypeAlias = tuple[AnyGroup, int]
+"""A group, and whether (as a number) it selects the pods that it is a rule for."""
+
+
+class Ground:
+    """What rungs in a row ask of a node, made ready."""
+
+    __slots__ = ("footing", "reach", "shapes", "wants")
+
+    def __init__(self, footing: Footing, reach: Reach, wants: tuple[Want, ...]) -> None:
+        self.footing = footing
+        self.reach = reach
+        self.wants = wants
+        self.shapes: dict[int, Any] = {}
+        """The shapes as far as they are known, by the identity of requests."""
+
+
 class Step:
     """One rung of a ladder, made ready."""
 
     __slots__ = (
         "asks_for_room",
+        "footing",
         "hosts",
         "is_exclusive",
         "is_patient",
         "is_simple",
         "keys",
         "reach",
-        "rung",
         "shapes",
         "spread",
         "takes_any_claim",
@@ -149,12 +177,11 @@ class Step:
         "watched",
     )
 
-    def __init__(self, rung: Rung, reach: Reach, wants: tuple[Want, ...]) -> None:
-        self.rung = rung
-        self.reach = reach
-        self.wants = wants
-        self.shapes: dict[int, Any] = {}
-        """Its shapes as far as they are known, by the identity of requests."""
+    def __init__(self, ground: Ground) -> None:
+        self.footing = ground.footing
+        self.reach = reach = ground.reach
+        self.wants = wants = ground.wants
+        self.shapes = ground.shapes
         self.hosts: list[tuple[HostGroup, int]] = []
         self.keys: list[KeyRule] = []
         self.watched: list[AnyGroup] = []
@@ -173,6 +200,78 @@ class Step:
         """Whether two pods that take this step never share a node, and nothing else binds them."""
         self.is_patient = any(want.is_patient for want in wants)
         """Whether a label that a claim gains may turn a no into a yes."""
+
+
+class Neighbours(NamedTuple):
+    """The groups of all that a ladder asks of other pods, first what is dropped first."""
+
+    spreads: Sequence[Marked]
+    affinity: Sequence[Marked]
+    anti_affinity: Sequence[Marked]
+    blocks: Sequence[Marked]
+    """Groups by which other pods keep these away; they are never dropped."""
+
+
+class Steps:
+    """The steps of a ladder from the top, each made when a pod gets there."""
+
+    def __init__(
+        self,
+        ladder: Ladder,
+        neighbours: Neighbours,
+        prepare: Callable[[Footing], Ground],
+        make: Callable[[Ground, Sequence[Marked]], Step],
+    ) -> None:
+        self._ladder = ladder
+        self._neighbours = neighbours
+        self._prepare = prepare
+        self._make = make
+        self._ground: Ground | None = None
+        self._made: dict[int, Step] = {}
+        self._length = len(ladder)
+        self.first = self[0]
+        self.last = self[-1]
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> Step:
+        index %= self._length
+        step = self._made.get(index)
+        if step is None:
+            if len(self._made) >= _STEPS_KEPT:
+                self._made = {0: self.first, self._length - 1: self.last}
+            step = self._made[index] = self._make(self.ground(index), self._held(index))
+        return step
+
+    def ground(self, index: int) -> Ground:
+        """Return what a step asks of a node."""
+        footing = self._ladder[index].footing
+        if self._ground is None or self._ground.footing is not footing:
+            self._ground = self._prepare(footing)
+        return self._ground
+
+    def dropped(self, index: int) -> Marked:
+        """Return what a step asks of other pods and the next one, equal otherwise, does not."""
+        rung, below, all_ = self._ladder[index], self._ladder[index + 1], self._neighbours
+        if rung.affinity != below.affinity:
+            return all_.affinity[rung.affinity]
+        if rung.anti_affinity != below.anti_affinity:
+            return all_.anti_affinity[rung.anti_affinity]
+        return all_.spreads[rung.spreads]
+
+    def last_alike(self, index: int) -> int:
+        """Return the last step from one on that asks the same of a node."""
+        return self._ladder.last_alike(index)
+
+    def _held(self, index: int) -> list[Marked]:
+        rung, all_ = self._ladder[index], self._neighbours
+        return [
+            *all_.spreads[rung.spreads :],
+            *all_.affinity[rung.affinity :],
+            *all_.anti_affinity[rung.anti_affinity :],
+            *all_.blocks,
+        ]
 
 
 class Versioned(Protocol):
@@ -204,8 +303,10 @@ FOR_GOOD = Failure(())
 """Nothing that can still happen helps."""
 
 
-_NOTHING_YET = (None,)
+_NOTHING_YET: Final = (None,)
 """For each step; most classes share it to the end."""
+_STEPS_KEPT: Final = 64
+"""Of longer ladders steps are made again when pods get there again: thousands are too large."""
 
 
 class Opening:
@@ -229,7 +330,7 @@ class PodClass(Struct, eq=False, gc=False):
     pod: Pod
     requests: Resources
     volumes: VolumeFacts
-    steps: Sequence[Step] = ()
+    ladder: Steps | None = None
     counted: tuple[AnyGroup, ...] = ()
     """Groups that count the pods."""
     owned_inverse: tuple[AnyGroup, ...] = ()
@@ -246,35 +347,47 @@ class PodClass(Struct, eq=False, gc=False):
     """Whether there is one pod only, for which every claim will do, and which nobody counts."""
     is_hopeless: bool = False
     """Whether every step has failed for good."""
-    failures: tuple[Failure | None, ...] = _NOTHING_YET
+    failures: tuple[Failure | None] | list[Failure | None] = _NOTHING_YET
     """What became of each step, if it was tried and did not work."""
-    shapes: tuple[Any, ...] = _NOTHING_YET
+    shapes: tuple[Any] | list[Any] = _NOTHING_YET
     """The shape of each step, once it is needed."""
 
-    def climb(self, steps: Sequence[Step]) -> None:
+    @property
+    def steps(self) -> Steps:
+        assert self.ladder is not None
+        return self.ladder
+
+    def climb(self, steps: Steps) -> None:
         """Take the steps of the ladder."""
-        first = steps[0]
-        self.steps = steps
+        first = steps.first
+        self.ladder = steps
         self.is_simple = first.is_simple
         self.spread = first.spread
         self.is_alone = self.is_single and first.asks_for_room
         if len(steps) > 1:
-            self.failures = self.shapes = _NOTHING_YET * len(steps)
+            self.failures, self.shapes = [None] * len(steps), [None] * len(steps)
 
-    def fail(self, step: int, failure: Failure) -> None:
-        """Note that a step did not work."""
-        self.failures = (*self.failures[:step], failure, *self.failures[step + 1 :])
+    def fail(self, step: int, failure: Failure, stop: int | None = None) -> None:
+        """Note that a step did not work, nor would those after it up to another."""
+        if isinstance(self.failures, list):
+            stop = step + 1 if stop is None else stop
+            self.failures[step:stop] = [failure] * (stop - step)
+        else:
+            self.failures = (failure,)
 
     def shape(self, step: int, shape: object) -> None:
         """Note the shape of a step."""
-        if len(self.shapes) == 1:
+        if isinstance(self.shapes, list):
+            self.shapes[step] = shape
+        else:
             self.shapes = (shape,)
-            return
-        self.shapes = (*self.shapes[:step], shape, *self.shapes[step + 1 :])
 
     def may_succeed(self, steps: int | None = None) -> bool:
         """Say whether one of the steps, or of the first few, has not been seen to fail."""
-        for failure in self.failures[:steps]:
-            if failure is None or failure.may_have_passed():
+        last = None
+        for failure in self.failures if steps is None else self.failures[:steps]:
+            # Steps in a row share what became of them.
+            if failure is None or (failure is not last and failure.may_have_passed()):
                 return True
+            last = failure
         return False

@@ -222,8 +222,7 @@ class PoolDomains:
     def __init__(
         self, pools: Sequence[NodePool], types_of: Mapping[str, Sequence[InstanceType]]
     ) -> None:
-        self._pools = pools
-        self._types_of = types_of
+        self._pools = [(pool, template_requirements(pool), types_of[pool.name]) for pool in pools]
         self._known: dict[str, dict[str, list[tuple[Taint, ...]]]] = {}
 
     def of(self, key: str) -> Mapping[str, list[tuple[Taint, ...]]]:
@@ -231,24 +230,29 @@ class PoolDomains:
         domains = self._known.get(key)
         if domains is None:
             domains = self._known[key] = {}
-            for pool in self._pools:
-                for value in self._values(pool, key):
+            offered: dict[int, list[Requirement]] = {}
+            for pool, requirements, types in self._pools:
+                # Pools that buy the same types share the answer.
+                if id(types) not in offered:
+                    offered[id(types)] = _said_of(key, types)
+                own = None if key in SIMULATED else requirements.get(key)
+                for value in _values(own, offered[id(types)]):
                     domains.setdefault(value, []).append(pool.taints)
         return domains
 
-    def _values(self, pool: NodePool, key: str) -> set[str]:
-        own = None if key in SIMULATED else template_requirements(pool).get(key)
-        values = set() if own is None or own.complement else set(own.values)
-        offered = {
-            id(each): each
-            for each in (kind.requirements.get(key) for kind in self._types_of[pool.name])
-            if each is not None
-        }
-        for requirement in offered.values():
-            allowed = requirement if own is None else requirement & own
-            if not allowed.complement:
-                values.update(allowed.values)
-        return values
+
+def _said_of(key: str, types: Sequence[InstanceType]) -> list[Requirement]:
+    found = (kind.requirements.get(key) for kind in types)
+    return list({id(each): each for each in found if each is not None}.values())
+
+
+def _values(own: Requirement | None, offered: Sequence[Requirement]) -> set[str]:
+    values = set() if own is None or own.complement else set(own.values)
+    for requirement in offered:
+        allowed = requirement if own is None else requirement & own
+        if not allowed.complement:
+            values.update(allowed.values)
+    return values
 
 
 def has_soft_taint(pools: Sequence[NodePool]) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from karpy.core.provisioning.bits import members
 from karpy.core.provisioning.domains import DomainTable
+from karpy.core.provisioning.effort import Effort
 from karpy.core.provisioning.existing import BoundPods, ExistingNodes
 from karpy.core.provisioning.groups import (
     AvoidedGroup,
@@ -22,6 +23,7 @@ from karpy.model.constraints import (
     AffinityTerm,
     LabelSelector,
     SpreadConstraint,
+    Taint,
     first_untolerated,
     resolve_label_keys,
 )
@@ -43,6 +45,7 @@ class Topology:
         namespaces: Mapping[str, Mapping[str, str]],
         pool_domains: PoolDomains,
         site_of: Callable[[int], Site],
+        effort: Effort,
     ) -> None:
         self.tables: dict[str, DomainTable] = {}
         self.groups: list[AnyGroup] = []
@@ -52,9 +55,12 @@ class Topology:
         self._namespaces = namespaces
         self._pool_domains = pool_domains
         self._site_of = site_of
-        self._existing_domains: dict[str, dict[str, int]] = {}
+        self._effort = effort
         self._by_identity: dict[object, AnyGroup] = {}
-        self._filters: dict[object, NodeFilter | None] = {}
+        self._filters: dict[object, tuple[NodeFilter, int]] = {}
+        self._filters_of: dict[tuple[int, bool, bool], tuple[NodeFilter | None, int]] = {}
+        """The same by the identity of rules: comparing thousands of them takes its time."""
+        self._tolerated: dict[tuple[int, tuple[Taint, ...]], bool] = {}
         self._by_label: dict[tuple[str, str], list[AnyGroup]] = {}
         self._unindexed: list[AnyGroup] = []
         self._selected: dict[tuple[str, int], tuple[AnyGroup, ...]] = {}
@@ -128,6 +134,7 @@ class Topology:
         candidates = self._candidates(labels)
         if not candidates:
             return ()
+        self._effort.spend(len(candidates))
         memo = (namespace, id(labels))
         found = self._selected.get(memo)
         if found is None:
@@ -166,6 +173,7 @@ class Topology:
                 for group in self._counting(alike.labels)
                 if alike.namespace in group.namespaces
             ]
+            self._effort.spend(len(groups) * len(alike.nodes))
             for name in alike.nodes if groups else ():
                 number = self._number.get(name)
                 if number is not None:
@@ -174,14 +182,17 @@ class Topology:
 
     def _counting(self, labels: Mapping[str, str]) -> list[AnyGroup]:
         """Return the groups that count pods with these labels, in whichever namespace."""
+        candidates = self._candidates(labels)
+        self._effort.spend(len(candidates))
         return [
             group
-            for group in self._candidates(labels)
+            for group in candidates
             if group.kind is not Kind.INVERSE and group.selects_labels(labels)
         ]
 
     def _count_in_each(self, groups: Sequence[AnyGroup], pod: Pod, node: int) -> None:
         if not pod.is_deleting:
+            self._effort.spend(len(groups))
             for group in groups:
                 if pod.namespace in group.namespaces:
                     self._count(group, node)
@@ -208,6 +219,7 @@ class Topology:
                     for term in terms
                     if not _concerns_nobody(term, waiting)
                 ]
+            self._effort.spend(len(groups))
             for group in groups:
                 self._count(group, node)
 
@@ -265,7 +277,17 @@ class Topology:
 
     def _filter(
         self, constraint: SpreadConstraint, rules: PodRules
-    ) -> tuple[NodeFilter | None, object]:
+    ) -> tuple[NodeFilter | None, int]:
+        """Return which nodes a spread counts, with a number for those that count the same."""
+        asked = (id(rules), constraint.honors_affinity, constraint.honors_taints)
+        known = self._filters_of.get(asked)
+        if known is None:
+            known = self._filters_of[asked] = self._make_filter(constraint, rules)
+        return known
+
+    def _make_filter(
+        self, constraint: SpreadConstraint, rules: PodRules
+    ) -> tuple[NodeFilter | None, int]:
         selector = rules.node_selector if constraint.honors_affinity else ()
         # Differs: Karpenter forgets the terms it has dropped on the way; kube-scheduler takes them
         # all.
@@ -275,9 +297,10 @@ class Topology:
             (*rules.tolerations, TOLERATE_PREFERENCES) if constraint.honors_taints else None
         )
         if not selector and not terms and tolerations is None:
-            return None, None
+            return None, 0
         identity = (selector, terms, tolerations)
-        if identity not in self._filters:
+        known = self._filters.get(identity)
+        if known is None:
             alternatives = alternatives_of(selector, terms)
 
             def allows(site: Site) -> bool:
@@ -286,21 +309,29 @@ class Topology:
                 have = site.requirements
                 return any(why_incompatible(have, each) is None for each in alternatives)
 
-            self._filters[identity] = NodeFilter(allows, self._site_of)
-        return self._filters[identity], identity
+            made = NodeFilter(allows, self._site_of)
+            known = self._filters[identity] = made, len(self._filters) + 1
+        return known
 
     def _known_domains(
         self, group: DomainGroup, constraint: SpreadConstraint, rules: PodRules
     ) -> int:
         table = group.domains
         known = 0
-        tolerations = (*rules.tolerations, TOLERATE_PREFERENCES)
         for name, taint_sets in self._pool_domains.of(group.key).items():
             if not constraint.honors_taints or any(
-                first_untolerated(taints, tolerations) is None for taints in taint_sets
+                self._is_tolerated(taints, rules) for taints in taint_sets
             ):
                 known |= table.bit(name)
         return known | self._domains_of_nodes(group, besides=known)
+
+    def _is_tolerated(self, taints: tuple[Taint, ...], rules: PodRules) -> bool:
+        known = self._tolerated.get((id(rules), taints))
+        if known is None:
+            tolerations = (*rules.tolerations, TOLERATE_PREFERENCES)
+            known = first_untolerated(taints, tolerations) is None
+            self._tolerated[id(rules), taints] = known
+        return known
 
     def _domains_of_nodes(self, group: DomainGroup, besides: int = 0) -> int:
         """Return the domains of existing nodes that pass the filter of a group."""

@@ -1,7 +1,6 @@
 """Where a pod's volumes allow it to run, and what they count for on a node."""
 
 from collections.abc import Iterable
-from itertools import product
 
 from msgspec import Struct
 
@@ -10,7 +9,7 @@ from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod
 from karpy.model.refusals import Reason
 from karpy.model.requirement import Requirement
-from karpy.model.requirements import collect, why_disjoint
+from karpy.model.requirements import Requirements, collect, merge, why_disjoint
 from karpy.model.storage import IMMEDIATE, PersistentVolumeClaim, Storage
 
 Alternative = tuple[Requirement, ...]
@@ -112,14 +111,15 @@ def _alternatives(per_volume: Iterable[tuple[NodeTerm, ...]]) -> tuple[Alternati
     """List the combinations that do not contradict themselves; there may be none."""
     # Differs: if all of them do, Karpenter goes on with what is left, which may be taken for no
     # demand.
-    sound: list[Alternative] = []
-    for combination in product(*per_volume):
-        requirements: dict[str, Requirement] = {}
-        agrees = True
-        for term in combination:
-            wanted = collect(term.expressions)
-            agrees = agrees and why_disjoint(requirements, wanted) is None
-            requirements = collect((*requirements.values(), *wanted.values()))
-        if agrees:
-            sound.append(tuple(requirements.values()))
-    return tuple(sound)
+    # Volume by volume, equals once: volumes of one class have as many alternatives as one of them.
+    sound: dict[frozenset[Requirement], Requirements] = {frozenset(): {}}
+    for terms in per_volume:
+        joined: dict[frozenset[Requirement], Requirements] = {}
+        for have in sound.values():
+            for term in terms:
+                wanted = collect(term.expressions)
+                if why_disjoint(have, wanted) is None:
+                    both = merge(have, wanted)
+                    joined.setdefault(frozenset(both.values()), both)
+        sound = joined
+    return tuple(tuple(each.values()) for each in sound.values())
