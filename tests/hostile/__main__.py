@@ -4,11 +4,13 @@ import argparse
 import multiprocessing
 import os
 import sys
+from collections import Counter
 
 from karpy.errors import KarpyError
 from tests.hostile.objectfuzz import Ending, play
 
 _SHOWN_CHARACTERS = 500
+_SHOWN = 20
 
 
 def main() -> int:
@@ -19,12 +21,16 @@ def main() -> int:
     options = parser.parse_args()
     seeds = range(options.start, options.start + options.seeds)
     bad = set_aside = 0
+    contained = Counter[str]()
     with multiprocessing.Pool(options.jobs) as workers:
         for seed, ending in workers.imap_unordered(_try, seeds):
             set_aside += ending.set_aside
             bad += bool(ending.findings)
-            for each in ending.findings[:5]:
+            contained.update(set(ending.contained))
+            for each in ending.findings[:_SHOWN]:
                 print(f"seed {seed}: {each[:_SHOWN_CHARACTERS]}", flush=True)
+    for failure, count in contained.most_common(_SHOWN):
+        print(f"held by a barrier, {count} seeds: {failure[:_SHOWN_CHARACTERS]}")
     print(f"{len(seeds)} seeds, {set_aside} versions of objects set aside; {bad} seeds ended badly")
     return 1 if bad else 0
 

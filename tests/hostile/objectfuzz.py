@@ -81,6 +81,8 @@ class Ending:
     findings: list[str] = field(default_factory=list)
     set_aside: int = 0
     """How many versions of objects could not be read."""
+    contained: list[str] = field(default_factory=list)
+    """Unforeseen failures, each held by the barrier around one object."""
 
 
 def play(seed: int) -> Ending:
@@ -148,7 +150,7 @@ class _Play:
 
     def fail(self, controller: str, key: str, error: BaseException) -> None:
         if isinstance(error, Bug):
-            self._find(f"{controller} fails with {key}: {error!r} {error.__cause__!r}")
+            self._ending.contained.append(f"{controller} with {key}: {error.__cause__!r}")
 
     async def play(self) -> Ending:
         """Let everything happen."""

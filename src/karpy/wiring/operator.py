@@ -41,8 +41,14 @@ class Operator:
         self._options = options
         self._speech = Speech(voice, notices, journal, metrics)
         feed, clock = surface.feed, surface.clock
+        classes = NodeClasses(feed, surface.node_classes, partial(voice.fail, "nodeclasses"))
         self.mirror = Mirror(
-            feed, clock, surface.catalog, options.settings(), partial(voice.fail, "mirror")
+            feed,
+            clock,
+            surface.catalog,
+            options.settings(),
+            partial(voice.fail, "mirror"),
+            classes.is_ours,
         )
         self.cluster = MirroredCluster(self.mirror, surface.objects)
         buffers = (
@@ -52,7 +58,6 @@ class Operator:
         )
         if buffers is not None:
             self.cluster.virtual_pods = buffers.virtual_pods
-        classes = NodeClasses(feed, surface.node_classes, partial(voice.fail, "nodeclasses"))
         self._view = View(self.mirror, self.cluster, classes, buffers)
 
     def why_stuck(self) -> str:

@@ -45,7 +45,7 @@ from karpy.model.kinds import (
 from karpy.model.nodes import NodeClaim
 from karpy.model.pods import DaemonSet, Pod, PodController
 from karpy.model.pools import NodeOverlay, NodePool
-from karpy.model.records import Identity
+from karpy.model.records import ClaimRecord, Identity
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from karpy.ports.clock import Clock
@@ -75,7 +75,10 @@ class Mirror:
         catalog: Callable[[], Catalog],
         settings: Settings,
         on_failure: OnFailure = fail_at_once,
+        is_ours: Callable[[ClaimRecord], bool] = lambda _: True,
     ) -> None:
+        """Take also which claims get their machines from our cloud."""
+        self._is_ours = is_ours
         self.pods: IndexedShelf[Pod] = IndexedShelf(lambda pod: pod.node_name)
         self._census = CensusBook(self.pods)
         self.node_book = NodeBook()
@@ -142,13 +145,19 @@ class Mirror:
 
     @property
     def is_synced(self) -> bool:
-        """Whether decisions can be made: all listed, and no claim without its machine."""
-        # A claim that cannot be read may have one all the same.
-        unreadable = self.records.claims.unreadable
+        """Whether decisions can be made: all listed, and no claim of ours without its machine."""
         return self.is_listed and not any(
-            not claim.provider_id and name not in unreadable
+            not claim.provider_id and self._is_launched_here(name)
             for name, claim in self.node_book.claims.values.items()
         )
+
+    def _is_launched_here(self, name: str) -> bool:
+        """Say whether a claim without a machine will have one; else decisions wait for ever."""
+        # A claim that cannot be read may have one all the same.
+        if name in self.records.claims.unreadable:
+            return False
+        kept = self.records.claims.get(name)
+        return kept is None or self._is_ours(kept.record)
 
     async def wait_until_synced(self) -> None:
         """Return once decisions can be made."""
