@@ -1,14 +1,12 @@
 """Nodes whose pods cannot be read, or are not known yet, on virtual time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable
 
 import pytest
 
 from karpy.codec.fields import JsonObject
-from karpy.model.kinds import NODE, NODE_CLAIM, POD, Kind
-from karpy.ports.objects import EVERYTHING, Change, Feed, Query, Reader, Synced
+from karpy.model.kinds import NODE, NODE_CLAIM, POD
 from karpy.sim.faults import Fault, Faults, unreachable
 from karpy.sim.faultyports import FaultyFeed, FaultyObjects
 from karpy.sim.loop import run
@@ -23,9 +21,8 @@ from tests.controllers.disruptions import (
 )
 from tests.controllers.operators import Heard, is_empty, node_of, until
 from tests.controllers.test_termination import PROTECTED, pod
+from tests.hostile.stumbling import Stumbling
 from tests.hostile.test_unreadable import ABOVE_ABC
-
-T = TypeVar("T")
 
 STALLED = Fault(calls=("event",), kind=POD, delay_seconds=7200)
 
@@ -84,34 +81,6 @@ def test_a_node_that_is_deleted_sends_off_its_unreadable_pod_first() -> None:
     assert run(story()) == (True, True)
     assert heard.counted("pods_drained_total") == 1
     assert heard.failures == []
-
-
-class Stumbling:
-    """A feed whose reader of pods runs out of stack at one of them."""
-
-    def __init__(self, feed: Feed, name: str) -> None:
-        self._feed = feed
-        self._name = name
-
-    def follow(
-        self, kind: Kind, reader: Reader[T], query: Query = EVERYTHING
-    ) -> AsyncIterator[Change[T] | Synced]:
-        """Tell everything as usual, but for the pod of that name."""
-        return self._feed.follow(kind, _StumblingReader(reader, self._name), query)
-
-
-class _StumblingReader(Generic[T]):
-    def __init__(self, reader: Reader[T], name: str) -> None:
-        self._reader = reader
-        self._name = name
-
-    def from_object(self, obj: JsonObject) -> T:
-        if obj["metadata"]["name"] == self._name:
-            raise RecursionError
-        return self._reader.from_object(obj)
-
-    def from_bytes(self, data: bytes) -> T:
-        return self._reader.from_bytes(data)
 
 
 def test_a_pod_that_its_reader_stumbles_over_keeps_its_node_and_ends_nothing() -> None:

@@ -100,20 +100,20 @@ class Lookout:
         )
 
     def _why_unreadable(self, claim: ClaimRecord, node: NodeRecord | None) -> str:
-        """Say why a NodeClaim, or its Node, cannot be read as it is now."""
+        """Say why a NodeClaim, its Node or its NodePool cannot be read as it is now."""
         records = self._desk.records
-        problem = records.claims.unreadable.get(claim.name, "")
         name = claim.node_name if node is None else node.name
-        return problem or records.nodes.unreadable.get(name, "")
+        return (
+            records.claims.unreadable.get(claim.name)
+            or records.nodes.unreadable.get(name)
+            or records.pools.unreadable.get(claim.pool, "")
+        )
 
     def _pools(self) -> tuple[dict[str, PoolRecord], dict[str, DisruptionPolicy]]:
         pools: dict[str, PoolRecord] = {}
         policies: dict[str, DisruptionPolicy] = {}
         for kept in self._desk.records.pools.all():
             name = kept.record.name
-            if name in self._desk.records.pools.unreadable:
-                # Its budgets may be others by now.
-                continue
             try:
                 policies[name] = read(read_policy, NODE_POOL, kept.obj)
             except AnswerMalformed as error:

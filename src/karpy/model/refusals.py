@@ -72,7 +72,7 @@ class Obstacle(Enum):
     IN_ROLLOUT = "it is being disrupted already"
     UNMANAGED = "there is no NodeClaim behind it"
     NO_NODE = "its NodeClaim has no Node yet"
-    UNREADABLE = "its Node or NodeClaim cannot be read"
+    UNREADABLE = "its Node, NodeClaim or NodePool cannot be read"
     REBOOTING = "it is rebooting"
     LEAVING = "it is being deleted, or chosen for it"
     UNREGISTERED = "it is neither initialized nor registered"

@@ -28,7 +28,7 @@ class NodeState(Struct, frozen=True, gc=False):
     buffer_pods: int = 0
     """How many pods of CapacityBuffers have their place there."""
     unreadable: str = ""
-    """Why its Node or its NodeClaim cannot be read; what is known of it is not current then."""
+    """Why its Node, NodeClaim or NodePool cannot be read; what is known is not current then."""
 
     @property
     def name(self) -> str:

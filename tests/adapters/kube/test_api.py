@@ -41,6 +41,19 @@ async def test_an_object_is_read(server: ScriptedServer, api: KubeApi) -> None:
     assert server.paths == ["/api/v1/namespaces/shop/pods/web-1"]
 
 
+async def test_objects_that_are_nested_too_deep_for_a_decoder_are_read(
+    server: ScriptedServer, api: KubeApi
+) -> None:
+    deep = '{"metadata": {"name": "web-1", "managedFields": ' + "[" * 4900 + "]" * 4900 + "}}"
+    server.says(text(deep), text('{"metadata": {"resourceVersion": "9"}, "items": [' + deep + "]}"))
+
+    found = await api.get(POD, "web-1", "shop")
+    listed = await api.list(POD)
+
+    names = [each["metadata"]["name"] for each in (found, *listed.items)]
+    assert names == ["web-1", "web-1"]
+
+
 async def test_an_object_without_a_namespace_has_a_short_path(
     server: ScriptedServer, api: KubeApi
 ) -> None:

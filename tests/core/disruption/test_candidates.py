@@ -169,6 +169,29 @@ def test_a_pod_can_keep_its_node(pod: Tenant) -> None:
     assert ("Node", "a", "DisruptionBlocked", text) in told(found.notices)
 
 
+@pytest.mark.parametrize("manner", [*Manner])
+def test_a_node_that_cannot_be_read_as_it_is_now_is_not_touched(manner: Manner) -> None:
+    odd = replace(state("a", grace_period=MINUTE), unreadable="`spec` is odd")
+
+    found = find_candidates(around(odd), manner)
+
+    assert refused(found.refusals) == [("a", "UNREADABLE", "`spec` is odd")]
+    text = "Node, NodeClaim or NodePool cannot be read: `spec` is odd"
+    assert told(found.notices)[0][3] == text
+
+
+def test_a_pod_that_cannot_be_read_keeps_its_node_but_from_repair() -> None:
+    odd = around(state("a", tenants=[tenant("x", unreadable="odd")]), state("b"))
+
+    graceful, repair = find_candidates(odd), find_candidates(odd, Manner.REPAIR)
+
+    assert refused(graceful.refusals) == [("a", "POD_UNREADABLE", "shop/x")]
+    assert [(each.name, each.is_blocked) for each in repair.candidates] == [
+        ("a", True),
+        ("b", False),
+    ]
+
+
 @pytest.mark.parametrize(
     "pod",
     [

@@ -1,5 +1,7 @@
+from msgspec.structs import replace
+
 from karpy.core.disruption.simulation import Relocation, relocate, with_credit
-from karpy.model.pods import DAEMON_SET
+from karpy.model.pods import DAEMON_SET, PodRules
 from karpy.model.settings import ReservedMode
 from tests.builders import catalog, instance_type, node, offering, owner, pod, pool, snapshot
 
@@ -18,6 +20,13 @@ def test_a_node_without_pods_needs_no_other() -> None:
     )
 
     assert relocate(cluster, CLAIM) == Relocation()
+
+
+def test_a_pod_that_cannot_be_read_is_not_waited_for() -> None:
+    odd = replace(pod("odd", on="a"), rules=PodRules(unreadable="it is odd"))
+    cluster = snapshot(nodes=[node("a"), node("b")], pods=[odd, pod("web", on="a")], pools=[pool()])
+
+    assert relocate(cluster, CLAIM) == Relocation(nodes=("b",))
 
 
 def test_pods_go_where_there_is_room() -> None:

@@ -41,6 +41,12 @@ def test_a_claim_without_nodes_ends_its_machine() -> None:
     assert finalize(going(Registered=MINUTE), (), NOON) == Finalizing(Outcome(), is_cleared=True)
 
 
+def test_a_claim_whose_node_cannot_be_read_keeps_its_machine() -> None:
+    finalizing = finalize(going(Registered=MINUTE), (), NOON, is_blind=True)
+
+    assert finalizing == Finalizing(Outcome(look_again=timedelta(seconds=5)))
+
+
 def test_a_claim_that_never_registered_leaves_its_node_alone() -> None:
     assert finalize(going(), (node(),), NOON) == Finalizing(Outcome(), is_cleared=True)
 

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
+from karpy.codec.fields import JsonObject
+from karpy.codec.unreadable import claim_record
 from karpy.core.lifecycle.collection import Sighting, collect_claim, find_orphans, running
 from karpy.core.lifecycle.consistency import check_consistency
 from karpy.core.lifecycle.counts import count_reschedulable, termination_mode
@@ -161,6 +163,13 @@ def test_a_machine_without_a_claim_is_an_orphan(
     orphans = find_orphans([machine], claims, NOON)
 
     assert (machine in orphans) is is_orphan
+
+
+@pytest.mark.parametrize("status", [{}, {"providerID": "kwok://web-1"}])
+def test_the_machine_of_a_claim_that_cannot_be_read_is_no_orphan(status: JsonObject) -> None:
+    odd = claim_record({"metadata": {"name": "web-1", "finalizers": 3}, "status": status})
+
+    assert find_orphans([sighting("web-1")], [odd], NOON) == ()
 
 
 def test_orphans_come_in_the_order_of_their_names() -> None:

@@ -26,7 +26,7 @@ _TOLD: Final = {
         "repair requires a NodePool to construct and budget a safe replacement"
     ),
     Obstacle.NO_NODE: "Nodeclaim does not have an associated node",
-    Obstacle.UNREADABLE: "Node or NodeClaim cannot be read: {detail}",
+    Obstacle.UNREADABLE: "Node, NodeClaim or NodePool cannot be read: {detail}",
     Obstacle.REBOOTING: "Node is rebooting",
     Obstacle.LEAVING: "Node is deleting or marked for deletion",
     Obstacle.UNREGISTERED: "Node isn't initialized nor registered",

@@ -27,13 +27,20 @@ class Relocation(Struct, frozen=True, gc=False):
 def relocate(
     snapshot: Snapshot, claims: Collection[str], mode: ReservedMode = ReservedMode.FALLBACK
 ) -> Relocation:
-    """Find another place for the pods of some claims' nodes, whatever forbids to move them."""
+    """
+    Find another place for the pods of some claims' nodes, whatever forbids to move them.
+
+    A pod that cannot be read finds none anywhere, and is not waited for: a repair must not depend
+    on it.
+    """
     nodes = tuple(
         replace(each, is_deleting=True) if each.claim in claims else each for each in snapshot.nodes
     )
     left = {each.name for each in nodes if each.claim in claims}
     displaced = {
-        pod.key for pod in snapshot.pods if pod.node_name in left and is_reschedulable(pod)
+        pod.key
+        for pod in snapshot.pods
+        if pod.node_name in left and is_reschedulable(pod) and not pod.unreadable
     }
     if not displaced:
         return Relocation()

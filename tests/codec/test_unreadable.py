@@ -1,0 +1,107 @@
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.codec.fields import JsonObject
+from karpy.codec.unreadable import (
+    WITHOUT_ROOM,
+    claim_record,
+    leaving_pod,
+    node_record,
+    pod_budget,
+    tenant,
+    unreadable_pod,
+)
+from karpy.model.leaving import LeavingPod
+from karpy.model.pods import Owner, Pod, PodRules
+from karpy.model.resources import CPU, PODS
+from tests.builders import pod as known_pod
+from tests.builders.pods import NOON
+
+META = {
+    "name": "a",
+    "namespace": "shop",
+    "uid": "uid-a",
+    "creationTimestamp": "2026-03-02T12:00:00Z",
+    "labels": {"app": "web"},
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "u"}],
+}
+SPEC = {"nodeName": "n1", "containers": [{"resources": {"requests": {"cpu": "1"}}}]}
+RULES = PodRules(unreadable="it is odd")
+OWNERS = (Owner("apps/v1", "DaemonSet", "d", "u"),)
+
+
+def test_an_unreadable_pod_has_all_of_itself_that_can_be_read() -> None:
+    obj = {"metadata": META, "spec": SPEC, "status": {"phase": "Running"}}
+
+    assert unreadable_pod(obj, "it is odd") == Pod(
+        "a",
+        "shop",
+        "uid-a",
+        NOON,
+        {"app": "web"},
+        {CPU: 1000, PODS: 1},
+        RULES,
+        node_name="n1",
+        phase="Running",
+        owners=OWNERS,
+    )
+
+
+def test_a_pod_of_which_nothing_but_its_place_can_be_read_leaves_no_room_there() -> None:
+    meta = {**META, "labels": 1, "ownerReferences": 2, "creationTimestamp": 3}
+    obj = {"metadata": meta, "spec": {"nodeName": "n1", "containers": 4}, "status": 5}
+
+    made = unreadable_pod(obj, "it is odd")
+
+    assert made == replace(
+        made, name="a", namespace="shop", uid="uid-a", node_name="n1", labels={}, owners=()
+    )
+    assert made.requests == WITHOUT_ROOM
+
+
+def test_a_pod_of_which_only_the_name_can_be_read_stays_where_it_was() -> None:
+    known = known_pod("a", on="n1")
+
+    made = unreadable_pod({"metadata": {"name": "a"}}, "it is odd", known)
+
+    assert made == replace(known, rules=RULES)
+
+
+def test_a_drain_knows_of_an_unreadable_pod_what_can_be_read() -> None:
+    spec = {**SPEC, "tolerations": [{"operator": "Odd"}], "terminationGracePeriodSeconds": 5}
+
+    found = leaving_pod({"metadata": META, "spec": spec})
+
+    problem = "`spec.tolerations[0].operator` is `Odd`"
+    assert found == LeavingPod(
+        "a", "shop", "uid-a", "n1", is_daemon=True, unreadable=problem, grace=timedelta(seconds=30)
+    )
+
+
+@pytest.mark.parametrize("annotations", [3, {"a": 1}, ["b"]])
+def test_a_pod_whose_annotations_cannot_be_read_is_not_to_be_disrupted(annotations: object) -> None:
+    obj: JsonObject = {"metadata": {"name": "a", "annotations": annotations}}
+
+    assert leaving_pod(obj).do_not_disrupt == "true"
+    assert tenant(obj).pod == leaving_pod(obj)
+
+
+def test_a_budget_that_cannot_be_read_lets_no_pod_of_its_namespace_go() -> None:
+    selector = {"matchExpressions": [{"key": "app", "operator": "Odd"}]}
+    meta = {"name": "b", "namespace": "shop"}
+    budget = pod_budget({"metadata": meta, "spec": {"selector": selector}})
+
+    covered = [budget.covers(tenant({"metadata": {**META, "namespace": n}})) for n in ("shop", "x")]
+
+    assert (covered, budget.budget.disruptions_allowed) == ([True, False], None)
+
+
+def test_of_claims_and_nodes_that_cannot_be_read_the_machine_remains() -> None:
+    odd = {"metadata": {"name": "a", "finalizers": 3, "labels": {"b": "c"}}}
+    claim = claim_record({**odd, "status": {"providerID": "kwok://a"}})
+    node = node_record({**odd, "spec": {"providerID": "kwok://a"}})
+
+    assert (claim.name, claim.provider_id) == ("a", "kwok://a")
+    assert (node.name, node.provider_id, node.meta.labels) == ("a", "kwok://a", {"b": "c"})
