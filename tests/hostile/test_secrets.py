@@ -117,7 +117,8 @@ def test_a_kubeconfig_that_cannot_be_read_is_not_quoted(
     tmp_path: Path, cluster: str, user: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = kubeconfig(tmp_path, cluster, user)
-    words = ("run", f"--kubeconfig={file}", "--metrics-port=0", "--health-probe-port=0")
+    # One that can be read after all ends there, too: at a log that cannot be written.
+    words = ("run", f"--kubeconfig={file}", f"--log-output-paths={tmp_path / 'none' / 'log'}")
 
     code = execute(words, Terminal.of_process({}, no_colour=True), is_debugging=True)
 

@@ -52,8 +52,8 @@ class ControlPlane:
 
     RBAC is on. `users` are names with their groups; each gets a token that `token_of` tells, as
     have `admin` and the programs themselves. What the user `audited` asks for is written down in
-    `audit_log`. With KWOK, a node that carries the annotation
-    `kwok.x-k8s.io/node: fake` is ready at once, and so are the pods bound to it.
+    `audit_log`. With KWOK, a node that carries the annotation `kwok.x-k8s.io/node: fake` is ready
+    at once, and so are the pods bound to it.
 
     Everything is kept in `home`, or in a folder of its own that is removed in the end. If the
     plane does not start, its logs are kept, and the error names them. Nothing of it survives this
@@ -261,7 +261,7 @@ class ControlPlane:
         layout.signing_key.touch(mode=0o600)
         layout.signing_key.write_text(make_signing_key(), encoding="ascii")
         layout.stages.write_text(source("stages.yaml"), encoding="utf-8")
-        layout.audit_policy.write_text(audit_policy(self._audited), encoding="utf-8")
+        layout.audit_policy.write_text(audit_policy(layout.audited), encoding="utf-8")
         first, second, *others = self._names
         for name in (first, second):
             self._spawn(name)
