@@ -70,7 +70,6 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         metrics = Metrics(metric_specs(catalog.well_known, (class_label(KWOK_NODE_CLASS),)))
         metrics.announce(version=__version__)
         troubles = _Troubles(log, metrics)
-        metrics.on_failure = troubles.unmeasured
         rate = Rate(options.kube_qps, options.kube_burst)
         answered = RequestMetrics(metrics, urlsplit(access.endpoint.server).netloc).answered
         connection = await stack.enter_async_context(
@@ -247,6 +246,7 @@ class _Troubles:
     def __init__(self, log: Log, metrics: Metrics) -> None:
         self._log = log
         self._metrics = metrics
+        metrics.on_failure = self.unmeasured
 
     def unreadable(self, kind: Kind, key: str, error: Exception) -> None:
         self._log.error(

@@ -11,7 +11,7 @@ from karpy.adapters.mirror import readers, recordbook
 from karpy.adapters.mirror.censusbook import CensusBook
 from karpy.adapters.mirror.nodebook import NodeBook
 from karpy.adapters.mirror.recordbook import Entry, RecordBook
-from karpy.adapters.mirror.shelves import IndexedShelf, OnFailure, Shelf, fail_at_once
+from karpy.adapters.mirror.shelves import IndexedShelf, OnFailure, Shelf, raise_at_once
 from karpy.barriers import Barrier
 from karpy.codec.clusters import name_namespaces
 from karpy.codec.fields import JsonObject
@@ -71,7 +71,7 @@ class Mirror:
         clock: Clock,
         catalog: Callable[[], Catalog],
         settings: Settings,
-        on_failure: OnFailure = fail_at_once,
+        on_failure: OnFailure = raise_at_once,
     ) -> None:
         self.pods: IndexedShelf[Pod] = IndexedShelf(lambda pod: pod.node_name)
         self._census = CensusBook(self.pods)
