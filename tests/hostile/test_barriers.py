@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from itertools import count
+from typing import TypeVar
 
 import pytest
 
@@ -29,6 +30,8 @@ from tests.builders import pod as waiting
 from tests.builders import snapshot
 from tests.hostile.ears import Ears, operated, pod
 from tests.sim.stories import on_virtual_time
+
+T = TypeVar("T")
 
 ERRORS = "controller_runtime_reconcile_errors_total"
 PANICS = "controller_runtime_reconcile_panics_total"
@@ -193,19 +196,19 @@ async def test_a_decision_that_fails_without_any_pod_is_made_again_later(
 class RefusingOnce(EmbeddedObjects):
     """Has no credentials for the first call of each sort."""
 
-    refused: set[str]
-
-    async def create(self, kind: Kind, obj: JsonObject) -> JsonObject:
+    async def create(
+        self, kind: Kind, obj: JsonObject, *, subresource: str = "", dry_run: bool = False
+    ) -> JsonObject:
         self._refuse(f"create {kind}")
-        return await super().create(kind, obj)
+        return await super().create(kind, obj, subresource=subresource, dry_run=dry_run)
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> JsonObject:
         self._refuse(f"get {kind}")
         return await super().get(kind, name, namespace)
 
     def follow(
-        self, kind: Kind, reader: Reader[object], query: Query = EVERYTHING
-    ) -> AsyncIterator[Change[object] | Synced]:
+        self, kind: Kind, reader: Reader[T], query: Query = EVERYTHING
+    ) -> AsyncIterator[Change[T] | Synced]:
         self._refuse(f"follow {kind}")
         return super().follow(kind, reader, query)
 
@@ -234,11 +237,13 @@ async def test_a_plugin_for_credentials_that_fails_once_ends_nothing() -> None:
 class ClumsyOnce(EmbeddedObjects):
     """Fails with the first NodeClaim in a way that it should not."""
 
-    async def create(self, kind: Kind, obj: JsonObject) -> JsonObject:
+    async def create(
+        self, kind: Kind, obj: JsonObject, *, subresource: str = "", dry_run: bool = False
+    ) -> JsonObject:
         if kind == NODE_CLAIM and "has_failed" not in self.__dict__:
             self.__dict__["has_failed"] = True
             raise RuntimeError("out of order")
-        return await super().create(kind, obj)
+        return await super().create(kind, obj, subresource=subresource, dry_run=dry_run)
 
 
 @on_virtual_time
