@@ -42,7 +42,7 @@ from karpy.controllers.keeper import Keeper
 from karpy.controllers.lifecycle import LifecycleController
 from karpy.controllers.provisioning import ProvisioningController
 from karpy.core.lifecycle.outcomes import Count, Remark
-from karpy.errors import ClusterError, MachineNotFound, NoCapacity, NotFound
+from karpy.errors import KarpyError, MachineNotFound, NoCapacity, NotFound
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.model.notices import Notice
@@ -95,7 +95,7 @@ class Silence:
     def launched(self, claim: str, launch: Launch) -> None:
         """Hear of a NodeClaim."""
 
-    def failed(self, launch: Launch, error: ClusterError) -> None:
+    def failed(self, launch: Launch, error: KarpyError) -> None:
         """Hear of a launch that failed."""
 
     def tell(self, notice: Notice) -> None:

@@ -10,8 +10,9 @@ OnError: TypeAlias = Callable[[KarpyError], None]
 
 
 def fail_at_once(error: KarpyError) -> None:
-    """Raise what is told: nothing is passed over where nobody listens."""
-    raise error
+    """Raise an error as it came: nothing is passed over where no part listens."""
+    cause = error.__cause__ if isinstance(error, Unexpected) else None
+    raise cause or error
 
 
 class Barrier:

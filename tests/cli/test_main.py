@@ -8,7 +8,8 @@ from typing import Final
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from tests.cli.conftest import Karpy
+from karpy.wiring.process import Crashed
+from tests.cli.conftest import Karpy, Run
 
 SOURCE: Final = Path(__file__).parents[2] / "src"
 
@@ -129,3 +130,16 @@ def test_debugging_adds_the_traceback(karpy: Karpy) -> None:
 
     assert run.err.startswith("Traceback (most recent call last):\n")
     assert "error: karpy made a mistake: LookupError('the solver slipped') (KP9000)" in run.err
+
+
+def test_where_the_log_has_said_why_nothing_more_is_written(
+    karpy: Karpy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever reads the JSON lines of `karpy run` would stumble over it."""
+
+    async def crash(*_: object) -> None:
+        raise Crashed
+
+    monkeypatch.setattr("karpy.cli.run.run_process", crash)
+
+    assert karpy("run") == Run(1, "", "")

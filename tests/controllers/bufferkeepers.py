@@ -25,7 +25,7 @@ from karpy.controllers.provisioning import ProvisioningController
 from karpy.controllers.termination import TerminationController
 from karpy.controllers.triggers import Triggers
 from karpy.controllers.upkeep import UpkeepController
-from karpy.errors import ClusterError
+from karpy.errors import KarpyError
 from karpy.model.kinds import CAPACITY_BUFFER
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
@@ -67,7 +67,7 @@ class Audience:
         del launch
         self._nominations.note(claim)
 
-    def failed(self, launch: Launch, error: ClusterError) -> None:
+    def failed(self, launch: Launch, error: KarpyError) -> None:
         raise AssertionError(launch.name) from error
 
 

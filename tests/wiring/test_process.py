@@ -17,8 +17,9 @@ from karpy.model.kinds import EVENTS_EVENT, KWOK_NODE_CLASS, LEASE, NODE, NODE_P
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.embedded import embedded_world, serve
+from karpy.wiring.operator import Operator
 from karpy.wiring.options import read_options
-from karpy.wiring.process import run_process
+from karpy.wiring.process import Crashed, run_process
 
 NODE_CLASS = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
 LEASE_NAME = "karpenter-leader-election"
@@ -147,3 +148,26 @@ async def test_instance_types_that_cannot_be_read_are_named(tmp_path: Path) -> N
 
     with pytest.raises(FileUnreadable, match="No such file"):
         await run_process(read, {}, asyncio.Event())
+
+
+async def test_the_last_words_of_a_crash_are_a_line_like_all_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def act(_: Operator) -> None:
+        raise ValueError("out of order")
+
+    monkeypatch.setattr(Operator, "act", act)
+    log = tmp_path / "log"
+
+    async def story() -> None:
+        async with process(tmp_path, "--disable-leader-election"):
+            await until(lambda: log.exists() and "has ended" in log.read_text())
+
+    with pytest.raises(Crashed) as raised:
+        await story()
+
+    line = json.loads(log.read_text().splitlines()[-1])
+    assert isinstance(raised.value.__cause__, ValueError)
+    assert (line["level"], line["message"]) == ("ERROR", "operator has ended")
+    assert line["error"] == "karpy made a mistake: ValueError('out of order')"
+    assert line["stacktrace"].splitlines()[-1] == "ValueError: out of order"

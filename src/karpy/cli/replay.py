@@ -23,7 +23,7 @@ from karpy.codec.recordings import (
 from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
 from karpy.core.disruption.decide import decide_disruption
 from karpy.core.pools.decide import decide_pool
-from karpy.core.provisioning.decide import decide
+from karpy.core.provisioning.apart import decide_apart
 from karpy.errors import FileUnreadable
 
 _DIFFERENCES_SHOWN: Final = 5
@@ -126,7 +126,7 @@ def _decide_again(recording: AnyRecording) -> bytes:
         return disruption_to_json(decide_disruption(recording.question))
     if isinstance(recording, PoolRecording):
         return pool_verdict_to_json(decide_pool(recording.question))
-    return verdict_to_json(decide(recording.snapshot))
+    return verdict_to_json(decide_apart(recording.snapshot).verdict)
 
 
 def _answer(counts: dict[Outcome, int], different: Sequence[Replayed]) -> dict[str, Any]:

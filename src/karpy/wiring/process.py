@@ -76,7 +76,6 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         metrics = Metrics(metric_specs(catalog.well_known, (class_label(KWOK_NODE_CLASS),)))
         metrics.announce(version=__version__)
         troubles = _Troubles(log, metrics)
-        metrics.on_failure = troubles.unmeasured
         rate = Rate(options.kube_qps, options.kube_burst)
         answered = RequestMetrics(metrics, urlsplit(access.endpoint.server).netloc).answered
         fence = Fence() if options.has_leader_election else None
@@ -116,8 +115,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         leading(0.0)
         act = partial(_act, operator, cloud, lambda: leading(1.0))
         acting = election.lead(act) if options.has_leader_election else act()
-        with _LastWords(log):
-            await _until(end, operator.watch(), acting)
+        await _until(end, operator.watch(), acting, log)
         log.info("stopped")
 
 
@@ -141,9 +139,9 @@ async def _act(operator: Operator, cloud: KwokProvider, on_start: Callable[[], N
 
 
 async def _until(
-    end: asyncio.Event, watching: Awaitable[None], acting: Awaitable[bool | None]
+    end: asyncio.Event, watching: Awaitable[None], acting: Awaitable[bool | None], log: Log
 ) -> None:
-    """Watch, wait for the lease and act, until `end` is set or one of these fails."""
+    """Watch, wait for the lease and act, until `end` is set; raise Crashed if any fails."""
     watch, act = asyncio.ensure_future(watching), asyncio.ensure_future(acting)
     ending = asyncio.ensure_future(end.wait())
     await asyncio.wait((watch, act, ending), return_when=asyncio.FIRST_COMPLETED)
@@ -154,10 +152,11 @@ async def _until(
         await asyncio.wait((task,))
     if is_over:
         return
-    for task in (watch, act):
-        if not task.cancelled():
-            task.result()
-    raise LeadershipLost("the lease was lost")
+    with _LastWords(log):
+        for task in (watch, act):
+            if not task.cancelled():
+                task.result()
+        raise LeadershipLost("the lease was lost")
 
 
 async def _serve(
@@ -270,6 +269,7 @@ class _Troubles:
     def __init__(self, log: Log, metrics: Metrics) -> None:
         self._log = log
         self._metrics = metrics
+        metrics.on_failure = self.unmeasured
 
     def unreadable(self, kind: Kind, key: str, error: Exception) -> None:
         self._metrics.count(Count(_UNREADABLE, {"kind": str(kind)}))

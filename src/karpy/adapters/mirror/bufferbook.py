@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 from karpy.adapters.mirror.readers import FieldReader
-from karpy.adapters.mirror.shelves import OnFailure, Shelf, fail_at_once
+from karpy.adapters.mirror.shelves import OnFailure, Shelf, raise_at_once
 from karpy.barriers import Barrier
 from karpy.codec.buffers import read_buffer_record, read_pod_source
 from karpy.codec.fields import Fields, JsonObject
@@ -45,7 +45,7 @@ class BufferBook:
     are there from the first look on, also of an operator that has just begun.
     """
 
-    def __init__(self, feed: Feed, clock: Clock, on_failure: OnFailure = fail_at_once) -> None:
+    def __init__(self, feed: Feed, clock: Clock, on_failure: OnFailure = raise_at_once) -> None:
         self._feed = feed
         self._on_failure = on_failure
         self._clock = clock

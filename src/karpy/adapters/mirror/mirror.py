@@ -13,7 +13,7 @@ from karpy.adapters.mirror import readers, recordbook
 from karpy.adapters.mirror.censusbook import CensusBook
 from karpy.adapters.mirror.nodebook import NodeBook
 from karpy.adapters.mirror.recordbook import Entry, RecordBook
-from karpy.adapters.mirror.shelves import IndexedShelf, OnFailure, Shelf, fail_at_once
+from karpy.adapters.mirror.shelves import IndexedShelf, OnFailure, Shelf, raise_at_once
 from karpy.barriers import Barrier
 from karpy.codec.clusters import name_namespaces
 from karpy.codec.fields import JsonObject
@@ -74,7 +74,7 @@ class Mirror:
         clock: Clock,
         catalog: Callable[[], Catalog],
         settings: Settings,
-        on_failure: OnFailure = fail_at_once,
+        on_failure: OnFailure = raise_at_once,
         is_ours: Callable[[ClaimRecord], bool] = lambda _: True,
     ) -> None:
         """Take also which claims get their machines from our cloud."""

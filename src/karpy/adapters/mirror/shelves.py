@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
-from karpy.barriers import Barrier
+from karpy.barriers import Barrier, fail_at_once
 from karpy.errors import KarpyError
 from karpy.ports.objects import Change
 
@@ -17,9 +17,9 @@ Listener = Callable[[str, T | None, T | None], None]
 OnFailure = Callable[[str, KarpyError], None]
 
 
-def fail_at_once(_: str, error: KarpyError) -> None:
-    """Raise what is told: nothing is passed over where nobody listens."""
-    raise error
+def raise_at_once(_: str, error: KarpyError) -> None:
+    """Raise what is told: nothing is passed over where no part listens."""
+    fail_at_once(error)
 
 
 class Shelf(Generic[T]):
@@ -32,7 +32,7 @@ class Shelf(Generic[T]):
         self.is_synced = False
         self.version = 0
         """Moves with every change."""
-        self.on_failure: OnFailure = fail_at_once
+        self.on_failure: OnFailure = raise_at_once
         """Is told which change a listener could not take; the others hear of it all the same."""
         self._listeners: list[Listener[T]] = []
 

@@ -1,0 +1,199 @@
+"""A pod with thousands of constraints costs others nothing, and work grows with it by no square."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from karpy.core.provisioning.costly import CONSTRAINTS_MAX, TOGETHER_MAX
+from karpy.core.provisioning.decide import decide
+from karpy.core.provisioning.effort import Effort
+from karpy.model.constraints import Toleration
+from karpy.model.labels import HOSTNAME, ZONE
+from karpy.model.pods import Pod
+from karpy.model.refusals import Reason
+from karpy.model.snapshot import Snapshot
+from tests.builders import (
+    affinity,
+    anti_affinity,
+    is_in,
+    node,
+    pod,
+    snapshot,
+    spread,
+    term,
+)
+from tests.core.provisioning.answers import hosts_in
+
+WEB = {"app": "web"}
+
+
+def _spreads(count: int) -> dict[str, Any]:
+    return {"spreads": [spread(f"key-{number}", WEB, soft=True) for number in range(count)]}
+
+
+def _hard_spreads(count: int) -> dict[str, Any]:
+    return {"spreads": [spread(f"key-{number}", WEB) for number in range(count)]}
+
+
+def _near(count: int) -> dict[str, Any]:
+    terms = [(1, affinity(HOSTNAME, {"app": f"app-{number}"})) for number in range(count)]
+    return {"prefers_near": terms}
+
+
+def _near_in_zone(count: int) -> dict[str, Any]:
+    return {"prefers_near": [(1, affinity(ZONE, {"app": f"no-{each}"})) for each in range(count)]}
+
+
+def _away(count: int) -> dict[str, Any]:
+    terms = [(1, anti_affinity(f"key-{number}", WEB)) for number in range(count)]
+    return {"prefers_away": terms}
+
+
+def _always_away(count: int) -> dict[str, Any]:
+    terms = [anti_affinity(HOSTNAME, {"app": f"app-{number}"}) for number in range(count)]
+    return {"anti_affinity": terms}
+
+
+def _tolerations(count: int) -> dict[str, Any]:
+    keys = [Toleration(key=f"key-{number}", operator="Exists") for number in range(count)]
+    return {"tolerations": keys, "spreads": [spread(ZONE, WEB)]}
+
+
+def _terms(count: int) -> dict[str, Any]:
+    return {"terms": [term(is_in("team", f"team-{number}")) for number in range(count)]}
+
+
+def _wishes(count: int) -> dict[str, Any]:
+    return {"prefers": [(1, term(is_in("team", f"team-{number}"))) for number in range(count)]}
+
+
+def _selector(count: int) -> dict[str, Any]:
+    return {"selector": {f"key-{number}": "value" for number in range(count)}}
+
+
+ATTACKS = [
+    (_spreads, 4000),
+    (_hard_spreads, 4000),
+    (_near, 2000),
+    (_near_in_zone, 2000),
+    (_away, 2000),
+    (_always_away, 2000),
+    (_tolerations, 10_000),
+    (_terms, 5000),
+    (_wishes, 5000),
+    (_selector, 5000),
+]
+
+
+def _cluster(*pods: Pod) -> Snapshot:
+    nodes = [node(f"n-{number}", cpu="2") for number in range(20)]
+    running = [
+        pod(f"r-{number}", labels={"app": f"app-{number}"}, on=f"n-{number % 20}")
+        for number in range(100)
+    ]
+    return snapshot(nodes=nodes, pods=[*running, *pods])
+
+
+@pytest.mark.parametrize("cpu", ["1", "999"], ids=["fits", "fits nowhere"])
+@pytest.mark.parametrize(("attack", "count"), ATTACKS)
+def test_work_grows_with_the_constraints_of_a_pod_and_not_with_their_square(
+    attack: Callable[[int], dict[str, Any]],
+    count: int,
+    cpu: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    work: list[int] = []
+    monkeypatch.setattr(Effort, "spend", lambda _, more: work.append(more))
+
+    decide(_cluster(pod("costly", cpu=cpu, **attack(count // 4))))
+    quarter = sum(work)
+    work.clear()
+    decide(_cluster(pod("costly", cpu=cpu, **attack(count))))
+
+    assert sum(work) <= 4 * quarter + 100
+    assert sum(work) <= 20 * count
+
+
+@pytest.mark.parametrize(("attack", "count"), ATTACKS)
+def test_a_pod_beside_one_with_thousands_of_constraints_gets_its_node(
+    attack: Callable[[int], dict[str, Any]], count: int
+) -> None:
+    cluster = _cluster(pod("costly", **attack(count)), pod("usual", cpu="100m"))
+
+    verdict = decide(cluster)
+
+    assert hosts_in(verdict)["usual"] == "n-0"
+    assert verdict.is_complete
+
+
+@pytest.mark.parametrize(("attack", "count"), ATTACKS)
+def test_where_time_runs_out_the_costly_pod_is_refused_with_its_numbers(
+    attack: Callable[[int], dict[str, Any]], count: int
+) -> None:
+    """One look at the clock is enough for the other one; the next comes with the costly one."""
+    looks = iter([True])
+    cluster = _cluster(pod("costly", cpu="4", **attack(count)), pod("usual", cpu="100m"))
+
+    verdict = decide(cluster, keep_going=lambda: next(looks, False))
+
+    refused = [(each.reason, each.pods) for each in verdict.refusals]
+    assert hosts_in(verdict)["usual"] == "n-0"
+    assert refused == [(Reason.TOO_COMPLEX, ("default/costly",))]
+    assert f"; pods with up to {CONSTRAINTS_MAX} come first" in verdict.refusals[0].detail
+
+
+def test_a_pod_that_asks_much_is_placed_after_others_however_large_it_is() -> None:
+    """There is room for one of them, and alone the larger one would have it."""
+    cluster = snapshot(
+        nodes=[node("n", cpu="2")],
+        pods=[pod("large", cpu="2", **_spreads(CONSTRAINTS_MAX + 1)), pod("small", cpu="1")],
+        pools=[],
+    )
+
+    assert hosts_in(decide(cluster)) == {"large": "NO_POOL", "small": "n"}
+
+
+def test_a_pod_at_the_limit_has_its_usual_turn() -> None:
+    cluster = snapshot(
+        nodes=[node("n", cpu="2")],
+        pods=[pod("large", cpu="2", **_spreads(CONSTRAINTS_MAX)), pod("small", cpu="1")],
+        pools=[],
+    )
+
+    assert hosts_in(decide(cluster)) == {"large": "n", "small": "NO_POOL"}
+
+
+def test_of_many_costly_pods_only_so_many_are_decided_about_at_once() -> None:
+    each = TOGETHER_MAX // 2
+    costly = [pod(f"costly-{number}", cpu="100m", **_tolerations(each - 1)) for number in range(3)]
+
+    verdict = decide(_cluster(*costly, pod("usual", cpu="100m")))
+
+    (refusal,) = verdict.refusals
+    assert (refusal.reason, refusal.pods) == (Reason.TOO_COMPLEX, ("default/costly-2",))
+
+
+def test_all_preferences_but_the_last_one_may_have_to_go() -> None:
+    """Each is dropped in its turn, however many are in vain before it."""
+    near = affinity(HOSTNAME, {"app": "app-3"})
+    wishes = [*_near_in_zone(999)["prefers_near"], (0, near)]
+
+    verdict = decide(_cluster(pod("costly", cpu="100m", prefers_near=wishes)))
+
+    assert hosts_in(verdict)["costly"] == "n-3"
+
+
+@pytest.mark.parametrize("after", [1, 2, 5, 20])
+def test_a_decision_ends_at_once_when_time_is_up_whatever_it_is_about(after: int) -> None:
+    """A clock that is looked at after its deadline a few times more at most."""
+    looks: list[bool] = []
+
+    def keep_going() -> bool:
+        looks.append(len(looks) < after)
+        return looks[-1]
+
+    pods = [pod(f"p-{number}", **_near(400)) for number in range(50)]
+    decide(_cluster(*pods), keep_going=keep_going)
+
+    assert looks.count(False) <= 3
