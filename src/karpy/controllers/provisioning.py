@@ -5,6 +5,8 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Final, Protocol
 
+from msgspec.structs import replace
+
 from karpy.controllers.batching import Batcher
 from karpy.core.announcements import (
     is_awaited,
@@ -18,6 +20,7 @@ from karpy.core.provisioning.decide import decide
 from karpy.errors import ClusterError
 from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot
+from karpy.model.vain import VainLaunches
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.clock import Clock
 from karpy.ports.cluster import Cluster
@@ -41,6 +44,9 @@ class Audience(Protocol):
 
     def settling(self) -> Collection[str]:
         """Return the NodeClaims of which others, made together with them, are about to open."""
+
+    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+        """Say for which pods of a snapshot, about to be decided on, nothing may be launched."""
 
     def nominated(self, nomination: Nomination, claim: str) -> None:
         """Hear of a node, there or in flight, that pods are expected on, and of its NodeClaim."""
@@ -86,6 +92,8 @@ class ProvisioningController:
         places, settling = audience.places(), audience.settling()
         seen = with_expected(self._cluster.snapshot(), places, settling)
         snapshot = with_passengers(seen)
+        vain = await audience.vain_launches(snapshot)
+        snapshot = replace(snapshot, vain_launches=vain) if vain else snapshot
         began = self._clock.now()
         audience.deciding(snapshot)
         verdict = await _decide(snapshot)

@@ -12,6 +12,7 @@ from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.controllers.batching import Batcher
+from karpy.controllers.breaker import Breaker
 from karpy.controllers.buffers import BufferController
 from karpy.controllers.desk import Desk
 from karpy.controllers.disruption import DisruptionController
@@ -109,21 +110,27 @@ class Assembly:
 
     def _provisioning(self) -> Iterator[Part]:
         view, speech = self._view, self._speech
+        records, trigger = view.mirror.records, self._batcher.trigger
+        breaker = Breaker(
+            records, self._surface.objects, self._surface.clock, speech.voice, trigger
+        )
         audience = DecisionAudience(
             speech.voice,
             expectations=self._expectations,
+            breaker=breaker,
             journal=speech.journal,
             on_nomination=self._nominations.note,
             on_verdict=self._hear_verdict,
             on_launch=self._hear_launch,
         )
         audience.on_question = self._instruments.deciding
-        triggers = Triggers(view.mirror.records, self._batcher, on_pod=self._instruments.acked)
+        triggers = Triggers(records, self._batcher, on_pod=self._instruments.acked)
         provisioning = ProvisioningController(
             view.cluster, self._batcher, speech.notices, self._surface.clock, audience
         )
         yield Part("provisioner.trigger", triggers.run)
         yield Part("provisioner", provisioning.run)
+        yield Part("provisioner.breaker", breaker.run)
         yield Part("state.nodeclaim", view.cluster.run)
 
     def _hear_verdict(self, snapshot: Snapshot, verdict: Verdict) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
+from karpy.controllers.breaker import Breaker
 from karpy.controllers.expectations import Expectations
 from karpy.controllers.keeper import Telling
 from karpy.core.disruption.decide import is_news
@@ -13,6 +14,7 @@ from karpy.core.remarks import created_count, created_remark, decision_remarks
 from karpy.errors import ClusterError
 from karpy.model.questions import DisruptionQuestion, LegacyRepairQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
+from karpy.model.vain import VainLaunches
 from karpy.model.verdicts import DisruptionVerdict, Launch, Nomination, PoolVerdict, Verdict
 from karpy.ports.journal import Journal
 
@@ -41,6 +43,7 @@ class DecisionAudience:
         telling: Telling,
         *,
         expectations: Expectations,
+        breaker: Breaker,
         journal: Journal | None = None,
         on_nomination: OnNomination = lambda _: None,
         on_verdict: OnVerdict = lambda *_: None,
@@ -49,6 +52,7 @@ class DecisionAudience:
         self.on_question: OnQuestion = lambda _: None
         self._telling = telling
         self._expectations = expectations
+        self._breaker = breaker
         self._journal = journal
         self._on_nomination = on_nomination
         self._on_verdict = on_verdict
@@ -63,6 +67,7 @@ class DecisionAudience:
         if self._journal is not None:
             self._journal.record(snapshot, verdict)
         self._on_verdict(snapshot, verdict)
+        self._breaker.begin()
         # Nobody may take a node away while its pods are on their way to it.
         for claim in sorted(set(self._expectations.places().values())):
             self._on_nomination(claim)
@@ -78,6 +83,10 @@ class DecisionAudience:
         """Return the NodeClaims of which others, made together with them, are about to open."""
         return self._expectations.settling()
 
+    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+        """Say for which pods of a snapshot nothing may be launched."""
+        return await self._breaker.vain_launches(snapshot)
+
     def nominated(self, nomination: Nomination, claim: str) -> None:
         """Remember that pods are expected on a node."""
         self._on_nomination(nomination.node)
@@ -86,6 +95,7 @@ class DecisionAudience:
     def launched(self, claim: str, launch: Launch) -> None:
         """Remember who a NodeClaim is for."""
         self._expectations.note(claim, launch)
+        self._breaker.note(claim, launch)
         self._on_launch(claim, launch)
         self._on_nomination(claim)
         self._telling.count(created_count(launch))

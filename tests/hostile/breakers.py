@@ -1,0 +1,149 @@
+"""Clusters in which kube-scheduler does not put pods where they were planned, on virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.errors import ClusterError
+from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
+from karpy.model.notices import Notice
+from karpy.model.refusals import Reason
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Verdict
+from karpy.ports.objects import Patch, PatchType, WatchEvent
+from karpy.sim.world import World
+from karpy.wiring.embedded import embedded_world
+from karpy.wiring.resident import BRISK, operating
+from tests.scenarios.manifests import node_class, pool
+from tests.wiring.test_resident import Deaf
+
+VETO: Final = "sim.karpy.dev/unschedulable"
+CLOSED: Final = {"key": "example.com/closed", "effect": "NoSchedule"}
+
+
+class Witness(Deaf):
+    """Keeps what is decided and told: a journal, an audience of notices, metrics and logs."""
+
+    def __init__(self) -> None:
+        self.decisions: list[tuple[Snapshot, Verdict]] = []
+        self.notices: list[Notice] = []
+        self.counts: list[Count] = []
+        self.remarks: list[Remark] = []
+
+    def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
+        self.decisions.append((snapshot, verdict))
+
+    def record_disruption(self, *_: object) -> None:
+        return
+
+    def record_pool(self, *_: object) -> None:
+        return
+
+    def tell(self, notice: Notice) -> None:
+        self.notices.append(notice)
+
+    def count(self, count: Count) -> None:
+        self.counts.append(count)
+
+    def remark(self, remark: Remark) -> None:
+        self.remarks.append(remark)
+
+    def launches_for(self, prefix: str) -> list[datetime]:
+        """Return when nodes were launched for pods whose names begin so."""
+        return [
+            snapshot.now
+            for snapshot, verdict in self.decisions
+            if any(_is_for(prefix, each.pods) for each in verdict.launches)
+        ]
+
+    def pauses_for(self, prefix: str) -> list[float]:
+        """Return the seconds from each launch to the next."""
+        moments = self.launches_for(prefix)
+        return [(b - a) / timedelta(seconds=1) for a, b in zip(moments, moments[1:], strict=False)]
+
+    def refusals(self) -> list[str]:
+        """Return why launches were withheld, one after the other."""
+        return [
+            refusal.detail
+            for _, verdict in self.decisions
+            for refusal in verdict.refusals
+            if refusal.reason is Reason.LAUNCHED_IN_VAIN
+        ]
+
+
+@asynccontextmanager
+async def cluster(witness: Witness) -> AsyncIterator[World]:
+    """Have a cluster with a NodePool and an operator."""
+    async with (
+        embedded_world(BRISK) as world,
+        operating(world, notices=witness, voice=witness, journal=witness),
+    ):
+        world.store.create(KWOK_NODE_CLASS, node_class())
+        world.store.create(NODE_POOL, pool())
+        yield world
+
+
+def close_nodes(world: World) -> None:
+    """Close each node as soon as it is there, as a strange controller might."""
+
+    def hear(event: WatchEvent, before: JsonObject | None) -> None:
+        if before is None:
+            taints = [*(event.object["spec"].get("taints") or ()), CLOSED]
+            patch = Patch(PatchType.MERGE, {"spec": {"taints": taints}})
+            name = event.object["metadata"]["name"]
+            asyncio.get_running_loop().call_soon(partial(world.store.patch, NODE, name, patch))
+
+    world.store.subscribe(NODE, hear)
+
+
+def push_out(world: World, app: str, seconds: float) -> None:
+    """Delete each pod of an app so long after it has got a node, as a preemption does."""
+
+    def end(name: str) -> None:
+        try:
+            world.store.delete(POD, name, namespace="default")
+        except ClusterError:
+            return
+
+    def hear(event: WatchEvent, before: JsonObject | None) -> None:
+        pod = event.object
+        is_app = (pod["metadata"].get("labels") or {}).get("app") == app
+        had = ((before or {}).get("spec") or {}).get("nodeName")
+        if is_app and pod["spec"].get("nodeName") and not had:
+            asyncio.get_running_loop().call_later(seconds, end, pod["metadata"]["name"])
+
+    world.store.subscribe(POD, hear)
+
+
+def end_nodes(world: World, seconds: float) -> None:
+    """End the machine of each NodeClaim so long after it was launched."""
+
+    def end(provider_id: str) -> None:
+        for node in world.store.list(NODE):
+            if node["spec"].get("providerID") == provider_id:
+                world.store.delete(NODE, node["metadata"]["name"])
+
+    def hear(event: WatchEvent, before: JsonObject | None) -> None:
+        provider_id = (event.object.get("status") or {}).get("providerID")
+        if provider_id and not ((before or {}).get("status") or {}).get("providerID"):
+            asyncio.get_running_loop().call_later(seconds, end, provider_id)
+
+    world.store.subscribe(NODE_CLAIM, hear)
+
+
+def running(world: World, app: str) -> int:
+    """Count the pods of an app that run."""
+    return sum(
+        (each["metadata"].get("labels") or {}).get("app") == app
+        and (each.get("status") or {}).get("phase") == "Running"
+        for each in world.store.list(POD)
+    )
+
+
+def _is_for(prefix: str, pods: tuple[str, ...]) -> bool:
+    return any(each.startswith(f"default/{prefix}") for each in pods)
