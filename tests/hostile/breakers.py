@@ -9,7 +9,6 @@ from typing import Final
 
 from karpy.codec.fields import JsonObject
 from karpy.core.lifecycle.outcomes import Count, Remark
-from karpy.errors import ClusterError
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.model.notices import Notice
 from karpy.model.refusals import Reason
@@ -19,7 +18,7 @@ from karpy.ports.objects import Patch, PatchType, WatchEvent
 from karpy.sim.world import World
 from karpy.wiring.embedded import embedded_world
 from karpy.wiring.resident import BRISK, operating
-from tests.scenarios.manifests import node_class, pool
+from tests.scenarios.manifests import node_class, pod_spec, pool
 from tests.wiring.test_resident import Deaf
 
 VETO: Final = "sim.karpy.dev/unschedulable"
@@ -102,20 +101,19 @@ def close_nodes(world: World) -> None:
 
 
 def push_out(world: World, app: str, seconds: float) -> None:
-    """Delete each pod of an app so long after it has got a node, as a preemption does."""
+    """Put another pod in the place of each pod of an app, so long after it has got a node."""
 
-    def end(name: str) -> None:
-        try:
-            world.store.delete(POD, name, namespace="default")
-        except ClusterError:
-            return
+    def end(name: str, node: str) -> None:
+        world.store.delete(POD, name, namespace="default")
+        usurper = {"name": f"usurper-{node}", "namespace": "default"}
+        world.store.create(POD, {"metadata": usurper, "spec": pod_spec("3", nodeName=node)})
 
     def hear(event: WatchEvent, before: JsonObject | None) -> None:
         pod = event.object
         is_app = (pod["metadata"].get("labels") or {}).get("app") == app
-        had = ((before or {}).get("spec") or {}).get("nodeName")
-        if is_app and pod["spec"].get("nodeName") and not had:
-            asyncio.get_running_loop().call_later(seconds, end, pod["metadata"]["name"])
+        node = pod["spec"].get("nodeName")
+        if is_app and node and not ((before or {}).get("spec") or {}).get("nodeName"):
+            asyncio.get_running_loop().call_later(seconds, end, pod["metadata"]["name"], node)
 
     world.store.subscribe(POD, hear)
 
