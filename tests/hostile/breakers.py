@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final
 
 from karpy.codec.fields import JsonObject
@@ -14,7 +13,7 @@ from karpy.model.notices import Notice
 from karpy.model.refusals import Reason
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
-from karpy.ports.objects import Patch, PatchType, WatchEvent
+from karpy.ports.objects import WatchEvent
 from karpy.sim.world import World
 from karpy.wiring.embedded import embedded_world
 from karpy.wiring.resident import BRISK, operating
@@ -22,7 +21,6 @@ from tests.scenarios.manifests import node_class, pod_spec, pool
 from tests.wiring.test_resident import Deaf
 
 VETO: Final = "sim.karpy.dev/unschedulable"
-CLOSED: Final = {"key": "example.com/closed", "effect": "NoSchedule"}
 
 
 class Witness(Deaf):
@@ -85,19 +83,6 @@ async def cluster(witness: Witness) -> AsyncIterator[World]:
         world.store.create(KWOK_NODE_CLASS, node_class())
         world.store.create(NODE_POOL, pool())
         yield world
-
-
-def close_nodes(world: World) -> None:
-    """Close each node as soon as it is there, as a strange controller might."""
-
-    def hear(event: WatchEvent, before: JsonObject | None) -> None:
-        if before is None:
-            taints = [*(event.object["spec"].get("taints") or ()), CLOSED]
-            patch = Patch(PatchType.MERGE, {"spec": {"taints": taints}})
-            name = event.object["metadata"]["name"]
-            asyncio.get_running_loop().call_soon(partial(world.store.patch, NODE, name, patch))
-
-    world.store.subscribe(NODE, hear)
 
 
 def push_out(world: World, app: str, seconds: float) -> None:

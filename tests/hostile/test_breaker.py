@@ -14,7 +14,6 @@ from tests.cli.conftest import Karpy, Run
 from tests.hostile.breakers import (
     VETO,
     Witness,
-    close_nodes,
     cluster,
     end_nodes,
     push_out,
@@ -22,11 +21,12 @@ from tests.hostile.breakers import (
 )
 from tests.scenarios.manifests import deployment, pod_spec
 from tests.sim.stories import on_virtual_time
+from tests.swarm.troubles import CLOSED, close_nodes
 
 HOUR = 3600
 IN_THE_FIRST_HOUR = 20
 """One launch, and one after each pause: 1, 2, 4 … 256 seconds are nine, 511 in all; ten of 300."""
-TOLERANT: JsonObject = {"key": "example.com/closed", "operator": "Exists"}
+TOLERANT: JsonObject = {"key": CLOSED["key"], "operator": "Exists"}
 
 
 def bare_pod(name: str, **annotations: str) -> JsonObject:
