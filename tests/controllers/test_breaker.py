@@ -220,13 +220,15 @@ async def test_a_pod_that_is_pushed_out_soon_was_launched_for_in_vain(
 
 @on_virtual_time
 async def test_a_pod_that_leaves_with_its_node_was_not_pushed_out() -> None:
+    """Nor is one of a StatefulSet, which has the same name when it is made anew."""
     scene = Scene()
     with pushed_out_after(scene, 3.0):
         going = node_record(name="n1", deleted=timedelta())
         scene.records.nodes.put("n1", Kept(going, {}))
         await asyncio.sleep(4)
+    scene.put(ONE)
 
-    assert await scene.decide(TWO) == ()
+    assert await scene.decide(ONE, TWO) == ()
 
 
 @on_virtual_time

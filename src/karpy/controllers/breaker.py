@@ -130,12 +130,15 @@ class Breaker:
             if attempt.was_kept or is_kept(attempt.bound.values(), now):
                 self._vain.pop(attempt.group, None)
                 self._close(attempt)
+            elif attempt.is_void or self._is_over(attempt, now):
+                self._close(attempt)
             elif not attempt.bound:
                 found = self._why_vain(attempt, waiting, groups)
-                if found is not None and self._count(attempt, found, now):
+                if found is None:
+                    continue
+                self._close(attempt)
+                if self._count(attempt, found, now):
                     struck[attempt.group] = None
-                if found is not None or self._is_over(attempt, now):
-                    self._close(attempt)
         return {each: None for each in struck if each in self._vain}
 
     def _why_vain(
@@ -182,7 +185,7 @@ class Breaker:
         return (pod for pod in found if pod is not None)
 
     def _is_over(self, attempt: "_Attempt", now: datetime) -> bool:
-        is_empty = next(self._pods_of(attempt), None) is None and not attempt.was_bound
+        is_empty = not attempt.was_bound and next(self._pods_of(attempt), None) is None
         return is_empty or now >= attempt.decided + MEMORY
 
     def _is_there(self, claim: str) -> bool:
@@ -238,6 +241,8 @@ class _Attempt:
         self.was_bound = False
         """Whether a pod had a node that it should not have lost."""
         self.was_kept = False
+        self.is_void = False
+        """Whether its pods have lost their node with the node itself: that says nothing of them."""
 
     def pods(self) -> Iterator[str]:
         """Give the keys of the pods."""
@@ -247,8 +252,7 @@ class _Attempt:
         """Take note that a pod is not on its node any more, which may be leaving itself."""
         since = self.bound.pop(pod.key, now)
         self.was_kept = self.was_kept or pod.is_terminal or is_kept([since], now)
-        if is_moved and not self.bound:
-            self.was_bound = False
+        self.is_void = is_moved and not self.bound
 
 
 def _is_placed(pod: Pod | None) -> bool:
