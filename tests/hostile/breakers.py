@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Final
 
 from karpy.codec.fields import JsonObject
 from karpy.core.lifecycle.outcomes import Count, Remark
-from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
+from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_POOL, POD
+from karpy.model.labels import REGISTERED
 from karpy.model.notices import Notice
 from karpy.model.refusals import Reason
 from karpy.model.snapshot import Snapshot
@@ -61,7 +63,7 @@ class Witness(Deaf):
     def pauses_for(self, prefix: str) -> list[float]:
         """Return the seconds from each launch to the next."""
         moments = self.launches_for(prefix)
-        return [(b - a) / timedelta(seconds=1) for a, b in zip(moments, moments[1:], strict=False)]
+        return [(b - a) / timedelta(seconds=1) for a, b in pairwise(moments)]
 
     def refusals(self) -> list[str]:
         """Return why launches were withheld, one after the other."""
@@ -103,20 +105,16 @@ def push_out(world: World, app: str, seconds: float) -> None:
     world.store.subscribe(POD, hear)
 
 
-def end_nodes(world: World, seconds: float) -> None:
-    """End the machine of each NodeClaim so long after it was launched."""
-
-    def end(provider_id: str) -> None:
-        for node in world.store.list(NODE):
-            if node["spec"].get("providerID") == provider_id:
-                world.store.delete(NODE, node["metadata"]["name"])
+def end_nodes(world: World) -> None:
+    """Delete each node as soon as it has registered, before it opens."""
 
     def hear(event: WatchEvent, before: JsonObject | None) -> None:
-        provider_id = (event.object.get("status") or {}).get("providerID")
-        if provider_id and not ((before or {}).get("status") or {}).get("providerID"):
-            asyncio.get_running_loop().call_later(seconds, end, provider_id)
+        was = ((before or {}).get("metadata") or {}).get("labels") or {}
+        if REGISTERED in event.object["metadata"]["labels"] and REGISTERED not in was:
+            name = event.object["metadata"]["name"]
+            asyncio.get_running_loop().call_soon(world.store.delete, NODE, name)
 
-    world.store.subscribe(NODE_CLAIM, hear)
+    world.store.subscribe(NODE, hear)
 
 
 def running(world: World, app: str) -> int:

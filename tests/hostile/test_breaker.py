@@ -65,7 +65,7 @@ async def test_a_pod_that_is_pushed_out_again_and_again_is_launched_for_ever_mor
 async def test_a_pod_whose_nodes_all_end_early_is_launched_for_ever_more_rarely() -> None:
     seen = Witness()
     async with cluster(seen) as world:
-        end_nodes(world, 0.2)
+        end_nodes(world)
         world.store.create(POD, bare_pod("unlucky"))
         await asyncio.sleep(HOUR)
 
@@ -142,7 +142,7 @@ async def test_journal_and_explanation_show_it(tmp_path: Path) -> None:
     async with cluster(seen) as world:
         close_nodes(world)
         world.store.create(POD, bare_pod("unlucky"))
-        await asyncio.sleep(120)
+        await asyncio.sleep(190)
     for snapshot, verdict in seen.decisions:
         journal.record(snapshot, verdict)
     journal.close()
@@ -153,6 +153,9 @@ async def test_journal_and_explanation_show_it(tmp_path: Path) -> None:
     assert Karpy()("replay", str(tmp_path)) == Run(
         0, f"{count} decisions replayed: {count} the same.\n", ""
     )
+    found = Karpy()("explain", "unlucky", str(tmp_path))
+    assert found.code == 3
+    assert "launched for 7 times" in " ".join(found.out.split())
     assert explained.outcome is Outcome.REFUSED
     assert explained.refusal is not None
     assert explained.refusal.reason is Reason.LAUNCHED_IN_VAIN

@@ -209,7 +209,9 @@ class Breaker:
                 attempt.bound[key] = self._clock.now()
                 attempt.was_bound = True
             elif had and not has and before is not None:
-                attempt.leave(before, self._clock.now(), is_moved=self._is_leaving(before.node_name))
+                attempt.leave(
+                    before, self._clock.now(), is_moved=self._is_leaving(before.node_name)
+                )
 
     def _is_leaving(self, node: str) -> bool:
         kept = self._records.nodes.get(node)

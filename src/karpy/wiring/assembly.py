@@ -89,6 +89,13 @@ class Assembly:
             longest_seconds=options.batch_max.total_seconds(),
         )
         self._expectations = Expectations(view.mirror.records, surface.clock, self._batcher.trigger)
+        self._breaker = Breaker(
+            view.mirror.records,
+            surface.objects,
+            surface.clock,
+            speech.voice,
+            self._batcher.trigger,
+        )
         self._nominations = Nominations(surface.clock, options.batch_max)
         self._seating = self._make_seating()
         self._buffers = self._make_buffers()
@@ -110,37 +117,35 @@ class Assembly:
 
     def _provisioning(self) -> Iterator[Part]:
         view, speech = self._view, self._speech
-        records, trigger = view.mirror.records, self._batcher.trigger
-        breaker = Breaker(
-            records, self._surface.objects, self._surface.clock, speech.voice, trigger
-        )
         audience = DecisionAudience(
             speech.voice,
             expectations=self._expectations,
-            breaker=breaker,
             journal=speech.journal,
             on_nomination=self._nominations.note,
             on_verdict=self._hear_verdict,
             on_launch=self._hear_launch,
         )
         audience.on_question = self._instruments.deciding
-        triggers = Triggers(records, self._batcher, on_pod=self._instruments.acked)
+        audience.on_look = self._breaker.vain_launches
+        triggers = Triggers(view.mirror.records, self._batcher, on_pod=self._instruments.acked)
         provisioning = ProvisioningController(
             view.cluster, self._batcher, speech.notices, self._surface.clock, audience
         )
         yield Part("provisioner.trigger", triggers.run)
         yield Part("provisioner", provisioning.run)
-        yield Part("provisioner.breaker", breaker.run)
+        yield Part("provisioner.breaker", self._breaker.run)
         yield Part("state.nodeclaim", view.cluster.run)
 
     def _hear_verdict(self, snapshot: Snapshot, verdict: Verdict) -> None:
         self._instruments.decided(snapshot, verdict)
+        self._breaker.begin()
         if self._buffers is not None:
             self._buffers.record(verdict)
         if self._seating is not None:
             self._seating.hear(snapshot, verdict)
 
     def _hear_launch(self, claim: str, launch: Launch) -> None:
+        self._breaker.note(claim, launch)
         if self._seating is not None:
             self._seating.note(claim, launch)
 

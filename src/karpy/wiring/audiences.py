@@ -1,10 +1,9 @@
 """Those who hear of decisions: journal, log, metrics, and whoever must remember."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
-from karpy.controllers.breaker import Breaker
 from karpy.controllers.expectations import Expectations
 from karpy.controllers.keeper import Telling
 from karpy.core.disruption.decide import is_news
@@ -29,6 +28,8 @@ OnNomination = Callable[[str], None]
 """Is told of a node that pods are expected on."""
 OnQuestion = Callable[[Snapshot], None]
 """Is told what is about to be decided on."""
+OnLook = Callable[[Snapshot], Awaitable[tuple[VainLaunches, ...]]]
+"""Says for which pods of a snapshot nothing may be launched."""
 OnVerdict = Callable[[Snapshot, Verdict], None]
 """Is told what was decided, and on what."""
 OnLaunch = Callable[[str, Launch], None]
@@ -43,16 +44,15 @@ class DecisionAudience:
         telling: Telling,
         *,
         expectations: Expectations,
-        breaker: Breaker,
         journal: Journal | None = None,
         on_nomination: OnNomination = lambda _: None,
         on_verdict: OnVerdict = lambda *_: None,
         on_launch: OnLaunch = lambda *_: None,
     ) -> None:
         self.on_question: OnQuestion = lambda _: None
+        self.on_look: OnLook = _withhold_nothing
         self._telling = telling
         self._expectations = expectations
-        self._breaker = breaker
         self._journal = journal
         self._on_nomination = on_nomination
         self._on_verdict = on_verdict
@@ -67,7 +67,6 @@ class DecisionAudience:
         if self._journal is not None:
             self._journal.record(snapshot, verdict)
         self._on_verdict(snapshot, verdict)
-        self._breaker.begin()
         # Nobody may take a node away while its pods are on their way to it.
         for claim in sorted(set(self._expectations.places().values())):
             self._on_nomination(claim)
@@ -85,7 +84,7 @@ class DecisionAudience:
 
     async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
         """Say for which pods of a snapshot nothing may be launched."""
-        return await self._breaker.vain_launches(snapshot)
+        return await self.on_look(snapshot)
 
     def nominated(self, nomination: Nomination, claim: str) -> None:
         """Remember that pods are expected on a node."""
@@ -95,7 +94,6 @@ class DecisionAudience:
     def launched(self, claim: str, launch: Launch) -> None:
         """Remember who a NodeClaim is for."""
         self._expectations.note(claim, launch)
-        self._breaker.note(claim, launch)
         self._on_launch(claim, launch)
         self._on_nomination(claim)
         self._telling.count(created_count(launch))
@@ -105,6 +103,10 @@ class DecisionAudience:
         """Say that a NodeClaim could not be made."""
         fields = {"NodePool": launch.pool, "error": error.message}
         self._telling.remark(Remark("creating nodeclaim failed", fields, is_error=True))
+
+
+async def _withhold_nothing(_: Snapshot) -> tuple[VainLaunches, ...]:
+    return ()
 
 
 class DisruptionAudience:

@@ -20,6 +20,7 @@ from tests.builders import NOON, node, owner, pod, pool, snapshot
 from tests.reference.batch import select
 
 SECOND = timedelta(seconds=1)
+SAID = "launched for 3 times, not again before 12:00:04 UTC; kube-scheduler left it out"
 REPLICA_SET = ("apps/v1", "ReplicaSet")
 
 
@@ -121,8 +122,7 @@ def test_nothing_is_launched_for_a_pod_until_its_pause_is_over() -> None:
         (
             Reason.LAUNCHED_IN_VAIN,
             ("default/a",),
-            "launched for 3 times, not again before 12:00:04 UTC; kube-scheduler left it out:"
-            " 0/1 nodes are available",
+            f"{SAID}: 0/1 nodes are available",
         ),
         (Reason.NOT_YET_UNSCHEDULABLE, ("default/early",), ""),
     ]

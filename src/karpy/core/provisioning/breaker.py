@@ -43,7 +43,9 @@ def what_was_vain(vain: VainLaunches) -> str:
     """Say what we did, what became of it, and when the next launch may be made."""
     times = "once" if vain.count == 1 else f"{vain.count} times"
     said = f": {vain.message}" if vain.message else ""
-    return f"launched for {times}, not again before {vain.retry_at:%H:%M:%S} UTC; {_how(vain)}{said}"
+    return (
+        f"launched for {times}, not again before {vain.retry_at:%H:%M:%S} UTC; {_how(vain)}{said}"
+    )
 
 
 def _how(vain: VainLaunches) -> str:
@@ -61,7 +63,7 @@ def waiting_pods(snapshot: Snapshot) -> dict[str, Pod]:
 
 
 def is_kept(bound: Iterable[datetime], now: datetime) -> bool:
-    """Say whether a pod has its place for long; `bound` is since when each has, first ones first."""
+    """Say whether a pod has had a place for long; `bound` is since when, the first pod first."""
     first = next(iter(bound), None)
     return first is not None and now >= first + STAYING_TIME
 
