@@ -54,6 +54,19 @@ def test_a_node_opens_when_all_have_heard_that_it_ends_nobody() -> None:
     assert (late[0].taints, late[1]) == ((GPU,), timedelta())
 
 
+@pytest.mark.parametrize("microseconds", [0, 499, 501, 999_999])
+def test_a_node_that_was_just_shut_is_shut(microseconds: int) -> None:
+    """The gate names the nearest millisecond, which may be ahead."""
+    now = NOON + timedelta(microseconds=microseconds)
+    made = shut(node(taints=(UNREGISTERED,)), now)
+
+    found, left = opened(made, Door.FREE, now)
+
+    assert found == made
+    assert left is not None
+    assert left > HEARING_TIME / 2
+
+
 def test_a_clock_that_was_set_back_keeps_nothing_shut() -> None:
     made = node(taints=(gate(NOON + timedelta(days=1)),))
 

@@ -67,9 +67,9 @@ def opened(node: NodeRecord, door: Door, now: datetime) -> tuple[NodeRecord, tim
     if door is Door.HELD or any(map(_is_unready, node.taints)):
         return node, None
     left = since + HEARING_TIME - now
-    # A moment to come was read off another clock, of a leader that is no more.
-    if timedelta() < left <= HEARING_TIME:
-        return node, left
+    # A moment far ahead was read off another clock, of a leader that is no more.
+    if timedelta() < left <= 2 * HEARING_TIME:
+        return node, min(left, HEARING_TIME)
     return _unlocked(node), timedelta()
 
 
