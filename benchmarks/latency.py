@@ -48,6 +48,7 @@ from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.model.notices import Notice
 from karpy.model.options import Options
 from karpy.model.snapshot import Snapshot
+from karpy.model.vain import VainLaunches
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Patch, PatchType, Removal
@@ -87,6 +88,11 @@ class Silence:
 
     def settling(self) -> tuple[str, ...]:
         """Know of nobody who waits."""
+        return ()
+
+    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+        """Withhold nothing."""
+        del snapshot
         return ()
 
     def nominated(self, nomination: Nomination, claim: str) -> None:

@@ -1,8 +1,12 @@
 import json
+from pathlib import Path
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from karpy.adapters.journal import JournalFiles
+from karpy.core.provisioning.decide import decide
+from tests import builders
 from tests.cli.conftest import Karpy
 from tests.cli.manifests import FITS, NODE, STUCK, pod, stream
 
@@ -77,3 +81,19 @@ def test_an_empty_input_has_no_pod_to_name(karpy: Karpy) -> None:
 
     assert run.code == 1
     assert "hint: name one of: none, the input holds no such object" in run.err
+
+
+def test_a_journal_has_the_last_decision_on_a_pod(karpy: Karpy, tmp_path: Path) -> None:
+    early = builders.snapshot(pods=[builders.pod("web")], pools=[])
+    late = builders.snapshot(pods=[builders.pod("web")])
+    other = builders.snapshot(pods=[builders.pod("other")])
+    files = JournalFiles(tmp_path, file_bytes=1, files=9)
+    for each in (early, late, other):
+        files.record(each, decide(each))
+    files.close()
+
+    found = karpy("explain", "web", str(tmp_path))
+    absent = karpy("explain", "gone", str(tmp_path))
+
+    assert (found.code, "gets a new node" in found.out) == (0, True)
+    assert (absent.code, "no decision was about it" in absent.err) == (1, True)

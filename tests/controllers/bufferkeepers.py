@@ -29,6 +29,7 @@ from karpy.errors import KarpyError
 from karpy.model.kinds import CAPACITY_BUFFER
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
+from karpy.model.vain import VainLaunches
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.objects import Objects
 from karpy.sim.world import World
@@ -56,6 +57,10 @@ class Audience:
         return {}
 
     def settling(self) -> tuple[str, ...]:
+        return ()
+
+    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+        del snapshot
         return ()
 
     def nominated(self, nomination: Nomination, claim: str) -> None:

@@ -16,6 +16,7 @@ from karpy.model.kinds import NODE_CLAIM, NODE_POOL, POD
 from karpy.model.notices import Notice
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
+from karpy.model.vain import VainLaunches
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.sim.loop import run
 from karpy.sim.world import World
@@ -46,6 +47,10 @@ class Heard:
         return {}
 
     def settling(self) -> tuple[str, ...]:
+        return ()
+
+    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+        del snapshot
         return ()
 
     def nominated(self, nomination: Nomination, claim: str) -> None:

@@ -87,13 +87,13 @@ def test_when_one_pod_gets_a_place_those_who_wait_are_decided_about() -> None:
     assert run(story()) == [{"uid-default-a", "uid-default-b"}, {"uid-default-a"}]
 
 
-def test_a_node_that_is_being_disrupted_asks() -> None:
+def test_a_node_that_is_being_disrupted_asks_and_one_that_is_about_to_open_does_not() -> None:
     async def story() -> set[str]:
         async with triggers(Stage()) as stage:
-            node = NodeRecord(
-                Identity("n1", uid="u1"), taints=(Taint(DISRUPTED_TAINT, NO_SCHEDULE),)
-            )
-            stage.records.nodes.put("n1", Kept(node, {}))
+            for name, value in (("n1", ""), ("n2", "1772452740000")):
+                taint = Taint(DISRUPTED_TAINT, NO_SCHEDULE, value)
+                node = NodeRecord(Identity(name, uid=name.replace("n", "u")), taints=(taint,))
+                stage.records.nodes.put(name, Kept(node, {}))
             return await stage.batch()
 
     assert run(story()) == {"u1"}

@@ -8,6 +8,7 @@ again, and does the same.
 
 import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
@@ -19,15 +20,18 @@ from msgspec import Struct
 from karpy.adapters.controlplane.operators import Operator
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.codec.fields import JsonObject
+from karpy.core.lifecycle.opening import gate
 from tests.e2e.peer.operators import KARPENTER, KARPY, prepare, require_peer, start_operator
 from tests.e2e.peer.pools import (
     NODE_CLASS,
     NODES,
+    PLAIN,
     POOL,
     POOLS,
     RUNNING,
     STARTUP_TAINT,
     WORKLOADS,
+    lonely,
 )
 from tests.e2e.peer.portraits import Difference, Portrait, differences, look, portray, shape
 
@@ -275,3 +279,31 @@ def test_both_scale_down_to_what_there_was(story: Story, kind: str) -> None:
     counts = [len(_of(each.shrunk, kind)) for each in (story.ours, story.theirs)]
 
     assert counts == [NODES, NODES]
+
+
+def test_a_node_that_karpy_left_half_open_is_opened_by_karpenter(
+    programs: Path, tmp_path: Path
+) -> None:
+    """Karpy was killed in the half second between registration and the first pod."""
+    require_peer()
+    web = lonely("web", 2, {POOL: "plain"})
+    with ControlPlane(programs, tmp_path) as plane:
+        prepare(plane, NODE_CLASS, PLAIN, web)
+        with start_operator(plane, KARPY) as operator:
+            _wait(plane, operator, lambda found: _running(found) == 2)
+        nodes = sorted(_names(look(plane), "Node"))
+        left = gate(datetime.now(UTC))
+        taint = f"{left.key}={left.value}:{left.effect}"
+        plane.kubectl("taint", "nodes", *nodes, taint)
+        with start_operator(plane, KARPENTER) as operator:
+            _wait(plane, operator, lambda found: not _closed(found, nodes))
+            is_running = operator.is_running
+
+    assert is_running
+
+
+def _closed(found: list[JsonObject], nodes: list[str]) -> list[str]:
+    """Name those of some nodes that keep pods away."""
+    there = [each for each in _of(found, "Node") if each["metadata"]["name"] in nodes]
+    assert len(there) == len(nodes)
+    return [each["metadata"]["name"] for each in there if each["spec"].get("taints")]

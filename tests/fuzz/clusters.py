@@ -1,5 +1,6 @@
 """Random small clusters: `random_snapshot(seed)`."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 from msgspec.structs import replace
@@ -23,6 +24,7 @@ from karpy.model.settings import (
     Settings,
 )
 from karpy.model.snapshot import Snapshot
+from karpy.model.vain import Vain, VainLaunches
 from tests.builders import NOON, controller, daemon, daemon_pod, owner, pod, service
 from tests.builders.pods import PodFields
 from tests.fuzz.clouds import random_catalog, random_overlays, random_pools
@@ -73,7 +75,20 @@ def random_snapshot(seed: int, packing: Packing = Packing.KARPENTER) -> Snapshot
         services=tuple(_random_services(dice)),
         controllers=tuple(controllers),
         settings=settings,
+        vain_launches=tuple(_random_vain_launches(dice, pods)),
     )
+
+
+def _random_vain_launches(dice: Dice, pods: Sequence[Pod]) -> list[VainLaunches]:
+    """Throw for which pods nodes were launched in vain, mostly for none."""
+    if not dice.chance(0.1):
+        return []
+    groups = sorted({pod.group for pod in dice.some(pods, 0, 3)})
+    retry_at = [NOON + timedelta(seconds=dice.number(-5, 5)) for _ in groups]
+    return [
+        VainLaunches(group, dice.number(1, 9), NOON, when, dice.one(list(Vain)))
+        for group, when in zip(groups, retry_at, strict=True)
+    ]
 
 
 def _random_settings(dice: Dice) -> Settings:

@@ -14,7 +14,16 @@ from tests.fuzz.judge import Finding, judge
 S = TypeVar("S", bound=Struct)
 
 _ROUNDS_MAX = 20
-_LISTS = ("pods", "nodes", "pools", "daemons", "overlays", "services", "controllers")
+_LISTS = (
+    "pods",
+    "nodes",
+    "pools",
+    "daemons",
+    "overlays",
+    "services",
+    "controllers",
+    "vain_launches",
+)
 
 
 Fails = Callable[[Snapshot], bool]

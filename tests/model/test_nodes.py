@@ -117,6 +117,7 @@ def test_a_node_of_a_pool_whose_claim_is_not_in_sight_is_managed_all_the_same() 
         (Taint("node.cloudprovider.kubernetes.io/uninitialized", NO_SCHEDULE, "true"), True),
         (Taint("karpenter.sh/unregistered", NO_EXECUTE), True),
         (Taint("karpenter.sh/disrupted", NO_SCHEDULE), False),
+        (Taint("karpenter.sh/disrupted", NO_SCHEDULE, "1772452740000"), True),
         (REBOOTING, True),
         (Taint("readiness.k8s.io/network", NO_EXECUTE, "pending"), True),
         (Taint("cilium", NO_EXECUTE, "another value"), True),

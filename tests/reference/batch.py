@@ -41,7 +41,7 @@ def select(snapshot: Snapshot) -> tuple[list[Pod], dict[str, Reason]]:
         if not (_is_unbound(pod) or _is_displaced(pod, deleting)):
             continue
         prepared = with_wishes(pod, snapshot)
-        why = _why_waiting(pod) or why_refused(pod, snapshot)
+        why = _why_waiting(pod) or _why_withheld(pod, snapshot) or why_refused(pod, snapshot)
         if why is None:
             batch.append(prepared)
         else:
@@ -67,6 +67,12 @@ def _why_waiting(pod: Pod) -> Reason | None:
     if not pod.is_unschedulable:
         return Reason.NOT_YET_UNSCHEDULABLE
     return Reason.PREEMPTING if pod.nominated_node else None
+
+
+def _why_withheld(pod: Pod, snapshot: Snapshot) -> Reason | None:
+    vain = [each for each in snapshot.vain_launches if each.group == pod.group]
+    is_withheld = not pod.node_name and any(snapshot.now < each.retry_at for each in vain)
+    return Reason.LAUNCHED_IN_VAIN if is_withheld else None
 
 
 def _largest_first(pod: Pod) -> tuple[bool, int, int, object, str]:

@@ -225,4 +225,6 @@ def _turn(type_: str) -> int:
 
 
 def _taints(node: JsonObject) -> set[str]:
-    return {each["key"] for each in (node.get("spec") or {}).get("taints") or ()}
+    taints = (node.get("spec") or {}).get("taints") or ()
+    # With a value it is that of a node that is about to open.
+    return {each["key"] for each in taints if "value" not in each}

@@ -25,6 +25,7 @@ from tests.fuzz.dice import Dice
 from tests.hostile.pods import hostile_pods
 from tests.scenarios.manifests import pod_spec
 from tests.swarm.clusters import DEDICATED, TEAM, random_limits, random_pool
+from tests.swarm.troubles import SHUNNED
 
 Do = Callable[[World], str]
 """Does something to a world; returns what that was, empty if there was nobody to do it to."""
@@ -134,7 +135,7 @@ def _edit_pool(dice: Dice) -> Do:
     which, body = dice.number(0, 99), dice.one(edits)(dice)
 
     def do(world: World) -> str:
-        found = _all(world, NODE_POOL)
+        found = [each for each in _all(world, NODE_POOL) if each[0] != SHUNNED]
         if not found:
             return ""
         name = found[which % len(found)][0]

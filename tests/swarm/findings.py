@@ -17,6 +17,7 @@ class Law(Enum):
     ORPHAN = "no machine and no node is left without a NodeClaim"
     UNFINISHED = "every NodeClaim becomes a node, or goes"
     QUIET = "where all is well nobody writes"
+    RUNAWAY = "a pod that gets to none of its nodes is launched for ever more rarely"
     FEASIBLE = "every pod that can run does"
     MIRROR = "what an operator has seen is what there is"
 

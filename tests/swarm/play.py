@@ -29,12 +29,21 @@ from tests.swarm.clusters import Cluster, random_cluster
 from tests.swarm.findings import Finding, Law
 from tests.swarm.judge import is_waited_for, judge
 from tests.swarm.operators import SMALL, Replica, Stagehands
-from tests.swarm.troubles import Crash, random_crashes, random_faults, random_outages
+from tests.swarm.troubles import (
+    SHUNNED,
+    Crash,
+    Shunning,
+    random_crashes,
+    random_faults,
+    random_outages,
+)
 from tests.swarm.watchdog import Watchdog
 
 QUIET_SECONDS: Final = 600
 """For so long nothing may be written before a story has come to rest."""
 _LOOK_SECONDS: Final = 30
+_LAUNCHES_IN_THE_FIRST_HOUR: Final = 20
+"""For one pod by one operator: one at once, and one after each pause; none is longer than that."""
 _CALM_SECONDS_MAX: Final = 2 * 3600
 _SETTINGS: Final = WorldSettings(
     timing=Timing(boot_seconds=20, ready_seconds=5, jitter_percent=40), has_events=False
@@ -57,6 +66,7 @@ class Story:
     pauses: list[float]
     has_cloud: bool
     has_standby: bool
+    is_shunning: bool
 
 
 @dataclass
@@ -86,6 +96,7 @@ def random_story(seed: int) -> Story:
         pauses=[float(dice.number(0, 30)) for _ in range(4)],
         has_cloud=dice.chance(0.7),
         has_standby=dice.chance(0.15),
+        is_shunning=dice.chance(0.25),
     )
 
 
@@ -112,12 +123,15 @@ class _Play:
             Replica(name, self._hands, story.crashes[number :: len(names)], story.pauses)
             for number, name in enumerate(names)
         ]
+        self._shunning = Shunning(self._world)
         Watchdog(self._world, self._report)
 
     async def play(self) -> Ending:
         """Let everything happen."""
         self._world.start()
         self._furnish()
+        if self._story.is_shunning:
+            self._shunning.begin()
         for second, lasting in self._story.outages:
             asyncio.get_running_loop().call_later(second, self._hands.outage.begin, lasting)
         has_rivals = len(self._replicas) > 1
@@ -165,6 +179,7 @@ class _Play:
         self._note("calm")
         self._faults.clear()
         calm_down(self._world)
+        self._shunning.end()
         for replica in self._replicas:
             replica.calm()
 
@@ -184,7 +199,15 @@ class _Play:
         self._ending.rest_second = since
         await self._judge()
 
+    def _count_launches(self) -> None:
+        """Compare the launches for the pod that none was of use to with how many there may be."""
+        launches = {each for each in self._hands.orders if each.startswith(f"launch {SHUNNED}-")}
+        lives = sum(each.lives for each in self._replicas)
+        if len(launches) > lives * _LAUNCHES_IN_THE_FIRST_HOUR:
+            self._report(Law.RUNAWAY, f"{len(launches)} machines for one pod")
+
     async def _judge(self) -> None:
+        self._count_launches()
         leaders = [each for each in self._replicas if each.name in self._hands.acting]
         if len(leaders) != 1 or leaders[0].operator is None or leaders[0].cloud is None:
             self._report(Law.ONE_LEADER, f"{len(leaders)} operators act in the end")

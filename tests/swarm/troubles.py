@@ -1,13 +1,16 @@
 """Random faults between an operator and its world, and when it dies."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from karpy.codec.fields import JsonObject
 from karpy.errors import Expired
-from karpy.model.kinds import NODE, NODE_CLAIM, POD, Kind
-from karpy.ports.objects import EVERYTHING, EventType, Page, Query, WatchEvent
+from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL, POD, Kind
+from karpy.model.labels import NODE_POOL as POOL_LABEL
+from karpy.ports.objects import EVERYTHING, EventType, Page, Patch, PatchType, Query, WatchEvent
 from karpy.sim.crashes import Life
 from karpy.sim.faults import (
     WRITES,
@@ -22,12 +25,17 @@ from karpy.sim.faults import (
 )
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.store import Store
+from karpy.sim.world import World
 from tests.fuzz.dice import Dice
+from tests.scenarios.manifests import pod_spec, pool
+from tests.swarm.clusters import TEAM
 
 _CLOUD: Final = ("catalog", "launch", "terminate", "machine", "machines", "drift")
 _READS: Final = ("get", "list")
 _GAP: Final = "gap"
 _GONE: Final = 410
+CLOSED: Final = {"key": "example.com/closed", "effect": "NoSchedule"}
+SHUNNED: Final = "shunned"
 
 
 @dataclass(frozen=True)
@@ -118,6 +126,50 @@ def random_outages(dice: Dice, seconds: int) -> list[tuple[float, float]]:
     """Throw when the API server is out of reach, and for how long."""
     count = dice.number(1, 2) if dice.chance(0.25) else 0
     return [(float(dice.number(0, seconds)), float(dice.one([1, 5, 20, 60]))) for _ in range(count)]
+
+
+def close_nodes(world: World, pool: str = "") -> Callable[[], None]:
+    """
+    Taint each new node, as a strange controller might; return what ends that.
+
+    With a pool only its nodes are tainted; what has tainted them is not known to any operator.
+    """
+
+    def hear(event: WatchEvent, before: JsonObject | None) -> None:
+        is_meant = pool in {"", (event.object["metadata"].get("labels") or {}).get(POOL_LABEL)}
+        if before is None and is_meant:
+            taints = [*(event.object["spec"].get("taints") or ()), CLOSED]
+            patch = Patch(PatchType.MERGE, {"spec": {"taints": taints}})
+            name = event.object["metadata"]["name"]
+            asyncio.get_running_loop().call_soon(partial(world.store.patch, NODE, name, patch))
+
+    return world.store.subscribe(NODE, hear)
+
+
+class Shunning:
+    """One pod that alone asks for the nodes of one NodePool, which others close to it."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._end: Callable[[], None] | None = None
+
+    def begin(self) -> None:
+        """Have that pod wait."""
+        self._end = close_nodes(self._world, SHUNNED)
+        taint = {"key": TEAM, "value": SHUNNED, "effect": "NoSchedule"}
+        template = {"taints": [taint]}
+        self._world.store.create(NODE_POOL, pool(SHUNNED, template=template))
+        tolerated = {"key": TEAM, "operator": "Equal", "value": SHUNNED}
+        spec = pod_spec(nodeSelector={POOL_LABEL: SHUNNED}, tolerations=[tolerated])
+        self._world.store.create(
+            POD, {"metadata": {"name": SHUNNED, "namespace": "default"}, "spec": spec}
+        )
+
+    def end(self) -> None:
+        """Have it go, if there was one."""
+        if self._end is not None:
+            self._end()
+            self._world.store.delete(POD, SHUNNED, namespace="default")
 
 
 class GappyFeed(EmbeddedObjects):

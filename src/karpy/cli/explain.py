@@ -11,6 +11,7 @@ from karpy.cli.explanations import explanation_lines
 from karpy.cli.hosts import explain_host, host_answer, host_lines
 from karpy.cli.inputs import Decided, decide_files
 from karpy.cli.options import ANSWERED_NO, DONE, FAILED, USUAL, Injected, Output, Question
+from karpy.cli.recorded import decide_recorded, journal_among
 from karpy.cli.solve import Files
 from karpy.cli.tables import few_of
 from karpy.cli.terminal import Terminal
@@ -38,11 +39,17 @@ def explain(
 
         $ karpy explain shop/checkout-7d4 cluster.yaml
         $ karpy explain node/general-1 cluster.yaml
+        $ karpy explain shop/checkout-7d4 /var/lib/karpy
 
+    A folder that `karpy run --journal` has written is asked for its last decision on a pod.
     A node is one of the input, or a new one that `karpy solve` names.
     Exits with 3 if the pod stays pending, and with 1 if a part of the input could not be read.
     """
-    decided = decide_files(files, question, terminal)
+    journal = journal_among(files)
+    decided = None if journal is None else decide_recorded(journal, name.removeprefix(_POD_PREFIX))
+    if journal is not None and decided is None:
+        raise ObjectNotFound(kind="pod", name=name, known="none, no decision was about it")
+    decided = decided or decide_files(files, question, terminal)
     if name.startswith(_NODE_PREFIX):
         is_no = _explain_node(decided, name.removeprefix(_NODE_PREFIX), output, terminal)
     else:

@@ -20,6 +20,8 @@ _TYPES_SHOWN: Final = 3
 _EXCLUSIONS_MAX: Final = 3
 _NODE_REASONS_MAX: Final = 3
 _FIX_LINES: Final = 2
+_DETAIL_LINES: Final = 3
+"""What the headline has no room for gets so many lines."""
 _OTHER_REASONS: Final = "other reasons; --output json lists them"
 
 _Row: TypeAlias = tuple[int, Constraint, tuple[str, ...]]
@@ -90,7 +92,10 @@ def _node_lines(explanation: Explanation, node: Node, width: int) -> list[Line]:
 def _refusal_lines(explanation: Explanation, width: int) -> list[Line]:
     refusal = explanation.refusal
     assert refusal is not None
-    lines = _group_lines(explanation.groups, len(refusal.pools), width)
+    lines: list[Line] = []
+    if refusal.detail and len(explanation.pod) + 1 + len(explanation.sentence) > width:
+        lines += _entry("in detail", refusal.detail, width, _DETAIL_LINES)
+    lines += _group_lines(explanation.groups, len(refusal.pools), width)
     lines += _exclusion_lines(explanation, refusal, width)
     if refusal.nodes:
         lines += _entry("nodes", _nodes_text(refusal.nodes), width, 1)

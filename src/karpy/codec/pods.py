@@ -38,6 +38,8 @@ NO_RULES: Final = PodRules()
 _NOTHING: Final[JsonObject] = {}
 RARE: Final = frozenset({"initContainers", "overhead", "resources", "hostNetwork"})
 SPECIAL: Final = _RULES | RARE
+MESSAGE_MAX: Final = 500
+"""So much of what kube-scheduler says is kept; all of it would be a line for each of its rules."""
 UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 _Ports: TypeAlias = tuple[HostPort, ...]
@@ -282,6 +284,14 @@ def was_given_up(status: JsonObject) -> bool:
         if condition.get("type") == "PodScheduled":
             return bool(condition.get("reason") == "Unschedulable")
     return False
+
+
+def scheduler_message(obj: JsonObject) -> str:
+    """Return what kube-scheduler says of a pod that it has found no place for."""
+    for condition in (obj.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            return str(condition.get("message") or "")[:MESSAGE_MAX]
+    return ""
 
 
 def _resize_status(status: JsonObject) -> JsonObject | None:

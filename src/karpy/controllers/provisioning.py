@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Final, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from karpy.barriers import Barrier
 from karpy.controllers.batching import Batcher
@@ -28,6 +29,7 @@ from karpy.model.notices import Notice
 from karpy.model.options import Options
 from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot
+from karpy.model.vain import VainLaunches
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.clock import Clock
 from karpy.ports.cluster import Cluster
@@ -53,6 +55,9 @@ class Audience(Protocol):
 
     def settling(self) -> Collection[str]:
         """Return the NodeClaims of which others, made together with them, are about to open."""
+
+    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+        """Say for which pods of a snapshot, about to be decided on, nothing may be launched."""
 
     def nominated(self, nomination: Nomination, claim: str) -> None:
         """Hear of a node, there or in flight, that pods are expected on, and of its NodeClaim."""
@@ -123,6 +128,8 @@ class ProvisioningController:
         places, settling = audience.places(), audience.settling()
         seen = with_expected(self._cluster.snapshot(), places, settling)
         snapshot = with_passengers(seen)
+        vain = await audience.vain_launches(snapshot)
+        snapshot = replace(snapshot, vain_launches=vain) if vain else snapshot
         began = self._clock.now()
         with self._barrier("question"):
             audience.deciding(snapshot)

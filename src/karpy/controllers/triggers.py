@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from karpy.controllers.batching import Batcher
-from karpy.model.constraints import DISRUPTED_TAINT
+from karpy.model.constraints import DISRUPTED_TAINT, is_gate
 from karpy.model.pods import Pod
 from karpy.model.records import NodeRecord
 from karpy.ports.records import Kept, Records
@@ -77,4 +77,4 @@ class Triggers:
 
 
 def _is_disrupted(node: NodeRecord) -> bool:
-    return any(taint.key == DISRUPTED_TAINT for taint in node.taints)
+    return any(taint.key == DISRUPTED_TAINT and not is_gate(taint) for taint in node.taints)

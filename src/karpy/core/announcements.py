@@ -31,11 +31,12 @@ def refusal_notices(verdict: Verdict, pods: Mapping[str, Pod]) -> Iterator[Notic
         if refusal.reason in _QUIET:
             continue
         note = f"Failed to schedule pod, {why(refusal)}"
+        is_vain = refusal.reason is Reason.LAUNCHED_IN_VAIN
         for key in _existing(refusal.pods, pods):
             subject = pod_subject(key, pods)
             yield Notice(
                 subject,
-                "FailedScheduling",
+                "LaunchedInVain" if is_vain else "FailedScheduling",
                 note,
                 is_warning=True,
                 same_as=(subject.uid,),

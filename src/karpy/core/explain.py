@@ -277,6 +277,10 @@ _POD_FIXES: Final = {
     Reason.PREEMPTING: "wait until the preempted pods are gone",
     Reason.ON_ITS_WAY: "wait for kube-scheduler to bind it",
     Reason.PLACE_TAKEN: "wait until those nodes are open, ten seconds at most",
+    Reason.LAUNCHED_IN_VAIN: (
+        "see why kube-scheduler leaves it out (`kubectl describe pod`): a taint, a quota or a"
+        " plugin that Karpy cannot know of"
+    ),
     Reason.OPTED_OUT: "drop `karpenter.sh/nodepool DoesNotExist` from its node affinity",
     Reason.RESTRICTED_LABEL: "drop the label from its node selector and affinity",
     Reason.MATCH_FIELDS: "select the node by labels instead of matchFields",

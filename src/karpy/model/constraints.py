@@ -32,6 +32,24 @@ class Taint(Struct, frozen=True, gc=False):
         return f"{self.key}{'=' + self.value if self.value else ''}:{self.effect}"
 
 
+def is_disrupted(taint: Taint) -> bool:
+    """Say whether a taint keeps new pods off a node that is being disrupted."""
+    return taint.key == DISRUPTED_TAINT and taint.effect == NO_SCHEDULE and not is_gate(taint)
+
+
+def is_gate(taint: Taint) -> bool:
+    """
+    Say whether a taint keeps pods off a node until it opens, after its registration.
+
+    It is the taint of a disrupted node, with a moment as its value: Karpenter takes it off any node
+    that it does not disrupt. It was that of an unregistered node before, which may be left behind.
+    """
+    if taint.effect != NO_SCHEDULE:
+        return False
+    is_stamped = taint.key == DISRUPTED_TAINT and taint.value.isdecimal()
+    return is_stamped or taint.key == UNREGISTERED_TAINT
+
+
 class Toleration(Struct, frozen=True, gc=False):
     """Which taints a pod puts up with; an empty key or effect stands for all."""
 

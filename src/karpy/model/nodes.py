@@ -10,6 +10,7 @@ from karpy.model.constraints import (
     REBOOTING_TAINT,
     UNREGISTERED_TAINT,
     Taint,
+    is_gate,
 )
 from karpy.model.labels import HOSTNAME, INITIALIZED, NODE_POOL, REGISTERED
 from karpy.model.resources import NODES, Resources
@@ -21,7 +22,6 @@ _EPHEMERAL = frozenset(
         ("node.kubernetes.io/unreachable", NO_SCHEDULE),
         ("node.cloudprovider.kubernetes.io/uninitialized", NO_SCHEDULE),
         (UNREGISTERED_TAINT, NO_EXECUTE),
-        (UNREGISTERED_TAINT, NO_SCHEDULE),
         (REBOOTING_TAINT, NO_SCHEDULE),
     }
 )
@@ -125,7 +125,9 @@ def join_node(
 
 def _goes_by_itself(taint: Taint, startup: set[tuple[str, str]]) -> bool:
     known = (taint.key, taint.effect)
-    return known in _EPHEMERAL or known in startup or taint.key.startswith(_EPHEMERAL_PREFIX)
+    if known in _EPHEMERAL or known in startup or is_gate(taint):
+        return True
+    return taint.key.startswith(_EPHEMERAL_PREFIX)
 
 
 def _reported(field: str, node: KubeNode | None, claim: NodeClaim | None) -> dict[str, int]:

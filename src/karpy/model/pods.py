@@ -147,6 +147,15 @@ class Pod(Struct, frozen=True, gc=False):
         return self.rules.unreadable
 
     @property
+    def group(self) -> str:
+        """Name the pods that take each other's place: those of its controller, or itself alone."""
+        for owner in self.owners:
+            if owner.is_controller and owner.uid:
+                # Anyone may claim an owner in another namespace.
+                return f"{self.namespace}/{owner.kind}/{owner.uid}"
+        return self.key
+
+    @property
     def is_terminal(self) -> bool:
         return bool(self.phase) and self.phase in {"Failed", "Succeeded"}
 

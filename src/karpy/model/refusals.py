@@ -16,6 +16,7 @@ class Reason(Enum):
     PREEMPTING = "it waits for the pods it preempts on another node"
     ON_ITS_WAY = "an earlier decision has found a place for it, and it is about to get there"
     PLACE_TAKEN = "others took its place, and nodes that were made together with it are to open yet"
+    LAUNCHED_IN_VAIN = "nodes were launched for it in vain, and the next launch waits a while"
     OPTED_OUT = "it asks for nodes that belong to no NodePool"
     RESTRICTED_LABEL = "it selects nodes by a label that may not be asked for"
     MATCH_FIELDS = "its node affinity uses matchFields, which no new node can promise"

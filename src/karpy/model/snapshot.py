@@ -11,6 +11,7 @@ from karpy.model.pods import DaemonSet, DisruptionBudget, Pod, PodController, Se
 from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.settings import Settings
 from karpy.model.storage import Storage
+from karpy.model.vain import VainLaunches
 
 
 class Snapshot(Struct, frozen=True, gc=False):
@@ -30,3 +31,5 @@ class Snapshot(Struct, frozen=True, gc=False):
     controllers: tuple[PodController, ...] = ()
     budgets: tuple[DisruptionBudget, ...] = ()
     settings: Settings = Settings()
+    vain_launches: tuple[VainLaunches, ...] = ()
+    """By group of pods, where launches were in vain."""

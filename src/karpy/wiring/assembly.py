@@ -11,6 +11,7 @@ from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.controllers.batching import Batcher
+from karpy.controllers.breaker import Breaker
 from karpy.controllers.buffers import BufferController
 from karpy.controllers.desk import Desk
 from karpy.controllers.disruption import DisruptionController
@@ -82,6 +83,13 @@ class Assembly:
             longest_seconds=options.batch_max.total_seconds(),
         )
         self._expectations = Expectations(view.mirror.records, surface.clock, self._batcher.trigger)
+        self._breaker = Breaker(
+            view.mirror.records,
+            surface.objects,
+            surface.clock,
+            speech.voice,
+            self._batcher.trigger,
+        )
         self._nominations = Nominations(surface.clock, options.batch_max)
         self._seating = self._make_seating()
         self._buffers = self._make_buffers()
@@ -112,6 +120,7 @@ class Assembly:
             on_launch=self._hear_launch,
         )
         audience.on_question = self._instruments.deciding
+        audience.on_look = self._breaker.vain_launches
         triggers = Triggers(view.mirror.records, self._batcher, on_pod=self._instruments.acked)
         provisioning = ProvisioningController(
             view.cluster,
@@ -127,16 +136,19 @@ class Assembly:
         )
         yield Part("provisioner.trigger", triggers.run)
         yield Part("provisioner", provisioning.run)
+        yield Part("provisioner.breaker", self._breaker.run)
         yield Part("state.nodeclaim", view.cluster.run)
 
     def _hear_verdict(self, snapshot: Snapshot, verdict: Verdict) -> None:
         self._instruments.decided(snapshot, verdict)
+        self._breaker.begin()
         if self._buffers is not None:
             self._buffers.record(verdict)
         if self._seating is not None:
             self._seating.hear(snapshot, verdict)
 
     def _hear_launch(self, claim: str, launch: Launch) -> None:
+        self._breaker.note(claim, launch)
         if self._seating is not None:
             self._seating.note(claim, launch)
 

@@ -1,6 +1,6 @@
 """Those who hear of decisions: journal, log, metrics, and whoever must remember."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
@@ -13,6 +13,7 @@ from karpy.core.remarks import created_count, created_remark, decision_remarks
 from karpy.errors import KarpyError
 from karpy.model.questions import DisruptionQuestion, LegacyRepairQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
+from karpy.model.vain import VainLaunches
 from karpy.model.verdicts import DisruptionVerdict, Launch, Nomination, PoolVerdict, Verdict
 from karpy.ports.journal import Journal
 
@@ -27,6 +28,8 @@ OnNomination = Callable[[str], None]
 """Is told of a node that pods are expected on."""
 OnQuestion = Callable[[Snapshot], None]
 """Is told what is about to be decided on."""
+OnLook = Callable[[Snapshot], Awaitable[tuple[VainLaunches, ...]]]
+"""Says for which pods of a snapshot nothing may be launched."""
 OnVerdict = Callable[[Snapshot, Verdict], None]
 """Is told what was decided, and on what."""
 OnLaunch = Callable[[str, Launch], None]
@@ -47,6 +50,7 @@ class DecisionAudience:
         on_launch: OnLaunch = lambda *_: None,
     ) -> None:
         self.on_question: OnQuestion = lambda _: None
+        self.on_look: OnLook = _withhold_nothing
         self._telling = telling
         self._expectations = expectations
         self._journal = journal
@@ -78,6 +82,10 @@ class DecisionAudience:
         """Return the NodeClaims of which others, made together with them, are about to open."""
         return self._expectations.settling()
 
+    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+        """Say for which pods of a snapshot nothing may be launched."""
+        return await self.on_look(snapshot)
+
     def nominated(self, nomination: Nomination, claim: str) -> None:
         """Remember that pods are expected on a node."""
         self._on_nomination(nomination.node)
@@ -95,6 +103,10 @@ class DecisionAudience:
         """Say that a NodeClaim could not be made."""
         fields = {"NodePool": launch.pool, "error": error.message}
         self._telling.remark(Remark("creating nodeclaim failed", fields, is_error=True))
+
+
+async def _withhold_nothing(_: Snapshot) -> tuple[VainLaunches, ...]:
+    return ()
 
 
 class DisruptionAudience:

@@ -2,6 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.disruption.marks import find_strays, marked, unmarked
+from karpy.core.lifecycle.opening import gate
 from karpy.core.lifecycle.outcomes import Outcome
 from karpy.model.conditions import TRUE, Condition
 from karpy.model.constraints import Taint
@@ -41,6 +42,18 @@ def test_a_taint_of_the_same_key_and_effect_will_do() -> None:
 
     assert outcome is not None
     assert outcome.node is None
+
+
+def test_the_gate_of_a_node_that_is_about_to_open_is_no_mark() -> None:
+    gated = state("a", taints=[gate(NOON)])
+    told = state("a", taints=[gate(NOON)], said=[])
+
+    outcome = marked(told, REASON, NOON)
+
+    assert unmarked(gated) is None
+    assert outcome is not None
+    assert outcome.node is not None
+    assert outcome.node.taints == (DISRUPTED,)
 
 
 def test_a_node_that_is_going_needs_no_mark() -> None:

@@ -13,7 +13,7 @@ from karpy.core.lifecycle.opening import (
 from karpy.model.constraints import Taint
 from karpy.model.records import NodeRecord
 from tests.builders.pods import NOON
-from tests.core.lifecycle.scenes import UNREGISTERED, claim, node
+from tests.core.lifecycle.scenes import DISRUPTED, UNREGISTERED, claim, node
 
 GPU = Taint("gpu", "NoSchedule", "true")
 NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
@@ -31,6 +31,15 @@ def test_what_ends_pods_gives_way_to_what_keeps_them_away() -> None:
     assert gate(NOON).effect == "NoSchedule"
 
 
+def test_karpenter_takes_the_gate_for_a_mark_that_was_left_behind() -> None:
+    """It takes `karpenter.sh/disrupted:NoSchedule`, with any value, off nodes that stay."""
+    assert (gate(NOON).key, gate(NOON).effect) == (DISRUPTED.key, DISRUPTED.effect)
+
+
+def test_a_node_that_is_being_disrupted_needs_no_gate() -> None:
+    assert shut(node(taints=(UNREGISTERED, DISRUPTED)), NOON).taints == (DISRUPTED,)
+
+
 def test_a_node_that_ends_nobody_stays_as_it_is() -> None:
     assert shut(node(taints=(GPU,)), NOON).taints == (GPU,)
 
@@ -45,16 +54,39 @@ def test_a_node_opens_when_all_have_heard_that_it_ends_nobody() -> None:
     assert (late[0].taints, late[1]) == ((GPU,), timedelta())
 
 
+@pytest.mark.parametrize("microseconds", [0, 499, 501, 999_999])
+def test_a_node_that_was_just_shut_is_shut(microseconds: int) -> None:
+    """The gate names the nearest millisecond, which may be ahead."""
+    now = NOON + timedelta(microseconds=microseconds)
+    made = shut(node(taints=(UNREGISTERED,)), now)
+
+    found, left = opened(made, Door.FREE, now)
+
+    assert found == made
+    assert left is not None
+    assert left > HEARING_TIME / 2
+
+
 def test_a_clock_that_was_set_back_keeps_nothing_shut() -> None:
     made = node(taints=(gate(NOON + timedelta(days=1)),))
 
-    assert opened(made, Door.FREE, NOON) == (made, HEARING_TIME)
+    assert opened(made, Door.FREE, NOON) == (node(), timedelta())
 
 
-def test_a_gate_that_somebody_else_has_put_up_opens() -> None:
-    strange = node(taints=(Taint("karpenter.sh/unregistered", "NoSchedule", "why"),))
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("karpenter.sh/unregistered", "1772452740000"),
+        ("karpenter.sh/unregistered", "why"),
+        ("karpenter.sh/unregistered", ""),
+        ("karpenter.sh/disrupted", "1772452740000"),
+        ("karpenter.sh/disrupted", "9" * 63),
+    ],
+)
+def test_a_gate_that_was_left_behind_opens(key: str, value: str) -> None:
+    left = node(taints=(GPU, Taint(key, "NoSchedule", value)))
 
-    assert opened(strange, Door.FREE, NOON)[0].taints == ()
+    assert opened(left, Door.FREE, NOON)[0].taints == (GPU,)
 
 
 def test_a_node_without_a_gate_is_open() -> None:

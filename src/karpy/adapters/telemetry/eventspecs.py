@@ -26,6 +26,13 @@ EVENTS: Final = (
         is_warning=True,
     ),
     EventSpec(
+        "LaunchedInVain",
+        ("Pod",),
+        "Nodes were launched for the pod that it did not get to; how often, what kube-scheduler"
+        " says, and when the next one may be launched.",
+        is_warning=True,
+    ),
+    EventSpec(
         "NoCompatibleInstanceTypes",
         ("NodePool",),
         "No instance type meets the requirements of the NodePool itself.",

@@ -87,6 +87,11 @@ _REQUESTS: Final = (
 
 _OURS: Final = (
     gauge("karpy_refused_pods", ("reason",), "Pods that the last decision refused, by the reason."),
+    counter(
+        "karpy_launches_in_vain_total",
+        ("why",),
+        "Times that nodes were launched for the pods of one owner, and none of them got there.",
+    ),
     counter("karpy_journal_records_total", ("result",), "Decisions recorded, or lost."),
     counter(
         "karpy_unreadable_objects_total",

@@ -12,7 +12,7 @@ from karpy.core.lifecycle.counts import termination_mode
 from karpy.core.lifecycle.identities import about_claim, about_node
 from karpy.core.lifecycle.outcomes import Count, Outcome
 from karpy.core.lifecycle.repair import hurried, snake_case, unhealthy_count
-from karpy.model.constraints import DISRUPTED_TAINT, NO_SCHEDULE, Taint
+from karpy.model.constraints import DISRUPTED_TAINT, NO_SCHEDULE, Taint, is_disrupted, is_gate
 from karpy.model.disruption import DisruptionReason
 from karpy.model.labels import CAPACITY_TYPE
 from karpy.model.notices import Notice
@@ -99,15 +99,14 @@ def _outcome(state: NodeState, claim: ClaimRecord, node: NodeRecord | None) -> O
 
 
 def _is_tainted(node: NodeRecord) -> bool:
-    return any((each.key, each.effect) == (DISRUPTED_TAINT, NO_SCHEDULE) for each in node.taints)
+    return any(map(is_disrupted, node.taints))
 
 
 def _tainted(node: NodeRecord) -> NodeRecord:
-    return replace(node, taints=(*node.taints, _DISRUPTED))
+    others = (each for each in node.taints if not is_gate(each))
+    return replace(node, taints=(*others, _DISRUPTED))
 
 
 def _untainted(node: NodeRecord) -> NodeRecord:
-    kept = (
-        each for each in node.taints if (each.key, each.effect) != (DISRUPTED_TAINT, NO_SCHEDULE)
-    )
+    kept = (each for each in node.taints if not is_disrupted(each))
     return replace(node, taints=tuple(kept))

@@ -26,6 +26,7 @@ from karpy.model.constraints import (
     NOT_READY_TAINT,
     UNREGISTERED_TAINT,
     Taint,
+    is_gate,
 )
 from karpy.model.labels import INITIALIZED as INITIALIZED_LABEL
 from karpy.model.records import ClaimRecord, NodeRecord
@@ -36,7 +37,6 @@ _EPHEMERAL: Final = (
     ("node.kubernetes.io/unreachable", NO_SCHEDULE),
     ("node.cloudprovider.kubernetes.io/uninitialized", NO_SCHEDULE),
     (UNREGISTERED_TAINT, NO_EXECUTE),
-    (UNREGISTERED_TAINT, NO_SCHEDULE),
 )
 _EPHEMERAL_PREFIX: Final = "readiness.k8s.io/"
 
@@ -115,7 +115,9 @@ def _startup_taint(claim: ClaimRecord, node: NodeRecord) -> Taint | None:
 
 def _ephemeral_taint(node: NodeRecord) -> Taint | None:
     for taint in node.taints:
-        if (taint.key, taint.effect) in _EPHEMERAL or taint.key.startswith(_EPHEMERAL_PREFIX):
+        if (taint.key, taint.effect) in _EPHEMERAL or is_gate(taint):
+            return taint
+        if taint.key.startswith(_EPHEMERAL_PREFIX):
             return taint
     return None
 

@@ -1,4 +1,8 @@
-"""A node opens for pods in two steps: first it ends nobody any more, then somebody may come."""
+"""
+A node opens for pods in two steps: it ends none any more, then lets pods in.
+
+Between the two it has the gate, a taint that Karpenter takes off, too, if it takes over.
+"""
 
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -8,11 +12,14 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.initialization import find_lack
 from karpy.model.constraints import (
+    DISRUPTED_TAINT,
     NO_EXECUTE,
     NO_SCHEDULE,
     NOT_READY_TAINT,
     UNREGISTERED_TAINT,
     Taint,
+    is_disrupted,
+    is_gate,
 )
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.requirement import as_integer
@@ -41,6 +48,8 @@ def shut(node: NodeRecord, now: datetime) -> NodeRecord:
     taints = tuple(each for each in node.taints if not is_closed(each))
     if len(taints) == len(node.taints):
         return node
+    if any(map(is_disrupted, taints)):
+        return replace(node, taints=taints)
     return replace(node, taints=(*taints, gate(now)))
 
 
@@ -59,8 +68,8 @@ def opened(node: NodeRecord, door: Door, now: datetime) -> tuple[NodeRecord, tim
     if door is Door.HELD or any(map(_is_unready, node.taints)):
         return node, None
     left = since + HEARING_TIME - now
-    if left > timedelta():
-        # A clock that was set back does not keep a node shut for longer.
+    # A moment far ahead was read off another clock, of a leader that is no more.
+    if timedelta() < left <= 2 * HEARING_TIME:
         return node, min(left, HEARING_TIME)
     return _unlocked(node), timedelta()
 
@@ -85,16 +94,12 @@ def relieved(node: NodeRecord) -> NodeRecord:
 
 def gate(now: datetime) -> Taint:
     """Return what keeps pods away after registration; it says since when, in milliseconds."""
-    return Taint(UNREGISTERED_TAINT, NO_SCHEDULE, str(round(now.timestamp() * 1000)))
+    return Taint(DISRUPTED_TAINT, NO_SCHEDULE, str(round(now.timestamp() * 1000)))
 
 
 def is_closed(taint: Taint) -> bool:
     """Say whether a taint keeps pods away until registration, and ends those that are there."""
     return taint.key == UNREGISTERED_TAINT and taint.effect == NO_EXECUTE
-
-
-def _is_gate(taint: Taint) -> bool:
-    return taint.key == UNREGISTERED_TAINT and taint.effect == NO_SCHEDULE
 
 
 def _is_unready(taint: Taint) -> bool:
@@ -103,10 +108,10 @@ def _is_unready(taint: Taint) -> bool:
 
 def _shut_since(node: NodeRecord) -> datetime | None:
     for taint in node.taints:
-        if _is_gate(taint):
+        if is_gate(taint):
             return _EPOCH + span((as_integer(taint.value) or 0) / 1000)
     return None
 
 
 def _unlocked(node: NodeRecord) -> NodeRecord:
-    return replace(node, taints=tuple(each for each in node.taints if not _is_gate(each)))
+    return replace(node, taints=tuple(each for each in node.taints if not is_gate(each)))

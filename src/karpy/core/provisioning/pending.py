@@ -1,9 +1,11 @@
 """Which pods are to be placed, in which order, and why not the others."""
 
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 
 from msgspec import Struct
 
+from karpy.core.provisioning.breaker import what_was_vain, withheld
 from karpy.core.provisioning.volumes import VolumeFacts, VolumeRefusal, volume_facts
 from karpy.model.census import uncounted
 from karpy.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, NODE_POOL, is_restricted
@@ -35,7 +37,8 @@ def collect_batch(snapshot: Snapshot) -> Batch:
     collector = _Collector(snapshot)
     are_fine, beside = collector.are_fine, collector.beside
     deleting = {node.name for node in snapshot.nodes if node.is_deleting}
-    for pod in snapshot.pods if deleting else uncounted(snapshot.pods):
+    pods = snapshot.pods if deleting else uncounted(snapshot.pods)
+    for pod in collector.not_withheld(pods) if snapshot.vain_launches else pods:
         if pod.node_name:
             if pod.is_expected:
                 collector.leave_out(pod, Reason.ON_ITS_WAY, pod.node_name)
@@ -67,6 +70,7 @@ class _Collector:
         self._storage = snapshot.storage
         self._well_known = snapshot.catalog.well_known
         self._ignores_devices = snapshot.settings.ignore_device_claims
+        self._withheld = withheld(snapshot)
         self._left_out: dict[tuple[Reason, str], list[str]] = {}
         self._judged: dict[int, tuple[Reason, str] | None] = {}
         self._volumes: dict[str, VolumeFacts] = {}
@@ -75,6 +79,15 @@ class _Collector:
         """Rules that let every pod in."""
         self.beside: dict[int, list[Pod]] = {}
         """Where pods go that share requests with one that was let in."""
+
+    def not_withheld(self, pods: Iterable[Pod]) -> Iterator[Pod]:
+        """Leave out the pods that nodes were just launched for in vain; give the others."""
+        for pod in pods:
+            vain = self._withheld.get(pod.group) if pod.is_provisionable else None
+            if vain is None:
+                yield pod
+            else:
+                self.leave_out(pod, Reason.LAUNCHED_IN_VAIN, what_was_vain(vain))
 
     def look_at(self, pod: Pod) -> None:
         """Take a pod without a node, leave it out with a reason, or pass it over."""

@@ -23,6 +23,7 @@ from karpy.sim.scheduler.claims import key_of
 from karpy.sim.scheduler.defaults import default_spreads
 from karpy.sim.scheduler.nodes import NodeTable
 from karpy.sim.scheduler.placement import Failed, Placement
+from karpy.sim.scheduler.podinfos import PodInfo
 from karpy.sim.scheduler.queue import Pending, Queue
 from karpy.sim.scheduler.recorder import Recorder
 from karpy.sim.scheduler.refusals import (
@@ -41,6 +42,8 @@ from karpy.sim.store.store import Store
 
 _PODS_IN_A_ROW: Final = 64
 """So many pods are tried before others on the loop get their turn."""
+_VETO: Final = "sim.karpy.dev/unschedulable"
+"""A pod that has this annotation is put nowhere; its value is why, as a plugin would say it."""
 _SECONDS_FOR_VOLUMES: Final = 600.0
 _OF_STORAGE: Final = frozenset({VOLUME_BINDING, VOLUME_LIMITS, VOLUME_RESTRICTIONS, VOLUME_ZONE})
 _STORAGE: Final = (
@@ -152,7 +155,7 @@ class Scheduler:
     def _try(self, pending: Pending) -> None:
         pod = pending.pod
         try:
-            found = self._placement.decide(pod)
+            found = self._vetoed(pod) or self._placement.decide(pod)
             if isinstance(found, Failed):
                 self._fail(pending, found)
             elif found.plan is not None and (found.plan.bindings or found.plan.provisions):
@@ -161,6 +164,11 @@ class Scheduler:
                 self._binder.bind(pod, found.node.name)
         except ClusterError as error:
             self._stumble(pending, f'running Bind plugin "DefaultBinder": {error.message}')
+
+    def _vetoed(self, pod: PodInfo) -> Failed | None:
+        why = (pod.obj["metadata"].get("annotations") or {}).get(_VETO)
+        nodes = self._table.count
+        return None if why is None else Failed(f"0/{nodes} nodes are available: {nodes} {why}.")
 
     def _fail(self, pending: Pending, failed: Failed) -> None:
         pod = pending.pod
