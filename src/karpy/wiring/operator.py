@@ -1,19 +1,25 @@
 """The autoscaler, put together: the same in a real cluster, over HTTP and in memory."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Final
 
 from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.cluster import MirroredCluster
-from karpy.adapters.mirror.mirror import OPTIONAL, Mirror
+from karpy.adapters.mirror.mirror import DISPENSABLE, OPTIONAL, Mirror
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.controllers.nodeclasses import NodeClasses
-from karpy.errors import ClusterError, NotFound
-from karpy.model.kinds import CAPACITY_BUFFER
+from karpy.core.lifecycle.outcomes import Remark
+from karpy.errors import ClusterError, Forbidden, NotFound
+from karpy.model.kinds import CAPACITY_BUFFER, Kind
 from karpy.model.options import Options
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.wiring.assembly import Assembly, View
 from karpy.wiring.surface import Speech, Surface, Voice
+
+_AGAIN_SECONDS: Final = 5.0
+"""How long to wait before asking again whether a kind can be had."""
 
 
 class Operator:
@@ -55,11 +61,14 @@ class Operator:
 
     async def watch(self) -> None:
         """Follow the cluster, until cancelled."""
-        await self._note_absent()
         async with asyncio.TaskGroup() as group:
+            for kind in sorted(OPTIONAL | DISPENSABLE, key=str):
+                group.create_task(self._note_absence(kind, self.mirror.note_absent))
             group.create_task(self.mirror.run(), name="mirror")
             group.create_task(self._view.classes.run(), name="node classes")
             if self._view.buffers is not None:
+                absence = self._note_absence(CAPACITY_BUFFER, self._view.buffers.note_absent)
+                group.create_task(absence)
                 group.create_task(self._view.buffers.run(), name="buffers")
 
     async def act(self) -> None:
@@ -73,16 +82,29 @@ class Operator:
             for part in parts:
                 group.create_task(part.run(), name=part.name)
 
-    async def _note_absent(self) -> None:
-        """Find out which custom resources are not installed: nobody need wait for them."""
-        books = [(kind, self.mirror.note_absent) for kind in OPTIONAL]
-        if self._view.buffers is not None:
-            books.append((CAPACITY_BUFFER, self._view.buffers.note_absent))
-        for kind, note_absent in books:
+    async def _note_absence(self, kind: Kind, note_absent: Callable[[Kind], None]) -> None:
+        """Find out whether a kind cannot be had: then there is nothing to wait for."""
+        while True:
             try:
                 await self._surface.objects.list(kind, limit=1)
             except NotFound:
                 note_absent(kind)
+            except Forbidden:
+                # Of a kind that decisions need the feed says so, and tries again.
+                if kind in DISPENSABLE:
+                    self._speech.voice.remark(_missing_rule(kind))
+                    note_absent(kind)
             except ClusterError:
-                # Whoever follows it will tell what is wrong, and try again.
+                await asyncio.sleep(_AGAIN_SECONDS)
                 continue
+            return
+
+
+def _missing_rule(kind: Kind) -> Remark:
+    """Name the rule that the operator's ClusterRole lacks."""
+    rule = f'apiGroups: ["{kind.group}"], resources: [{kind.plural}], verbs: [get, list, watch]'
+    return Remark(
+        "kind may not be read, DaemonSets without a pod count as their templates are written",
+        {"kind": str(kind), "rule": rule},
+        is_error=True,
+    )
