@@ -39,6 +39,20 @@ def pod_spec(cpu: str = "1", memory: str = "", **spec: object) -> JsonObject:
     return {"containers": [container], "terminationGracePeriodSeconds": 0, **spec}
 
 
+def asking(resources: JsonObject, **spec: object) -> JsonObject:
+    """A pod of one container with these requests and limits, and none but these."""
+    container = {"name": "main", "image": IMAGE, "resources": resources}
+    return {"containers": [container], "terminationGracePeriodSeconds": 0, **spec}
+
+
+def limit_range(**usual: JsonObject) -> JsonObject:
+    """A LimitRange that gives containers what they leave open."""
+    return {
+        "metadata": {"name": "usual", "namespace": "default"},
+        "spec": {"limits": [{"type": "Container", **usual}]},
+    }
+
+
 def deployment(name: str = "inflate", replicas: int = 0, **spec: object) -> JsonObject:
     """A Deployment of pods that ask for one CPU each, unless said otherwise."""
     template = {"metadata": {"labels": {"app": name}}, "spec": spec.pop("pod", pod_spec())}

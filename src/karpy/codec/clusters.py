@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from karpy.codec.inventory import Inventory, Key
 from karpy.codec.workloads import HASH_LABEL, Workload, claims_for, expand, replica_set
+from karpy.model.daemons import DaemonKey, as_it_runs, daemon_set_of, precedence
 from karpy.model.labels import NAMESPACE_NAME
 from karpy.model.nodes import KubeNode, Node, NodeClaim, join_node
-from karpy.model.pods import Pod, PodController
+from karpy.model.pods import DaemonSet, Pod, PodController
 from karpy.model.storage import PersistentVolumeClaim
 
 
@@ -55,6 +56,19 @@ def join_nodes(inventory: Inventory) -> tuple[Node, ...]:
         nodes.append(join_node(node, claim, limits.get(node.name)))
     nodes += [join_node(None, claim) for claim in claims if claim.name not in taken]
     return tuple(nodes)
+
+
+def join_daemons(inventory: Inventory) -> tuple[DaemonSet, ...]:
+    """Give each DaemonSet what the pod of it that counts asks for."""
+    pods: dict[DaemonKey, Pod] = {}
+    for pod in inventory.pods.values():
+        owner = daemon_set_of(pod)
+        if owner is not None and pod.is_active:
+            pods[owner] = max(pods.get(owner, pod), pod, key=precedence)
+    return tuple(
+        as_it_runs(each, pods.get((each.namespace, each.pod.uid)))
+        for each in inventory.daemons.values()
+    )
 
 
 def name_namespaces(

@@ -7,6 +7,14 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
+from karpy.codec.admission import (
+    AS_WRITTEN,
+    AdmissionRules,
+    LimitRange,
+    RuntimeClass,
+    read_limit_range,
+    read_runtime_class,
+)
 from karpy.codec.constraints import check_label
 from karpy.codec.crds import read_node_claim, read_overlay, read_pool
 from karpy.codec.fields import FieldInvalid, Fields
@@ -71,6 +79,8 @@ class Inventory:
         self.volume_claims: dict[Key, PersistentVolumeClaim] = {}
         self.classes: dict[Key, StorageClass] = {}
         self.namespaces: dict[Key, Mapping[str, str]] = {}
+        self.limit_ranges: dict[Key, LimitRange] = {}
+        self.runtime_classes: dict[Key, RuntimeClass] = {}
         self.attach_limits: dict[Key, Mapping[str, int | None]] = {}
         self.made_claims: list[PersistentVolumeClaim] = []
         """Claims that come into being with pods that are not in the cluster yet."""
@@ -78,6 +88,8 @@ class Inventory:
         self._well_known = well_known
         self._reader = PodReader(created=now, most=ALL)
         self._generated = 0
+        self._unadmitted: dict[Key, Callable[[AdmissionRules], None]] = {}
+        """Reads again what is not in the cluster yet, as it will be admitted."""
         self._readers = self._table()
 
     def add(self, group: str, kind: str, fields: Fields) -> list[str] | None:
@@ -90,12 +102,22 @@ class Inventory:
         read = self._readers.get((group, kind))
         return None if read is None else list(read(fields) or ())
 
+    def admit(self) -> None:
+        """Have pods that are not in the cluster yet ask for what they will be admitted with."""
+        ranges, runtimes = self.limit_ranges.values(), self.runtime_classes.values()
+        if ranges or runtimes:
+            admission = AdmissionRules(ranges, runtimes)
+            for read in self._unadmitted.values():
+                read(admission)
+
     def _table(self) -> dict[tuple[str, str], _Reader]:
         plain: tuple[tuple[str, str, dict[Key, Any], Callable[[Fields], object]], ...] = (
             ("", "Node", self.nodes, read_node),
             ("", "Service", self.services, read_service),
             ("", "PersistentVolume", self.volumes, read_volume),
             ("", "PersistentVolumeClaim", self.volume_claims, read_claim),
+            ("", "LimitRange", self.limit_ranges, read_limit_range),
+            ("node.k8s.io", "RuntimeClass", self.runtime_classes, read_runtime_class),
             (_STORAGE, "StorageClass", self.classes, read_class),
             (_STORAGE, "CSINode", self.attach_limits, read_attach_limits),
             ("policy", "PodDisruptionBudget", self.budgets, read_budget),
@@ -120,12 +142,24 @@ class Inventory:
         fields.child("metadata").needed("name")
         self._keep(into, kind, fields, read(fields))
 
-    def _keep(self, into: dict[Key, T], kind: str, fields: Fields, value: T) -> None:
+    def _keep(self, into: dict[Key, T], kind: str, fields: Fields, value: T) -> Key:
         namespace = getattr(value, "namespace", "")
         key = (kind, namespace, fields.child("metadata").text("name"))
         if key in into:
             self.repeated.append(key)
         into[key] = value
+        return key
+
+    def _keep_unadmitted(
+        self, into: dict[Key, T], kind: str, fields: Fields, read: Callable[[AdmissionRules], T]
+    ) -> None:
+        """Keep what an object is before admission, and how to read it again after that."""
+        key = self._keep(into, kind, fields, read(AS_WRITTEN))
+
+        def read_again(admission: AdmissionRules) -> None:
+            into[key] = read(admission)
+
+        self._unadmitted[key] = read_again
 
     def _add_pod(self, fields: Fields) -> Iterator[str]:
         fields = self._named(fields)
@@ -134,17 +168,26 @@ class Inventory:
         for key in ("name", "namespace", "uid"):
             meta.text(key)
         spec.text("nodeName")
+        if fields.obj.get("status"):
+            self._keep(self.pods, "Pod", fields, self._read_pod(fields, AS_WRITTEN))
+            return unknown_in_pod(spec)
+        self._keep_unadmitted(self.pods, "Pod", fields, partial(self._read_pod, fields))
+        name, namespace = meta.text("name"), meta.text("namespace") or "default"
+        self.made_claims += [
+            PersistentVolumeClaim(f"{name}-{volume}", namespace, storage_class=kind)
+            for volume, kind in ephemeral_volumes(spec)
+        ]
+        return unknown_in_pod(spec)
+
+    def _read_pod(self, fields: Fields, admission: AdmissionRules) -> Pod:
+        obj = fields.obj
         try:
-            pod = self._reader.read(fields.obj)
+            if admission is not AS_WRITTEN:
+                namespace = fields.child("metadata").text("namespace") or "default"
+                obj = {**obj, "spec": admission.admitted(obj["spec"], namespace)}
+            return self._reader.read(obj)
         except FieldInvalid as error:
             raise error.within(fields.path) from error
-        self._keep(self.pods, "Pod", fields, pod)
-        if not fields.obj.get("status") and "volumes" in spec:
-            self.made_claims += [
-                PersistentVolumeClaim(f"{pod.name}-{name}", pod.namespace, storage_class=kind)
-                for name, kind in ephemeral_volumes(spec)
-            ]
-        return unknown_in_pod(spec)
 
     def _named(self, fields: Fields) -> Fields:
         """Give a pod that is to be named by the API server a name."""
@@ -158,8 +201,8 @@ class Inventory:
     def _add_workload(self, kind: str, fields: Fields) -> Iterator[str]:
         template = fields.child("spec").child("template")
         _check_labels(template.child("metadata"))
-        workload = read_workload_object(fields, kind, self._reader)
-        self._keep(self.workloads, kind, fields, workload)
+        read = partial(read_workload_object, fields, kind, self._reader)
+        self._keep_unadmitted(self.workloads, kind, fields, read)
         if kind in _SELECTING:
             self._keep(self.controllers, kind, fields, read_controller(fields, kind))
         return unknown_in_pod(template.child("spec"))
@@ -167,7 +210,8 @@ class Inventory:
     def _add_daemon_set(self, fields: Fields) -> Iterator[str]:
         template = fields.child("spec").child("template")
         _check_labels(template.child("metadata"))
-        self._keep(self.daemons, "DaemonSet", fields, read_daemon_set(fields, self._reader))
+        read = partial(read_daemon_set, fields, self._reader)
+        self._keep_unadmitted(self.daemons, "DaemonSet", fields, read)
         return unknown_in_pod(template.child("spec"))
 
     def _add_pool(self, fields: Fields) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.codec.clusters import join_nodes, name_namespaces, populate
+from karpy.codec.clusters import join_daemons, join_nodes, name_namespaces, populate
 from karpy.codec.documents import Document, read_documents
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.inventory import Inventory, Key
@@ -82,13 +82,14 @@ class _Batch:
 
     def finish(self, catalog: Catalog, settings: Settings, now: datetime) -> Reading:
         have = self._inventory
+        have.admit()
         people = populate(have)
         snapshot = Snapshot(
             now=now,
             pods=people.pods,
             nodes=join_nodes(have),
             pools=tuple(have.pools.values()),
-            daemons=tuple(have.daemons.values()),
+            daemons=join_daemons(have),
             catalog=catalog,
             overlays=tuple(have.overlays.values()),
             storage=gather_storage(people.claims, have.volumes.values(), have.classes.values()),

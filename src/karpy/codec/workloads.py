@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from karpy.codec.admission import AS_WRITTEN, AdmissionRules
 from karpy.codec.constraints import read_selector
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.pods import PodReader, read_owners
@@ -26,6 +27,7 @@ _JOB_NAMES: Final = ("batch.kubernetes.io/job-name", "job-name")
 _API_VERSIONS: Final = {"Job": "batch/v1", "ReplicationController": "v1"}
 _HASH_DIGITS: Final = 10
 _TEMPLATE: Final = "spec.template"
+_NAMING: Final = ("name", "namespace", "uid", "creationTimestamp")
 
 
 class Workload(Struct, frozen=True):
@@ -49,7 +51,15 @@ class Workload(Struct, frozen=True):
     """Volumes made for each pod, and their class."""
 
 
-def read_workload_object(fields: Fields, kind: str, pods: PodReader) -> Workload:
+class DaemonTemplate(Struct, frozen=True):
+    """What of a DaemonSet its pods are made of, as it is written."""
+
+    obj: JsonObject
+
+
+def read_workload_object(
+    fields: Fields, kind: str, pods: PodReader, admission: AdmissionRules = AS_WRITTEN
+) -> Workload:
     """Read a Deployment, ReplicaSet, StatefulSet, Job or ReplicationController."""
     meta, spec = fields.child("metadata"), fields.child("spec")
     name, namespace = meta.needed("name"), meta.text("namespace") or "default"
@@ -70,7 +80,7 @@ def read_workload_object(fields: Fields, kind: str, pods: PodReader) -> Workload
         name=name,
         namespace=namespace,
         replicas=_pods_wanted(fields, kind),
-        pod=_template_pod(fields, owner, labels, pods),
+        pod=_template_pod(fields, owner, labels, pods, admission),
         owners=read_owners(meta),
         selector=None if is_core else read_selector(spec, "selector"),
         ordinal=spec.child("ordinals").number("start", 0) or 0,
@@ -79,14 +89,33 @@ def read_workload_object(fields: Fields, kind: str, pods: PodReader) -> Workload
     )
 
 
-def read_daemon_set(fields: Fields, pods: PodReader) -> DaemonSet:
+def read_daemon_set(
+    fields: Fields, pods: PodReader, admission: AdmissionRules = AS_WRITTEN
+) -> DaemonSet:
     """Read a DaemonSet and the pod it would run."""
     meta = fields.child("metadata")
     name, namespace = meta.needed("name"), meta.text("namespace") or "default"
     uid = meta.text("uid") or derived_uid("DaemonSet", namespace, name)
     labels = fields.child("spec").child("template").child("metadata").labels("labels")
     owner = Owner(*DAEMON_SET, name, uid, True)
-    return DaemonSet(name, namespace, _template_pod(fields, owner, labels, pods))
+    return DaemonSet(name, namespace, _template_pod(fields, owner, labels, pods, admission))
+
+
+def read_daemon_template(fields: Fields, pods: PodReader) -> DaemonTemplate:
+    """Keep what `read_daemon_set` reads of a DaemonSet; raise FieldInvalid if it cannot."""
+    read_daemon_set(fields, pods)
+    meta, template = fields.child("metadata"), fields.child("spec").child("template")
+    return DaemonTemplate(
+        {
+            "metadata": {key: meta.obj.get(key) for key in _NAMING},
+            "spec": {
+                "template": {
+                    "metadata": {"labels": template.child("metadata").labels("labels")},
+                    "spec": template.child("spec").obj,
+                }
+            },
+        }
+    )
 
 
 def expand(workload: Workload) -> Iterable[Pod]:
@@ -142,8 +171,16 @@ def ephemeral_volumes(spec: Fields) -> tuple[tuple[str, str | None], ...]:
     )
 
 
-def _template_pod(fields: Fields, owner: Owner, labels: dict[str, str], pods: PodReader) -> Pod:
+def _template_pod(
+    fields: Fields,
+    owner: Owner,
+    labels: dict[str, str],
+    pods: PodReader,
+    admission: AdmissionRules,
+) -> Pod:
     meta = fields.child("metadata")
+    namespace = meta.text("namespace") or "default"
+    spec = fields.child("spec").child("template").child("spec").obj
     meta.time("creationTimestamp")
     raw_owner = {
         "apiVersion": owner.api_version,
@@ -161,10 +198,9 @@ def _template_pod(fields: Fields, owner: Owner, labels: dict[str, str], pods: Po
             "labels": labels,
             "ownerReferences": [raw_owner],
         },
-        "spec": fields.child("spec").child("template").child("spec").obj,
     }
     try:
-        return pods.read(obj)
+        return pods.read({**obj, "spec": admission.admitted(spec, namespace)})
     except FieldInvalid as error:
         raise error.within(f"{fields.path}.{_TEMPLATE}" if fields.path else _TEMPLATE) from error
 

@@ -53,6 +53,7 @@ POD_TEMPLATE: Final = Kind("", _CORE, "PodTemplate", "podtemplates")
 REPLICATION_CONTROLLER: Final = Kind("", _CORE, "ReplicationController", "replicationcontrollers")
 PERSISTENT_VOLUME: Final = _cluster("", _CORE, "PersistentVolume", "persistentvolumes")
 PERSISTENT_VOLUME_CLAIM: Final = Kind("", _CORE, "PersistentVolumeClaim", "persistentvolumeclaims")
+LIMIT_RANGE: Final = Kind("", _CORE, "LimitRange", "limitranges")
 DEPLOYMENT: Final = Kind("apps", _CORE, "Deployment", "deployments")
 REPLICA_SET: Final = Kind("apps", _CORE, "ReplicaSet", "replicasets")
 STATEFUL_SET: Final = Kind("apps", _CORE, "StatefulSet", "statefulsets")
@@ -62,6 +63,7 @@ JOB: Final = Kind("batch", _CORE, "Job", "jobs")
 CRON_JOB: Final = Kind("batch", _CORE, "CronJob", "cronjobs")
 DISRUPTION_BUDGET: Final = Kind("policy", _CORE, "PodDisruptionBudget", "poddisruptionbudgets")
 PRIORITY_CLASS: Final = _cluster("scheduling.k8s.io", _CORE, "PriorityClass", "priorityclasses")
+RUNTIME_CLASS: Final = _cluster("node.k8s.io", _CORE, "RuntimeClass", "runtimeclasses")
 STORAGE_CLASS: Final = _cluster("storage.k8s.io", _CORE, "StorageClass", "storageclasses")
 CSI_NODE: Final = _cluster("storage.k8s.io", _CORE, "CSINode", "csinodes")
 VOLUME_ATTACHMENT: Final = _cluster(
@@ -96,6 +98,7 @@ BUILT_IN: Final = (
     REPLICATION_CONTROLLER,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
+    LIMIT_RANGE,
     DEPLOYMENT,
     REPLICA_SET,
     STATEFUL_SET,
@@ -105,6 +108,7 @@ BUILT_IN: Final = (
     CRON_JOB,
     DISRUPTION_BUDGET,
     PRIORITY_CLASS,
+    RUNTIME_CLASS,
     STORAGE_CLASS,
     CSI_NODE,
     VOLUME_ATTACHMENT,

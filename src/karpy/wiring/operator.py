@@ -1,21 +1,27 @@
 """The autoscaler, put together: the same in a real cluster, over HTTP and in memory."""
 
 import asyncio
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Final
 
 from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.cluster import MirroredCluster
-from karpy.adapters.mirror.mirror import OPTIONAL, Mirror
+from karpy.adapters.mirror.mirror import DISPENSABLE, OPTIONAL, Mirror
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.controllers.nodeclasses import NodeClasses
-from karpy.errors import ClusterError, CredentialsRefused, NotFound
-from karpy.model.kinds import CAPACITY_BUFFER
+from karpy.core.lifecycle.outcomes import Remark
+from karpy.errors import ClusterError, CredentialsRefused, Forbidden, NotFound
+from karpy.model.kinds import CAPACITY_BUFFER, Kind
 from karpy.model.options import Options
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.wiring.assembly import Assembly, View
 from karpy.wiring.supervision import Part, supervise
 from karpy.wiring.surface import Speech, Surface, Voice
+
+_AGAIN_SECONDS: Final = 5.0
+"""How long to wait before asking again whether a kind can be had."""
 
 
 class Operator:
@@ -72,11 +78,10 @@ class Operator:
 
     async def watch(self) -> None:
         """Follow the cluster, until cancelled."""
-        await self._note_absent()
         view = self._view
         books = (view.mirror, view.classes, *(() if view.buffers is None else (view.buffers,)))
         parts = [Part(name, run) for book in books for name, run in book.follows()]
-        await supervise(parts, self._speech.voice)
+        await supervise([*self._probes(), *parts], self._speech.voice)
 
     async def act(self) -> None:
         """Keep the cluster in the right size, until cancelled."""
@@ -86,16 +91,37 @@ class Operator:
         assembly = Assembly(self._surface, self._options, self._speech, self._view)
         await supervise(list(assembly.parts()), self._speech.voice)
 
-    async def _note_absent(self) -> None:
-        """Find out which custom resources are not installed: nobody need wait for them."""
-        books = [(kind, self.mirror.note_absent) for kind in OPTIONAL]
+    def _probes(self) -> Iterator[Part]:
+        """Give what finds out which kinds cannot be had."""
+        kinds = [(kind, self.mirror.note_absent) for kind in sorted(OPTIONAL | DISPENSABLE, key=str)]
         if self._view.buffers is not None:
-            books.append((CAPACITY_BUFFER, self._view.buffers.note_absent))
-        for kind, note_absent in books:
+            kinds.append((CAPACITY_BUFFER, self._view.buffers.note_absent))
+        for kind, note_absent in kinds:
+            yield Part(f"probe.{kind.plural}", partial(self._note_absence, kind, note_absent))
+
+    async def _note_absence(self, kind: Kind, note_absent: Callable[[Kind], None]) -> None:
+        """Find out whether a kind cannot be had: then there is nothing to wait for."""
+        while True:
             try:
                 await self._surface.objects.list(kind, limit=1)
             except NotFound:
                 note_absent(kind)
+            except Forbidden:
+                # Of a kind that decisions need the feed says so, and tries again.
+                if kind in DISPENSABLE:
+                    self._speech.voice.remark(_missing_rule(kind))
+                    note_absent(kind)
             except (ClusterError, CredentialsRefused):
-                # Whoever follows it will tell what is wrong, and try again.
+                await asyncio.sleep(_AGAIN_SECONDS)
                 continue
+            return
+
+
+def _missing_rule(kind: Kind) -> Remark:
+    """Name the rule that the operator's ClusterRole lacks."""
+    rule = f'apiGroups: ["{kind.group}"], resources: [{kind.plural}], verbs: [list, watch]'
+    return Remark(
+        "kind may not be read, DaemonSets without a pod count as their templates are written",
+        {"kind": str(kind), "rule": rule},
+        is_error=True,
+    )

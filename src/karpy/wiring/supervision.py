@@ -13,7 +13,8 @@ from karpy.model.backoff import Backoff
 from karpy.wiring.surface import Voice
 
 _FIRST_PAUSE: Final = 1.0
-_LONGEST_PAUSE: Final = 60.0
+_LONGEST_PAUSE: Final = 10.0
+"""A fault of the server may last; work goes on soon after its end."""
 _PANICS: Final = "controller_runtime_reconcile_panics_total"
 
 

@@ -15,12 +15,14 @@ from karpy.model.instances import Catalog
 from karpy.model.kinds import (
     CUSTOM_RESOURCE,
     DAEMON_SET,
+    LIMIT_RANGE,
     NAMESPACE,
     NODE,
     NODE_CLAIM,
     NODE_POOL,
     PERSISTENT_VOLUME_CLAIM,
     POD,
+    RUNTIME_CLASS,
     STORAGE_CLASS,
 )
 from karpy.model.nodes import NodeClaim
@@ -28,8 +30,10 @@ from karpy.model.settings import Settings
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.store import Store
+from tests.scenarios.manifests import daemon_set
 
 SOON = 5.0
+OPEN: list[JsonObject] = [{"name": "c", "image": "i"}]
 
 
 def a_pod(name: str, node: str = "") -> JsonObject:
@@ -131,6 +135,36 @@ async def test_a_mirror_and_a_dump_of_the_cluster_show_the_same(store: Store) ->
 
     read = read_manifests(dump, Catalog(), Settings(), seen.now).snapshot
     assert (seen.pods, seen.nodes, seen.namespaces) == (read.pods, read.nodes, read.namespaces)
+
+
+async def test_daemons_of_a_mirror_and_of_a_dump_take_the_same(store: Store) -> None:
+    usual = {"type": "Container", "default": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}
+    meta = {"name": "usual", "namespace": "default"}
+    store.create(LIMIT_RANGE, {"metadata": meta, "spec": {"limits": [usual]}})
+    sandbox = {"handler": "runsc", "overhead": {"podFixed": {"cpu": "250m"}}}
+    store.create(RUNTIME_CLASS, {"metadata": {"name": "sandboxed"}, **sandbox})
+    store.create(DAEMON_SET, daemon_set("open", {"containers": OPEN}))
+    pod = {"containers": OPEN, "runtimeClassName": "sandboxed"}
+    store.create(DAEMON_SET, daemon_set("sandboxed", pod))
+    made = store.create(DAEMON_SET, daemon_set("seen", {"containers": OPEN}))
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "seen", "controller": True}
+    there = a_pod("seen-x", "n1")
+    there["metadata"]["ownerReferences"] = [{**owner, "uid": made["metadata"]["uid"]}]
+    there["spec"]["containers"][0]["resources"]["limits"] = {"memory": "1Gi"}
+    store.create(POD, there)
+    kinds = (LIMIT_RANGE, RUNTIME_CLASS, DAEMON_SET, POD)
+    items = [each for kind in kinds for each in store.list(kind)]
+    dump = [("dump", as_json({"kind": "List", "apiVersion": "v1", "items": items}))]
+
+    async with running(store) as mirror:
+        seen = mirror.snapshot()
+
+    assert {each.name: each.pod.requests for each in seen.daemons} == {
+        "open": {"cpu": 1000, "pods": 1},
+        "sandboxed": {"cpu": 1250, "pods": 1},
+        "seen": {"cpu": 1000, "memory": 2**30, "pods": 1},
+    }
+    assert seen.daemons == read_manifests(dump, Catalog(), Settings(), seen.now).snapshot.daemons
 
 
 def as_json(obj: JsonObject) -> str:

@@ -19,7 +19,8 @@ ACCOUNT: Final = "karpy"
 _PAUSE: Final = 0.5
 _LAST_CHARS: Final = 3000
 _MADE_HERE: Final = (
-    "deployments,statefulsets,daemonsets,poddisruptionbudgets,pods,persistentvolumeclaims"
+    "deployments,statefulsets,daemonsets,limitranges,poddisruptionbudgets,pods,"
+    "persistentvolumeclaims"
 )
 
 

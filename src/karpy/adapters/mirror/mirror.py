@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from karpy.adapters.mirror import readers, recordbook
 from karpy.adapters.mirror.censusbook import CensusBook
+from karpy.adapters.mirror.daemonbook import DaemonBook
 from karpy.adapters.mirror.nodebook import NodeBook
 from karpy.adapters.mirror.recordbook import Entry, RecordBook
 from karpy.adapters.mirror.shelves import IndexedShelf, OnFailure, Shelf, raise_at_once
@@ -27,6 +28,7 @@ from karpy.model.kinds import (
     CSI_NODE,
     DAEMON_SET,
     DISRUPTION_BUDGET,
+    LIMIT_RANGE,
     NAMESPACE,
     NODE,
     NODE_CLAIM,
@@ -37,13 +39,14 @@ from karpy.model.kinds import (
     POD,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
+    RUNTIME_CLASS,
     SERVICE,
     STATEFUL_SET,
     STORAGE_CLASS,
     Kind,
 )
 from karpy.model.nodes import NodeClaim
-from karpy.model.pods import DaemonSet, Pod, PodController
+from karpy.model.pods import Pod, PodController
 from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.records import ClaimRecord, Identity
 from karpy.model.settings import Settings
@@ -54,6 +57,8 @@ from karpy.ports.records import Kept
 
 OPTIONAL: Final = frozenset({NODE_OVERLAY})
 """Kinds whose CRD need not be installed."""
+DISPENSABLE: Final = frozenset({LIMIT_RANGE, RUNTIME_CLASS})
+"""Kinds that decisions go on without if they may not be read."""
 _AGAIN_SECONDS: Final = 30.0
 """How long to wait before asking again for a kind that is not installed."""
 _SPREADING: Final = (REPLICA_SET, STATEFUL_SET, REPLICATION_CONTROLLER)
@@ -84,7 +89,7 @@ class Mirror:
         self.node_book = NodeBook()
         self.pools: Shelf[NodePool] = Shelf()
         self.overlays: Shelf[NodeOverlay] = Shelf()
-        self.daemons: Shelf[DaemonSet] = Shelf()
+        self.daemon_book = DaemonBook(self.pods)
         self.records = RecordBook(self.pods)
         self._in_full: dict[Kind, Shelf[Any]] = {
             NODE: self.records.nodes,
@@ -103,7 +108,9 @@ class Mirror:
             CSI_NODE: (self.node_book.limits, readers.ATTACH_LIMITS),
             NODE_POOL: (self.pools, recordbook.POOLS),
             NODE_OVERLAY: (self.overlays, recordbook.OVERLAYS),
-            DAEMON_SET: (self.daemons, readers.daemon_reader()),
+            DAEMON_SET: (self.daemon_book.templates, self.daemon_book.reader),
+            LIMIT_RANGE: (self.daemon_book.ranges, readers.LIMIT_RANGES),
+            RUNTIME_CLASS: (self.daemon_book.runtimes, readers.RUNTIME_CLASSES),
             DISRUPTION_BUDGET: (Shelf(), readers.BUDGETS),
             NAMESPACE: (Shelf(), readers.NAMESPACES),
             PERSISTENT_VOLUME: (Shelf(), readers.VOLUMES),
@@ -174,8 +181,8 @@ class Mirror:
         return self._shelves[kind][0]
 
     def note_absent(self, kind: Kind) -> None:
-        """Take note that an optional kind is not served here: there is nothing to wait for."""
-        if kind in OPTIONAL and kind in self._shelves:
+        """Take note that a kind that is not needed cannot be had: there is nothing to wait for."""
+        if kind in OPTIONAL | DISPENSABLE and kind in self._shelves:
             self._sync(self._shelves[kind][0])
 
     def note_claim(self, claim: NodeClaim) -> None:
@@ -233,7 +240,7 @@ class Mirror:
             pods=self._census.counted(),
             nodes=self.node_book.joined(),
             pools=tuple(self.pools.values.values()),
-            daemons=tuple(self.daemons.values.values()),
+            daemons=self.daemon_book.daemons(),
             catalog=self.catalog(),
             overlays=tuple(self.overlays.values.values()),
             storage=gather_storage(

@@ -5,6 +5,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec.json import Decoder
 
+from karpy.codec.admission import read_limit_range, read_runtime_class
 from karpy.codec.fields import Fields, JsonObject
 from karpy.codec.objects import (
     read_budget,
@@ -14,9 +15,9 @@ from karpy.codec.objects import (
 )
 from karpy.codec.pods import PodReader
 from karpy.codec.storage import read_attach_limits, read_claim, read_class, read_volume
-from karpy.codec.workloads import read_daemon_set
+from karpy.codec.workloads import DaemonTemplate, read_daemon_template
 from karpy.model.labels import NAMESPACE_NAME
-from karpy.model.pods import DaemonSet, PodController
+from karpy.model.pods import PodController
 
 T = TypeVar("T")
 
@@ -42,10 +43,9 @@ def named_namespace(fields: Fields) -> Mapping[str, str]:
     return {NAMESPACE_NAME: name, **labels}
 
 
-def daemon_reader() -> FieldReader[DaemonSet]:
-    """Read DaemonSets; what their pods share is kept once."""
-    pods = PodReader()
-    return FieldReader(lambda fields: read_daemon_set(fields, pods))
+def daemon_reader(pods: PodReader) -> FieldReader[DaemonTemplate]:
+    """Read DaemonSets whose pods can be read."""
+    return FieldReader(lambda fields: read_daemon_template(fields, pods))
 
 
 def controller_reader(kind: str) -> FieldReader[PodController]:
@@ -58,6 +58,8 @@ SERVICES: Final = FieldReader(read_service)
 NAMESPACES: Final = FieldReader(named_namespace)
 VOLUMES: Final = FieldReader(read_volume)
 VOLUME_CLAIMS: Final = FieldReader(read_claim)
+LIMIT_RANGES: Final = FieldReader(read_limit_range)
+RUNTIME_CLASSES: Final = FieldReader(read_runtime_class)
 STORAGE_CLASSES: Final = FieldReader(read_class)
 ATTACH_LIMITS: Final[FieldReader[Mapping[str, int | None]]] = FieldReader(read_attach_limits)
 

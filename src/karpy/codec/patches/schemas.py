@@ -189,6 +189,7 @@ _OTHERS: Final[dict[tuple[str, str], dict[str, Schema]]] = {
         "imagePullSecrets": Schema(item=WHOLE),
     },
     ("", "PodTemplate"): {"template": _TEMPLATE},
+    ("node.k8s.io", "RuntimeClass"): {"scheduling": Schema({"nodeSelector": WHOLE})},
     ("", "Event"): {"involvedObject": WHOLE, "related": WHOLE},
     ("events.k8s.io", "Event"): {"regarding": WHOLE, "related": WHOLE},
 }

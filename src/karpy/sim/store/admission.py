@@ -1,14 +1,27 @@
-"""What depends on other objects: namespaces that must exist, priorities that classes give."""
+"""What depends on other objects: namespaces that must exist, what LimitRanges and classes give."""
 
 from typing import Final
 
-from karpy.codec.fields import JsonObject
-from karpy.model.kinds import NAMESPACE, POD, PRIORITY_CLASS, SERVICE_ACCOUNT, Kind
+from karpy.codec.admission import read_runtime_class, with_runtime
+from karpy.codec.fields import Fields, JsonObject
+from karpy.errors import Forbidden
+from karpy.model.kinds import (
+    LIMIT_RANGE,
+    NAMESPACE,
+    POD,
+    PRIORITY_CLASS,
+    RUNTIME_CLASS,
+    SERVICE_ACCOUNT,
+    Kind,
+)
 from karpy.ports.objects import WatchEvent
 from karpy.sim.store.answers import bad_request, forbidden, not_found
 from karpy.sim.store.ledger import Ledger
+from karpy.sim.store.limitranger import LimitRanger
 
 _PREEMPTION: Final = "PreemptLowerPriority"
+_NO_OVERHEAD: Final = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
+_OTHER_OVERHEAD: Final = "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 _SPECS_MAX: Final = 4096
 
 
@@ -19,12 +32,14 @@ class Admission:
         self._namespaces = ledger.table(NAMESPACE)
         self._accounts = ledger.table(SERVICE_ACCOUNT)
         self._classes = ledger.table(PRIORITY_CLASS)
+        self._runtimes = ledger.table(RUNTIME_CLASS)
+        self._limit_ranger = LimitRanger(ledger)
         self._usual: JsonObject | None = None
         self._specs: dict[tuple[int, str], tuple[JsonObject, JsonObject]] = {}
         self.changes = 0
         """How often anything changed that a verdict may depend on."""
         ledger.subscribe(PRIORITY_CLASS, self._forget)
-        for kind in (NAMESPACE, SERVICE_ACCOUNT, PRIORITY_CLASS):
+        for kind in (NAMESPACE, SERVICE_ACCOUNT, PRIORITY_CLASS, LIMIT_RANGE, RUNTIME_CLASS):
             ledger.subscribe(kind, self._note)
 
     def on_create(self, kind: Kind, obj: JsonObject) -> JsonObject:
@@ -32,8 +47,9 @@ class Admission:
         self._check_namespace(kind, obj["metadata"])
         if kind != POD:
             return obj
+        obj = self._limit_ranger.admitted(obj)
         self._check_account(obj)
-        return self._with_priority(kind, obj)
+        return self._with_runtime(self._with_priority(kind, obj))
 
     def on_change(self, kind: Kind, new: JsonObject, old: JsonObject) -> JsonObject:
         """Return a changed object as admitted."""
@@ -113,6 +129,27 @@ class Admission:
         self._specs[id(spec), name or ""] = (spec, admitted)
         return {**pod, "spec": admitted}
 
+    def _with_runtime(self, pod: JsonObject) -> JsonObject:
+        spec, name = pod["spec"], pod["metadata"]["name"]
+        if not spec.get("runtimeClassName"):
+            if spec.get("overhead"):
+                raise _rejected(name, _NO_OVERHEAD)
+            return pod
+        found = self._runtimes.get("", spec["runtimeClassName"])
+        if found is None:
+            raise _rejected(name, f'RuntimeClass "{spec["runtimeClassName"]}" not found')
+        runtime = read_runtime_class(Fields(found))
+        overhead = spec.get("overhead")
+        if overhead and overhead != runtime.overhead:
+            raise _rejected(name, _OTHER_OVERHEAD if runtime.overhead else _NO_OVERHEAD)
+        selector = spec.get("nodeSelector") or {}
+        for key, value in runtime.node_selector.items():
+            if selector.get(key, value) != value:
+                ours = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}"
+                why = f"conflict: {ours}; pod.spec.nodeSelector[{key}] = {selector[key]}"
+                raise forbidden(POD, name, why)
+        return {**pod, "spec": with_runtime(Fields(spec, "spec"), runtime)}
+
     def _note(self, _event: WatchEvent, _before: JsonObject | None) -> None:
         self.changes += 1
 
@@ -121,3 +158,7 @@ class Admission:
         found = [each for each in self._classes.walk() if each.get("globalDefault")]
         # Several may be default while one replaces another: the lowest counts.
         self._usual = min(found, key=lambda each: each.get("value", 0)) if found else None
+
+
+def _rejected(name: str, why: str) -> Forbidden:
+    return forbidden(POD, name, f"pod rejected: {why}")

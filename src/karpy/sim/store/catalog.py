@@ -93,6 +93,7 @@ _RULES: Final[dict[Kind, Rules]] = {
         checks.check_claim,
         checks.compare_claims,
     ),
+    kinds.LIMIT_RANGE: Rules(defaults.default_limit_range, None, checks.check_limit_range),
     kinds.DEPLOYMENT: Rules(
         workload_defaults.default_deployment,
         _BEGIN,
@@ -136,6 +137,13 @@ _RULES: Final[dict[Kind, Rules]] = {
         None,
         checks.check_priority_class,
         checks.compare_priority_classes,
+    ),
+    kinds.RUNTIME_CLASS: Rules(
+        defaults.default_runtime_class,
+        None,
+        checks.check_runtime_class,
+        checks.compare_runtime_classes,
+        is_guarded=True,
     ),
     kinds.STORAGE_CLASS: Rules(
         volume_defaults.default_class, None, checks.check_class, checks.compare_classes
@@ -184,6 +192,7 @@ def built_in() -> tuple[Served, ...]:
         _served(kinds.REPLICATION_CONTROLLER, "rc", also="status scale"),
         _served(kinds.PERSISTENT_VOLUME, "pv", also="status"),
         _served(kinds.PERSISTENT_VOLUME_CLAIM, "pvc", also="status"),
+        _served(kinds.LIMIT_RANGE, "limits"),
         _served(kinds.DEPLOYMENT, "deploy", also="status scale"),
         _served(kinds.REPLICA_SET, "rs", also="status scale"),
         _served(kinds.STATEFUL_SET, "sts", also="status scale"),
@@ -193,6 +202,7 @@ def built_in() -> tuple[Served, ...]:
         _served(kinds.CRON_JOB, "cj", also="status"),
         _served(kinds.DISRUPTION_BUDGET, "pdb", also="status"),
         _served(kinds.PRIORITY_CLASS, "pc"),
+        _served(kinds.RUNTIME_CLASS),
         _served(kinds.STORAGE_CLASS, "sc"),
         _served(kinds.CSI_NODE),
         _served(kinds.VOLUME_ATTACHMENT, also="status"),

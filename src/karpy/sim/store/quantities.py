@@ -30,6 +30,8 @@ _SUFFIX: Final = {power: suffix for suffix, power in _DECIMAL.items()}
 _SMALLEST: Final = -9
 _KIBI: Final = 1024
 QUANTITY_LENGTH_MAX: Final = 64
+LIMIT_BOUNDS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+"""The amounts that an item of a LimitRange has."""
 
 
 def canonical(value: object) -> str | None:

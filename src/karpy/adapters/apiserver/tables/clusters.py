@@ -142,6 +142,10 @@ def _priority_class(obj: JsonObject, now: datetime) -> list[Any]:
     ]
 
 
+def _runtime_class(obj: JsonObject, now: datetime) -> list[Any]:
+    return [name_of(obj), obj.get("handler", ""), age(obj, now)]
+
+
 def _lease(obj: JsonObject, now: datetime) -> list[Any]:
     return [name_of(obj), part(obj, "spec").get("holderIdentity") or "", age(obj, now)]
 
@@ -180,6 +184,7 @@ CLUSTERS: Final = {
     ("scheduling.k8s.io", "PriorityClass"): Printer(
         columns("Name | #Value | ?Global-Default | Age | PreemptionPolicy"), _priority_class
     ),
+    ("node.k8s.io", "RuntimeClass"): Printer(columns("Name | Handler | Age"), _runtime_class),
     ("coordination.k8s.io", "Lease"): Printer(columns("Name | Holder | Age"), _lease),
     ("apiextensions.k8s.io", "CustomResourceDefinition"): Printer(
         (*columns("Name"), Column("Created At", type="date")), _definition

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from karpy.codec.fields import JsonObject
+from karpy.codec.admission import read_runtime_class
+from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.syntax import is_label_key, is_label_value
 from karpy.sim.store.answers import (
     Fault,
@@ -16,6 +17,7 @@ from karpy.sim.store.answers import (
 from karpy.sim.store.checks.pods import NOT_NEGATIVE, PORT_MAX, PORT_RANGE, amount_of
 from karpy.sim.store.checks.workloads import check_selector
 from karpy.sim.store.metadata import IMMUTABLE, why_no_subdomain
+from karpy.sim.store.quantities import LIMIT_BOUNDS
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _SERVICES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -189,6 +191,34 @@ def compare_priority_classes(new: JsonObject, old: JsonObject) -> Iterator[Fault
         yield forbidden_field("value", "may not be changed in an update.")
     if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
         yield invalid("preemptionPolicy", new.get("preemptionPolicy"), IMMUTABLE)
+
+
+def check_limit_range(obj: JsonObject) -> Iterator[Fault]:
+    """Name what is wrong with the amounts of a LimitRange."""
+    for index, item in enumerate((obj.get("spec") or {}).get("limits") or ()):
+        path = f"spec.limits[{index}]"
+        if not item.get("type"):
+            yield required(f"{path}.type")
+        for bound in LIMIT_BOUNDS:
+            for name, value in (item.get(bound) or {}).items():
+                if amount_of(value, name) < 0:
+                    yield invalid(f"{path}.{bound}[{name}]", value, NOT_NEGATIVE)
+
+
+def check_runtime_class(obj: JsonObject) -> Iterator[Fault]:
+    """Name what is wrong with a RuntimeClass."""
+    if not obj.get("handler"):
+        yield required("handler")
+    try:
+        read_runtime_class(Fields(obj))
+    except FieldInvalid as error:
+        yield Fault(error.path, f"Invalid value: {error.problem}")
+
+
+def compare_runtime_classes(new: JsonObject, old: JsonObject) -> Iterator[Fault]:
+    """Name what of a RuntimeClass must not have changed."""
+    if new.get("handler") != old.get("handler"):
+        yield invalid("handler", new.get("handler"), IMMUTABLE)
 
 
 def check_definition(obj: JsonObject) -> Iterator[Fault]:

@@ -11,6 +11,7 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import BadRequest
 from karpy.model.kinds import BUILT_IN, Kind
 from karpy.sim.store.answers import unreadable
+from karpy.sim.store.quantities import LIMIT_BOUNDS
 
 Shape: TypeAlias = "type | Mapping[str, Shape] | list[Shape] | tuple[Shape]"
 """A type; fields of an object; a list of one shape; a tuple: an object with values of one shape."""
@@ -99,6 +100,7 @@ _SPECS: Final[dict[tuple[str, str], Shape]] = {
         "storageClassName": str,
         "volumeName": str,
     },
+    ("", "LimitRange"): {"limits": [{"type": str, **{bound: {} for bound in LIMIT_BOUNDS}}]},
     ("", "PersistentVolume"): {"capacity": {}, "accessModes": [str]},
     ("apps", "Deployment"): _WORKLOAD,
     ("apps", "ReplicaSet"): _WORKLOAD,

@@ -2,8 +2,9 @@
 
 from typing import Final
 
+from karpy.codec.admission import with_implied_amounts
 from karpy.codec.fields import JsonObject
-from karpy.sim.store.quantities import canonical_amounts
+from karpy.sim.store.quantities import LIMIT_BOUNDS, canonical_amounts
 from karpy.sim.store.sharing import changed, each_changed, filled, remembered, without_nulls
 
 _EXTERNAL: Final = frozenset({"NodePort", "LoadBalancer"})
@@ -76,6 +77,26 @@ def default_secret(obj: JsonObject) -> JsonObject:
 def default_priority_class(obj: JsonObject) -> JsonObject:
     """Fill in a PriorityClass."""
     return filled({"value": 0, **obj}, {"preemptionPolicy": "PreemptLowerPriority"})
+
+
+def default_limit_range(obj: JsonObject) -> JsonObject:
+    """Fill in a LimitRange: what one bound of containers says of the others."""
+    return changed(
+        obj, "spec", lambda spec: changed(spec, "limits", each_changed(_limit_range_item))
+    )
+
+
+def _limit_range_item(item: JsonObject) -> JsonObject:
+    for key in LIMIT_BOUNDS:
+        item = changed(item, key, _AMOUNTS)
+    if item.get("type") != "Container":
+        return item
+    return {key: each for key, each in with_implied_amounts(item).items() if each}
+
+
+def default_runtime_class(obj: JsonObject) -> JsonObject:
+    """Write the overhead of a RuntimeClass canonically."""
+    return changed(obj, "overhead", lambda overhead: changed(overhead, "podFixed", _AMOUNTS))
 
 
 def default_budget(obj: JsonObject) -> JsonObject:

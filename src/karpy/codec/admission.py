@@ -1,0 +1,136 @@
+"""
+What admission makes of the spec of a pod: the LimitRanges of its namespace, and its RuntimeClass.
+
+Amounts stay as they are written, since they become part of a spec again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from karpy.codec.constraints import check_label, read_tolerations
+from karpy.codec.fields import Fields, JsonObject
+
+Amounts: TypeAlias = Mapping[str, Any]
+_CONTAINERS: Final = ("containers", "initContainers")
+_AMOUNTS: Final = ("max", "min", "default", "defaultRequest")
+
+
+class LimitRange(Struct, frozen=True):
+    """What containers of a namespace get that leave it open."""
+
+    name: str
+    namespace: str
+    limits: Amounts
+    requests: Amounts
+
+
+class RuntimeClass(Struct, frozen=True):
+    """What pods get that name the class."""
+
+    name: str
+    overhead: Amounts
+    node_selector: Mapping[str, str]
+    tolerations: tuple[JsonObject, ...]
+
+
+class AdmissionRules:
+    """The LimitRanges and RuntimeClasses of a cluster."""
+
+    def __init__(
+        self, ranges: Iterable[LimitRange] = (), runtimes: Iterable[RuntimeClass] = ()
+    ) -> None:
+        # Parity: of two LimitRanges with a default for one resource the first counts, and an API
+        # server takes them in any order. Ours is by name.
+        self._ranges: dict[str, list[LimitRange]] = {}
+        for each in sorted(ranges, key=lambda found: found.name):
+            self._ranges.setdefault(each.namespace, []).append(each)
+        self._runtimes = {each.name: each for each in runtimes}
+
+    def admitted(self, spec: JsonObject, namespace: str) -> JsonObject:
+        """Return the spec that a pod of this namespace has once it is admitted."""
+        # Parity: the plugins LimitRanger and RuntimeClass, in this order.
+        fields = Fields(spec, "spec")
+        for limits in self._ranges.get(namespace, ()):
+            fields = Fields(with_usual_amounts(fields, limits), "spec")
+        runtime = self._runtimes.get(fields.text("runtimeClassName"))
+        return fields.obj if runtime is None else with_runtime(fields, runtime)
+
+
+AS_WRITTEN: Final = AdmissionRules()
+"""Leaves every spec as it is."""
+
+
+def read_limit_range(fields: Fields) -> LimitRange:
+    """Read what a LimitRange gives containers."""
+    meta = fields.child("metadata")
+    limits: JsonObject = {}
+    requests: JsonObject = {}
+    for item in fields.child("spec").children("limits"):
+        if item.text("type") == "Container":
+            for key in _AMOUNTS:
+                item.quantities(key)
+            usual = with_implied_amounts(item.obj)
+            limits |= usual["default"]
+            requests |= usual["defaultRequest"]
+    namespace = meta.text("namespace") or "default"
+    return LimitRange(meta.needed("name"), namespace, limits, requests)
+
+
+def read_runtime_class(fields: Fields) -> RuntimeClass:
+    """Read what a RuntimeClass gives pods."""
+    overhead, scheduling = fields.child("overhead"), fields.child("scheduling")
+    overhead.quantities("podFixed")
+    selector = scheduling.child("nodeSelector")
+    read_tolerations(scheduling)
+    return RuntimeClass(
+        fields.child("metadata").needed("name"),
+        overhead.child("podFixed").obj,
+        {key: check_label(selector, key) for key in scheduling.labels("nodeSelector")},
+        tuple(scheduling.items("tolerations")),
+    )
+
+
+def with_implied_amounts(item: JsonObject) -> JsonObject:
+    """Return an item of a LimitRange for containers with the defaults that an API server adds."""
+    most, least, limits, requests = (item.get(key) or {} for key in _AMOUNTS)
+    limits = {**most, **limits}
+    return {**item, "default": limits, "defaultRequest": {**least, **limits, **requests}}
+
+
+def with_usual_amounts(spec: Fields, usual: LimitRange) -> JsonObject:
+    """Return the spec of a pod whose containers have the limits and requests of a LimitRange."""
+    given = {
+        key: [_container(each, usual) for each in spec.children(key)]
+        for key in _CONTAINERS
+        if key in spec
+    }
+    return {**spec.obj, **given}
+
+
+def with_runtime(spec: Fields, runtime: RuntimeClass) -> JsonObject:
+    """Return the spec of a pod with what its RuntimeClass adds; what the pod says itself counts."""
+    return {**spec.obj, **dict(_of_runtime(spec, runtime))}
+
+
+def _container(container: Fields, usual: LimitRange) -> JsonObject:
+    resources = container.child("resources")
+    limits, requests = resources.child("limits").obj, resources.child("requests").obj
+    # An API server has made requests of limits by then.
+    amounts = {
+        "limits": {**usual.limits, **limits},
+        "requests": {**usual.requests, **limits, **requests},
+    }
+    filled = {key: each for key, each in amounts.items() if each}
+    return {**container.obj, "resources": {**resources.obj, **filled}}
+
+
+def _of_runtime(spec: Fields, runtime: RuntimeClass) -> Iterator[tuple[str, object]]:
+    if runtime.overhead and not spec.child("overhead").obj:
+        yield "overhead", runtime.overhead
+    if runtime.node_selector:
+        yield "nodeSelector", {**runtime.node_selector, **spec.child("nodeSelector").obj}
+    if runtime.tolerations:
+        own = spec.items("tolerations")
+        yield "tolerations", [*own, *(each for each in runtime.tolerations if each not in own)]

@@ -1,0 +1,58 @@
+"""What containers get that leave it open: the admission plugin LimitRanger."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from karpy.codec.admission import LimitRange, read_limit_range, with_usual_amounts
+from karpy.codec.fields import Fields, JsonObject
+from karpy.model.kinds import LIMIT_RANGE
+from karpy.ports.objects import WatchEvent
+from karpy.sim.store.ledger import Ledger
+
+_ANNOTATION: Final = "kubernetes.io/limit-ranger"
+_CONTAINERS: Final = (("containers", "container"), ("initContainers", "init container"))
+_AMOUNTS: Final = (("requests", "request"), ("limits", "limit"))
+
+
+class LimitRanger:
+    """Gives new pods the limits and requests that the LimitRanges of their namespace name."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._table = ledger.table(LIMIT_RANGE)
+        self._ranges: dict[str, list[LimitRange]] = {}
+        ledger.subscribe(LIMIT_RANGE, self._read)
+
+    def admitted(self, pod: JsonObject) -> JsonObject:
+        """Return a pod with what its containers leave open, and a note of that."""
+        for each in self._ranges.get(pod["metadata"]["namespace"], ()):
+            pod = _filled(pod, each)
+        return pod
+
+    def _read(self, _event: WatchEvent, _before: JsonObject | None) -> None:
+        self._ranges.clear()
+        for obj in self._table.walk():
+            found = read_limit_range(Fields(obj))
+            self._ranges.setdefault(found.namespace, []).append(found)
+
+
+def _filled(pod: JsonObject, usual: LimitRange) -> JsonObject:
+    before = pod.get("spec") or {}
+    spec = with_usual_amounts(Fields(before, "spec"), usual)
+    notes = list(_notes(before, spec))
+    if not notes:
+        return pod
+    meta = pod["metadata"]
+    note = {_ANNOTATION: f"LimitRanger plugin set: {'; '.join(notes)}"}
+    annotations = {**(meta.get("annotations") or {}), **note}
+    return {**pod, "metadata": {**meta, "annotations": annotations}, "spec": spec}
+
+
+def _notes(before: JsonObject, after: JsonObject) -> Iterator[str]:
+    """Say which amounts of which containers were filled in."""
+    for field, title in _CONTAINERS:
+        for was, now in zip(before.get(field) or (), after.get(field) or (), strict=True):
+            for part, word in _AMOUNTS:
+                given = (was.get("resources") or {}).get(part) or {}
+                names = sorted(now["resources"].get(part, {}).keys() - given.keys())
+                if names:
+                    yield f"{', '.join(names)} {word} for {title} {now['name']}"
