@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-import yaml
 from msgspec import Struct
 
 from karpy.adapters.kube.access import (
@@ -22,6 +21,8 @@ from karpy.adapters.kube.access import (
     User,
 )
 from karpy.codec.fields import FieldInvalid, Fields
+from karpy.codec.limits import Unparsable
+from karpy.codec.yamltext import parse_yaml
 from karpy.errors import KubeconfigInvalid
 
 T = TypeVar("T")
@@ -127,15 +128,15 @@ def _read_entry(entry: _Entry, read: Callable[[_Entry], T]) -> T:
 
 def _read_file(file: Path) -> Fields:
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        document = parse_yaml(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise KubeconfigInvalid(
             path=str(file), problem=f"cannot be read: {error}", hint="check the file's permissions"
         ) from error
-    except yaml.YAMLError as error:
+    except Unparsable as error:
         raise KubeconfigInvalid(
             path=str(file),
-            problem=f"is not YAML: {' '.join(str(error).split())}",
+            problem=f"is not YAML: {error}",
             hint="mend the file, or fetch a new one from whoever runs the cluster",
         ) from error
     try:
