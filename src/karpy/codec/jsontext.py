@@ -15,6 +15,7 @@ _VAST: Final = re.compile(
 )
 _STRIDE: Final = 16
 _SAMPLED: Final = re.compile(rf"[0-9]{{{DIGITS_MAX // _STRIDE}}}")
+_AS_LISTS: Final = bytes.maketrans(b"{}", b"[]")
 _NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
 
 
@@ -58,13 +59,13 @@ def _check(text: str | bytes) -> None:
 def _is_too_deep(text: str | bytes) -> bool:
     """Say whether JSON nests too deeply: what its brackets are once strings are out of the way."""
     data = text.encode() if isinstance(text, str) else text
-    marks = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(None, _NO_MARKS)
+    marks = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(_AS_LISTS, _NO_MARKS)
     left = b"".join(marks.replace(b'""', b"").split(b'"')[::2])
     for _ in range(DEPTH_MAX):
         if not left:
             return False
         # Takes the innermost ones away.
-        left = left.replace(b"{}", b"").replace(b"[]", b"")
+        left = left.replace(b"[]", b"")
     return bool(left)
 
 

@@ -10,7 +10,7 @@ from karpy.codec.fields import JsonObject
 
 _FORM: Final = re.compile(
     r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))"
-    r"(?:(?P<binary>[KMGTPE]i)|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?\d{1,4}))?",
+    r"(?:(?P<binary>[KMGTPE]i)|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?\d{1,2}))?",
     re.ASCII,
 )
 _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
@@ -30,6 +30,8 @@ _SUFFIX: Final = {power: suffix for suffix, power in _DECIMAL.items()}
 _SMALLEST: Final = -9
 _KIBI: Final = 1024
 _LENGTH_MAX: Final = 64
+_AMOUNT_MAX: Final = Fraction(2**63 - 1)
+"""Amounts stop at what 64 bits hold, as in Kubernetes."""
 
 
 def canonical(value: object) -> str | None:
@@ -46,13 +48,17 @@ def _canonical(text: str) -> str | None:
         return None
     amount = Fraction(match["number"])
     if match["binary"]:
-        return _binary(amount * _KIBI ** _BINARY.index(match["binary"]))
+        return _binary(_bounded(amount * _KIBI ** _BINARY.index(match["binary"])))
     if match["exponent"] is not None:
-        amount *= Fraction(10) ** int(match["exponent"])
-        power, count = _scaled(amount)
+        power, count = _scaled(_bounded(amount * Fraction(10) ** int(match["exponent"])))
         return f"{count}e{power}" if power else str(count)
-    power, count = _scaled(amount * Fraction(10) ** _DECIMAL[match["decimal"] or ""])
+    decimal = _DECIMAL[match["decimal"] or ""]
+    power, count = _scaled(_bounded(amount * Fraction(10) ** decimal))
     return f"{count}{_SUFFIX[power]}"
+
+
+def _bounded(amount: Fraction) -> Fraction:
+    return max(-_AMOUNT_MAX, min(amount, _AMOUNT_MAX))
 
 
 def _binary(amount: Fraction) -> str:
