@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, Final, TypeAlias
 from urllib.parse import urlencode
 
@@ -31,7 +32,6 @@ Draw: TypeAlias = Callable[[st.SearchStrategy[Any]], Any]
 _POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
 _BUDGETS: Final = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 _THINGS: Final = "/apis/hostile.example/v1/namespaces/default/bases"
-_METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _OBJECTS: Final[dict[str, JsonObject]] = {
     CONFIG_MAPS: config_map("base", data={"a": "1"}),
     PODS: {
@@ -68,15 +68,23 @@ _OBJECTS: Final[dict[str, JsonObject]] = {
         "spec": {"any": {"a": [1]}, "int": 1, "number": 1.5, "text": "a", "list": ["a"]},
     },
 }
-_SUFFIXES: Final = (
-    "",
-    "",
-    "/base",
-    "/base",
-    "/base/status",
-    "/base/scale",
-    "/base/eviction",
-    "/%00",
+_WHOLE: Final = (JSON, JSON, JSON, YAML, {"Content-Type": "text/plain"})
+_PATCHES: Final = (MERGE, STRATEGIC, OPERATIONS, APPLY)
+_ASKED: Final[tuple[tuple[str, str, tuple[dict[str, str], ...]], ...]] = (
+    ("GET", "", _WHOLE),
+    ("GET", "/base", _WHOLE),
+    ("POST", "", _WHOLE),
+    ("POST", "", _WHOLE),
+    ("POST", "/base/eviction", _WHOLE),
+    ("PUT", "/base", _WHOLE),
+    ("PUT", "/base/status", _WHOLE),
+    ("PATCH", "/base", _PATCHES),
+    ("PATCH", "/base", _PATCHES),
+    ("PATCH", "/base", _PATCHES),
+    ("PATCH", "/base/status", _PATCHES),
+    ("PATCH", "/base/scale", _PATCHES),
+    ("DELETE", "/base", _WHOLE),
+    ("OPTIONS", "/%00", _WHOLE),
 )
 _PARAMETERS: Final = (
     "limit",
@@ -102,12 +110,8 @@ _VALUES: Final = (
     *("true", "All", "Strict", "Exact", "NotOlderThan", "Orphan", "Foreground", "metadata.name=a"),
     *("metadata.name=\\", "eyJ2IjoibWV0YS5rOHMuaW8vdjEiLCJydiI6MSwic3RhcnQiOiJhIn0", "x" * 10_000),
 )
-_FORMS: Final = (JSON, YAML, MERGE, STRATEGIC, OPERATIONS, APPLY, {"Content-Type": "text/plain"})
 _ACCEPTED: Final = (
-    "application/json",
-    "application/yaml",
-    "*/*",
-    "x",
+    *("application/json", "application/json", "application/yaml", "*/*", "x"),
     "application/json;as=Table;v=v1;g=meta.k8s.io",
     "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,*/*",
 )
@@ -160,14 +164,15 @@ _NAMES: Final = ("add", "remove", "replace", "test", "copy", "move", "frob")
 def drafts(draw: Draw) -> Row:
     """Draw a request that changes nothing, or next to nothing."""
     place = draw(st.sampled_from(sorted(_OBJECTS)))
-    form = draw(st.sampled_from(_FORMS))
+    method, suffix, forms = draw(st.sampled_from(_ASKED))
+    form = draw(st.sampled_from(forms))
     pairs = draw(
-        st.lists(st.tuples(st.sampled_from(_PARAMETERS), st.sampled_from(_VALUES)), max_size=3)
+        st.lists(st.tuples(st.sampled_from(_PARAMETERS), st.sampled_from(_VALUES)), max_size=2)
     )
     query = urlencode([*pairs, ("dryRun", "All"), ("fieldManager", "a")])
-    target = f"{place}{draw(st.sampled_from(_SUFFIXES))}?{query}"
+    target = f"{place}{suffix}?{query}"
     headers = {**form, "Accept": draw(st.sampled_from(_ACCEPTED))}
-    return Row("", draw(st.sampled_from(_METHODS)), target, 0, _body(draw, place, form), headers)
+    return Row("", method, target, 0, _body(draw, place, form), headers)
 
 
 def _body(draw: Draw, place: str, form: object) -> bytes:
@@ -178,7 +183,10 @@ def _body(draw: Draw, place: str, form: object) -> bytes:
         for _ in range(draw(st.integers(0, 3))):
             _spoil(draw, body)
     sent = json.dumps(body).encode()
-    return draw(st.sampled_from((sent, sent, sent, sent, sent[:-1], sent + b"]", b"", b"\xff")))
+    spoiled: bytes = draw(
+        st.sampled_from((sent, sent, sent, sent, sent[:-1], sent + b"]", b"", b"\xff"))
+    )
+    return spoiled
 
 
 def _operations() -> st.SearchStrategy[JsonObject]:
@@ -194,12 +202,12 @@ def _spoil(draw: Draw, obj: JsonObject) -> None:
     while True:
         keys = sorted(part) if isinstance(part, dict) else list(range(len(part)))
         if isinstance(part, dict) and draw(st.integers(0, 4)) == 0:
-            part[draw(st.sampled_from(_KEYS))] = draw(st.sampled_from(_WRONG))
+            part[draw(st.sampled_from(_KEYS))] = deepcopy(draw(st.sampled_from(_WRONG)))
             return
         if not keys:
             return
         key = draw(st.sampled_from(keys))
         if not isinstance(part[key], dict | list) or draw(st.integers(0, 3)) == 0:
-            part[key] = draw(st.sampled_from(_WRONG))
+            part[key] = deepcopy(draw(st.sampled_from(_WRONG)))
             return
         part = part[key]

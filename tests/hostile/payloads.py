@@ -68,8 +68,8 @@ def _posted(name: str, body: bytes, status: int = 400, *, real: int = 0) -> Row:
     return Row(name, "POST", f"{CONFIG_MAPS}{TRIED}", status, body, JSON, real)
 
 
-def _map(name: str, status: int = 400, *, real: int = 0, **fields: object) -> Row:
-    return _posted(name, dump(config_map(**fields)), status, real=real)
+def _map(name: str, status: int = 400, **fields: object) -> Row:
+    return _posted(name, dump({**config_map(), **fields}), status)
 
 
 def _yaml(name: str, data: bytes, *, real: int = 0) -> Row:
@@ -295,5 +295,9 @@ async def prepare(wire: Wire) -> None:
     await wire.make(DEFINITIONS, BASE)
     await wire.make(CONFIG_MAPS, config_map("base", data={"a": "1"}))
     await wire.make("/api/v1/namespaces/default/serviceaccounts", {"metadata": {"name": "default"}})
+    await wire.make(
+        "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+        {"metadata": {"name": "base"}, "spec": {"minAvailable": 1}},
+    )
     await wire.make(PODS, {**pod(), "metadata": {"name": "base"}})
     await wire.make(DEPLOYMENTS, json.loads(deployment(b"0", "base")))
