@@ -147,12 +147,11 @@ def _check_directives(patch: JsonObject) -> None:
         if key == _DIRECTIVE and value not in _DIRECTIVES:
             what = f"Unknown patch type found: {value}"
             raise _refusal(what, "use `$patch: replace`, `delete` or `merge`")
-        if key.startswith((_RETAIN, _ORDER, _DROP)) and not _is_list_of_values(value):
+        is_list = isinstance(value, list)
+        if key.startswith((_ORDER, _DROP)) and not is_list:
             raise _refusal(f"invalid patch format of {key}", "give it a list")
-
-
-def _is_list_of_values(value: object) -> bool:
-    return isinstance(value, list) and not any(isinstance(each, list) for each in value)
+        if key == _RETAIN and not (is_list and all(isinstance(each, str) for each in value)):
+            raise _refusal(f"invalid patch format of {key}", "give it a list of names")
 
 
 def _refusal(what: str, hint: str) -> BadRequest:

@@ -164,7 +164,9 @@ def _answer(expression: Expression, data: Mapping[str, object]) -> object:
     except RuntimeError as error:
         # It costs too much, or is given what no value of CEL can be.
         return CelError(str(error))
-    return CelError(str(answer.value())) if answer.type() == ERROR else answer.value()
+    value = answer.value()
+    is_answer = isinstance(value, bool) or answer.type() != ERROR
+    return value if is_answer else CelError(str(value))
 
 
 def compile_conjunction(sources: Sequence[Mapping[str, Any]]) -> Callable[..., object] | None:
