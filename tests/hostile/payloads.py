@@ -239,15 +239,6 @@ PATCHES: Final = (
         b'{"spec": {"$setElementOrder/containers": [{"name": []}]}}',
         real=200,
     ),
-    Row(
-        "strategic: keys to keep",
-        "PATCH",
-        f"{DEPLOYMENTS}/base{TRIED}",
-        400,
-        b'{"spec": {"strategy": {"$retainKeys": [{}]}}}',
-        STRATEGIC,
-        real=500,
-    ),
     _strategic("strategic: no name", b'{"spec": {"containers": [{"image": "x"}]}}', real=500),
     _strategic(
         "strategic: null", b'{"spec": {"containers": [null, {"$patch": "replace"}]}}', real=500

@@ -21,7 +21,7 @@ class Token(Struct, frozen=True, rename={"form": "v", "version": "rv", "start": 
     """Where the next page begins, and as of which version."""
 
     form: str
-    version: Annotated[int, Meta(lt=2**63)]
+    version: Annotated[int, Meta(le=2**63 - 1)]
     start: str
 
 

@@ -31,7 +31,7 @@ _SMALLEST: Final = -9
 _KIBI: Final = 1024
 _LENGTH_MAX: Final = 64
 _AMOUNT_MAX: Final = Fraction(2**63 - 1)
-"""Amounts stop at what 64 bits hold, as in Kubernetes."""
+"""Binary amounts stop at what 64 bits hold; Kubernetes lets decimal ones go on."""
 
 
 def canonical(value: object) -> str | None:
@@ -48,17 +48,14 @@ def _canonical(text: str) -> str | None:
         return None
     amount = Fraction(match["number"])
     if match["binary"]:
-        return _binary(_bounded(amount * _KIBI ** _BINARY.index(match["binary"])))
+        amount *= _KIBI ** _BINARY.index(match["binary"])
+        return _binary(max(-_AMOUNT_MAX, min(amount, _AMOUNT_MAX)))
     if match["exponent"] is not None:
-        power, count = _scaled(_bounded(amount * Fraction(10) ** int(match["exponent"])))
+        amount *= Fraction(10) ** int(match["exponent"])
+        power, count = _scaled(amount)
         return f"{count}e{power}" if power else str(count)
-    decimal = _DECIMAL[match["decimal"] or ""]
-    power, count = _scaled(_bounded(amount * Fraction(10) ** decimal))
+    power, count = _scaled(amount * Fraction(10) ** _DECIMAL[match["decimal"] or ""])
     return f"{count}{_SUFFIX[power]}"
-
-
-def _bounded(amount: Fraction) -> Fraction:
-    return max(-_AMOUNT_MAX, min(amount, _AMOUNT_MAX))
 
 
 def _binary(amount: Fraction) -> str:
