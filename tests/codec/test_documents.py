@@ -85,7 +85,7 @@ def test_json_up_to_the_first_mistake_is_kept() -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("a: [", "check indentation and quotes in line 1"),
+        ("a: [", "check indentation and quotes"),
         ("a:\n\tb: 1", "replace the tabs by spaces"),
         ("a: {{ .Values.x }}\nb: [", "render the template first, for example with `helm template`"),
         (
@@ -95,7 +95,7 @@ def test_json_up_to_the_first_mistake_is_kept() -> None:
         ('{"a": ]', "check the brackets, commas and quotes there"),
         ("a: &x [*x]", "write the repeated parts out"),
         ('{"a":' + "[" * 100_000, "check that it is a manifest"),
-        ("a: 0x_", "check numbers and nesting"),
+        ("a: 0x_", "put it in quotes if it is text"),
     ],
 )
 def test_a_hint_says_what_to_do(text: str, hint: str) -> None:
@@ -113,7 +113,7 @@ def test_repetitions_that_grow_without_end_are_refused() -> None:
     lines = ["a0: &a0 [1]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
 
-    assert problem("\n".join(lines)).problem == "repeats itself by aliases without end"
+    assert problem("\n".join(lines)).problem.startswith("repeats itself by aliases without end")
 
 
 @given(st.text())

@@ -117,8 +117,7 @@ async def test_rules_that_may_not_be_read_are_done_without_and_the_log_names_the
             {
                 "kind": "runtimeclasses.node.k8s.io",
                 "rule": (
-                    'apiGroups: ["node.k8s.io"], resources: [runtimeclasses], '
-                    "verbs: [list, watch]"
+                    'apiGroups: ["node.k8s.io"], resources: [runtimeclasses], verbs: [list, watch]'
                 ),
             },
         ),

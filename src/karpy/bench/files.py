@@ -8,6 +8,8 @@ from typing import Final
 
 from karpy.bench.shapes import Json
 from karpy.bench.workloads import FORMAT
+from karpy.codec.jsontext import parse_json
+from karpy.codec.limits import Unparsable
 from karpy.errors import FileUnreadable, FileUnwritable, WorkloadInvalid
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
@@ -31,8 +33,8 @@ def read_bytes(path: Path) -> bytes:
 def parse_workload(path: Path, data: bytes) -> Json:
     """Make fresh objects of a provisioning workload, one for each pod."""
     try:
-        value = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        value = parse_json(data)
+    except Unparsable as error:
         raise WorkloadInvalid(path=str(path), problem=f"it is no JSON ({error})") from error
     if not isinstance(value, dict):
         raise WorkloadInvalid(path=str(path), problem="it is no JSON object")

@@ -5,7 +5,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
-import yaml
 from cyclopts import App, Parameter
 
 from karpy.adapters.controlplane.building import ensure_programs
@@ -16,6 +15,8 @@ from karpy.adapters.controlplane.programs import require_programs
 from karpy.adapters.controlplane.toolchain import Tell
 from karpy.cli.options import DONE, Injected
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
+from karpy.codec.limits import Unparsable
+from karpy.codec.yamltext import parse_yaml
 from karpy.errors import FileUnwritable
 
 _HELP: Final = """\
@@ -106,9 +107,9 @@ def _check_replaceable(kubeconfig: Path) -> None:
     if not kubeconfig.exists():
         return
     try:
-        found: Any = yaml.safe_load(kubeconfig.read_bytes())
+        found: Any = parse_yaml(kubeconfig.read_text(encoding="utf-8"))
         contexts = [each["name"] for each in found["contexts"]]
-    except (OSError, yaml.YAMLError, TypeError, KeyError):
+    except (OSError, UnicodeDecodeError, Unparsable, TypeError, KeyError):
         contexts = []
     if contexts != [CONTEXT]:
         raise FileUnwritable(

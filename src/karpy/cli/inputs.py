@@ -1,6 +1,5 @@
 """Files, directories and standard input to documents, and documents to a decided question."""
 
-import json
 import time
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -12,6 +11,8 @@ from msgspec import Struct
 from karpy.cli.options import STDIN, Question
 from karpy.cli.terminal import Span, Style, Terminal, line
 from karpy.codec.catalogs import kwok_catalog, read_catalog
+from karpy.codec.jsontext import parse_json
+from karpy.codec.limits import Unparsable
 from karpy.codec.manifests import Reading, read_manifests
 from karpy.core.provisioning.decide import decide
 from karpy.errors import CatalogInvalid, FileUnreadable
@@ -125,7 +126,7 @@ def _catalog(path: Path | None) -> Catalog:
         return kwok_catalog()
     text = read_text(path)
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        value = parse_json(text)
+    except Unparsable as error:
         raise CatalogInvalid(path=str(path), problem=f"it is not JSON ({error})") from error
     return read_catalog(value, str(path))

@@ -1,24 +1,19 @@
 """Text to documents: YAML with many of them, JSON, and JSON one after the other."""
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any, Final, cast
+from typing import Any, Final
 
-import msgspec
-import yaml
 from msgspec import Struct
 
+from karpy.codec.jsontext import parse_json, parse_json_at
+from karpy.codec.limits import TooMuch, Unparsable
+from karpy.codec.yamltext import parse_yaml
 from karpy.errors import ManifestInvalid
 
 _START: Final = re.compile(r"^(?=---(?:\s|$))", re.MULTILINE)
-_NOTHING: Final = re.compile(r"(?:\s|#.*$|^---|^%.*$|^\.\.\.)*", re.MULTILINE)
-_VALUES_MAX: Final = 5_000_000
-_INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9_]*|0b[01_]+|0[0-7_]+|0x[0-9a-fA-F_]+)$")
-_NUMBER: Final = re.compile(
-    r"(?:[-+]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+]?[0-9]+)?"
-    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
-)
+_NOTHING: Final = re.compile(r"(?:\s++|#.*$|^---|^%.*$|^\.\.\.)*+", re.MULTILINE)
+_TABS: Final = re.compile(r"^ *\t", re.MULTILINE)
 
 
 class Document(Struct, frozen=True):
@@ -58,22 +53,23 @@ def read_documents(file: str, text: str) -> Iterator[Document | ManifestInvalid]
 
 def _json_values(text: str) -> Iterator[object]:
     try:
-        yield msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+        yield parse_json(text)
+    except TooMuch as error:
+        yield _told("", error)
+    except Unparsable:
         yield from _json_stream(text.lstrip("\ufeff"))
 
 
 def _json_stream(text: str) -> Iterator[object]:
     """Read JSON values one after the other, or find out that it is YAML after all."""
-    decoder = json.JSONDecoder()
     at = _next_value(text, 0)
     while at < len(text):
         try:
-            value, end = decoder.raw_decode(text, at)
-        except RecursionError:
-            yield _Unreadable("is nested too deeply", "check that it is a manifest")
+            value, end = parse_json_at(text, at)
+        except TooMuch as error:
+            yield _told("", error, text.count("\n", 0, at))
             return
-        except ValueError as error:
+        except Unparsable as error:
             yield from _yaml_or(error, text, at)
             return
         yield value
@@ -86,7 +82,7 @@ def _next_value(text: str, at: int) -> int:
     return at
 
 
-def _yaml_or(error: ValueError, text: str, at: int) -> Iterator[object]:
+def _yaml_or(error: Unparsable, text: str, at: int) -> Iterator[object]:
     values = list(_yaml_values(text[at:]))
     if any(isinstance(value, _Unreadable) for value in values):
         hint = _way_out(text[at:], "check the brackets, commas and quotes there")
@@ -107,66 +103,22 @@ def _yaml_values(text: str) -> Iterator[object]:
 
 def _yaml_value(chunk: str, line: int) -> object:
     try:
-        value = _parse(chunk)
-    except yaml.YAMLError as error:
-        return _yaml_unreadable(error, chunk, line)
-    except (ValueError, OverflowError, RecursionError) as error:
-        return _Unreadable(f"is not YAML: {error}", _way_out(chunk, "check numbers and nesting"))
-    if "*" in chunk and _is_endless(value):
-        return _Unreadable("repeats itself by aliases without end", "write the repeated parts out")
-    return value
+        return parse_yaml(chunk)
+    except TooMuch as error:
+        return _told("", error, line)
+    except Unparsable as error:
+        return _told("is not YAML: ", error, line, _way_out(chunk, ""))
 
 
-def _parse(chunk: str) -> object:
-    loader = _Loader(chunk)
-    try:
-        return loader.get_single_data()
-    finally:
-        loader.dispose()
-
-
-def _yaml_unreadable(error: yaml.YAMLError, chunk: str, line: int) -> _Unreadable:
-    mark = getattr(error, "problem_mark", None)
-    what = getattr(error, "problem", None) or str(error).splitlines()[0]
-    last = chunk.rstrip().count("\n")
-    place = f" in line {line + min(mark.line, last) + 1}" if mark else ""
-    hint = _way_out(chunk, f"check indentation and quotes{place}")
-    return _Unreadable(f"is not YAML: {what}{place}", hint)
+def _told(what: str, error: Unparsable, above: int = 0, hint: str = "") -> _Unreadable:
+    """Say what is wrong with a document of which the first line is not that of its file."""
+    place = f" in line {above + error.line}" if error.line else ""
+    return _Unreadable(f"{what}{error.problem}{place}", hint or error.hint)
 
 
 def _way_out(text: str, otherwise: str) -> str:
     if "{{" in text:
         return "render the template first, for example with `helm template`"
-    if re.search(r"^ *\t", text, re.MULTILINE):
+    if _TABS.search(text):
         return "replace the tabs by spaces"
     return otherwise
-
-
-def _is_endless(value: object) -> bool:
-    """Say whether a value with aliases, written out, would be absurdly large."""
-    count, waiting = 0, [value]
-    while waiting and count <= _VALUES_MAX:
-        each = waiting.pop()
-        count += 1
-        if isinstance(each, dict):
-            waiting.extend(each.values())
-        elif isinstance(each, list):
-            waiting.extend(each)
-    return bool(waiting)
-
-
-def _loader() -> type[yaml.SafeLoader]:
-    """Make a loader that reads YAML as kubectl does: times stay text, `12:30` is no number."""
-    safe: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    made = cast("type[yaml.SafeLoader]", type("ManifestLoader", (safe,), {}))
-    dropped = {f"tag:yaml.org,2002:{name}" for name in ("timestamp", "value", "int", "float")}
-    made.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag not in dropped]
-        for first, resolvers in safe.yaml_implicit_resolvers.items()
-    }
-    for tag, pattern in (("int", _INTEGER), ("float", _NUMBER)):
-        made.add_implicit_resolver(f"tag:yaml.org,2002:{tag}", pattern, list("-+.0123456789"))
-    return made
-
-
-_Loader: Final = _loader()

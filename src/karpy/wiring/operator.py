@@ -93,7 +93,9 @@ class Operator:
 
     def _probes(self) -> Iterator[Part]:
         """Give what finds out which kinds cannot be had."""
-        kinds = [(kind, self.mirror.note_absent) for kind in sorted(OPTIONAL | DISPENSABLE, key=str)]
+        kinds = [
+            (kind, self.mirror.note_absent) for kind in sorted(OPTIONAL | DISPENSABLE, key=str)
+        ]
         if self._view.buffers is not None:
             kinds.append((CAPACITY_BUFFER, self._view.buffers.note_absent))
         for kind, note_absent in kinds:

@@ -141,7 +141,15 @@ def test_what_a_patch_leaves_alone_is_shared() -> None:
     ("patch", "why"),
     [
         ({"containers": [{"image": "x"}]}, "does not contain declared merge key: name"),
+        ({"containers": [None, {"$patch": "replace"}]}, "list element types are not identical"),
         ({"$patch": "explode"}, "Unknown patch type found: explode"),
+        ({"$patch": []}, r"Unknown patch type found: \[\]"),
+        ({"$retainKeys": [{}]}, r"invalid patch format of \$retainKeys"),
+        ({"$setElementOrder/containers": 5}, "invalid patch format of"),
+        (
+            {"$setElementOrder/containers": [{"name": []}], "containers": [{"name": "a"}]},
+            "is no name of an item",
+        ),
     ],
 )
 def test_a_patch_that_makes_no_sense_is_refused(patch: JsonObject, why: str) -> None:

@@ -30,6 +30,10 @@ from karpy.sim.store.quantities import canonical, canonical_amounts
         ("-1", "-1"),
         ("+1", "1"),
         ("12345678901234567890", "12345678901234567890"),
+        ("100E", "100E"),
+        ("7Ei", "7Ei"),
+        ("8Ei", "9223372036854775807"),
+        ("-1000Ei", "-9223372036854775807"),
     ],
 )
 def test_a_quantity_has_one_form(given: object, expected: str) -> None:

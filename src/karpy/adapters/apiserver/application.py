@@ -21,7 +21,7 @@ from karpy.adapters.apiserver.containers import (
 from karpy.adapters.apiserver.documents import Documents
 from karpy.adapters.apiserver.extras import BINDINGS, METRICS, REVIEWS
 from karpy.adapters.apiserver.negotiation import negotiate
-from karpy.adapters.apiserver.parameters import is_watch
+from karpy.adapters.apiserver.parameters import check_headers, is_watch
 from karpy.adapters.apiserver.reviews import answer_review
 from karpy.adapters.apiserver.statuses import failure, not_allowed, nothing_there
 from karpy.adapters.apiserver.targets import Place, Target, place_of, target_of
@@ -90,6 +90,7 @@ class Face:
         if parts == ["version"]:
             return self._documents.version()
         self._check_token(request)
+        check_headers(request.headers)
         if first == "api" and len(parts) > _IN_CORE:
             return await self._serve(request, "", parts[1], "/".join(parts[_IN_CORE:]))
         if first == "apis" and len(parts) > _IN_GROUP:
@@ -98,7 +99,8 @@ class Face:
 
     def _check_token(self, request: web.Request) -> None:
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        is_ours = hmac.compare_digest(given.strip().encode(), self._token.encode())
+        given_bytes = given.strip().encode(errors="surrogateescape")
+        is_ours = hmac.compare_digest(given_bytes, self._token.encode())
         if scheme.lower() != "bearer" or not is_ours:
             raise Unauthorized("Unauthorized", status=401)
 
@@ -187,6 +189,9 @@ class _LastWord(AbstractContextManager["_LastWord"]):
                 self.answer = _refusal(error)
             case web.HTTPException():
                 self.answer = _refusal(BadRequest(error.reason, status=error.status))
+            case web.RequestPayloadError():
+                what = "the body of the request cannot be read: its encoding is broken"
+                self.answer = _refusal(BadRequest(what, status=400))
             case ConnectionError() | None:
                 return False
             case Exception():

@@ -16,6 +16,8 @@ from karpy.adapters.apiserver.structurals import schema_of, unknown_fields
 from karpy.adapters.apiserver.targets import Target
 from karpy.codec.documents import read_documents
 from karpy.codec.fields import JsonObject
+from karpy.codec.jsontext import parse_json
+from karpy.codec.limits import Unparsable, is_too_deep, too_deep
 from karpy.errors import BadRequest, ClusterError, Invalid, ManifestInvalid
 from karpy.model.kinds import Kind
 from karpy.ports.objects import Patch, PatchType
@@ -118,8 +120,8 @@ def _allows(type_: PatchType, target: Target) -> bool:
 
 
 def _media_type(request: web.Request) -> str:
-    given = request.headers.get("Content-Type", "")
-    return given.partition(";")[0].strip().lower() or JSON
+    given = request.headers.get("Content-Type") or JSON
+    return given.partition(";")[0].strip().lower()
 
 
 def _parse(body: bytes, media: str, name: str) -> object:
@@ -127,10 +129,9 @@ def _parse(body: bytes, media: str, name: str) -> object:
         raise BadRequest(f"{_UNKNOWN_FORM}{JSON}, {YAML}, {PROTOBUF}", status=415)
     try:
         if media != YAML or body.lstrip()[:1] == b"{":
-            value: object = msgspec.json.decode(body)
-            return value
+            return parse_json(body)
         return _parse_yaml(body.decode())
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (Unparsable, UnicodeDecodeError) as error:
         text = body[:_SHOWN_MAX].decode(errors="replace") or "<empty>"
         raise BadRequest(
             f"the object provided is unrecognized (must be of type {name}): couldn't get "
@@ -141,12 +142,15 @@ def _parse(body: bytes, media: str, name: str) -> object:
 
 def _parse_protobuf(body: bytes, kind: Kind) -> JsonObject:
     try:
-        return read_envelope(body, lambda _version, name: _type_name(kind, name))
-    except (Malformed, UnicodeDecodeError, msgspec.DecodeError) as error:
+        obj = read_envelope(body, lambda _version, name: _type_name(kind, name))
+        if is_too_deep(obj):
+            raise too_deep()
+    except (Malformed, Unparsable, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(
             f"the object provided is unrecognized (must be of type {kind.name}): {error}",
             status=400,
         ) from error
+    return obj
 
 
 def _parse_yaml(text: str) -> object:
@@ -164,6 +168,12 @@ def _named(value: JsonObject, kind: Kind, target: Target) -> JsonObject:
     if target.resource.definition is not None and not target.subresource and not (version and name):
         raise BadRequest(
             f"Object 'Kind' or 'apiVersion' is missing in '{_shown(value)}'", status=400
+        )
+    if not all(each is None or isinstance(each, str) for each in (version, name)):
+        raise BadRequest(
+            f"the object provided is unrecognized (must be of type {kind.name}): couldn't get "
+            "version/kind; json parse error: json: cannot unmarshal what is no string",
+            status=400,
         )
     named = {**value, "apiVersion": version or kind.api_version, "kind": name or kind.name}
     if named["kind"] != kind.name or not _is_version(str(named["apiVersion"]), kind):

@@ -6,7 +6,8 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
+from karpy.codec.limits import Unparsable
+from karpy.codec.yamltext import parse_yaml
 
 CONTEXT: Final = "karpy-cluster"
 """The name of the only context in our kubeconfigs, by which we know them again."""
@@ -15,9 +16,9 @@ CONTEXT: Final = "karpy-cluster"
 def is_ours(path: Path) -> bool:
     """Tell whether a file is a kubeconfig that we wrote, and nobody added to."""
     try:
-        found: Any = yaml.safe_load(path.read_bytes())
+        found: Any = parse_yaml(path.read_text(encoding="utf-8"))
         return [each["name"] for each in found["contexts"]] == [CONTEXT]
-    except (OSError, yaml.YAMLError, TypeError, KeyError):
+    except (OSError, UnicodeDecodeError, Unparsable, TypeError, KeyError):
         return False
 
 

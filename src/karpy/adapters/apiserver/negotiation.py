@@ -10,7 +10,7 @@ from karpy.errors import BadRequest
 
 JSON: Final = "application/json"
 YAML: Final = "application/yaml"
-_ANY: Final = frozenset({"*/*", "application/*", ""})
+_ANY: Final = frozenset({"*/*", "application/*"})
 _META: Final = "meta.k8s.io"
 
 
@@ -40,7 +40,7 @@ class _Clause(Struct, frozen=True):
 
 def negotiate(accept: str) -> Form:
     """Choose the first form asked for that we can write; raise BadRequest (406) for none."""
-    for clause in _clauses(accept):
+    for clause in _clauses(accept or "*/*"):
         if clause.media != YAML and clause.media not in {JSON, *_ANY}:
             continue
         wanted = clause.params.get("as", "").removesuffix("List")
@@ -56,7 +56,7 @@ def negotiate(accept: str) -> Form:
 
 def wants_aggregated(accept: str) -> bool:
     """Tell whether a client wants all of discovery at once."""
-    for clause in _clauses(accept):
+    for clause in _clauses(accept or "*/*"):
         if clause.params.get("as") == "APIGroupDiscoveryList":
             if clause.media == JSON and clause.params.get("v") == "v2":
                 return True

@@ -1,5 +1,7 @@
 """What the query of a request asks for."""
 
+import json
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -10,6 +12,15 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import BadRequest
 from karpy.ports.objects import Query, Removal
 
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+_DIGITS_MAX: Final = 20
+_INT64: Final = 2**63
+_UINT64: Final = 2**64
+_GRACE_MAX: Final = 2**31 - 1
+_MANAGER_MAX: Final = 128
+_SHOWN_MAX: Final = 100
+_BROKEN: Final = frozenset(map(chr, range(0xDC80, 0xDD00)))
+"""What aiohttp makes of bytes that are not UTF-8."""
 _TRUE: Final = frozenset({"1", "true", "t", "True", "TRUE", "T"})
 _NOT_OLDER: Final = "NotOlderThan"
 _EXACT: Final = "Exact"
@@ -48,6 +59,13 @@ class Writing(Struct, frozen=True):
     is_forced: bool = False
 
 
+def check_headers(headers: Mapping[str, str]) -> None:
+    """Raise BadRequest for a header that is not UTF-8, and can be put into no answer."""
+    for name, value in headers.items():
+        if not value.isascii() and any(each in _BROKEN for each in value):
+            raise BadRequest(f"the header `{name}` is not UTF-8", status=400)
+
+
 def is_watch(params: Mapping[str, str]) -> bool:
     """Tell whether a list is meant to go on."""
     return _flag(params, "watch")
@@ -74,8 +92,10 @@ def read_listing(params: Mapping[str, str], namespace: str) -> Listing:
         raise BadRequest(
             "specifying resource version is not allowed when using continue", status=400
         )
+    _check_version(version)
+    _count(params, "timeoutSeconds")
     return Listing(
-        _query(params, namespace), _number(params, "limit"), token, version, match == _EXACT
+        _query(params, namespace), _count(params, "limit"), token, version, match == _EXACT
     )
 
 
@@ -89,10 +109,12 @@ def read_watching(params: Mapping[str, str], namespace: str) -> Watching:
     if match and sends_initial is None:
         why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
         raise _forbidden("resourceVersionMatch", why)
-    seconds = _number(params, "timeoutSeconds")
+    seconds = _count(params, "timeoutSeconds")
+    version = params.get("resourceVersion", "")
+    _check_version(version)
     return Watching(
         _query(params, namespace),
-        params.get("resourceVersion", ""),
+        version,
         sends_initial,
         _flag(params, "allowWatchBookmarks"),
         float(seconds) if seconds else None,
@@ -104,8 +126,15 @@ def read_writing(params: Mapping[str, str], agent: str, options: str) -> Writing
     validation = params.get("fieldValidation", "")
     if validation not in _VALIDATIONS:
         raise _unsupported(options, "fieldValidation", validation, _VALIDATIONS)
+    manager = params.get("fieldManager", "")
+    if len(manager) > _MANAGER_MAX:
+        problem = f"Too long: may not be more than {_MANAGER_MAX} bytes"
+        raise bad_options(options, "fieldManager", problem)
+    if not manager.isprintable():
+        problem = f"Invalid value: {json.dumps(manager)}: invalid character"
+        raise bad_options(options, "fieldManager", problem)
     return Writing(
-        params.get("fieldManager") or agent.partition("/")[0] or "unknown",
+        manager or agent.partition("/")[0] or "unknown",
         validation or "Warn",
         is_dry(params.get("dryRun", ""), options),
         _flag(params, "force"),
@@ -126,6 +155,9 @@ def read_removal(params: Mapping[str, str], body: JsonObject) -> tuple[Removal, 
     grace = body.get("gracePeriodSeconds")
     if grace is None and "gracePeriodSeconds" in params:
         grace = _number(params, "gracePeriodSeconds")
+    if grace is not None and grace > _GRACE_MAX:
+        problem = f"Invalid value: {grace}: must be less than or equal to {_GRACE_MAX}"
+        raise bad_options("DeleteOptions", "gracePeriodSeconds", problem)
     propagation = body.get("propagationPolicy") or params.get("propagationPolicy") or ""
     if propagation not in {"", "Background", "Foreground", "Orphan"}:
         known = ("Background", "Foreground", "Orphan")
@@ -154,13 +186,41 @@ def _flag(params: Mapping[str, str], name: str) -> bool:
 
 
 def _number(params: Mapping[str, str], name: str) -> int:
-    text = params.get(name, "")
-    try:
-        return int(text or 0)
-    except ValueError as error:
+    """Read a number as Go does; one that is not given is 0."""
+    text = params.get(name, "0")
+    if problem := _why_no_number(text, -_INT64, _INT64):
+        raise BadRequest(f'strconv.ParseInt: parsing "{_cut(text)}": {problem}', status=400)
+    return int(text)
+
+
+def _count(params: Mapping[str, str], name: str) -> int:
+    """Read a number that counts something."""
+    number = _number(params, name)
+    if number < 0:
+        why = f'"{name}" is {number}: must be greater than or equal to 0'
+        raise BadRequest(why, status=400, hint=f"leave `{name}` out for no limit")
+    return number
+
+
+def _check_version(text: str) -> None:
+    if text and (problem := _why_no_number(text, 0, _UINT64)):
+        shown = _cut(text)
         raise BadRequest(
-            f'strconv.ParseInt: parsing "{text}": invalid syntax', status=400
-        ) from error
+            f'invalid resource version: resourceVersion: Invalid value: "{shown}": '
+            f'strconv.ParseUint: parsing "{shown}": {problem}',
+            status=400,
+        )
+
+
+def _why_no_number(text: str, least: int, most: int) -> str:
+    if not _INTEGER.fullmatch(text) or (least == 0 and not text.isdecimal()):
+        return "invalid syntax"
+    is_short = len(text) <= _DIGITS_MAX
+    return "" if is_short and least <= int(text) < most else "value out of range"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
 
 
 def _forbidden(field: str, why: str) -> OptionsInvalid:

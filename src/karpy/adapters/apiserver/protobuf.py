@@ -9,6 +9,7 @@ import msgspec
 
 from karpy.adapters.apiserver.shapes import LIST, MAP, Field, shapes
 from karpy.codec.fields import JsonObject
+from karpy.codec.jsontext import parse_json
 
 PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 
@@ -168,7 +169,11 @@ def _moment(raw: Raw) -> datetime | None:
     if not parts:
         return None
     seconds, nanos = (_integer(parts.get(number, 0)) for number in (1, 2))
-    return _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
+    try:
+        return _EPOCH + timedelta(seconds=seconds, microseconds=nanos // 1000)
+    except OverflowError as error:
+        msg = f"there is no date {seconds} seconds from 1970 on"
+        raise Malformed(msg) from error
 
 
 def _quantity(raw: Raw) -> str:
@@ -182,8 +187,7 @@ def _int_or_text(raw: Raw) -> object:
 
 def _json(raw: Raw) -> object:
     text = dict(_fields(_bytes(raw))).get(1, b"")
-    value: object = msgspec.json.decode(_bytes(text)) if text else None
-    return value
+    return parse_json(_bytes(text)) if text else None
 
 
 _NUMBERS: Final = frozenset({"bool", "int32", "int64"})

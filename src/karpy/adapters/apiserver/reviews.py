@@ -8,6 +8,7 @@ from karpy.adapters.apiserver.bodies import read_any
 from karpy.adapters.apiserver.calls import json_response
 from karpy.adapters.apiserver.statuses import not_allowed
 from karpy.codec.fields import JsonObject
+from karpy.errors import BadRequest
 from karpy.model.kinds import Kind
 
 USER: Final = "kubernetes-admin"
@@ -25,6 +26,13 @@ async def answer_review(request: web.Request, kind: Kind, token: str) -> web.Res
     if request.method != "POST":
         raise not_allowed()
     asked = await read_any(request, kind)
+    for field in ("metadata", "spec"):
+        if not isinstance(asked.get(field) or {}, dict):
+            raise BadRequest(
+                f'{kind.name} in version "{kind.version}" cannot be handled as a {kind.name}: '
+                f"json: cannot unmarshal what is no object into {kind.name}.{field}",
+                status=400,
+            )
     named = {"kind": kind.name, "apiVersion": kind.api_version, **asked}
     return json_response(review(kind.name, named, token), status=201)
 

@@ -17,6 +17,8 @@ from karpy.ports.clock import Clock
 
 HOST: Final = "127.0.0.1"
 _SECONDS_TO_END: Final = 1.0
+_LINE_MAX: Final = 2**20
+"""So many bytes may a path with its query have, or a header, as for an API server."""
 
 
 class ApiServer:
@@ -44,6 +46,8 @@ class ApiServer:
             face.application(),
             access_log=None,
             handler_cancellation=True,
+            max_line_size=_LINE_MAX,
+            max_field_size=_LINE_MAX,
             shutdown_timeout=_SECONDS_TO_END,
         )
 

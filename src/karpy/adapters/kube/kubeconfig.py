@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-import yaml
 from msgspec import Struct
 
 from karpy.adapters.kube.access import (
@@ -23,6 +22,8 @@ from karpy.adapters.kube.access import (
 )
 from karpy.adapters.kube.addresses import ADDRESS_HINT, is_address
 from karpy.codec.fields import FieldInvalid, Fields
+from karpy.codec.limits import Unparsable
+from karpy.codec.yamltext import parse_yaml
 from karpy.errors import KubeconfigInvalid
 
 T = TypeVar("T")
@@ -127,27 +128,23 @@ def _read_entry(entry: _Entry, read: Callable[[_Entry], T]) -> T:
 
 def _read_file(file: Path) -> Fields:
     try:
-        document = yaml.safe_load(file.read_text(encoding="utf-8"))
+        document = parse_yaml(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise KubeconfigInvalid(
             path=str(file), problem=f"cannot be read: {error}", hint="check the file's permissions"
         ) from error
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except Unparsable as error:
         # What is wrong is told with the text around it, which may be a token.
+        place = f" in line {error.line}" if error.line else ""
         raise KubeconfigInvalid(
             path=str(file),
-            problem=f"is not YAML{_place_of(error)}",
+            problem=f"is not YAML{place}",
             hint="mend the file, or fetch a new one from whoever runs the cluster",
         ) from None
     try:
         return Fields({} if document is None else document)
     except FieldInvalid as error:
         raise KubeconfigInvalid(path=str(file), problem=str(error), hint=error.hint) from error
-
-
-def _place_of(error: Exception) -> str:
-    mark = error.problem_mark if isinstance(error, yaml.MarkedYAMLError) else None
-    return "" if mark is None else f" in line {mark.line + 1}, column {mark.column + 1}"
 
 
 def _read_endpoint(entry: _Entry) -> Endpoint:

@@ -3,22 +3,57 @@
 from collections.abc import Sequence
 from typing import Final, TypeAlias, cast
 
+import msgspec
+
 from karpy.codec.fields import JsonObject
-from karpy.errors import Invalid
+from karpy.codec.limits import DEPTH_MAX, is_too_deep
+from karpy.errors import BadRequest, Invalid
 
 _UNPROCESSABLE: Final = 422
+_TOO_LARGE: Final = 413
+_OPERATIONS_MAX: Final = 10_000
+_COPIED_MAX: Final = 3 * 2**20
+"""So many bytes may be copied and moved."""
+_COPIES: Final = ("copy", "move")
 _APPEND: Final = "-"
+_INDEX_MAX: Final = 10
+"""So many digits may an index have."""
 Value: TypeAlias = object
 
 
 def apply_json_patch(obj: JsonObject, operations: Sequence[JsonObject]) -> JsonObject:
-    """Return an object with the operations applied one after the other; raise Invalid."""
+    """
+    Return an object with the operations applied one after the other.
+
+    Raise Invalid, or BadRequest for more operations than an API server takes.
+    """
+    if len(operations) > _OPERATIONS_MAX:
+        raise BadRequest(
+            "Request entity too large: The allowed maximum operations in a JSON patch is "
+            f"{_OPERATIONS_MAX}, got {len(operations)}",
+            status=_TOO_LARGE,
+            hint="divide the patch",
+        )
     result: Value = obj
+    copied = 0
     for operation in operations:
+        if operation.get("op") in _COPIES:
+            copied += _size(_get(result, _parts(operation, "from")))
+            if copied > _COPIED_MAX:
+                raise _refusal(f"its copies add up to more than {_COPIED_MAX} bytes")
         result = _apply(result, operation)
     if not isinstance(result, dict):
         raise _refusal("the patch leaves no object")
+    if is_too_deep(result):
+        raise _refusal(f"the patch leaves an object that is nested more than {DEPTH_MAX} deep")
     return result
+
+
+def _size(value: Value) -> int:
+    """Return how many bytes a value has; raise Invalid if it is too deep to be put elsewhere."""
+    if is_too_deep(value):
+        raise _refusal(f"it copies what is nested more than {DEPTH_MAX} deep")
+    return len(msgspec.json.encode(value))
 
 
 def _apply(obj: Value, operation: JsonObject) -> Value:
@@ -51,6 +86,8 @@ def _parts(operation: JsonObject, field: str) -> list[str]:
     path = operation.get(field)
     if not isinstance(path, str) or (path and not path.startswith("/")):
         raise _refusal(f"`{field}` is `{path}`, not a path such as `/spec/replicas`")
+    if path.count("/") > DEPTH_MAX:
+        raise _refusal(f"`{field}` leads more than {DEPTH_MAX} deep")
     return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
 
 
@@ -123,7 +160,7 @@ def _remove(obj: Value, path: list[str]) -> Value:
 
 def _index(items: list[Value], part: str, most: int) -> int:
     is_number = part.isascii() and part.isdecimal() and (part == "0" or part[0] != "0")
-    if not is_number or int(part) > most:
+    if not is_number or len(part) > _INDEX_MAX or int(part) > most:
         raise _refusal(f"`{part}` is no index of a list of {len(items)}")
     return int(part)
 

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.patches.schemas import PLAIN, Schema
-from karpy.errors import BadRequest, ServerFault
+from karpy.errors import BadRequest
 
 _BAD_REQUEST: Final = 400
-_FAULT: Final = 500
 _DIRECTIVE: Final = "$patch"
+_DIRECTIVES: Final = ["replace", "delete", "merge"]
 _RETAIN: Final = "$retainKeys"
 _ORDER: Final = "$setElementOrder/"
 _DROP: Final = "$deleteFromPrimitiveList/"
@@ -18,12 +18,12 @@ _DROP: Final = "$deleteFromPrimitiveList/"
 
 def merge_strategically(target: JsonObject, patch: JsonObject, schema: Schema) -> JsonObject:
     """Return the target with the patch merged in; what it leaves alone is shared."""
+    _check_directives(patch)
     directive = patch.get(_DIRECTIVE)
     if directive == "replace":
         return _plain({key: value for key, value in patch.items() if key != _DIRECTIVE})
     if directive == "delete":
         return {}
-    _check_directive(directive)
     result, orders = _begun(target, patch)
     for key, value in patch.items():
         if key[:1] == "$":
@@ -73,15 +73,16 @@ def _merge_items(
     old: list[Any], new: list[Any], schema: Schema, order: list[Any] | None
 ) -> list[Any]:
     key = schema.key
-    if any(each.get(_DIRECTIVE) == "replace" for each in new if isinstance(each, dict)):
+    if not all(isinstance(each, dict) for each in new):
+        raise _refusal("list element types are not identical", "give the list objects only")
+    if any(each.get(_DIRECTIVE) == "replace" for each in new):
         return [_plain(each) for each in new if _DIRECTIVE not in each]
     result = list(old)
     for each in new:
-        if not isinstance(each, dict) or key not in each:
-            raise ServerFault(
+        if key not in each:
+            raise _refusal(
                 f"map: {each} does not contain declared merge key: {key}",
-                status=_FAULT,
-                hint=f"give every item of the list its `{key}`",
+                f"give every item of the list its `{key}`",
             )
         at = next((i for i, item in enumerate(result) if item.get(key) == each[key]), None)
         if each.get(_DIRECTIVE) == "delete":
@@ -116,7 +117,10 @@ def _ordered(items: list[Any], wanted: list[Any], before: list[Any], schema: Sch
 
 
 def _name(item: object, schema: Schema) -> object:
-    return item.get(schema.key) if schema.key and isinstance(item, dict) else item
+    name = item.get(schema.key) if schema.key and isinstance(item, dict) else item
+    if isinstance(name, dict | list):
+        raise _refusal(f"{name} is no name of an item", "name items by a text or a number")
+    return name
 
 
 def _plain(value: JsonObject) -> JsonObject:
@@ -138,10 +142,18 @@ def _plain(value: JsonObject) -> JsonObject:
     return result
 
 
-def _check_directive(directive: object) -> None:
-    if directive not in {None, "merge"}:
-        raise BadRequest(
-            f"Unknown patch type found: {directive}",
-            status=_BAD_REQUEST,
-            hint="use `$patch: replace`, `delete` or `merge`",
-        )
+def _check_directives(patch: JsonObject) -> None:
+    for key, value in patch.items():
+        if key == _DIRECTIVE and value not in _DIRECTIVES:
+            what = f"Unknown patch type found: {value}"
+            raise _refusal(what, "use `$patch: replace`, `delete` or `merge`")
+        is_list = isinstance(value, list)
+        if key.startswith((_ORDER, _DROP)) and not is_list:
+            raise _refusal(f"invalid patch format of {key}", "give it a list")
+        if key == _RETAIN and not (is_list and all(isinstance(each, str) for each in value)):
+            raise _refusal(f"invalid patch format of {key}", "give it a list of names")
+
+
+def _refusal(what: str, hint: str) -> BadRequest:
+    """Say that a patch makes no sense; API servers say the same, some of it with a 500."""
+    return BadRequest(what, status=_BAD_REQUEST, hint=hint)

@@ -7,6 +7,7 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.patches.schemas import schema_of_custom
 from karpy.model.kinds import CUSTOM_RESOURCE, Kind
 from karpy.ports.objects import Removal
+from karpy.sim.store.checks.others import check_definition
 from karpy.sim.store.conditions import with_condition
 from karpy.sim.store.ledger import Ledger
 from karpy.sim.store.names import Times
@@ -50,6 +51,15 @@ class Customs:
         self._times = times
         self._factory = factory
         self._closing: dict[Kind, str] = {}
+
+    def admit(
+        self, obj: JsonObject, _old: JsonObject | None, *, subresource: str = ""
+    ) -> JsonObject:
+        """Return a definition as it is; raise Invalid if nothing can be validated by it."""
+        # What is wrong with the definition itself is told by the checks of its kind.
+        if self._factory is not None and not subresource and not any(check_definition(obj)):
+            self._factory(obj)
+        return obj
 
     def define(self, definition: JsonObject) -> JsonObject:
         """Serve the kinds of a definition, and say so in its status."""

@@ -61,6 +61,10 @@ def check_metadata(
         why = why_no_label(name) if is_name_label else why_no_subdomain(name)
         if why:
             yield invalid("metadata.name", name, why)
+    if base := meta.get("generateName"):
+        why = why_no_subdomain(f"{base[:-1]}a" if base.endswith("-") else base)
+        if why:
+            yield invalid("metadata.generateName", base, why)
     # Pods of one workload share all three.
     if labels := meta.get("labels"):
         yield from _label_faults(labels)

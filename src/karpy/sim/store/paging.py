@@ -1,12 +1,13 @@
 """Lists in pages that all show the same moment."""
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from karpy.codec.fields import JsonObject
+from karpy.codec.jsontext import parse_json
 from karpy.errors import Expired
 from karpy.ports.objects import Page
 from karpy.sim.store.answers import bad_request, continue_too_old
@@ -20,7 +21,7 @@ class Token(Struct, frozen=True, rename={"form": "v", "version": "rv", "start": 
     """Where the next page begins, and as of which version."""
 
     form: str
-    version: int
+    version: Annotated[int, Meta(le=2**63 - 1)]
     start: str
 
 
@@ -73,9 +74,8 @@ def _write(token: Token) -> str:
 
 def _read(text: str) -> Token:
     try:
-        token = msgspec.json.decode(
-            urlsafe_b64decode(f"{text}{'=' * (-len(text) % 4)}"), type=Token
-        )
+        decoded = urlsafe_b64decode(f"{text}{'=' * (-len(text) % 4)}")
+        token = msgspec.convert(parse_json(decoded), Token)
     except (ValueError, msgspec.MsgspecError) as error:
         raise bad_request("continue key is not valid") from error
     if token.form != _FORM or not token.version or not token.start:

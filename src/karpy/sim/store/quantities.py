@@ -10,7 +10,7 @@ from karpy.codec.fields import JsonObject
 
 _FORM: Final = re.compile(
     r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))"
-    r"(?:(?P<binary>[KMGTPE]i)|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?\d{1,3}))?",
+    r"(?:(?P<binary>[KMGTPE]i)|(?P<decimal>[numkMGTPE])|[eE](?P<exponent>[+-]?\d{1,2}))?",
     re.ASCII,
 )
 _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
@@ -32,6 +32,8 @@ _KIBI: Final = 1024
 QUANTITY_LENGTH_MAX: Final = 64
 LIMIT_BOUNDS: Final = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 """The amounts that an item of a LimitRange has."""
+_AMOUNT_MAX: Final = Fraction(2**63 - 1)
+"""Binary amounts stop at what 64 bits hold; Kubernetes lets decimal ones go on."""
 
 
 def canonical(value: object) -> str | None:
@@ -49,7 +51,8 @@ def _canonical(text: str) -> str | None:
         return None
     amount = Fraction(match["number"])
     if match["binary"]:
-        return _binary(amount * _KIBI ** _BINARY.index(match["binary"]))
+        amount *= _KIBI ** _BINARY.index(match["binary"])
+        return _binary(max(-_AMOUNT_MAX, min(amount, _AMOUNT_MAX)))
     if match["exponent"] is not None:
         amount *= Fraction(10) ** int(match["exponent"])
         power, count = _scaled(amount)

@@ -18,6 +18,8 @@ ORPHAN_FINALIZER: Final = "orphan"
 FOREGROUND_FINALIZER: Final = "foregroundDeletion"
 _OF_COLLECTOR: Final = {ORPHAN: ORPHAN_FINALIZER, FOREGROUND: FOREGROUND_FINALIZER}
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
+_GRACE_MAX: Final = 2**31 - 1
+"""Seconds, which are 68 years: the end of a longer grace period may be no date."""
 _USUAL_GRACE: Final = 30
 
 
@@ -95,13 +97,13 @@ class Remover:
         Unchanged metadata mean that nothing needs to be done, None that its time is over anyway.
         """
         meta: JsonObject = pod["metadata"]
-        if asked is not None and asked < 0:
-            asked = 1
+        if asked is not None:
+            asked = 1 if asked < 0 else min(asked, _GRACE_MAX)
         if "deletionTimestamp" in meta:
             return self._sooner(meta, asked)
         spec = pod.get("spec") or {}
         seconds = spec.get("terminationGracePeriodSeconds", _USUAL_GRACE)
-        seconds = (1 if seconds < 0 else seconds) if asked is None else asked
+        seconds = (1 if seconds < 0 else min(seconds, _GRACE_MAX)) if asked is None else asked
         if not spec.get("nodeName") or (pod.get("status") or {}).get("phase") in _FINISHED:
             seconds = 0
         return {

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec import structs
+
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import CUSTOM_RESOURCE, NAMESPACE, NODE, POD, Kind
 from karpy.ports.clock import Clock
@@ -58,6 +60,8 @@ class Store(View):
         self._remover = Remover(self._ledger, self._times)
         self._namespaces = Namespaces(self._ledger, self.kinds, self._remover)
         self._customs = Customs(self._ledger, self.kinds, self._remover, self._times, validator)
+        definitions = self.kinds.served(CUSTOM_RESOURCE)
+        self.kinds.add(structs.replace(definitions, validator=self._customs))
         self._subresources = Subresources(self._ledger, self._writer, self._remover, self._times)
         self._ledger.after_removal = self._after_removal
         for kind, obj in founding_objects():

@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
-from karpy.errors import BadRequest, ServerFault
+from karpy.errors import BadRequest
 from karpy.model.kinds import DEPLOYMENT, NAMESPACE, POD, Kind
 from karpy.sim.store.admission import Admission
 from karpy.sim.store.answers import (
@@ -25,7 +25,7 @@ from karpy.sim.store.ownership import UPDATE, Claim, track
 from karpy.sim.store.registry import Served
 from karpy.sim.store.tables import Table
 
-_FAULT: Final = 500
+_BAD_REQUEST: Final = 400
 _TRIES: Final = 64
 """So often a generated name is drawn anew if it is taken."""
 STATUS: Final = "status"
@@ -153,9 +153,9 @@ class Writer:
         kind = served.storage
         given = obj.get("metadata") or {}
         if given.get("resourceVersion"):
-            raise ServerFault(
+            raise BadRequest(
                 "resourceVersion should not be set on objects to be created",
-                status=_FAULT,
+                status=_BAD_REQUEST,
                 hint="leave `metadata.resourceVersion` out",
             )
         namespace = given.get("namespace") or ""

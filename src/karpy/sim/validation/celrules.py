@@ -32,10 +32,20 @@ _ERRORS: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
         "type conversion error from 'string' to 'int'",
     ),
     (re.compile(r"\w+: No matching overloads found : (.*)"), r"no such overload: \1"),
+    (
+        re.compile(r"\w+: Iteration budget exceeded.*"),
+        "validation failed due to running out of cost budget",
+    ),
 )
 _OPTIONAL_OLD_SELF: Final = (
     "cel.bind(oldSelf, size(olds) > 0 ? optional.of(olds[0]) : optional.none(), {rule}\n)"
 )
+
+
+class CelError(Struct, frozen=True):
+    """What went wrong with an expression."""
+
+    problem: str
 
 
 class CelRule(Struct, frozen=True):
@@ -45,7 +55,7 @@ class CelRule(Struct, frozen=True):
     type: str
     """The type of the values it is about."""
     test: Callable[[Mapping[str, object]], object]
-    """Returns True, False, or what went wrong."""
+    """Returns True, False, or a CelError."""
     tell: Expression | None
     """Computes the message."""
     field: str
@@ -67,7 +77,7 @@ class CelRule(Struct, frozen=True):
         if answer is True:
             return None
         if answer is not False:
-            return Fault(FaultKind.INVALID, path, self.type, self._broken(str(answer)))
+            return Fault(FaultKind.INVALID, path, self.type, self._broken(answer))
         where = ".".join(each for each in (path, self.field) if each)
         kind = _REASONS.get(self.source.get("reason", ""), FaultKind.INVALID)
         if isinstance(shown, dict | list):
@@ -77,8 +87,8 @@ class CelRule(Struct, frozen=True):
 
     def _message(self, data: Mapping[str, object]) -> str:
         if self.tell is not None:
-            told = self.tell.eval(data=data)
-            text = str(told.value()).strip() if told.type() != ERROR else ""
+            told = _answer(self.tell, data)
+            text = told.strip() if isinstance(told, str) else ""
             if text and "\n" not in text and len(text) <= _MESSAGE_MAX:
                 return text
         return self._name() if self.source.get("message") else f"failed rule: {self._name()}"
@@ -86,7 +96,8 @@ class CelRule(Struct, frozen=True):
     def _name(self) -> str:
         return str(self.source.get("message") or self.source["rule"]).strip()
 
-    def _broken(self, error: str) -> str:
+    def _broken(self, answer: object) -> str:
+        error = answer.problem if isinstance(answer, CelError) else str(answer)
         for pattern, words in _ERRORS:
             if pattern.fullmatch(error):
                 error = pattern.sub(words, error)
@@ -136,15 +147,26 @@ def compile_test(text: str) -> Callable[[Mapping[str, object]], object] | None:
     expression = _compiled(text)
     if expression is None:
         return None
-    run = expression.eval
     fields = _fields_used(text)
     if fields is None:
-        return lambda data: run(data=data).value()
+        return lambda data: _answer(expression, data)
 
     def test(data: Mapping[str, object]) -> object:
-        return run(data={name: _cut(value, fields) for name, value in data.items()}).value()
+        return _answer(expression, {name: _cut(value, fields) for name, value in data.items()})
 
     return test
+
+
+def _answer(expression: Expression, data: Mapping[str, object]) -> object:
+    """Return what an expression comes to, or what went wrong with it."""
+    try:
+        answer = expression.eval(data=data)
+    except RuntimeError as error:
+        # It costs too much, or is given what no value of CEL can be.
+        return CelError(str(error))
+    value = answer.value()
+    is_answer = isinstance(value, bool) or answer.type() != ERROR
+    return value if is_answer else CelError(str(value))
 
 
 def compile_conjunction(sources: Sequence[Mapping[str, Any]]) -> Callable[..., object] | None:

@@ -1,14 +1,28 @@
 """Regular expressions as an API server reads them, which is not quite as Python does."""
 
-import re
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from typing import Final
 
 from jsonschema_rs import Draft4Validator, RegexOptions
 
+from karpy.sim.validation.celrules import CelError, compile_test
+
 LINEAR: Final = RegexOptions()
 """Never takes longer than the text is long, as Go."""
+
+_INVALID: Final = "INVALID_ARGUMENT: invalid regular expression: "
+
+
+class PatternInvalid(ValueError):
+    """A pattern is none; the text says why, as a server does."""
+
+
+def check_pattern(pattern: str) -> None:
+    """Raise PatternInvalid if a pattern is none for the engine that API servers have."""
+    answer = _search(pattern, "")
+    if isinstance(answer, CelError):
+        raise PatternInvalid(answer.problem.removeprefix(_INVALID))
 
 
 def matches(pattern: str, text: str) -> bool:
@@ -21,6 +35,17 @@ def _matcher(pattern: str) -> Callable[[str], bool]:
     try:
         return Draft4Validator({"pattern": pattern}, pattern_options=LINEAR).is_valid
     except ValueError:
-        # Something only Go and Python know, such as a named group.
-        searched = re.compile(pattern.replace("$", r"\Z"), re.ASCII)
-        return lambda text: searched.search(text) is not None
+        # Something only Go knows, such as a named group.
+        return lambda text: _search(pattern, text) is True
+
+
+def _search(pattern: str, text: str) -> object:
+    """Ask RE2, of which Go's engine is a descendant, and which CEL brings along."""
+    return _asker()({"self": {"pattern": pattern, "text": text}})
+
+
+@cache
+def _asker() -> Callable[[Mapping[str, object]], object]:
+    test = compile_test("self.text.matches(self.pattern)")
+    assert test is not None
+    return test

@@ -5,6 +5,7 @@ from typing import Any, Final, Protocol
 
 from karpy.codec.fields import JsonObject
 from karpy.sim.validation.correlation import NOTHING
+from karpy.sim.validation.definitions import definition_faults
 from karpy.sim.validation.faults import RULES_NOT_ASKED, Fault, FaultKind, refuse
 from karpy.sim.validation.gates import gate
 from karpy.sim.validation.listtypes import list_faults, only_list_types
@@ -155,6 +156,9 @@ def _check_definition(crd: JsonObject) -> None:
     missing = [path for path in _NEEDED if not _at(crd, path)]
     if missing:
         faults = [Fault(FaultKind.REQUIRED, path) for path in missing]
+        raise refuse(_DEFINITION, str(_at(crd, "metadata.name") or ""), faults)
+    faults = list(definition_faults(crd["spec"]["versions"]))
+    if faults:
         raise refuse(_DEFINITION, str(_at(crd, "metadata.name") or ""), faults)
 
 

@@ -25,6 +25,7 @@ _MODES: Final = ("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOnc
 _POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 _SCOPES: Final = ("Cluster", "Namespaced")
 _HIGHEST: Final = 1_000_000_000
+_SHARE_DIGITS_MAX: Final = 9
 _WHOLE: Final = 100
 _CLASS_FIXED: Final = ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode")
 
@@ -117,7 +118,7 @@ def _check_share(value: object, path: str) -> Iterator[Fault]:
             why = "a valid percent string must be a numeric string followed by an ending '%' "
             why += "(e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
             yield invalid(path, value, why)
-        elif int(number) > _WHOLE:
+        elif len(number) > _SHARE_DIGITS_MAX or int(number) > _WHOLE:
             yield invalid(path, value, "must not be greater than 100%")
     elif isinstance(value, bool) or not isinstance(value, int):
         yield invalid(path, value, "must be an integer or percentage (e.g '5%%')")
@@ -238,7 +239,7 @@ def check_definition(obj: JsonObject) -> Iterator[Fault]:
             yield required(f"spec.names.{field}")
     if spec.get("scope") not in _SCOPES:
         yield unsupported("spec.scope", spec.get("scope") or "", _SCOPES)
-    versions = spec.get("versions") or ()
+    versions = [each or {} for each in spec.get("versions") or ()]
     if sum(1 for each in versions if each.get("storage")) != 1:
         why = "must have exactly one version marked as storage version"
         yield invalid("spec.versions", list(versions), why)

@@ -1,0 +1,111 @@
+"""JSON to plain values, by the one reader that all of it goes through."""
+
+import json
+import re
+from math import isfinite
+from typing import Final
+
+import msgspec
+
+from karpy.codec.limits import DEPTH_MAX, DIGITS_MAX, Unparsable, too_deep, too_vast
+
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
+_VAST: Final = re.compile(
+    rf"(?<=[\s,:\[])-?(?:[0-9]{{{DIGITS_MAX + 1}}}|[0-9.]+[eE]\+?[0-9]{{3,}})"
+)
+_STRIDE: Final = 16
+_SAMPLED: Final = re.compile(rf"[0-9]{{{DIGITS_MAX // _STRIDE}}}")
+_AS_LISTS: Final = bytes.maketrans(b"{}", b"[]")
+_NO_MARKS: Final = bytes(byte for byte in range(256) if byte not in b'{}[]"')
+
+
+def parse_json(text: str | bytes) -> object:
+    """Read one JSON value; raise Unparsable."""
+    try:
+        value: object = msgspec.json.decode(text)
+    except RecursionError as error:
+        raise too_deep(_deep_line(text)) from error
+    except msgspec.ValidationError as error:
+        # Nothing is asked of the types, so that it can only be about a number.
+        raise too_vast(_vast_line(text)) from error
+    except (msgspec.DecodeError, UnicodeError) as error:
+        raise Unparsable(str(error)) from error
+    _check(text)
+    return value
+
+
+def parse_json_at(text: str, at: int) -> tuple[object, int]:
+    """Read the JSON value that begins at a place, and say where it ends; raise Unparsable."""
+    try:
+        value, end = _DECODER.raw_decode(text, at)
+    except RecursionError as error:
+        raise too_deep(_deep_line(text[at:])) from error
+    except OverflowError as error:
+        raise too_vast(_vast_line(text[at:])) from error
+    except ValueError as error:
+        raise Unparsable(str(error)) from error
+    _check(text[at:end])
+    return value, end
+
+
+def _check(text: str | bytes) -> None:
+    if _is_too_deep(text):
+        raise too_deep(_deep_line(text))
+    # Of so many digits in a row, so many in a row are in the sample.
+    if _SAMPLED.search(_shown(text[::_STRIDE])) and (line := _vast_line(text)):
+        raise too_vast(line)
+
+
+def _is_too_deep(text: str | bytes) -> bool:
+    """Say whether JSON nests too deeply: what its brackets are once strings are out of the way."""
+    data = text.encode() if isinstance(text, str) else text
+    marks = data.replace(rb"\\", b"").replace(rb"\"", b"").translate(_AS_LISTS, _NO_MARKS)
+    left = b"".join(marks.replace(b'""', b"").split(b'"')[::2])
+    for _ in range(DEPTH_MAX):
+        if not left:
+            return False
+        # Takes the innermost ones away.
+        left = left.replace(b"[]", b"")
+    return bool(left)
+
+
+def _vast_line(text: str | bytes) -> int:
+    shown = _shown(text)
+    found = _VAST.search(shown)
+    return shown.count("\n", 0, found.start()) + 1 if found else 0
+
+
+def _deep_line(text: str | bytes) -> int:
+    shown, depth = _shown(text), 0
+    for token in _TOKEN.finditer(shown):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)
+        if depth > DEPTH_MAX:
+            return shown.count("\n", 0, token.start()) + 1
+    return 0
+
+
+def _shown(text: str | bytes) -> str:
+    return text if isinstance(text, str) else text.decode(errors="replace")
+
+
+def _integer(text: str) -> int:
+    if len(text) > DIGITS_MAX:
+        raise OverflowError
+    return int(text)
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not isfinite(number):
+        raise OverflowError
+    return number
+
+
+def _constant(text: str) -> float:
+    msg = f"{text} is no number of JSON"
+    raise ValueError(msg)
+
+
+_DECODER: Final = json.JSONDecoder(
+    parse_int=_integer, parse_float=_number, parse_constant=_constant
+)

@@ -1,0 +1,56 @@
+"""How much a document may hold, and whether a value holds more."""
+
+from itertools import chain
+from typing import Final, cast
+
+DEPTH_MAX: Final = 128
+"""So deep may values nest; a large CustomResourceDefinition nests some 50 deep."""
+DIGITS_MAX: Final = 308
+"""So many digits may a number have; one with more is too large for a double."""
+YAML_MAX: Final = 64 * 2**20
+"""So many characters may a YAML document have."""
+ALIASED_MAX: Final = 4_000_000
+"""So many characters may aliases add to a document."""
+
+TOO_DEEP: Final = f"is nested more than {DEPTH_MAX} deep"
+TOO_VAST: Final = f"holds a number of more than {DIGITS_MAX} digits"
+
+_PARTS: Final = frozenset({dict, list})
+
+
+class Unparsable(ValueError):
+    """A text cannot be read; with what is wrong, in which line of it, and what to do."""
+
+    def __init__(self, problem: str, *, line: int = 0, hint: str = "") -> None:
+        super().__init__(f"{problem} in line {line}" if line else problem)
+        self.problem = problem
+        self.line = line
+        """Counted from 1; 0 if it is not known."""
+        self.hint = hint
+
+
+class TooMuch(Unparsable):
+    """A text passes a limit; no other way of reading it helps."""
+
+
+def too_deep(line: int = 0) -> TooMuch:
+    """Say that a text nests too deeply."""
+    return TooMuch(TOO_DEEP, line=line, hint="check that it is a manifest")
+
+
+def too_vast(line: int = 0) -> TooMuch:
+    """Say that a text holds a number that no double can be."""
+    return TooMuch(TOO_VAST, line=line, hint="write a smaller number, or put it in quotes")
+
+
+def is_too_deep(value: object) -> bool:
+    """Say whether a value nests deeper than any document may."""
+    level = [value] if type(value) in _PARTS else []
+    for _ in range(DEPTH_MAX):
+        if not level:
+            return False
+        below = chain.from_iterable(
+            part.values() if type(part) is dict else cast("list[object]", part) for part in level
+        )
+        level = [each for each in below if type(each) in _PARTS]
+    return bool(level)
