@@ -244,7 +244,11 @@ class Candidate:
     def _run(self) -> None:
         async def live() -> None:
             self._task = asyncio.current_task()
-            await self._live()
+            try:
+                await self._live()
+            finally:
+                # Connections that were closed say so to the loop a moment later.
+                await asyncio.sleep(0.1)
 
         with suppress(asyncio.CancelledError):
             self._loop.run_until_complete(live())
