@@ -4,8 +4,10 @@ import asyncio
 import os
 import signal
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from traceback import format_exception
 
 from msgspec import Struct
 
@@ -25,13 +27,19 @@ class Place(Struct, frozen=True):
     token: str = ""
 
 
+def tell_mistake(terminal: Terminal, error: BaseException) -> None:
+    """Tell what went wrong with a request, and where: its client gets no more than the gist."""
+    told = Unexpected(error=error)
+    parts = "".join(format_exception(error)).splitlines()
+    terminal.tell(
+        *(line(part) for part in parts),
+        line(Span("error: ", Style.BAD), f"{told.message} ({told.code})"),
+    )
+
+
 async def run_cluster(terminal: Terminal, place: Place, contents: Contents) -> None:
     """Run a cluster with what is wanted in it, until Ctrl-C or `kill`."""
     is_over = _interruption()
-
-    def report(error: BaseException) -> None:
-        told = Unexpected(error=error)
-        terminal.tell(line(Span("error: ", Style.BAD), f"{told.message} ({told.code})"))
 
     async with AsyncExitStack() as stack:
         settings = BRISK if contents.operator else None
@@ -42,7 +50,7 @@ async def run_cluster(terminal: Terminal, place: Place, contents: Contents) -> N
                 port=place.port,
                 token=place.token,
                 kubeconfig=place.kubeconfig,
-                report=report,
+                report=partial(tell_mistake, terminal),
             )
         )
         for number in range(1, contents.nodes + 1):

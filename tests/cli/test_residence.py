@@ -1,0 +1,18 @@
+"""What a served cluster tells of a request that went wrong by a mistake of ours."""
+
+import io
+
+from karpy.cli.residence import tell_mistake
+from karpy.cli.terminal import Channel, Terminal
+
+
+def test_a_mistake_is_told_with_its_traceback() -> None:
+    err = io.StringIO()
+    channel = Channel(err, has_colour=False)
+
+    tell_mistake(Terminal(io.StringIO(), channel, channel), ZeroDivisionError("by zero"))
+
+    assert err.getvalue() == (
+        "ZeroDivisionError: by zero\n"
+        "error: karpy made a mistake: ZeroDivisionError('by zero') (KP9000)\n"
+    )
