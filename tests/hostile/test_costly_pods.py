@@ -138,9 +138,23 @@ def test_where_time_runs_out_the_costly_pod_is_refused_with_its_numbers(
     verdict = decide(cluster, keep_going=lambda: next(looks, False))
 
     refused = [(each.reason, each.pods) for each in verdict.refusals]
+    assert not verdict.is_complete
     assert hosts_in(verdict)["usual"] == "n-0"
     assert refused == [(Reason.TOO_COMPLEX, ("default/costly",))]
     assert f"; pods with up to {CONSTRAINTS_MAX} come first" in verdict.refusals[0].detail
+
+
+@pytest.mark.parametrize("attack", [_spreads, _hard_spreads, _away])
+def test_constraints_that_multiply_each_other_end_after_so_much_work(
+    attack: Callable[[int], dict[str, Any]],
+) -> None:
+    """Each of 2,500 terms is tried with all of 2,000 wishes; without the limit it takes minutes."""
+    both = {**_terms(2500), **attack(2000)}
+
+    verdict = decide(_cluster(pod("costly", **both), pod("usual", cpu="100m")))
+
+    assert [each.reason for each in verdict.refusals] == [Reason.TOO_COMPLEX]
+    assert hosts_in(verdict)["usual"] == "n-0"
 
 
 def test_a_pod_that_asks_much_is_placed_after_others_however_large_it_is() -> None:

@@ -10,6 +10,8 @@ CONSTRAINTS_MAX: Final = 500
 """A pod with more of them is placed after all others."""
 TOGETHER_MAX: Final = 20_000
 """So many constraints have the pods together that one decision is about beside the usual ones."""
+WORK_MAX: Final = 100_000
+"""So much work is done for them at most; it takes seconds, and others wait meanwhile."""
 
 
 def constraints_of(rules: PodRules) -> int:

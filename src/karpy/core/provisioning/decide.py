@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from karpy.core.provisioning.costly import part, refuse_costly
+from karpy.core.provisioning.costly import WORK_MAX, part, refuse_costly
 from karpy.core.provisioning.defaults import with_default_spreads
 from karpy.core.provisioning.effort import Effort, KeepGoing, OutOfTime
 from karpy.core.provisioning.existing import BoundPods, ExistingNodes
@@ -62,11 +62,13 @@ def decide(snapshot: Snapshot, *, keep_going: KeepGoing | None = None) -> Verdic
     if costly and verdict.is_complete:
         # The others are decided about twice, so that these hold up none of them.
         whole = replace(batch, pods=(*draft.pods, *costly))
-        with_all = _Decision(snapshot, whole, keep_going).run().verdict
+        most = 2 * draft.work + WORK_MAX
+        with_all = _Decision(snapshot, whole, keep_going, most).run().verdict
         late = _undecided(with_all)
         if late.isdisjoint(pod.key for pod in usual):
             verdict = _without_undecided(with_all)
             undecided = tuple(pod for pod in costly if pod.key in late)
+        verdict = replace(verdict, is_complete=with_all.is_complete)
     more = refuse_costly((*undecided, *left_out))
     return replace(verdict, refusals=(*verdict.refusals, *more)) if more else verdict
 
@@ -99,11 +101,17 @@ def _without_undecided(verdict: Verdict) -> Verdict:
 class _Decision:
     """The scratch state of one decision, from the batch to the verdict."""
 
-    def __init__(self, snapshot: Snapshot, batch: Batch, keep_going: KeepGoing | None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        batch: Batch,
+        keep_going: KeepGoing | None,
+        most_work: int | None = None,
+    ) -> None:
         self.snapshot = snapshot
         self.batch = batch
         self.keep_going = keep_going
-        self.effort = Effort(keep_going)
+        self.effort = Effort(keep_going, most_work)
         settings = snapshot.settings
         catalog = snapshot.catalog
         if settings.node_overlay:
@@ -160,7 +168,7 @@ class _Decision:
         except OutOfTime:
             return Draft(self._verdict_without_time(), pods=self.batch.pods)
         verdict = self._verdict(self._pack(queue))
-        return Draft(verdict, self.packer.steps_down, self.batch.pods)
+        return Draft(verdict, self.packer.steps_down, self.batch.pods, self.effort.spent)
 
     def _verdict_without_time(self) -> Verdict:
         keys = tuple(pod.key for pod in self.batch.pods)

@@ -14,21 +14,27 @@ class OutOfTime(Exception):
 
 
 class Effort:
-    """Counts the work of a decision, and looks at the clock now and then."""
+    """Counts the work of a decision, ends it after the most allowed, and looks at the clock."""
 
-    __slots__ = ("_is_over", "_keep_going", "_next_look", "_spent")
+    __slots__ = ("_is_over", "_keep_going", "_most", "_next_look", "spent")
 
-    def __init__(self, keep_going: KeepGoing | None = None) -> None:
+    def __init__(self, keep_going: KeepGoing | None = None, most: int | None = None) -> None:
         self._keep_going = keep_going
-        self._spent = 0
+        self._most = most
+        self.spent = 0
         self._next_look = _WORK_BETWEEN_LOOKS
         self._is_over = False
 
     def spend(self, work: int) -> None:
         """Count some work that is about to be done; raise OutOfTime if time is up."""
-        self._spent += work
-        if self._spent >= self._next_look:
-            self._next_look = self._spent + _WORK_BETWEEN_LOOKS
-            if self._is_over or (self._keep_going is not None and not self._keep_going()):
+        self.spent += work
+        if self.spent >= self._next_look:
+            self._next_look = self.spent + _WORK_BETWEEN_LOOKS
+            if self._is_over or self._must_end():
                 self._is_over, self._next_look = True, 0
                 raise OutOfTime
+
+    def _must_end(self) -> bool:
+        if self._most is not None and self.spent > self._most:
+            return True
+        return self._keep_going is not None and not self._keep_going()

@@ -24,6 +24,8 @@ class Draft(NamedTuple):
     steps_down: int = 0
     pods: tuple[Pod, ...] = ()
     """In the order in which they had their turns."""
+    work: int = 0
+    """What it took."""
 
 
 def is_worth_another_look(draft: Draft) -> bool:
