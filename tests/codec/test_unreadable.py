@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from karpy.codec.fields import JsonObject
 from karpy.codec.unreadable import (
     WITHOUT_ROOM,
+    attachment,
     claim_record,
     leaving_pod,
     node_record,
@@ -13,7 +14,7 @@ from karpy.codec.unreadable import (
     tenant,
     unreadable_pod,
 )
-from karpy.model.leaving import LeavingPod
+from karpy.model.leaving import Attachment, LeavingPod
 from karpy.model.pods import Owner, Pod, PodRules
 from karpy.model.resources import CPU, PODS
 from tests.builders import pod as known_pod
@@ -105,3 +106,11 @@ def test_of_claims_and_nodes_that_cannot_be_read_the_machine_remains() -> None:
 
     assert (claim.name, claim.provider_id) == ("a", "kwok://a")
     assert (node.name, node.provider_id, node.meta.labels) == ("a", "kwok://a", {"b": "c"})
+
+
+def test_a_node_waits_for_an_attachment_that_cannot_be_read() -> None:
+    source = {"persistentVolumeName": ["pv-1"]}
+
+    made = attachment({"metadata": {"name": "va"}, "spec": {"nodeName": "n1", "source": source}})
+
+    assert made == Attachment("va", "n1", "va")

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from karpy.codec.disruption import read_pod_budget, read_tenant
 from karpy.codec.fields import Fields, JsonObject
-from karpy.codec.leaving import read_leaving_pod
+from karpy.codec.leaving import read_attachment, read_leaving_pod
 from karpy.codec.pods import EPOCH, NEVER, moments_of, read_labels, read_owners, was_given_up
 from karpy.codec.records import read_claim_record, read_node_record
 from karpy.codec.requests import effective_requests
 from karpy.model.annotations import DO_NOT_DISRUPT
-from karpy.model.leaving import LeavingPod
+from karpy.model.leaving import Attachment, LeavingPod
 from karpy.model.pods import (
     DAEMON_SET,
     NODE,
@@ -91,6 +91,16 @@ def pod_budget(obj: JsonObject) -> PodBudget:
         meta = _part(obj, "metadata")
         namespace = _text(meta, "namespace") or "default"
         return PodBudget(DisruptionBudget(_text(meta, "name"), namespace, selector=()))
+
+
+def attachment(obj: JsonObject) -> Attachment:
+    """Read a VolumeAttachment; the node of one that cannot be read waits for it."""
+    try:
+        return read_attachment(Fields(obj))
+    except Exception:
+        name, spec = _text(_part(obj, "metadata"), "name"), _part(obj, "spec")
+        volume = _text(_part(spec.obj, "source"), "persistentVolumeName")
+        return Attachment(name, _text(spec, "nodeName"), volume or name)
 
 
 def claim_record(obj: JsonObject) -> ClaimRecord:

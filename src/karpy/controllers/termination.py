@@ -2,9 +2,8 @@
 
 from typing import Final
 
-from karpy.codec.leaving import read_attachment
 from karpy.codec.storage import read_claim
-from karpy.codec.unreadable import leaving_pod
+from karpy.codec.unreadable import attachment, leaving_pod
 from karpy.controllers.desk import AFTER_CONFLICT, Desk, read, seconds
 from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.queue import WorkQueue
@@ -107,7 +106,7 @@ class TerminationController:
         if any(each.is_waited_for(now) for each in pods):
             return ()
         page = await self._desk.objects.list(VOLUME_ATTACHMENT)
-        attachments = [read(read_attachment, VOLUME_ATTACHMENT, each) for each in page.items]
+        attachments = [attachment(each) for each in page.items]
         here = [each for each in attachments if each.node_name == node.name]
         volumes = await self._volumes(pods) if here else {}
         return find_pending(here, pods, volumes, now)

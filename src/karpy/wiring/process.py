@@ -1,7 +1,6 @@
 """`karpy run`: the operator as a process of its own, until somebody wants its end."""
 
 import asyncio
-import json
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -32,6 +31,7 @@ from karpy.adapters.telemetry.sites import Site, metrics_application
 from karpy.adapters.telemetry.telling import Teller
 from karpy.barriers import known
 from karpy.codec.catalogs import kwok_catalog, read_catalog
+from karpy.codec.jsontext import parse_json
 from karpy.core.lifecycle.outcomes import Count
 from karpy.errors import FileUnreadable, KarpyError, LeadershipLost
 from karpy.model.instances import Catalog
@@ -237,7 +237,7 @@ def _catalog(options: Options) -> Catalog:
         return kwok_catalog()
     path = options.instance_types_file
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
+        value = parse_json(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise FileUnreadable(path=path, problem=str(error)) from error
     return read_catalog(value, path)
