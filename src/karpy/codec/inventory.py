@@ -25,7 +25,7 @@ from karpy.codec.objects import (
     read_node,
     read_service,
 )
-from karpy.codec.pods import ALL, PodReader
+from karpy.codec.pods import PodReader
 from karpy.codec.poolrules import check_overlay, check_pool, why_not_ready
 from karpy.codec.storage import read_attach_limits, read_claim, read_class, read_volume
 from karpy.codec.vocabulary import unknown_in_overlay, unknown_in_pod, unknown_in_pool
@@ -86,7 +86,7 @@ class Inventory:
         """Claims that come into being with pods that are not in the cluster yet."""
         self.repeated: list[Key] = []
         self._well_known = well_known
-        self._reader = PodReader(created=now, most=ALL)
+        self._reader = PodReader(created=now, most=None)
         self._generated = 0
         self._unadmitted: dict[Key, Callable[[AdmissionRules], None]] = {}
         """Reads again what is not in the cluster yet, as it will be admitted."""

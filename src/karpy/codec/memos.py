@@ -1,6 +1,6 @@
 """What was read before, for as long as it is asked for now and then."""
 
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 _KEY_BYTES: Final = 2048
 """So large a key may be on average; where they are larger, fewer are kept."""
@@ -51,6 +51,27 @@ class Memo(Generic[K, V]):
         if known is not None:
             return known
         return self.put(key, self._old.get(key, value))
+
+
+class Whole(dict[K, V]):
+    """The same without a bound, for a reader that ends with its input."""
+
+    __slots__ = ()
+
+    def put(self, key: K, value: V) -> V:
+        """Keep a value, and return it."""
+        self[key] = value
+        return value
+
+    share = dict.setdefault
+
+
+AnyMemo: TypeAlias = Memo[K, V] | Whole[K, V]
+
+
+def memo(most: int | None) -> AnyMemo[K, V]:
+    """Return what remembers so many values at least; None is all."""
+    return Whole() if most is None else Memo(most)
 
 
 def _size(key: object) -> int:

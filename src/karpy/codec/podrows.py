@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.fingerprints import UNUSUAL, encode
 from karpy.codec.pods import (
-    ALL,
     EPOCH,
     NO_RULES,
     RARE,
@@ -75,7 +74,7 @@ class PodRows(PodReader):
 
     def __init__(self, *, is_pending_unschedulable: bool = False) -> None:
         """Take whether to trust a pod's conditions."""
-        super().__init__(is_pending_unschedulable=is_pending_unschedulable, most=ALL)
+        super().__init__(is_pending_unschedulable=is_pending_unschedulable, most=None)
         self.namespaces: set[str] = set()
         """The namespaces of the pods read so far."""
         self._pods: list[Pod | JsonObject] = []

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from operator import itemgetter
-from sys import maxsize
 from typing import Final, TypeAlias
 
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.fingerprints import fingerprint
-from karpy.codec.memos import Memo
+from karpy.codec.memos import AnyMemo, memo
 from karpy.codec.podrules import read_ports, read_rules
 from karpy.codec.requests import effective_limits, effective_requests, plain_requests
 from karpy.model.pods import HostPort, Owner, Pod, PodRules
@@ -53,7 +52,6 @@ _Picker: TypeAlias = tuple[Callable[[Resources], object], tuple[str, ...]]
 """How to find amounts, and their names in that order."""
 MOST: Final = 2048
 """So many workloads a reader remembers whose work never ends; a pod of another is read in full."""
-ALL: Final = maxsize
 _MOMENTS_MOST: Final = 16384
 _USUAL_BYTES: Final = 4096
 """Larger rules are known by the bytes they were read from alone."""
@@ -71,26 +69,26 @@ class PodReader:
         *,
         created: datetime = EPOCH,
         is_pending_unschedulable: bool = False,
-        most: int = MOST,
+        most: int | None = MOST,
     ) -> None:
         """
         Take the creation time of pods without one, and whether to trust a pod's conditions.
 
-        What pods have in common is shared among so many workloads at least.
+        What pods have in common is shared among so many workloads at least, or among all.
         """
         self._default_created = created
         self._is_pending_unschedulable = is_pending_unschedulable
         self._latest = created
-        self._labels: Memo[bytes, Mapping[str, str]] = Memo(most)
-        self._created: Memo[str, datetime] = Memo(most)
-        self._owners: Memo[bytes, tuple[Owner, ...]] = Memo(most)
-        self._needs: Memo[bytes, _Needs] = Memo(most)
-        self._rules: Memo[bytes | tuple[bytes, _Ports], PodRules] = Memo(most)
-        self._equal_amounts: Memo[tuple[tuple[str, ...], object], Resources] = Memo(most)
+        self._labels: AnyMemo[bytes, Mapping[str, str]] = memo(most)
+        self._created: AnyMemo[str, datetime] = memo(most)
+        self._owners: AnyMemo[bytes, tuple[Owner, ...]] = memo(most)
+        self._needs: AnyMemo[bytes, _Needs] = memo(most)
+        self._rules: AnyMemo[bytes | tuple[bytes, _Ports], PodRules] = memo(most)
+        self._equal_amounts: AnyMemo[tuple[tuple[str, ...], object], Resources] = memo(most)
         """By names and amounts, in the order of the names."""
-        self._pickers: Memo[tuple[str, ...], _Picker] = Memo(most)
+        self._pickers: AnyMemo[tuple[str, ...], _Picker] = memo(most)
         """How to find amounts there, by names in the order they are written."""
-        self._equal_rules: Memo[PodRules, PodRules] = Memo(most)
+        self._equal_rules: AnyMemo[PodRules, PodRules] = memo(most)
 
     @property
     def latest(self) -> datetime:
