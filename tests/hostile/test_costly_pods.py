@@ -1,5 +1,6 @@
 """A pod with thousands of constraints costs others nothing, and work grows with it by no square."""
 
+import gc
 from collections.abc import Callable
 from typing import Any
 
@@ -211,3 +212,20 @@ def test_a_decision_ends_at_once_when_time_is_up_whatever_it_is_about(after: int
     decide(_cluster(*pods), keep_going=keep_going)
 
     assert looks.count(False) <= 3
+
+
+def test_a_decision_leaves_nothing_that_only_the_collector_of_cycles_frees() -> None:
+    """Its scratch state goes with it, and the next decision does not pay for it."""
+    costly = pod("costly", **_near(CONSTRAINTS_MAX + 1))
+    cluster = _cluster(costly, pod("never", cpu="999"), *(pod(f"p-{n}") for n in range(5)))
+    decide(cluster)
+    gc.collect()
+    gc.disable()
+
+    try:
+        decide(cluster)
+        left = gc.collect()
+    finally:
+        gc.enable()
+
+    assert left == 0

@@ -288,11 +288,7 @@ class _Decision:
         if left.hopeless or left.again:
             why = Reason.NO_HOST if self.pools else Reason.NO_POOL
             refuser = Refuser(self.packer, self.templates, self.notices, why)
-            turns = {pod.uid: turn for turn, pod in enumerate(self.batch.pods)}
-            refused = (*left.hopeless, *left.again)
-            # In the order of the batch, whichever of them had to be looked at last.
-            ordered = sorted(refused, key=lambda entry: turns[entry[0].uid])
-            refusals += refuser.refuse(ordered, left.waiting)
+            refusals += refuser.refuse((*left.hopeless, *left.again), left.waiting)
         if left.undecided:
             refusals.append(Refusal(Reason.UNDECIDED, tuple(pod.key for pod, _ in left.undecided)))
         return Verdict(

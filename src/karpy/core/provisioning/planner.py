@@ -5,26 +5,21 @@ from functools import partial
 
 from karpy.core.provisioning.effort import Effort
 from karpy.core.provisioning.existing import ExistingNodes
-from karpy.core.provisioning.groups import DomainGroup, HostGroup, Kind
-from karpy.core.provisioning.ladder import Footing, Ladder
+from karpy.core.provisioning.groups import DomainGroup, Kind
+from karpy.core.provisioning.ladder import Ladder
 from karpy.core.provisioning.pending import Batch
-from karpy.core.provisioning.signatures import Signatures, Want, contradicts
+from karpy.core.provisioning.signatures import Signatures
+from karpy.core.provisioning.stepmaker import About, StepMaker
 from karpy.core.provisioning.steps import (
-    Ground,
-    KeyRule,
     Marked,
     Neighbours,
     PodClass,
-    Reach,
-    Step,
     Steps,
 )
 from karpy.core.provisioning.templates import Template
 from karpy.core.provisioning.topology import AnyGroup, Topology
-from karpy.core.provisioning.volumes import NO_VOLUMES, VolumeFacts
-from karpy.model.constraints import Toleration, first_untolerated
+from karpy.core.provisioning.volumes import NO_VOLUMES
 from karpy.model.pods import Pod
-from karpy.model.requirements import Requirements, collect
 
 
 class Planner:
@@ -38,12 +33,9 @@ class Planner:
         templates: Sequence[Template],
         effort: Effort,
     ) -> None:
-        self._signatures = signatures
         self._topology = topology
-        self._existing = existing
-        self._templates = templates
         self._effort = effort
-        self._reaches: dict[tuple[Toleration, ...], Reach] = {}
+        self._maker = StepMaker(signatures, topology, existing, templates, effort)
         self._ladders: dict[object, _Constrained] = {}
         self._steps: dict[object, Steps] = {}
         self._plain: dict[int, Steps] = {}
@@ -66,7 +58,8 @@ class Planner:
                 key = (*key, facts)
             found = classes.get(key)
             if found is None:
-                found = classes[key] = PodClass(pod, pod.requests, facts or NO_VOLUMES)
+                found = PodClass(pod, pod.requests, facts or NO_VOLUMES, len(classes))
+                classes[key] = found
             else:
                 found.is_single = False
             enqueue((pod, found))
@@ -159,6 +152,7 @@ class Planner:
     ) -> Steps:
         """Return the steps of a class, none of which is made yet."""
         pod, held = each.pod, self._ladders[_ladder_key(each.pod)]
+        about = About(each.volumes, settling, bool(pod.rules.ports))
 
         def mark(groups: Sequence[AnyGroup]) -> list[Marked]:
             self._effort.spend(len(groups))
@@ -169,112 +163,9 @@ class Planner:
             Neighbours(
                 mark(held.spreads), mark(held.affinity), mark(held.anti_affinity), mark(blocks)
             ),
-            partial(self._footing, each),
-            partial(self._step, each, settling),
+            partial(self._maker.ground, about.volumes),
+            partial(self._maker.step, about),
         )
-
-    def _footing(self, each: PodClass, footing: Footing) -> Ground:
-        wants = self._wants(footing, each.volumes)
-        return Ground(footing, self._reach(footing.tolerations), wants)
-
-    def _step(
-        self, each: PodClass, settling: tuple[str, ...], ground: Ground, held: Sequence[Marked]
-    ) -> Step:
-        self._effort.spend(len(held))
-        step = Step(ground)
-        rules: dict[str, KeyRule] = {}
-        for marked in held:
-            group = marked[0]
-            if isinstance(group, HostGroup):
-                step.hosts.append((group, marked[1]))
-                if group.kind is Kind.AFFINITY:
-                    step.watched.append(group)
-                continue
-            rule = rules.get(group.key)
-            if rule is None:
-                rule = rules[group.key] = KeyRule(group.domains, ground.footing)
-            rule.hold(group, marked[1])
-            step.watched.append(group)
-        for key in settling:
-            if key not in rules:
-                rules[key] = KeyRule(self._topology.table(key), ground.footing)
-            rules[key].settles = True
-        for rule in rules.values():
-            rule.may_appear = any(rule.table.key in want.requirements for want in step.wants)
-            step.is_patient = step.is_patient or not rule.table.is_well_known
-        step.keys = [rules[key] for key in sorted(rules)]
-        _sum_up(step, each)
-        return step
-
-    def _wants(self, footing: Footing, facts: VolumeFacts) -> tuple[Want, ...]:
-        if not footing.is_possible:
-            return ()
-        if facts is NO_VOLUMES:
-            return (self._want(footing.full),)
-        wants = []
-        # Differs: Karpenter takes a label that the pod only shuns for defined when it looks at the
-        # volumes, and would write the value they ask for on a node that is somewhere else.
-        for alternative in facts.alternatives:
-            asked = collect(alternative)
-            if not contradicts(footing.full, asked):
-                wants.append(self._want(collect((*footing.full.values(), *alternative))))
-        return tuple(wants)
-
-    def _want(self, requirements: Requirements) -> Want:
-        want = self._signatures.want(requirements)
-        if not requirements:
-            return want
-        well_known = self._signatures.table.well_known
-        have = [self._signatures.requirements[each.signature] for each in self._templates]
-        want.is_patient = any(
-            not requirement.is_negative
-            and key not in well_known
-            and any(key not in each for each in have)
-            for key, requirement in requirements.items()
-        )
-        return want
-
-    def _reach(self, tolerations: tuple[Toleration, ...]) -> Reach:
-        reach = self._reaches.get(tolerations)
-        if reach is None:
-            templates = tuple(
-                each
-                for each in self._templates
-                if first_untolerated(each.taints, tolerations) is None
-            )
-            nodes = self._existing.tolerated_by(tolerations)
-            reach = self._reaches[tolerations] = Reach(len(self._reaches), templates, nodes)
-            reach.has_every_template = len(templates) == len(self._templates)
-        return reach
-
-
-def _sum_up(step: Step, each: PodClass) -> None:
-    """Say what is special about a step, now that all is known that it asks for."""
-    if len(step.keys) == 1 and step.keys[0].spreads and not step.keys[0].may_appear:
-        step.spread = step.keys[0]
-    step.is_simple = (
-        (not step.keys or step.spread is not None)
-        and not step.hosts
-        and len(step.wants) == 1
-        and not step.wants[0].is_patient
-        and not each.pod.rules.ports
-        and not each.volumes.attachments
-    )
-    step.asks_for_room = step.is_simple and step.spread is None and step.takes_any_claim
-    step.is_exclusive = (
-        not step.keys
-        and not step.is_patient
-        and not each.volumes.attachments
-        and any(is_selected and _parts(group) for group, is_selected in step.hosts)
-        and all(group.kind is not Kind.AFFINITY for group, _ in step.hosts)
-    )
-
-
-def _parts(group: HostGroup) -> bool:
-    """Say whether a group keeps two pods that it selects off the same node."""
-    if group.kind is Kind.SPREAD:
-        return group.max_skew == 1 and group.filter is None
-    return group.kind is Kind.ANTI_AFFINITY
 
 
 class _Constrained:

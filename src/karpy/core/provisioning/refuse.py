@@ -49,7 +49,9 @@ class Refuser:
             known[1].append(f"{pod.namespace}/{pod.name}")
         refusals = []
         trees: dict[tuple[object, ...], Refusal] = {}
-        for (_, waits), (pod_class, pods) in grouped.items():
+        # In the order of the batch, whichever of them were looked at last.
+        in_order = sorted(grouped.items(), key=lambda each: each[1][0].index)
+        for (_, waits), (pod_class, pods) in in_order:
             if waits:
                 refusals.append(Refusal(Reason.WAITS_FOR_RESERVATION, tuple(pods)))
                 continue

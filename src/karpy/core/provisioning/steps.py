@@ -330,6 +330,8 @@ class PodClass(Struct, eq=False, gc=False):
     pod: Pod
     requests: Resources
     volumes: VolumeFacts
+    index: int = 0
+    """How many classes have their first pod before its own."""
     ladder: Steps | None = None
     counted: tuple[AnyGroup, ...] = ()
     """Groups that count the pods."""
