@@ -21,8 +21,10 @@ KEPT: Final = "kept"
 _SPOILT: Final = 0.4
 _DEEP: Final = "deep-0451"
 _NESTED: Final = b"[" * 4900 + b"]" * 4900
+_BYTES_MAX: Final = 1_000_000
+"""An API server takes objects of 1.5 MB."""
 _IDENTITY: Final = {
-    ("metadata", each) for each in ("name", "namespace", "uid", "resourceVersion")
+    ("metadata", each) for each in ("name", "namespace", "uid", "resourceVersion", "finalizers")
 } | {("apiVersion",), ("kind",), ("metadata",)}
 _EXTREMES: Final[tuple[Json, ...]] = (
     None,
@@ -97,6 +99,7 @@ class Mutations:
             path
             for path in _paths(obj)
             if path not in _IDENTITY
+            and path[:2] not in _IDENTITY
             and path[: len(root)] == root
             and not (root and path == ("spec", "nodeName"))
             and path != root
@@ -108,7 +111,8 @@ class Mutations:
     def _random_value(self, obj: JsonObject) -> Json:
         match self._dice.number(0, 9):
             case 0:
-                return [self._dice.one(_EXTREMES)] * self._dice.number(2, 3000)
+                value, count = self._dice.one(_EXTREMES), self._dice.number(2, 3000)
+                return [value] * min(count, _BYTES_MAX // len(encode(value)))
             case 1:
                 return {f"{each}": each for each in range(self._dice.number(2, 3000))}
             case 2:
@@ -118,7 +122,7 @@ class Mutations:
                 return self._dice.one(_EXTREMES)
 
 
-def encode(obj: JsonObject) -> bytes:
+def encode(obj: Json) -> bytes:
     """Write an object as an API server sends it, deeply nested where it is to be."""
     return msgspec.json.encode(obj).replace(f'"{_DEEP}"'.encode(), _NESTED)
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from karpy.barriers import Barrier
 from karpy.codec.pods import scheduler_message
 from karpy.controllers.keeper import Telling
 from karpy.core.provisioning.breaker import (
@@ -21,7 +22,6 @@ from karpy.core.provisioning.breaker import (
     waiting_pods,
     why_vain,
 )
-from karpy.errors import ClusterError
 from karpy.model.kinds import POD
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
@@ -171,14 +171,13 @@ class Breaker:
                 await asyncio.gather(*(self._ask_one(pod) for pod in islice(pods, _ASKED_MAX)))
 
     async def _ask_one(self, pod: Pod) -> None:
-        try:
+        # Without an answer, or with one that cannot be read, the refusal names our side alone.
+        with Barrier(lambda _: None):
             obj = await self._objects.get(POD, pod.name, namespace=pod.namespace)
-        except ClusterError:
-            return
-        message, vain = scheduler_message(obj), self._vain.get(pod.group)
-        if message and vain is not None:
-            self._vain[pod.group] = replace(vain, message=message)
-            self._unasked.pop(pod.group, None)
+            message, vain = scheduler_message(obj), self._vain.get(pod.group)
+            if message and vain is not None:
+                self._vain[pod.group] = replace(vain, message=message)
+                self._unasked.pop(pod.group, None)
 
     def _pods_of(self, attempt: "_Attempt") -> Iterator[Pod]:
         found = (self._records.pods.get(key) for key in attempt.pods())

@@ -21,6 +21,7 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.podjson import PodJsonReader
 from karpy.codec.storage import gather_storage
 from karpy.codec.unreadable import unreadable_pod
+from karpy.core.lifecycle.deadlines import LAUNCH_TIMEOUT
 from karpy.core.provisioning.overlays import apply_overlays
 from karpy.errors import NotFound
 from karpy.model.instances import Catalog
@@ -164,7 +165,11 @@ class Mirror:
         if name in self.records.claims.unreadable:
             return False
         kept = self.records.claims.get(name)
-        return kept is None or self._is_ours(kept.record)
+        if kept is None:
+            return True
+        created = kept.record.meta.created
+        is_late = created is not None and self._clock.now() > created + LAUNCH_TIMEOUT
+        return self._is_ours(kept.record) and not is_late
 
     async def wait_until_synced(self) -> None:
         """Return once decisions can be made."""

@@ -68,8 +68,8 @@ def claimed_machine(claim: ClaimRecord, now: datetime) -> Machine:
 
 def is_machine(obj: JsonObject) -> bool:
     """Say whether a Node is one of ours, and not somebody else's that KWOK animates."""
-    spec = obj.get("spec") or {}
-    return bool(spec.get("providerID") == provider_id(obj["metadata"]["name"]))
+    spec, ours = obj.get("spec"), provider_id(obj["metadata"]["name"])
+    return isinstance(spec, dict) and bool(spec.get("providerID") == ours)
 
 
 def read_machine(obj: JsonObject, now: datetime) -> Machine:
