@@ -39,6 +39,10 @@ class Conversion(Struct, frozen=True):
     objects: tuple[JsonObject, ...] = ()
     notes: tuple[Note, ...] = ()
     problems: tuple[ManifestInvalid, ...] = ()
+    converted: int = 0
+    """How many objects of the input are others today."""
+    unchanged: int = 0
+    """How many objects of the input are returned as they are."""
 
     @property
     def is_lossless(self) -> bool:
@@ -52,4 +56,6 @@ def join(*parts: Conversion) -> Conversion:
         tuple(each for part in parts for each in part.objects),
         tuple(each for part in parts for each in part.notes),
         tuple(each for part in parts for each in part.problems),
+        sum(part.converted for part in parts),
+        sum(part.unchanged for part in parts),
     )

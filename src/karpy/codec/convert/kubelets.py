@@ -1,0 +1,121 @@
+"""Settings of the kubelet: those of a pool once, those of its EC2NodeClass today."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from karpy.codec.convert.conversion import Change, Note
+from karpy.codec.convert.drafts import Draft
+from karpy.codec.convert.oldfields import OldFields
+from karpy.codec.fields import JsonObject
+
+_AMOUNTS: Final = (
+    "kubeReserved",
+    "systemReserved",
+    "evictionHard",
+    "evictionSoft",
+    "evictionSoftGracePeriod",
+)
+_REST: Final = (
+    "clusterDNS",
+    "cpuCFSQuota",
+    "evictionMaxPodGracePeriod",
+    "imageGCHighThresholdPercent",
+    "imageGCLowThresholdPercent",
+    "maxPods",
+    "podsPerCore",
+)
+
+
+def kubelet_of(old: OldFields) -> JsonObject:
+    """Return settings of the kubelet in today's form."""
+    old.drop("containerRuntime", "containerd is the only runtime left")
+    made = {key: old.texts(key) for key in _AMOUNTS if key in old}
+    made.update(old.carry(*_REST))
+    old.drop_rest()
+    return made
+
+
+def place_kubelets(drafts: Sequence[Draft]) -> list[Draft]:
+    """
+    Move the kubelet of each pool to its node class.
+
+    A class whose pools want unlike kubelets becomes several, named after their first pool; the
+    one that keeps the name is that of pools without a kubelet, or of the first pool by name.
+    """
+    placed = list(drafts)
+    users: dict[int, list[int]] = {}
+    for number, draft in enumerate(drafts):
+        if draft.class_name:
+            found = _class_for(draft, drafts)
+            if found is not None:
+                users.setdefault(found, []).append(number)
+            elif draft.kubelet:
+                placed[number] = draft.with_notes(_homeless(draft))
+    for number, using in users.items():
+        _share(placed, number, using)
+    return placed
+
+
+def _class_for(user: Draft, drafts: Sequence[Draft]) -> int | None:
+    """Find the class a pool refers to; one in the same file comes first."""
+    alike = [
+        number
+        for number, each in enumerate(drafts)
+        if each.is_ec2_class and each.name == user.class_name
+    ]
+    same_file = [number for number in alike if drafts[number].file == user.file]
+    return next(iter(same_file or alike), None)
+
+
+def _share(placed: list[Draft], number: int, using: Iterable[int]) -> None:
+    owner = placed[number]
+    own = owner.objects[0]["spec"].get("kubelet") or {}
+    groups: dict[str, list[int]] = {}
+    for user in sorted(using, key=lambda each: (placed[each].name, each)):
+        groups.setdefault(_text_of(placed[user].kubelet or own), []).append(user)
+    order = sorted(groups, key=lambda text: (text != _text_of(own), placed[groups[text][0]].name))
+    objects, notes = [], []
+    for place, text in enumerate(order):
+        kubelet = json.loads(text)
+        first = placed[groups[text][0]].name
+        name = f"{owner.name}-{first}" if place else owner.name
+        objects.append(_with_kubelet(owner.objects[0], name, kubelet))
+        if place:
+            told = f"EC2NodeClass {name} is added: NodePool {first} has a kubelet of its own"
+            notes.append(Note(owner.where, "spec.kubelet", Change.ADDED, told))
+        for user in groups[text]:
+            placed[user] = _moved(placed[user], name)
+    is_changed = len(objects) > 1 or objects[0] != owner.objects[0]
+    placed[number] = owner.with_objects(tuple(objects), is_changed=is_changed).with_notes(*notes)
+
+
+def _moved(user: Draft, name: str) -> Draft:
+    notes = []
+    if user.kubelet:
+        told = f"it is `spec.kubelet` of EC2NodeClass {name} today"
+        notes.append(Note(user.where, user.kubelet_path, Change.RENAMED, told))
+    if name == user.class_name:
+        return user.with_notes(*notes)
+    return user.with_class(name).with_notes(*notes)
+
+
+def _homeless(user: Draft) -> Note:
+    told = (
+        f"it belongs to EC2NodeClass {user.class_name} today, which is not in the input; "
+        "convert both in one call"
+    )
+    return Note(user.where, user.kubelet_path, Change.LOST, told)
+
+
+def _with_kubelet(obj: JsonObject, name: str, kubelet: JsonObject) -> JsonObject:
+    spec = {key: value for key, value in obj["spec"].items() if key != "kubelet"}
+    if kubelet:
+        spec["kubelet"] = kubelet
+    if name == obj["metadata"].get("name") and spec == obj["spec"]:
+        return obj
+    return {**obj, "metadata": {**obj["metadata"], "name": name}, "spec": spec}
+
+
+def _text_of(kubelet: JsonObject) -> str:
+    return json.dumps(kubelet, sort_keys=True)
