@@ -1,6 +1,5 @@
 """Settings of the kubelet: those of a pool once, those of its EC2NodeClass today."""
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -71,23 +70,34 @@ def _class_for(user: Draft, drafts: Sequence[Draft]) -> int | None:
 def _share(placed: list[Draft], number: int, using: Iterable[int]) -> None:
     owner = placed[number]
     own = owner.objects[0]["spec"].get("kubelet") or {}
-    groups: dict[str, list[int]] = {}
-    for user in sorted(using, key=lambda each: (placed[each].name, each)):
-        groups.setdefault(_text_of(placed[user].kubelet or own), []).append(user)
-    order = sorted(groups, key=lambda text: (text != _text_of(own), placed[groups[text][0]].name))
+    groups = _groups(placed, using, own)
     objects, notes = [], []
-    for place, text in enumerate(order):
-        kubelet = json.loads(text)
-        first = placed[groups[text][0]].name
+    for place, (kubelet, members) in enumerate(groups):
+        first = placed[members[0]].name
         name = f"{owner.name}-{first}" if place else owner.name
         objects.append(_with_kubelet(owner.objects[0], name, kubelet))
         if place:
             told = f"EC2NodeClass {name} is added: NodePool {first} has a kubelet of its own"
             notes.append(Note(owner.where, "spec.kubelet", Change.ADDED, told))
-        for user in groups[text]:
+        for user in members:
             placed[user] = _moved(placed[user], name)
     is_changed = len(objects) > 1 or objects[0] != owner.objects[0]
     placed[number] = owner.with_objects(tuple(objects), is_changed=is_changed).with_notes(*notes)
+
+
+def _groups(
+    placed: Sequence[Draft], using: Iterable[int], own: JsonObject
+) -> list[tuple[JsonObject, list[int]]]:
+    """Bring pools with the same kubelet together; those with that of the class come first."""
+    groups: list[tuple[JsonObject, list[int]]] = []
+    for user in sorted(using, key=lambda each: (placed[each].name, each)):
+        kubelet = placed[user].kubelet or own
+        members = next((members for known, members in groups if known == kubelet), None)
+        if members is None:
+            groups.append((kubelet, [user]))
+        else:
+            members.append(user)
+    return sorted(groups, key=lambda group: group[0] != own)
 
 
 def _moved(user: Draft, name: str) -> Draft:
@@ -102,8 +112,8 @@ def _moved(user: Draft, name: str) -> Draft:
 
 def _homeless(user: Draft) -> Note:
     told = (
-        f"it belongs to EC2NodeClass {user.class_name} today, which is not in the input; "
-        "convert both in one call"
+        f"it belongs to EC2NodeClass {user.class_name} today, which this call "
+        "does not convert; give both in one call"
     )
     return Note(user.where, user.kubelet_path, Change.LOST, told)
 
@@ -115,7 +125,3 @@ def _with_kubelet(obj: JsonObject, name: str, kubelet: JsonObject) -> JsonObject
     if name == obj["metadata"].get("name") and spec == obj["spec"]:
         return obj
     return {**obj, "metadata": {**obj["metadata"], "name": name}, "spec": spec}
-
-
-def _text_of(kubelet: JsonObject) -> str:
-    return json.dumps(kubelet, sort_keys=True)

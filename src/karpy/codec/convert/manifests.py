@@ -40,6 +40,7 @@ _TODAY: Final = frozenset(
 _GROUPS: Final = frozenset({"karpenter.sh", AWS_GROUP})
 _SETTINGS: Final = "karpenter-global-settings"
 _PROFILE: Final = "aws.defaultInstanceProfile"
+_TOO_DEEP: Final = FieldInvalid("", "is nested too deeply", "check that it is a manifest")
 _KIND_HINT: Final = "add `apiVersion` and `kind`, as in any Kubernetes manifest"
 
 
@@ -51,16 +52,7 @@ def convert(documents: Iterable[Document | ManifestInvalid], role: str = "") -> 
     the IAM role for node classes that name none. Objects of today are returned unchanged.
     """
     problems: list[ManifestInvalid] = []
-    found: list[Found] = []
-    for document in documents:
-        if isinstance(document, ManifestInvalid):
-            problems.append(document)
-            continue
-        for each in objects_in(document):
-            if isinstance(each, Found):
-                found.append(each)
-            else:
-                problems.append(_problem(document.where, each))
+    found = [each for document in documents for each in _objects(document, problems)]
     surroundings = _surroundings(found, role)
     drafts = []
     for each in found:
@@ -68,7 +60,26 @@ def convert(documents: Iterable[Document | ManifestInvalid], role: str = "") -> 
             drafts.append(_draft(each, surroundings))
         except FieldInvalid as error:
             problems.append(_problem(each.where, error))
+        except RecursionError:
+            problems.append(_problem(each.where, _TOO_DEEP))
     return _conversion(place_kubelets(drafts), problems)
+
+
+def _objects(
+    document: Document | ManifestInvalid, problems: list[ManifestInvalid]
+) -> Iterable[Found]:
+    """Return the objects of a document; add what is none to the problems."""
+    if isinstance(document, ManifestInvalid):
+        problems.append(document)
+        return ()
+    try:
+        each_found = list(objects_in(document))
+    except RecursionError:
+        each_found = [_TOO_DEEP]
+    problems += [
+        _problem(document.where, each) for each in each_found if isinstance(each, FieldInvalid)
+    ]
+    return [each for each in each_found if isinstance(each, Found)]
 
 
 def _conversion(drafts: Sequence[Draft], problems: Sequence[ManifestInvalid]) -> Conversion:
@@ -91,10 +102,7 @@ def _draft(found: Found, surroundings: Surroundings) -> Draft:
     if not found.kind and not _is_kustomization(found):
         raise FieldInvalid("kind", "is missing", _KIND_HINT)
     notes = Notes(found.where)
-    try:
-        value = renamed(found.value, "", notes)
-    except RecursionError:
-        raise FieldInvalid("", "is nested too deeply", "check that it is a manifest") from None
+    value = renamed(found.value, "", notes)
     return Draft(found.file, found.where, (value,), tuple(notes.all), bool(notes.all))
 
 
@@ -103,10 +111,7 @@ def _old_draft(found: Found, surroundings: Surroundings) -> Draft:
     if change is None:
         raise _unknown(found)
     notes = Notes(found.where)
-    try:
-        value = without_smart_quotes(found.value, "", notes)
-    except RecursionError:
-        raise FieldInvalid("", "is nested too deeply", "check that it is a manifest") from None
+    value = without_smart_quotes(found.value, "", notes)
     made = change(OldFields(value, "", notes), surroundings)
     return Draft(
         found.file,

@@ -43,7 +43,9 @@ def _metadata(meta: OldFields) -> JsonObject:
         meta.drop(key, "the API server writes it")
     for key in _KEPT_BY_CONTROLLERS:
         meta.drop(key, "controllers write it")
-    made = meta.carry("name", "generateName", "labels")
+    made = meta.carry("name", "generateName")
+    if labels := meta.texts("labels"):
+        made["labels"] = labels
     if annotations := annotations_of(meta):
         made["annotations"] = annotations
     meta.drop_rest()

@@ -89,5 +89,7 @@ class OldFields:
 
 
 def as_text(value: object) -> str:
-    """Write a number or a truth value as the text that was meant."""
+    """Write a number or a truth value as the text that was meant; nothing is empty text."""
+    if value is None:
+        return ""
     return str(value).lower() if isinstance(value, bool) else str(value)

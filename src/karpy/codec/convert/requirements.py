@@ -8,6 +8,7 @@ from karpy.codec.convert.workloads import OLD_POOL_LABEL
 from karpy.codec.fields import JsonObject
 from karpy.model.labels import NODE_POOL
 
+_GONE: Final = frozenset({"karpenter.k8s.aws/instance-pods", "karpenter.k8s.aws/instance-ami-id"})
 _TAINTS: Final = ("taints", "startupTaints")
 
 
@@ -19,6 +20,10 @@ def requirements_of(spec: OldFields) -> list[JsonObject]:
         if key in {OLD_POOL_LABEL, NODE_POOL}:
             told = f"nodes of the pool have the label `{NODE_POOL}` already"
             spec.notes.add(Change.DROPPED, each.path, told)
+            continue
+        if key in _GONE:
+            told = f"today no instance type has the label `{key}`; the requirement is left out"
+            spec.notes.add(Change.LOST, each.path, told)
             continue
         made.append({"key": key, **_condition(each)})
     return made

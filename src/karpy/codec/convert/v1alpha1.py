@@ -55,7 +55,7 @@ def _images(old: OldFields) -> JsonObject:
     terms = _image_terms(old)
     family = old.text("amiFamily")
     if not family:
-        told = "AL2 is the family of the old version where none is named"
+        told = "AL2 is what the old version launched where no family is named"
         old.note(Change.ADDED, "amiFamily", told)
     return images_of(old, family or "AL2", terms, "amiSelector")
 

@@ -75,7 +75,7 @@ def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
     spec.update(identity_of(old, surroundings))
     if "kubelet" in old:
         spec["kubelet"] = kubelet_of(old.child("kubelet"))
-    if old.obj.get("instanceStorePolicy") not in {None, "RAID0"}:
+    if old.obj.get("instanceStorePolicy") not in (None, "RAID0"):
         old.drop("instanceStorePolicy", "RAID0 is the only policy there ever was")
     options = metadata_options_of(old, _PARTLY)
     tags = tags_of(old)

@@ -8,7 +8,8 @@ import yaml
 
 from karpy.codec.fields import JsonObject
 
-_WIDTH: Final = 100
+_WIDTH: Final = 4096
+"""No text is broken into lines that its author wrote as one."""
 _AMBIGUOUS: Final = re.compile(
     r"^(?:[yYnN]|[-+]?\.?[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+|\d+-\d+-\d+.*)$"
 )
