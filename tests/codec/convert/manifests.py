@@ -149,6 +149,7 @@ spec:
   resources: {requests: {cpu: "1"}}
   taints:
   - {key: web, effect: NoSchedule}
+  kubelet: {maxPods: 110, systemReserved: {cpu: 100m}}
 status:
   providerID: aws:///us-east-1a/i-0a1
 """

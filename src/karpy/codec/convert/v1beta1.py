@@ -38,6 +38,7 @@ def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
     inner = template.child("spec")
     disruption = spec.child("disruption")
     kubelet = kubelet_of(inner.child("kubelet"))
+    inner.drop("resources", "it never had an effect in a NodePool")
     new_inner = {**_inner(inner, surroundings), **_expiry(inner, disruption)}
     made["spec"] = {
         "template": {**_template_metadata(template), "spec": new_inner},

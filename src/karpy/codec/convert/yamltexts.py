@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 import yaml
+from yaml.emitter import ScalarAnalysis
 
 from karpy.codec.fields import JsonObject
 
@@ -20,6 +21,14 @@ class _Dumper(yaml.SafeDumper):
     def ignore_aliases(self, data: object) -> bool:
         """Write out what appears more than once."""
         return data is not self
+
+    def analyze_scalar(self, scalar: str) -> ScalarAnalysis:
+        """Allow tabs in texts of several lines, such as scripts, so that they stay readable."""
+        if "\n" not in scalar or "\t" not in scalar:
+            return super().analyze_scalar(scalar)
+        analysis = super().analyze_scalar(scalar.replace("\t", " "))
+        analysis.scalar = scalar
+        return analysis
 
 
 def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
