@@ -92,7 +92,8 @@ def _notes(notes: Sequence[Note]) -> list[Line]:
 
 def _note(note: Note) -> Line:
     change = Span(note.change.name.ljust(len(Change.RENAMED.name)), _STYLES[note.change])
-    return line("  ", change, "  ", Span(note.path, Style.NAME), f": {note.text}")
+    path = (Span(note.path, Style.NAME), Span(": ")) if note.path else ()
+    return line("  ", change, "  ", *path, note.text)
 
 
 def _problems(conversion: Conversion) -> list[Line]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from karpy.codec.convert import v1alpha1, v1alpha5, v1beta1
-from karpy.codec.convert.conversion import Conversion
+from karpy.codec.convert.conversion import Change, Conversion
 from karpy.codec.convert.drafts import (
     AWS,
     AWS_GROUP,
@@ -99,9 +99,12 @@ def _draft(found: Found, surroundings: Surroundings) -> Draft:
         return Draft(found.file, found.where, (found.value,))
     if found.group in _GROUPS:
         return _old_draft(found, surroundings)
-    if not found.kind and not _is_kustomization(found):
-        raise FieldInvalid("kind", "is missing", _KIND_HINT)
     notes = Notes(found.where)
+    if not found.kind:
+        if not _is_kustomization(found):
+            raise FieldInvalid("kind", "is missing", _KIND_HINT)
+        notes.add(Change.DROPPED, "", "a kustomization names files and is no object itself")
+        return Draft(found.file, found.where, (), tuple(notes.all))
     value = renamed(found.value, "", notes)
     return Draft(found.file, found.where, (value,), tuple(notes.all), bool(notes.all))
 
