@@ -77,6 +77,12 @@ def test_a_class_in_the_same_file_comes_first() -> None:
     assert kubelets == [None, None, {"maxPods": 10}]
 
 
+def test_a_kubelet_of_another_cloud_is_lost_aloud() -> None:
+    text = pool("a", 10).replace("{name: web}", "{name: web, kind: A, apiVersion: b/v1}")
+
+    assert said(converted(text, CLASS))[3] == ("LOST", "spec.template.spec.kubelet")
+
+
 def test_a_kubelet_without_its_class_is_lost_aloud() -> None:
     notes = said(converted(pool("a", 10)))
 

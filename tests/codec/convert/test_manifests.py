@@ -58,14 +58,15 @@ def test_a_list_of_one_kind_leaves_kind_and_version_to_its_items() -> None:
 
 
 def test_smart_quotes_are_taken_off() -> None:
-    quoted = POOL.replace("name: web,", "name: web,").replace(
-        "nodes: 20%", "nodes: \u201c20%\u201d"
-    )
+    quoted = POOL.replace("20%", "\u201c20%\u201d").replace("NodePool", "\u201cNodePool\u201d")
 
     conversion = converted(quoted)
 
     assert conversion.objects == converted(POOL).objects
-    assert said(conversion)[0] == ("RENAMED", "spec.disruption.budgets[0].nodes")
+    assert said(conversion)[:2] == [
+        ("RENAMED", "kind"),
+        ("RENAMED", "spec.disruption.budgets[0].nodes"),
+    ]
 
 
 @pytest.mark.parametrize(

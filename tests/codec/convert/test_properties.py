@@ -1,6 +1,7 @@
 """Whatever fields are there: once is enough, and an API server accepts what comes out."""
 
 import json
+from collections.abc import Sequence
 from typing import Any, Final
 
 from hypothesis import given
@@ -161,7 +162,7 @@ node_classes = obj(
 calls = st.lists(provisioners | node_templates | pools | claims | node_classes, max_size=5)
 
 
-def of(objects: list[JsonObject]) -> Conversion:
+def of(objects: Sequence[object]) -> Conversion:
     documents = (Document("in.yaml", at, each) for at, each in enumerate(objects, start=1))
     return convert(documents, role="Nodes")
 
@@ -190,3 +191,32 @@ def test_the_input_is_left_as_it_is(objects: list[JsonObject]) -> None:
     of(objects)
 
     assert json.dumps(objects) == before
+
+
+junk: st.SearchStrategy[object] = st.sampled_from(
+    [None, True, 0, -1, 1.5, "", "text", [], ["a"], [[]], {}, {"a": 1}, {1: 2}]
+)
+depths = st.integers(1, 8)
+
+
+def spoilt(value: object, depth: int, choose: st.DataObject, bad: object) -> object:
+    """Put what does not belong there in some place of a value."""
+    match value:
+        case dict() if value and depth:
+            key = choose.draw(st.sampled_from(sorted(value)))
+            return {**value, key: spoilt(value[key], depth - 1, choose, bad)}
+        case list() if value and depth:
+            return [spoilt(value[0], depth - 1, choose, bad), *value[1:]]
+    return bad
+
+
+@given(calls, st.data(), depths, junk)
+def test_whatever_is_written_is_converted_or_named(
+    objects: list[JsonObject], choose: st.DataObject, depth: int, bad: object
+) -> None:
+    broken = [spoilt(each, depth, choose, bad) for each in objects]
+
+    conversion = of(broken)
+
+    failed = len(conversion.problems)
+    assert conversion.converted + conversion.unchanged + failed == len(objects)

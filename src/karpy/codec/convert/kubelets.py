@@ -45,12 +45,11 @@ def place_kubelets(drafts: Sequence[Draft]) -> list[Draft]:
     placed = list(drafts)
     users: dict[int, list[int]] = {}
     for number, draft in enumerate(drafts):
-        if draft.class_name:
-            found = _class_for(draft, drafts)
-            if found is not None:
-                users.setdefault(found, []).append(number)
-            elif draft.kubelet:
-                placed[number] = draft.with_notes(_homeless(draft))
+        found = _class_for(draft, drafts)
+        if found is not None:
+            users.setdefault(found, []).append(number)
+        elif draft.kubelet:
+            placed[number] = draft.with_notes(_homeless(draft))
     for number, using in users.items():
         _share(placed, number, using)
     return placed
@@ -61,7 +60,7 @@ def _class_for(user: Draft, drafts: Sequence[Draft]) -> int | None:
     alike = [
         number
         for number, each in enumerate(drafts)
-        if each.is_ec2_class and each.name == user.class_name
+        if user.class_name and each.is_ec2_class and each.name == user.class_name
     ]
     same_file = [number for number in alike if drafts[number].file == user.file]
     return next(iter(same_file or alike), None)
@@ -112,8 +111,8 @@ def _moved(user: Draft, name: str) -> Draft:
 
 def _homeless(user: Draft) -> Note:
     told = (
-        f"it belongs to EC2NodeClass {user.class_name} today, which this call "
-        "does not convert; give both in one call"
+        "it belongs to the EC2NodeClass today, and this call has none by that name; "
+        "give both in one call"
     )
     return Note(user.where, user.kubelet_path, Change.LOST, told)
 

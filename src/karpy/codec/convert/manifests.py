@@ -140,10 +140,10 @@ def _surroundings(found: Iterable[Found], role: str) -> Surroundings:
     classes: dict[str, tuple[str, str]] = {}
     profile = ""
     for each in found:
-        if each.kind == "AWSNodeTemplate":
+        if each.kind in {"AWSNodeTemplate", EC2_CLASS}:
             classes[each.name] = (AWS_GROUP, EC2_CLASS)
         elif each.kind.endswith("NodeClass"):
-            classes[each.name] = (each.group, each.kind)
+            classes.setdefault(each.name, (each.group, each.kind))
         elif (each.kind, each.name) == ("ConfigMap", _SETTINGS):
             data = each.value.get("data")
             value = data.get(_PROFILE) if isinstance(data, dict) else None

@@ -100,4 +100,4 @@ def _plain(text: str) -> str:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return _plain(value) if isinstance(value, str) else ""

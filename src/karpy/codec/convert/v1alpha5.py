@@ -44,6 +44,7 @@ def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
         told = f"it is `spec.kubelet` of EC2NodeClass {ref['name']} today"
         spec.note(Change.RENAMED, "kubeletConfiguration", told)
         classes[0]["spec"]["kubelet"] = kubelet
+        return Converted((made, *classes))
     return Converted((made, *classes), kubelet, old_kubelet.path)
 
 
