@@ -43,6 +43,7 @@ def test_no_family_means_al2() -> None:
         ('{x: "*", y: z}', [{"tags": {"x": "*", "y": "z"}}]),
         ("{Name: 'a, b', x: y}", [{"tags": {"Name": each, "x": "y"}} for each in ("a", "b")]),
         ("{aws-ids: 'subnet-1,subnet-2'}", [{"id": "subnet-1"}, {"id": "subnet-2"}]),
+        ("{Name: '', x: y}", [{"tags": {"Name": "*", "x": "y"}}]),
         ("{aws::ids: subnet-1}", [{"id": "subnet-1"}]),
         ("{n: 1, t: true}", [{"tags": {"n": "1", "t": "true"}}]),
     ],
@@ -57,6 +58,17 @@ def test_tags_beside_ids_are_lost_aloud() -> None:
     text = BARE.replace("subnetSelector: {a: b}", "subnetSelector: {aws-ids: subnet-1, a: b}")
 
     assert ("LOST", "spec.subnetSelector.a") in said(converted(text))
+
+
+def test_names_of_local_disks_are_lost_aloud() -> None:
+    disk = (
+        "  blockDeviceMappings: [{deviceName: /dev/sdb, virtualName: ephemeral0, ebs: {size: 1}}]\n"
+    )
+
+    assert said(converted(BARE + disk, role="Nodes"))[-3:-1] == [
+        ("DROPPED", "spec.blockDeviceMappings[0].ebs.size"),
+        ("LOST", "spec.blockDeviceMappings[0].virtualName"),
+    ]
 
 
 def test_ubuntu_starts_as_al2_does(snapshot: SnapshotAssertion) -> None:

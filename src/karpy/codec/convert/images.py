@@ -2,10 +2,13 @@
 
 from typing import Final
 
+from msgspec.structs import fields
+
 from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.drafts import Surroundings
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.fields import JsonObject
+from karpy.codec.schemas.ec2devices import BlockDevice
 
 _ALIASES: Final = {
     "AL2": "al2",
@@ -15,6 +18,7 @@ _ALIASES: Final = {
     "Windows2022": "windows2022",
     "Windows2025": "windows2025",
 }
+_VOLUME_FIELDS: Final = tuple(each.encode_name for each in fields(BlockDevice))
 _UBUNTU: Final = "Ubuntu"
 _CUSTOM: Final = "Custom"
 _UBUNTU_DISK: Final = {
@@ -95,6 +99,27 @@ def metadata_options_of(old: OldFields, partly: JsonObject) -> JsonObject:
     for key in (key for key in partly if key not in given):
         given.note(Change.ADDED, key, "the default of the old version, which is another one today")
     return {**given.obj, **{key: each for key, each in partly.items() if key not in given}}
+
+
+def disks_of(old: OldFields) -> JsonObject:
+    """Return `blockDeviceMappings`, if there are any."""
+    if "blockDeviceMappings" not in old:
+        return {}
+    return {"blockDeviceMappings": [_disk(each) for each in old.children("blockDeviceMappings")]}
+
+
+def _disk(old: OldFields) -> JsonObject:
+    made = old.carry("deviceName", "rootVolume")
+    if "ebs" in old:
+        ebs = old.child("ebs")
+        made["ebs"] = ebs.carry(*_VOLUME_FIELDS)
+        ebs.drop_rest()
+    if "virtualName" in old:
+        old.take("virtualName")
+        told = "today local disks have no names here; see `instanceStorePolicy`"
+        old.note(Change.LOST, "virtualName", told)
+    old.drop_rest()
+    return made
 
 
 def tags_of(old: OldFields) -> JsonObject:

@@ -5,7 +5,13 @@ from typing import Final
 
 from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.drafts import AWS, EC2_CLASS, Converted, Surroundings
-from karpy.codec.convert.images import identity_of, images_of, metadata_options_of, tags_of
+from karpy.codec.convert.images import (
+    disks_of,
+    identity_of,
+    images_of,
+    metadata_options_of,
+    tags_of,
+)
 from karpy.codec.convert.metadata import new_object
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.fields import JsonObject
@@ -44,7 +50,8 @@ def node_class_spec(old: OldFields, surroundings: Surroundings) -> JsonObject:
     made["subnetSelectorTerms"] = _network_terms(old, "subnetSelector")
     made["securityGroupSelectorTerms"] = _network_terms(old, "securityGroupSelector")
     made.update(identity_of(old, surroundings))
-    made.update(old.carry("blockDeviceMappings", "context", "detailedMonitoring", "userData"))
+    made.update(disks_of(old))
+    made.update(old.carry("context", "detailedMonitoring", "userData"))
     made["metadataOptions"] = metadata_options_of(old, _PARTLY)
     made.update(tags_of(old))
     old.drop_rest()
@@ -101,4 +108,5 @@ def _term(chosen: dict[str, str]) -> JsonObject:
 
 
 def _split(value: str) -> list[str]:
-    return [part for each in value.split(",") if (part := each.strip())]
+    """Return the values between commas; none at all stands for any."""
+    return [part for each in value.split(",") if (part := each.strip())] or ["*"]

@@ -13,7 +13,13 @@ from karpy.codec.convert.drafts import (
     Converted,
     Surroundings,
 )
-from karpy.codec.convert.images import identity_of, images_of, metadata_options_of, tags_of
+from karpy.codec.convert.images import (
+    disks_of,
+    identity_of,
+    images_of,
+    metadata_options_of,
+    tags_of,
+)
 from karpy.codec.convert.kubelets import kubelet_of
 from karpy.codec.convert.metadata import annotations_of, new_object
 from karpy.codec.convert.oldfields import OldFields, as_text
@@ -74,6 +80,7 @@ def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
     spec = _images(old)
     spec.update(old.carry("subnetSelectorTerms", "securityGroupSelectorTerms"))
     spec.update(identity_of(old, surroundings))
+    spec.update(disks_of(old))
     if "kubelet" in old:
         spec["kubelet"] = kubelet_of(old.child("kubelet"))
     if old.obj.get("instanceStorePolicy") not in (None, "RAID0"):
