@@ -46,13 +46,23 @@ def _metadata(meta: OldFields) -> JsonObject:
     made = meta.carry("name", "generateName")
     if labels := meta.texts("labels"):
         made["labels"] = labels
-    if annotations := annotations_of(meta):
+    if annotations := _annotations(meta):
         made["annotations"] = annotations
     meta.drop_rest()
     return made
 
 
-def annotations_of(fields: OldFields) -> JsonObject:
+def template_metadata_of(fields: OldFields) -> JsonObject:
+    """Return the metadata of a template, if these fields have labels or annotations for nodes."""
+    made: JsonObject = {}
+    if labels := fields.texts("labels"):
+        made["labels"] = labels
+    if annotations := _annotations(fields):
+        made["annotations"] = annotations
+    return {"metadata": made} if made else {}
+
+
+def _annotations(fields: OldFields) -> JsonObject:
     """Return annotations by their names of today, without those that controllers keep."""
     old = fields.child("annotations")
     for key in _STALE:

@@ -58,6 +58,13 @@ class OldFields:
         """Return a mapping of text to text; numbers and truth values stand for their text."""
         return {str(name): as_text(each) for name, each in self.child(key).obj.items()}
 
+    def amounts(self, key: str) -> JsonObject:
+        """Return quantities by resource: whole numbers as they are, all else as text."""
+        return {
+            name: each if type(each) is int else as_text(each)
+            for name, each in self.child(key).obj.items()
+        }
+
     def children(self, key: str) -> Iterator["OldFields"]:
         """Walk through a list of objects."""
         value = self.take(key)

@@ -5,8 +5,8 @@ from typing import Final
 from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.drafts import AWS, AWS_GROUP, CORE, EC2_CLASS, Converted, Surroundings
 from karpy.codec.convert.kubelets import kubelet_of
-from karpy.codec.convert.metadata import annotations_of, new_object
-from karpy.codec.convert.oldfields import OldFields, as_text
+from karpy.codec.convert.metadata import new_object, template_metadata_of
+from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.convert.requirements import requirements_of, taints_of
 from karpy.codec.convert.v1alpha1 import node_class_spec
 from karpy.codec.fields import JsonObject, describe
@@ -33,7 +33,7 @@ def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
         **taints_of(spec),
         "expireAfter": _expiry(spec),
     }
-    template = {**_template_metadata(spec), "spec": inner}
+    template = {**template_metadata_of(spec), "spec": inner}
     made["spec"] = {"template": template, "disruption": _disruption(spec), **_limits(spec)}
     made["spec"].update(spec.carry("weight"))
     old_kubelet = spec.child("kubeletConfiguration")
@@ -106,27 +106,14 @@ def _requirement(key: str, operator: str, *values: str) -> JsonObject:
     return {"key": key, "operator": operator, "values": list(values)}
 
 
-def _template_metadata(spec: OldFields) -> JsonObject:
-    made: JsonObject = {}
-    if labels := spec.texts("labels"):
-        made["labels"] = labels
-    if annotations := annotations_of(spec):
-        made["annotations"] = annotations
-    return {"metadata": made} if made else {}
-
-
 def _limits(spec: OldFields) -> JsonObject:
     limits = spec.child("limits")
-    resources = limits.child("resources").obj
+    resources = limits.amounts("resources")
     limits.drop_rest()
     if not resources:
         return {}
     spec.note(Change.RENAMED, "limits.resources", "it is `spec.limits` today")
-    return {"limits": {key: _amount(each) for key, each in resources.items()}}
-
-
-def _amount(value: object) -> object:
-    return value if isinstance(value, int) and not isinstance(value, bool) else as_text(value)
+    return {"limits": resources}
 
 
 def _expiry(spec: OldFields) -> str:

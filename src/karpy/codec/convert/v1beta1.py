@@ -21,8 +21,8 @@ from karpy.codec.convert.images import (
     tags_of,
 )
 from karpy.codec.convert.kubelets import kubelet_of
-from karpy.codec.convert.metadata import annotations_of, new_object
-from karpy.codec.convert.oldfields import OldFields, as_text
+from karpy.codec.convert.metadata import new_object, template_metadata_of
+from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.convert.requirements import requirements_of, taints_of
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.ec2nodeclasses import EC2NodeClassSpec
@@ -30,7 +30,23 @@ from karpy.model.labels import NODE_POOL
 
 _POLICIES: Final = {"WhenUnderutilized": "WhenEmptyOrUnderutilized"}
 _KNOWN_POLICIES: Final = ("WhenEmpty", "WhenUnderutilized", "WhenEmptyOrUnderutilized", "Balanced")
-_CLASS_FIELDS: Final = tuple(each.encode_name for each in fields(EC2NodeClassSpec))
+_CONVERTED: Final = frozenset(
+    {
+        "amiFamily",
+        "amiSelectorTerms",
+        "blockDeviceMappings",
+        "instanceProfile",
+        "instanceStorePolicy",
+        "kubelet",
+        "metadataOptions",
+        "role",
+        "tags",
+    }
+)
+_CARRIED: Final = tuple(
+    each.encode_name for each in fields(EC2NodeClassSpec) if each.encode_name not in _CONVERTED
+)
+"""Fields of an EC2NodeClass that are the same today."""
 _HALF: Final = "build the whole object first, as `kustomize build` does, or add it"
 _PARTLY: Final = {"httpPutResponseHopLimit": 2}
 """What the old version took where `metadataOptions` did not say it, and today's does not."""
@@ -46,13 +62,15 @@ def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
     kubelet = kubelet_of(inner.child("kubelet"))
     inner.drop("resources", "it never had an effect in a NodePool")
     new_inner = {**_inner(inner, surroundings), **_expiry(inner, disruption)}
+    meta = template.child("metadata")
+    limits = spec.amounts("limits")
     made["spec"] = {
-        "template": {**_template_metadata(template), "spec": new_inner},
+        "template": {**template_metadata_of(meta), "spec": new_inner},
         "disruption": _disruption(disruption),
-        **_limits(spec),
+        **({"limits": limits} if limits else {}),
         **spec.carry("weight", "replicas"),
     }
-    for each in (inner, template, disruption, spec, root):
+    for each in (inner, meta, template, disruption, spec, root):
         each.drop_rest()
     return Converted((made,), kubelet, inner.path_of("kubelet"))
 
@@ -77,25 +95,23 @@ def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
     for key in ("subnetSelectorTerms", "securityGroupSelectorTerms"):
         if key not in old:
             old.fail(key, "is missing", _HALF)
-    spec = _images(old)
-    spec.update(old.carry("subnetSelectorTerms", "securityGroupSelectorTerms"))
-    spec.update(identity_of(old, surroundings))
-    spec.update(disks_of(old))
+    spec = {
+        **_images(old),
+        **old.carry("subnetSelectorTerms", "securityGroupSelectorTerms"),
+        **identity_of(old, surroundings),
+        "metadataOptions": metadata_options_of(old, _PARTLY),
+        **tags_of(old),
+        **disks_of(old),
+    }
     if "kubelet" in old:
         spec["kubelet"] = kubelet_of(old.child("kubelet"))
-    if old.obj.get("instanceStorePolicy") not in (None, "RAID0"):
-        old.drop("instanceStorePolicy", "RAID0 is the only policy there ever was")
-    options = metadata_options_of(old, _PARTLY)
-    tags = tags_of(old)
-    old.carry("kubelet")
-    spec.update(old.carry(*(key for key in _CLASS_FIELDS if key not in {*spec, "tags", *_DONE})))
-    made["spec"] = {**spec, "metadataOptions": options, **tags}
+    if old.obj.get("instanceStorePolicy") == "RAID0":
+        spec.update(old.carry("instanceStorePolicy"))
+    old.drop("instanceStorePolicy", "RAID0 is the only policy there ever was")
+    made["spec"] = {**spec, **old.carry(*_CARRIED)}
     old.drop_rest()
     root.drop_rest()
     return Converted((made,))
-
-
-_DONE: Final = frozenset({"amiFamily", "role", "instanceProfile", "metadataOptions"})
 
 
 def _images(old: OldFields) -> JsonObject:
@@ -140,17 +156,6 @@ def _class_ref(spec: OldFields, surroundings: Surroundings) -> JsonObject:
     return made
 
 
-def _template_metadata(template: OldFields) -> JsonObject:
-    meta = template.child("metadata")
-    made: JsonObject = {}
-    if labels := meta.texts("labels"):
-        made["labels"] = labels
-    if annotations := annotations_of(meta):
-        made["annotations"] = annotations
-    meta.drop_rest()
-    return {"metadata": made} if made else {}
-
-
 def _expiry(inner: OldFields, disruption: OldFields) -> JsonObject:
     made = inner.carry("expireAfter")
     if "expireAfter" not in disruption:
@@ -192,14 +197,3 @@ def _disruption(old: OldFields) -> JsonObject:
         told = "`0s`: what the old version did where nothing is written"
         old.note(Change.ADDED, "consolidateAfter", told)
     return made
-
-
-def _limits(spec: OldFields) -> JsonObject:
-    limits = spec.child("limits").obj
-    if not limits:
-        return {}
-    return {"limits": {key: _amount(each) for key, each in limits.items()}}
-
-
-def _amount(value: object) -> object:
-    return value if isinstance(value, int) and not isinstance(value, bool) else as_text(value)
