@@ -64,6 +64,30 @@ def test_names_do_not_depend_on_the_order_of_files(texts: tuple[str, ...]) -> No
     assert pools(conversion) == {"a": "web", "b": "web-b"}
 
 
+def test_a_class_that_has_a_kubelet_already_keeps_it() -> None:
+    own = CLASS.replace("spec:", "spec:\n  kubelet: {maxPods: 5}")
+
+    conversion = converted(pool("a", 10), own)
+
+    assert classes(conversion) == {"web": {"maxPods": 5}, "web-a": {"maxPods": 10}}
+    assert pools(conversion) == {"a": "web-a"}
+
+
+def test_a_split_does_not_take_the_name_of_another_class() -> None:
+    other = CLASS.replace("name: web\n", "name: web-b\n")
+
+    conversion = converted(pool("a", 10), pool("b", 20), CLASS, other)
+
+    assert sorted(classes(conversion)) == ["web", "web-b", "web-b-kubelet"]
+    assert pools(conversion) == {"a": "web", "b": "web-b-kubelet"}
+
+
+def test_a_class_says_whose_kubelet_it_gets() -> None:
+    conversion = converted(pool("a", 10), CLASS)
+
+    assert ("ADDED", "spec.kubelet") in said(conversion)
+
+
 def test_a_split_stays_as_it_is() -> None:
     conversion = converted(pool("a", 10), pool("b", 20), CLASS)
 

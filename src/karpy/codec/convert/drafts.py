@@ -49,7 +49,9 @@ class Draft(Struct, frozen=True):
     @property
     def name(self) -> str:
         meta = self.objects[0].get("metadata") if self.objects else None
-        return str(meta.get("name") or "") if isinstance(meta, dict) else ""
+        if not isinstance(meta, dict):
+            return ""
+        return str(meta.get("name") or str(meta.get("generateName") or "").rstrip("-"))
 
     @property
     def is_ec2_class(self) -> bool:

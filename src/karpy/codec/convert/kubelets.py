@@ -72,23 +72,34 @@ def _share(placed: list[Draft], number: int, using: Iterable[int]) -> None:
     groups = _groups(placed, using, own)
     objects, notes = [], []
     for place, (kubelet, members) in enumerate(groups):
-        first = placed[members[0]].name
-        name = f"{owner.name}-{first}" if place else owner.name
-        objects.append(_with_kubelet(owner.objects[0], name, kubelet))
+        name = owner.name
         if place:
-            told = f"EC2NodeClass {name} is added: NodePool {first} has a kubelet of its own"
+            first = placed[members[0]]
+            name = _free_name(f"{owner.name}-{first.name}", placed)
+            told = f"EC2NodeClass {name} is added: {first.objects[0]['kind']} {first.name} has it"
             notes.append(Note(owner.where, "spec.kubelet", Change.ADDED, told))
+        elif kubelet != own:
+            told = f"that of {', '.join(placed[user].name for user in members)}"
+            notes.append(Note(owner.where, "spec.kubelet", Change.ADDED, told))
+        objects.append(_with_kubelet(owner.objects[0], name, kubelet))
         for user in members:
             placed[user] = _moved(placed[user], name)
-    is_changed = len(objects) > 1 or objects[0] != owner.objects[0]
-    placed[number] = owner.with_objects(tuple(objects), is_changed=is_changed).with_notes(*notes)
+    placed[number] = owner.with_objects(tuple(objects), is_changed=bool(notes)).with_notes(*notes)
+
+
+def _free_name(name: str, placed: Sequence[Draft]) -> str:
+    """Return a name that no other node class of the call has."""
+    taken = {each.name for each in placed if each.is_ec2_class}
+    while name in taken:
+        name = f"{name}-kubelet"
+    return name
 
 
 def _groups(
     placed: Sequence[Draft], using: Iterable[int], own: JsonObject
 ) -> list[tuple[JsonObject, list[int]]]:
     """Bring pools with the same kubelet together; those with that of the class come first."""
-    groups: list[tuple[JsonObject, list[int]]] = []
+    groups: list[tuple[JsonObject, list[int]]] = [(own, [])] if own else []
     for user in sorted(using, key=lambda each: (placed[each].name, each)):
         kubelet = placed[user].kubelet or own
         members = next((members for known, members in groups if known == kubelet), None)
