@@ -23,6 +23,7 @@ _COMMANDS: Final = {
     "run": "karpy.cli.run",
     "solve": "karpy.cli.solve",
     "explain": "karpy.cli.explain",
+    "convert": "karpy.cli.convert",
     "replay": "karpy.cli.replay",
     "crds": "karpy.cli.crds",
     "errors": "karpy.cli.codes",

@@ -120,6 +120,11 @@ class Terminal:
         """Write the answer as text."""
         self.out.write(lines)
 
+    def answer_text(self, text: str) -> None:
+        """Write an answer that another program reads, as it is."""
+        self.out.stream.write(text)
+        self.out.stream.flush()
+
     def answer_json(self, value: object) -> None:
         """Write the answer for machines: plain ASCII JSON, two spaces deep."""
         self.out.stream.write(json.dumps(value, indent=2) + "\n")

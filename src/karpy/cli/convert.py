@@ -1,0 +1,115 @@
+"""`karpy convert`: what was written for older versions, as today's objects."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Annotated, Final, Literal
+
+from cyclopts import Parameter
+
+from karpy.cli.inputs import read_documents
+from karpy.cli.options import ANSWERED_NO, DONE, FAILED, Injected
+from karpy.cli.solve import Files
+from karpy.cli.tables import count_of
+from karpy.cli.terminal import Line, Span, Style, Terminal, line
+from karpy.codec.convert.conversion import Change, Conversion, Note
+from karpy.codec.convert.manifests import convert as convert_documents
+from karpy.codec.convert.yamltexts import to_yaml
+from karpy.codec.documents import read_documents as documents_in
+
+_STYLES: Final = {
+    Change.ADDED: Style.CARE,
+    Change.RENAMED: Style.QUIET,
+    Change.DROPPED: Style.QUIET,
+    Change.LOST: Style.BAD,
+}
+
+
+def convert(
+    files: Files,
+    /,
+    *,
+    role: Annotated[
+        str,
+        Parameter(
+            show_default=False,
+            metavar="NAME",
+            help="The IAM role for node classes that name neither role nor instance profile.",
+        ),
+    ] = "",
+    check: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="Print no objects; exit with 3 if something would be lost.",
+        ),
+    ] = False,
+    output: Annotated[Literal["yaml", "json"], Parameter(help="How to write them.")] = "yaml",
+    terminal: Injected,
+) -> int:
+    """
+    Convert Provisioners, AWSNodeTemplates and v1beta1 objects to today's NodePools.
+
+    For example:
+
+        $ karpy convert manifests/ > converted.yaml
+        $ kubectl get nodepools,ec2nodeclasses -o yaml | karpy convert - --check
+
+    Give pools, their node classes and workloads in one call: they refer to each other. Today's
+    objects are printed as they are; the notes on stderr name each field that is added, renamed,
+    dropped or lost. Exits with 1 if a document could not be read or converted.
+    """
+    documents = [
+        each
+        for file, text in read_documents(files, terminal.stdin)
+        for each in documents_in(file, text)
+    ]
+    conversion = convert_documents(documents, role)
+    if not check:
+        _answer(conversion, output, terminal)
+    terminal.tell(*_notes(conversion.notes), *_problems(conversion), _summary(conversion))
+    if check:
+        return DONE if conversion.is_lossless else ANSWERED_NO
+    return FAILED if conversion.problems else DONE
+
+
+def _answer(conversion: Conversion, output: str, terminal: Terminal) -> None:
+    if output == "json":
+        items = list(conversion.objects)
+        terminal.answer_json({"apiVersion": "v1", "kind": "List", "items": items})
+    elif conversion.objects:
+        terminal.answer_text(to_yaml(conversion.objects))
+
+
+def _notes(notes: Sequence[Note]) -> list[Line]:
+    lines = []
+    for where, group in groupby(notes, key=lambda each: each.where):
+        lines.append(line(Span(where, Style.STRONG)))
+        lines += [_note(each) for each in group]
+    return lines
+
+
+def _note(note: Note) -> Line:
+    change = Span(note.change.name.ljust(len(Change.RENAMED.name)), _STYLES[note.change])
+    path = (Span(note.path, Style.NAME), Span(": ")) if note.path else ()
+    return line("  ", change, "  ", *path, note.text)
+
+
+def _problems(conversion: Conversion) -> list[Line]:
+    lines = []
+    for each in conversion.problems:
+        lines.append(line(Span("error: ", Style.BAD), f"{each.message} ({each.code})"))
+        lines.append(line(Span("  hint: ", Style.QUIET), each.hint))
+    return lines
+
+
+def _summary(conversion: Conversion) -> Line:
+    failed = len(conversion.problems)
+    read = conversion.converted + conversion.unchanged + failed
+    changes = Counter(each.change for each in conversion.notes)
+    fields = ", ".join(f"{changes[each]} {each.value}" for each in Change)
+    return line(
+        f"{count_of(read, 'object')} read: {conversion.converted} converted, "
+        f"{conversion.unchanged} unchanged, {failed} failed; fields: {fields}"
+    )

@@ -1,0 +1,99 @@
+"""An object of the input on its way to objects of today."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.codec.convert.conversion import Note
+from karpy.codec.fields import JsonObject
+
+CORE: Final = "karpenter.sh/v1"
+AWS_GROUP: Final = "karpenter.k8s.aws"
+AWS: Final = f"{AWS_GROUP}/v1"
+EC2_CLASS: Final = "EC2NodeClass"
+
+
+class Surroundings(Struct, frozen=True):
+    """What the other documents of a call, and its options, say."""
+
+    role: str = ""
+    """The IAM role for classes that name neither role nor instance profile."""
+    profile: str = ""
+    """The default instance profile of the old version's global settings."""
+    classes: Mapping[str, tuple[str, str]] = {}
+    """Group and kind of node classes by name."""
+
+
+class Converted(Struct, frozen=True):
+    """Objects of today for one old object, and the kubelet that their node class must have."""
+
+    objects: tuple[JsonObject, ...]
+    kubelet: JsonObject | None = None
+    kubelet_path: str = ""
+
+
+class Draft(Struct, frozen=True):
+    """What one object of the input becomes."""
+
+    file: str
+    where: str
+    objects: tuple[JsonObject, ...]
+    notes: tuple[Note, ...] = ()
+    is_converted: bool = False
+    kubelet: JsonObject | None = None
+    """What a pool tells its node class to do."""
+    kubelet_path: str = ""
+
+    @property
+    def name(self) -> str:
+        meta = self.objects[0].get("metadata") if self.objects else None
+        if not isinstance(meta, dict):
+            return ""
+        return str(meta.get("name") or str(meta.get("generateName") or "").rstrip("-"))
+
+    @property
+    def is_ec2_class(self) -> bool:
+        head = self.objects[0] if len(self.objects) == 1 else {}
+        is_one = (head.get("apiVersion"), head.get("kind")) == (AWS, EC2_CLASS)
+        return is_one and isinstance(head.get("spec"), dict)
+
+    @property
+    def class_name(self) -> str:
+        """The EC2NodeClass that a pool or claim refers to in other documents, or nothing."""
+        ref = self._class_ref()
+        if (ref.get("group"), ref.get("kind")) != (AWS_GROUP, EC2_CLASS):
+            return ""
+        return str(ref.get("name") or "")
+
+    def with_notes(self, *notes: Note) -> "Draft":
+        return replace(self, notes=(*self.notes, *notes))
+
+    def with_objects(self, objects: tuple[JsonObject, ...], *, is_changed: bool) -> "Draft":
+        return replace(self, objects=objects, is_converted=self.is_converted or is_changed)
+
+    def with_class(self, name: str) -> "Draft":
+        """Return the same pool or claim with another node class."""
+        head = self.objects[0]
+        ref = {**self._class_ref(), "name": name}
+        spec = head["spec"]
+        if head["kind"] == "NodePool":
+            inner = {**spec["template"]["spec"], "nodeClassRef": ref}
+            spec = {**spec, "template": {**spec["template"], "spec": inner}}
+        else:
+            spec = {**spec, "nodeClassRef": ref}
+        return self.with_objects(({**head, "spec": spec},), is_changed=True)
+
+    def _class_ref(self) -> JsonObject:
+        if len(self.objects) != 1 or self.objects[0].get("apiVersion") != CORE:
+            return {}
+        head = self.objects[0]
+        paths = {
+            "NodePool": ("spec", "template", "spec", "nodeClassRef"),
+            "NodeClaim": ("spec", "nodeClassRef"),
+        }
+        found: object = head
+        for key in paths.get(str(head.get("kind")), ("",)):
+            found = found.get(key) if isinstance(found, dict) else None
+        return found if isinstance(found, dict) else {}

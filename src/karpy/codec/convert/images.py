@@ -1,0 +1,134 @@
+"""What an EC2NodeClass launches with that every old version said in another way."""
+
+from typing import Final
+
+from msgspec.structs import fields
+
+from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.drafts import Surroundings
+from karpy.codec.convert.oldfields import OldFields
+from karpy.codec.fields import JsonObject
+from karpy.codec.schemas.ec2devices import BlockDevice
+
+_ALIASES: Final = {
+    "AL2": "al2",
+    "AL2023": "al2023",
+    "Bottlerocket": "bottlerocket",
+    "Windows2019": "windows2019",
+    "Windows2022": "windows2022",
+    "Windows2025": "windows2025",
+}
+_VOLUME_FIELDS: Final = tuple(each.encode_name for each in fields(BlockDevice))
+_UBUNTU: Final = "Ubuntu"
+_CUSTOM: Final = "Custom"
+_UBUNTU_DISK: Final = {
+    "deviceName": "/dev/sda1",
+    "rootVolume": True,
+    "ebs": {"encrypted": True, "volumeSize": "20Gi", "volumeType": "gp3"},
+}
+_OURS: Final = (
+    "eks:eks-cluster-name",
+    "karpenter.sh/nodepool",
+    "karpenter.sh/nodeclaim",
+    "karpenter.k8s.aws/ec2nodeclass",
+)
+
+
+def images_of(old: OldFields, family: str, terms: list[JsonObject], selector: str) -> JsonObject:
+    """Return `amiSelectorTerms`, and the family and disks that must be written beside them."""
+    if family not in {*_ALIASES, _UBUNTU, _CUSTOM}:
+        old.fail("amiFamily", f"is `{family}`", f"use one of: {', '.join(_ALIASES)}, Custom")
+    if not terms:
+        return _images_by_alias(old, family, selector)
+    if family != _UBUNTU:
+        return {"amiFamily": family, "amiSelectorTerms": terms}
+    told = "AL2 starts Ubuntu images in the same way; today there is no family Ubuntu"
+    old.note(Change.RENAMED, "amiFamily", told)
+    made: JsonObject = {"amiFamily": "AL2", "amiSelectorTerms": terms}
+    if "blockDeviceMappings" not in old:
+        old.note(Change.ADDED, "blockDeviceMappings", "the disk that the family Ubuntu had")
+        made["blockDeviceMappings"] = [_UBUNTU_DISK]
+    return made
+
+
+def _images_by_alias(old: OldFields, family: str, selector: str) -> JsonObject:
+    if family not in _ALIASES:
+        old.fail(
+            "amiFamily",
+            f"is {family} without `{selector}`, and today no image is known by that name",
+            f"add `{selector}` with the id, name or tags of the images",
+        )
+    alias = f"{_ALIASES[family]}@latest"
+    if "amiFamily" in old:
+        old.note(Change.RENAMED, "amiFamily", f"it is the image alias `{alias}` today")
+    return {"amiSelectorTerms": [{"alias": alias}]}
+
+
+def identity_of(old: OldFields, surroundings: Surroundings) -> JsonObject:
+    """Return the role or the instance profile of machines; today there is exactly one of them."""
+    role, profile = old.text("role"), old.text("instanceProfile")
+    if role and profile:
+        told = "today a class has one of `role` and `instanceProfile`; the role is kept"
+        old.note(Change.LOST, "instanceProfile", told)
+    if role:
+        return {"role": role}
+    if profile:
+        return {"instanceProfile": profile}
+    if surroundings.role:
+        old.note(Change.ADDED, "role", "as `--role` says")
+        return {"role": surroundings.role}
+    if surroundings.profile:
+        told = "`aws.defaultInstanceProfile` of the global settings; today each class names it"
+        old.note(Change.ADDED, "instanceProfile", told)
+        return {"instanceProfile": surroundings.profile}
+    told = (
+        "neither `role` nor `instanceProfile` is written here, and today one is needed; "
+        "add one, or convert with `--role NAME`"
+    )
+    old.note(Change.LOST, "role", told)
+    return {}
+
+
+def metadata_options_of(old: OldFields, partly: JsonObject) -> JsonObject:
+    """Return `metadataOptions` with the defaults of the old version, where today's are others."""
+    if "metadataOptions" not in old:
+        told = "the default of the old version: answers travel 2 hops, to pods too; today 1"
+        old.note(Change.ADDED, "metadataOptions", told)
+        return {"httpPutResponseHopLimit": 2, "httpTokens": "required"}
+    given = old.child("metadataOptions")
+    for key in (key for key in partly if key not in given):
+        given.note(Change.ADDED, key, "the default of the old version, which is another one today")
+    return {**given.obj, **{key: each for key, each in partly.items() if key not in given}}
+
+
+def disks_of(old: OldFields) -> JsonObject:
+    """Return `blockDeviceMappings`, if there are any."""
+    if "blockDeviceMappings" not in old:
+        return {}
+    return {"blockDeviceMappings": [_disk(each) for each in old.children("blockDeviceMappings")]}
+
+
+def _disk(old: OldFields) -> JsonObject:
+    made = old.carry("deviceName", "rootVolume")
+    if "ebs" in old:
+        ebs = old.child("ebs")
+        made["ebs"] = ebs.carry(*_VOLUME_FIELDS)
+        ebs.drop_rest()
+    if "virtualName" in old:
+        old.take("virtualName")
+        told = "today local disks have no names here; see `instanceStorePolicy`"
+        old.note(Change.LOST, "virtualName", told)
+    old.drop_rest()
+    return made
+
+
+def tags_of(old: OldFields) -> JsonObject:
+    """Return the tags that users may give."""
+    tags = old.child("tags")
+    made = {}
+    for key, value in old.texts("tags").items():
+        if key in _OURS or key.startswith("kubernetes.io/cluster"):
+            tags.drop(key, "the autoscaler sets this tag itself, and today refuses it here")
+        else:
+            made[key] = value
+    return {"tags": made} if made else {}

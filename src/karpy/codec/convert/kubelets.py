@@ -1,0 +1,137 @@
+"""Settings of the kubelet: those of a pool once, those of its EC2NodeClass today."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from karpy.codec.convert.conversion import Change, Note
+from karpy.codec.convert.drafts import Draft
+from karpy.codec.convert.oldfields import OldFields
+from karpy.codec.fields import JsonObject
+
+_AMOUNTS: Final = (
+    "kubeReserved",
+    "systemReserved",
+    "evictionHard",
+    "evictionSoft",
+    "evictionSoftGracePeriod",
+)
+_REST: Final = (
+    "clusterDNS",
+    "cpuCFSQuota",
+    "evictionMaxPodGracePeriod",
+    "imageGCHighThresholdPercent",
+    "imageGCLowThresholdPercent",
+    "maxPods",
+    "podsPerCore",
+)
+
+
+def kubelet_of(old: OldFields) -> JsonObject:
+    """Return settings of the kubelet in today's form."""
+    old.drop("containerRuntime", "containerd is the only runtime left")
+    made = {key: old.texts(key) for key in _AMOUNTS if key in old}
+    made.update(old.carry(*_REST))
+    old.drop_rest()
+    return made
+
+
+def place_kubelets(drafts: Sequence[Draft]) -> list[Draft]:
+    """
+    Move the kubelet of each pool to its node class.
+
+    A class whose pools want unlike kubelets becomes several, named after their first pool; the
+    one that keeps the name is that of pools without a kubelet, or of the first pool by name.
+    """
+    placed = list(drafts)
+    users: dict[int, list[int]] = {}
+    for number, draft in enumerate(drafts):
+        found = _class_for(draft, drafts)
+        if found is not None:
+            users.setdefault(found, []).append(number)
+        elif draft.kubelet:
+            placed[number] = draft.with_notes(_homeless(draft))
+    for number, using in users.items():
+        _share(placed, number, using)
+    return placed
+
+
+def _class_for(user: Draft, drafts: Sequence[Draft]) -> int | None:
+    """Find the class a pool refers to; one in the same file comes first."""
+    alike = [
+        number
+        for number, each in enumerate(drafts)
+        if user.class_name and each.is_ec2_class and each.name == user.class_name
+    ]
+    same_file = [number for number in alike if drafts[number].file == user.file]
+    return next(iter(same_file or alike), None)
+
+
+def _share(placed: list[Draft], number: int, using: Iterable[int]) -> None:
+    owner = placed[number]
+    own = owner.objects[0]["spec"].get("kubelet") or {}
+    groups = _groups(placed, using, own)
+    objects, notes = [], []
+    for place, (kubelet, members) in enumerate(groups):
+        name = owner.name
+        if place:
+            first = placed[members[0]]
+            name = _free_name(f"{owner.name}-{first.name}", placed)
+            told = f"EC2NodeClass {name} is added: {first.objects[0]['kind']} {first.name} has it"
+            notes.append(Note(owner.where, "spec.kubelet", Change.ADDED, told))
+        elif kubelet != own:
+            told = f"that of {', '.join(placed[user].name for user in members)}"
+            notes.append(Note(owner.where, "spec.kubelet", Change.ADDED, told))
+        objects.append(_with_kubelet(owner.objects[0], name, kubelet))
+        for user in members:
+            placed[user] = _moved(placed[user], name)
+    placed[number] = owner.with_objects(tuple(objects), is_changed=bool(notes)).with_notes(*notes)
+
+
+def _free_name(name: str, placed: Sequence[Draft]) -> str:
+    """Return a name that no other node class of the call has."""
+    taken = {each.name for each in placed if each.is_ec2_class}
+    while name in taken:
+        name = f"{name}-kubelet"
+    return name
+
+
+def _groups(
+    placed: Sequence[Draft], using: Iterable[int], own: JsonObject
+) -> list[tuple[JsonObject, list[int]]]:
+    """Bring pools with the same kubelet together; those with that of the class come first."""
+    groups: list[tuple[JsonObject, list[int]]] = [(own, [])] if own else []
+    for user in sorted(using, key=lambda each: (placed[each].name, each)):
+        kubelet = placed[user].kubelet or own
+        members = next((members for known, members in groups if known == kubelet), None)
+        if members is None:
+            groups.append((kubelet, [user]))
+        else:
+            members.append(user)
+    return sorted(groups, key=lambda group: group[0] != own)
+
+
+def _moved(user: Draft, name: str) -> Draft:
+    notes = []
+    if user.kubelet:
+        told = f"it is `spec.kubelet` of EC2NodeClass {name} today"
+        notes.append(Note(user.where, user.kubelet_path, Change.RENAMED, told))
+    if name == user.class_name:
+        return user.with_notes(*notes)
+    return user.with_class(name).with_notes(*notes)
+
+
+def _homeless(user: Draft) -> Note:
+    told = (
+        "it belongs to the EC2NodeClass today, and this call has none by that name; "
+        "give both in one call"
+    )
+    return Note(user.where, user.kubelet_path, Change.LOST, told)
+
+
+def _with_kubelet(obj: JsonObject, name: str, kubelet: JsonObject) -> JsonObject:
+    spec = {key: value for key, value in obj["spec"].items() if key != "kubelet"}
+    if kubelet:
+        spec["kubelet"] = kubelet
+    if name == obj["metadata"].get("name") and spec == obj["spec"]:
+        return obj
+    return {**obj, "metadata": {**obj["metadata"], "name": name}, "spec": spec}

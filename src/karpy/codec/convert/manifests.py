@@ -1,0 +1,159 @@
+"""All documents of a call, as objects of today."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from karpy.codec.convert import v1alpha1, v1alpha5, v1beta1
+from karpy.codec.convert.conversion import Change, Conversion
+from karpy.codec.convert.drafts import (
+    AWS,
+    AWS_GROUP,
+    CORE,
+    EC2_CLASS,
+    Converted,
+    Draft,
+    Surroundings,
+)
+from karpy.codec.convert.kubelets import place_kubelets
+from karpy.codec.convert.objects import Found, objects_in, without_smart_quotes
+from karpy.codec.convert.oldfields import Notes, OldFields
+from karpy.codec.convert.workloads import renamed
+from karpy.codec.documents import Document
+from karpy.codec.fields import FieldInvalid
+from karpy.errors import ManifestInvalid
+
+_OLD: Final[Mapping[tuple[str, str], Callable[[OldFields, Surroundings], Converted]]] = {
+    ("karpenter.sh/v1alpha5", "Provisioner"): v1alpha5.node_pool,
+    ("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate"): v1alpha1.node_class,
+    ("karpenter.sh/v1beta1", "NodePool"): v1beta1.node_pool,
+    ("karpenter.sh/v1beta1", "NodeClaim"): v1beta1.node_claim,
+    ("karpenter.k8s.aws/v1beta1", EC2_CLASS): v1beta1.node_class,
+}
+_TODAY: Final = frozenset(
+    {
+        (CORE, "NodePool"),
+        (CORE, "NodeClaim"),
+        ("karpenter.sh/v1alpha1", "NodeOverlay"),
+        (AWS, EC2_CLASS),
+    }
+)
+_GROUPS: Final = frozenset({"karpenter.sh", AWS_GROUP})
+_SETTINGS: Final = "karpenter-global-settings"
+_PROFILE: Final = "aws.defaultInstanceProfile"
+_TOO_DEEP: Final = FieldInvalid("", "is nested too deeply", "check that it is a manifest")
+_KIND_HINT: Final = "add `apiVersion` and `kind`, as in any Kubernetes manifest"
+
+
+def convert(documents: Iterable[Document | ManifestInvalid], role: str = "") -> Conversion:
+    """
+    Return the objects of all documents as objects of today, in their order.
+
+    Documents of a call are seen together: a pool refers to a node class in another one. `role` is
+    the IAM role for node classes that name none. Objects of today are returned unchanged.
+    """
+    problems: list[ManifestInvalid] = []
+    found = [each for document in documents for each in _objects(document, problems)]
+    surroundings = _surroundings(found, role)
+    drafts = []
+    for each in found:
+        try:
+            drafts.append(_draft(each, surroundings))
+        except FieldInvalid as error:
+            problems.append(_problem(each.where, error))
+        except RecursionError:
+            problems.append(_problem(each.where, _TOO_DEEP))
+    return _conversion(place_kubelets(drafts), problems)
+
+
+def _objects(
+    document: Document | ManifestInvalid, problems: list[ManifestInvalid]
+) -> Iterable[Found]:
+    """Return the objects of a document; add what is none to the problems."""
+    if isinstance(document, ManifestInvalid):
+        problems.append(document)
+        return ()
+    try:
+        each_found = list(objects_in(document))
+    except RecursionError:
+        each_found = [_TOO_DEEP]
+    problems += [
+        _problem(document.where, each) for each in each_found if isinstance(each, FieldInvalid)
+    ]
+    return [each for each in each_found if isinstance(each, Found)]
+
+
+def _conversion(drafts: Sequence[Draft], problems: Sequence[ManifestInvalid]) -> Conversion:
+    converted = sum(each.is_converted for each in drafts)
+    return Conversion(
+        objects=tuple(obj for each in drafts for obj in each.objects),
+        notes=tuple(note for each in drafts for note in each.notes),
+        problems=tuple(problems),
+        converted=converted,
+        unchanged=len(drafts) - converted,
+    )
+
+
+def _draft(found: Found, surroundings: Surroundings) -> Draft:
+    known = (found.version, found.kind)
+    if known in _TODAY:
+        return Draft(found.file, found.where, (found.value,))
+    if found.group in _GROUPS:
+        return _old_draft(found, surroundings)
+    notes = Notes(found.where)
+    if not found.kind:
+        if not _is_kustomization(found):
+            raise FieldInvalid("kind", "is missing", _KIND_HINT)
+        notes.add(Change.DROPPED, "", "a kustomization names files and is no object itself")
+        return Draft(found.file, found.where, (), tuple(notes.all))
+    value = renamed(found.value, "", notes)
+    return Draft(found.file, found.where, (value,), tuple(notes.all), bool(notes.all))
+
+
+def _old_draft(found: Found, surroundings: Surroundings) -> Draft:
+    change = _OLD.get((found.version, found.kind))
+    if change is None:
+        raise _unknown(found)
+    notes = Notes(found.where)
+    value = without_smart_quotes(found.value, "", notes)
+    made = change(OldFields(value, "", notes), surroundings)
+    return Draft(
+        found.file,
+        found.where,
+        made.objects,
+        tuple(notes.all),
+        is_converted=True,
+        kubelet=made.kubelet,
+        kubelet_path=made.kubelet_path,
+    )
+
+
+def _unknown(found: Found) -> FieldInvalid:
+    versions = [version for version, kind in (*_OLD, *_TODAY) if kind == found.kind]
+    what = f"is `{found.version}`, which has no kind {found.kind or 'without a name'}"
+    if versions:
+        return FieldInvalid("apiVersion", what, f"write one of: {', '.join(sorted(versions))}")
+    hint = "remove the object: controllers make what they need anew"
+    return FieldInvalid("kind", f"is `{found.kind}`, which is not converted", hint)
+
+
+def _surroundings(found: Iterable[Found], role: str) -> Surroundings:
+    classes: dict[str, tuple[str, str]] = {}
+    profile = ""
+    for each in found:
+        if each.kind in {"AWSNodeTemplate", EC2_CLASS}:
+            classes[each.name] = (AWS_GROUP, EC2_CLASS)
+        elif each.kind.endswith("NodeClass"):
+            classes.setdefault(each.name, (each.group, each.kind))
+        elif (each.kind, each.name) == ("ConfigMap", _SETTINGS):
+            data = each.value.get("data")
+            value = data.get(_PROFILE) if isinstance(data, dict) else None
+            profile = value if isinstance(value, str) else profile
+    return Surroundings(role, profile, classes)
+
+
+def _is_kustomization(found: Found) -> bool:
+    return found.file.rpartition("/")[2] in {"kustomization.yaml", "kustomization.yml"}
+
+
+def _problem(where: str, error: FieldInvalid) -> ManifestInvalid:
+    return ManifestInvalid(where=where, path=error.path, problem=error.problem, hint=error.hint)

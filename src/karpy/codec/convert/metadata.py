@@ -1,0 +1,71 @@
+"""Metadata of old objects, without what an API server or controller wrote into it."""
+
+from typing import Final
+
+from karpy.codec.convert.oldfields import OldFields
+from karpy.codec.convert.workloads import renamed
+from karpy.codec.fields import JsonObject
+
+_WRITTEN: Final = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "selfLink",
+    "managedFields",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+)
+_KEPT_BY_CONTROLLERS: Final = ("finalizers", "ownerReferences")
+_STALE: Final = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "karpenter.sh/provisioner-hash",
+    "karpenter.sh/nodepool-hash",
+    "karpenter.sh/nodepool-hash-version",
+    "karpenter.k8s.aws/nodetemplate-hash",
+    "karpenter.k8s.aws/ec2nodeclass-hash",
+    "karpenter.k8s.aws/ec2nodeclass-hash-version",
+)
+
+
+def new_object(root: OldFields, version: str, kind: str) -> JsonObject:
+    """Return the head of the new object; call this before anything else of the old one is read."""
+    root.carry("apiVersion", "kind")
+    root.drop("status", "controllers write it")
+    return {"apiVersion": version, "kind": kind, "metadata": _metadata(root.child("metadata"))}
+
+
+def _metadata(meta: OldFields) -> JsonObject:
+    if not meta.text("name") and "generateName" not in meta:
+        meta.fail("name", "is missing", "add `metadata.name`")
+    meta.drop("namespace", "objects of this kind are in no namespace")
+    for key in _WRITTEN:
+        meta.drop(key, "the API server writes it")
+    for key in _KEPT_BY_CONTROLLERS:
+        meta.drop(key, "controllers write it")
+    made = meta.carry("name", "generateName")
+    if labels := meta.texts("labels"):
+        made["labels"] = labels
+    if annotations := _annotations(meta):
+        made["annotations"] = annotations
+    meta.drop_rest()
+    return made
+
+
+def template_metadata_of(fields: OldFields) -> JsonObject:
+    """Return the metadata of a template, if these fields have labels or annotations for nodes."""
+    made: JsonObject = {}
+    if labels := fields.texts("labels"):
+        made["labels"] = labels
+    if annotations := _annotations(fields):
+        made["annotations"] = annotations
+    return {"metadata": made} if made else {}
+
+
+def _annotations(fields: OldFields) -> JsonObject:
+    """Return annotations by their names of today, without those that controllers keep."""
+    old = fields.child("annotations")
+    for key in _STALE:
+        old.drop(key, "it is about the old object, and is written anew")
+    kept = {key: value for key, value in old.obj.items() if key not in _STALE}
+    return renamed(kept, old.path, old.notes)

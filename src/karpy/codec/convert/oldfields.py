@@ -1,0 +1,102 @@
+"""Fields of an old manifest: each is taken once, and one that is left over is named."""
+
+from collections.abc import Iterator
+from typing import NoReturn
+
+from karpy.codec.convert.conversion import Change, Note
+from karpy.codec.fields import FieldInvalid, JsonObject, describe
+
+
+class Notes:
+    """What became of the fields of one object, as it is found out."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.all: list[Note] = []
+
+    def add(self, change: Change, path: str, text: str) -> None:
+        self.all.append(Note(self.where, path, change, text))
+
+
+class OldFields:
+    """An object within an old manifest; an absent field and null are the same."""
+
+    def __init__(self, obj: object, path: str, notes: Notes) -> None:
+        if not isinstance(obj, dict):
+            raise FieldInvalid(
+                path, f"is {describe(obj)}, not an object", "write it as `name: value` pairs"
+            )
+        self.obj: JsonObject = obj
+        self.path = path
+        self.notes = notes
+        self._left = [key for key, value in obj.items() if value is not None]
+
+    def __contains__(self, key: str) -> bool:
+        return self.obj.get(key) is not None
+
+    def path_of(self, key: str) -> str:
+        return f"{self.path}.{key}" if self.path and key else self.path or key
+
+    def take(self, key: str) -> object:
+        """Return a field, which counts as converted then."""
+        if key in self._left:
+            self._left.remove(key)
+        return self.obj.get(key)
+
+    def text(self, key: str) -> str:
+        value = self.take(key)
+        if value is not None and not isinstance(value, str):
+            self.fail(key, f"is {describe(value)}, not text", "quote it")
+        return value or ""
+
+    def child(self, key: str) -> "OldFields":
+        """Return the object of that name, or an empty one."""
+        value = self.take(key)
+        return OldFields({} if value is None else value, self.path_of(key), self.notes)
+
+    def texts(self, key: str) -> dict[str, str]:
+        """Return a mapping of text to text; numbers and truth values stand for their text."""
+        return {str(name): as_text(each) for name, each in self.child(key).obj.items()}
+
+    def amounts(self, key: str) -> JsonObject:
+        """Return quantities by resource: whole numbers as they are, all else as text."""
+        return {
+            name: each if type(each) is int else as_text(each)
+            for name, each in self.child(key).obj.items()
+        }
+
+    def children(self, key: str) -> Iterator["OldFields"]:
+        """Walk through a list of objects."""
+        value = self.take(key)
+        if value is not None and not isinstance(value, list):
+            self.fail(key, f"is {describe(value)}, not a list", "write it as a list, `- ...`")
+        for index, each in enumerate(value or ()):
+            yield OldFields(each, f"{self.path_of(key)}[{index}]", self.notes)
+
+    def carry(self, *keys: str) -> JsonObject:
+        """Return the fields of these names that are there, as they are."""
+        return {key: self.take(key) for key in keys if key in self}
+
+    def note(self, change: Change, key: str, text: str) -> None:
+        self.notes.add(change, self.path_of(key), text)
+
+    def drop(self, key: str, text: str) -> None:
+        """Leave a field out, and say why, if it is there."""
+        if key in self._left:
+            self.take(key)
+            self.note(Change.DROPPED, key, text)
+
+    def drop_rest(self) -> None:
+        """Name the fields that are left over: the old version knew none of these names."""
+        for key in tuple(self._left):
+            self.drop(key, "the old version has no such field, so that it had no effect")
+
+    def fail(self, key: str, problem: str, hint: str) -> NoReturn:
+        raise FieldInvalid(self.path_of(key), problem, hint)
+
+
+def as_text(value: object) -> str:
+    """Write a number or a truth value as the text that was meant; nothing is empty text."""
+    if value is None:
+        return ""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,112 @@
+"""AWSNodeTemplate of karpenter.k8s.aws/v1alpha1, and the same fields within a Provisioner."""
+
+from itertools import product
+from typing import Final
+
+from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.drafts import AWS, EC2_CLASS, Converted, Surroundings
+from karpy.codec.convert.images import (
+    disks_of,
+    identity_of,
+    images_of,
+    metadata_options_of,
+    tags_of,
+)
+from karpy.codec.convert.metadata import new_object
+from karpy.codec.convert.oldfields import OldFields
+from karpy.codec.fields import JsonObject
+
+_IDS: Final = ("aws-ids", "aws::ids")
+_NAME: Final = "aws::name"
+_OWNERS: Final = "aws::owners"
+_LAUNCH_TEMPLATE: Final = ("launchTemplate", "launchTemplateName")
+_PARTLY: Final = {"httpTokens": "optional"}
+"""What EC2 takes where the old version passed `metadataOptions` on without it."""
+
+
+def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
+    """Return an AWSNodeTemplate as an EC2NodeClass."""
+    made = new_object(root, AWS, EC2_CLASS)
+    if "spec" not in root:
+        root.fail("spec", "is missing", "build the whole object first, as `kustomize build` does")
+    made["spec"] = node_class_spec(root.child("spec"), surroundings)
+    root.drop_rest()
+    return Converted((made,))
+
+
+def node_class_spec(old: OldFields, surroundings: Surroundings) -> JsonObject:
+    """Return the spec of an EC2NodeClass for what an AWSNodeTemplate or `provider` says."""
+    for key in _LAUNCH_TEMPLATE:
+        if key in old:
+            old.fail(
+                key,
+                "names a launch template, and today nothing is launched by one",
+                "write its images, disks, user data and security groups as fields of an "
+                "EC2NodeClass",
+            )
+    old.drop("apiVersion", "it has no meaning here")
+    old.drop("kind", "it has no meaning here")
+    made = _images(old)
+    made["subnetSelectorTerms"] = _network_terms(old, "subnetSelector")
+    made["securityGroupSelectorTerms"] = _network_terms(old, "securityGroupSelector")
+    made.update(identity_of(old, surroundings))
+    made.update(disks_of(old))
+    made.update(old.carry("context", "detailedMonitoring", "userData"))
+    made["metadataOptions"] = metadata_options_of(old, _PARTLY)
+    made.update(tags_of(old))
+    old.drop_rest()
+    return made
+
+
+def _images(old: OldFields) -> JsonObject:
+    terms = _image_terms(old)
+    family = old.text("amiFamily")
+    if not family:
+        told = "AL2 is what the old version launched where no family is named"
+        old.note(Change.ADDED, "amiFamily", told)
+    return images_of(old, family or "AL2", terms, "amiSelector")
+
+
+def _network_terms(old: OldFields, key: str) -> list[JsonObject]:
+    terms = _terms(old, key)
+    if not terms:
+        old.fail(key, "is missing", f"add `{key}` with tags or ids")
+    old.note(Change.RENAMED, key, f"it is `{key}Terms` today")
+    return terms
+
+
+def _image_terms(old: OldFields) -> list[JsonObject]:
+    if "amiSelector" not in old:
+        return []
+    old.note(Change.RENAMED, "amiSelector", "it is `amiSelectorTerms` today")
+    return _terms(old, "amiSelector")
+
+
+def _terms(old: OldFields, key: str) -> list[JsonObject]:
+    """Write a selector as terms: a list of values between commas is one term for each of them."""
+    values = {name: _split(value) for name, value in old.texts(key).items()}
+    if not values:
+        return []
+    ids = [each for name in _IDS for each in values.pop(name, ())]
+    if ids:
+        for name in values:
+            told = "a term with an id has no more conditions today; the ids alone are kept"
+            old.note(Change.LOST, f"{key}.{name}", told)
+        return [{"id": each} for each in ids]
+    return [_term(dict(zip(values, each, strict=True))) for each in product(*values.values())]
+
+
+def _term(chosen: dict[str, str]) -> JsonObject:
+    made: JsonObject = {}
+    if name := chosen.pop(_NAME, ""):
+        made["name"] = name
+    if owner := chosen.pop(_OWNERS, ""):
+        made["owner"] = owner
+    if chosen:
+        made["tags"] = chosen
+    return made
+
+
+def _split(value: str) -> list[str]:
+    """Return the values between commas; none at all stands for any."""
+    return [part for each in value.split(",") if (part := each.strip())] or ["*"]

@@ -1,0 +1,199 @@
+"""NodePool and NodeClaim of karpenter.sh/v1beta1, EC2NodeClass of karpenter.k8s.aws/v1beta1."""
+
+from typing import Any, Final
+
+from msgspec.structs import fields
+
+from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.drafts import (
+    AWS,
+    AWS_GROUP,
+    CORE,
+    EC2_CLASS,
+    Converted,
+    Surroundings,
+)
+from karpy.codec.convert.images import (
+    disks_of,
+    identity_of,
+    images_of,
+    metadata_options_of,
+    tags_of,
+)
+from karpy.codec.convert.kubelets import kubelet_of
+from karpy.codec.convert.metadata import new_object, template_metadata_of
+from karpy.codec.convert.oldfields import OldFields
+from karpy.codec.convert.requirements import requirements_of, taints_of
+from karpy.codec.fields import JsonObject
+from karpy.codec.schemas.ec2nodeclasses import EC2NodeClassSpec
+from karpy.model.labels import NODE_POOL
+
+_POLICIES: Final = {"WhenUnderutilized": "WhenEmptyOrUnderutilized"}
+_KNOWN_POLICIES: Final = ("WhenEmpty", "WhenUnderutilized", "WhenEmptyOrUnderutilized", "Balanced")
+_CONVERTED: Final = frozenset(
+    {
+        "amiFamily",
+        "amiSelectorTerms",
+        "blockDeviceMappings",
+        "instanceProfile",
+        "instanceStorePolicy",
+        "kubelet",
+        "metadataOptions",
+        "role",
+        "tags",
+    }
+)
+_CARRIED: Final = tuple(
+    each.encode_name for each in fields(EC2NodeClassSpec) if each.encode_name not in _CONVERTED
+)
+"""Fields of an EC2NodeClass that are the same today."""
+_HALF: Final = "build the whole object first, as `kustomize build` does, or add it"
+_PARTLY: Final = {"httpPutResponseHopLimit": 2}
+"""What the old version took where `metadataOptions` did not say it, and today's does not."""
+
+
+def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
+    """Return a NodePool of today."""
+    made = new_object(root, CORE, "NodePool")
+    spec = root.child("spec")
+    template = spec.child("template")
+    inner = template.child("spec")
+    disruption = spec.child("disruption")
+    kubelet = kubelet_of(inner.child("kubelet"))
+    inner.drop("resources", "it never had an effect in a NodePool")
+    new_inner = {**_inner(inner, surroundings), **_expiry(inner, disruption)}
+    meta = template.child("metadata")
+    limits = spec.amounts("limits")
+    made["spec"] = {
+        "template": {**template_metadata_of(meta), "spec": new_inner},
+        "disruption": _disruption(disruption),
+        **({"limits": limits} if limits else {}),
+        **spec.carry("weight", "replicas"),
+    }
+    for each in (inner, meta, template, disruption, spec, root):
+        each.drop_rest()
+    return Converted((made,), kubelet, inner.path_of("kubelet"))
+
+
+def node_claim(root: OldFields, surroundings: Surroundings) -> Converted:
+    """Return a NodeClaim of today; one that no NodePool owns never expires, as before."""
+    made = new_object(root, CORE, "NodeClaim")
+    spec = root.child("spec")
+    kubelet = kubelet_of(spec.child("kubelet"))
+    made["spec"] = {**_inner(spec, surroundings), **spec.carry("resources", "expireAfter")}
+    if "expireAfter" not in made["spec"]:
+        made["spec"].update(_claim_expiry(spec, made["metadata"].get("labels") or {}))
+    spec.drop_rest()
+    root.drop_rest()
+    return Converted((made,), kubelet, spec.path_of("kubelet"))
+
+
+def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
+    """Return an EC2NodeClass of today."""
+    made = new_object(root, AWS, EC2_CLASS)
+    old = root.child("spec")
+    for key in ("subnetSelectorTerms", "securityGroupSelectorTerms"):
+        if key not in old:
+            old.fail(key, "is missing", _HALF)
+    spec = {
+        **_images(old),
+        **old.carry("subnetSelectorTerms", "securityGroupSelectorTerms"),
+        **identity_of(old, surroundings),
+        "metadataOptions": metadata_options_of(old, _PARTLY),
+        **tags_of(old),
+        **disks_of(old),
+    }
+    if "kubelet" in old:
+        spec["kubelet"] = kubelet_of(old.child("kubelet"))
+    if old.obj.get("instanceStorePolicy") == "RAID0":
+        spec.update(old.carry("instanceStorePolicy"))
+    old.drop("instanceStorePolicy", "RAID0 is the only policy there ever was")
+    made["spec"] = {**spec, **old.carry(*_CARRIED)}
+    old.drop_rest()
+    root.drop_rest()
+    return Converted((made,))
+
+
+def _images(old: OldFields) -> JsonObject:
+    terms: Any = old.take("amiSelectorTerms") or []
+    if not isinstance(terms, list) or not all(isinstance(each, dict) for each in terms):
+        old.fail("amiSelectorTerms", "is no list of objects", "write it as a list, `- ...`")
+    if any("alias" in each for each in terms):
+        return {**old.carry("amiFamily"), "amiSelectorTerms": terms}
+    family = old.text("amiFamily") or old.fail("amiFamily", "is missing", _HALF)
+    return images_of(old, family, terms, "amiSelectorTerms")
+
+
+def _inner(spec: OldFields, surroundings: Surroundings) -> JsonObject:
+    """Return what NodePools and NodeClaims have in common."""
+    return {
+        "nodeClassRef": _class_ref(spec, surroundings),
+        "requirements": requirements_of(spec),
+        **taints_of(spec),
+        **spec.carry("terminationGracePeriod"),
+    }
+
+
+def _class_ref(spec: OldFields, surroundings: Surroundings) -> JsonObject:
+    if "nodeClassRef" not in spec:
+        spec.fail("nodeClassRef", "is missing", _HALF)
+    ref = spec.child("nodeClassRef")
+    name = ref.text("name") or ref.fail("name", "is missing", "name the node class")
+    version, group, kind = ref.text("apiVersion"), ref.text("group"), ref.text("kind")
+    usual_group, usual_kind = surroundings.classes.get(name, (AWS_GROUP, EC2_CLASS))
+    made = {
+        "group": group or version.rpartition("/")[0] or usual_group,
+        "kind": kind or usual_kind,
+        "name": name,
+    }
+    if version:
+        ref.note(Change.RENAMED, "apiVersion", f"it is `group: {made['group']}` today")
+    elif not group:
+        ref.note(Change.ADDED, "group", f"`{made['group']}`: today it must be written")
+    if not kind:
+        ref.note(Change.ADDED, "kind", f"`{made['kind']}`: today it must be written")
+    ref.drop_rest()
+    return made
+
+
+def _expiry(inner: OldFields, disruption: OldFields) -> JsonObject:
+    made = inner.carry("expireAfter")
+    if "expireAfter" not in disruption:
+        return made
+    old = disruption.take("expireAfter")
+    told = f"it is `spec.template.spec.expireAfter: {old}` today"
+    disruption.note(Change.RENAMED, "expireAfter", told)
+    return {"expireAfter": old}
+
+
+def _claim_expiry(spec: OldFields, labels: JsonObject) -> JsonObject:
+    if labels.get(NODE_POOL):
+        told = "its NodePool says it today; without that, `720h` holds, as before"
+        spec.note(Change.ADDED, "expireAfter", told)
+        return {"expireAfter": "720h"}
+    told = "`Never`: a NodeClaim without a NodePool did not expire; today it does after 720h"
+    spec.note(Change.ADDED, "expireAfter", told)
+    return {"expireAfter": "Never"}
+
+
+def _disruption(old: OldFields) -> JsonObject:
+    policy = old.text("consolidationPolicy")
+    if policy and policy not in _KNOWN_POLICIES:
+        old.fail(
+            "consolidationPolicy", f"is `{policy}`", "use one of: WhenEmpty, WhenUnderutilized"
+        )
+    if policy in _POLICIES:
+        told = f"it is `{_POLICIES[policy]}` today"
+        old.note(Change.RENAMED, "consolidationPolicy", told)
+    if not policy:
+        told = "`WhenEmptyOrUnderutilized`: the default of the old version, by today's name"
+        old.note(Change.ADDED, "consolidationPolicy", told)
+    made: JsonObject = {
+        "consolidationPolicy": _POLICIES.get(policy, policy) or "WhenEmptyOrUnderutilized",
+        "consolidateAfter": "0s",
+        **old.carry("consolidateAfter", "budgets"),
+    }
+    if "consolidateAfter" not in old:
+        told = "`0s`: what the old version did where nothing is written"
+        old.note(Change.ADDED, "consolidateAfter", told)
+    return made

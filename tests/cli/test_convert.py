@@ -1,0 +1,88 @@
+import json
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tests.cli.conftest import Karpy
+from tests.cli.manifests import POOL, stream
+
+PROVISIONER = """\
+apiVersion: karpenter.sh/v1alpha5
+kind: Provisioner
+metadata: {name: web, namespace: karpenter}
+spec:
+  ttlSecondsUntilExpired: 604800
+  provider:
+    subnetSelector: {karpenter.sh/discovery: shop}
+    securityGroupSelector: {karpenter.sh/discovery: shop}
+    userData: "#!/bin/sh\\n\\techo hello\\n"
+"""
+LAUNCH_TEMPLATE = """\
+apiVersion: karpenter.k8s.aws/v1alpha1
+kind: AWSNodeTemplate
+metadata: {name: web}
+spec: {launchTemplate: mine}
+"""
+
+
+def test_objects_go_to_stdout_and_notes_to_stderr(
+    karpy: Karpy, snapshot: SnapshotAssertion
+) -> None:
+    run = karpy("convert", "-", stdin=stream(PROVISIONER, LAUNCH_TEMPLATE, POOL))
+
+    assert run.code == 1
+    assert run == snapshot
+
+
+def test_what_was_converted_passes_unchanged(karpy: Karpy) -> None:
+    first = karpy("convert", "-", "--role", "Nodes", stdin=PROVISIONER)
+
+    second = karpy("convert", "-", stdin=first.out)
+
+    assert (first.code, second.code, second.out) == (0, 0, first.out)
+
+
+def test_json_is_one_list(karpy: Karpy) -> None:
+    run = karpy("convert", "-", "--output", "json", stdin=PROVISIONER)
+
+    answer = json.loads(run.out)
+    assert (answer["kind"], [each["kind"] for each in answer["items"]]) == (
+        "List",
+        ["NodePool", "EC2NodeClass"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "code"),
+    [
+        ((), PROVISIONER, 3),
+        (("--role", "Nodes"), PROVISIONER, 0),
+        ((), LAUNCH_TEMPLATE, 3),
+        ((), POOL, 0),
+        ((), "kind: [", 3),
+    ],
+)
+def test_a_check_prints_no_object_and_says_whether_anything_is_lost(
+    karpy: Karpy, words: tuple[str, ...], stdin: str, code: int
+) -> None:
+    run = karpy("convert", "-", "--check", *words, stdin=stdin)
+
+    assert (run.code, run.out) == (code, "")
+
+
+def test_files_of_a_directory_are_seen_together(karpy: Karpy, tmp_path: Path) -> None:
+    (tmp_path / "deeper").mkdir()
+    (tmp_path / "deeper" / "settings.yaml").write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: karpenter-global-settings}\n"
+        "data: {aws.defaultInstanceProfile: Usual}\n"
+    )
+    (tmp_path / "pool.yaml").write_text(PROVISIONER)
+    (tmp_path / "kustomization.yaml").write_text("resources: [pool.yaml]\n")
+
+    run = karpy("convert", str(tmp_path))
+
+    assert run.code == 0
+    assert "instanceProfile: Usual" in run.out
+    assert "resources:" not in run.out
+    assert run.err.splitlines()[-1].startswith("3 objects read: 1 converted, 2 unchanged")

@@ -1,0 +1,138 @@
+import pytest
+
+from karpy.codec.convert.conversion import Conversion, join
+from tests.codec.convert.manifests import NODE_CLASS, POOL, PROVISIONER
+from tests.codec.convert.texts import again, converted, refused, said
+
+TODAY = """\
+apiVersion: karpenter.sh/v1
+kind: NodePool
+metadata: {name: a, uid: x, namespace: y}
+spec: {lables: {}, template: {spec: {kubelet: {maxPods: 1}}}}
+---
+apiVersion: karpenter.k8s.aws/v1
+kind: EC2NodeClass
+metadata: {name: a}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: a}
+data: {k: karpenter.sh/do-not-evict}
+"""
+
+
+def test_objects_of_today_pass_unchanged() -> None:
+    conversion = converted(TODAY)
+
+    assert again(conversion) == conversion
+    assert (conversion.notes, conversion.problems) == ((), ())
+    assert (conversion.converted, conversion.unchanged) == (0, 3)
+
+
+def test_what_is_converted_once_is_not_converted_again() -> None:
+    conversion = converted(POOL, NODE_CLASS)
+
+    second = again(conversion)
+
+    assert (second.objects, second.notes) == (conversion.objects, ())
+
+
+def test_the_items_of_a_list_are_converted() -> None:
+    lines = "\n".join(f"  {each}" for each in POOL.splitlines())
+    item = f"- {lines[2:]}"
+
+    whole = converted(f"apiVersion: v1\nkind: List\nitems:\n{item}\n")
+
+    assert whole.objects == converted(POOL).objects
+    assert whole.notes[0].where == "`1.yaml` document 1 items[0], NodePool web"
+
+
+def test_a_list_of_one_kind_leaves_kind_and_version_to_its_items() -> None:
+    lines = "\n".join(f"  {each}" for each in POOL.splitlines()[2:])
+
+    whole = converted(
+        f"apiVersion: karpenter.sh/v1beta1\nkind: NodePoolList\nitems:\n- {lines[2:]}\n"
+    )
+
+    assert whole.objects == converted(POOL).objects
+
+
+def test_smart_quotes_are_taken_off() -> None:
+    quoted = POOL.replace("20%", "\u201c20%\u201d").replace("NodePool", "\u201cNodePool\u201d")
+
+    conversion = converted(quoted)
+
+    assert conversion.objects == converted(POOL).objects
+    assert said(conversion)[:2] == [
+        ("RENAMED", "kind"),
+        ("RENAMED", "spec.disruption.budgets[0].nodes"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            PROVISIONER.replace("v1alpha5", "v1", 1),
+            (
+                "apiVersion",
+                "is `karpenter.sh/v1`, which has no kind Provisioner",
+                "write one of: karpenter.sh/v1alpha5",
+            ),
+        ),
+        (
+            POOL.replace("v1beta1", "v9", 1),
+            (
+                "apiVersion",
+                "is `karpenter.sh/v9`, which has no kind NodePool",
+                "write one of: karpenter.sh/v1, karpenter.sh/v1beta1",
+            ),
+        ),
+        (
+            "apiVersion: karpenter.sh/v1alpha5\nkind: Machine\nmetadata: {name: a}\n",
+            (
+                "kind",
+                "is `Machine`, which is not converted",
+                "remove the object: controllers make what they need anew",
+            ),
+        ),
+        (
+            "spec: {weight: 1}\n",
+            ("kind", "is missing", "add `apiVersion` and `kind`, as in any Kubernetes manifest"),
+        ),
+        (
+            "just text\n",
+            ("", "is the text `just text`, not an object", "write it as `name: value` pairs"),
+        ),
+    ],
+)
+def test_what_is_neither_old_nor_of_today_is_named(
+    text: str, problem: tuple[str, str, str]
+) -> None:
+    conversion = converted(text)
+
+    assert (conversion.objects, refused(conversion)) == ((), [problem])
+
+
+def test_what_is_nested_without_end_is_named() -> None:
+    deep = '{"apiVersion": "v1", "kind": "Pod", "spec": ' + '{"a": ' * 900 + "1" + "}" * 901
+
+    conversion = converted(deep)
+
+    assert (conversion.objects, len(conversion.problems)) == ((), 1)
+
+
+def test_a_broken_document_does_not_keep_the_others_back() -> None:
+    conversion = converted("kind: [\n---\n" + NODE_CLASS)
+
+    assert [each["kind"] for each in conversion.objects] == ["EC2NodeClass"]
+    assert len(conversion.problems) == 1
+
+
+def test_conversions_join_in_their_order() -> None:
+    first, second = converted(POOL), converted("kind: [")
+
+    both = join(first, second)
+
+    assert both == Conversion(first.objects, first.notes, second.problems, 1, 0)
+    assert not both.is_lossless

@@ -1,0 +1,120 @@
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tests.codec.convert.manifests import CLAIM, NODE_CLASS, POOL
+from tests.codec.convert.texts import converted, refused, shown, spec_of
+
+BARE = """\
+apiVersion: karpenter.sh/v1beta1
+kind: NodePool
+metadata: {name: bare}
+spec:
+  template:
+    spec:
+      nodeClassRef: {name: bare}
+      requirements: []
+"""
+KWOK = """\
+apiVersion: karpenter.kwok.sh/v1alpha1
+kind: KWOKNodeClass
+metadata: {name: bare}
+"""
+HALF = "build the whole object first, as `kustomize build` does, or add it"
+
+
+def test_every_field_of_pools_claims_and_classes_is_carried_or_named(
+    snapshot: SnapshotAssertion,
+) -> None:
+    assert shown(converted(f"{POOL}---\n{CLAIM}---\n{NODE_CLASS}")) == snapshot
+
+
+def test_the_defaults_of_the_old_version_are_written_out() -> None:
+    assert spec_of(converted(BARE), "NodePool")["disruption"] == {
+        "consolidationPolicy": "WhenEmptyOrUnderutilized",
+        "consolidateAfter": "0s",
+    }
+
+
+@pytest.mark.parametrize(
+    ("texts", "ref"),
+    [
+        (
+            (BARE,),
+            {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "bare"},
+        ),
+        (
+            (BARE, KWOK),
+            {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "bare"},
+        ),
+        (
+            (
+                BARE.replace(
+                    "{name: bare}\n      req", "{kind: A, apiVersion: b/v1, name: c}\n      req"
+                ),
+            ),
+            {"group": "b", "kind": "A", "name": "c"},
+        ),
+    ],
+)
+def test_the_class_is_named_with_group_and_kind(
+    texts: tuple[str, ...], ref: dict[str, str]
+) -> None:
+    pool = spec_of(converted(*texts), "NodePool")
+
+    assert pool["template"]["spec"]["nodeClassRef"] == ref
+
+
+@pytest.mark.parametrize(
+    ("label", "after"), [("karpenter.sh/nodepool: web", "720h"), ("a: b", "Never")]
+)
+def test_a_claim_of_no_pool_does_not_expire(label: str, after: str) -> None:
+    text = CLAIM.replace("karpenter.sh/nodepool: web", label)
+
+    assert spec_of(converted(text), "NodeClaim")["expireAfter"] == after
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            BARE.replace("nodeClassRef: {name: bare}", "taints: []"),
+            ("spec.template.spec.nodeClassRef", "is missing", HALF),
+        ),
+        (
+            BARE + "  disruption: {consolidationPolicy: WhenBored}\n",
+            (
+                "spec.disruption.consolidationPolicy",
+                "is `WhenBored`",
+                "use one of: WhenEmpty, WhenUnderutilized",
+            ),
+        ),
+        (
+            NODE_CLASS.replace("amiFamily: AL2", "amiFamily: Ubuntu"),
+            (
+                "spec.amiFamily",
+                "is Ubuntu without `amiSelectorTerms`, and today no image is known by that name",
+                "add `amiSelectorTerms` with the id, name or tags of the images",
+            ),
+        ),
+        (
+            NODE_CLASS.replace("  amiFamily: AL2\n", ""),
+            ("spec.amiFamily", "is missing", HALF),
+        ),
+        (
+            NODE_CLASS.replace("subnetSelectorTerms", "subnetTerms"),
+            ("spec.subnetSelectorTerms", "is missing", HALF),
+        ),
+        (
+            NODE_CLASS.replace("role: Nodes", "amiSelectorTerms: {id: ami-1}"),
+            (
+                "spec.amiSelectorTerms",
+                "is no list of objects",
+                "write it as a list, `- ...`",
+            ),
+        ),
+    ],
+)
+def test_what_cannot_be_converted_is_named(text: str, problem: tuple[str, str, str]) -> None:
+    conversion = converted(text)
+
+    assert (conversion.objects, refused(conversion)) == ((), [problem])

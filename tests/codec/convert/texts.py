@@ -1,0 +1,50 @@
+"""Old manifests as text, and what a conversion of them says."""
+
+from typing import Any
+
+from karpy.codec.convert.conversion import Conversion
+from karpy.codec.convert.manifests import convert
+from karpy.codec.convert.yamltexts import to_yaml
+from karpy.codec.documents import Document, read_documents
+
+
+def converted(*texts: str, role: str = "") -> Conversion:
+    """Convert files of these texts: `1.yaml`, `2.yaml` and so on."""
+    documents = [
+        document
+        for number, text in enumerate(texts, start=1)
+        for document in read_documents(f"{number}.yaml", text)
+    ]
+    return convert(documents, role)
+
+
+def again(conversion: Conversion) -> Conversion:
+    """Convert what came out once more."""
+    objects = enumerate(conversion.objects, start=1)
+    return convert(Document("out.yaml", number, each) for number, each in objects)
+
+
+def shown(conversion: Conversion) -> str:
+    """Write everything that a conversion says, as a golden file has it."""
+    notes = [
+        f"{each.where} {each.change.name} {each.path}: {each.text}" for each in conversion.notes
+    ]
+    problems = [f"{each.message} | {each.hint}" for each in conversion.problems]
+    return "\n".join([to_yaml(conversion.objects), *notes, *problems])
+
+
+def said(conversion: Conversion) -> list[tuple[str, str]]:
+    """Return what became of each field, without the words."""
+    return [(each.change.name, each.path) for each in conversion.notes]
+
+
+def refused(conversion: Conversion) -> list[tuple[str, str, str]]:
+    """Return what cannot be converted: path, problem and hint."""
+    return [(each.path, each.problem, each.hint) for each in conversion.problems]
+
+
+def spec_of(conversion: Conversion, kind: str) -> dict[str, Any]:
+    """Return the spec of the first object of a kind."""
+    found: dict[str, Any] = next(each for each in conversion.objects if each["kind"] == kind)
+    spec: dict[str, Any] = found["spec"]
+    return spec
