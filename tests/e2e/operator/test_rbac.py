@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from karpy.adapters.controlplane.operators import NAMESPACE
 from karpy.adapters.kube.connection import connect
 from tests.e2e.operator.stage import Stage, start_karpy
 from tests.wiring.everything import SETTINGS, Everything
@@ -23,6 +24,8 @@ def requests(stage: Stage, kubeconfig: Path) -> Iterator[Requests]:
     Others under the same account, before it, asked for what they may not have.
     """
     stage.operator.stop()
+    # A lease that is there already would only be renewed.
+    stage.plane.kubectl("delete", "leases", "--all", "-n", NAMESPACE)
     log = stage.plane.audit_log
     earlier = log.stat().st_size
     with start_karpy(stage.plane, kubeconfig, **SETTINGS):
