@@ -86,3 +86,29 @@ def test_files_of_a_directory_are_seen_together(karpy: Karpy, tmp_path: Path) ->
     assert "instanceProfile: Usual" in run.out
     assert "resources:" not in run.out
     assert run.err.splitlines()[-1].startswith("3 objects read: 1 converted, 2 unchanged")
+
+
+CATEGORY = "{key: karpenter.k8s.aws/instance-category, operator: In, values: [%s]}"
+CLUSTER = f"""\
+karpenter.node_pools:
+  web: {{requirements: {{category: {CATEGORY % "c"}}}}}
+  batch: {{requirements: {{category: {CATEGORY % "C"}}}}}
+"""
+
+
+def test_a_cluster_definition_file_is_one_pool_and_class_for_each_entry(
+    karpy: Karpy, snapshot: SnapshotAssertion
+) -> None:
+    options = ("--cluster-name", "shop", "--subnet-tag", "tier=private")
+
+    run = karpy("convert", "-", *options, "--security-group-tag", "a=b", stdin=CLUSTER)
+
+    assert run.code == 1
+    assert run == snapshot
+
+
+def test_a_tag_without_a_value_is_refused(karpy: Karpy) -> None:
+    run = karpy("convert", "-", "--subnet-tag", "tier", stdin=CLUSTER)
+
+    assert (run.code, run.out) == (2, "")
+    assert "tier is not KEY=VALUE" in run.err

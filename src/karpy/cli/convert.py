@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated, Final, Literal
 
@@ -13,6 +14,7 @@ from karpy.cli.solve import Files
 from karpy.cli.tables import count_of
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
 from karpy.codec.convert.conversion import Change, Conversion, Note
+from karpy.codec.convert.drafts import Cluster
 from karpy.codec.convert.manifests import convert as convert_documents
 from karpy.codec.convert.yamltexts import to_yaml
 from karpy.codec.documents import read_documents as documents_in
@@ -23,6 +25,50 @@ _STYLES: Final = {
     Change.DROPPED: Style.QUIET,
     Change.LOST: Style.BAD,
 }
+
+
+def _check_pairs(_type: object, pairs: tuple[str, ...]) -> None:
+    for each in pairs:
+        if not all(each.partition("=")):
+            msg = f"{each} is not KEY=VALUE"
+            raise ValueError(msg)
+
+
+_TAGS: Final = Parameter(
+    metavar="KEY=VALUE", show_default=False, negative="", validator=_check_pairs
+)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Place:
+    """The cluster that new pools are for, where the input does not name it."""
+
+    cluster_name: Annotated[
+        str,
+        Parameter(
+            show_default=False,
+            metavar="NAME",
+            help="The cluster of pools in a cluster definition file.",
+        ),
+    ] = ""
+    subnet_tag: Annotated[
+        tuple[str, ...], _TAGS, Parameter(help="A tag of their subnets; can be repeated.")
+    ] = ()
+    security_group_tag: Annotated[
+        tuple[str, ...], _TAGS, Parameter(help="A tag of their security groups; can be repeated.")
+    ] = ()
+
+    @property
+    def cluster(self) -> Cluster:
+        return Cluster(self.cluster_name, _pairs(self.subnet_tag), _pairs(self.security_group_tag))
+
+
+def _pairs(tags: tuple[str, ...]) -> dict[str, str]:
+    return {key: value for key, _, value in (each.partition("=") for each in tags)}
+
+
+_NOWHERE: Final = Place()
 
 
 def convert(
@@ -37,6 +83,7 @@ def convert(
             help="The IAM role for node classes that name neither role nor instance profile.",
         ),
     ] = "",
+    place: Place = _NOWHERE,
     check: Annotated[
         bool,
         Parameter(
@@ -65,7 +112,7 @@ def convert(
         for file, text in read_documents(files, terminal.stdin)
         for each in documents_in(file, text)
     ]
-    conversion = convert_documents(documents, role)
+    conversion = convert_documents(documents, role, place.cluster)
     if not check:
         _answer(conversion, output, terminal)
     terminal.tell(*_notes(conversion.notes), *_problems(conversion), _summary(conversion))
