@@ -112,3 +112,36 @@ def test_a_tag_without_a_value_is_refused(karpy: Karpy) -> None:
 
     assert (run.code, run.out) == (2, "")
     assert "tier is not KEY=VALUE" in run.err
+
+
+NODE_GROUP = {
+    "nodegroupName": "web",
+    "clusterName": "shop",
+    "capacityType": "SPOT",
+    "scalingConfig": {"minSize": 0, "maxSize": 10},
+    "instanceTypes": ["m6i.large"],
+    "subnets": ["subnet-0a1"],
+    "amiType": "AL2023_x86_64_STANDARD",
+    "nodeRole": "arn:aws:iam::123456789012:role/Nodes",
+}
+
+
+def test_node_groups_are_proposed_as_pools(
+    karpy: Karpy, snapshot: SnapshotAssertion, tmp_path: Path
+) -> None:
+    file = tmp_path / "group.json"
+    file.write_text(json.dumps({"nodegroup": NODE_GROUP}))
+
+    run = karpy("convert", "--from-nodegroups", str(file))
+
+    shown = run.err.replace(str(tmp_path), "")
+    assert (run.code, run.out, shown) == snapshot
+
+
+def test_what_was_proposed_passes_unchanged(karpy: Karpy) -> None:
+    groups = json.dumps([{"nodegroup": NODE_GROUP}])
+    first = karpy("convert", "--from-nodegroups", "-", stdin=groups)
+
+    second = karpy("convert", "-", stdin=first.out)
+
+    assert (first.code, second.code, second.out) == (0, 0, first.out)

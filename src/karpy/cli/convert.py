@@ -16,6 +16,7 @@ from karpy.cli.terminal import Line, Span, Style, Terminal, line
 from karpy.codec.convert.conversion import Change, Conversion, Note
 from karpy.codec.convert.drafts import Cluster
 from karpy.codec.convert.manifests import convert as convert_documents
+from karpy.codec.convert.manifests import convert_groups
 from karpy.codec.convert.yamltexts import to_yaml
 from karpy.codec.documents import read_documents as documents_in
 
@@ -42,14 +43,22 @@ _TAGS: Final = Parameter(
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Place:
-    """The cluster that new pools are for, where the input does not name it."""
+    """The cluster that objects are for, where the input does not say it."""
 
+    role: Annotated[
+        str,
+        Parameter(
+            show_default=False,
+            metavar="NAME",
+            help="The IAM role for node classes that name neither role nor instance profile.",
+        ),
+    ] = ""
     cluster_name: Annotated[
         str,
         Parameter(
             show_default=False,
             metavar="NAME",
-            help="The cluster of pools in a cluster definition file.",
+            help="The cluster of pools that are made of no manifest.",
         ),
     ] = ""
     subnet_tag: Annotated[
@@ -75,15 +84,15 @@ def convert(
     files: Files,
     /,
     *,
-    role: Annotated[
-        str,
-        Parameter(
-            show_default=False,
-            metavar="NAME",
-            help="The IAM role for node classes that name neither role nor instance profile.",
-        ),
-    ] = "",
     place: Place = _NOWHERE,
+    from_nodegroups: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="FILES are node groups or Auto Scaling groups, as the AWS CLI prints them.",
+        ),
+    ] = False,
     check: Annotated[
         bool,
         Parameter(
@@ -102,6 +111,8 @@ def convert(
 
         $ karpy convert manifests/ > converted.yaml
         $ kubectl get nodepools,ec2nodeclasses -o yaml | karpy convert - --check
+        $ aws eks describe-nodegroup --cluster-name shop --nodegroup-name web |
+            karpy convert --from-nodegroups -
 
     Give pools, their node classes and workloads in one call: they refer to each other. Today's
     objects are printed as they are; the notes on stderr name each field that is added, renamed,
@@ -112,7 +123,8 @@ def convert(
         for file, text in read_documents(files, terminal.stdin)
         for each in documents_in(file, text)
     ]
-    conversion = convert_documents(documents, role, place.cluster)
+    change = convert_groups if from_nodegroups else convert_documents
+    conversion = change(documents, place.role, place.cluster)
     if not check:
         _answer(conversion, output, terminal)
     terminal.tell(*_notes(conversion.notes), *_problems(conversion), _summary(conversion))

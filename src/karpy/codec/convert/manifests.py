@@ -19,6 +19,7 @@ from karpy.codec.convert.drafts import (
     Source,
     Surroundings,
 )
+from karpy.codec.convert.groups import groups_in, is_group
 from karpy.codec.convert.kubelets import place_kubelets
 from karpy.codec.convert.objects import Found, objects_in, without_smart_quotes
 from karpy.codec.convert.oldfields import Notes, OldFields
@@ -64,15 +65,35 @@ def convert(
     problems: list[ManifestInvalid] = []
     found = [each for document in documents for each in _objects(document, problems)]
     surroundings = replace(_surroundings(found, role), cluster=cluster)
+    parts = [part for whole in found for part in _parts(whole)]
+    return _conversion(_drafts(parts, surroundings, problems), problems)
+
+
+def convert_groups(
+    documents: Iterable[Document | ManifestInvalid],
+    role: str = "",
+    cluster: Cluster = NO_CLUSTER,
+) -> Conversion:
+    """Propose a NodePool and an EC2NodeClass for each group that the AWS CLI describes."""
+    problems: list[ManifestInvalid] = []
+    found = [each for document in documents for each in _objects(document, problems)]
+    surroundings = Surroundings(role, cluster=cluster)
+    return _conversion(_drafts(groups_in(found), surroundings, problems), problems)
+
+
+def _drafts(
+    parts: Iterable[Found | Source], surroundings: Surroundings, problems: list[ManifestInvalid]
+) -> Sequence[Draft]:
+    """Return what the parts become; add what cannot be converted to the problems."""
     drafts = []
-    for each in (part for whole in found for part in _parts(whole)):
+    for each in parts:
         try:
             drafts.append(_draft(each, surroundings))
         except FieldInvalid as error:
             problems.append(_problem(each.where, error))
         except RecursionError:
             problems.append(_problem(each.where, _TOO_DEEP))
-    return _conversion(place_kubelets(drafts), problems)
+    return place_kubelets(drafts)
 
 
 def _parts(found: Found) -> Sequence[Found | Source]:
@@ -118,6 +139,8 @@ def _draft(found: Found | Source, surroundings: Surroundings) -> Draft:
         return _old_draft(found, surroundings)
     notes = Notes(found.where)
     if not found.kind:
+        if is_group(found.value):
+            raise FieldInvalid("", "is a group of machines", "add `--from-nodegroups`")
         if not _is_kustomization(found):
             raise FieldInvalid("kind", "is missing", _KIND_HINT)
         notes.add(Change.DROPPED, "", "a kustomization names files and is no object itself")
