@@ -116,7 +116,9 @@ def convert(
 
     Give pools, their node classes and workloads in one call: they refer to each other. Today's
     objects are printed as they are; the notes on stderr name each field that is added, renamed,
-    dropped or lost. Exits with 1 if a document could not be read or converted.
+    dropped or lost. Entries of `karpenter.node_pools` in a cluster definition file, and groups with
+    --from-nodegroups, become a NodePool and an EC2NodeClass each. Exits with 1 if a document could
+    not be read or converted.
     """
     documents = [
         each

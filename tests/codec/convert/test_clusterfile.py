@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
+from karpy.codec.constraints import KEY_HINT
 from karpy.codec.convert.drafts import Cluster
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
@@ -153,6 +154,26 @@ WEB: Final = "karpenter.node_pools.web"
             ),
         ),
         (
+            "{labels: {a b: c}}",
+            (
+                "spec.template.metadata.labels[a b]",
+                "is no label key",
+                KEY_HINT,
+            ),
+        ),
+        (
+            ONE % "key: karpenter.k8s.aws/instance-catgory, operator: Exists",
+            (
+                "spec.template.spec.requirements[0].key",
+                "is `karpenter.k8s.aws/instance-catgory`, and no node has such a label",
+                "write `karpenter.k8s.aws/instance-category`",
+            ),
+        ),
+        (
+            "{node_class: {tags: {'': a}}}",
+            (f"{WEB}.node_class.tags", "has an entry without a name", "name it, or remove it"),
+        ),
+        (
             "{labels: {a: [b]}}",
             (f"{WEB}.labels.a", "is a list, not text", "write one value"),
         ),
@@ -171,6 +192,12 @@ def test_an_entry_that_is_wrong_does_not_keep_the_others_back() -> None:
 
     assert [each["metadata"]["name"] for each in conversion.objects] == ["b", "b"]
     assert (conversion.converted, len(conversion.problems)) == (1, 1)
+
+
+def test_an_entry_of_nothing_is_a_pool_of_anything() -> None:
+    nothing = converted("karpenter.node_pools: {web: null}", cluster=SHOP)
+
+    assert nothing.objects == converted(ENTRY % "{}", cluster=SHOP).objects
 
 
 def test_two_entries_do_not_take_one_name() -> None:
@@ -219,9 +246,10 @@ requirement = st.sampled_from(
         {"key": "karpenter.k8s.aws/instance-family", "operator": "Exists", "minValues": 2},
     ]
 )
-taint = st.sampled_from(
+taint: st.SearchStrategy[JsonObject] = st.sampled_from(
     [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "value": 1, "effect": "NoExecute"}]
 )
+taints = st.lists(taint, unique_by=lambda each: each["key"])
 ids = st.lists(st.sampled_from(["sg-0a1", "sg-0b2"]), max_size=2)
 entries = some(
     node_class=some(
@@ -235,7 +263,7 @@ entries = some(
     labels=texts,
     limits=some(cpu=st.integers(0, 100) | st.just("100m"), memory=st.just("1Gi")),
     requirements=st.lists(requirement) | st.dictionaries(words, requirement),
-    taints=st.lists(taint) | st.dictionaries(words, taint),
+    taints=taints | taints.map(lambda each: {str(at): taint for at, taint in enumerate(each)}),
 )
 files = st.dictionaries(st.sampled_from(["a", "b_c", "D"]), entries, min_size=1)
 

@@ -166,6 +166,7 @@ def test_groups_are_found_in_lists_and_one_after_the_other(text: str) -> None:
                 "write `0` or more",
             ),
         ),
+        ('{"AutoScalingGroups": []}', ("", "describes no group of machines", AWS_HINT)),
         (
             '{"nodegroups": ["web"]}',
             (
@@ -188,6 +189,17 @@ def test_what_cannot_be_proposed_is_named(text: str, problem: tuple[str, str, st
     conversion = proposed(text)
 
     assert (conversion.objects, refused(conversion)) == ((), [problem])
+
+
+def test_an_answer_that_is_not_whole_says_so() -> None:
+    text = json.dumps({"AutoScalingGroups": [SCALING_GROUP], "NextToken": "abc"})
+
+    conversion = proposed(text)
+
+    assert (conversion.converted, [each[:2] for each in refused(conversion)]) == (
+        1,
+        [("NextToken", "says that there are more groups than these")],
+    )
 
 
 def test_two_groups_do_not_take_one_name() -> None:

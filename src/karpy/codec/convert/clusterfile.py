@@ -69,7 +69,7 @@ def sources_in(found: Found) -> list[Source]:
         name = str(key)
         where = f"{found.where}, pool {name}"
         others = [str(each) for each in pools.obj if each != key]
-        part = Found(found.file, where, value, pools.path_of(name))
+        part = Found(found.file, where, {} if value is None else value, pools.path_of(name))
         made.append(Source(part, partial(_pool, name=name, own=own, others=others)))
     has_more = set(found.value) - {_TOP, _DOTTED, "defaults"} or _more(whole)
     return [Source(found, _file), *made] if has_more or not made else made
@@ -274,6 +274,8 @@ def _texts(old: OldFields, key: str) -> dict[str, str]:
     """Return a mapping to text; what is within it is neither an object nor a list."""
     fields = old.child(key)
     for name, each in fields.obj.items():
+        if not str(name):
+            old.fail(key, "has an entry without a name", "name it, or remove it")
         if isinstance(each, dict | list):
             fields.fail(str(name), f"is {describe(each)}, not text", "write one value")
     return old.texts(key)

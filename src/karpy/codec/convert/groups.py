@@ -13,6 +13,7 @@ from karpy.codec.fields import JsonObject
 
 _NODE_GROUP: Final = "nodegroup"
 _SCALING_GROUPS: Final = "AutoScalingGroups"
+_MORE: Final = "NextToken"
 _NAMES: Final = {"nodegroupName": node_group, "AutoScalingGroupName": scaling_group}
 
 
@@ -31,7 +32,9 @@ def groups_in(found: Iterable[Found]) -> list[Source]:
 
 
 def _groups(found: Found) -> Iterator[Found]:
-    if isinstance(found.value.get(_SCALING_GROUPS), list):
+    if found.value.get(_MORE):
+        yield _part(found, found.value, _MORE)
+    if found.value.get(_SCALING_GROUPS) and isinstance(found.value[_SCALING_GROUPS], list):
         for index, each in enumerate(found.value[_SCALING_GROUPS]):
             yield _part(found, each, f"{_SCALING_GROUPS}[{index}]")
     elif isinstance(found.value.get(_NODE_GROUP), dict):
@@ -60,6 +63,9 @@ def _source(found: Found, others: list[str]) -> Source:
 
 
 def _no_group(old: OldFields, _surroundings: Surroundings) -> NoReturn:
+    if old.path == _MORE:
+        hint = "call the AWS CLI without `--max-items`, or give the other answers, too"
+        old.fail("", "says that there are more groups than these", hint)
     old.fail(
         "",
         "describes no group of machines",
