@@ -120,6 +120,20 @@ def test_a_group_without_subnets_has_those_of_its_cluster_in_its_zones() -> None
 
 
 @pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("kubernetes.io/cluster/prod", "owned"),
+        ("k8s.io/cluster-autoscaler/prod", "owned"),
+        ("eks:cluster-name", "prod"),
+    ],
+)
+def test_tags_name_the_cluster(key: str, value: str) -> None:
+    text = scaling_group(Tags=[{"Key": key, "Value": value}])
+
+    assert spec_of(proposed(text), "EC2NodeClass")["role"] == "KarpenterNodeRole-prod"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         json.dumps([{"nodegroup": NODE_GROUP}, {"AutoScalingGroups": [SCALING_GROUP]}]),

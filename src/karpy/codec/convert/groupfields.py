@@ -93,7 +93,7 @@ def size_of(old: OldFields, least: str, most: str, now: str) -> JsonObject:
         old.note(Change.RENAMED, most, f"it is `limits: {{nodes: {limit}}}`")
     if minimum := whole_number(old, least):
         told = (
-            f"at least {minimum} nodes were kept, and a NodePool has no minimum; "
+            f"the group kept {minimum} or more, and a NodePool has no minimum; "
             f"add a NodePool with `replicas: {minimum}`, or a CapacityBuffer"
         )
         old.note(Change.LOST, least, told)

@@ -30,7 +30,8 @@ from karpy.codec.convert.proposals import (
 from karpy.codec.fields import JsonObject
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT, ZONE
 
-_TEMPLATE: Final = "k8s.io/cluster-autoscaler/node-template/"
+_AUTOSCALER: Final = "k8s.io/cluster-autoscaler/"
+_TEMPLATE: Final = f"{_AUTOSCALER}node-template/"
 _LABEL: Final = f"{_TEMPLATE}label/"
 _TAINT: Final = f"{_TEMPLATE}taint/"
 _RESOURCE: Final = f"{_TEMPLATE}resources/"
@@ -52,6 +53,11 @@ _DROPPED: Final = {
     "HealthCheckGracePeriod": "nodes are repaired with the feature gate NodeRepair",
     "TerminationPolicies": "disruption chooses nodes by its cost",
     "AvailabilityZones": "the subnets say it",
+    "AvailabilityZoneIds": "the subnets say it",
+    "AvailabilityZoneImpairmentPolicy": "zones without capacity are left out at launch",
+    "CapacityReservationSpecification": "see `capacityReservationSelectorTerms`",
+    "DesiredCapacityType": "machines count by their resources",
+    "InstanceMaintenancePolicy": "see the budgets in `spec.disruption`",
     "Instances": "they are machines of the group",
     "CapacityRebalance": "an interruption queue does that for all NodePools",
     "PredictedCapacity": _ABOUT,
@@ -124,8 +130,11 @@ def _within(tags: Written, prefix: str) -> dict[str, tuple[str, str]]:
 
 def _cluster_in(tags: Written) -> str:
     """Return the cluster that the tags of a group name, if they do."""
-    owned = next(iter(_within(tags, _OWNED)), "")
-    return tags[_EKS_CLUSTER][1] if _EKS_CLUSTER in tags else owned
+    if _EKS_CLUSTER in tags:
+        return tags[_EKS_CLUSTER][1]
+    found = _within(tags, _AUTOSCALER)
+    owned = [key for key, (_, value) in found.items() if value == "owned" and "/" not in key]
+    return next(iter([*_within(tags, _OWNED), *owned]), "")
 
 
 def _name_hints(old: OldFields, tags: Written) -> None:
@@ -189,6 +198,9 @@ def _capacity(old: OldFields) -> JsonObject:
     name_rest(shares, _DROPPED, _LOST)
     policy.take("LaunchTemplate")
     name_rest(policy, _DROPPED, _LOST)
+    if "MixedInstancesPolicy" not in old:
+        told = f"`{ON_DEMAND}`, unless the launch template asks for spot: add `{SPOT}` then"
+        old.note(Change.ADDED, "MixedInstancesPolicy", told)
     if percent >= _ALL:
         return requirement(CAPACITY_TYPE, ON_DEMAND)
     if not base and not percent:
