@@ -275,3 +275,30 @@ def test_what_comes_out_is_accepted_by_an_api_server(pools: JsonObject) -> None:
     admitted = [VALIDATORS[each["kind"]].admit(each, None) for each in conversion.objects]
     assert (len(admitted), conversion.problems) == (2 * len(pools), ())
     assert again(conversion).objects == conversion.objects
+
+
+FIELDS: Final = ("annotations", "labels", "limits", "node_class", "requirements", "taints")
+junk: st.SearchStrategy[object] = st.sampled_from(
+    [True, 0, -1, 1.5, "", "text", [], ["a"], [[]], [{}], {"a": 1}, {"": 1}, {"a": {}}, {"a": [1]}]
+)
+
+
+@given(entries, st.sampled_from(FIELDS), junk)
+def test_whatever_is_written_is_converted_or_named(
+    entry: JsonObject, field: str, bad: object
+) -> None:
+    pools = {"a": {**entry, field: bad}, "b": bad, "c": entry}
+
+    conversion = converted(json.dumps({"karpenter": {"node_pools": pools}}), cluster=SHOP)
+
+    admitted = [VALIDATORS[each["kind"]].admit(each, None) for each in conversion.objects]
+    assert len(admitted) // 2 + len(conversion.problems) == len(pools)
+
+
+@given(junk, st.sampled_from(["karpenter", "karpenter.node_pools", "defaults", "other"]))
+def test_whatever_stands_beside_the_pools_is_named(bad: object, key: str) -> None:
+    file = {"karpenter": {"node_pools": {"web": {}}}, key: bad}
+
+    conversion = converted(json.dumps(file), cluster=SHOP)
+
+    assert conversion.converted + conversion.unchanged + len(conversion.problems) > 0
