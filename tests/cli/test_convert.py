@@ -86,3 +86,62 @@ def test_files_of_a_directory_are_seen_together(karpy: Karpy, tmp_path: Path) ->
     assert "instanceProfile: Usual" in run.out
     assert "resources:" not in run.out
     assert run.err.splitlines()[-1].startswith("3 objects read: 1 converted, 2 unchanged")
+
+
+CATEGORY = "{key: karpenter.k8s.aws/instance-category, operator: In, values: [%s]}"
+CLUSTER = f"""\
+karpenter.node_pools:
+  web: {{requirements: {{category: {CATEGORY % "c"}}}}}
+  batch: {{requirements: {{category: {CATEGORY % "C"}}}}}
+"""
+
+
+def test_a_cluster_definition_file_is_one_pool_and_class_for_each_entry(
+    karpy: Karpy, snapshot: SnapshotAssertion
+) -> None:
+    options = ("--cluster-name", "shop", "--subnet-tag", "tier=private")
+
+    run = karpy("convert", "-", *options, "--security-group-tag", "a=b", stdin=CLUSTER)
+
+    assert run.code == 1
+    assert run == snapshot
+
+
+def test_a_tag_without_a_value_is_refused(karpy: Karpy) -> None:
+    run = karpy("convert", "-", "--subnet-tag", "tier", stdin=CLUSTER)
+
+    assert (run.code, run.out) == (2, "")
+    assert "tier is not KEY=VALUE" in run.err
+
+
+NODE_GROUP = {
+    "nodegroupName": "web",
+    "clusterName": "shop",
+    "capacityType": "SPOT",
+    "scalingConfig": {"minSize": 0, "maxSize": 10},
+    "instanceTypes": ["m6i.large"],
+    "subnets": ["subnet-0a1"],
+    "amiType": "AL2023_x86_64_STANDARD",
+    "nodeRole": "arn:aws:iam::123456789012:role/Nodes",
+}
+
+
+def test_node_groups_are_proposed_as_pools(
+    karpy: Karpy, snapshot: SnapshotAssertion, tmp_path: Path
+) -> None:
+    file = tmp_path / "group.json"
+    file.write_text(json.dumps({"nodegroup": NODE_GROUP}))
+
+    run = karpy("convert", "--from-nodegroups", str(file))
+
+    shown = run.err.replace(str(tmp_path), "")
+    assert (run.code, run.out, shown) == snapshot
+
+
+def test_what_was_proposed_passes_unchanged(karpy: Karpy) -> None:
+    groups = json.dumps([{"nodegroup": NODE_GROUP}])
+    first = karpy("convert", "--from-nodegroups", "-", stdin=groups)
+
+    second = karpy("convert", "-", stdin=first.out)
+
+    assert (first.code, second.code, second.out) == (0, 0, first.out)

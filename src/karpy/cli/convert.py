@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Annotated, Final, Literal
 
@@ -13,7 +14,9 @@ from karpy.cli.solve import Files
 from karpy.cli.tables import count_of
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
 from karpy.codec.convert.conversion import Change, Conversion, Note
+from karpy.codec.convert.drafts import Cluster
 from karpy.codec.convert.manifests import convert as convert_documents
+from karpy.codec.convert.manifests import convert_groups
 from karpy.codec.convert.yamltexts import to_yaml
 from karpy.codec.documents import read_documents as documents_in
 
@@ -25,10 +28,23 @@ _STYLES: Final = {
 }
 
 
-def convert(
-    files: Files,
-    /,
-    *,
+def _check_pairs(_type: object, pairs: tuple[str, ...]) -> None:
+    for each in pairs:
+        if not all(each.partition("=")):
+            msg = f"{each} is not KEY=VALUE"
+            raise ValueError(msg)
+
+
+_TAGS: Final = Parameter(
+    metavar="KEY=VALUE", show_default=False, negative="", validator=_check_pairs
+)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Place:
+    """The cluster that objects are for, where the input does not say it."""
+
     role: Annotated[
         str,
         Parameter(
@@ -36,7 +52,47 @@ def convert(
             metavar="NAME",
             help="The IAM role for node classes that name neither role nor instance profile.",
         ),
-    ] = "",
+    ] = ""
+    cluster_name: Annotated[
+        str,
+        Parameter(
+            show_default=False,
+            metavar="NAME",
+            help="The cluster of pools that are made of no manifest.",
+        ),
+    ] = ""
+    subnet_tag: Annotated[
+        tuple[str, ...], _TAGS, Parameter(help="A tag of their subnets; can be repeated.")
+    ] = ()
+    security_group_tag: Annotated[
+        tuple[str, ...], _TAGS, Parameter(help="A tag of their security groups; can be repeated.")
+    ] = ()
+
+    @property
+    def cluster(self) -> Cluster:
+        return Cluster(self.cluster_name, _pairs(self.subnet_tag), _pairs(self.security_group_tag))
+
+
+def _pairs(tags: tuple[str, ...]) -> dict[str, str]:
+    return {key: value for key, _, value in (each.partition("=") for each in tags)}
+
+
+_NOWHERE: Final = Place()
+
+
+def convert(
+    files: Files,
+    /,
+    *,
+    place: Place = _NOWHERE,
+    from_nodegroups: Annotated[
+        bool,
+        Parameter(
+            negative="",
+            show_default=False,
+            help="FILES are node groups or Auto Scaling groups, as the AWS CLI prints them.",
+        ),
+    ] = False,
     check: Annotated[
         bool,
         Parameter(
@@ -55,17 +111,22 @@ def convert(
 
         $ karpy convert manifests/ > converted.yaml
         $ kubectl get nodepools,ec2nodeclasses -o yaml | karpy convert - --check
+        $ aws eks describe-nodegroup --cluster-name shop --nodegroup-name web |
+            karpy convert --from-nodegroups -
 
     Give pools, their node classes and workloads in one call: they refer to each other. Today's
     objects are printed as they are; the notes on stderr name each field that is added, renamed,
-    dropped or lost. Exits with 1 if a document could not be read or converted.
+    dropped or lost. Entries of `karpenter.node_pools` in a cluster definition file, and groups with
+    --from-nodegroups, become a NodePool and an EC2NodeClass each. Exits with 1 if a document could
+    not be read or converted.
     """
     documents = [
         each
         for file, text in read_documents(files, terminal.stdin)
         for each in documents_in(file, text)
     ]
-    conversion = convert_documents(documents, role)
+    change = convert_groups if from_nodegroups else convert_documents
+    conversion = change(documents, place.role, place.cluster)
     if not check:
         _answer(conversion, output, terminal)
     terminal.tell(*_notes(conversion.notes), *_problems(conversion), _summary(conversion))

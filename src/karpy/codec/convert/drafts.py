@@ -1,18 +1,31 @@
 """An object of the input on its way to objects of today."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.codec.convert.conversion import Note
+from karpy.codec.convert.objects import Found
+from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.fields import JsonObject
 
 CORE: Final = "karpenter.sh/v1"
 AWS_GROUP: Final = "karpenter.k8s.aws"
 AWS: Final = f"{AWS_GROUP}/v1"
 EC2_CLASS: Final = "EC2NodeClass"
+
+
+class Cluster(Struct, frozen=True):
+    """What a cluster is called, and how its networks are found."""
+
+    name: str = ""
+    subnet_tags: Mapping[str, str] = {}
+    security_group_tags: Mapping[str, str] = {}
+
+
+NO_CLUSTER: Final = Cluster()
 
 
 class Surroundings(Struct, frozen=True):
@@ -24,6 +37,8 @@ class Surroundings(Struct, frozen=True):
     """The default instance profile of the old version's global settings."""
     classes: Mapping[str, tuple[str, str]] = {}
     """Group and kind of node classes by name."""
+    cluster: Cluster = NO_CLUSTER
+    """For pools that are made of something that names no cluster."""
 
 
 class Converted(Struct, frozen=True):
@@ -32,6 +47,17 @@ class Converted(Struct, frozen=True):
     objects: tuple[JsonObject, ...]
     kubelet: JsonObject | None = None
     kubelet_path: str = ""
+
+
+class Source(Struct, frozen=True):
+    """A part of the input, and how it becomes objects of today."""
+
+    found: Found
+    change: Callable[[OldFields, Surroundings], Converted]
+
+    @property
+    def where(self) -> str:
+        return self.found.where
 
 
 class Draft(Struct, frozen=True):

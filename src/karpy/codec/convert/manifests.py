@@ -3,17 +3,23 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from karpy.codec.convert import v1alpha1, v1alpha5, v1beta1
+from msgspec.structs import replace
+
+from karpy.codec.convert import clusterfile, v1alpha1, v1alpha5, v1beta1
 from karpy.codec.convert.conversion import Change, Conversion
 from karpy.codec.convert.drafts import (
     AWS,
     AWS_GROUP,
     CORE,
     EC2_CLASS,
+    NO_CLUSTER,
+    Cluster,
     Converted,
     Draft,
+    Source,
     Surroundings,
 )
+from karpy.codec.convert.groups import groups_in, is_group
 from karpy.codec.convert.kubelets import place_kubelets
 from karpy.codec.convert.objects import Found, objects_in, without_smart_quotes
 from karpy.codec.convert.oldfields import Notes, OldFields
@@ -44,25 +50,55 @@ _TOO_DEEP: Final = FieldInvalid("", "is nested too deeply", "check that it is a 
 _KIND_HINT: Final = "add `apiVersion` and `kind`, as in any Kubernetes manifest"
 
 
-def convert(documents: Iterable[Document | ManifestInvalid], role: str = "") -> Conversion:
+def convert(
+    documents: Iterable[Document | ManifestInvalid],
+    role: str = "",
+    cluster: Cluster = NO_CLUSTER,
+) -> Conversion:
     """
     Return the objects of all documents as objects of today, in their order.
 
     Documents of a call are seen together: a pool refers to a node class in another one. `role` is
-    the IAM role for node classes that name none. Objects of today are returned unchanged.
+    the IAM role for node classes that name none, and `cluster` the one that pools of a cluster
+    definition file are for. Objects of today are returned unchanged.
     """
     problems: list[ManifestInvalid] = []
     found = [each for document in documents for each in _objects(document, problems)]
-    surroundings = _surroundings(found, role)
+    surroundings = replace(_surroundings(found, role), cluster=cluster)
+    parts = [part for whole in found for part in _parts(whole)]
+    return _conversion(_drafts(parts, surroundings, problems), problems)
+
+
+def convert_groups(
+    documents: Iterable[Document | ManifestInvalid],
+    role: str = "",
+    cluster: Cluster = NO_CLUSTER,
+) -> Conversion:
+    """Propose a NodePool and an EC2NodeClass for each group that the AWS CLI describes."""
+    problems: list[ManifestInvalid] = []
+    found = [each for document in documents for each in _objects(document, problems)]
+    surroundings = Surroundings(role, cluster=cluster)
+    return _conversion(_drafts(groups_in(found), surroundings, problems), problems)
+
+
+def _drafts(
+    parts: Iterable[Found | Source], surroundings: Surroundings, problems: list[ManifestInvalid]
+) -> Sequence[Draft]:
+    """Return what the parts become; add what cannot be converted to the problems."""
     drafts = []
-    for each in found:
+    for each in parts:
         try:
             drafts.append(_draft(each, surroundings))
         except FieldInvalid as error:
             problems.append(_problem(each.where, error))
         except RecursionError:
             problems.append(_problem(each.where, _TOO_DEEP))
-    return _conversion(place_kubelets(drafts), problems)
+    return place_kubelets(drafts)
+
+
+def _parts(found: Found) -> Sequence[Found | Source]:
+    is_cluster_file = clusterfile.is_cluster_file(found.value)
+    return clusterfile.sources_in(found) if is_cluster_file else (found,)
 
 
 def _objects(
@@ -93,7 +129,9 @@ def _conversion(drafts: Sequence[Draft], problems: Sequence[ManifestInvalid]) ->
     )
 
 
-def _draft(found: Found, surroundings: Surroundings) -> Draft:
+def _draft(found: Found | Source, surroundings: Surroundings) -> Draft:
+    if isinstance(found, Source):
+        return _changed(found, surroundings)
     known = (found.version, found.kind)
     if known in _TODAY:
         return Draft(found.file, found.where, (found.value,))
@@ -101,6 +139,8 @@ def _draft(found: Found, surroundings: Surroundings) -> Draft:
         return _old_draft(found, surroundings)
     notes = Notes(found.where)
     if not found.kind:
+        if is_group(found.value):
+            raise FieldInvalid("", "is a group of machines", "add `--from-nodegroups`")
         if not _is_kustomization(found):
             raise FieldInvalid("kind", "is missing", _KIND_HINT)
         notes.add(Change.DROPPED, "", "a kustomization names files and is no object itself")
@@ -113,15 +153,20 @@ def _old_draft(found: Found, surroundings: Surroundings) -> Draft:
     change = _OLD.get((found.version, found.kind))
     if change is None:
         raise _unknown(found)
+    return _changed(Source(found, change), surroundings)
+
+
+def _changed(source: Source, surroundings: Surroundings) -> Draft:
+    found = source.found
     notes = Notes(found.where)
-    value = without_smart_quotes(found.value, "", notes)
-    made = change(OldFields(value, "", notes), surroundings)
+    value = without_smart_quotes(found.value, found.path, notes)
+    made = source.change(OldFields(value, found.path, notes), surroundings)
     return Draft(
         found.file,
         found.where,
         made.objects,
         tuple(notes.all),
-        is_converted=True,
+        is_converted=bool(made.objects),
         kubelet=made.kubelet,
         kubelet_path=made.kubelet_path,
     )

@@ -21,6 +21,8 @@ class Found(Struct, frozen=True):
     file: str
     where: str
     value: JsonObject
+    path: str = ""
+    """Where the value is, if it is a part of an object."""
 
     @property
     def group(self) -> str:

@@ -37,6 +37,10 @@ class OldFields:
     def path_of(self, key: str) -> str:
         return f"{self.path}.{key}" if self.path and key else self.path or key
 
+    def is_left(self, key: str) -> bool:
+        """Say whether a field is there that does not count as converted yet."""
+        return key in self._left
+
     def take(self, key: str) -> object:
         """Return a field, which counts as converted then."""
         if key in self._left:

@@ -47,6 +47,8 @@ _KWOK: Final = (
 )
 
 _AWS_TYPE_LABELS: Final = ("ec2nodeclass", *(f"instance-{each}" for each in _AWS_INSTANCE))
+AWS_LABELS: Final = tuple(f"karpenter.k8s.aws/{each}" for each in (*_AWS_TYPE_LABELS, *_AWS_LAUNCH))
+"""All keys of that domain that a NodePool may name."""
 
 
 def _own(domain: str, names: Iterable[str]) -> str:

@@ -1,0 +1,150 @@
+"""A NodePool and its EC2NodeClass for what is neither: an entry of a file, a group of machines."""
+
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Final
+
+from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.drafts import AWS, AWS_GROUP, CORE, EC2_CLASS, Surroundings
+from karpy.codec.convert.oldfields import OldFields
+from karpy.codec.fields import Fields, JsonObject
+from karpy.codec.poolrules import check_pool, find_faults
+from karpy.codec.schemas.labelrules import AWS_LABELS
+from karpy.model.labels import WELL_KNOWN
+
+DISCOVERY: Final = "karpenter.sh/discovery"
+LATEST: Final = "al2023@latest"
+_NO_NAME: Final = re.compile(r"[^a-z0-9-]+")
+_NAME_LENGTH: Final = 63
+_ROLE: Final = "KarpenterNodeRole"
+
+
+def name_of(old: OldFields, written: str, others: Iterable[str]) -> str:
+    """Return a name that objects can have, as near as possible to the one that is written."""
+    name = _name(written)
+    if not name or len(name) > _NAME_LENGTH:
+        old.fail(
+            "",
+            f"is named `{written}`, and no object can have such a name",
+            f"write at most {_NAME_LENGTH} lower-case letters, digits and dashes",
+        )
+    twins = [each for each in others if _name(each) == name]
+    if twins:
+        problem = f"is named `{name}` as an object, as `{twins[0]}` is"
+        old.fail("", problem, "give one of them another name, or convert it in another call")
+    if name != written:
+        told = f"`{written}` is `{name}`: names have lower-case letters, digits and dashes"
+        old.note(Change.RENAMED, "", told)
+    return name
+
+
+def _name(written: str) -> str:
+    return _NO_NAME.sub("-", written.lower()).strip("-")
+
+
+def role_of(old: OldFields, surroundings: Surroundings) -> JsonObject:
+    """Return the IAM role of machines: the given one, or the usual one of the cluster."""
+    if surroundings.role:
+        return {"role": surroundings.role}
+    if not surroundings.cluster.name:
+        old.fail("", "has no IAM role", "add `--role NAME` or `--cluster-name NAME`")
+    role = f"{_ROLE}-{surroundings.cluster.name}"
+    old.note(Change.ADDED, "role", f"`{role}`, the usual name; `--role NAME` gives another one")
+    return {"role": role}
+
+
+def subnets_of(old: OldFields, surroundings: Surroundings) -> list[JsonObject]:
+    """Return terms for the given tags of subnets, or for those of the cluster's discovery."""
+    cluster = surroundings.cluster
+    return _terms(old, "subnet", cluster.subnet_tags, {DISCOVERY: cluster.name})
+
+
+def security_groups_of(
+    old: OldFields, surroundings: Surroundings, key: str = DISCOVERY
+) -> list[JsonObject]:
+    """Return terms for the given tags of security groups, or for the cluster's name at a key."""
+    cluster = surroundings.cluster
+    return _terms(old, "security-group", cluster.security_group_tags, {key: cluster.name})
+
+
+def _terms(
+    old: OldFields, what: str, given: Mapping[str, str], usual: Mapping[str, str]
+) -> list[JsonObject]:
+    if given:
+        return [{"tags": dict(given)}]
+    shown = ", ".join(f"{key}: {value}" for key, value in usual.items())
+    if not all(usual.values()):
+        hint = f"add `--cluster-name NAME` or `--{what}-tag KEY=VALUE`"
+        old.fail("", f"has no tags to find a {what.replace('-', ' ')} by", hint)
+    told = f"tags `{shown}`; `--{what}-tag KEY=VALUE` gives others"
+    old.note(Change.ADDED, f"{what.replace('-g', 'G')}SelectorTerms", told)
+    return [{"tags": dict(usual)}]
+
+
+def root_disk(size: str, device: str = "/dev/xvda") -> JsonObject:
+    """Return a mapping of an encrypted gp3 volume."""
+    ebs = {
+        "deleteOnTermination": True,
+        "encrypted": True,
+        "volumeSize": size,
+        "volumeType": "gp3",
+    }
+    return {"deviceName": device, "ebs": ebs}
+
+
+def pool_and_class(
+    name: str, template: JsonObject, spec: JsonObject, class_spec: JsonObject
+) -> tuple[JsonObject, JsonObject]:
+    """
+    Return both objects under one name; the spec of the template refers to the class.
+
+    A label, taint or requirement that no NodePool can have fails by its place in the NodePool.
+    """
+    ref = {"group": AWS_GROUP, "kind": EC2_CLASS, "name": name}
+    inner = {"nodeClassRef": ref, **template["spec"]}
+    pool: JsonObject = {
+        "apiVersion": CORE,
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {"template": {**template, "spec": inner}, **spec},
+    }
+    _check(pool)
+    node_class: JsonObject = {
+        "apiVersion": AWS,
+        "kind": EC2_CLASS,
+        "metadata": {"name": name},
+        "spec": class_spec,
+    }
+    return pool, node_class
+
+
+def _check(pool: JsonObject) -> None:
+    """Refuse a NodePool that an API server would refuse, or that would never be ready."""
+    fields = Fields(pool)
+    check_pool(fields)
+    for fault in find_faults(fields, WELL_KNOWN):
+        raise fault
+    template = fields.child("spec").child("template")
+    for each in template.child("spec").children("requirements"):
+        _check_key(each, "key", each.text("key"))
+    labels = template.child("metadata").child("labels")
+    for key in labels.obj:
+        _check_key(labels, f"[{key}]", key)
+
+
+def _check_key(fields: Fields, at: str, key: str) -> None:
+    if key.startswith(f"{AWS_GROUP}/") and key not in AWS_LABELS:
+        near = get_close_matches(key, AWS_LABELS, 1)
+        hint = f"write `{near[0]}`" if near else "use a label of your own domain"
+        fields.fail(at, f"is `{key}`, and no node has such a label", hint)
+
+
+def only(old: OldFields, known: Iterable[str]) -> None:
+    """Refuse fields of other names, and name those that are near."""
+    names = sorted(known)
+    for key in old.obj:
+        if key not in names:
+            near = get_close_matches(str(key), names, 1)
+            hint = f"write `{near[0]}`" if near else f"write one of: {', '.join(names)}"
+            old.fail(str(key), "is unknown here", hint)
