@@ -37,10 +37,10 @@ from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.controllers.batching import Batcher
-from karpy.controllers.desk import Desk
-from karpy.controllers.keeper import Keeper
+from karpy.controllers.context import ControllerContext
 from karpy.controllers.lifecycle import LifecycleController
 from karpy.controllers.provisioning import ProvisioningController
+from karpy.controllers.writer import Writer
 from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.errors import KarpyError, MachineNotFound, NoCapacity, NotFound
 from karpy.model.instances import Catalog
@@ -197,7 +197,7 @@ class Bench:
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(self.mirror.run())]
             await self.mirror.wait_until_listed()
-            running.append(group.create_task(LifecycleController(self._desk()).run()))
+            running.append(group.create_task(LifecycleController(self._context()).run()))
             found = [await self._round(number) for number in range(rounds)]
             for task in running:
                 task.cancel()
@@ -238,9 +238,11 @@ class Bench:
                     store.patch(NODE_CLAIM, name, free)
         await _until(lambda: self.mirror.is_synced)
 
-    def _desk(self) -> Desk:
-        keeper = Keeper(self.world.objects, self.silence, self.silence)
-        return Desk(self.mirror.records, self.world.objects, self.cloud, keeper, self.world.clock)
+    def _context(self) -> ControllerContext:
+        writer = Writer(self.world.objects, self.silence, self.silence)
+        return ControllerContext(
+            self.mirror.records, self.world.objects, self.cloud, writer, self.world.clock
+        )
 
 
 async def _until(holds: Callable[[], bool]) -> None:

@@ -16,7 +16,7 @@ from karpy.codec.recordings import (
 )
 from karpy.core.disruption.decide import decide_disruption
 from karpy.core.pools.decide import decide_pool
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.errors import FileUnreadable, FileUnwritable
 from karpy.model.pools import Headcount
 from karpy.model.questions import EmptyNodesQuestion, FillUpQuestion, TreatmentQuestion

@@ -12,7 +12,7 @@ from karpy.cli.terminal import Channel, Terminal
 from karpy.core.check.breaches import Breach, Rule
 
 
-class Desk:
+class ControllerContext:
     """A terminal whose streams can be read afterwards."""
 
     def __init__(self) -> None:
@@ -24,91 +24,91 @@ class Desk:
 
 
 @pytest.fixture
-def desk() -> Desk:
-    return Desk()
+def context() -> ControllerContext:
+    return ControllerContext()
 
 
-def test_a_made_workload_can_be_measured(desk: Desk, tmp_path: Path) -> None:
-    made = desk.run("workload", "diverse-20x10", "--out", str(tmp_path / "new"))
-    table = desk.out.getvalue()
-    measured = desk.run("bench", str(tmp_path / "new" / "diverse-20x10.json"), "--runs", "2")
+def test_a_made_workload_can_be_measured(context: ControllerContext, tmp_path: Path) -> None:
+    made = context.run("workload", "diverse-20x10", "--out", str(tmp_path / "new"))
+    table = context.out.getvalue()
+    measured = context.run("bench", str(tmp_path / "new" / "diverse-20x10.json"), "--runs", "2")
 
     assert (made, measured) == (0, 0)
     assert "diverse-20x10.json" in table
-    lines = desk.out.getvalue().removeprefix(table).splitlines()
+    lines = context.out.getvalue().removeprefix(table).splitlines()
     assert [json.loads(line)["workload"] for line in lines] == ["diverse-20x10"] * 2
-    assert not desk.err.getvalue()
+    assert not context.err.getvalue()
 
 
-def test_gz_packs_the_same_bytes(desk: Desk, tmp_path: Path) -> None:
-    desk.run("workload", "diverse-20x10", "--out", str(tmp_path))
-    desk.run("workload", "diverse-20x10", "--out", str(tmp_path), "--gz")
+def test_gz_packs_the_same_bytes(context: ControllerContext, tmp_path: Path) -> None:
+    context.run("workload", "diverse-20x10", "--out", str(tmp_path))
+    context.run("workload", "diverse-20x10", "--out", str(tmp_path), "--gz")
 
-    first, second = (line.split() for line in desk.out.getvalue().splitlines()[1::2])
+    first, second = (line.split() for line in context.out.getvalue().splitlines()[1::2])
     assert first[-1] == second[-1]
     assert (tmp_path / "diverse-20x10.json.gz").stat().st_size < 20_000
 
 
-def test_without_a_name_the_families_are_listed(desk: Desk) -> None:
-    code = desk.run("workload")
+def test_without_a_name_the_families_are_listed(context: ControllerContext) -> None:
+    code = context.run("workload")
 
     assert code == 0
-    assert "adv-selectors-N" in desk.out.getvalue()
+    assert "adv-selectors-N" in context.out.getvalue()
 
 
-def test_several_files_give_a_line_each(desk: Desk, tmp_path: Path) -> None:
+def test_several_files_give_a_line_each(context: ControllerContext, tmp_path: Path) -> None:
     names = ["diverse-20x10", "preference-10x10"]
-    desk.run("workload", *names, "--out", str(tmp_path))
-    before = len(desk.out.getvalue())
+    context.run("workload", *names, "--out", str(tmp_path))
+    before = len(context.out.getvalue())
 
-    code = desk.run("bench", *(str(tmp_path / f"{name}.json") for name in names), "--no-check")
+    code = context.run("bench", *(str(tmp_path / f"{name}.json") for name in names), "--no-check")
 
-    lines = [json.loads(line) for line in desk.out.getvalue()[before:].splitlines()]
+    lines = [json.loads(line) for line in context.out.getvalue()[before:].splitlines()]
     assert code == 0
     assert [line["workload"] for line in lines] == names
     assert all("breaches" not in line for line in lines)
 
 
-def test_no_file_is_made_if_one_name_is_wrong(desk: Desk, tmp_path: Path) -> None:
-    code = desk.run("workload", "diverse-20x10", "nonsense-1", "--out", str(tmp_path))
+def test_no_file_is_made_if_one_name_is_wrong(context: ControllerContext, tmp_path: Path) -> None:
+    code = context.run("workload", "diverse-20x10", "nonsense-1", "--out", str(tmp_path))
 
     assert code == 1
-    assert "KP1005" in desk.err.getvalue()
+    assert "KP1005" in context.err.getvalue()
     assert not list(tmp_path.iterdir())
 
 
-def test_a_folder_that_cannot_be_made_is_told(desk: Desk, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_told(context: ControllerContext, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    code = desk.run("workload", "diverse-20x10", "--out", str(tmp_path / "file"))
+    code = context.run("workload", "diverse-20x10", "--out", str(tmp_path / "file"))
 
     assert code == 1
-    assert "cannot write" in desk.err.getvalue()
-    assert "KP1006" in desk.err.getvalue()
+    assert "cannot write" in context.err.getvalue()
+    assert "KP1006" in context.err.getvalue()
 
 
-def test_a_bad_file_is_told_with_its_code(desk: Desk, tmp_path: Path) -> None:
+def test_a_bad_file_is_told_with_its_code(context: ControllerContext, tmp_path: Path) -> None:
     path = tmp_path / "w.json"
     path.write_text("{}")
 
-    code = desk.run("bench", str(path))
+    code = context.run("bench", str(path))
 
     assert code == 1
-    assert "KP1003" in desk.err.getvalue()
-    assert not desk.out.getvalue()
+    assert "KP1003" in context.err.getvalue()
+    assert not context.out.getvalue()
 
 
-def test_bench_without_a_file_is_misuse(desk: Desk) -> None:
-    assert desk.run("bench") == 2
-    assert desk.run("bench", "x.json", "--runs", "0") == 2
+def test_bench_without_a_file_is_misuse(context: ControllerContext) -> None:
+    assert context.run("bench") == 2
+    assert context.run("bench", "x.json", "--runs", "0") == 2
 
 
-def test_the_first_rules_broken_are_named_and_the_rest_counted(desk: Desk) -> None:
+def test_the_first_rules_broken_are_named_and_the_rest_counted(context: ControllerContext) -> None:
     breaches = [Breach(Rule.TAINT, f"node-{number}", "a/b") for number in range(12)]
 
-    Channel(desk.err, has_colour=False).write(breach_lines(Path("w.json"), breaches))
+    Channel(context.err, has_colour=False).write(breach_lines(Path("w.json"), breaches))
 
-    lines = desk.err.getvalue().splitlines()
+    lines = context.err.getvalue().splitlines()
     assert lines[:2] == ["w.json: the plan breaks 12 rules", "  TAINT node-0 a/b"]
     assert lines[-1] == "  and 2 more"
     assert len(lines) == 12

@@ -5,7 +5,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from karpy.adapters.journal import JournalFiles
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from tests import builders
 from tests.cli.conftest import Karpy
 from tests.cli.manifests import FITS, NODE, STUCK, pod, stream

@@ -8,7 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 from karpy.adapters.journal import JournalFiles
 from karpy.core.disruption.decide import decide_disruption
 from karpy.core.pools.decide import decide_pool
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.pools import Headcount
 from karpy.model.questions import (
     BrokenNodesQuestion,
@@ -28,7 +28,7 @@ from tests.core.disruption.questions import REPAIRS
 from tests.core.disruption.scenes import around, state, tenant
 from tests.core.disruption.test_repairing import crowd, sick
 from tests.core.pools.test_staticcapacity import static
-from tests.core.provisioning.test_portfolio import LOPSIDED
+from tests.core.scheduling.test_portfolio import LOPSIDED
 
 CLUSTER = snapshot(pods=[pod("web")], pools=[pool("default")])
 EMPTY = snapshot(pods=[pod("alone")], pools=[])

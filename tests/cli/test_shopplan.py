@@ -7,7 +7,7 @@ from karpy.cli.examples import SHOP, example_documents
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.manifests import read_manifests
 from karpy.core.check.plan import check_plan
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.settings import Settings
 from tests.builders import NOON
 from tests.cli.conftest import Karpy

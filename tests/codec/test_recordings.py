@@ -20,7 +20,7 @@ from karpy.codec.sharing import DaemonRow, PodRow
 from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
 from karpy.core.disruption.decide import decide_disruption
 from karpy.core.pools.decide import decide_pool
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.instances import Catalog, PriceList
 from karpy.model.pods import DaemonSet, Pod
 from karpy.model.pools import Headcount

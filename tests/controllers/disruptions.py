@@ -10,10 +10,9 @@ from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
-from karpy.controllers.desk import Desk
+from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.evictions import EvictionQueue
-from karpy.controllers.keeper import Keeper
 from karpy.controllers.lifecycle import LifecycleController
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.podevents import PodEventController
@@ -21,6 +20,7 @@ from karpy.controllers.rebooting import RebootController
 from karpy.controllers.remedies import RepairRules
 from karpy.controllers.termination import TerminationController
 from karpy.controllers.upkeep import UpkeepController
+from karpy.controllers.writer import Writer
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL
 from karpy.model.settings import Settings
 from karpy.ports.cloud import CloudProvider
@@ -34,7 +34,7 @@ TAINT = "karpenter.sh/disrupted"
 class Stage(Struct):
     """What a story has at hand."""
 
-    desk: Desk
+    context: ControllerContext
     cluster: MirroredCluster
     nominations: Nominations
     disruption: DisruptionController
@@ -54,30 +54,30 @@ async def disrupting(
     mirror = Mirror(feed or world.objects, world.clock, kwok_catalog, Settings())
     watching = asyncio.create_task(mirror.run())
     await mirror.wait_until_listed()
-    desk = Desk(
+    context = ControllerContext(
         mirror.records,
         objects,
         cloud or world.cloud,
-        Keeper(objects, heard, heard),
+        Writer(objects, heard, heard),
         world.clock,
         on_failure=heard.fail,
     )
     cluster, nominations = MirroredCluster(mirror, objects), Nominations(world.clock)
-    disruption = DisruptionController(desk, cluster, nominations, repair=repair)
+    disruption = DisruptionController(context, cluster, nominations, repair=repair)
     cluster.marked = disruption.marked
-    evictions = EvictionQueue(desk)
+    evictions = EvictionQueue(context)
     parts = (
-        LifecycleController(desk),
-        TerminationController(desk, evictions),
+        LifecycleController(context),
+        TerminationController(context, evictions),
         evictions,
-        UpkeepController(desk),
-        PodEventController(desk),
-        RebootController(desk, evictions),
+        UpkeepController(context),
+        PodEventController(context),
+        RebootController(context, evictions),
         disruption,
     )
     tasks = [watching, *(asyncio.create_task(each.run()) for each in parts)]
     try:
-        yield Stage(desk, cluster, nominations, disruption)
+        yield Stage(context, cluster, nominations, disruption)
     finally:
         for task in tasks:
             task.cancel()

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
-from karpy.controllers.desk import Desk
+from karpy.controllers.context import ControllerContext
 from karpy.controllers.evictions import EvictionQueue
-from karpy.controllers.keeper import Keeper
 from karpy.controllers.lifecycle import LifecycleController
 from karpy.controllers.termination import TerminationController
+from karpy.controllers.writer import Writer
 from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.errors import KarpyError
 from karpy.model.kinds import NODE, NODE_CLAIM
@@ -57,26 +57,26 @@ class Heard:
 
 
 @asynccontextmanager
-async def desk_of(
+async def context_of(
     world: World,
     heard: Heard,
     cloud: CloudProvider | None = None,
     is_ours: Callable[[ClaimRecord], bool] = lambda _: True,
     objects: Objects | None = None,
     feed: Feed | None = None,
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[ControllerContext]:
     """Have what controllers work with, on top of a mirror that is up to date."""
     mirror = Mirror(feed or world.objects, world.clock, kwok_catalog, Settings())
     task = asyncio.create_task(mirror.run())
     await mirror.wait_until_listed()
     objects = objects or world.objects
-    keeper = Keeper(objects, heard, heard)
+    writer = Writer(objects, heard, heard)
     try:
-        yield Desk(
+        yield ControllerContext(
             mirror.records,
             objects,
             cloud or world.cloud,
-            keeper,
+            writer,
             world.clock,
             is_ours=is_ours,
             on_failure=heard.fail,
@@ -94,14 +94,14 @@ async def operator(
     is_ours: Callable[[ClaimRecord], bool] = lambda _: True,
     objects: Objects | None = None,
     feed: Feed | None = None,
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[ControllerContext]:
     """Have NodeClaims and Nodes kept, until it is killed."""
-    async with desk_of(world, heard, cloud, is_ours, objects, feed) as desk:
-        evictions = EvictionQueue(desk)
-        parts = (LifecycleController(desk), TerminationController(desk, evictions), evictions)
+    async with context_of(world, heard, cloud, is_ours, objects, feed) as context:
+        evictions = EvictionQueue(context)
+        parts = (LifecycleController(context), TerminationController(context, evictions), evictions)
         tasks = [asyncio.create_task(each.run()) for each in parts]
         try:
-            yield desk
+            yield context
         finally:
             for task in tasks:
                 task.cancel()

@@ -16,7 +16,7 @@ from karpy.model.kinds import (
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run
 from karpy.sim.world import World
-from tests.controllers.bufferkeepers import (
+from tests.controllers.bufferwriters import (
     buffer,
     deployment,
     keeping_room,

@@ -19,8 +19,8 @@ LAUNCH = Launch("1", "web", ("default/a",), {}, {}, ())
 async def expecting(world: World, lost: list[str]) -> AsyncIterator[Expectations]:
     """Have an operator that has just made a claim for a pod."""
     world.start()
-    async with operator(world, Heard()) as desk:
-        expectations = Expectations(desk.records, world.clock, lost.append)
+    async with operator(world, Heard()) as context:
+        expectations = Expectations(context.records, world.clock, lost.append)
         expectations.note("web-1", LAUNCH)
         yield expectations
     world.stop()

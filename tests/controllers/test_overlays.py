@@ -13,11 +13,11 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
-from karpy.controllers.desk import Desk
-from karpy.controllers.keeper import Keeper
+from karpy.controllers.context import ControllerContext
 from karpy.controllers.lifecycle import LifecycleController
 from karpy.controllers.overlays import OverlayController
-from karpy.core.provisioning.decide import decide
+from karpy.controllers.writer import Writer
+from karpy.core.scheduling.decide import decide
 from karpy.model.kinds import CUSTOM_RESOURCE, NODE_CLAIM, NODE_OVERLAY, NODE_POOL, POD
 from karpy.model.settings import Settings
 from karpy.ports.cloud import CloudProvider
@@ -37,7 +37,7 @@ DONGLE = "example.com/dongle"
 class Scene(Struct):
     """What a story about overlays has at hand."""
 
-    desk: Desk
+    context: ControllerContext
     mirror: Mirror
     cluster: MirroredCluster
     overlays: OverlayController
@@ -51,13 +51,15 @@ async def overlaying(
     mirror = Mirror(world.objects, world.clock, kwok_catalog, Settings(node_overlay=True))
     watching = asyncio.create_task(mirror.run())
     await mirror.wait_until_listed()
-    cloud, keeper = cloud or world.cloud, Keeper(world.objects, heard, heard)
-    desk = Desk(mirror.records, world.objects, cloud, keeper, world.clock, on_failure=heard.fail)
-    overlays = OverlayController(desk)
-    parts = (overlays, LifecycleController(replace(desk, cloud=OverlaidCloud(cloud, mirror))))
+    cloud, writer = cloud or world.cloud, Writer(world.objects, heard, heard)
+    context = ControllerContext(
+        mirror.records, world.objects, cloud, writer, world.clock, on_failure=heard.fail
+    )
+    overlays = OverlayController(context)
+    parts = (overlays, LifecycleController(replace(context, cloud=OverlaidCloud(cloud, mirror))))
     tasks = [watching, *(asyncio.create_task(each.run()) for each in parts)]
     try:
-        yield Scene(desk, mirror, MirroredCluster(mirror, world.objects), overlays)
+        yield Scene(context, mirror, MirroredCluster(mirror, world.objects), overlays)
     finally:
         for task in tasks:
             task.cancel()

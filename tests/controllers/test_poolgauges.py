@@ -12,11 +12,11 @@ from karpy.sim.cloud.cloud import SimCloud
 from karpy.sim.loop import run
 from karpy.sim.world import World
 from tests.controllers.operators import Heard, claim, is_ready, until
-from tests.controllers.poolkeepers import (
+from tests.controllers.poolwriters import (
     Loop,
     Scene,
     add_class,
-    claim_keepers,
+    claim_writers,
     pool,
     running,
     scene_of,
@@ -31,7 +31,7 @@ def told(metrics: Metrics) -> dict[str, float]:
 
 
 def gauges(scene: Scene, metrics: Metrics) -> PoolGauges:
-    return PoolGauges(scene.desk, metrics, scene.classes.is_our_pool)
+    return PoolGauges(scene.context, metrics, scene.classes.is_our_pool)
 
 
 COST = 'karpenter_nodepools_cost_total{nodepool="web"}'
@@ -48,8 +48,8 @@ def test_a_pool_is_shown_as_long_as_it_is_there() -> None:
         add_class(world)
         shown = []
         async with scene_of(world, Heard()) as scene:
-            pools = PoolController(scene.desk, scene.classes, scene.nodes)
-            loops: tuple[Loop, ...] = (pools, gauges(scene, metrics), *claim_keepers(scene.desk))
+            pools = PoolController(scene.context, scene.classes, scene.nodes)
+            loops: tuple[Loop, ...] = (pools, gauges(scene, metrics), *claim_writers(scene.context))
             async with running(*loops):
                 world.store.create(NODE_POOL, pool(limits={"cpu": "10"}))
                 world.store.create(NODE_CLAIM, claim())
@@ -92,7 +92,7 @@ def test_the_rest_is_shown_though_prices_cannot_be_asked_for() -> None:
         shown = []
         async with scene_of(world, heard) as scene:
             looker = gauges(scene, metrics)
-            async with running(*claim_keepers(scene.desk)):
+            async with running(*claim_writers(scene.context)):
                 world.store.create(NODE_POOL, pool(limits={"cpu": "10"}))
                 world.store.create(NODE_CLAIM, claim())
                 await until(lambda: is_ready(world))

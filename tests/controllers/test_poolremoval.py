@@ -16,11 +16,11 @@ from karpy.ports.objects import Removal
 from karpy.sim.loop import run
 from karpy.sim.world import World
 from tests.controllers.operators import Heard, claim, is_empty, is_ready, node_of, until
-from tests.controllers.poolkeepers import (
+from tests.controllers.poolwriters import (
     Loop,
     Scene,
     add_class,
-    claim_keepers,
+    claim_writers,
     claims_in,
     pool,
     running,
@@ -32,12 +32,12 @@ from tests.controllers.test_termination import budget, pod
 def everybody(scene: Scene) -> tuple[Loop, ...]:
     ours = scene.classes.is_our_pool
     return (
-        PoolController(scene.desk, scene.classes, scene.nodes),
-        RegistrationController(scene.desk, scene.classes.generation_of),
-        StaticCapacityController(scene.desk, scene.cluster, is_our_pool=ours),
-        PoolGauges(scene.desk, Metrics(), ours),
-        UpkeepController(scene.desk),
-        *claim_keepers(scene.desk),
+        PoolController(scene.context, scene.classes, scene.nodes),
+        RegistrationController(scene.context, scene.classes.generation_of),
+        StaticCapacityController(scene.context, scene.cluster, is_our_pool=ours),
+        PoolGauges(scene.context, Metrics(), ours),
+        UpkeepController(scene.context),
+        *claim_writers(scene.context),
     )
 
 

@@ -13,10 +13,10 @@ from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run
 from karpy.sim.world import World
 from tests.controllers.operators import Heard, claim, is_empty, is_ready, until
-from tests.controllers.poolkeepers import (
+from tests.controllers.poolwriters import (
     Scene,
     add_class,
-    claim_keepers,
+    claim_writers,
     conditions_of,
     patch_pool,
     pool,
@@ -29,7 +29,7 @@ OLD = {NODE_POOL_HASH: "1", NODE_POOL_HASH_VERSION: "v2"}
 
 
 def controller(scene: Scene) -> PoolController:
-    return PoolController(scene.desk, scene.classes, scene.nodes)
+    return PoolController(scene.context, scene.classes, scene.nodes)
 
 
 def set_ready(world: World, status: str, reason: str, message: str = "") -> None:
@@ -162,7 +162,7 @@ def test_a_pool_of_another_cloud_is_left_alone() -> None:
         made["spec"]["template"]["spec"]["nodeClassRef"] = theirs
         before = world.store.create(NODE_POOL, made)
         async with scene_of(world, Heard()) as scene:
-            health = RegistrationController(scene.desk, scene.classes.generation_of)
+            health = RegistrationController(scene.context, scene.classes.generation_of)
             async with running(controller(scene), health):
                 await asyncio.sleep(60)
         world.stop()
@@ -182,7 +182,7 @@ def test_a_pool_counts_its_nodes() -> None:
         told = []
         async with (
             scene_of(world, Heard()) as scene,
-            running(controller(scene), *claim_keepers(scene.desk)),
+            running(controller(scene), *claim_writers(scene.context)),
         ):
             world.store.create(NODE_CLAIM, claim())
             await until(lambda: is_ready(world))
@@ -210,8 +210,8 @@ def test_a_node_that_is_chosen_to_go_does_not_count() -> None:
         marked: set[str] = set()
         told = []
         async with scene_of(world, Heard()) as scene:
-            pools = PoolController(scene.desk, scene.classes, scene.nodes, marked=lambda: marked)
-            async with running(pools, *claim_keepers(scene.desk)):
+            pools = PoolController(scene.context, scene.classes, scene.nodes, marked=lambda: marked)
+            async with running(pools, *claim_writers(scene.context)):
                 world.store.create(NODE_CLAIM, claim())
                 await until(lambda: is_ready(world))
                 await asyncio.sleep(6)
@@ -235,7 +235,7 @@ def test_nothing_is_counted_before_all_nodes_are_known() -> None:
         world.store.create(NODE_POOL, pool())
         async with (
             scene_of(world, Heard()) as scene,
-            running(PoolController(scene.desk, scene.classes, lambda: None)),
+            running(PoolController(scene.context, scene.classes, lambda: None)),
         ):
             await asyncio.sleep(60)
         world.stop()
@@ -279,7 +279,7 @@ def test_a_changed_node_class_makes_health_unknown() -> None:
         world.store.create(NODE_POOL, pool())
         told = []
         async with scene_of(world, Heard()) as scene:
-            health = RegistrationController(scene.desk, scene.classes.generation_of)
+            health = RegistrationController(scene.context, scene.classes.generation_of)
             scene.classes.listen(health.hear_class)
             async with running(controller(scene), health):
                 await asyncio.sleep(3)
@@ -306,7 +306,7 @@ def test_health_survives_a_restart() -> None:
         world.store.create(NODE_POOL, pool())
         told = []
         async with scene_of(world, Heard()) as scene:
-            health = RegistrationController(scene.desk, scene.classes.generation_of)
+            health = RegistrationController(scene.context, scene.classes.generation_of)
             scene.classes.listen(health.hear_class)
             async with running(controller(scene), health):
                 await asyncio.sleep(3)
@@ -314,7 +314,7 @@ def test_health_survives_a_restart() -> None:
                 await asyncio.sleep(3)
         async with scene_of(world, Heard()) as scene:
             classes = NodeClasses(world.objects, (KWOK_NODE_CLASS,))
-            health = RegistrationController(scene.desk, classes.generation_of)
+            health = RegistrationController(scene.context, classes.generation_of)
             classes.listen(health.hear_class)
             async with running(health):
                 await asyncio.sleep(1)

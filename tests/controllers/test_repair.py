@@ -28,8 +28,8 @@ def test_a_broken_node_goes_once_it_is_not_put_up_with_any_longer() -> None:
         world = World()
         world.start()
         async with (
-            operator(world, heard) as desk,
-            running(RepairController(desk, REPAIR_POLICIES)),
+            operator(world, heard) as context,
+            running(RepairController(context, REPAIR_POLICIES)),
         ):
             await make_nodes(world, "web-1")
             world.store.create(POD, pod("a", node_of(world), annotations=PROTECTED))
@@ -52,8 +52,8 @@ def test_a_node_that_recovers_in_time_stays() -> None:
         world = World()
         world.start()
         async with (
-            operator(world, Heard()) as desk,
-            running(RepairController(desk, REPAIR_POLICIES)),
+            operator(world, Heard()) as context,
+            running(RepairController(context, REPAIR_POLICIES)),
         ):
             await make_nodes(world, "web-1")
             world.kubelets.trouble(node_of(world), BROKEN)
@@ -72,8 +72,8 @@ def test_a_node_whose_kubelet_is_silent_goes_after_ten_minutes() -> None:
         world = World()
         world.start()
         async with (
-            operator(world, Heard()) as desk,
-            running(RepairController(desk, REPAIR_POLICIES)),
+            operator(world, Heard()) as context,
+            running(RepairController(context, REPAIR_POLICIES)),
         ):
             await make_nodes(world, "web-1")
             world.kubelets.lose(node_of(world))
@@ -93,8 +93,8 @@ def test_what_is_decided_about_broken_nodes_is_told_and_can_be_repeated() -> Non
         world = World()
         world.start()
         async with (
-            operator(world, Heard()) as desk,
-            running(RepairController(desk, REPAIR_POLICIES, listener.hear)),
+            operator(world, Heard()) as context,
+            running(RepairController(context, REPAIR_POLICIES, listener.hear)),
         ):
             await make_nodes(world, "web-1", "web-2", "web-3")
             world.kubelets.trouble(node_of(world, "web-1"), BROKEN)
@@ -120,8 +120,8 @@ def test_where_too_many_are_broken_none_goes_until_some_are_well_again() -> None
         world = World()
         world.start()
         async with (
-            operator(world, heard) as desk,
-            running(RepairController(desk, REPAIR_POLICIES)),
+            operator(world, heard) as context,
+            running(RepairController(context, REPAIR_POLICIES)),
         ):
             await make_nodes(world, "web-1", "web-2", "web-3")
             world.kubelets.trouble(node_of(world, "web-1"), BROKEN)
@@ -146,8 +146,8 @@ def test_a_node_without_a_pool_is_repaired_too() -> None:
         world = World()
         world.start()
         async with (
-            operator(world, Heard()) as desk,
-            running(RepairController(desk, REPAIR_POLICIES)),
+            operator(world, Heard()) as context,
+            running(RepairController(context, REPAIR_POLICIES)),
         ):
             world.store.create(NODE_CLAIM, alone)
             await until(lambda: bool(world.kubelets.living()))

@@ -12,11 +12,11 @@ from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run
 from karpy.sim.world import World
 from tests.controllers.operators import Heard, claim, is_ready, node_of, until
-from tests.controllers.poolkeepers import (
+from tests.controllers.poolwriters import (
     Loop,
     Scene,
     add_class,
-    claim_keepers,
+    claim_writers,
     claims_in,
     patch_pool,
     pool,
@@ -30,13 +30,13 @@ CREATED = "nodeclaims_created_total"
 
 def static(scene: Scene) -> StaticCapacityController:
     return StaticCapacityController(
-        scene.desk, scene.cluster, is_our_pool=scene.classes.is_our_pool
+        scene.context, scene.cluster, is_our_pool=scene.classes.is_our_pool
     )
 
 
 def everybody(scene: Scene) -> tuple[Loop, ...]:
-    pools = PoolController(scene.desk, scene.classes, scene.nodes)
-    return pools, static(scene), *claim_keepers(scene.desk)
+    pools = PoolController(scene.context, scene.classes, scene.nodes)
+    return pools, static(scene), *claim_writers(scene.context)
 
 
 def new_world() -> World:
@@ -262,7 +262,7 @@ def test_nodes_that_are_being_replaced_are_neither_made_up_for_nor_given_up() ->
         world.store.create(NODE_CLAIM, claim("web-3"))
         async with scene_of(world, Heard()) as scene:
             controller = StaticCapacityController(
-                scene.desk, scene.cluster, disrupting=lambda: {"web-1"}
+                scene.context, scene.cluster, disrupting=lambda: {"web-1"}
             )
             await controller.reconcile("web")
         world.stop()
@@ -291,7 +291,7 @@ def test_a_pool_that_gets_no_machines_does_not_ask_all_the_time() -> None:
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.001, 0.5, 2.0, 10.0])
-def test_a_pool_reaches_its_size_though_its_keeper_dies_on_the_way(moment: float) -> None:
+def test_a_pool_reaches_its_size_though_its_writer_dies_on_the_way(moment: float) -> None:
     async def story() -> tuple[int, int]:
         world = new_world()
         world.store.create(NODE_POOL, pool(replicas=3))

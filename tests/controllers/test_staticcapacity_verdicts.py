@@ -9,10 +9,10 @@ from karpy.model.questions import PoolQuestion
 from karpy.model.verdicts import PoolVerdict
 from karpy.sim.loop import run
 from tests.controllers.operators import Heard, node_of, until
-from tests.controllers.poolkeepers import (
+from tests.controllers.poolwriters import (
     Loop,
     Scene,
-    claim_keepers,
+    claim_writers,
     patch_pool,
     pool,
     running,
@@ -37,8 +37,8 @@ class Listener:
 def everybody(scene: Scene, listener: Listener) -> tuple[Loop, ...]:
     controller = static(scene)
     controller.listen(listener.hear)
-    pools = PoolController(scene.desk, scene.classes, scene.nodes)
-    return pools, controller, *claim_keepers(scene.desk)
+    pools = PoolController(scene.context, scene.classes, scene.nodes)
+    return pools, controller, *claim_writers(scene.context)
 
 
 def test_what_a_pool_gets_and_gives_up_is_told_and_can_be_repeated() -> None:

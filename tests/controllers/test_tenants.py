@@ -11,7 +11,7 @@ from karpy.sim.faults import Faults
 from karpy.sim.faultyports import FaultyObjects
 from karpy.sim.loop import run
 from karpy.sim.world import World
-from tests.controllers.operators import Heard, desk_of
+from tests.controllers.operators import Heard, context_of
 from tests.controllers.test_termination import budget, pod
 
 CHEAP = {"karpenter.sh/disruption-cost": "-134217728"}
@@ -30,8 +30,8 @@ async def counted(
     """Count the pods of nodes again and again, a minute apart; return their names by node."""
     found = []
     objects = FaultyObjects(world.objects, faults)
-    async with desk_of(world, Heard(), objects=objects) as desk:
-        tenants = Tenants(desk)
+    async with context_of(world, Heard(), objects=objects) as context:
+        tenants = Tenants(context)
         for nodes in looks:
             census = await tenants.count(nodes, fresh)
             found.append(
@@ -99,8 +99,8 @@ def test_budgets_come_with_the_pods_they_protect() -> None:
         world = World()
         make_pods(world, 1, "a")
         world.store.create(DISRUPTION_BUDGET, budget("all", 1))
-        async with desk_of(world, Heard()) as desk:
-            census = await Tenants(desk).count(["a"])
+        async with context_of(world, Heard()) as context:
+            census = await Tenants(context).count(["a"])
         return [each.key for each in census.budgets]
 
     assert run(story()) == ["default/all"]

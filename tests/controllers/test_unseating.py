@@ -27,14 +27,14 @@ def named(world: World) -> str:
 
 async def watched(world: World, name: str = "") -> list[str]:
     """Name a node on a pod that nobody schedules; return the name after 15, 35 and 105 seconds."""
-    async with operator(world, Heard()) as desk:
+    async with operator(world, Heard()) as context:
         if not world.store.list(NODE_CLAIM):
             world.store.create(NODE_CLAIM, claim())
         await until(lambda: is_ready(world))
         spec = {**pod("a", "1")["spec"], "schedulerName": "nobody"}
         world.store.create(POD, {**pod("a", "1"), "spec": spec})
         name_node(world, name or node_of(world))
-        task = asyncio.create_task(UnseatingController(desk).run())
+        task = asyncio.create_task(UnseatingController(context).run())
         seen = []
         for pause in (15, 20, 70):
             await asyncio.sleep(pause)

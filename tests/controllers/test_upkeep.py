@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from karpy.codec.fields import JsonObject
-from karpy.controllers.desk import Desk
+from karpy.controllers.context import ControllerContext
 from karpy.controllers.garbage import GarbageCollector
 from karpy.controllers.podevents import PodEventController
 from karpy.controllers.registrations import RegistrationController
@@ -71,7 +71,7 @@ def test_a_claim_that_is_too_old_ends() -> None:
     async def story() -> tuple[bool, bool]:
         world = World()
         world.start()
-        async with operator(world, heard) as desk, running(UpkeepController(desk)):
+        async with operator(world, heard) as context, running(UpkeepController(context)):
             world.store.create(NODE_CLAIM, claim(expireAfter="1h"))
             await asyncio.sleep(59 * 60)
             was_ready = is_ready(world)
@@ -89,7 +89,7 @@ def test_a_claim_and_its_node_tell_their_class_and_that_they_are_consistent() ->
     async def story() -> tuple[JsonObject, JsonObject]:
         world = World()
         world.start()
-        async with operator(world, Heard()) as desk, running(UpkeepController(desk)):
+        async with operator(world, Heard()) as context, running(UpkeepController(context)):
             world.store.create(NODE_CLAIM, claim())
             await asyncio.sleep(120)
             found = world.store.get(NODE_CLAIM, "web-1"), world.store.get(NODE, node_of(world))
@@ -108,7 +108,7 @@ def test_a_claim_drifts_when_its_pool_asks_for_something_else() -> None:
         world = World()
         world.start()
         world.store.create(NODE_POOL, pool())
-        async with operator(world, Heard()) as desk, running(UpkeepController(desk)):
+        async with operator(world, Heard()) as context, running(UpkeepController(context)):
             world.store.create(NODE_CLAIM, claim())
             await asyncio.sleep(120)
             before = reason_of(world, "Drifted")
@@ -129,7 +129,7 @@ def test_what_the_cloud_says_of_drift_is_written_and_taken_back() -> None:
         world.start()
         world.store.create(NODE_POOL, pool())
         world.cloud.set_drift("web-1", "AMIDrift")
-        async with operator(world, Heard()) as desk, running(UpkeepController(desk)):
+        async with operator(world, Heard()) as context, running(UpkeepController(context)):
             world.store.create(NODE_CLAIM, claim())
             await asyncio.sleep(120)
             before = reason_of(world, "Drifted")
@@ -148,8 +148,8 @@ def test_a_claim_is_consolidatable_once_its_pods_have_been_quiet() -> None:
         world.start()
         world.store.create(NODE_POOL, pool(consolidateAfter="5m"))
         async with (
-            operator(world, Heard()) as desk,
-            running(UpkeepController(desk), PodEventController(desk)),
+            operator(world, Heard()) as context,
+            running(UpkeepController(context), PodEventController(context)),
         ):
             world.store.create(NODE_CLAIM, claim())
             await until(lambda: is_ready(world))
@@ -174,8 +174,8 @@ def test_the_first_pods_are_noted_once_there_is_time() -> None:
         world = World()
         world.start()
         busy = {"now"}
-        async with operator(world, Heard()) as desk:
-            events = PodEventController(desk, lambda: bool(busy))
+        async with operator(world, Heard()) as context:
+            events = PodEventController(context, lambda: bool(busy))
             async with running(events):
                 world.store.create(NODE_CLAIM, claim())
                 await until(lambda: is_ready(world))
@@ -196,8 +196,8 @@ def test_pods_that_keep_coming_do_not_put_off_what_is_to_be_noted() -> None:
     async def story() -> list[bool]:
         world = World()
         world.start()
-        async with operator(world, Heard()) as desk:
-            events = PodEventController(desk, lambda: True)
+        async with operator(world, Heard()) as context:
+            events = PodEventController(context, lambda: True)
             async with running(events):
                 world.store.create(NODE_CLAIM, claim())
                 await until(lambda: is_ready(world))
@@ -219,7 +219,7 @@ def test_a_claim_whose_machine_is_gone_is_collected() -> None:
     async def story() -> bool:
         world = World()
         world.start()
-        async with operator(world, heard) as desk, running(GarbageCollector(desk)):
+        async with operator(world, heard) as context, running(GarbageCollector(context)):
             world.store.create(NODE_CLAIM, claim())
             await until(lambda: is_ready(world))
             world.cloud.kill(world.store.get(NODE_CLAIM, "web-1")["status"]["providerID"])
@@ -245,7 +245,7 @@ def test_a_machine_that_no_claim_knows_is_ended() -> None:
         world.store.patch(NODE_CLAIM, "web-1", patch)
         world.store.delete(NODE_CLAIM, "web-1")
         before = len(await world.cloud.machines())
-        async with operator(world, Heard()) as desk, running(GarbageCollector(desk)):
+        async with operator(world, Heard()) as context, running(GarbageCollector(context)):
             await asyncio.sleep(4 * 60)
             after = len(await world.cloud.machines())
         world.stop()
@@ -258,7 +258,7 @@ def test_machines_of_claims_are_not_collected() -> None:
     async def story() -> bool:
         world = World()
         world.start()
-        async with operator(world, Heard()) as desk, running(GarbageCollector(desk)):
+        async with operator(world, Heard()) as context, running(GarbageCollector(context)):
             world.store.create(NODE_CLAIM, claim())
             await asyncio.sleep(30 * 60)
             found = is_ready(world)
@@ -274,15 +274,15 @@ def test_a_pool_tells_whether_its_nodes_register() -> None:
         world.start()
         world.store.create(NODE_POOL, pool())
         told = []
-        async with operator(world, Heard()) as desk:
-            health = RegistrationController(desk)
+        async with operator(world, Heard()) as context:
+            health = RegistrationController(context)
             async with running(health):
                 await asyncio.sleep(1)
                 told.append(health_of(world))
-                await attempt(world, desk, health, is_success=True)
+                await attempt(world, context, health, is_success=True)
                 told.append(health_of(world))
-                await attempt(world, desk, health, is_success=False)
-                await attempt(world, desk, health, is_success=False)
+                await attempt(world, context, health, is_success=False)
+                await attempt(world, context, health, is_success=False)
                 told.append(health_of(world))
         world.stop()
         return told
@@ -296,7 +296,7 @@ def health_of(world: World) -> str:
 
 
 async def attempt(
-    world: World, desk: Desk, health: RegistrationController, *, is_success: bool
+    world: World, context: ControllerContext, health: RegistrationController, *, is_success: bool
 ) -> None:
     """Have a node of the pool come, or fail to."""
     made = claim("attempt")
@@ -305,7 +305,7 @@ async def attempt(
     made["metadata"]["ownerReferences"] = [owner]
     world.store.create(NODE_CLAIM, made)
     await asyncio.sleep(1)
-    kept = desk.records.claims.get("attempt")
+    kept = context.records.claims.get("attempt")
     assert kept is not None
     health.record(kept.record, Outcome(has_registered=is_success))
     world.store.delete(NODE_CLAIM, "attempt")

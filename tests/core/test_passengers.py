@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.passengers import with_expected, with_passengers
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.refusals import Reason, Refusal
 from karpy.model.snapshot import Snapshot

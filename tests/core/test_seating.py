@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.core.seating import NODES_MIN, PATIENCE, TOLD_MAX, is_stood_up, pods_to_tell, to_seat
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod

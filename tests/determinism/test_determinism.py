@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.codec.verdicts import verdict_to_json
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 from tests.determinism.verdicts import named_snapshot, verdict_lines

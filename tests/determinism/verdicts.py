@@ -9,7 +9,7 @@ import sys
 from karpy.bench.workloads import find_recipe
 from karpy.codec.karpbench import read_workload
 from karpy.codec.verdicts import verdict_to_json
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.snapshot import Snapshot
 from tests.fuzz.clusters import random_snapshot
 

@@ -7,7 +7,7 @@ from enum import Enum
 from karpy.codec.fields import JsonObject
 from karpy.core.check.breaches import Rule
 from karpy.core.check.plan import check_plan
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.snapshot import Snapshot
 from karpy.sim.loop import run
 from tests.fidelity.clusters import Cluster

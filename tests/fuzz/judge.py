@@ -20,7 +20,7 @@ from karpy.model.verdicts import Verdict
 from tests.fuzz.compare import differences
 from tests.reference.solver import solve
 
-DECIDE = "karpy.core.provisioning.decide"
+DECIDE = "karpy.core.scheduling.decide"
 CHECK = "karpy.core.check.plan"
 ALONE = "karpy.core.check.alone"
 

@@ -11,10 +11,10 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.controllers.queue import WorkQueue
-from karpy.core.provisioning import apart
-from karpy.core.provisioning.apart import CULPRITS_MAX, decide_apart
-from karpy.core.provisioning.decide import decide
-from karpy.core.provisioning.effort import KeepGoing
+from karpy.core.scheduling import apart
+from karpy.core.scheduling.apart import CULPRITS_MAX, decide_apart
+from karpy.core.scheduling.decide import decide
+from karpy.core.scheduling.effort import KeepGoing
 from karpy.errors import CredentialsRefused, LeadershipLost, Unexpected
 from karpy.model.kinds import NAMESPACE, NODE_CLAIM, POD, Kind
 from karpy.model.pods import Pod

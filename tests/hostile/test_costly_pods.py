@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from karpy.core.provisioning.costly import CONSTRAINTS_MAX, TOGETHER_MAX
-from karpy.core.provisioning.decide import decide
-from karpy.core.provisioning.effort import Effort
+from karpy.core.scheduling.costly import CONSTRAINTS_MAX, TOGETHER_MAX
+from karpy.core.scheduling.decide import decide
+from karpy.core.scheduling.effort import Effort
 from karpy.model.constraints import Toleration
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import Pod
@@ -24,7 +24,7 @@ from tests.builders import (
     spread,
     term,
 )
-from tests.core.provisioning.answers import hosts_in
+from tests.core.scheduling.answers import hosts_in
 
 WEB = {"app": "web"}
 

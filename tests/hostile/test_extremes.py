@@ -37,7 +37,7 @@ from karpy.core.lifecycle.progress import Scene, advance
 from karpy.core.lifecycle.rebooting import is_rebooting, reboot
 from karpy.core.pools.hashing import hash_template
 from karpy.core.pools.staticcapacity import CREATES_MAX, fill_up
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.disruption import DisruptionPolicy
 from karpy.model.labels import NODE_POOL
 from karpy.model.nodes import join_node

@@ -7,13 +7,13 @@ import pytest
 
 from karpy.codec.fields import JsonObject
 from karpy.core.lifecycle.counts import is_reschedulable
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.pods import Pod
 from karpy.model.refusals import Reason, Refusal
 from tests.builders import node, snapshot
 from tests.builders import pod as plain_pod
 from tests.codec.test_simplifying import nested
-from tests.core.provisioning.answers import hosts
+from tests.core.scheduling.answers import hosts
 from tests.hostile.readings import mirrored, reached
 
 DEEP = nested(4_900)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from karpy.model.loads import Loads
 from karpy.model.resources import add
 from tests.builders import node, pod, snapshot
-from tests.core.provisioning.answers import hosts
+from tests.core.scheduling.answers import hosts
 
 requests = st.dictionaries(st.sampled_from("abcd"), st.integers(0, (1 << 64) - 1))
 

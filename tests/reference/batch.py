@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from karpy.core.provisioning.costly import CONSTRAINTS_MAX, constraints_of
+from karpy.core.scheduling.costly import CONSTRAINTS_MAX, constraints_of
 from karpy.model.constraints import LabelSelector
 from karpy.model.labels import (
     CAPACITY_TYPE,

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from karpy.core.provisioning.claimorder import ClaimOrder
-from karpy.core.provisioning.fleet import CLAIMS_SORTED_MAX, FEW_PODS
+from karpy.core.scheduling.claimorder import ClaimOrder
+from karpy.core.scheduling.fleet import CLAIMS_SORTED_MAX, FEW_PODS
 from karpy.model.constraints import first_untolerated
 from karpy.model.instances import InstanceType, Offering, micros
 from karpy.model.labels import HOSTNAME

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from karpy.core.provisioning.fleet import claim_order
+from karpy.core.scheduling.fleet import claim_order
 from karpy.model.constraints import PREFER_NO_SCHEDULE
 from karpy.model.instances import InstanceType
 from karpy.model.pods import Pod

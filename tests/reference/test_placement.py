@@ -1,6 +1,6 @@
 """Section 3: existing nodes, claims, new claims, limits."""
 
-from karpy.core.provisioning.fleet import FEW_PODS
+from karpy.core.scheduling.fleet import FEW_PODS
 from karpy.model.constraints import PREFER_NO_SCHEDULE
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, SPOT, ZONE
 from karpy.model.pods import HostPort

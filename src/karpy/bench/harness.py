@@ -19,7 +19,7 @@ from karpy.bench.shapes import Json
 from karpy.codec.karpbench import read_workload
 from karpy.core.check.breaches import Breach
 from karpy.core.check.plan import check_plan
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 

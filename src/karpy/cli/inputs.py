@@ -14,7 +14,7 @@ from karpy.codec.catalogs import kwok_catalog, read_catalog
 from karpy.codec.jsontext import parse_json
 from karpy.codec.limits import Unparsable
 from karpy.codec.manifests import Reading, read_manifests
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.errors import CatalogInvalid, FileUnreadable
 from karpy.model.instances import Catalog
 from karpy.model.snapshot import Snapshot

@@ -8,7 +8,7 @@ from karpy.adapters.journal import journal_files, journal_lines
 from karpy.cli.inputs import Decided
 from karpy.codec.recordings import Recording, RecordingInvalid, RecordingReader
 from karpy.core.explain import find_pods
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.snapshot import Snapshot
 
 

@@ -15,7 +15,7 @@ from karpy.cli.tables import count_of, dollars, per_month
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
 from karpy.cli.workloadtable import workload_lines
 from karpy.core.explain import explain_pod
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND
 from karpy.model.requirement import one_of
 from karpy.model.snapshot import Snapshot

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from karpy.barriers import Barrier
 from karpy.codec.pods import scheduler_message
-from karpy.controllers.keeper import Telling
-from karpy.core.provisioning.breaker import (
+from karpy.controllers.writer import Telling
+from karpy.core.scheduling.breaker import (
     GROUPS_MAX,
     MEMORY,
     is_kept,

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Final
 
 from karpy.codec.buffers import buffer_writes
-from karpy.controllers.desk import AFTER_CONFLICT, Desk
+from karpy.controllers.context import AFTER_CONFLICT, ControllerContext
 from karpy.controllers.queue import WorkQueue
 from karpy.controllers.statuses import write_status
 from karpy.core.buffers import (
@@ -38,11 +38,11 @@ class BufferController:
     pods have taken its room.
     """
 
-    def __init__(self, desk: Desk, book: Buffers, trigger: Trigger) -> None:
-        self._desk = desk
+    def __init__(self, context: ControllerContext, book: Buffers, trigger: Trigger) -> None:
+        self._context = context
         self._book = book
         self._trigger = trigger
-        self._queue = WorkQueue(desk.observer)
+        self._queue = WorkQueue(context.observer)
         self._asked: dict[str, datetime] = {}
         """When each buffer last asked for a decision."""
         self._placements: dict[str, Placement] = {}
@@ -56,12 +56,12 @@ class BufferController:
 
     async def run(self, workers: int = WORKERS) -> None:
         """Keep up the statuses of buffers and ask for decisions, until cancelled."""
-        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     def pods_on(self, node: str) -> int:
         """Count the buffer pods with a place on a node, by its name: it is not empty."""
-        kept = self._desk.records.nodes.get(node)
-        claims = () if kept is None else self._desk.claims_of(kept.record)
+        kept = self._context.records.nodes.get(node)
+        claims = () if kept is None else self._context.claims_of(kept.record)
         # The last decision may have known it as a node in flight, by the name of its claim.
         names = (node, *(claim.record.name for claim in claims))
         return max(self._counts.get(name, 0) for name in names)
@@ -81,7 +81,7 @@ class BufferController:
         kept = self._book.buffers.get(key)
         if kept is None or kept.record.meta.is_deleting:
             return None
-        buffer, now = kept.record, self._desk.clock.now()
+        buffer, now = kept.record, self._context.clock.now()
         kind, source = buffer.source
         sources = self._book.sources.get(kind)
         resolution = resolve(buffer, None if sources is None else sources.get(source))
@@ -89,7 +89,7 @@ class BufferController:
         judged = judge_placement(settled, self._placements.get(key), now)
         status = buffer_writes(buffer, judged).status
         if not await write_status(
-            self._desk.objects, CAPACITY_BUFFER, buffer.meta, status, namespace=buffer.namespace
+            self._context.objects, CAPACITY_BUFFER, buffer.meta, status, namespace=buffer.namespace
         ):
             return AFTER_CONFLICT
         return self._ask(key, buffer, now)

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from karpy.codec.uids import derived_uid
-from karpy.controllers.desk import Desk
+from karpy.controllers.context import ControllerContext
 from karpy.controllers.lookout import BufferPods, Look, Lookout
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.offloading import decide_aside
@@ -32,7 +32,7 @@ class DisruptionController:
 
     def __init__(
         self,
-        desk: Desk,
+        context: ControllerContext,
         cluster: Cluster,
         nominations: Nominations,
         *,
@@ -40,20 +40,20 @@ class DisruptionController:
         reads_deletion_cost: bool = True,
         repair: RepairRules | None = None,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._cluster = cluster
         self._lookout = Lookout(
-            desk,
+            context,
             cluster,
             nominations,
             buffer_pods=buffer_pods,
             reads_deletion_cost=reads_deletion_cost,
         )
-        self._rollouts = Rollouts(desk, cluster, self._lookout, self._tell)
+        self._rollouts = Rollouts(context, cluster, self._lookout, self._tell)
         self._remedies = Remedies(
-            desk, cluster, nominations, self._rollouts, repair or RepairRules(), self._tell
+            context, cluster, nominations, self._rollouts, repair or RepairRules(), self._tell
         )
-        self._queue = WorkQueue(desk.observer)
+        self._queue = WorkQueue(context.observer)
         self._listeners: list[OnVerdict] = []
         self._proposals = 0
         self._due: datetime | None = None
@@ -74,17 +74,17 @@ class DisruptionController:
     async def run(self) -> None:
         """Disrupt what may be disrupted, until cancelled."""
         self._queue.add(_KEY)
-        await self._queue.run(self._work, on_failure=self._desk.on_failure)
+        await self._queue.run(self._work, on_failure=self._context.on_failure)
 
     async def reconcile(self) -> timedelta:
         """Take the next steps; return after how long to look again."""
         was_forming = self._rollouts.is_forming
         # What has begun goes on, even while too little is known to decide anything new.
         step = await self._rollouts.go_on()
-        now, due = self._desk.clock.now(), self._due
+        now, due = self._context.clock.now(), self._due
         if due is None or due <= now or (was_forming and not self._rollouts.is_forming):
             pause = await self._decide() if self._cluster.is_synced else UNTIL_SYNCED
-            now = self._desk.clock.now()
+            now = self._context.clock.now()
             due = self._due = now + pause
         return min(due - now, step or PERIOD)
 
@@ -114,10 +114,10 @@ class DisruptionController:
 
     async def _propose(self, look: Look) -> timedelta | None:
         around = self._rollouts.amid(look.surroundings)
-        began = self._desk.clock.now()
+        began = self._context.clock.now()
         proposal = await decide_aside(lambda: propose_empty(around))
         self._tell(EmptyNodesQuestion(around), verdict_of_proposal(proposal))
-        await self._desk.keeper.carry_out(_told(proposal, self._desk.clock.now() - began))
+        await self._context.writer.carry_out(_told(proposal, self._context.clock.now() - began))
         self._proposals += 1
         id_ = derived_uid("Rollout", str(around.now), str(self._proposals))
         rollout = begin_rollout(proposal, id_, around.now)

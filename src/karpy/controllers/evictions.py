@@ -6,7 +6,7 @@ from typing import Final
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.unreadable import leaving_pod
-from karpy.controllers.desk import Desk
+from karpy.controllers.context import ControllerContext
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.departing import claim_of
 from karpy.core.lifecycle.evicting import (
@@ -38,9 +38,9 @@ _CLASH: Final = "more than one PodDisruptionBudget"
 class EvictionQueue:
     """Evicts pods as their budgets allow, and deletes those whose time is up."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._queue = WorkQueue(desk.observer)
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._queue = WorkQueue(context.observer)
         self._entries: dict[str, Entry] = {}
         self._refusals: dict[str, str] = {}
 
@@ -69,9 +69,9 @@ class EvictionQueue:
         if entry is None:
             return None
         pod = await self._look(entry)
-        now = self._desk.clock.now()
+        now = self._context.clock.now()
         move = next_move(entry, pod, now)
-        await self._desk.keeper.carry_out(Outcome(notices=move.notices))
+        await self._context.writer.carry_out(Outcome(notices=move.notices))
         if pod is None or move.verb is Verb.DROP:
             self._forget(entry)
             return None
@@ -79,7 +79,7 @@ class EvictionQueue:
             return _pause(entry, pod, now)
         answered, error = await self._ask(move, pod)
         told = Outcome(notices=answered.notices, counts=answered.counts)
-        await self._desk.keeper.carry_out(told)
+        await self._context.writer.carry_out(told)
         if answered.is_done:
             self._forget(entry)
             return None
@@ -89,25 +89,25 @@ class EvictionQueue:
 
     async def _look(self, entry: Entry) -> LeavingPod | None:
         try:
-            obj = await self._desk.objects.get(POD, entry.name, entry.namespace)
+            obj = await self._context.objects.get(POD, entry.name, entry.namespace)
         except NotFound:
             return None
         return leaving_pod(obj)
 
     async def _ask(self, move: Move, pod: LeavingPod) -> tuple[Answered, ClusterError | None]:
         """Evict or delete a pod; return what the answer means."""
-        node = self._desk.records.nodes.get(pod.node_name)
+        node = self._context.records.nodes.get(pod.node_name)
         record = None if node is None else node.record
         reason = self._reason(record)
         error, code = None, _OK
         try:
             if move.verb is Verb.DELETE:
                 removal = Removal(grace_seconds=move.grace_seconds, uid=pod.uid)
-                await self._desk.objects.delete(
+                await self._context.objects.delete(
                     POD, pod.name, namespace=pod.namespace, removal=removal
                 )
             else:
-                await self._desk.objects.create(POD, _eviction(pod), subresource="eviction")
+                await self._context.objects.create(POD, _eviction(pod), subresource="eviction")
         except ClusterError as caught:
             error, code = caught, caught.status
         if move.verb is Verb.DELETE:
@@ -117,11 +117,11 @@ class EvictionQueue:
         return after_eviction(pod, record, reason, code), error
 
     def _reason(self, node: NodeRecord | None) -> str:
-        claims = [] if node is None else self._desk.claims_of(node)
+        claims = [] if node is None else self._context.claims_of(node)
         return eviction_reason(claim_of([each.record for each in claims]))
 
     def _is_settled(self, entry: Entry, pod: LeavingPod | None) -> bool:
-        return next_move(entry, pod, self._desk.clock.now()).verb is Verb.DROP
+        return next_move(entry, pod, self._context.clock.now()).verb is Verb.DROP
 
     def _forget(self, entry: Entry) -> None:
         # It may have been replaced meanwhile by an entry with an earlier deadline.
@@ -132,7 +132,7 @@ class EvictionQueue:
     def _fail(self, key: str, error: KarpyError) -> None:
         # A budget that holds a pod back is no failure; the node and the claim tell of it.
         if not isinstance(error, Throttled):
-            self._desk.on_failure(key, error)
+            self._context.on_failure(key, error)
 
 
 def _pause(entry: Entry, pod: LeavingPod, now: datetime) -> float:

@@ -7,7 +7,7 @@ from functools import partial
 
 from karpy.barriers import Barrier
 from karpy.codec.unreadable import claim_record
-from karpy.controllers.desk import Desk
+from karpy.controllers.context import ControllerContext
 from karpy.core.lifecycle.collection import (
     PERIOD,
     Sighting,
@@ -26,13 +26,13 @@ from karpy.ports.records import Kept
 class GarbageCollector:
     """Observe, decide, apply. What is left over is decided in core.lifecycle."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
 
     async def run(self) -> None:
         """Collect again and again, until cancelled."""
         while True:
-            with Barrier(partial(self._desk.on_failure, "garbage collection")):
+            with Barrier(partial(self._context.on_failure, "garbage collection")):
                 await self.collect()
             await asyncio.sleep(PERIOD.total_seconds())
 
@@ -40,34 +40,34 @@ class GarbageCollector:
         """Compare the cloud with the NodeClaims once."""
         # Claims first, for theirs must be found among the machines; then claims again, for a
         # machine whose claim came meanwhile is no orphan.
-        claims = [kept for kept in self._desk.records.claims.all() if self._is_kept(kept)]
-        sightings = [_sighting(each) for each in await self._desk.cloud.machines()]
+        claims = [kept for kept in self._context.records.claims.all() if self._is_kept(kept)]
+        sightings = [_sighting(each) for each in await self._context.cloud.machines()]
         alive = running(sightings)
         for kept in claims:
-            with Barrier(partial(self._desk.on_failure, kept.record.name)):
+            with Barrier(partial(self._context.on_failure, kept.record.name)):
                 await self._collect_claim(kept, alive)
         await self._end_orphans(sightings)
 
     async def _collect_claim(self, kept: Kept[ClaimRecord], alive: frozenset[str]) -> None:
-        nodes = [each.record for each in self._desk.nodes_of(kept.record)]
-        pods = [pod for node in nodes for pod in self._desk.records.pods.under(node.name)]
+        nodes = [each.record for each in self._context.nodes_of(kept.record)]
+        pods = [pod for node in nodes for pod in self._context.records.pods.under(node.name)]
         outcome = collect_claim(kept.record, alive, nodes, count_reschedulable(pods))
-        await self._desk.keeper.carry_out(outcome, claim=kept)
+        await self._context.writer.carry_out(outcome, claim=kept)
 
     async def _end_orphans(self, sightings: Sequence[Sighting]) -> None:
-        known = [kept.record for kept in self._desk.records.claims.all()]
-        if not find_orphans(sightings, known, self._desk.clock.now()):
+        known = [kept.record for kept in self._context.records.claims.all()]
+        if not find_orphans(sightings, known, self._context.clock.now()):
             return
         # What we watch may be late, and a machine that has ended does not come back: ask.
-        page = await self._desk.objects.list(NODE_CLAIM)
+        page = await self._context.objects.list(NODE_CLAIM)
         claims = [claim_record(each) for each in page.items]
-        for orphan in find_orphans(sightings, claims, self._desk.clock.now()):
-            barrier = Barrier(partial(self._desk.on_failure, orphan.provider_id))
+        for orphan in find_orphans(sightings, claims, self._context.clock.now()):
+            barrier = Barrier(partial(self._context.on_failure, orphan.provider_id))
             with barrier, suppress(MachineNotFound):
-                await self._desk.cloud.terminate(orphan.provider_id)
+                await self._context.cloud.terminate(orphan.provider_id)
 
     def _is_kept(self, kept: Kept[ClaimRecord]) -> bool:
-        return self._desk.is_ours(kept.record)
+        return self._context.is_ours(kept.record)
 
 
 def _sighting(machine: Machine) -> Sighting:

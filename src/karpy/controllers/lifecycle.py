@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from karpy.controllers.desk import AFTER_CONFLICT, Desk, only, seconds
+from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, only, seconds
 from karpy.controllers.orders import launch_spec, launched
 from karpy.controllers.queue import WorkQueue
 from karpy.controllers.seating import Seating
@@ -46,33 +46,33 @@ class LifecycleController:
 
     def __init__(
         self,
-        desk: Desk,
+        context: ControllerContext,
         *,
         pods_of: PodsOf = lambda _: (),
         on_attempt: OnAttempt = lambda *_: None,
         seating: Seating | None = None,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._seating = seating
         self._pods_of = pods_of
         self._on_attempt = on_attempt
-        self._queue = WorkQueue(desk.observer)
+        self._queue = WorkQueue(context.observer)
         self._machines: dict[str, Machine] = {}
         """Machines by UID of their claim, until the claim says so itself."""
         if seating is not None:
             seating.listen(self._queue.add)
-        desk.records.claims.listen(self._hear_claim)
-        desk.records.nodes.listen(self._hear_node)
-        for kept in desk.records.claims.all():
+        context.records.claims.listen(self._hear_claim)
+        context.records.nodes.listen(self._hear_node)
+        for kept in context.records.claims.all():
             self._queue.add(kept.record.name)
 
     async def run(self, workers: int = WORKERS) -> None:
         """Bring claims to where they should be, until cancelled."""
-        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
         """Bring one claim a step further; return after how long to look again."""
-        kept = self._desk.claim(name)
+        kept = self._context.claim(name)
         if kept is None:
             return None
         if kept.record.meta.is_deleting:
@@ -80,7 +80,7 @@ class LifecycleController:
         held = hold(kept.record)
         if held.claim != kept.record:
             # What follows needs the claim as it is then, which is told in a moment.
-            is_held = await self._desk.keeper.carry_out(held, claim=kept)
+            is_held = await self._context.writer.carry_out(held, claim=kept)
             return None if is_held else AFTER_CONFLICT
         return await self._advance(kept)
 
@@ -89,19 +89,19 @@ class LifecycleController:
         door = self._seating.door(kept.record.name) if self._seating else Door.FREE
         if is_to_launch(kept.record):
             outcome, failure = await self._launch(kept.record)
-        nodes = self._desk.nodes_of(outcome.claim or kept.record)
+        nodes = self._context.nodes_of(outcome.claim or kept.record)
         if not outcome.deletes_claim:
             scene = Scene(nodes=tuple(each.record for each in nodes), door=door)
-            then = advance(outcome.claim or kept.record, scene, self._desk.clock.now())
+            then = advance(outcome.claim or kept.record, scene, self._context.clock.now())
             outcome = joined(outcome, then)
         node = only(nodes)
         if door is not Door.FREE and node is not None:
             # Pods wait for the node; what its claim says of it can wait.
-            if not await self._desk.keeper.carry_out(Outcome(node=outcome.node), node=node):
+            if not await self._context.writer.carry_out(Outcome(node=outcome.node), node=node):
                 return AFTER_CONFLICT
             self._show_in(outcome.claim or kept.record, outcome.node or node.record, door)
             outcome = replace(outcome, node=None)
-        is_written = await self._desk.keeper.carry_out(outcome, claim=kept, node=node)
+        is_written = await self._context.writer.carry_out(outcome, claim=kept, node=node)
         if failure is not None:
             raise failure
         if not is_written:
@@ -125,45 +125,45 @@ class LifecycleController:
         machine = self._machines.get(claim.meta.uid)
         try:
             if machine is None:
-                catalog = await self._desk.cloud.catalog(claim.pool)
-                machine = await self._desk.cloud.launch(launch_spec(claim, catalog))
+                catalog = await self._context.cloud.catalog(claim.pool)
+                machine = await self._context.cloud.launch(launch_spec(claim, catalog))
                 self._machines[claim.meta.uid] = machine
         except NoCapacity as error:
             return launch_sold_out(claim, error.message, self._pods_of(claim.name)), None
         except NodeClassNotReady as error:
             return launch_without_class(claim, error.message), None
         except CloudError as error:
-            return launch_failed(claim, error.message, self._desk.clock.now()), error
-        return launch_succeeded(claim, launched(machine), self._desk.clock.now()), None
+            return launch_failed(claim, error.message, self._context.clock.now()), error
+        return launch_succeeded(claim, launched(machine), self._context.clock.now()), None
 
     async def _end(self, kept: Kept[ClaimRecord]) -> float | None:
         claim, machine = kept.record, self._machines.get(kept.record.meta.uid)
         if machine is not None and not claim.provider_id:
             claim = replace(claim, provider_id=machine.provider_id)
-        nodes = self._desk.nodes_of(claim)
+        nodes = self._context.nodes_of(claim)
         step = finalize(
             claim,
             [each.record for each in nodes],
-            self._desk.clock.now(),
-            is_blind=claim.node_name in self._desk.records.nodes.unreadable,
+            self._context.clock.now(),
+            is_blind=claim.node_name in self._context.records.nodes.unreadable,
         )
         # The claim says whose it is before it waits for its node: nobody would find it otherwise.
         outcome = joined(Outcome(claim), step.outcome)
         if step.is_cleared:
             is_gone = await self._terminate(claim)
-            now = self._desk.clock.now()
+            now = self._context.clock.now()
             then = claim_machine_answered(outcome.claim or claim, now, is_gone=is_gone)
             outcome = joined(outcome, then)
-        if not await self._desk.keeper.carry_out(outcome, claim=kept):
+        if not await self._context.writer.carry_out(outcome, claim=kept):
             return AFTER_CONFLICT
         doomed = [each for each in nodes if each.record.name in step.doomed]
-        ended = [await self._desk.keeper.carry_out(_DELETED, node=each) for each in doomed]
+        ended = [await self._context.writer.carry_out(_DELETED, node=each) for each in doomed]
         return seconds(outcome.look_again) if all(ended) else AFTER_CONFLICT
 
     async def _terminate(self, claim: ClaimRecord) -> bool:
         """Ask for the end of a claim's machine; say whether it is gone."""
         try:
-            await self._desk.cloud.terminate(claim.provider_id)
+            await self._context.cloud.terminate(claim.provider_id)
         except MachineNotFound:
             return True
         return False
@@ -183,5 +183,5 @@ class LifecycleController:
     ) -> None:
         for kept in (before, after):
             if kept is not None:
-                for claim in self._desk.claims_of(kept.record):
+                for claim in self._context.claims_of(kept.record):
                     self._queue.add(claim.record.name)

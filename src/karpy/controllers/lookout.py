@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.codec.disruption import read_policy
-from karpy.controllers.desk import Desk, only, read
+from karpy.controllers.context import ControllerContext, only, read
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.offloading import decide_aside
 from karpy.controllers.tenants import Tenants
@@ -39,29 +39,29 @@ class Lookout:
 
     def __init__(
         self,
-        desk: Desk,
+        context: ControllerContext,
         cluster: Cluster,
         nominations: Nominations,
         *,
         buffer_pods: BufferPods = lambda _: 0,
         reads_deletion_cost: bool = True,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._cluster = cluster
         self._nominations = nominations
         self._buffer_pods = buffer_pods
         self._reads_deletion_cost = reads_deletion_cost
-        self._tenants = Tenants(desk, reads_deletion_cost=reads_deletion_cost)
+        self._tenants = Tenants(context, reads_deletion_cost=reads_deletion_cost)
 
     def glance(self, names: Iterable[str]) -> Look:
         """See what has become of some claims, and nothing of their pods."""
-        claims = (self._desk.claim(name) for name in names)
+        claims = (self._context.claim(name) for name in names)
         return self._seen([each for each in claims if each is not None])
 
     async def look(self, fresh: Collection[str] = ()) -> Look:
         """See everything; the pods on the nodes of `fresh` claims as of this moment."""
-        records = self._desk.records
-        ours = [each for each in records.claims.all() if self._desk.is_ours(each.record)]
+        records = self._context.records
+        ours = [each for each in records.claims.all() if self._context.is_ours(each.record)]
         look = self._seen(ours)
         managed = {each.record.name for each in look.nodes.values()}
         others = [each.record for each in records.nodes.all() if each.record.name not in managed]
@@ -76,11 +76,11 @@ class Lookout:
         nodes = {
             each.record.name: node
             for each in claims
-            if (node := only(self._desk.nodes_of(each.record))) is not None
+            if (node := only(self._context.nodes_of(each.record))) is not None
         }
         pools, policies = self._pools()
         surroundings = Surroundings(
-            now=self._desk.clock.now(),
+            now=self._context.clock.now(),
             nodes=tuple(self._state(each.record, nodes.get(each.record.name)) for each in claims),
             pools=pools,
             policies=policies,
@@ -101,7 +101,7 @@ class Lookout:
 
     def _why_unreadable(self, claim: ClaimRecord, node: NodeRecord | None) -> str:
         """Say why a NodeClaim, its Node or its NodePool cannot be read as it is now."""
-        records = self._desk.records
+        records = self._context.records
         name = claim.node_name if node is None else node.name
         return (
             records.claims.unreadable.get(claim.name)
@@ -112,13 +112,13 @@ class Lookout:
     def _pools(self) -> tuple[dict[str, PoolRecord], dict[str, DisruptionPolicy]]:
         pools: dict[str, PoolRecord] = {}
         policies: dict[str, DisruptionPolicy] = {}
-        for kept in self._desk.records.pools.all():
+        for kept in self._context.records.pools.all():
             name = kept.record.name
             try:
                 policies[name] = read(read_policy, NODE_POOL, kept.obj)
             except AnswerMalformed as error:
                 # Nothing is touched in a pool that cannot be understood.
-                self._desk.on_failure(name, error)
+                self._context.on_failure(name, error)
             else:
                 pools[name] = kept.record
         return pools, policies

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from karpy.codec.unreadable import pod_budget, tenant
-from karpy.controllers.desk import Desk
+from karpy.controllers.context import ControllerContext
 from karpy.core.disruption.confirming import Occupancy
 from karpy.core.disruption.tenancies import doubted
 from karpy.model.kinds import DISRUPTION_BUDGET, POD
@@ -18,8 +18,8 @@ _REQUESTS_AT_ONCE: Final = 10
 class Occupants:
     """Lists the pods of nodes, whatever watches tell of them."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
         self._room = asyncio.Semaphore(_REQUESTS_AT_ONCE)
 
     async def list(self, nodes: Sequence[str]) -> Occupancy:
@@ -27,11 +27,13 @@ class Occupants:
         listed = await asyncio.gather(*(self._list(node) for node in nodes))
         budgets = []
         if any(listed):
-            page = await self._desk.objects.list(DISRUPTION_BUDGET)
+            page = await self._context.objects.list(DISRUPTION_BUDGET)
             budgets = [pod_budget(each) for each in page.items]
         return Occupancy(dict(zip(nodes, listed, strict=True)), tuple(budgets))
 
     async def _list(self, node: str) -> tuple[Tenant, ...]:
         async with self._room:
-            page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node}"))
-        return doubted([tenant(each) for each in page.items], self._desk.records.pods.under(node))
+            page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node}"))
+        return doubted(
+            [tenant(each) for each in page.items], self._context.records.pods.under(node)
+        )

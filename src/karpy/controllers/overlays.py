@@ -4,12 +4,12 @@ from typing import Final
 
 from karpy.codec.crds import read_pool
 from karpy.codec.overlays import overlay_writes
-from karpy.controllers.desk import AFTER_CONFLICT, Desk, read, seconds
+from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, read, seconds
 from karpy.controllers.offloading import decide_aside
 from karpy.controllers.queue import WorkQueue
 from karpy.controllers.statuses import write_status
 from karpy.core.overlays import PERIOD, judge_overlay
-from karpy.core.provisioning.overlays import find_conflicts
+from karpy.core.scheduling.overlays import find_conflicts
 from karpy.errors import KarpyError
 from karpy.model.instances import Catalog, InstanceType
 from karpy.model.kinds import NODE_OVERLAY
@@ -26,16 +26,16 @@ _KEY: Final = "overlays"
 
 class OverlayController:
     """
-    Observe, decide, apply. Which overlays are applied is decided in core.provisioning.
+    Observe, decide, apply. Which overlays are applied is decided in core.scheduling.
 
     Decisions apply overlays themselves and need nobody's word for it; this tells people.
     """
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._queue = WorkQueue(desk.observer)
-        desk.records.overlays.listen(self._hear_overlay)
-        desk.records.pools.listen(self._hear_pool)
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._queue = WorkQueue(context.observer)
+        context.records.overlays.listen(self._hear_overlay)
+        context.records.pools.listen(self._hear_pool)
         self.wake()
 
     def wake(self) -> None:
@@ -44,12 +44,12 @@ class OverlayController:
 
     async def run(self) -> None:
         """Keep up the statuses of overlays, until cancelled."""
-        await self._queue.run(self.reconcile, on_failure=self._desk.on_failure)
+        await self._queue.run(self.reconcile, on_failure=self._context.on_failure)
 
     async def reconcile(self, key: str = _KEY) -> float | None:
         """Write on all overlays whether they are applied; return after how long to look again."""
         del key
-        overlays = sorted(self._desk.records.overlays.all(), key=lambda kept: kept.record.name)
+        overlays = sorted(self._context.records.overlays.all(), key=lambda kept: kept.record.name)
         if not overlays:
             return None
         pools, catalog, trouble = await self._market()
@@ -65,20 +65,20 @@ class OverlayController:
         return seconds(PERIOD) if all(written) else AFTER_CONFLICT
 
     async def _write(self, kept: Kept[OverlayRecord], *, is_conflicting: bool) -> bool:
-        record, now = kept.record, self._desk.clock.now()
+        record, now = kept.record, self._context.clock.now()
         judged = judge_overlay(record, now, is_conflicting=is_conflicting)
         status = overlay_writes(record, judged).status
-        return await write_status(self._desk.objects, NODE_OVERLAY, record.meta, status)
+        return await write_status(self._context.objects, NODE_OVERLAY, record.meta, status)
 
     async def _market(self) -> tuple[list[NodePool], Catalog, KarpyError | None]:
         """Return all pools that are understood, what each may buy, and what went wrong."""
         pools: list[NodePool] = []
         types: dict[str, tuple[InstanceType, ...]] = {}
         well_known, trouble = WELL_KNOWN, None
-        for kept in self._desk.records.pools.all():
+        for kept in self._context.records.pools.all():
             try:
                 pool = read(read_pool, POOL, kept.obj)
-                catalog = await self._desk.cloud.catalog(pool.name)
+                catalog = await self._context.cloud.catalog(pool.name)
             except KarpyError as error:
                 trouble = error
                 continue

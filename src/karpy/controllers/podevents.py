@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Final
 
-from karpy.controllers.desk import AFTER_CONFLICT, Desk
+from karpy.controllers.context import AFTER_CONFLICT, ControllerContext
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.podevents import PodEvent, can_wait, note_pod_event
 from karpy.model.pods import Pod
@@ -17,20 +17,22 @@ _LATER_SECONDS: Final = 1.0
 class PodEventController:
     """Notes on claims when pods come to their nodes and leave them."""
 
-    def __init__(self, desk: Desk, is_busy: Callable[[], bool] = lambda: False) -> None:
-        self._desk = desk
+    def __init__(
+        self, context: ControllerContext, is_busy: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._context = context
         self._is_busy = is_busy
         """Whether there are more urgent things to write."""
-        self._queue = WorkQueue(desk.observer)
+        self._queue = WorkQueue(context.observer)
         self._noted: dict[str, PodEvent] = {}
         """What has happened last to a pod of each claim, by name, and is not written yet."""
         self._since: dict[str, datetime] = {}
         """Since when there is something to write."""
-        desk.records.pods.listen(self._hear_pod)
+        context.records.pods.listen(self._hear_pod)
 
     async def run(self, workers: int = WORKERS) -> None:
         """Write down when something happened, until cancelled."""
-        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     def holds(self, claim: str) -> bool:
         """Say whether something happened on the node of a claim that is not written yet."""
@@ -38,7 +40,7 @@ class PodEventController:
 
     async def reconcile(self, name: str) -> float | None:
         """Write down what happened on the node of one claim."""
-        kept, event = self._desk.claim(name), self._noted.get(name)
+        kept, event = self._context.claim(name), self._noted.get(name)
         if kept is not None and event is not None and self._is_better_later(kept.record):
             return _LATER_SECONDS
         self._noted.pop(name, None)
@@ -46,22 +48,22 @@ class PodEventController:
         if kept is None or event is None:
             return None
         outcome = note_pod_event(kept.record, event)
-        if not await self._desk.keeper.carry_out(outcome, claim=kept):
+        if not await self._context.writer.carry_out(outcome, claim=kept):
             self._noted.setdefault(name, event)
             self._since.setdefault(name, event.moment)
             return AFTER_CONFLICT
         return None
 
     def _is_better_later(self, claim: ClaimRecord) -> bool:
-        now = self._desk.clock.now()
+        now = self._context.clock.now()
         return self._is_busy() and can_wait(claim, self._since.get(claim.name, now), now)
 
     def _hear_pod(self, _: str, before: Pod | None, after: Pod | None) -> None:
-        node = None if after is None else self._desk.records.nodes.get(after.node_name)
+        node = None if after is None else self._context.records.nodes.get(after.node_name)
         if after is None or node is None:
             return
-        event = PodEvent(before, after, self._desk.clock.now())
-        for claim in self._desk.claims_of(node.record):
+        event = PodEvent(before, after, self._context.clock.now())
+        for claim in self._context.claims_of(node.record):
             if note_pod_event(claim.record, event).claim is not None:
                 self._noted[claim.record.name] = event
                 self._since.setdefault(claim.record.name, event.moment)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final, Protocol, TypeAlias
 
 from karpy.barriers import Barrier
-from karpy.controllers.desk import Desk
+from karpy.controllers.context import ControllerContext
 from karpy.core.pools.costs import Costs, add_up_costs, cost_news
 from karpy.core.pools.gauges import GAUGES, pool_gauges
 from karpy.errors import KarpyError
@@ -37,22 +37,22 @@ class PoolGauges:
 
     def __init__(
         self,
-        desk: Desk,
+        context: ControllerContext,
         gauges: Gauges,
         is_our_pool: Callable[[PoolRecord], bool] = lambda _: True,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._gauges = gauges
         self._is_our_pool = is_our_pool
         self._costs = Costs({})
         self._priced: datetime | None = None
         """When costs were added up; None if claims have come or gone since."""
-        desk.records.claims.listen(self._hear_claim)
+        context.records.claims.listen(self._hear_claim)
 
     async def run(self) -> None:
         """Show pools again and again, until cancelled."""
         while True:
-            with Barrier(partial(self._desk.on_failure, "metrics of NodePools")):
+            with Barrier(partial(self._context.on_failure, "metrics of NodePools")):
                 await self.look()
             await asyncio.sleep(PERIOD.total_seconds())
 
@@ -64,7 +64,7 @@ class PoolGauges:
             self._show()
 
     def _show(self) -> None:
-        pools = [kept.record for kept in self._desk.records.pools.all()]
+        pools = [kept.record for kept in self._context.records.pools.all()]
         ours = [each for each in pools if self._is_our_pool(each)]
         series: dict[str, _Series] = {metric: {} for metric in GAUGES}
         for count in pool_gauges(ours, self._costs):
@@ -75,23 +75,23 @@ class PoolGauges:
 
     async def _price(self) -> None:
         """Add up costs, unless nothing has changed and prices are fresh."""
-        now = self._desk.clock.now()
+        now = self._context.clock.now()
         if self._priced is not None and now - self._priced < PRICED_FOR:
             return
         # What comes or goes while prices are asked for makes these costs stale at once.
         self._priced = now
         catalog = await self._catalog()
-        claims = (kept.record for kept in self._desk.records.claims.all())
-        ours = (each for each in claims if self._desk.is_ours(each))
+        claims = (kept.record for kept in self._context.records.claims.all())
+        ours = (each for each in claims if self._context.is_ours(each))
         costs = add_up_costs(ours, catalog)
-        await self._desk.keeper.carry_out(cost_news(costs, self._costs))
+        await self._context.writer.carry_out(cost_news(costs, self._costs))
         self._costs = costs
 
     async def _catalog(self) -> Catalog:
         """Return what is on sale for each pool that has claims."""
-        pools = sorted({kept.record.pool for kept in self._desk.records.claims.all()} - {""})
+        pools = sorted({kept.record.pool for kept in self._context.records.claims.all()} - {""})
         try:
-            asked = [(pool, await self._desk.cloud.catalog(pool)) for pool in pools]
+            asked = [(pool, await self._context.cloud.catalog(pool)) for pool in pools]
         except KarpyError:
             self._priced = None
             raise

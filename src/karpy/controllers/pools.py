@@ -8,7 +8,7 @@ from msgspec import Struct
 from karpy.codec.fields import FieldInvalid, Fields
 from karpy.codec.poolrules import find_faults
 from karpy.codec.templates import read_template
-from karpy.controllers.desk import AFTER_CONFLICT, Desk, read, seconds
+from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, read, seconds
 from karpy.controllers.nodeclasses import NodeClasses, users_of
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.outcomes import Outcome, joined
@@ -46,35 +46,35 @@ class PoolController:
 
     def __init__(
         self,
-        desk: Desk,
+        context: ControllerContext,
         classes: NodeClasses,
         nodes: Nodes,
         *,
         marked: Marked = lambda: (),
         well_known: frozenset[str] = WELL_KNOWN,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._classes = classes
         self._nodes = nodes
         self._marked = marked
         self._well_known = well_known
         """Labels that pools may ask for, those of our cloud among them."""
-        self._queue = WorkQueue(desk.observer)
+        self._queue = WorkQueue(context.observer)
         self._readings: dict[str, _Reading] = {}
         self._counted: tuple[Sequence[Node], frozenset[str]] = ((), frozenset())
         self._usage: Mapping[str, Resources] = {}
-        desk.records.pools.listen(self._hear_pool)
+        context.records.pools.listen(self._hear_pool)
         classes.listen(self._hear_class)
-        for kept in desk.records.pools.all():
+        for kept in context.records.pools.all():
             self._queue.add(kept.record.name)
 
     async def run(self, workers: int = WORKERS) -> None:
         """Look after pools, until cancelled."""
-        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
         """Look after one pool; return after how long to look again."""
-        kept = self._desk.records.pools.get(name)
+        kept = self._context.records.pools.get(name)
         if kept is None or not self._classes.is_our_pool(kept.record):
             self._readings.pop(name, None)
             return None
@@ -83,12 +83,12 @@ class PoolController:
         if not await self._write_claims(stamped.claims):
             return AFTER_CONFLICT
         outcome = self._judge(stamped.pool, reading)
-        if not await self._desk.keeper.carry_out(outcome, pool=kept):
+        if not await self._context.writer.carry_out(outcome, pool=kept):
             return AFTER_CONFLICT
         return seconds(outcome.look_again)
 
     def _judge(self, pool: PoolRecord, reading: _Reading) -> Outcome:
-        now, ref = self._desk.clock.now(), pool.node_class
+        now, ref = self._context.clock.now(), pool.node_class
         outcome = judge_validity(pool, reading.faults, now)
         if self._classes.is_listed(ref):
             then = judge_readiness(outcome.pool or pool, self._classes.find(ref), now)
@@ -121,15 +121,15 @@ class PoolController:
         return self._usage
 
     def _claims_of(self, pool: str) -> Iterator[ClaimRecord]:
-        for kept in self._desk.records.claims.all():
-            if kept.record.pool == pool and self._desk.is_ours(kept.record):
+        for kept in self._context.records.claims.all():
+            if kept.record.pool == pool and self._context.is_ours(kept.record):
                 yield kept.record
 
     async def _write_claims(self, claims: Sequence[ClaimRecord]) -> bool:
         # What each differs from is looked up at once: nothing of it may have changed meanwhile.
-        pairs = [(claim, self._desk.claim(claim.name)) for claim in claims]
+        pairs = [(claim, self._context.claim(claim.name)) for claim in claims]
         for claim, kept in pairs:
-            if not await self._desk.keeper.carry_out(Outcome(claim=claim), claim=kept):
+            if not await self._context.writer.carry_out(Outcome(claim=claim), claim=kept):
                 return False
         return True
 
@@ -140,5 +140,5 @@ class PoolController:
         self._queue.add(key)
 
     def _hear_class(self, ref: NodeClassRef) -> None:
-        for name in users_of(ref, self._desk.records.pools):
+        for name in users_of(ref, self._context.records.pools):
             self._queue.add(name)

@@ -22,7 +22,7 @@ from karpy.core.announcements import (
     refusal_notices,
 )
 from karpy.core.passengers import with_expected, with_passengers
-from karpy.core.provisioning.apart import decide_apart
+from karpy.core.scheduling.apart import decide_apart
 from karpy.errors import Bug, KarpyError
 from karpy.model.backoff import Backoff
 from karpy.model.notices import Notice
@@ -81,7 +81,7 @@ UNGUARDED: Final = Guard()
 
 
 class ProvisioningController:
-    """Observe, decide, apply. What to launch is decided in core.provisioning."""
+    """Observe, decide, apply. What to launch is decided in core.scheduling."""
 
     def __init__(
         self,

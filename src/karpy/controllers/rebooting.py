@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final
 
 from karpy.codec.unreadable import leaving_pod
-from karpy.controllers.desk import AFTER_CONFLICT, Desk, only, seconds
+from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, only, seconds
 from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.outcomes import Outcome, joined
@@ -32,57 +32,57 @@ _LONGEST_PAUSE: Final = 60.0
 class RebootController:
     """Observe, decide, apply. What comes next is decided in core.lifecycle."""
 
-    def __init__(self, desk: Desk, evictions: EvictionQueue) -> None:
-        self._desk = desk
+    def __init__(self, context: ControllerContext, evictions: EvictionQueue) -> None:
+        self._context = context
         self._evictions = evictions
-        self._queue = WorkQueue(desk.observer, longest_pause=_LONGEST_PAUSE)
+        self._queue = WorkQueue(context.observer, longest_pause=_LONGEST_PAUSE)
         self._asked: dict[str, datetime] = {}
         """When the cloud was first asked to reboot the machine of a claim, by UID."""
-        desk.records.claims.listen(self._hear_claim)
-        desk.records.nodes.listen(self._hear_node)
-        for kept in desk.records.claims.all():
+        context.records.claims.listen(self._hear_claim)
+        context.records.nodes.listen(self._hear_node)
+        for kept in context.records.claims.all():
             self._hear_claim(kept.record.name, None, kept)
 
     async def run(self, workers: int = WORKERS) -> None:
         """Reboot nodes, until cancelled."""
-        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
         """Take the next step with one claim; return after how long to look again."""
-        kept = self._desk.claim(name)
+        kept = self._context.claim(name)
         if kept is None or not is_rebooting(kept.record):
             return None
-        claim, node = kept.record, only(self._desk.nodes_of(kept.record))
+        claim, node = kept.record, only(self._context.nodes_of(kept.record))
         record = None if node is None else node.record
         pods = () if record is None or not has_to_drain(claim) else await self._pods(record)
         asked = self._asked.get(claim.meta.uid)
-        step = reboot(claim, record, pods, self._desk.clock.now(), asked)
+        step = reboot(claim, record, pods, self._context.clock.now(), asked)
         outcome = step.outcome
         if step.operation:
             outcome = joined(
                 outcome, await self._ask(claim, outcome.node or record, step.operation)
             )
-        if not await self._desk.keeper.carry_out(outcome, claim=kept, node=node):
+        if not await self._context.writer.carry_out(outcome, claim=kept, node=node):
             return AFTER_CONFLICT
         self._evictions.add(step.leaving, pods)
         return seconds(outcome.look_again)
 
     async def _ask(self, claim: ClaimRecord, node: NodeRecord | None, operation: str) -> Outcome:
         """Ask the cloud for a reboot; asking again for the same one does no harm."""
-        cloud, now = self._desk.cloud, self._desk.clock.now()
+        cloud, now = self._context.cloud, self._context.clock.now()
         if not isinstance(cloud, RepairCloud):
             return fail(claim, node, UNSUPPORTED, now)
         self._asked.setdefault(claim.meta.uid, now)
         try:
             await cloud.reboot(claim.provider_id, operation)
         except MachineNotFound as error:
-            return fail(claim, node, REJECTED, self._desk.clock.now(), error.message)
-        return issued(claim, node, self._desk.clock.now())
+            return fail(claim, node, REJECTED, self._context.clock.now(), error.message)
+        return issued(claim, node, self._context.clock.now())
 
     async def _pods(self, node: NodeRecord) -> tuple[LeavingPod, ...]:
-        if not self._desk.records.pods.under(node.name):
+        if not self._context.records.pods.under(node.name):
             return ()
-        page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
+        page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
         return tuple(leaving_pod(each) for each in page.items)
 
     def _hear_claim(
@@ -97,6 +97,6 @@ class RebootController:
         self, _: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
     ) -> None:
         kept = after or before
-        for claim in () if kept is None else self._desk.claims_of(kept.record):
+        for claim in () if kept is None else self._context.claims_of(kept.record):
             if is_rebooting(claim.record):
                 self._queue.add(claim.record.name)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from karpy.controllers.desk import AFTER_CONFLICT, Desk
+from karpy.controllers.context import AFTER_CONFLICT, ControllerContext
 from karpy.controllers.nodeclasses import users_of
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.health import Health, Tended, record_attempt, tend_health
@@ -19,16 +19,18 @@ class RegistrationController:
     """Observe, decide, apply. What attempts say of a pool is decided in core.lifecycle."""
 
     def __init__(
-        self, desk: Desk, generation_of: GenerationOf = lambda pool: pool.class_generation or 0
+        self,
+        context: ControllerContext,
+        generation_of: GenerationOf = lambda pool: pool.class_generation or 0,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._generation_of = generation_of
-        self._queue = WorkQueue(desk.observer)
+        self._queue = WorkQueue(context.observer)
         self._health: dict[str, Health] = {}
         self._attempts: dict[str, list[tuple[ClaimRecord, bool]]] = {}
         """What is not written yet, by pool."""
-        desk.records.pools.listen(self._hear_pool)
-        for kept in desk.records.pools.all():
+        context.records.pools.listen(self._hear_pool)
+        for kept in context.records.pools.all():
             self._queue.add(kept.record.name)
 
     def record(self, claim: ClaimRecord, outcome: Outcome) -> None:
@@ -39,29 +41,29 @@ class RegistrationController:
 
     def hear_class(self, ref: NodeClassRef) -> None:
         """Look at the pools of a node class that has changed."""
-        for name in users_of(ref, self._desk.records.pools):
+        for name in users_of(ref, self._context.records.pools):
             self._queue.add(name)
 
     async def run(self) -> None:
         """Write down how pools do, until cancelled."""
-        await self._queue.run(self.reconcile, on_failure=self._desk.on_failure)
+        await self._queue.run(self.reconcile, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
         """Write down how one pool does."""
-        kept = self._desk.records.pools.get(name)
+        kept = self._context.records.pools.get(name)
         attempts = tuple(self._attempts.get(name, ()))
         if kept is None:
             self._attempts.pop(name, None)
             self._health.pop(name, None)
             return None
-        now = self._desk.clock.now()
+        now = self._context.clock.now()
         health, generation = self._health.get(name, Health()), self._generation_of(kept.record)
         tended = Tended(health, kept.record)
         if generation is not None:
             tended = tend_health(health, kept.record, generation, now)
         for claim, is_success in attempts:
             tended = record_attempt(tended.health, tended.pool, claim, now, is_success=is_success)
-        if not await self._desk.keeper.carry_out(Outcome(pool=tended.pool), pool=kept):
+        if not await self._context.writer.carry_out(Outcome(pool=tended.pool), pool=kept):
             return AFTER_CONFLICT
         # Only what is written is remembered: a look at an old pool would be counted twice.
         self._health[name] = tended.health

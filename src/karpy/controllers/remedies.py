@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.codec.uids import derived_uid
-from karpy.controllers.desk import Desk
+from karpy.controllers.context import ControllerContext
 from karpy.controllers.lookout import Look
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.offloading import decide_aside
@@ -44,14 +44,14 @@ class Remedies:
 
     def __init__(
         self,
-        desk: Desk,
+        context: ControllerContext,
         cluster: Cluster,
         nominations: Nominations,
         rollouts: Rollouts,
         rules: RepairRules,
         on_verdict: OnVerdict = lambda *_: None,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._cluster = cluster
         self._nominations = nominations
         self._rollouts = rollouts
@@ -63,11 +63,11 @@ class Remedies:
 
     def needed(self) -> frozenset[str]:
         """Return the claims of nodes that are broken for too long."""
-        policies, now = self._rules.policies, self._desk.clock.now()
+        policies, now = self._rules.policies, self._context.clock.now()
         return frozenset(
             claim.record.name
-            for node in (self._desk.records.nodes.all() if policies else ())
-            for claim in self._desk.claims_of(node.record)
+            for node in (self._context.records.nodes.all() if policies else ())
+            for claim in self._context.claims_of(node.record)
             if find_remedy(claim.record, node.record, policies, now) is not None
         )
 
@@ -76,13 +76,13 @@ class Remedies:
         if not self._rules.policies:
             return None
         around = self._rollouts.amid(look.surroundings)
-        began = self._desk.clock.now()
+        began = self._context.clock.now()
         question = self._question(around)
         found = await decide_aside(lambda: triage(around, question.policies, question.reboots))
         self._on_verdict(question, verdict_of_triage(found))
         is_begun = await self._treat(self._treatment(question, found), found.patients, look)
-        took = self._desk.clock.now() - began
-        await self._desk.keeper.carry_out(_summed_up(found, took))
+        took = self._context.clock.now() - began
+        await self._context.writer.carry_out(_summed_up(found, took))
         return PACE if is_begun else None
 
     async def _treat(
@@ -92,7 +92,7 @@ class Remedies:
         while True:
             visited = await self._visit(question, patients)
             self._on_verdict(question, verdict_of_visit(visited))
-            await self._desk.keeper.carry_out(_told(visited))
+            await self._context.writer.carry_out(_told(visited))
             if visited.patient is None:
                 return False
             if await self._begin(visited.patient, visited.treatment, look):
@@ -140,7 +140,7 @@ class Remedies:
         )
 
     def _remember(self, uid: str) -> None:
-        now = self._desk.clock.now()
+        now = self._context.clock.now()
         self._reboots.setdefault(uid, []).append(now)
         self._reboots = {
             key: recent

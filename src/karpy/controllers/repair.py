@@ -7,7 +7,7 @@ This is Karpenter's way before v1.15, which `--legacy-node-repair` asks for.
 from collections.abc import Sequence
 from typing import Final
 
-from karpy.controllers.desk import AFTER_CONFLICT, Desk, seconds
+from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, seconds
 from karpy.controllers.queue import WorkQueue
 from karpy.controllers.rollouts import OnVerdict
 from karpy.core.disruption.decide import give_up, verdict_of_repair
@@ -29,53 +29,53 @@ class RepairController:
 
     def __init__(
         self,
-        desk: Desk,
+        context: ControllerContext,
         policies: Sequence[RepairPolicy],
         on_verdict: OnVerdict = lambda *_: None,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._on_verdict = on_verdict
         self._policies = policies
-        self._queue = WorkQueue(desk.observer)
-        desk.records.nodes.listen(self._hear_node)
-        desk.records.claims.listen(self._hear_claim)
-        for kept in desk.records.nodes.all():
+        self._queue = WorkQueue(context.observer)
+        context.records.nodes.listen(self._hear_node)
+        context.records.claims.listen(self._hear_claim)
+        for kept in context.records.nodes.all():
             self._queue.add(kept.record.name)
 
     async def run(self, workers: int = WORKERS) -> None:
         """Give up broken nodes, until cancelled."""
-        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
         """Look at one node; return after how long to look again."""
-        node = self._desk.records.nodes.get(name)
+        node = self._context.records.nodes.get(name)
         if node is None or find_fault(node.record, self._policies) is None:
             return None
         claim = self._claim(node.record)
         if claim is None:
             return None
         question = self._question(claim.record, node.record)
-        pods = count_reschedulable(self._desk.records.pods.under(name))
+        pods = count_reschedulable(self._context.records.pods.under(name))
         repaired = give_up(question, pods)
         self._on_verdict(question, verdict_of_repair(question.broken, repaired))
         outcome = repaired.outcome
-        if not await self._desk.keeper.carry_out(outcome, claim=claim, node=node):
+        if not await self._context.writer.carry_out(outcome, claim=claim, node=node):
             return AFTER_CONFLICT
         return seconds(outcome.look_again)
 
     def _question(self, claim: ClaimRecord, node: NodeRecord) -> LegacyRepairQuestion:
         peers = tuple(NodeState(node=each) for each in self._peers(claim))
-        around = Surroundings(self._desk.clock.now(), peers)
+        around = Surroundings(self._context.clock.now(), peers)
         return LegacyRepairQuestion(around, NodeState(claim, node), tuple(self._policies))
 
     def _claim(self, node: NodeRecord) -> Kept[ClaimRecord] | None:
-        claims = self._desk.claims_of(node)
+        claims = self._context.claims_of(node)
         found = claim_of([each.record for each in claims])
-        return None if found is None else self._desk.claim(found.name)
+        return None if found is None else self._context.claim(found.name)
 
     def _peers(self, claim: ClaimRecord) -> list[NodeRecord]:
         """Return the nodes of a claim's pool, or all of them for a claim without one."""
-        nodes = (each.record for each in self._desk.records.nodes.all())
+        nodes = (each.record for each in self._context.records.nodes.all())
         return [
             each
             for each in nodes
@@ -96,5 +96,5 @@ class RepairController:
     ) -> None:
         if after is None or (before and before.record.provider_id == after.record.provider_id):
             return
-        for node in self._desk.nodes_of(after.record):
+        for node in self._context.nodes_of(after.record):
             self._queue.add(node.record.name)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
 
-from karpy.controllers.desk import Desk
+from karpy.controllers.context import ControllerContext
 from karpy.controllers.lookout import Look, Lookout
 from karpy.controllers.occupancy import Occupants
 from karpy.controllers.offloading import decide_aside
@@ -34,16 +34,16 @@ class Rollouts:
 
     def __init__(
         self,
-        desk: Desk,
+        context: ControllerContext,
         cluster: Cluster,
         lookout: Lookout,
         on_verdict: OnVerdict = lambda *_: None,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._cluster = cluster
         self._lookout = lookout
         self._on_verdict = on_verdict
-        self._occupants = Occupants(desk)
+        self._occupants = Occupants(context)
         self._rollouts: dict[str, Rollout] = {}
         self._deleted: set[str] = set()
         """UIDs of the claims that were deleted, whether we have heard of it or not."""
@@ -111,12 +111,12 @@ class Rollouts:
         if change.outcome.deletes_claim and uid in self._deleted:
             return True
         try:
-            is_done = await self._desk.keeper.carry_out(
+            is_done = await self._context.writer.carry_out(
                 change.outcome, claim=claim, node=look.nodes.get(change.claim)
             )
         except KarpyError as error:
             # The others must not suffer for it.
-            self._desk.on_failure(change.claim, error)
+            self._context.on_failure(change.claim, error)
             return False
         if is_done and change.outcome.deletes_claim:
             self._deleted.add(uid)
@@ -133,7 +133,7 @@ class Rollouts:
         await self.carry_out(progress.changes, look)
         if progress.launches:
             await self._launch(progress.rollout, progress.launches)
-        await self._desk.keeper.carry_out(progress.outcome)
+        await self._context.writer.carry_out(progress.outcome)
         return progress.outcome.look_again
 
     async def _confirmed(self, progress: Progress, look: Look) -> Progress | None:
@@ -148,7 +148,7 @@ class Rollouts:
         try:
             occupancy = await self._occupants.list([each.node for each in nodes])
         except KarpyError as error:
-            self._desk.on_failure(progress.rollout.id, error)
+            self._context.on_failure(progress.rollout.id, error)
             return None
         question = ask(progress.rollout.reason, nodes, look.surroundings, occupancy)
         verdict = confirm(question)
@@ -167,9 +167,9 @@ class Rollouts:
     async def _are_missing(self, names: Iterable[str]) -> bool:
         """Say whether claims are there of which no watch has told yet."""
         for name in sorted(names):
-            if self._desk.claim(name) is None:
+            if self._context.claim(name) is None:
                 with suppress(NotFound):
-                    await self._desk.objects.get(NODE_CLAIM, name)
+                    await self._context.objects.get(NODE_CLAIM, name)
                     return True
             self._unseen.discard(name)
         return False
@@ -199,8 +199,8 @@ class Rollouts:
         for name in made:
             # Not needed; should this fail, too, its node is empty and goes in time.
             with suppress(ClusterError):
-                await self._desk.objects.delete(NODE_CLAIM, name)
+                await self._context.objects.delete(NODE_CLAIM, name)
         for failure in failures:
             if not isinstance(failure, KarpyError):
                 raise failure
-            self._desk.on_failure(rollout.id, failure)
+            self._context.on_failure(rollout.id, failure)

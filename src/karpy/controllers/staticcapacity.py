@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from karpy.codec.crds import read_pool
-from karpy.controllers.desk import Desk, only, read, seconds
+from karpy.controllers.context import ControllerContext, only, read, seconds
 from karpy.controllers.offloading import decide_aside
 from karpy.controllers.queue import WorkQueue
 from karpy.controllers.tenants import Tenants
@@ -59,25 +59,25 @@ class StaticCapacityController:
 
     def __init__(
         self,
-        desk: Desk,
+        context: ControllerContext,
         cluster: Cluster,
         *,
         is_our_pool: Callable[[PoolRecord], bool] = lambda _: True,
         is_listed: Callable[[], bool] = lambda: True,
         disrupting: Disrupting = lambda: (),
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._cluster = cluster
         self._is_our_pool = is_our_pool
         self._is_listed = is_listed
         self._disrupting = disrupting
-        self._tenants = Tenants(desk)
-        self._queue = WorkQueue(desk.observer)
+        self._tenants = Tenants(context)
+        self._queue = WorkQueue(context.observer)
         self._memories: dict[str, _Memory] = {}
         self._listeners: list[OnVerdict] = []
-        desk.records.pools.listen(self._hear_pool)
-        desk.records.claims.listen(self._hear_claim)
-        for kept in desk.records.pools.all():
+        context.records.pools.listen(self._hear_pool)
+        context.records.claims.listen(self._hear_claim)
+        for kept in context.records.pools.all():
             self._queue.add(kept.record.name)
 
     def listen(self, listener: OnVerdict) -> None:
@@ -86,7 +86,7 @@ class StaticCapacityController:
 
     async def run(self, workers: int = WORKERS) -> None:
         """Keep pools at their size, until cancelled."""
-        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
         """Bring one pool to its size; return after how long to look again."""
@@ -100,13 +100,13 @@ class StaticCapacityController:
 
     def _find(self, name: str) -> Kept[PoolRecord] | None:
         """Return a pool of ours that has a fixed size, as it is now."""
-        kept = self._desk.records.pools.get(name)
+        kept = self._context.records.pools.get(name)
         if kept is None or kept.record.replicas is None or not self._is_our_pool(kept.record):
             return None
         return kept
 
     async def _fill_up(self, name: str, memory: _Memory) -> float | None:
-        kept, now = self._find(name), self._desk.clock.now()
+        kept, now = self._find(name), self._context.clock.now()
         if kept is None:
             return None
         # Differs: Karpenter makes another claim as soon as one has got no machine, and another.
@@ -135,7 +135,7 @@ class StaticCapacityController:
         if kept is None:
             return None
         heads = self._count(kept.record, memory)
-        now = self._desk.clock.now()
+        now = self._context.clock.now()
         pause, verdict = await self._decide(ThinOutQuestion(now, kept.record, heads, (*states,)))
         await _all_done([self._delete(each, memory) for each in verdict.deletes])
         return pause
@@ -146,7 +146,7 @@ class StaticCapacityController:
         verdict = verdict_of_adjustment(question, adjustment)
         for listener in self._listeners:
             listener(question, verdict)
-        await self._desk.keeper.carry_out(Outcome(remarks=adjustment.remarks))
+        await self._context.writer.carry_out(Outcome(remarks=adjustment.remarks))
         return seconds(adjustment.look_again), verdict
 
     async def _look(self, pool: PoolRecord, memory: _Memory) -> list[NodeState]:
@@ -163,7 +163,7 @@ class StaticCapacityController:
     def _states(self, pool: PoolRecord, memory: _Memory) -> list[NodeState]:
         going, states = self._going(memory), []
         for claim in self._claims_of(pool):
-            node = only(self._desk.nodes_of(claim))
+            node = only(self._context.nodes_of(claim))
             record = None if node is None else node.record
             states.append(NodeState(claim, record, is_marked=claim.name in going))
         return states
@@ -177,8 +177,8 @@ class StaticCapacityController:
     def _claims_of(self, pool: PoolRecord) -> list[ClaimRecord]:
         return [
             kept.record
-            for kept in self._desk.records.claims.all()
-            if kept.record.pool == pool.name and self._desk.is_ours(kept.record)
+            for kept in self._context.records.claims.all()
+            if kept.record.pool == pool.name and self._context.is_ours(kept.record)
         ]
 
     async def _create(self, launch: Launch, memory: _Memory) -> ClusterError | None:
@@ -187,29 +187,31 @@ class StaticCapacityController:
         except ClusterError as error:
             # The others must not suffer for it; it is tried again in a moment.
             return error
-        if self._desk.records.claims.get(name) is None:
-            memory.made[name] = self._desk.clock.now()
+        if self._context.records.claims.get(name) is None:
+            memory.made[name] = self._context.clock.now()
         created = Outcome(counts=(created_count(launch),), remarks=(created_remark(launch, name),))
-        await self._desk.keeper.carry_out(created)
+        await self._context.writer.carry_out(created)
         return None
 
     async def _delete(self, name: str, memory: _Memory) -> ClusterError | None:
         memory.doomed.add(name)
         try:
-            is_deleted = await self._desk.keeper.carry_out(_DELETED, claim=self._desk.claim(name))
+            is_deleted = await self._context.writer.carry_out(
+                _DELETED, claim=self._context.claim(name)
+            )
         except ClusterError as error:
             memory.doomed.discard(name)
             return error
-        if not is_deleted or self._desk.claim(name) is None:
+        if not is_deleted or self._context.claim(name) is None:
             memory.doomed.discard(name)
         return None
 
     async def _settle(self, memory: _Memory) -> None:
         """Forget claims that were made and have gone before any watch could tell."""
-        since = self._desk.clock.now() - _TELLING_TIME
+        since = self._context.clock.now() - _TELLING_TIME
         for name in [each for each, made in memory.made.items() if made <= since]:
             try:
-                await self._desk.objects.get(NODE_CLAIM, name)
+                await self._context.objects.get(NODE_CLAIM, name)
             except NotFound:
                 memory.made.pop(name, None)
 
@@ -240,7 +242,7 @@ class StaticCapacityController:
 
     def _pause(self, memory: _Memory) -> None:
         """Wait before the next claims are made; those that fail together count as one."""
-        now = self._desk.clock.now()
+        now = self._context.clock.now()
         if memory.not_before is None or memory.not_before <= now:
             memory.not_before = now + timedelta(seconds=memory.backoff.next_pause())
 

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.codec.unreadable import pod_budget, tenant
-from karpy.controllers.desk import Desk
+from karpy.controllers.context import ControllerContext
 from karpy.core.disruption.tenancies import (
     Tenancy,
     assume,
@@ -37,8 +37,8 @@ class Census(Struct, frozen=True):
 class Tenants:
     """Knows the pods of nodes, and asks only for what it does not know yet."""
 
-    def __init__(self, desk: Desk, *, reads_deletion_cost: bool = True) -> None:
-        self._desk = desk
+    def __init__(self, context: ControllerContext, *, reads_deletion_cost: bool = True) -> None:
+        self._context = context
         self._reads_deletion_cost = reads_deletion_cost
         self._known: dict[str, Tenancy] = {}
         """By node."""
@@ -46,7 +46,7 @@ class Tenants:
 
     async def count(self, nodes: Sequence[str], fresh: Collection[str] = ()) -> Census:
         """Say who lives on nodes, on the `fresh` ones as of this moment; forget all others."""
-        now, pods = self._desk.clock.now(), self._desk.records.pods
+        now, pods = self._context.clock.now(), self._context.records.pods
         known = {
             node: tenancy
             for node in nodes
@@ -81,7 +81,7 @@ class Tenants:
 
     async def _find(self, nodes: Sequence[str]) -> dict[str, tuple[Tenant, ...]]:
         """Ask for the pods of nodes; one without any, as watches tell, needs no asking."""
-        pods = self._desk.records.pods
+        pods = self._context.records.pods
         inhabited = [node for node in nodes if pods.under(node)]
         found: dict[str, tuple[Tenant, ...]] = dict.fromkeys(nodes, ())
         if len(inhabited) * _PODS_PER_REQUEST > len(pods.all()) > _PAGE:
@@ -91,14 +91,14 @@ class Tenants:
 
     async def _ask(self, node: str) -> tuple[Tenant, ...]:
         async with self._room:
-            page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node}"))
+            page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node}"))
         return tuple(tenant(each) for each in page.items)
 
     async def _ask_for_all(self, nodes: Sequence[str]) -> dict[str, tuple[Tenant, ...]]:
         found: dict[str, list[Tenant]] = {node: [] for node in nodes}
         token = ""
         while True:
-            page = await self._desk.objects.list(POD, limit=_PAGE, token=token)
+            page = await self._context.objects.list(POD, limit=_PAGE, token=token)
             for obj in page.items:
                 node = obj.get("spec", {}).get("nodeName", "")
                 if node in found:
@@ -108,5 +108,5 @@ class Tenants:
                 return {node: tuple(tenants) for node, tenants in found.items()}
 
     async def _budgets(self) -> tuple[PodBudget, ...]:
-        page = await self._desk.objects.list(DISRUPTION_BUDGET)
+        page = await self._context.objects.list(DISRUPTION_BUDGET)
         return tuple(pod_budget(each) for each in page.items)

@@ -4,7 +4,7 @@ from typing import Final
 
 from karpy.codec.storage import read_claim
 from karpy.codec.unreadable import attachment, leaving_pod
-from karpy.controllers.desk import AFTER_CONFLICT, Desk, read, seconds
+from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, read, seconds
 from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.departing import (
@@ -33,22 +33,22 @@ _CLAIM_DELETED: Final = Outcome(deletes_claim=True)
 class TerminationController:
     """Observe, decide, apply. How a node goes is decided in core.lifecycle."""
 
-    def __init__(self, desk: Desk, evictions: EvictionQueue) -> None:
-        self._desk = desk
+    def __init__(self, context: ControllerContext, evictions: EvictionQueue) -> None:
+        self._context = context
         self._evictions = evictions
-        self._queue = WorkQueue(desk.observer)
-        desk.records.nodes.listen(self._hear_node)
-        desk.records.claims.listen(self._hear_claim)
-        for kept in desk.records.nodes.all():
+        self._queue = WorkQueue(context.observer)
+        context.records.nodes.listen(self._hear_node)
+        context.records.claims.listen(self._hear_claim)
+        for kept in context.records.nodes.all():
             self._add(kept.record)
 
     async def run(self, workers: int = WORKERS) -> None:
         """Bring nodes that go to their end, until cancelled."""
-        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
         """Bring one node a step further; return after how long to look again."""
-        node = self._desk.records.nodes.get(name)
+        node = self._context.records.nodes.get(name)
         if node is None or not is_leaving(node.record):
             return None
         if asks_for_machine(node.record) and not await self._has_machine(node.record):
@@ -56,13 +56,13 @@ class TerminationController:
         return await self._depart(node)
 
     async def _let_go(self, node: Kept[NodeRecord]) -> float | None:
-        claim, keeper = self._claim(node.record), self._desk.keeper
+        claim, writer = self._claim(node.record), self._context.writer
         is_going = claim is None or claim.record.meta.is_deleting
         # The claim first: nobody would find it by its node any more.
-        if not is_going and not await keeper.carry_out(_CLAIM_DELETED, claim=claim):
+        if not is_going and not await writer.carry_out(_CLAIM_DELETED, claim=claim):
             return AFTER_CONFLICT
-        gone = node_gone(node.record, self._desk.clock.now())
-        return None if await keeper.carry_out(gone, node=node) else AFTER_CONFLICT
+        gone = node_gone(node.record, self._context.clock.now())
+        return None if await writer.carry_out(gone, node=node) else AFTER_CONFLICT
 
     async def _depart(self, node: Kept[NodeRecord]) -> float | None:
         claim = self._claim(node.record)
@@ -78,10 +78,10 @@ class TerminationController:
         if step.is_cleared and outcome.node in (None, node.record):
             is_gone = await self._terminate(node.record)
             leaving = outcome.claim or record
-            now = self._desk.clock.now()
+            now = self._context.clock.now()
             then = machine_answered(node.record, leaving, now, is_gone=is_gone)
             outcome = joined(outcome, then)
-        if not await self._desk.keeper.carry_out(outcome, claim=claim, node=node):
+        if not await self._context.writer.carry_out(outcome, claim=claim, node=node):
             return AFTER_CONFLICT
         self._evictions.add(step.leaving, pods)
         return seconds(outcome.look_again)
@@ -91,21 +91,21 @@ class TerminationController:
     ) -> Departure:
         attachments = await self._attachments(node, pods)
         departing = Departing(node, claim, pods, refused=self._evictions.refusals(pods))
-        return depart(departing, attachments, self._desk.clock.now())
+        return depart(departing, attachments, self._context.clock.now())
 
     async def _pods(self, node: NodeRecord) -> tuple[LeavingPod, ...]:
-        return await self._asked_pods(node) if self._desk.records.pods.under(node.name) else ()
+        return await self._asked_pods(node) if self._context.records.pods.under(node.name) else ()
 
     async def _asked_pods(self, node: NodeRecord) -> tuple[LeavingPod, ...]:
-        page = await self._desk.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
+        page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
         return tuple(leaving_pod(each) for each in page.items)
 
     async def _attachments(self, node: NodeRecord, pods: tuple[LeavingPod, ...]) -> tuple[str, ...]:
         """Name the volumes to wait for; nobody asks while there are pods to wait for."""
-        now = self._desk.clock.now()
+        now = self._context.clock.now()
         if any(each.is_waited_for(now) for each in pods):
             return ()
-        page = await self._desk.objects.list(VOLUME_ATTACHMENT)
+        page = await self._context.objects.list(VOLUME_ATTACHMENT)
         attachments = [attachment(each) for each in page.items]
         here = [each for each in attachments if each.node_name == node.name]
         volumes = await self._volumes(pods) if here else {}
@@ -116,7 +116,9 @@ class TerminationController:
         for pod in pods:
             for name in pod.volume_claims:
                 try:
-                    obj = await self._desk.objects.get(PERSISTENT_VOLUME_CLAIM, name, pod.namespace)
+                    obj = await self._context.objects.get(
+                        PERSISTENT_VOLUME_CLAIM, name, pod.namespace
+                    )
                 except NotFound:
                     continue
                 volumes[pod.namespace, name] = read(
@@ -126,7 +128,7 @@ class TerminationController:
 
     async def _has_machine(self, node: NodeRecord) -> bool:
         try:
-            await self._desk.cloud.machine(node.provider_id)
+            await self._context.cloud.machine(node.provider_id)
         except MachineNotFound:
             return False
         return True
@@ -134,13 +136,13 @@ class TerminationController:
     async def _terminate(self, node: NodeRecord) -> bool:
         """Ask for the end of a node's machine; say whether it is gone."""
         try:
-            await self._desk.cloud.terminate(node.provider_id)
+            await self._context.cloud.terminate(node.provider_id)
         except MachineNotFound:
             return True
         return False
 
     def _claim(self, node: NodeRecord) -> Kept[ClaimRecord] | None:
-        claims = self._desk.claims_of(node)
+        claims = self._context.claims_of(node)
         return claims[0] if claim_of([each.record for each in claims]) is not None else None
 
     def _hear_node(
@@ -155,7 +157,7 @@ class TerminationController:
     ) -> None:
         kept = after or before
         if kept is not None:
-            for node in self._desk.nodes_of(kept.record):
+            for node in self._context.nodes_of(kept.record):
                 self._add(node.record)
 
     def _add(self, node: NodeRecord) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from karpy.controllers.desk import Desk
+from karpy.controllers.context import ControllerContext
 from karpy.controllers.queue import WorkQueue
 from karpy.core.seating import PATIENCE, is_stood_up
 from karpy.errors import ClusterError
@@ -20,20 +20,20 @@ class UnseatingController:
     kube-scheduler does so by itself. Other schedulers may not know what the name means.
     """
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
-        self._queue = WorkQueue(desk.observer)
-        desk.records.pods.listen(self._hear_pod)
-        for pod in desk.records.pods.all():
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._queue = WorkQueue(context.observer)
+        context.records.pods.listen(self._hear_pod)
+        for pod in context.records.pods.all():
             self._hear_pod(pod.key, None, pod)
 
     async def run(self) -> None:
         """Take names back, until cancelled."""
-        await self._queue.run(self.reconcile, on_failure=self._desk.on_failure)
+        await self._queue.run(self.reconcile, on_failure=self._context.on_failure)
 
     async def reconcile(self, key: str) -> float | None:
         """Look at one pod; return after how long to look again."""
-        pod = self._desk.records.pods.get(key)
+        pod = self._context.records.pods.get(key)
         if pod is None or not _waits(pod):
             return None
         if not self._is_stood_up(pod.nominated_node):
@@ -44,7 +44,7 @@ class UnseatingController:
         ]
         patch = Patch(PatchType.JSON, taken_back)
         try:
-            await self._desk.objects.patch(
+            await self._context.objects.patch(
                 POD, pod.name, patch, namespace=pod.namespace, subresource="status"
             )
         except ClusterError:
@@ -53,14 +53,14 @@ class UnseatingController:
         return None
 
     def _is_stood_up(self, name: str) -> bool:
-        node = self._desk.records.nodes.get(name)
-        claims = [] if node is None else self._desk.claims_of(node.record)
+        node = self._context.records.nodes.get(name)
+        claims = [] if node is None else self._context.claims_of(node.record)
         if node is not None and not claims:
             # It is not ours, and we have told nobody of it.
             return False
-        is_emptying = any(pod.is_deleting for pod in self._desk.records.pods.under(name))
+        is_emptying = any(pod.is_deleting for pod in self._context.records.pods.under(name))
         claim = claims[0].record if claims else None
-        return is_stood_up(claim, is_emptying=is_emptying, now=self._desk.clock.now())
+        return is_stood_up(claim, is_emptying=is_emptying, now=self._context.clock.now())
 
     def _hear_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
         told = "" if before is None else before.nominated_node

@@ -6,7 +6,7 @@ from typing import Final
 
 from karpy.codec.crds import read_pool
 from karpy.codec.disruption import read_policy
-from karpy.controllers.desk import AFTER_CONFLICT, Desk, only, read, seconds
+from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, only, read, seconds
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.conditions import INITIALIZED, LAUNCHED
 from karpy.core.lifecycle.consistency import check_consistency
@@ -35,42 +35,42 @@ class UpkeepController:
 
     def __init__(
         self,
-        desk: Desk,
+        context: ControllerContext,
         is_awaited: Callable[[str], bool] = lambda _: False,
         is_busy: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._is_awaited = is_awaited
         """Whether pods are on their way to the node of a claim."""
         self._is_busy = is_busy
         """Whether they are on their way anywhere."""
-        self._queue = WorkQueue(desk.observer)
+        self._queue = WorkQueue(context.observer)
         self._types_checked: dict[str, datetime] = {}
         """When the instance type of a claim, by UID, was last found on sale."""
-        desk.records.claims.listen(self._hear_claim)
-        desk.records.nodes.listen(self._hear_node)
-        desk.records.pools.listen(self._hear_pool)
-        for kept in desk.records.claims.all():
+        context.records.claims.listen(self._hear_claim)
+        context.records.nodes.listen(self._hear_node)
+        context.records.pools.listen(self._hear_pool)
+        for kept in context.records.claims.all():
             self._queue.add(kept.record.name)
 
     async def run(self, workers: int = WORKERS) -> None:
         """Look after claims, until cancelled."""
-        await self._queue.run(self.reconcile, workers=workers, on_failure=self._desk.on_failure)
+        await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
         """Look after one claim; return after how long to look again."""
-        kept = self._desk.claim(name)
+        kept = self._context.claim(name)
         if kept is None or kept.record.meta.is_deleting:
             return None
-        node = only(self._desk.nodes_of(kept.record))
+        node = only(self._context.nodes_of(kept.record))
         outcome = await self._look(kept.record, node)
-        if not await self._desk.keeper.carry_out(outcome, claim=kept, node=node):
+        if not await self._context.writer.carry_out(outcome, claim=kept, node=node):
             return AFTER_CONFLICT
         return seconds(outcome.look_again)
 
     async def _look(self, claim: ClaimRecord, node: Kept[NodeRecord] | None) -> Outcome:
-        now = self._desk.clock.now()
-        pods = () if node is None else self._desk.records.pods.under(node.record.name)
+        now = self._context.clock.now()
+        pods = () if node is None else self._context.records.pods.under(node.record.name)
         expiry = check_expiry(claim, now, count_reschedulable(pods))
         if expiry.deletes_claim or not claim.conditions.is_true(LAUNCHED):
             return expiry
@@ -85,7 +85,7 @@ class UpkeepController:
         return joined(outcome, await self._marked(outcome.claim or claim, now))
 
     async def _marked(self, claim: ClaimRecord, now: datetime) -> Outcome:
-        pool = self._desk.records.pools.get(claim.pool)
+        pool = self._context.records.pools.get(claim.pool)
         if pool is None or not is_markable(claim):
             return Outcome()
         outcome = mark_drifted(claim, await self._drift(claim, pool, now), now)
@@ -101,7 +101,7 @@ class UpkeepController:
         """Say how a claim has drifted; the provider is asked last."""
         catalog, uid = None, claim.meta.uid
         if is_type_check_due(claim, self._types_checked.get(uid), now):
-            catalog = await self._desk.cloud.catalog(claim.pool)
+            catalog = await self._context.cloud.catalog(claim.pool)
         requirements = read(read_pool, POOL, pool.obj).requirements
         reason = find_drift(claim, pool.record, requirements, catalog)
         if reason:
@@ -109,7 +109,7 @@ class UpkeepController:
         if catalog is not None:
             self._types_checked[uid] = now
         try:
-            return await self._desk.cloud.drift(claim.name) or ""
+            return await self._context.cloud.drift(claim.name) or ""
         except MachineNotFound:
             return ""
 
@@ -125,7 +125,7 @@ class UpkeepController:
         self, _: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None
     ) -> None:
         if before is None and after is not None:
-            for claim in self._desk.claims_of(after.record):
+            for claim in self._context.claims_of(after.record):
                 self._queue.add(claim.record.name)
 
     def _hear_pool(
@@ -133,7 +133,7 @@ class UpkeepController:
     ) -> None:
         if after is None or (before is not None and _is_same(before.record, after.record)):
             return
-        for claim in self._desk.records.claims.all():
+        for claim in self._context.records.claims.all():
             if claim.record.meta.labels.get(NODE_POOL) == key:
                 self._queue.add(claim.record.name)
 

@@ -13,12 +13,11 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.controllers.batching import Batcher
 from karpy.controllers.breaker import Breaker
 from karpy.controllers.buffers import BufferController
-from karpy.controllers.desk import Desk
+from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.expectations import Expectations
 from karpy.controllers.garbage import GarbageCollector
-from karpy.controllers.keeper import Keeper
 from karpy.controllers.lifecycle import LifecycleController
 from karpy.controllers.nodeclasses import NodeClasses
 from karpy.controllers.nominations import Nominations
@@ -38,6 +37,7 @@ from karpy.controllers.termination import TerminationController
 from karpy.controllers.triggers import Triggers
 from karpy.controllers.unseating import UnseatingController
 from karpy.controllers.upkeep import UpkeepController
+from karpy.controllers.writer import Writer
 from karpy.model.options import Options
 from karpy.model.repairs import RepairPolicy
 from karpy.model.settings import Seats
@@ -69,7 +69,7 @@ class Assembly:
         self._options = options
         self._speech = speech
         self._view = view
-        self._keeper = Keeper(surface.objects, speech.notices, speech.voice, view.mirror)
+        self._writer = Writer(surface.objects, speech.notices, speech.voice, view.mirror)
         self._instruments = Instruments(
             speech.metrics,
             surface,
@@ -105,7 +105,7 @@ class Assembly:
         if self._buffers is not None:
             yield Part("capacitybuffer", self._buffers.run)
         if self._options.gates.node_overlay:
-            overlays = OverlayController(self._desk("nodeoverlay.controller"))
+            overlays = OverlayController(self._context("nodeoverlay.controller"))
             self._view.classes.listen(lambda _: overlays.wake())
             yield Part("nodeoverlay.controller", overlays.run)
 
@@ -156,29 +156,29 @@ class Assembly:
         """Build those who look after NodeClaims and nodes."""
         workers, classes = self._options.workers, self._view.classes
         registrations = RegistrationController(
-            self._desk("nodepool.registrationhealth"), classes.generation_of
+            self._context("nodepool.registrationhealth"), classes.generation_of
         )
         classes.listen(registrations.hear_class)
         lifecycle = LifecycleController(
-            self._launching_desk("nodeclaim.lifecycle"),
+            self._launching_context("nodeclaim.lifecycle"),
             pods_of=self._expectations.pods_of,
             on_attempt=registrations.record,
             seating=self._seating,
         )
-        evictions = EvictionQueue(self._desk("eviction-queue"))
-        termination = TerminationController(self._desk("node.termination"), evictions)
+        evictions = EvictionQueue(self._context("eviction-queue"))
+        termination = TerminationController(self._context("node.termination"), evictions)
         expected = self._expectations
-        podevents = PodEventController(self._desk("nodeclaim.podevents"), expected.is_busy)
+        podevents = PodEventController(self._context("nodeclaim.podevents"), expected.is_busy)
         upkeep = UpkeepController(
-            self._desk("nodeclaim.disruption"),
+            self._context("nodeclaim.disruption"),
             lambda claim: expected.awaits(claim) or podevents.holds(claim),
             expected.is_busy,
         )
-        garbage = GarbageCollector(self._desk("nodeclaim.garbagecollection"))
+        garbage = GarbageCollector(self._context("nodeclaim.garbagecollection"))
         yield Part("nodepool.registrationhealth", registrations.run)
         if self._seating is not None:
             yield Part("pod.seating", self._seating.run)
-            yield Part("pod.unseating", UnseatingController(self._desk("pod.unseating")).run)
+            yield Part("pod.unseating", UnseatingController(self._context("pod.unseating")).run)
         yield Part("nodeclaim.lifecycle", partial(lifecycle.run, workers(1000, 5000)))
         yield Part("eviction-queue", partial(evictions.run, workers(100, 5000)))
         yield Part("node.termination", partial(termination.run, workers(100, 5000)))
@@ -186,11 +186,11 @@ class Assembly:
         yield Part("nodeclaim.podevents", partial(podevents.run, workers(10, 1000)))
         yield Part("nodeclaim.garbagecollection", garbage.run)
         yield Part(
-            "nodeclaim.reboot", RebootController(self._desk("nodeclaim.reboot"), evictions).run
+            "nodeclaim.reboot", RebootController(self._context("nodeclaim.reboot"), evictions).run
         )
         if self._options.has_legacy_repair and self._policies():
             health = RepairController(
-                self._desk("node.health"), self._policies(), self._node_audience()
+                self._context("node.health"), self._policies(), self._node_audience()
             )
             yield Part("node.health", health.run)
 
@@ -198,7 +198,7 @@ class Assembly:
         """Build those who look after NodePools."""
         view, marked = self._view, self._disruption.marked
         pools = PoolController(
-            self._desk("nodepool"),
+            self._context("nodepool"),
             view.classes,
             lambda: view.mirror.node_book.joined() if view.mirror.is_synced else None,
             marked=marked,
@@ -207,7 +207,7 @@ class Assembly:
         yield Part("nodepool", partial(pools.run, self._options.workers(10, 1000)))
         if self._options.gates.static_capacity:
             static = StaticCapacityController(
-                self._desk("static"),
+                self._context("static"),
                 view.cluster,
                 is_our_pool=view.classes.is_our_pool,
                 is_listed=lambda: view.mirror.is_listed,
@@ -223,10 +223,10 @@ class Assembly:
             yield Part("metrics.state", self._instruments.run)
         metrics = self._speech.metrics
         if metrics is not None and self._options.has_cluster_metrics:
-            desk = self._desk("metrics.nodepool")
+            context = self._context("metrics.nodepool")
             yield Part(
                 "metrics.nodepool",
-                PoolGauges(desk, metrics, self._view.classes.is_our_pool).run,
+                PoolGauges(context, metrics, self._view.classes.is_our_pool).run,
             )
 
     def _make_seating(self) -> Seating | None:
@@ -242,14 +242,14 @@ class Assembly:
         book = self._view.buffers
         if book is None:
             return None
-        return BufferController(self._desk("capacitybuffer"), book, self._batcher.trigger)
+        return BufferController(self._context("capacitybuffer"), book, self._batcher.trigger)
 
     def _make_disruption(self) -> DisruptionController:
         cluster, buffers = self._view.cluster, self._buffers
         gates = self._options.gates
         rules = RepairRules(self._policies(), may_go_first=gates.terminate_first_repair)
         disruption = DisruptionController(
-            self._desk("disruption"),
+            self._context("disruption"),
             cluster,
             self._nominations,
             buffer_pods=(lambda _: 0) if buffers is None else buffers.pods_on,
@@ -272,21 +272,21 @@ class Assembly:
             return cloud.repair_policies
         return ()
 
-    def _launching_desk(self, name: str) -> Desk:
-        """Return a desk whose cloud sells what was decided on: with overlays."""
-        desk = self._desk(name)
+    def _launching_context(self, name: str) -> ControllerContext:
+        """Return a controller context whose cloud sells what was decided on: with overlays."""
+        context = self._context(name)
         if not self._options.gates.node_overlay:
-            return desk
-        return replace(desk, cloud=OverlaidCloud(desk.cloud, self._view.mirror))
+            return context
+        return replace(context, cloud=OverlaidCloud(context.cloud, self._view.mirror))
 
-    def _desk(self, name: str) -> Desk:
+    def _context(self, name: str) -> ControllerContext:
         """Return what a controller works with."""
         surface = self._surface
-        return Desk(
+        return ControllerContext(
             self._view.mirror.records,
             surface.objects,
             self._instruments.cloud(name),
-            self._keeper,
+            self._writer,
             surface.clock,
             is_ours=self._view.classes.is_ours,
             on_failure=partial(self._speech.voice.fail, name),

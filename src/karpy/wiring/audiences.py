@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
 from karpy.controllers.expectations import Expectations
-from karpy.controllers.keeper import Telling
+from karpy.controllers.writer import Telling
 from karpy.core.disruption.decide import is_news
 from karpy.core.lifecycle.outcomes import Count, Remark
 from karpy.core.pools.decide import is_news as is_news_of_pool

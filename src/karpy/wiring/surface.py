@@ -7,7 +7,7 @@ from msgspec import Struct, field
 
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.progress import Progress
-from karpy.controllers.keeper import Telling
+from karpy.controllers.writer import Telling
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, Kind
 from karpy.ports.clock import Clock

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from karpy.adapters.mirror.censusbook import CensusBook
 from karpy.adapters.mirror.shelves import Shelf
 from karpy.core.passengers import with_expected, with_passengers
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.census import NOBODY, Census, CountedPods, uncounted, with_more
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import DAEMON_SET, HostPort, Pod

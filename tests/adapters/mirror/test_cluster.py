@@ -10,7 +10,7 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.errors import NotFound
 from karpy.model.kinds import CUSTOM_RESOURCE, NODE_CLAIM, NODE_POOL, POD
 from karpy.model.settings import Settings

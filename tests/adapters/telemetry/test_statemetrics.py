@@ -8,7 +8,7 @@ from karpy.adapters.telemetry.runtimemetrics import metric_specs
 from karpy.adapters.telemetry.statemetrics import Sources, StateMetrics
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.kinds import NODE_POOL, POD
 from karpy.model.notices import Notice
 from karpy.model.settings import Settings

@@ -1,5 +1,5 @@
 from karpy.adapters.telemetry.verdictmetrics import VerdictMetrics
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.labels import ZONE
 from karpy.model.snapshot import Snapshot
 from tests.adapters.telemetry.books import Book

@@ -1,6 +1,6 @@
 from karpy.core.lifecycle.outcomes import Count
 from karpy.core.observation.verdicts import verdict_counts
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.labels import ZONE
 from karpy.model.refusals import Reason, Refusal
 from karpy.model.verdicts import Verdict

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.memos import Memo
-from karpy.core.provisioning.overlays import apply_overlays
+from karpy.core.scheduling.overlays import apply_overlays
 from karpy.model.instances import Catalog, InstanceType
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from karpy.core.announcements import why
 from karpy.core.lifecycle.counts import is_reschedulable
-from karpy.core.provisioning.decide import decide
+from karpy.core.scheduling.decide import decide
 from karpy.model.instances import Catalog, InstanceType
 from karpy.model.settings import ReservedMode
 from karpy.model.snapshot import Snapshot

@@ -16,7 +16,7 @@ from karpy.core.lifecycle.counts import disruption_counts
 from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
 from karpy.core.lifecycle.repair import unhealthy_count
 from karpy.core.pools.staticcapacity import count_claims, grant, template_launch
-from karpy.core.provisioning.templates import template_requirements
+from karpy.core.scheduling.templates import template_requirements
 from karpy.model.annotations import REBOOT_GRACE_PERIOD
 from karpy.model.conditions import READY, REBOOTING
 from karpy.model.labels import CAPACITY_TYPE, RESERVED

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Final, TypeAlias
 
-from karpy.core.provisioning.ladder import Footing, Ladder
-from karpy.core.provisioning.templates import PoolDomains
-from karpy.core.provisioning.volumes import VolumeFacts, volume_facts
+from karpy.core.scheduling.ladder import Footing, Ladder
+from karpy.core.scheduling.templates import PoolDomains
+from karpy.core.scheduling.volumes import VolumeFacts, volume_facts
 from karpy.model.constraints import (
     AffinityTerm,
     LabelSelector,

@@ -9,7 +9,7 @@ from msgspec import Struct
 from karpy.core.disruption.cost import disruption_cost
 from karpy.core.lifecycle.outcomes import Remark
 from karpy.core.lifecycle.protection import protection_of
-from karpy.core.provisioning.templates import SIMULATED, template_requirements
+from karpy.core.scheduling.templates import SIMULATED, template_requirements
 from karpy.model.conditions import READY
 from karpy.model.pools import Headcount, NodePool
 from karpy.model.records import ClaimRecord, PoolRecord

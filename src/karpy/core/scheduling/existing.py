@@ -1,0 +1,265 @@
+"""Nodes that exist or are on their way, with what is left on each."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+
+from karpy.core.scheduling.labelsets import LabelSets
+from karpy.core.scheduling.templates import daemon_terms
+from karpy.core.scheduling.typetable import Thresholds
+from karpy.model.census import NOBODY, Census, Crowd, census_of
+from karpy.model.constraints import (
+    TOLERATE_PREFERENCES,
+    Taint,
+    Toleration,
+    first_untolerated,
+)
+from karpy.model.instances import Catalog
+from karpy.model.labels import INSTANCE_TYPE
+from karpy.model.loads import Loads
+from karpy.model.nodes import Node
+from karpy.model.pods import DAEMON_SET, DaemonSet, Pod
+from karpy.model.requirements import from_labels, why_incompatible
+from karpy.model.resources import Resources, add
+
+_OVER = frozenset({"Failed", "Succeeded"})
+_NOTHING: Resources = {}
+_name = attrgetter("name")
+_is_initialized = attrgetter("is_initialized")
+
+
+class BoundPods:
+    """Pods on existing nodes, in the order of the snapshot."""
+
+    __slots__ = ("crowd", "demanding", "nodes", "pods")
+
+    def __init__(self) -> None:
+        self.pods: list[Pod] = []
+        self.nodes: list[int] = []
+        """The number of each pod's node."""
+        self.crowd: Crowd = NOBODY
+        """More of them, whose nodes may take no part."""
+        self.demanding: list[tuple[Pod, int]] = []
+        """Those of all that take up more than resources."""
+
+
+class Columns(dict[str, list[int]]):
+    """Amounts of each resource, one for each node; of a resource that no node has, nothing."""
+
+    def __init__(self, rows: Sequence[Resources]) -> None:
+        """Take what each node has."""
+        super().__init__()
+        self._size = len(rows)
+        self._lacking: dict[str, list[int]] = {}
+        """Nodes that have never had a resource."""
+        for resource in {name for row in {id(row): row for row in rows}.values() for name in row}:
+            self[resource] = [row.get(resource, 0) for row in rows]
+            lacking = [number for number, row in enumerate(rows) if resource not in row]
+            if lacking:
+                self._lacking[resource] = lacking
+
+    def __missing__(self, resource: str) -> list[int]:
+        column = self[resource] = [0] * self._size
+        return column
+
+    def take_off(self, rows: Sequence[Resources]) -> None:
+        """Subtract what is asked of each node, of the resources that it has."""
+        for resource, column in self.items():
+            self[resource] = [
+                left - row[resource] if resource in row else left
+                for left, row in zip(column, rows, strict=True)
+            ]
+            # Parity: what a node has never had cannot run short; it keeps no other pod away.
+            for number in self._lacking.get(resource, ()):
+                self[resource][number] = 0
+
+    def oversold(self) -> set[int]:
+        """Return the nodes that lack what they have given away."""
+        short = [column for column in self.values() if min(column, default=0) < 0]
+        return {number for column in short for number, left in enumerate(column) if left < 0}
+
+
+class ExistingNodes:
+    """Every node that may take pods, initialized ones first, numbered from 0."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        alive = [node for node in nodes if not node.is_deleting]
+        # Two sorts by one field each are faster than one by two.
+        alive.sort(key=_name)
+        self.nodes = sorted(alive, key=_is_initialized, reverse=True)
+        self.count = len(self.nodes)
+        self.number = {node.name: number for number, node in enumerate(self.nodes)}
+        self.labels: list[Mapping[str, str]] = []
+        self.label_set_of: list[int] = []
+        self.by_taints: dict[tuple[Taint, ...], int] = {}
+        self.free = Columns([node.allocatable for node in self.nodes])
+        """What is left on each node, by resource."""
+        self.open = 0
+        """Nodes that are not oversold to begin with, as bits."""
+        self._tables: dict[str, Thresholds] = {}
+        sets, bit = LabelSets(), 1
+        for node in self.nodes:
+            labels, label_set = sets.find(node)
+            label_set.nodes |= bit
+            self.labels.append(labels)
+            self.label_set_of.append(label_set.index)
+            self.by_taints[node.taints] = self.by_taints.get(node.taints, 0) | bit
+            bit <<= 1
+        self.label_sets = sets.all
+
+    def settle(self, pods: Sequence[Pod], daemons: Sequence[DaemonSet]) -> BoundPods:
+        """Work out what is left on each node; return the pods bound there."""
+        census = census_of(pods)
+        if census is None:
+            bound, running = self._count(pods, has_daemons=bool(daemons))
+        else:
+            bound, running = self._count(census.uncounted, has_daemons=bool(daemons))
+            self._take_counted(census, bound, running)
+        if daemons:
+            self._expect_daemons(daemons, running)
+        self.open = (1 << self.count) - 1
+        for number in self.free.oversold():
+            self.open ^= 1 << number
+        return bound
+
+    def _count(
+        self, pods: Iterable[Pod], *, has_daemons: bool
+    ) -> tuple[BoundPods, dict[int, Resources]]:
+        """Take off what pods ask for; return them, and what the daemons among them ask for."""
+        loads, bound = Loads(), BoundPods()
+        known_load, take, take_node = loads.known.get, bound.pods.append, bound.nodes.append
+        sums = [0] * self.count
+        running: dict[int, Resources] = {}
+        known: dict[int, bool] = {}
+        number_of = self.number.get
+        for pod in pods:
+            number = number_of(pod.node_name) if pod.node_name else None
+            if number is None or pod.phase in _OVER:
+                continue
+            take(pod)
+            take_node(number)
+            rules, requests = pod.rules, pod.requests
+            load = known_load(id(requests))
+            if load is None:
+                load = self._load_of(requests, loads, number)
+            sums[number] += load
+            if rules.anti_affinity or rules.ports or rules.volumes:
+                bound.demanding.append((pod, number))
+            if has_daemons and pod.owners and _is_daemon(pod, known):
+                running[number] = add(running.get(number, _NOTHING), requests)
+        if bound.pods:
+            self.free.take_off([loads.requests_of(load) if load else _NOTHING for load in sums])
+        return bound, running
+
+    def _take_counted(
+        self, census: Census, bound: BoundPods, running: dict[int, Resources]
+    ) -> None:
+        """Take off what pods ask for that were counted; add them to those that were not."""
+        asked = census.requests.get
+        self.free.take_off([asked(node.name, _NOTHING) for node in self.nodes])
+        for name, requests in census.daemon_requests.items():
+            number = self.number.get(name)
+            if number is None:
+                continue
+            if number in running:
+                running[number] = add(running[number], requests)
+            else:
+                running[number] = requests
+        bound.crowd = census.crowd
+        moved = {pod.key: pod for pod in bound.pods}
+        bound.demanding.clear()
+        for each in census.demanding:
+            pod = moved.get(each.key, each) if moved else each
+            number = self.number.get(pod.node_name) if pod.node_name else None
+            if number is not None and pod.phase not in _OVER:
+                bound.demanding.append((pod, number))
+
+    def _load_of(self, requests: Resources, loads: Loads, number: int) -> int:
+        """Return requests as a number to add up; take those off at once that are none."""
+        load = loads.load_of(requests)
+        if load is not None:
+            return load
+        self.free.take_off([requests if each == number else _NOTHING for each in range(self.count)])
+        return 0
+
+    def _expect_daemons(
+        self, daemons: Sequence[DaemonSet], running: Mapping[int, Resources]
+    ) -> None:
+        """Take off what daemons will need that do not run yet."""
+        coming: dict[tuple[int, tuple[Taint, ...]], Resources] = {}
+        # The same daemons run on most nodes, and what they ask for is one object there.
+        known: dict[tuple[int, tuple[Taint, ...], int], Resources] = {}
+        rows: list[Resources] = []
+        for number, node in enumerate(self.nodes):
+            label_set, here = self.label_set_of[number], running.get(number, _NOTHING)
+            missing = known.get((label_set, node.taints, id(here)))
+            if missing is None:
+                like = (label_set, node.taints)
+                if like not in coming:
+                    coming[like] = _daemon_requests(node, self.labels[number], daemons)
+                missing = known[label_set, node.taints, id(here)] = _rest(coming[like], here)
+            rows.append(missing)
+        if any(rows):
+            self.free.take_off(rows)
+
+    def tolerated_by(self, tolerations: Sequence[Toleration]) -> int:
+        """Return the nodes all of whose taints are tolerated."""
+        mask = 0
+        for taints, nodes in self.by_taints.items():
+            if first_untolerated(taints, tolerations) is None:
+                mask |= nodes
+        return mask
+
+    def with_room(self, requests: Resources) -> int:
+        """Return the nodes that had room for the requests to begin with."""
+        mask = self.open
+        for resource, amount in requests.items():
+            if not mask or amount <= 0:
+                continue
+            table = self._tables.get(resource)
+            if table is None:
+                table = self._tables[resource] = Thresholds(enumerate(self.free[resource]))
+            mask &= table.reaching(amount)
+        return mask
+
+
+def _rest(coming: Resources, here: Resources) -> Resources:
+    """Return what is to come and not here yet."""
+    rest = {name: amount - here.get(name, 0) for name, amount in coming.items()}
+    return {name: amount for name, amount in rest.items() if amount > 0}
+
+
+def _is_daemon(pod: Pod, known: dict[int, bool]) -> bool:
+    """Say whether a DaemonSet owns the pod; pods of one owner share the answer."""
+    answer = known.get(id(pod.owners))
+    if answer is None:
+        answer = known[id(pod.owners)] = pod.is_owned_by(DAEMON_SET)
+    return answer
+
+
+def attach_limits(node: Node, catalog: Catalog) -> Mapping[str, int | None]:
+    """Return a node's volume limits: as published, else its instance type's."""
+    # Differs: Karpenter knows the type only of nodes whose NodePool takes part in the decision.
+    if not node.pool:
+        return node.volume_limits
+    name = node.labels.get(INSTANCE_TYPE)
+    for each in catalog.types_for(node.pool):
+        if each.name == name:
+            return {**each.volume_limits, **node.volume_limits}
+    return node.volume_limits
+
+
+def _daemon_requests(
+    node: Node, labels: Mapping[str, str], daemons: Sequence[DaemonSet]
+) -> Resources:
+    have = from_labels(labels)
+    # Differs: Karpenter leaves out daemons that do not tolerate a soft taint, but they come all the
+    # same.
+    return add(
+        *(
+            daemon.pod.requests
+            for daemon in daemons
+            if first_untolerated(node.taints, (*daemon.pod.rules.tolerations, TOLERATE_PREFERENCES))
+            is None
+            and any(why_incompatible(have, wanted) is None for wanted in daemon_terms(daemon.pod))
+        )
+    )

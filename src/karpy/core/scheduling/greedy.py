@@ -1,0 +1,311 @@
+"""
+Who chooses the node: Karpenter's order, first fit.
+
+Existing nodes by name, then claims with the fewest pods, then a new claim of the first NodePool
+that can make one. Everything else (classes, masks, signatures, topology, verdict) is shared with
+any other packer.
+"""
+
+from enum import Enum
+
+from karpy.core.scheduling.bits import dense_members
+from karpy.core.scheduling.effort import Effort
+from karpy.core.scheduling.fitting import Choice, Fitter
+from karpy.core.scheduling.fleet import Fleet
+from karpy.core.scheduling.groups import Kind
+from karpy.core.scheduling.limits import Limits
+from karpy.core.scheduling.outlook import worth_a_try
+from karpy.core.scheduling.reservations import Refused, Reservations
+from karpy.core.scheduling.shapes import Shape, Shapes
+from karpy.core.scheduling.signatures import Signatures
+from karpy.core.scheduling.steps import (
+    FOR_GOOD,
+    Failure,
+    Opening,
+    PodClass,
+    Step,
+    Versioned,
+)
+from karpy.model.instances import Catalog
+from karpy.model.pods import Pod
+
+_SHORT = 4
+"""Fewer steps that ask the same of a node are tried one by one."""
+_NEAR = 8
+"""Where two nodes are full, so many of their neighbours are looked at, then as many times more."""
+
+
+class Outcome(Enum):
+    """What became of a try."""
+
+    PLACED = "placed"
+    REFUSED = "refused"
+    WAITS = "waits for a reservation"
+
+
+class Packer:
+    """Places pods one after the other; keeps little state but the fleet's."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        limits: Limits,
+        reservations: Reservations,
+        catalog: Catalog,
+        effort: Effort,
+    ) -> None:
+        self.fleet = fleet
+        self.signatures: Signatures = fleet.signatures
+        self.shapes = Shapes(fleet, fleet.signatures)
+        self.limits = limits
+        self.reservation_label = catalog.reservation_label
+        self.reservations = reservations
+        self.fitter = Fitter(fleet, reservations, catalog, effort)
+        self.effort = effort
+        self.steps_down = 0
+        """How far below their first step pods were placed, all together."""
+
+    def place(self, pod_class: PodClass, pod: Pod) -> Outcome:
+        """Find a place for one pod, letting go of preferences as needed."""
+        steps = pod_class.steps
+        index, has_tried = 0, False
+        known: Failure | None = None
+        tries: list[int] = []
+        while index < len(steps):
+            failure = pod_class.failures[index]
+            # Steps in a row may share what became of them.
+            if failure is not None and (failure is known or not failure.may_have_passed()):
+                known = failure
+                index += 1
+                continue
+            outcome = self._attempt(pod_class, index, steps[index], pod)
+            if outcome is Outcome.PLACED:
+                self.steps_down += index
+                return outcome
+            if outcome is Outcome.WAITS:
+                return outcome
+            pod_class.fail(index, self._failure(steps[index], pod_class.shapes[index]))
+            index, has_tried = self._next_step(pod_class, index, tries), True
+        if has_tried:
+            pod_class.is_hopeless = all(failure is FOR_GOOD for failure in pod_class.failures)
+        return Outcome.REFUSED
+
+    def _next_step(self, pod_class: PodClass, failed: int, tries: list[int]) -> int:
+        """Return the next step to try, the steps before it fail with the one that has."""
+        steps = pod_class.steps
+        last = steps.last_alike(failed)
+        self.effort.spend(1)
+        if last - failed < _SHORT:
+            return failed + 1
+        shape, failure = self.shape_of(pod_class, failed), FOR_GOOD
+        following = last + 1
+        if not self.shapes.is_hopeless(shape):
+            while tries and tries[-1] <= failed:
+                tries.pop()
+            if not tries:
+                self.effort.spend(last - failed)
+                self.shapes.refresh(shape)
+                tries += (last + 1, *worth_a_try(steps, failed, last, shape.alive))
+            following = tries.pop()
+            # What those between ask for is among what the one that has failed asks for.
+            failure = self._unless(self._watched(steps[failed]))
+        pod_class.fail(failed + 1, failure, following)
+        return following
+
+    def _failure(self, step: Step, shape: Shape | None) -> Failure:
+        """Remember what would have to change for the step to succeed."""
+        if shape is not None and self.shapes.is_hopeless(shape):
+            return FOR_GOOD
+        for rule in step.keys:
+            if not rule.is_optional and not rule.open_domains()[0]:
+                return self._unless([*rule.blockers(), *self._gains(step)])
+        return self._unless(self._watched(step))
+
+    def _unless(self, blockers: list[Versioned]) -> Failure:
+        if self.reservations.is_active:
+            return Failure(None)
+        return Failure(blockers) if blockers else FOR_GOOD
+
+    def _watched(self, step: Step) -> list[Versioned]:
+        return [*step.watched, *self._gains(step)]
+
+    def _gains(self, step: Step) -> list[Versioned]:
+        return [self.fleet.gains] if step.is_patient else []
+
+    def shape_of(self, pod_class: PodClass, index: int) -> Shape:
+        """Return the shape of one step of a class."""
+        shape: Shape | None = pod_class.shapes[index]
+        if shape is None:
+            known = pod_class.steps[index].shapes
+            shape = known.get(id(pod_class.requests))
+            if shape is None:
+                shape = self.shapes.of(pod_class, pod_class.steps[index])
+                known[id(pod_class.requests)] = shape
+            pod_class.shape(index, shape)
+        return shape
+
+    def has_host(self, pod_class: PodClass) -> bool:
+        """Say whether some step of a class could be met to begin with, if by a node made for it."""
+        steps, index = pod_class.steps, 0
+        while index < len(steps):
+            # Steps that ask the same of a node have the same shape.
+            if self.shapes.has_host(self.shape_of(pod_class, index)):
+                return True
+            self.effort.spend(1)
+            index = steps.last_alike(index) + 1
+        return False
+
+    def _attempt(self, pod_class: PodClass, index: int, step: Step, pod: Pod) -> Outcome:
+        choices: list[Choice] = []
+        for rule in step.keys:
+            domains, is_pinned = rule.open_domains()
+            if not domains and not rule.is_optional:
+                return Outcome.REFUSED
+            choices.append((rule, domains, is_pinned))
+        shape = pod_class.shapes[index]
+        if shape is None:
+            shape = self.shape_of(pod_class, index)
+        if shape.seen < self.fleet.size:
+            self.shapes.refresh(shape)
+        candidates = self._candidates(step, shape, choices)
+        if candidates:
+            if existing := candidates & self.fleet.existing_mask:
+                if self._place_on_existing(pod_class, shape, existing, pod):
+                    return Outcome.PLACED
+                candidates ^= existing
+            if candidates and self._place_on_claim(pod_class, shape, candidates, choices, pod):
+                return Outcome.PLACED
+        outcome = self._open_claim(pod_class, step, shape, choices, pod)
+        if outcome is Outcome.PLACED and step.is_exclusive:
+            self._remember_opening(pod_class, index)
+        return outcome
+
+    def _remember_opening(self, pod_class: PodClass, index: int) -> None:
+        fleet = self.fleet
+        template = fleet.templates[-1]
+        if (
+            template is not None
+            and self.fitter.is_plain
+            and self.limits.left(template.name) is None
+        ):
+            opening = Opening(index, template, fleet.signature[-1], fleet.types[-1])
+            opening.moment = fleet.moment
+            pod_class.reopening = opening
+
+    def _candidates(self, step: Step, shape: Shape, choices: list[Choice]) -> int:
+        """Return the nodes that have not said no, and where the pod's neighbours allow it."""
+        candidates: int = shape.alive
+        for group, is_selected in step.hosts:
+            if group.kind is Kind.AFFINITY:
+                candidates &= group.open_to(is_selected)
+            elif blocked := group.blocked_for(is_selected):
+                candidates ^= candidates & blocked
+        for rule, domains, _ in choices:
+            table = rule.table
+            if rule.is_optional:
+                # A claim that takes a pod which shuns domains may be in none of them from then on.
+                unsure = ~self.fleet.existing_mask if rule.may_appear else 0
+                candidates &= table.nodes_in(domains) | ~table.anywhere | unsure
+            elif rule.may_appear:
+                claims_without = ~table.anywhere & ~self.fleet.existing_mask
+                candidates &= table.nodes_in(domains) | claims_without
+            else:
+                candidates &= table.nodes_in(domains)
+        if candidates and shape.ports:
+            candidates &= ~self.fleet.with_port_clash(shape.ports)
+        return candidates
+
+    def _place_on_existing(self, pod_class: PodClass, shape: Shape, nodes: int, pod: Pod) -> bool:
+        first = self.next_existing(pod_class, shape)
+        if first is None:
+            return False
+        # Nodes before it have said no for good.
+        nodes = nodes >> first << first
+        while nodes:
+            low = nodes & -nodes
+            nodes ^= low
+            node = low.bit_length() - 1
+            for free, amount in shape.demands:
+                if free[node] < amount:
+                    shape.alive ^= low
+                    break
+            else:
+                if self.fitter.accepts(pod_class, shape, node):
+                    self.fitter.record(pod_class, node, pod)
+                    return True
+                shape.alive ^= low
+        return False
+
+    def next_existing(self, pod_class: PodClass, shape: Shape) -> int | None:
+        """Return the first existing node that takes a shape, wherever its pods' neighbours are."""
+        queue = shape.next_existing
+        if queue is None:
+            queue = shape.next_existing = dense_members(shape.alive & self.fleet.existing_mask)
+            queue.reverse()
+        # Nodes that said no are behind for good; where two are full, more may be.
+        near = 1
+        while queue:
+            node = queue[-1]
+            for free, amount in shape.demands:
+                if free[node] < amount:
+                    if near == 1:
+                        queue.pop()
+                    else:
+                        queue[-near:] = [each for each in queue[-near:] if free[each] >= amount]
+                    near *= _NEAR
+                    break
+            else:
+                if shape.is_sure or self.fitter.accepts(pod_class, shape, node):
+                    return node
+                queue.pop()
+        count = self.fleet.existing.count
+        shape.alive = shape.alive >> count << count
+        return None
+
+    def _place_on_claim(
+        self, pod_class: PodClass, shape: Shape, claims: int, choices: list[Choice], pod: Pod
+    ) -> bool:
+        fleet = self.fleet
+        by_count = fleet.by_count
+        for count in fleet.counts:
+            candidates = by_count[count] & claims
+            if not candidates:
+                continue
+            claims ^= candidates
+            for node in fleet.ordered(count, candidates):
+                settled = self.fitter.fit(pod_class, shape, node, choices)
+                if settled is not None:
+                    self.fitter.add(pod_class, node, settled, pod)
+                    return True
+            if not claims:
+                break
+        return False
+
+    def _open_claim(
+        self, pod_class: PodClass, step: Step, shape: Shape, choices: list[Choice], pod: Pod
+    ) -> Outcome:
+        for group, is_selected in step.hosts:
+            if not group.allows_alone(is_selected):
+                return Outcome.REFUSED
+        for template in step.reach.templates:
+            options = shape.fresh.get(template.index)
+            if options is None:
+                options = self.shapes.fresh(shape, template)
+            within = self.limits.types_within(template.name) if options else 0
+            if pod_class.volumes.attachments:
+                within &= self.fitter.types_attaching(None, pod_class)
+            has_to_wait = False
+            for signature, types in options:
+                left = types if within == -1 else types & within
+                if not left:
+                    continue
+                settled = self.fitter.settle(signature, left, choices, None)
+                has_to_wait = has_to_wait or settled is Refused.WAIT
+                if isinstance(settled, tuple):
+                    node = self.fleet.open_claims(template, settled[0], settled[1], 1)
+                    self.limits.spend(template.name, settled[1])
+                    self.fitter.add(pod_class, node, settled, pod)
+                    return Outcome.PLACED
+            if has_to_wait:
+                return Outcome.WAITS
+        return Outcome.REFUSED

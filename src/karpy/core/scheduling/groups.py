@@ -1,0 +1,247 @@
+"""Topology groups: pods that are counted together, domain by domain."""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+
+from karpy.core.scheduling.bits import members
+from karpy.core.scheduling.domains import DomainTable
+from karpy.model.constraints import LabelSelector, Taint
+from karpy.model.requirements import Requirements
+
+
+class Kind(Enum):
+    """What a group is counted for."""
+
+    SPREAD = "spread"
+    AFFINITY = "affinity"
+    ANTI_AFFINITY = "anti-affinity"
+    INVERSE = "inverse anti-affinity"
+
+
+class Group:
+    """What every kind of group has: whom it selects, and a version that moves with its counts."""
+
+    __slots__ = ("filter", "key", "kind", "namespaces", "selector", "version")
+
+    def __init__(
+        self, kind: Kind, key: str, namespaces: frozenset[str], selector: LabelSelector | None
+    ) -> None:
+        self.kind = kind
+        self.key = key
+        self.namespaces = namespaces
+        self.selector = selector
+        self.filter: NodeFilter | None = None
+        self.version = 0
+        """Moves when a count does that may turn a no into a yes."""
+
+    def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
+        return (
+            self.selector is not None
+            and namespace in self.namespaces
+            and self.selector.selects(labels)
+        )
+
+    def selects_labels(self, labels: Mapping[str, str]) -> bool:
+        """Say whether pods with these labels are selected in the namespaces of the group."""
+        return self.selector is not None and self.selector.selects(labels)
+
+
+class Site:
+    """A place a group may be asked about: what a node (or a claim) is known to be."""
+
+    __slots__ = ("requirements", "taints")
+
+    def __init__(self, requirements: Requirements, taints: tuple[Taint, ...]) -> None:
+        self.requirements = requirements
+        self.taints = taints
+
+
+class NodeFilter:
+    """Which nodes a spread counts: those the pod's own node rules would allow."""
+
+    __slots__ = ("_known", "_site_of", "allows")
+
+    def __init__(self, allows: Callable[[Site], bool], site_of: Callable[[int], Site]) -> None:
+        self.allows = allows
+        self._site_of = site_of
+        self._known: dict[tuple[int, int], bool] = {}
+        """By the identity of what nodes are known to be, which outlives the filter."""
+
+    def accepts(self, node: int) -> bool:
+        """Say whether pods on a node (by number) count."""
+        site = self._site_of(node)
+        key = (id(site.requirements), id(site.taints))
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = self.allows(site)
+        return known
+
+
+class HostGroup(Group):
+    """A group over nodes: each node is a domain of its own."""
+
+    __slots__ = ("at_least", "counts", "is_elsewhere", "max_skew")
+
+    def __init__(
+        self, kind: Kind, key: str, namespaces: frozenset[str], selector: LabelSelector | None
+    ) -> None:
+        super().__init__(kind, key, namespaces, selector)
+        self.max_skew = 0
+        self.is_elsewhere = False
+        """Whether pods of the group are on nodes that take no part in the decision."""
+        self.counts: dict[int, int] = {}
+        self.at_least: list[int] = [0, 0]
+        """Nodes with at least so many of the pods."""
+
+    def add(self, node: int) -> None:
+        count = self.counts.get(node, 0) + 1
+        self.counts[node] = count
+        if count == len(self.at_least):
+            self.at_least.append(0)
+        self.at_least[count] |= 1 << node
+        self.version += 1
+
+    def add_each(self, first: int, count: int) -> None:
+        """Count one pod on each of some nodes in a row that had none."""
+        stop = first + count
+        self.counts.update(dict.fromkeys(range(first, stop), 1))
+        self.at_least[1] |= (1 << stop) - (1 << first)
+        self.version += count
+
+    def nodes_with(self, count: int) -> int:
+        """Return the nodes with at least `count` of the pods."""
+        return self.at_least[count] if count < len(self.at_least) else 0
+
+    def open_to(self, is_selected: int) -> int:
+        """Return the nodes (as bits, possibly more than exist) where the rule allows a pod."""
+        if self.kind is not Kind.AFFINITY:
+            return ~self.blocked_for(is_selected)
+        return self.nodes_with(1) or (-1 if is_selected and not self.is_elsewhere else 0)
+
+    def blocked_for(self, is_selected: int) -> int:
+        """Return the nodes where a spread or an anti-affinity forbids a pod."""
+        if self.kind is Kind.SPREAD:
+            too_many = self.max_skew - is_selected + 1
+            return self.nodes_with(too_many) if too_many > 0 else -1
+        return self.nodes_with(1)
+
+    def allows_alone(self, is_selected: int) -> bool:
+        """Say whether the rule allows a pod on a node without pods."""
+        if self.kind is Kind.SPREAD:
+            return is_selected <= self.max_skew
+        if self.kind is Kind.AFFINITY:
+            return bool(is_selected) and not self.nodes_with(1) and not self.is_elsewhere
+        return True
+
+
+class _KeyGroup(Group):
+    """A group over the domains of a label key."""
+
+    __slots__ = ("domains", "nonzero")
+
+    def __init__(
+        self,
+        kind: Kind,
+        table: DomainTable,
+        namespaces: frozenset[str],
+        selector: LabelSelector | None,
+    ) -> None:
+        super().__init__(kind, table.key, namespaces, selector)
+        self.domains = table
+        self.nonzero = 0
+        """Domains where a pod of the group is or may still end up."""
+        self._begin(table)
+
+    def _begin(self, table: DomainTable) -> None:
+        raise NotImplementedError
+
+
+class DomainGroup(_KeyGroup):
+    """A group over the domains of a label key, for spread and affinity."""
+
+    __slots__ = (
+        "counts",
+        "honors_affinity",
+        "is_elsewhere",
+        "is_required",
+        "known",
+        "max_skew",
+        "min_domains",
+        "there",
+    )
+
+    def _begin(self, table: DomainTable) -> None:
+        self.max_skew = 0
+        self.min_domains = 0
+        self.honors_affinity = True
+        self.is_elsewhere = False
+        """Whether a pod of the group is in a domain that goes with its node."""
+        self.is_required = False
+        """Whether some pod must be near the pods of the group, not only would like to be."""
+        self.known = table.all
+        self.there = 0
+        """Domains of nodes that pass the filter by another term than the one a pod is placed by."""
+        self.counts = [0] * len(table.names)
+
+    def add(self, domain: int) -> None:
+        """Count a pod in a domain."""
+        if domain:
+            self.counts[domain.bit_length() - 1] += 1
+            self.nonzero |= domain
+            self.version += 1
+
+    def within_skew(self, pod_domains: int, is_selected: int) -> int:
+        """Return the domains that another pod would leave even enough."""
+        # Differs: Karpenter takes the least of the domains the pod can go to by its first term,
+        # even where the constraint says to ignore that. kube-scheduler takes them all then, else
+        # those of all nodes that match any term.
+        considered = self.known & (pod_domains | self.there) if self.honors_affinity else self.known
+        counts = self.counts
+        is_whole = considered == self.domains.all and not self.min_domains
+        least = min(counts) if is_whole and counts else self._least(considered)
+        room = self.max_skew + least - is_selected
+        mask, bit = 0, 1
+        for count in counts:
+            if count <= room:
+                mask |= bit
+            bit <<= 1
+        return mask & self.known
+
+    def _least(self, considered: int) -> int:
+        if not considered or (self.min_domains and considered.bit_count() < self.min_domains):
+            return 0
+        return min(self.counts[bit] for bit in members(considered))
+
+
+class AvoidedGroup(_KeyGroup):
+    """A group over the domains of a label key that pods keep away from, or that keeps them away."""
+
+    __slots__ = ("_claims", "_settled")
+
+    def _begin(self, table: DomainTable) -> None:
+        del table
+        self._settled = 0
+        self._claims: set[int] = set()
+
+    def add(self, node: int, domains: int) -> None:
+        """Note that a pod is on a node, and where that may be."""
+        self.nonzero |= domains
+        if domains and not domains & (domains - 1):
+            self._settled |= domains
+        else:
+            self._claims.add(node)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no pod of the group is anywhere."""
+        return not self.nonzero and not self._claims
+
+    def look_again(self, node: int, domains_of: Callable[[int], int]) -> None:
+        """Take note that a claim says something else than before about where it may be."""
+        if node in self._claims:
+            left = self._settled
+            for claim in self._claims:
+                left |= domains_of(claim)
+            if left != self.nonzero:
+                self.nonzero = left
+                self.version += 1

@@ -1,0 +1,77 @@
+"""Pool limits as running balances."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from karpy.core.scheduling.templates import Template
+from karpy.core.scheduling.typetable import TypeTable
+from karpy.model.nodes import Node
+from karpy.model.resources import NODES
+
+
+class Limits:
+    """What each pool may still make; a claim counts with the largest type it could become."""
+
+    def __init__(
+        self, templates: Sequence[Template], nodes: Iterable[Node], table: TypeTable, pods: int
+    ) -> None:
+        self._table = table
+        self._within: dict[str, int] = {}
+        self._left: dict[str, dict[str, int]] = {
+            template.name: dict(template.pool.limits)
+            for template in templates
+            if template.pool.limits
+        }
+        for node in nodes:
+            left = self._left.get(node.pool) if self._left and not node.is_deleting else None
+            if left is not None:
+                for resource in left:
+                    left[resource] -= 1 if resource == NODES else node.capacity.get(resource, 0)
+
+        for template in templates:
+            self._drop_if_out_of_reach(template, pods)
+
+    def _drop_if_out_of_reach(self, template: Template, pods: int) -> None:
+        """Forget limits that not even the largest type, once for each pod, would exhaust."""
+        left = self._left.get(template.name, {})
+        if all(amount >= (pods + 1) * self._largest(resource) for resource, amount in left.items()):
+            self._left.pop(template.name, None)
+
+    def _largest(self, resource: str) -> int:
+        if resource == NODES:
+            return 1
+        if self._table.is_split:
+            return self._table.capacity(resource).values[-1]
+        return max(each.capacity.get(resource, 0) for each in self._table.types)
+
+    def left(self, pool: str) -> Mapping[str, int] | None:
+        """Return what a pool has left of its limits, or None if it has none."""
+        return self._left.get(pool)
+
+    def has_node_left(self, pool: str) -> bool:
+        left = self._left.get(pool)
+        return left is None or left.get(NODES, 1) > 0
+
+    def types_within(self, pool: str) -> int:
+        """Return the types a new claim may have, as bits: -1 for all, 0 if no claim may be."""
+        if pool not in self._left:
+            return -1
+        mask = self._within.get(pool)
+        if mask is None:
+            mask = -1 if self.has_node_left(pool) else 0
+            for resource, amount in self._left[pool].items():
+                if resource != NODES:
+                    mask &= self._table.capacity(resource).below(amount)
+            self._within[pool] = mask
+        return mask
+
+    def spend(self, pool: str, types: int) -> None:
+        """Take off what a new claim may use up at most."""
+        left = self._left.get(pool)
+        if left is None:
+            return
+        self._within.pop(pool, None)
+        # Differs: Karpenter does not count `nodes` within one loop and overshoots the limit.
+        for resource in left:
+            left[resource] -= (
+                1 if resource == NODES else self._table.capacity(resource).largest(types)
+            )

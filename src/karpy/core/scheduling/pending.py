@@ -1,0 +1,225 @@
+"""Which pods are to be placed, in which order, and why not the others."""
+
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
+
+from msgspec import Struct
+
+from karpy.core.scheduling.breaker import what_was_vain, withheld
+from karpy.core.scheduling.volumes import VolumeFacts, VolumeRefusal, volume_facts
+from karpy.model.census import uncounted
+from karpy.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, NODE_POOL, is_restricted
+from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod, PodRules
+from karpy.model.refusals import Reason, Refusal
+from karpy.model.requirement import Operator, Requirement
+from karpy.model.requirements import collect
+from karpy.model.resources import CPU, MEMORY, Resources
+from karpy.model.snapshot import Snapshot
+
+_OVER = frozenset({"Failed", "Succeeded"})
+_MEMORY_BITS = 128
+_VIRTUAL = 1 << 2 * _MEMORY_BITS
+_created = attrgetter("created")
+_uid = attrgetter("uid")
+
+
+class Batch(Struct, frozen=True):
+    """The pods to place, in order, with what their volumes ask; and the pods left out."""
+
+    pods: tuple[Pod, ...]
+    volumes: dict[str, VolumeFacts]
+    """By pod UID; pods without volumes are absent."""
+    refusals: tuple[Refusal, ...]
+
+
+def collect_batch(snapshot: Snapshot) -> Batch:
+    """Choose the pods this decision is about."""
+    collector = _Collector(snapshot)
+    are_fine, beside = collector.are_fine, collector.beside
+    deleting = {node.name for node in snapshot.nodes if node.is_deleting}
+    pods = snapshot.pods if deleting else uncounted(snapshot.pods)
+    for pod in collector.not_withheld(pods) if snapshot.vain_launches else pods:
+        if pod.node_name:
+            if pod.is_expected:
+                collector.leave_out(pod, Reason.ON_ITS_WAY, pod.node_name)
+            elif pod.node_name in deleting and _is_displaced(pod):
+                collector.judge(pod)
+        elif pod.is_unschedulable and not (
+            pod.owners
+            or pod.is_deleting
+            or pod.nominated_node
+            or pod.is_virtual
+            or pod.phase in _OVER
+        ):
+            if id(pod.rules) in are_fine:
+                alike = beside.get(id(pod.requests))
+                if alike is None:
+                    alike = collector.alike(pod.requests)
+                alike.append(pod)
+            else:
+                collector.judge(pod)
+        else:
+            collector.look_at(pod)
+    return collector.batch()
+
+
+class _Collector:
+    """Sorts pods into those to place, by size, and those left out, by reason."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._storage = snapshot.storage
+        self._well_known = snapshot.catalog.well_known
+        self._ignores_devices = snapshot.settings.ignore_device_claims
+        self._withheld = withheld(snapshot)
+        self._left_out: dict[tuple[Reason, str], list[str]] = {}
+        self._judged: dict[int, tuple[Reason, str] | None] = {}
+        self._volumes: dict[str, VolumeFacts] = {}
+        self._by_size: dict[int, list[Pod]] = {}
+        self.are_fine: set[int] = set()
+        """Rules that let every pod in."""
+        self.beside: dict[int, list[Pod]] = {}
+        """Where pods go that share requests with one that was let in."""
+
+    def not_withheld(self, pods: Iterable[Pod]) -> Iterator[Pod]:
+        """Leave out the pods that nodes were just launched for in vain; give the others."""
+        for pod in pods:
+            vain = self._withheld.get(pod.group) if pod.is_provisionable else None
+            if vain is None:
+                yield pod
+            else:
+                self.leave_out(pod, Reason.LAUNCHED_IN_VAIN, what_was_vain(vain))
+
+    def look_at(self, pod: Pod) -> None:
+        """Take a pod without a node, leave it out with a reason, or pass it over."""
+        if _is_considered(pod):
+            waits = _why_waiting(pod)
+            if waits is None:
+                self.judge(pod)
+            else:
+                self.leave_out(pod, waits)
+
+    def leave_out(self, pod: Pod, reason: Reason, detail: str = "") -> None:
+        """Note why a pod has no part in the decision."""
+        self._left_out.setdefault((reason, detail), []).append(pod.key)
+
+    def judge(self, pod: Pod) -> None:
+        """Take a pod that waits for a place, or leave it out with a reason."""
+        rules = pod.rules
+        if id(rules) not in self._judged:
+            self._judged[id(rules)] = _why_not(
+                rules, self._well_known, ignores_devices=self._ignores_devices
+            )
+        why = self._judged[id(rules)]
+        if why is None and rules.volumes:
+            facts = volume_facts(pod, self._storage)
+            if isinstance(facts, VolumeRefusal):
+                why = facts.reason, facts.detail
+            else:
+                self._volumes[pod.uid] = facts
+        if why is not None:
+            self.leave_out(pod, *why)
+            return
+        if not rules.volumes:
+            self.are_fine.add(id(rules))
+        if pod.is_virtual:
+            # Differs: Karpenter places large virtual pods before smaller ones that exist, which may
+            # find a limit used up by room for nobody.
+            self._by_size.setdefault(_size(pod.requests) - _VIRTUAL, []).append(pod)
+        else:
+            self.alike(pod.requests).append(pod)
+
+    def alike(self, requests: Resources) -> list[Pod]:
+        """Return the list of the pods let in that are of one size."""
+        size = _size(requests)
+        pods = self._by_size.get(size)
+        if pods is None:
+            pods = self._by_size[size] = []
+        self.beside[id(requests)] = pods
+        return pods
+
+    def batch(self) -> Batch:
+        chosen: list[Pod] = []
+        for size in sorted(self._by_size, reverse=True):
+            pods = self._by_size[size]
+            if len(pods) > 1:
+                # Two sorts by one field each are faster than one by two.
+                pods.sort(key=_uid)
+                pods.sort(key=_created)
+            chosen += pods
+        refusals = tuple(
+            Refusal(reason, tuple(keys), detail)
+            for (reason, detail), keys in self._left_out.items()
+        )
+        return Batch(tuple(chosen), self._volumes, refusals)
+
+
+def _size(requests: Resources) -> int:
+    """Return what pods are sorted by; one number is compared faster than two in a row."""
+    return requests.get(CPU, 0) << _MEMORY_BITS | requests.get(MEMORY, 0)
+
+
+def _is_considered(pod: Pod) -> bool:
+    if pod.phase and pod.is_terminal:
+        return False
+    if pod.is_deleting:
+        return False
+    return not pod.owners or not (pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE))
+
+
+def _is_displaced(pod: Pod) -> bool:
+    if pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE):
+        return False
+    return pod.is_active or (pod.is_deleting and pod.is_owned_by(STATEFUL_SET))
+
+
+def _why_waiting(pod: Pod) -> Reason | None:
+    if pod.is_expected:
+        return Reason.PLACE_TAKEN
+    if not pod.is_unschedulable:
+        return Reason.NOT_YET_UNSCHEDULABLE
+    if pod.nominated_node:
+        return Reason.PREEMPTING
+    return None
+
+
+def _why_not(
+    rules: PodRules, well_known: frozenset[str], *, ignores_devices: bool
+) -> tuple[Reason, str] | None:
+    if rules.unreadable:
+        return Reason.UNREADABLE, rules.unreadable
+    if rules.claims_devices and ignores_devices:
+        return Reason.DEVICE_CLAIMS, ""
+    if not (rules.node_selector or rules.required_node_terms or rules.preferred_node_terms):
+        return None
+    first = rules.required_node_terms[:1]
+    heaviest = sorted(rules.preferred_node_terms, key=lambda each: -each.weight)[:1]
+    asked = collect(
+        (
+            *rules.node_selector,
+            *(each for term in first for each in term.expressions),
+            *(each for weighted in heaviest for each in weighted.term.expressions),
+        )
+    )
+    pool = asked.get(NODE_POOL)
+    if pool is not None and pool.operator is Operator.DOES_NOT_EXIST:
+        return Reason.OPTED_OUT, ""
+    required = (
+        *rules.node_selector,
+        *(each for term in rules.required_node_terms for each in term.expressions),
+    )
+    for requirement in required:
+        if is_restricted(requirement.key, well_known):
+            return Reason.RESTRICTED_LABEL, requirement.key
+    if any(term.has_match_fields for term in rules.required_node_terms):
+        return Reason.MATCH_FIELDS, ""
+    bad = next((each for each in required if _is_malformed(each)), None)
+    return None if bad is None else (Reason.BAD_REQUIREMENT, str(bad))
+
+
+def _is_malformed(requirement: Requirement) -> bool:
+    """Say whether Karpenter would reject a requirement: unknown capacity types, negative bounds."""
+    if requirement.key == CAPACITY_TYPE and requirement.operator is Operator.IN:
+        return not requirement.values & CAPACITY_TYPES
+    # `Lt 0` is well formed and leaves -1 as the largest value.
+    is_below = requirement.lte is not None and requirement.lte < -1
+    return is_below or (requirement.gte is not None and requirement.gte < 0)

@@ -1,0 +1,249 @@
+"""
+Requirement sets as numbers, so that the algebra runs once per distinct pair.
+
+A signature is what a claim (or a template) requires of its node, the hostname apart. A want is what
+a pod requires. Joining the two is remembered with the want.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from karpy.core.scheduling.typetable import Market, TypeTable
+from karpy.model.instances import PRICE_MAX
+from karpy.model.labels import HOSTNAME
+from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirements, merge, why_disjoint, why_incompatible
+
+NEVER: Final = -1
+NOT_SOLD: Final = PRICE_MAX + 1
+"""More than anything costs."""
+
+
+class Want:
+    """Requirements of pods, with the outcome of every join tried so far."""
+
+    __slots__ = (
+        "claims",
+        "has_hostname",
+        "index",
+        "is_patient",
+        "joined",
+        "label_fits",
+        "names_hosts",
+        "requirements",
+        "seen",
+    )
+
+    def __init__(self, index: int, requirements: Requirements) -> None:
+        self.index = index
+        self.requirements = requirements
+        hostname = requirements.get(HOSTNAME)
+        self.has_hostname = hostname is not None
+        self.names_hosts = hostname is not None and not hostname.complement
+        """Whether only nodes of certain names will do; a claim has none yet."""
+        self.joined: dict[int, int] = {}
+        """Signature of a claim after taking such a pod, by signature before, or NEVER."""
+        self.label_fits: dict[int, bool] = {}
+        """Whether existing nodes match, by their label set."""
+        self.claims = 0
+        """Claims that could take such a pod when they were made, as bits."""
+        self.seen = 0
+        """How many nodes `claims` has taken into account."""
+        self.is_patient = False
+        """
+        Whether a claim that cannot take such a pod now may do so later: it lacks a label that the
+        pod needs, and gets it by taking a pod that only shuns some of its values.
+        """
+
+
+class Signatures:
+    """The requirement sets met so far, and what follows from each."""
+
+    def __init__(self, table: TypeTable) -> None:
+        self.table = table
+        self.requirements: list[Requirements] = []
+        self.masks: list[int] = []
+        """Types that meet the requirements and are sold in a market they allow."""
+        self.markets: list[tuple[Market, ...]] = []
+        self.varieties: list[tuple[Requirement, ...]] = []
+        """Requirements with minValues."""
+        self.domain_masks: list[dict[str, int]] = []
+        self.watched: frozenset[str] = frozenset()
+        """Labels that daemons ask for, or that pods are kept apart by."""
+        self._ids: dict[frozenset[Requirement], int] = {}
+        self._wants: dict[frozenset[Requirement], Want] = {}
+        self._key_users: dict[str, _KeyUsers] = {}
+        self._prices: dict[tuple[int, int], int] = {}
+        self._bestowed: dict[tuple[int, int], bool] = {}
+
+    def intern(self, requirements: Requirements) -> int:
+        """Return the number of a requirement set."""
+        key = frozenset(requirements.values())
+        known = self._ids.get(key)
+        if known is not None:
+            return known
+        signature = self._ids[key] = len(self.requirements)
+        markets = self.table.markets_for(requirements)
+        mask = 0
+        for market in markets:
+            mask |= market.available
+        for requirement in requirements.values():
+            if not mask:
+                break
+            mask &= self.table.allowing(requirement)
+        self.requirements.append(requirements)
+        self.masks.append(mask)
+        self.markets.append(markets)
+        self.varieties.append(tuple(each for each in requirements.values() if each.min_values))
+        self.domain_masks.append({})
+        for requirement in requirements.values():
+            self._users_of(requirement.key).add(signature, requirement)
+        return signature
+
+    def want(self, requirements: Requirements) -> Want:
+        """Return the one object for what pods require."""
+        key = frozenset(requirements.values())
+        known = self._wants.get(key)
+        if known is None:
+            known = self._wants[key] = Want(len(self._wants), requirements)
+        return known
+
+    def join(self, signature: int, want: Want) -> int:
+        """Return the signature of a claim that takes such a pod, or NEVER."""
+        result = want.joined.get(signature)
+        if result is None:
+            result = want.joined[signature] = self._join(signature, want)
+        return result
+
+    def _join(self, signature: int, want: Want) -> int:
+        if not want.requirements:
+            return signature
+        if want.names_hosts:
+            return NEVER
+        wanted = want.requirements
+        if want.has_hostname:
+            wanted = {key: each for key, each in wanted.items() if key != HOSTNAME}
+        have = self.requirements[signature]
+        if why_incompatible(have, wanted, self.table.well_known) is not None:
+            return NEVER
+        # Differs: in Karpenter a label that a pod shuns counts as defined from then on, and may be
+        # given to the node by another pod: daemons come along that nobody made room for, and pods
+        # come together that must be kept apart.
+        wanted = {key: each for key, each in wanted.items() if key in have or self._may_gain(key)}
+        return self.intern(merge(have, wanted) if wanted else have)
+
+    def _may_gain(self, key: str) -> bool:
+        return key not in self.watched or key in self.table.well_known or self.table.defines(key)
+
+    def bestows(self, before: int, after: int) -> bool:
+        """Say whether a claim would get a label only now that somebody watches."""
+        if before == after or not self.watched:
+            return False
+        known = self._bestowed.get((before, after))
+        if known is None:
+            have, then = self.requirements[before], self.requirements[after]
+            known = self._bestowed[before, after] = any(
+                _is_written(then.get(key))
+                and not _is_written(have.get(key))
+                and not self._may_gain(key)
+                for key in self.watched
+            )
+        return known
+
+    def joinable(self, want: Want) -> int:
+        """Return all signatures that might take such a pod, as bits: never too few of them."""
+        every = (1 << len(self.requirements)) - 1
+        if want.names_hosts:
+            return 0
+        for key, wanted in want.requirements.items():
+            if key == HOSTNAME:
+                continue
+            users = self._users_of(key)
+            allowed = users.open
+            if wanted.complement or not wanted.values:
+                allowed = users.all
+            else:
+                for value in wanted.values:
+                    allowed |= users.by_value.get(value, 0)
+            if key in self.table.well_known or wanted.is_negative:
+                allowed |= ~users.all
+            every &= allowed
+        return every
+
+    def narrow(self, signature: int, key: str, names: tuple[str, ...], domains: int) -> int:
+        """Return the signature that allows only some domains (bits over names) of a key."""
+        only = Requirement(
+            key, frozenset(name for bit, name in enumerate(names) if domains >> bit & 1)
+        )
+        have = self.requirements[signature]
+        present = have.get(key)
+        return self.intern({**have, key: only if present is None else present & only})
+
+    def lowest_price(self, signature: int, types: int) -> int:
+        """Return what the cheapest of some types costs; reservations, which run out, apart."""
+        types &= self.masks[signature]
+        lowest = self._prices.get((signature, types))
+        if lowest is None:
+            lowest = NOT_SOLD
+            for market in self.markets[signature]:
+                sold = 0 if market.is_reserved else types & market.available
+                if sold:
+                    lowest = min(lowest, market.lowest_price(sold))
+            self._prices[signature, types] = lowest
+        return lowest
+
+    def label_fits(self, labels: Mapping[str, str], label_set: int, want: Want) -> bool:
+        """Say whether an existing node's labels meet a want; absent keys only by negation."""
+        if want.has_hostname:
+            return _labels_meet(labels, want.requirements)
+        result = want.label_fits.get(label_set)
+        if result is None:
+            result = want.label_fits[label_set] = _labels_meet(labels, want.requirements)
+        return result
+
+    def _users_of(self, key: str) -> "_KeyUsers":
+        users = self._key_users.get(key)
+        if users is None:
+            users = self._key_users[key] = _KeyUsers()
+        return users
+
+
+class _KeyUsers:
+    """Which signatures define a key, and with which values."""
+
+    __slots__ = ("all", "by_value", "open")
+
+    def __init__(self) -> None:
+        self.all = 0
+        self.open = 0
+        self.by_value: dict[str, int] = {}
+
+    def add(self, signature: int, requirement: Requirement) -> None:
+        bit = 1 << signature
+        self.all |= bit
+        if requirement.complement:
+            self.open |= bit
+            return
+        for value in requirement.values:
+            self.by_value[value] = self.by_value.get(value, 0) | bit
+
+
+def _is_written(requirement: Requirement | None) -> bool:
+    """Say whether a node will carry a label; one that is only shunned is not written at all."""
+    return requirement is not None and not requirement.is_negative
+
+
+def _labels_meet(labels: Mapping[str, str], wanted: Requirements) -> bool:
+    for key, requirement in wanted.items():
+        value = labels.get(key)
+        if value is None:
+            if not requirement.is_negative:
+                return False
+        elif value not in requirement:
+            return False
+    return True
+
+
+def contradicts(left: Requirements, right: Requirements) -> bool:
+    """Say whether two sets of requirements exclude each other on some key."""
+    return why_disjoint(left, right) is not None

@@ -1,0 +1,260 @@
+"""NodePools as templates: what a fresh node of each would be, and what daemons take of it."""
+
+from collections.abc import Mapping, Sequence
+
+from karpy.core.scheduling.bits import dense_members
+from karpy.core.scheduling.ladder import alternatives_of
+from karpy.core.scheduling.signatures import Signatures
+from karpy.core.scheduling.typetable import Thresholds
+from karpy.core.scheduling.variety import reached, relax
+from karpy.model.constraints import (
+    PREFER_NO_SCHEDULE,
+    TOLERATE_PREFERENCES,
+    Taint,
+    first_untolerated,
+)
+from karpy.model.instances import InstanceType
+from karpy.model.labels import INITIALIZED, NODE_POOL, REGISTERED
+from karpy.model.pods import DaemonSet, HostPort, Pod
+from karpy.model.pools import NodePool
+from karpy.model.refusals import Constraint, Exclusion
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirements, collect, why_incompatible
+from karpy.model.resources import Resources, add
+from karpy.model.settings import MinValuesPolicy
+from karpy.model.verdicts import PoolNotice
+
+SIMULATED = frozenset({REGISTERED, INITIALIZED})
+"""Labels a template has only so that daemons that select them are counted."""
+
+
+class DaemonGroup:
+    """Types of a pool that the same daemons run on."""
+
+    __slots__ = ("mask", "overhead", "ports")
+
+    def __init__(self, mask: int, overhead: Resources, ports: tuple[HostPort, ...]) -> None:
+        self.mask = mask
+        self.overhead = overhead
+        self.ports = ports
+
+
+class _Rooms(dict[str, Thresholds]):
+    """What each type has left once its daemons run, by resource, worked out when asked for."""
+
+    __slots__ = ("_allocatable", "groups")
+
+    def __init__(self, allocatable: Sequence[Resources]) -> None:
+        self._allocatable = allocatable
+        self.groups: list[DaemonGroup] = []
+
+    def __missing__(self, resource: str) -> Thresholds:
+        allocatable = self._allocatable
+        amounts: list[tuple[int, int]] = []
+        for group in self.groups:
+            taken = group.overhead.get(resource, 0)
+            bits = dense_members(group.mask)
+            amounts += [(bit, allocatable[bit].get(resource, 0) - taken) for bit in bits]
+        table = self[resource] = Thresholds(amounts)
+        return table
+
+
+class Template:
+    """A NodePool ready to make nodes."""
+
+    def __init__(
+        self, pool: NodePool, signature: int, mask: int, allocatable: Sequence[Resources]
+    ) -> None:
+        self.index = 0
+        self.pool = pool
+        self.name = pool.name
+        self.taints = pool.taints
+        self.signature = signature
+        self.mask = mask
+        """Types that suit the pool itself."""
+        self.is_relaxed = False
+        """Whether the pool's own minValues had to be lowered."""
+        self.rooms = _Rooms(allocatable)
+        """What each type leaves for pods, by resource."""
+        self.groups = self.rooms.groups
+        self.has_daemons = False
+        self.roomy = mask
+        """Types whose daemons leave anything at all."""
+        self.node_labels: dict[str, str] = {}
+
+    def least_overhead(self, mask: int) -> Resources:
+        """Return what daemons take at least on the types of a mask."""
+        if not self.has_daemons:
+            return {}
+        overheads = [group.overhead for group in self.groups if group.mask & mask]
+        if not overheads:
+            return {}
+        shared = set(overheads[0]).intersection(*overheads[1:])
+        return {name: min(each[name] for each in overheads) for name in sorted(shared)}
+
+    def without_port_clash(self, ports: Sequence[HostPort]) -> int:
+        """Return the types whose daemons leave these host ports alone."""
+        mask = 0
+        for group in self.groups:
+            if not any(port.clashes_with(taken) for port in ports for taken in group.ports):
+                mask |= group.mask
+        return mask
+
+
+def template_requirements(pool: NodePool) -> dict[str, Requirement]:
+    """Return what a pool asks of its nodes, and what it writes on them."""
+    parts = [*pool.requirements]
+    parts += [one_of(key, value) for key, value in pool.labels.items()]
+    parts.append(one_of(NODE_POOL, pool.name))
+    ref = pool.node_class
+    if ref.group and ref.kind and ref.name:
+        parts.append(one_of(f"{ref.group}/{ref.kind.lower()}", ref.name))
+    parts += [one_of(key, "true") for key in sorted(SIMULATED)]
+    return collect(parts)
+
+
+def usable_pools(pools: Sequence[NodePool]) -> tuple[list[NodePool], list[PoolNotice]]:
+    """Sort pools into those that make nodes on demand, first choice first, and the others."""
+    usable: list[NodePool] = []
+    notices: list[PoolNotice] = []
+    for pool in sorted(
+        sorted(pools, key=lambda each: each.name, reverse=True), key=lambda each: -each.weight
+    ):
+        why = _why_unusable(pool)
+        if why is None:
+            usable.append(pool)
+        else:
+            notices.append(PoolNotice(pool.name, Exclusion(why, pool.name, 0)))
+    return usable, notices
+
+
+def _why_unusable(pool: NodePool) -> Constraint | None:
+    if pool.is_deleting:
+        return Constraint.POOL_DELETING
+    if pool.is_static:
+        return Constraint.POOL_STATIC
+    return None if pool.is_ready else Constraint.POOL_NOT_READY
+
+
+def build_template(
+    pool: NodePool,
+    types: Sequence[InstanceType],
+    signatures: Signatures,
+    policy: MinValuesPolicy,
+) -> Template | Exclusion:
+    """Make a template of a pool, or say why none of its types will do."""
+    table = signatures.table
+    signature = signatures.intern(template_requirements(pool))
+    mask = signatures.masks[signature] & table.mask_of(types) & table.sound
+    is_relaxed = False
+    if mask and signatures.varieties[signature]:
+        lacking = reached(signatures, signature, mask)
+        if lacking and policy is MinValuesPolicy.STRICT:
+            label, count = next(iter(lacking.items()))
+            return Exclusion(Constraint.MIN_VALUES, f"{label}: {count} values on offer", len(types))
+        if lacking:
+            signature = relax(signatures, signature, lacking)
+            is_relaxed = True
+    if not mask:
+        return Exclusion(Constraint.POOL_EMPTY, pool.name, len(types))
+    template = Template(pool, signature, mask, table.allocatable)
+    template.is_relaxed = is_relaxed
+    return template
+
+
+def assign_daemons(
+    template: Template, daemons: Sequence[DaemonSet], signatures: Signatures
+) -> None:
+    """Work out which daemons run on which types of a template, and what they leave."""
+    requirements = signatures.requirements[template.signature]
+    groups: list[tuple[int, list[Pod]]] = [(template.mask, [])]
+    for daemon in daemons:
+        where = _daemon_mask(daemon.pod, template, requirements, signatures)
+        if where:
+            split = [(mask & where, [*pods, daemon.pod]) for mask, pods in groups]
+            split += [(mask & ~where, pods) for mask, pods in groups]
+            groups = [(mask, pods) for mask, pods in split if mask]
+    template.groups += [
+        DaemonGroup(
+            mask,
+            add(*(pod.requests for pod in pods)),
+            tuple(port for pod in pods for port in pod.rules.ports),
+        )
+        for mask, pods in groups
+    ]
+    template.has_daemons = any(group.overhead for group in template.groups)
+    for group in template.groups:
+        for resource in group.overhead:
+            fits = template.rooms[resource].reaching(0)
+            template.roomy &= fits | ~group.mask
+
+
+def _daemon_mask(
+    pod: Pod, template: Template, requirements: Requirements, signatures: Signatures
+) -> int:
+    tolerations = (*pod.rules.tolerations, TOLERATE_PREFERENCES)
+    if first_untolerated(template.taints, tolerations) is not None:
+        return 0
+    mask = 0
+    for wanted in daemon_terms(pod):
+        if why_incompatible(requirements, wanted, signatures.table.well_known) is None:
+            suited = template.mask
+            for requirement in wanted.values():
+                suited &= signatures.table.allowing(requirement)
+            mask |= suited
+    return mask
+
+
+def daemon_terms(pod: Pod) -> list[dict[str, Requirement]]:
+    """Return the alternatives of a daemon's node selector and required affinity."""
+    return alternatives_of(pod.rules.node_selector, pod.rules.required_node_terms)
+
+
+def labels_asked_for(daemons: Sequence[DaemonSet]) -> frozenset[str]:
+    """Return the labels that some daemon asks of a node."""
+    terms = (each for daemon in daemons for each in daemon_terms(daemon.pod))
+    return frozenset(key for each in terms for key in each)
+
+
+class PoolDomains:
+    """Which domains of a label key pools can make nodes in, and behind which taints."""
+
+    def __init__(
+        self, pools: Sequence[NodePool], types_of: Mapping[str, Sequence[InstanceType]]
+    ) -> None:
+        self._pools = [(pool, template_requirements(pool), types_of[pool.name]) for pool in pools]
+        self._known: dict[str, dict[str, list[tuple[Taint, ...]]]] = {}
+
+    def of(self, key: str) -> Mapping[str, list[tuple[Taint, ...]]]:
+        """Return the domains of a key by name, each with the taints of the pools that offer it."""
+        domains = self._known.get(key)
+        if domains is None:
+            domains = self._known[key] = {}
+            offered: dict[int, list[Requirement]] = {}
+            for pool, requirements, types in self._pools:
+                # Pools that buy the same types share the answer.
+                if id(types) not in offered:
+                    offered[id(types)] = _said_of(key, types)
+                own = None if key in SIMULATED else requirements.get(key)
+                for value in _values(own, offered[id(types)]):
+                    domains.setdefault(value, []).append(pool.taints)
+        return domains
+
+
+def _said_of(key: str, types: Sequence[InstanceType]) -> list[Requirement]:
+    found = (kind.requirements.get(key) for kind in types)
+    return list({id(each): each for each in found if each is not None}.values())
+
+
+def _values(own: Requirement | None, offered: Sequence[Requirement]) -> set[str]:
+    values = set() if own is None or own.complement else set(own.values)
+    for requirement in offered:
+        allowed = requirement if own is None else requirement & own
+        if not allowed.complement:
+            values.update(allowed.values)
+    return values
+
+
+def has_soft_taint(pools: Sequence[NodePool]) -> bool:
+    """Say whether some pool's nodes carry a taint that is only a wish."""
+    return any(taint.effect == PREFER_NO_SCHEDULE for pool in pools for taint in pool.taints)

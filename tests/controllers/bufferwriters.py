@@ -1,0 +1,165 @@
+"""Worlds whose nodes come and go, with room kept free for pods to come, on virtual time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+from msgspec import Struct
+
+from karpy.adapters.mirror.bufferbook import BufferBook
+from karpy.adapters.mirror.cluster import MirroredCluster
+from karpy.adapters.mirror.mirror import Mirror
+from karpy.codec.catalogs import kwok_catalog
+from karpy.codec.fields import JsonObject
+from karpy.controllers.batching import Batcher
+from karpy.controllers.buffers import BufferController
+from karpy.controllers.context import ControllerContext
+from karpy.controllers.disruption import DisruptionController
+from karpy.controllers.evictions import EvictionQueue
+from karpy.controllers.lifecycle import LifecycleController
+from karpy.controllers.nominations import Nominations
+from karpy.controllers.podevents import PodEventController
+from karpy.controllers.provisioning import ProvisioningController
+from karpy.controllers.termination import TerminationController
+from karpy.controllers.triggers import Triggers
+from karpy.controllers.upkeep import UpkeepController
+from karpy.controllers.writer import Writer
+from karpy.errors import KarpyError
+from karpy.model.kinds import CAPACITY_BUFFER
+from karpy.model.settings import Settings
+from karpy.model.snapshot import Snapshot
+from karpy.model.vain import VainLaunches
+from karpy.model.verdicts import Launch, Nomination, Verdict
+from karpy.ports.objects import Objects
+from karpy.sim.world import World
+from tests.controllers.operators import Heard
+
+
+class Audience:
+    """Passes decisions on to whoever keeps buffers."""
+
+    def __init__(self, nominations: Nominations, buffers: BufferController) -> None:
+        self._nominations = nominations
+        self._buffers = buffers
+        self.verdicts: list[Verdict] = []
+        self.awaited: list[str] = []
+
+    def deciding(self, snapshot: Snapshot) -> None:
+        del snapshot
+
+    def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
+        del snapshot, duration
+        self.verdicts.append(verdict)
+        self._buffers.record(verdict)
+
+    def places(self) -> dict[str, str]:
+        return {}
+
+    def settling(self) -> tuple[str, ...]:
+        return ()
+
+    async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
+        del snapshot
+        return ()
+
+    def nominated(self, nomination: Nomination, claim: str) -> None:
+        del claim
+        self.awaited.append(nomination.node)
+        self._nominations.note(nomination.node)
+
+    def launched(self, claim: str, launch: Launch) -> None:
+        del launch
+        self._nominations.note(claim)
+
+    def failed(self, launch: Launch, error: KarpyError) -> None:
+        raise AssertionError(launch.name) from error
+
+
+class Room(Struct):
+    """What a story about buffers has at hand."""
+
+    book: BufferBook
+    buffers: BufferController
+    cluster: MirroredCluster
+    audience: Audience
+
+
+@asynccontextmanager
+async def keeping_room(
+    world: World, heard: Heard, objects: Objects | None = None
+) -> AsyncIterator[Room]:
+    """Have the cluster kept in the right size, buffers included, until all that is killed."""
+    objects, clock = objects or world.objects, world.clock
+    mirror = Mirror(world.objects, clock, kwok_catalog, Settings())
+    book = BufferBook(world.objects, clock)
+    watching = [asyncio.create_task(each.run()) for each in (mirror, book)]
+    await mirror.wait_until_listed()
+    await book.wait_until_listed()
+    writer = Writer(objects, heard, heard)
+    context = ControllerContext(
+        mirror.records, objects, world.cloud, writer, clock, on_failure=heard.fail
+    )
+    cluster, batcher = MirroredCluster(mirror, objects), Batcher()
+    nominations, evictions = Nominations(clock), EvictionQueue(context)
+    buffers = BufferController(context, book, batcher.trigger)
+    audience = Audience(nominations, buffers)
+    cluster.virtual_pods = book.virtual_pods
+    parts = (
+        buffers,
+        Triggers(mirror.records, batcher),
+        ProvisioningController(cluster, batcher, heard, clock, audience),
+        DisruptionController(context, cluster, nominations, buffer_pods=buffers.pods_on),
+        LifecycleController(context),
+        TerminationController(context, evictions),
+        evictions,
+        UpkeepController(context),
+        PodEventController(context),
+    )
+    tasks = [*watching, *(asyncio.create_task(each.run()) for each in parts)]
+    try:
+        yield Room(book, buffers, cluster, audience)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def template(cpu: str) -> JsonObject:
+    """Build what pods look like that ask for some CPUs."""
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}}
+
+
+def pod_template(cpu: str = "3") -> JsonObject:
+    return {"metadata": {"name": "web", "namespace": "default"}, "template": template(cpu)}
+
+
+def deployment(replicas: int, cpu: str = "3") -> JsonObject:
+    return {
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": template(cpu),
+        },
+    }
+
+
+def buffer(**spec: object) -> JsonObject:
+    """Build the buffer `spare`, of the Deployment `web` unless a template is named."""
+    ref = {"apiGroup": "apps", "kind": "Deployment", "name": "web"}
+    made = spec if "podTemplateRef" in spec else {"scalableRef": ref, **spec}
+    return {"metadata": {"name": "spare", "namespace": "default"}, "spec": made}
+
+
+def status_of(world: World) -> JsonObject:
+    """Return what the buffer says."""
+    found = world.store.get(CAPACITY_BUFFER, "spare", "default")
+    return dict(found.get("status") or {})
+
+
+def said(world: World) -> dict[str, tuple[str, str]]:
+    """Return status and reason of the buffer's conditions."""
+    told = status_of(world).get("conditions") or ()
+    return {each["type"]: (each["status"], each["reason"]) for each in told}

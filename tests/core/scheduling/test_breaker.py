@@ -1,0 +1,163 @@
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.scheduling.breaker import (
+    is_kept,
+    one_more,
+    pause_after,
+    waiting_pods,
+    what_was_vain,
+    why_vain,
+)
+from karpy.core.scheduling.decide import decide
+from karpy.model.pods import Pod
+from karpy.model.refusals import Reason
+from karpy.model.vain import Vain, VainLaunches
+from tests.builders import NOON, node, owner, pod, pool, snapshot
+from tests.reference.batch import select
+
+SECOND = timedelta(seconds=1)
+SAID = "launched for 3 times, not again before 12:00:04 UTC; kube-scheduler left it out"
+REPLICA_SET = ("apps/v1", "ReplicaSet")
+
+
+def vain(group: str, **changes: object) -> VainLaunches:
+    return replace(VainLaunches(group, 3, NOON, NOON + 4 * SECOND, Vain.LEFT_OUT), **changes)
+
+
+def test_pauses_double_up_to_five_minutes() -> None:
+    pauses = [pause_after(count) / SECOND for count in range(1, 12)]
+
+    assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]
+    assert pause_after(10**9) == timedelta(minutes=5)
+
+
+def test_each_launch_in_vain_counts_and_keeps_what_kube_scheduler_said() -> None:
+    first = one_more(None, "shop/web", Vain.LEFT_OUT, NOON)
+    second = one_more(vain("shop/web", count=1, message="no"), "shop/web", Vain.NODE_GONE, NOON)
+
+    assert first == VainLaunches("shop/web", 1, NOON, NOON + SECOND, Vain.LEFT_OUT)
+    assert second == VainLaunches("shop/web", 2, NOON, NOON + 2 * SECOND, Vain.NODE_GONE, "no")
+
+
+WAITS, OTHER, BOUND = pod("a"), pod("b"), pod("c", deleting=True)
+
+
+@pytest.mark.parametrize(
+    ("pods", "waiting", "history", "found"),
+    [
+        ([WAITS], {WAITS.key}, {}, Vain.LEFT_OUT),
+        ([WAITS], {WAITS.key}, {"has_claims": False}, Vain.NODE_GONE),
+        ([WAITS], {WAITS.key}, {"was_bound": True}, Vain.PUSHED_OUT),
+        ([WAITS], {}, {}, None),
+        ([WAITS, OTHER], {WAITS.key}, {}, None),
+        ([], {}, {"was_bound": True, "has_heirs": True}, Vain.PUSHED_OUT),
+        ([], {}, {"was_bound": True}, None),
+        ([BOUND], {}, {}, None),
+        ([], {}, {"has_heirs": True}, None),
+    ],
+    ids=[
+        "left out",
+        "its node is gone",
+        "pushed out, and made anew by the same name",
+        "on its way",
+        "another one is on its way",
+        "pushed out, and another one waits",
+        "pushed out, and none waits",
+        "it goes itself",
+        "it went before",
+    ],
+)
+def test_a_launch_is_in_vain_when_none_of_its_pods_has_a_place_or_is_about_to(
+    pods: list[Pod], waiting: Collection[str], history: dict[str, bool], found: Vain | None
+) -> None:
+    assert why_vain(pods, waiting, **history) is found
+
+
+@pytest.mark.parametrize(
+    ("bound", "is_long"),
+    [([], False), ([NOON - 59 * SECOND], False), ([NOON - 60 * SECOND, NOON], True)],
+)
+def test_a_pod_keeps_its_place_if_it_has_it_for_a_minute(
+    bound: list[datetime], *, is_long: bool
+) -> None:
+    assert is_kept(bound, NOON) is is_long
+
+
+def test_the_pods_of_one_controller_stand_for_each_other_and_others_for_themselves() -> None:
+    made = owner(REPLICA_SET, "u1")
+    watched = owner(REPLICA_SET, "u1", is_controller=False)
+
+    groups = [
+        pod("a", namespace="shop", owners=[made]).group,
+        pod("b", namespace="shop", owners=[made]).group,
+        pod("a", namespace="other", owners=[made]).group,
+        pod("a", namespace="shop", owners=[watched]).group,
+        pod("a", namespace="shop").group,
+    ]
+
+    assert groups == ["shop/ReplicaSet/uid-u1"] * 2 + ["other/ReplicaSet/uid-u1"] + ["shop/a"] * 2
+
+
+def test_nothing_is_launched_for_a_pod_until_its_pause_is_over() -> None:
+    given = snapshot(
+        pods=[pod("a"), pod("b"), pod("c"), pod("early", unschedulable=False)],
+        pools=[pool("default")],
+    )
+    vain_launches = (
+        vain("default/a", message="0/1 nodes are available"),
+        vain("default/b", retry_at=NOON),
+        vain("default/early"),
+    )
+    given = replace(given, vain_launches=vain_launches)
+
+    verdict = decide(given)
+
+    (launch,) = verdict.launches
+    assert launch.pods == ("default/b", "default/c")
+    assert [(each.reason, each.pods, each.detail) for each in verdict.refusals] == [
+        (
+            Reason.LAUNCHED_IN_VAIN,
+            ("default/a",),
+            f"{SAID}: 0/1 nodes are available",
+        ),
+        (Reason.NOT_YET_UNSCHEDULABLE, ("default/early",), ""),
+    ]
+    assert select(given)[1] == {
+        "default/a": Reason.LAUNCHED_IN_VAIN,
+        "default/early": Reason.NOT_YET_UNSCHEDULABLE,
+    }
+
+
+def test_a_pod_whose_node_is_going_needs_another_one_whatever_happened_before() -> None:
+    given = snapshot(
+        pods=[pod("a", on="old")],
+        nodes=[node("old", deleting=True)],
+        pools=[pool("default")],
+    )
+    given = replace(given, vain_launches=(vain("default/a"),))
+
+    assert [each.pods for each in decide(given).launches] == [("default/a",)]
+
+
+@pytest.mark.parametrize(
+    ("why", "said"),
+    [
+        (Vain.LEFT_OUT, "kube-scheduler left it out"),
+        (Vain.PUSHED_OUT, "it got to its node and was pushed out again"),
+        (Vain.NODE_GONE, "its node was gone before it got there"),
+    ],
+)
+def test_what_kube_scheduler_says_is_left_out_where_it_is_not_known(why: Vain, said: str) -> None:
+    text = what_was_vain(vain("default/a", count=1, why=why))
+
+    assert text == f"launched for once, not again before 12:00:04 UTC; {said}"
+
+
+def test_pods_that_a_decision_passes_over_do_not_wait() -> None:
+    pods = [pod("a"), pod("on", on="n"), pod("early", unschedulable=False), pod("d", deleting=True)]
+
+    assert list(waiting_pods(snapshot(pods=pods))) == ["default/a"]

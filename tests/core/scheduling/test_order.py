@@ -1,0 +1,284 @@
+"""Section 3: who is placed when, and what is tried first."""
+
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from karpy.core.scheduling.fleet import FEW_PODS
+from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, SPOT, ZONE
+from karpy.model.verdicts import Nomination
+from tests.builders import (
+    FAMILY,
+    ZONE_A,
+    ZONE_B,
+    affinity,
+    catalog,
+    instance_type,
+    is_in,
+    node,
+    pod,
+    pods,
+    pool,
+    snapshot,
+    term,
+)
+from tests.core.scheduling.answers import (
+    decide_checked,
+    hosts,
+    pods_launched,
+    values_launched,
+)
+
+FOUR_CPUS = catalog([instance_type("four", cpu="4")])
+ONE_POD = catalog([instance_type("one", pods=1)])
+
+
+# --- the queue -------------------------------------------------------------------------------
+
+
+def test_pods_are_placed_by_cpu_then_memory_then_age_then_uid() -> None:
+    """With one pod to a node the launches are in the order of the queue."""
+    cluster = snapshot(
+        catalog=ONE_POD,
+        pods=[
+            pod("b", uid="2"),
+            pod("a", uid="3"),
+            pod("z", uid="1"),
+            pod("old", age=timedelta(hours=1)),
+            pod("memory", memory="2Gi"),
+            pod("cpu", cpu="2", memory="1Mi"),
+        ],
+    )
+
+    assert pods_launched(cluster) == [["cpu"], ["memory"], ["old"], ["z"], ["b"], ["a"]]
+
+
+def test_pods_that_exist_come_before_those_that_do_not() -> None:
+    virtual = replace(pod("virtual", cpu="2"), is_virtual=True)
+    cluster = snapshot(catalog=ONE_POD, pods=[virtual, pod("small", cpu="1m")])
+
+    assert pods_launched(cluster) == [["small"], ["virtual"]]
+
+
+def test_room_for_nobody_does_not_use_up_a_limit() -> None:
+    virtual = replace(pod("virtual", cpu="4"), is_virtual=True)
+    cluster = snapshot(
+        catalog=FOUR_CPUS, pods=[virtual, pod("web", cpu="1")], pools=[pool(limits={"cpu": "4"})]
+    )
+
+    assert hosts(cluster) == {"virtual": "NO_HOST", "web": "default-0"}
+
+
+def test_virtual_pods_take_what_is_left_on_a_node() -> None:
+    batch = [replace(pod(name, cpu="2"), is_virtual=True) for name in ("a", "b")]
+    cluster = snapshot(
+        catalog=FOUR_CPUS, nodes=[node("n", cpu="4")], pods=[*batch, pod("web", cpu="1")]
+    )
+
+    assert hosts(cluster) == {"a": "n", "b": "default-0", "web": "n"}
+
+
+def test_pods_without_requests_come_last() -> None:
+    cluster = snapshot(
+        catalog=ONE_POD, pods=[pod("none", cpu="0", memory="0"), pod("some", cpu="1m", memory="0")]
+    )
+
+    assert pods_launched(cluster) == [["some"], ["none"]]
+
+
+def test_a_pod_is_tried_again_when_a_later_one_opened_the_way() -> None:
+    near = pod("near", cpu="2", affinity=[affinity(HOSTNAME, {"app": "base"})])
+    base = pod("base", cpu="1", labels={"app": "base"})
+
+    assert pods_launched(snapshot(pods=[near, base])) == [["base", "near"]]
+
+
+def test_pods_are_tried_again_as_long_as_a_round_places_one() -> None:
+    """Each waits for the next smaller one, so that every round places exactly one."""
+    chain = [
+        pod(
+            f"p{i}",
+            cpu=f"{i}00m",
+            labels={"i": f"{i}"},
+            affinity=[affinity(ZONE, {"i": f"{i - 1}"})],
+        )
+        for i in range(1, 5)
+    ]
+    cluster = snapshot(pods=[*chain, pod("first", cpu="10m", labels={"i": "0"})])
+
+    assert pods_launched(cluster) == [["first", "p1", "p2", "p3", "p4"]]
+    assert hosts(snapshot(pods=chain)) == dict.fromkeys(["p1", "p2", "p3", "p4"], "NO_HOST")
+
+
+def test_each_try_starts_again_with_all_preferences() -> None:
+    """In the first round nothing helps; in the second the wish can be granted."""
+    picky = pod(
+        "picky",
+        cpu="2",
+        affinity=[affinity(ZONE, {"app": "base"})],
+        prefers=[(1, term(is_in(CAPACITY_TYPE, SPOT)))],
+    )
+    base = pod("base", cpu="1", labels={"app": "base"}, selector={FAMILY: "c"})
+    full = catalog([instance_type("c.x", cpu="1"), instance_type("m.x", dollars=2, spot_dollars=1)])
+    cluster = snapshot(pods=[picky, base], catalog=full)
+
+    assert values_launched(cluster, CAPACITY_TYPE) == [[], [SPOT]]
+
+
+# --- nodes before claims before new claims ---------------------------------------------------
+
+
+def test_existing_nodes_come_before_new_ones_and_are_taken_in_turn() -> None:
+    cluster = snapshot(
+        nodes=[node("b", cpu="1"), node("a", cpu="1")],
+        pods=pods("p", 3, cpu="800m"),
+    )
+
+    assert hosts(cluster) == {"p-0": "a", "p-1": "b", "p-2": "default-0"}
+
+
+def test_nominations_are_by_node_in_order_and_pods_as_placed() -> None:
+    cluster = snapshot(
+        nodes=[node("b"), node("a", cpu="1"), node("booting", initialized=False)],
+        pods=[pod("big", cpu="3"), pod("small"), pod("middle", cpu="1")],
+    )
+
+    assert decide_checked(cluster).nominations == (
+        Nomination("a", ("default/middle",)),
+        Nomination("b", ("default/big", "default/small")),
+    )
+
+
+def test_initialized_nodes_come_before_those_that_boot_whatever_their_names() -> None:
+    nodes = [node("a", initialized=False), node("z"), node("b", initialized=False)]
+    cluster = snapshot(nodes=nodes, pods=pods("p", 3, cpu="3"))
+
+    assert hosts(cluster) == {"p-0": "z", "p-1": "a", "p-2": "b"}
+
+
+def test_a_wish_is_worth_a_new_node() -> None:
+    """Nodes, claims and new claims are all tried before a preference is dropped."""
+    wishful = pod("p", prefers=[(1, term(is_in(ZONE, ZONE_B)))])
+    cluster = snapshot(nodes=[node("n", zone=ZONE_A)], pods=[wishful])
+
+    assert values_launched(cluster, ZONE) == [[ZONE_B]]
+
+
+def test_claims_are_filled_before_a_heavier_pool_makes_another() -> None:
+    pools = [
+        pool("heavy", weight=9, requirements=[is_in(FAMILY, "r")], limits={"nodes": "1"}),
+        pool("light"),
+    ]
+    cluster = snapshot(
+        pools=pools, pods=[pod("c", cpu="2", selector={FAMILY: "c"}), pod("any", cpu="1")]
+    )
+
+    assert hosts(cluster) == {"any": "light-0", "c": "light-0"}
+
+
+# --- which claim -----------------------------------------------------------------------------
+
+
+def test_the_claim_with_the_fewest_pods_comes_first() -> None:
+    cluster = snapshot(
+        catalog=FOUR_CPUS,
+        pods=[*pods("large", 3, cpu="3"), *pods("small", 3, cpu="200m")],
+    )
+
+    assert pods_launched(cluster) == [
+        ["large-0", "small-0"],
+        ["large-1", "small-1"],
+        ["large-2", "small-2"],
+    ]
+
+
+def test_of_claims_with_a_pod_each_the_oldest_comes_first() -> None:
+    cluster = snapshot(catalog=FOUR_CPUS, pods=[*pods("large", 3, cpu="3"), pod("small")])
+
+    assert pods_launched(cluster) == [["large-0", "small"], ["large-1"], ["large-2"]]
+
+
+def test_of_claims_with_more_pods_the_one_that_grew_last_comes_first() -> None:
+    """Karpenter's stable re-sort leaves it ahead of those that had as many before."""
+    cluster = snapshot(
+        catalog=FOUR_CPUS,
+        pods=[*pods("large", 3, cpu="3"), *pods("middle", 3, cpu="200m"), pod("tiny", cpu="1m")],
+    )
+
+    assert pods_launched(cluster) == [
+        ["large-0", "middle-0"],
+        ["large-1", "middle-1"],
+        ["large-2", "middle-2", "tiny"],
+    ]
+
+
+def test_with_a_dozen_claims_the_one_that_grew_last_still_comes_first() -> None:
+    cluster = snapshot(
+        catalog=FOUR_CPUS,
+        pods=[*pods("large", 12, cpu="3"), *pods("small", 12), pod("tiny", cpu="1m")],
+    )
+
+    assert [len(each) for each in pods_launched(cluster)] == [*[2] * 11, 3]
+
+
+def test_with_more_claims_it_is_the_one_that_gos_sort_puts_first() -> None:
+    cluster = snapshot(
+        catalog=FOUR_CPUS,
+        pods=[*pods("large", 13, cpu="3"), *pods("small", 13), pod("tiny", cpu="1m")],
+    )
+
+    assert [len(each) for each in pods_launched(cluster)] == [2, 3, *[2] * 11]
+
+
+def test_of_many_pods_on_more_than_sixteen_claims_the_oldest_of_equals_comes_first() -> None:
+    tiny = FEW_PODS // 17 * 17 + 1
+    cluster = snapshot(
+        catalog=FOUR_CPUS,
+        pods=[*pods("large", 17, cpu="3"), *pods("tiny", tiny, cpu="1m")],
+    )
+
+    sizes = [len(each) for each in pods_launched(cluster)]
+    assert sizes == [tiny // 17 + 2, *[tiny // 17 + 1] * 16]
+
+
+def test_existing_nodes_do_not_count_as_claims_for_that_rule() -> None:
+    cluster = snapshot(
+        catalog=FOUR_CPUS,
+        nodes=[node(f"n{i}", cpu="0") for i in range(20)],
+        pods=[*pods("large", 2, cpu="3"), *pods("small", 2), pod("tiny", cpu="1m")],
+    )
+
+    assert [len(each) for each in pods_launched(cluster)] == [2, 3]
+
+
+# --- which pool ------------------------------------------------------------------------------
+
+
+def test_heavier_pools_come_first_then_the_last_name() -> None:
+    pools = [pool("a"), pool("b"), pool("c", weight=1, requirements=[is_in(FAMILY, "c")])]
+
+    assert hosts(snapshot(pods=[pod("any")], pools=pools)) == {"any": "c-0"}
+    assert hosts(snapshot(pods=[pod("m", selector={FAMILY: "m"})], pools=pools)) == {"m": "b-0"}
+
+
+def test_weight_beats_price() -> None:
+    dear, cheap = instance_type("dear", dollars=9), instance_type("cheap", dollars=1)
+    cluster = snapshot(
+        pods=[pod("p")],
+        pools=[pool("heavy", weight=1), pool("light")],
+        catalog=catalog(by_pool={"heavy": [dear], "light": [cheap]}),
+    )
+
+    assert hosts(cluster) == {"p": "heavy-0"}
+
+
+def test_a_launch_is_named_after_its_pool_and_its_turn() -> None:
+    pools = [pool("a"), pool("b", requirements=[is_in(FAMILY, "c")])]
+    batch = [pod("m", cpu="2", selector={FAMILY: "m"}), pod("c", selector={FAMILY: "c"})]
+
+    assert [
+        launch.name for launch in decide_checked(snapshot(pods=batch, pools=pools)).launches
+    ] == [
+        "a-0",
+        "b-1",
+    ]
