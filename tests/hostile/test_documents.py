@@ -10,9 +10,9 @@ from karpy.codec.documents import Document, read_documents
 from karpy.codec.fields import JsonObject
 from karpy.codec.limits import DEPTH_MAX, DIGITS_MAX, is_too_deep
 from karpy.codec.patches.jsonpatch import apply_json_patch
+from karpy.codec.validation.patterns import PatternInvalid, check_pattern, matches
 from karpy.codec.yamltext import parse_yaml
 from karpy.errors import Invalid
-from karpy.sim.validation.patterns import PatternInvalid, check_pattern, matches
 from tests.hostile.memory import at_most
 
 DIGITS = "1" * 60_000

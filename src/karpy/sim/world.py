@@ -10,6 +10,7 @@ from msgspec import Struct
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
+from karpy.codec.validation.validator import CrdValidator
 from karpy.model.instances import Catalog
 from karpy.model.kinds import CUSTOM_RESOURCE, NODE_CLAIM
 from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, parse_quantity
@@ -28,7 +29,6 @@ from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.scheduler.provisioner import Provisioner
 from karpy.sim.scheduler.scheduler import Scheduler
 from karpy.sim.store.store import Store
-from karpy.sim.validation.validator import CrdValidator
 from karpy.sim.workloads.workloads import Workloads
 
 START: Final = datetime(2026, 1, 5, tzinfo=UTC)

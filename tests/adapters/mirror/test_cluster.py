@@ -10,6 +10,7 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
+from karpy.codec.validation.validator import CrdValidator
 from karpy.core.scheduling.decide import decide
 from karpy.errors import NotFound
 from karpy.model.kinds import CUSTOM_RESOURCE, NODE_CLAIM, NODE_POOL, POD
@@ -17,7 +18,6 @@ from karpy.model.settings import Settings
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.store import Store
-from karpy.sim.validation.validator import CrdValidator
 
 SOON = 5.0
 POOL: JsonObject = {

@@ -10,7 +10,7 @@ from karpy.codec.constraints import KEY_HINT
 from karpy.codec.convert.drafts import Cluster
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
-from karpy.sim.validation.validator import CrdValidator
+from karpy.codec.validation.validator import CrdValidator
 from tests.codec.convert.texts import again, converted, refused, said, shown, spec_of
 
 VALIDATORS: Final = {each.kind.name: CrdValidator(each.to_json()) for each in CUSTOM_KINDS}

@@ -9,7 +9,7 @@ from syrupy.assertion import SnapshotAssertion
 from karpy.codec.convert.drafts import Cluster
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
-from karpy.sim.validation.validator import CrdValidator
+from karpy.codec.validation.validator import CrdValidator
 from tests.codec.convert.groups import NODE_GROUP, SCALING_GROUP
 from tests.codec.convert.texts import again, converted, proposed, refused, said, shown, spec_of
 

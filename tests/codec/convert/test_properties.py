@@ -12,7 +12,7 @@ from karpy.codec.convert.manifests import convert
 from karpy.codec.documents import Document
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
-from karpy.sim.validation.validator import CrdValidator
+from karpy.codec.validation.validator import CrdValidator
 from tests.codec.convert.texts import again
 
 VALIDATORS: Final = {each.kind.name: CrdValidator(each.to_json()) for each in CUSTOM_KINDS}

@@ -6,7 +6,7 @@ from typing import Final
 
 from jsonschema_rs import Draft4Validator, RegexOptions
 
-from karpy.sim.validation.celrules import CelError, compile_test
+from karpy.codec.validation.celrules import CelError, compile_test
 
 LINEAR: Final = RegexOptions()
 """Never takes longer than the text is long, as Go."""

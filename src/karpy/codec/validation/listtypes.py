@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from karpy.codec.fields import JsonObject
-from karpy.sim.validation.faults import Fault, FaultKind
-from karpy.sim.validation.shaping import Schema
+from karpy.codec.validation.faults import Fault, FaultKind
+from karpy.codec.validation.shaping import Schema
 
 _TYPE: Final = "x-kubernetes-list-type"
 _KEYS: Final = "x-kubernetes-list-map-keys"

@@ -6,9 +6,9 @@ from typing import Any, Final
 from jsonschema_rs import Draft4Validator
 
 from karpy.codec.fields import JsonObject
-from karpy.sim.validation.formats import FORMATS
-from karpy.sim.validation.patterns import LINEAR
-from karpy.sim.validation.shaping import Schema
+from karpy.codec.validation.formats import FORMATS
+from karpy.codec.validation.patterns import LINEAR
+from karpy.codec.validation.shaping import Schema
 
 _NUMBERS: Final = {"int32": 2**31, "int64": 2**63}
 _SAME: Final = (

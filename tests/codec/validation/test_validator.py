@@ -3,9 +3,9 @@ from typing import Final
 import pytest
 
 from karpy.codec.fields import JsonObject
+from karpy.codec.validation.validator import CrdValidator
 from karpy.errors import Invalid
-from karpy.sim.validation.validator import CrdValidator
-from tests.sim.validation.gadgets import definition, definition_of, gadget, rule, validator
+from tests.codec.validation.gadgets import definition, definition_of, gadget, rule, validator
 
 TEXT: Final = {"type": "string"}
 NOT_ASKED: Final = (

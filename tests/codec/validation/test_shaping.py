@@ -4,10 +4,10 @@ import pytest
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
+from karpy.codec.validation.validator import CrdValidator
 from karpy.model.kinds import EC2_NODE_CLASS, KWOK_NODE_CLASS, NODE_POOL
-from karpy.sim.validation.validator import CrdValidator
+from tests.codec.validation.gadgets import definition_of, gadget, validator
 from tests.contract.crdcases.cases import base_of
-from tests.sim.validation.gadgets import definition_of, gadget, validator
 
 TEXT = {"type": "string"}
 OURS = {each.kind: CrdValidator(each.to_json()) for each in CUSTOM_KINDS}

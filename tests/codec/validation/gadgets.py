@@ -1,7 +1,7 @@
 """Small definitions of kinds that nobody else knows."""
 
 from karpy.codec.fields import JsonObject
-from karpy.sim.validation.validator import CrdValidator
+from karpy.codec.validation.validator import CrdValidator
 
 
 def definition(**properties: object) -> JsonObject:

@@ -6,11 +6,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from karpy.sim.validation.celrules import CelRule, compile_conjunction, compile_rule
-from karpy.sim.validation.celvalues import converter
-from karpy.sim.validation.correlation import NOTHING, OldItems, old_field
-from karpy.sim.validation.faults import Fault
-from karpy.sim.validation.shaping import Schema
+from karpy.codec.validation.celrules import CelRule, compile_conjunction, compile_rule
+from karpy.codec.validation.celvalues import converter
+from karpy.codec.validation.correlation import NOTHING, OldItems, old_field
+from karpy.codec.validation.faults import Fault
+from karpy.codec.validation.shaping import Schema
 
 _RULES: Final = "x-kubernetes-validations"
 _REMEMBERED_MAX: Final = 2048

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from typing import Any, Final, Protocol
 
 from karpy.codec.fields import JsonObject
-from karpy.sim.validation.correlation import NOTHING
-from karpy.sim.validation.definitions import definition_faults
-from karpy.sim.validation.faults import RULES_NOT_ASKED, Fault, FaultKind, refuse
-from karpy.sim.validation.gates import gate
-from karpy.sim.validation.listtypes import list_faults, only_list_types
-from karpy.sim.validation.ruletree import RuleTree
-from karpy.sim.validation.schemafaults import Place, schema_faults
-from karpy.sim.validation.shaping import Schema, shaped
+from karpy.codec.validation.correlation import NOTHING
+from karpy.codec.validation.definitions import definition_faults
+from karpy.codec.validation.faults import RULES_NOT_ASKED, Fault, FaultKind, refuse
+from karpy.codec.validation.gates import gate
+from karpy.codec.validation.listtypes import list_faults, only_list_types
+from karpy.codec.validation.ruletree import RuleTree
+from karpy.codec.validation.schemafaults import Place, schema_faults
+from karpy.codec.validation.shaping import Schema, shaped
 
 STATUS: Final = "status"
 _EVERYTHING: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from karpy.sim.validation.celfunctions import FUNCTIONS
-from karpy.sim.validation.cellibrary import ERROR, Environment, Expression, new_environment
-from karpy.sim.validation.correlation import NOTHING
-from karpy.sim.validation.faults import Fault, FaultKind, Omitted
+from karpy.codec.validation.celfunctions import FUNCTIONS
+from karpy.codec.validation.cellibrary import ERROR, Environment, Expression, new_environment
+from karpy.codec.validation.correlation import NOTHING
+from karpy.codec.validation.faults import Fault, FaultKind, Omitted
 
 _SELF: Final = re.compile(r"\b(?:self|oldSelf)\b(?:\.([A-Za-z_]\w*)\b(?!\s*\())?", re.ASCII)
 _OLD_SELF: Final = re.compile(r"\boldSelf\b", re.ASCII)

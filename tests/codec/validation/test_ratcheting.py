@@ -5,7 +5,7 @@ from typing import Final
 import pytest
 
 from karpy.errors import Invalid
-from tests.sim.validation.gadgets import gadget, rule, validator
+from tests.codec.validation.gadgets import gadget, rule, validator
 
 SHORT: Final = {"type": "string", "maxLength": 3}
 POLITE: Final = {"type": "string", "x-kubernetes-validations": [rule("self != 'no'", "be polite")]}

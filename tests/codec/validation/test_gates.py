@@ -3,9 +3,9 @@
 import pytest
 
 from karpy.codec.fields import JsonObject
-from karpy.sim.validation.gates import gate
-from karpy.sim.validation.schemafaults import Place, schema_faults
-from karpy.sim.validation.shaping import shaped
+from karpy.codec.validation.gates import gate
+from karpy.codec.validation.schemafaults import Place, schema_faults
+from karpy.codec.validation.shaping import shaped
 from tests.contract.crdcases.cases import CrdCase, read_cases, read_definitions
 
 SCHEMAS = {

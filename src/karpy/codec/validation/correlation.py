@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from karpy.sim.validation.shaping import Schema
+from karpy.codec.validation.shaping import Schema
 
 
 class Uncorrelated:

@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from karpy.codec.schemas.definitions import CUSTOM_KINDS, CustomKind
+from karpy.codec.validation.validator import CrdValidator
 from karpy.errors import Invalid
 from karpy.model.kinds import Kind
-from karpy.sim.validation.validator import CrdValidator
 from tests.contract.crdcases.cases import CrdCase, base_of, read_cases, read_definitions
 
 CASES = read_cases()

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from karpy.codec.fields import JsonObject
-from karpy.sim.validation.faults import Fault, FaultKind
-from karpy.sim.validation.patterns import PatternInvalid, check_pattern
-from karpy.sim.validation.shaping import Schema
+from karpy.codec.validation.faults import Fault, FaultKind
+from karpy.codec.validation.patterns import PatternInvalid, check_pattern
+from karpy.codec.validation.shaping import Schema
 
 _ONE: Final = ("additionalProperties", "items", "not")
 _MANY: Final = ("allOf", "anyOf", "oneOf")

@@ -13,7 +13,7 @@ from typing import Final
 from urllib.parse import SplitResult, parse_qs, quote, urlsplit
 
 from karpy.codec.fields import JsonObject
-from karpy.sim.validation.cellibrary import CelFunction, method
+from karpy.codec.validation.cellibrary import CelFunction, method
 
 _Address = IPv4Address | IPv6Address
 _Network = IPv4Network | IPv6Network

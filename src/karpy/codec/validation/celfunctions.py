@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 from karpy.codec.fields import JsonObject
-from karpy.sim.validation.celaddresses import ADDRESS_FUNCTIONS
-from karpy.sim.validation.cellibrary import CelFunction, method
+from karpy.codec.validation.celaddresses import ADDRESS_FUNCTIONS
+from karpy.codec.validation.cellibrary import CelFunction, method
 
 _QUANTITY: Final = re.compile(
     r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?"

@@ -1,6 +1,6 @@
 import pytest
 
-from karpy.sim.validation.celrules import compile_test
+from karpy.codec.validation.celrules import compile_test
 
 
 def answer(expression: str) -> object:

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from karpy.sim.validation.correlation import NOTHING, OldItems, old_field
-from karpy.sim.validation.faults import Fault, FaultKind
-from karpy.sim.validation.formats import FORMATS
-from karpy.sim.validation.patterns import matches
-from karpy.sim.validation.shaping import Schema
+from karpy.codec.validation.correlation import NOTHING, OldItems, old_field
+from karpy.codec.validation.faults import Fault, FaultKind
+from karpy.codec.validation.formats import FORMATS
+from karpy.codec.validation.patterns import matches
+from karpy.codec.validation.shaping import Schema
 
 _TYPE_META: Final = frozenset({"apiVersion", "kind"})
 _BOUNDS: Final = {"int32": 2**31, "int64": 2**63}

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from karpy.sim.validation.shaping import Schema
+from karpy.codec.validation.shaping import Schema
 
 Converter: TypeAlias = Callable[[object], object]
 
