@@ -4,18 +4,7 @@ from typing import Final
 
 from tests.tidy.repository import python_files, shown, tree
 
-FILE_LINES_MAX: Final = 400
 FUNCTION_LINES_MAX: Final = 60
-
-
-def test_a_file_fits_the_mind() -> None:
-    too_long = [
-        f"{shown(path)}: {lines} lines"
-        for path in python_files()
-        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > FILE_LINES_MAX
-    ]
-
-    assert too_long == [], f"split the file by noun; {FILE_LINES_MAX} lines are enough"
 
 
 def test_a_function_fits_the_screen() -> None:
