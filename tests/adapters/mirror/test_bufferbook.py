@@ -2,14 +2,13 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from tests.controllers.bufferkeepers import buffer, pod_template
-
 from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
 from karpy.model.kinds import CAPACITY_BUFFER, CUSTOM_RESOURCE, POD_TEMPLATE
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run
 from karpy.sim.world import World
+from tests.controllers.bufferwriters import buffer, pod_template
 
 DEFINITION = "capacitybuffers.autoscaling.x-k8s.io"
 BUFFER = buffer(podTemplateRef={"name": "web"}, replicas=2)
