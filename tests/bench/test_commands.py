@@ -112,3 +112,26 @@ def test_the_first_rules_broken_are_named_and_the_rest_counted(context: Controll
     assert lines[:2] == ["w.json: the plan breaks 12 rules", "  TAINT node-0 a/b"]
     assert lines[-1] == "  and 2 more"
     assert len(lines) == 12
+
+
+def test_a_file_that_cannot_be_read_does_not_lose_the_others(
+    context: ControllerContext, tmp_path: Path
+) -> None:
+    context.run("workload", "diverse-20x10", "--out", str(tmp_path))
+    table = context.out.getvalue()
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"format": "karpbench/v1", "format": "karpbench/v2"}')
+
+    good = str(tmp_path / "diverse-20x10.json")
+    code = context.run("bench", good, str(broken), str(tmp_path / "none.json"), good)
+
+    lines = context.out.getvalue().removeprefix(table).splitlines()
+    assert code == 1
+    assert [json.loads(line)["workload"] for line in lines] == ["diverse-20x10"] * 2
+    assert context.err.getvalue() == (
+        f"error: `{broken}` is no karpbench/v1 workload: it cannot be read as JSON (has the key"
+        " `format` twice in line 1) (KP1003)\n"
+        "  hint: make one with `karpy workload NAME`, or see docs/benchmarks.md for the format\n"
+        f"error: cannot read `{tmp_path / 'none.json'}`: No such file or directory (KP1002)\n"
+        "  hint: check the path and its permissions\n"
+    )

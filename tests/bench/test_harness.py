@@ -148,10 +148,10 @@ def test_gzipped_files_are_read_whatever_their_name(tmp_path: Path, name: str) -
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"", "no JSON"),
-        (b"{", "no JSON"),
-        (b"\xff\xfe\x00", "no JSON"),
-        (b"[" * 100_000, "no JSON"),
+        (b"", "as JSON"),
+        (b"{", "as JSON"),
+        (b"\xff\xfe\x00", "as JSON"),
+        (b"[" * 100_000, "as JSON"),
         (b"[]", "no JSON object"),
         (b"{}", "`format` is missing"),
         (b'{"format": "karpbench/v9"}', '`format` is `"karpbench/v9"`'),

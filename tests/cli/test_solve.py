@@ -87,9 +87,30 @@ def test_a_bad_field_is_named(karpy: Karpy, snapshot: SnapshotAssertion) -> None
     assert run == snapshot
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n---\n"])
-def test_no_input_is_nothing_to_do(karpy: Karpy, text: str, snapshot: SnapshotAssertion) -> None:
-    assert karpy("solve", "-", *NOW, stdin=text) == snapshot
+def test_a_comment_is_nothing_to_do(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
+    assert karpy("solve", "-", *NOW, stdin="# nothing\n---\n") == snapshot
+
+
+@pytest.mark.parametrize("words", [["solve", "-", *NOW], ["convert", "-"]], ids=" ".join)
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "`<stdin>`: is empty"),
+        ("{kind: Pod, kind: Node}", "`<stdin>` document 1: has the key `kind` twice in line 1"),
+        (
+            "{kind: List, items: [{kind: List, items: []}]}",
+            "`<stdin>` document 1: has a List within a list, as `items[0]`",
+        ),
+    ],
+    ids=["empty", "twice", "nested"],
+)
+def test_what_would_be_misread_fails(
+    karpy: Karpy, words: list[str], text: str, problem: str
+) -> None:
+    run = karpy(*words, stdin=text)
+
+    assert run.code == 1
+    assert f"error: {problem} (KP1001)\n" in run.err
 
 
 @pytest.mark.parametrize("packing", ["Karpenter", "Cheapest"])

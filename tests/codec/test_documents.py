@@ -24,7 +24,6 @@ def problem(text: str) -> ManifestInvalid:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", []),
         ("# nothing\n---\n", []),
         ("a: 1\n", [{"a": 1}]),
         ("---\na: 1\n---\n# a comment\n---\nb: 2\n", [{"a": 1}, {"b": 2}]),
@@ -106,6 +105,74 @@ def test_a_problem_names_the_file_and_the_document() -> None:
     (_, found) = read_documents("f.yaml", "a: 1\n---\nb: [")
 
     assert str(found).startswith("`f.yaml` document 2: is not YAML: ")
+
+
+@pytest.mark.parametrize("text", ["", " \n\n", "\ufeff"])
+def test_an_empty_file_is_a_problem(text: str) -> None:
+    found = problem(text)
+
+    assert (found.message, found.hint) == (
+        "`f.yaml`: is empty",
+        "see whether the command that wrote it has failed, or leave it out",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "has the key `a` twice in line 3"),
+        ("a:\n  b: 1\n  b: 1\n", "has the key `b` twice in line 3"),
+        ("1: a\n'1': b\n", "has the key `1` twice in line 2"),
+        ("x: {a: 1, a: 2}", "has the key `a` twice in line 1"),
+        ('{"a": 1,\n"a": 2}', "has the key `a` twice in line 2"),
+        ('{"a": {"b:c": 1,\n"b:c": 1}}', "has the key `b:c` twice in line 2"),
+        ('{"a": ":",\n"\\u0061": 2, "\\u003a": 1}', "has the key `a` twice in line 2"),
+        (f'{{"{"k" * 70}": 1, "{"k" * 70}": 2}}', f"has the key `{'k' * 60}…` twice in line 1"),
+    ],
+)
+def test_a_key_twice_in_a_mapping_is_refused(text: str, expected: str) -> None:
+    """Only one of them would count, and nothing says which one was meant."""
+    assert values(text) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": {"b": 1}, "c": {"b": 1}, "d": "a:b"}', {"a": {"b": 1}, "c": {"b": 1}, "d": "a:b"}),
+        ('{"\\u003a": ["b", "b"]}', {":": ["b", "b"]}),
+        ('{"a": "{\\"b\\": 1, \\"b\\": 2} \\u003c"}', {"a": '{"b": 1, "b": 2} <'}),
+        ("a: &x {k: 1}\nb: {<<: *x, k: 2}\n", {"a": {"k": 1}, "b": {"k": 2}}),
+    ],
+)
+def test_the_same_key_in_two_mappings_is_no_problem(text: str, expected: object) -> None:
+    assert values(text) == [expected]
+
+
+def test_json_after_a_document_with_a_key_twice_is_not_read() -> None:
+    assert values('{"a": 1}\n{"b": 1,\n"b": 2}') == [
+        {"a": 1},
+        "has the key `b` twice in line 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{kind: List, items: [{kind: Pod}, {kind: List, items: []}]}", "`items[1]`"),
+        ("{kind: PodList, items: [{kind: NodeList, items: []}]}", "`items[0]`"),
+        ('[{"kind": "List", "items": []}]', "`[0]`"),
+    ],
+)
+def test_a_list_within_a_list_is_a_problem(text: str, expected: str) -> None:
+    found = problem(text)
+
+    assert found.problem == f"has a List within a list, as {expected}"
+    assert found.hint == "move its items to the outer list, or make it a document of its own"
+
+
+@pytest.mark.parametrize("text", ['{"a": "\\ud800"}', '{"a": 1} {"a": "\\ud800"}'])
+def test_half_a_character_is_a_problem(text: str) -> None:
+    assert values(text)[-1] == "holds half a character (a lone surrogate, such as `\\ud800`)"
 
 
 def test_repetitions_that_grow_without_end_are_refused() -> None:

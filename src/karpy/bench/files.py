@@ -8,7 +8,7 @@ from typing import Final
 
 from karpy.bench.shapes import Json
 from karpy.bench.workloads import FORMAT
-from karpy.codec.jsontext import parse_json
+from karpy.codec.jsontext import check_keys, parse_json
 from karpy.codec.limits import Unparsable
 from karpy.errors import FileUnreadable, FileUnwritable, WorkloadInvalid
 
@@ -34,8 +34,11 @@ def parse_workload(path: Path, data: bytes) -> Json:
     """Make fresh objects of a provisioning workload, one for each pod."""
     try:
         value = parse_json(data)
+        check_keys(data, value)
     except Unparsable as error:
-        raise WorkloadInvalid(path=str(path), problem=f"it is no JSON ({error})") from error
+        raise WorkloadInvalid(
+            path=str(path), problem=f"it cannot be read as JSON ({error})"
+        ) from error
     if not isinstance(value, dict):
         raise WorkloadInvalid(path=str(path), problem="it is no JSON object")
     if value.get("format") != FORMAT:

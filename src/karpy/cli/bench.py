@@ -11,8 +11,9 @@ from cyclopts.validators import Number
 from karpy.bench.harness import measure
 from karpy.cli.options import DONE, FAILED, Injected
 from karpy.cli.tables import count_of
-from karpy.cli.terminal import Line, Span, Style, line
+from karpy.cli.terminal import Line, Span, Style, Terminal, line
 from karpy.core.check.breaches import Breach
+from karpy.errors import ConfigError
 
 _BREACHES_SHOWN: Final = 10
 
@@ -39,17 +40,31 @@ def bench(
 
     The clock starts with the file parsed into plain objects and stops when every decision is made.
     Time, number of nodes and price belong together: `wall_s`, `nodes`, `total_price`. Exits with 1
-    if a plan breaks a rule. Make workloads with `karpy workload`.
+    if a plan breaks a rule or a file cannot be read; the other files are measured all the same.
+    Make workloads with `karpy workload`.
     """
+    sound = [_bench(path, runs, terminal, has_detail=detail, is_checked=check) for path in files]
+    return DONE if all(sound) else FAILED
+
+
+def _bench(
+    path: Path, runs: int, terminal: Terminal, *, has_detail: bool, is_checked: bool | None
+) -> bool:
+    """Measure one file; say whether it could be read and its plans break no rule."""
     is_sound = True
-    for path in files:
-        for measured in measure(path, runs=runs, has_detail=detail, is_checked=check):
-            terminal.out.stream.write(msgspec.json.encode(measured.result).decode() + "\n")
-            terminal.out.stream.flush()
+    try:
+        for measured in measure(path, runs=runs, has_detail=has_detail, is_checked=is_checked):
+            terminal.answer_text(msgspec.json.encode(measured.result).decode() + "\n")
             if measured.breaches:
                 is_sound = False
                 terminal.tell(*breach_lines(path, measured.breaches))
-    return DONE if is_sound else FAILED
+    except ConfigError as error:
+        terminal.tell(
+            line(Span("error: ", Style.BAD), f"{error.message} ({error.code})"),
+            line(Span("  hint: ", Style.QUIET), error.hint),
+        )
+        return False
+    return is_sound
 
 
 def breach_lines(path: Path, breaches: Sequence[Breach]) -> list[Line]:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from karpy.cli.options import STDIN, Question
 from karpy.cli.terminal import Span, Style, Terminal, line
 from karpy.codec.catalogs import kwok_catalog, read_catalog
-from karpy.codec.jsontext import parse_json
+from karpy.codec.jsontext import check_keys, parse_json
 from karpy.codec.limits import Unparsable
 from karpy.codec.manifests import Reading, read_manifests
 from karpy.core.scheduling.decide import decide
@@ -127,6 +127,7 @@ def _catalog(path: Path | None) -> Catalog:
     text = read_text(path)
     try:
         value = parse_json(text)
+        check_keys(text, value)
     except Unparsable as error:
         raise CatalogInvalid(path=str(path), problem=f"it is not JSON ({error})") from error
     return read_catalog(value, str(path))

@@ -6,13 +6,15 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from karpy.codec.jsontext import parse_json, parse_json_at
-from karpy.codec.limits import TooMuch, Unparsable
+from karpy.codec.jsontext import check_keys, parse_json, parse_json_at
+from karpy.codec.limits import Refused, Unparsable
 from karpy.codec.yamltext import parse_yaml
 from karpy.errors import ManifestInvalid
 
 _START: Final = re.compile(r"^(?=---(?:\s|$))", re.MULTILINE)
 _NOTHING: Final = re.compile(r"(?:\s++|#.*$|^---|^%.*$|^\.\.\.)*+", re.MULTILINE)
+_EMPTY_HINT: Final = "see whether the command that wrote it has failed, or leave it out"
+_NESTED_HINT: Final = "move its items to the outer list, or make it a document of its own"
 _TABS: Final = re.compile(r"^ *\t", re.MULTILINE)
 
 
@@ -31,30 +33,56 @@ class Document(Struct, frozen=True):
 class _Unreadable(Exception):
     """A document cannot be parsed; with what is wrong and what to do."""
 
-    def __init__(self, problem: str, hint: str) -> None:
+    def __init__(self, problem: str, hint: str, *, is_misshapen: bool = True) -> None:
         super().__init__(problem)
         self.problem = problem
         self.hint = hint
+        self.is_misshapen = is_misshapen
+        """Whether it may be readable as something else."""
 
 
 def read_documents(file: str, text: str) -> Iterator[Document | ManifestInvalid]:
     """Read every document of a file; one that cannot be read does not keep the others back."""
+    if not text.strip("\ufeff \t\r\n"):
+        yield ManifestInvalid(where=f"`{file}`", path="", problem="is empty", hint=_EMPTY_HINT)
+        return
     is_json = text.lstrip("\ufeff \t\r\n")[:1] in {"{", "["}
     values = _json_values(text) if is_json else _yaml_values(text)
     for number, value in enumerate(values, start=1):
         document = Document(file, number, value)
-        if isinstance(value, _Unreadable):
-            yield ManifestInvalid(
-                where=document.where, path="", problem=value.problem, hint=value.hint
-            )
-        else:
+        problem = value if isinstance(value, _Unreadable) else _list_within(value)
+        if problem is None:
             yield document
+        else:
+            yield ManifestInvalid(
+                where=document.where, path="", problem=problem.problem, hint=problem.hint
+            )
+
+
+def _list_within(value: object) -> _Unreadable | None:
+    """Find the first List within a List, whose items no reader would look for."""
+    for index, each in enumerate(_items(value) or (value if isinstance(value, list) else ())):
+        if _items(each) is not None:
+            path = f"[{index}]" if isinstance(value, list) else f"items[{index}]"
+            return _Unreadable(f"has a List within a list, as `{path}`", _NESTED_HINT)
+    return None
+
+
+def _items(value: object) -> list[object] | None:
+    """Return the items of a List; None of anything else."""
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(kind, str) or not kind.endswith("List"):
+        return None
+    items = value.get("items")
+    return items if isinstance(items, list) else None
 
 
 def _json_values(text: str) -> Iterator[object]:
     try:
-        yield parse_json(text)
-    except TooMuch as error:
+        value = parse_json(text)
+        check_keys(text, value)
+        yield value
+    except Refused as error:
         yield _told("", error)
     except Unparsable:
         yield from _json_stream(text.lstrip("\ufeff"))
@@ -66,7 +94,8 @@ def _json_stream(text: str) -> Iterator[object]:
     while at < len(text):
         try:
             value, end = parse_json_at(text, at)
-        except TooMuch as error:
+            check_keys(text[at:end], value)
+        except Refused as error:
             yield _told("", error, text.count("\n", 0, at))
             return
         except Unparsable as error:
@@ -84,7 +113,7 @@ def _next_value(text: str, at: int) -> int:
 
 def _yaml_or(error: Unparsable, text: str, at: int) -> Iterator[object]:
     values = list(_yaml_values(text[at:]))
-    if any(isinstance(value, _Unreadable) for value in values):
+    if any(isinstance(value, _Unreadable) and value.is_misshapen for value in values):
         hint = _way_out(text[at:], "check the brackets, commas and quotes there")
         yield _Unreadable(f"is not JSON: {error}", hint)
     else:
@@ -104,7 +133,7 @@ def _yaml_values(text: str) -> Iterator[object]:
 def _yaml_value(chunk: str, line: int) -> object:
     try:
         return parse_yaml(chunk)
-    except TooMuch as error:
+    except Refused as error:
         return _told("", error, line)
     except Unparsable as error:
         return _told("is not YAML: ", error, line, _way_out(chunk, ""))
@@ -113,7 +142,9 @@ def _yaml_value(chunk: str, line: int) -> object:
 def _told(what: str, error: Unparsable, above: int = 0, hint: str = "") -> _Unreadable:
     """Say what is wrong with a document of which the first line is not that of its file."""
     place = f" in line {above + error.line}" if error.line else ""
-    return _Unreadable(f"{what}{error.problem}{place}", hint or error.hint)
+    is_misshapen = not isinstance(error, Refused)
+    problem = f"{what}{error.problem}{place}"
+    return _Unreadable(problem, hint or error.hint, is_misshapen=is_misshapen)
 
 
 def _way_out(text: str, otherwise: str) -> str:

@@ -7,9 +7,18 @@ from typing import Final
 
 import msgspec
 
-from karpy.codec.limits import DEPTH_MAX, DIGITS_MAX, Unparsable, too_deep, too_vast
+from karpy.codec.limits import (
+    DEPTH_MAX,
+    DIGITS_MAX,
+    Unparsable,
+    half_character,
+    repeated_key,
+    too_deep,
+    too_vast,
+)
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[{\]}]', re.DOTALL)
+_KEY: Final = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?|[{}]', re.DOTALL)
 _VAST: Final = re.compile(
     rf"(?<=[\s,:\[])-?(?:[0-9]{{{DIGITS_MAX + 1}}}|[0-9.]+[eE]\+?[0-9]{{3,}})"
 )
@@ -46,6 +55,34 @@ def parse_json_at(text: str, at: int) -> tuple[object, int]:
         raise Unparsable(str(error)) from error
     _check(text[at:end])
     return value, end
+
+
+def check_keys(text: str | bytes, value: object) -> None:
+    """Raise Refused if a mapping of a text, which means a value, has a key twice."""
+    try:
+        again = msgspec.json.encode(value)
+    except OverflowError:
+        again = b""  # A number is beyond what this writes.
+    except UnicodeEncodeError as error:
+        raise half_character() from error
+    colons = text.count(":") if isinstance(text, str) else text.count(b":")
+    # Each key has a colon. Those within texts may be escaped, so that they cannot be compared.
+    if colons != again.count(b":") or "\\u003" in _shown(text):
+        _find_repeated(_shown(text))
+
+
+def _find_repeated(text: str) -> None:
+    open_: list[set[str]] = []
+    for token in _KEY.finditer(text):
+        if token[0] == "{":
+            open_.append(set())
+        elif token[0] == "}":
+            open_.pop()
+        elif token[2]:
+            key = json.loads(token[1])
+            if key in open_[-1]:
+                raise repeated_key(key, text.count("\n", 0, token.start()) + 1)
+            open_[-1].add(key)
 
 
 def _check(text: str | bytes) -> None:

@@ -15,6 +15,7 @@ ALIASED_MAX: Final = 4_000_000
 TOO_DEEP: Final = f"is nested more than {DEPTH_MAX} deep"
 TOO_VAST: Final = f"holds a number of more than {DIGITS_MAX} digits"
 
+_KEY_SHOWN_MAX: Final = 60
 _PARTS: Final = frozenset({dict, list})
 
 
@@ -29,8 +30,24 @@ class Unparsable(ValueError):
         self.hint = hint
 
 
-class TooMuch(Unparsable):
-    """A text passes a limit; no other way of reading it helps."""
+class Refused(Unparsable):
+    """A text cannot be taken, though it has the form; no other way of reading it helps."""
+
+
+class TooMuch(Refused):
+    """A text passes a limit."""
+
+
+def repeated_key(key: str, line: int = 0) -> Refused:
+    """Say that a mapping has a key twice, of which only one would count."""
+    shown = key if len(key) <= _KEY_SHOWN_MAX else f"{key[:_KEY_SHOWN_MAX]}…"
+    return Refused(f"has the key `{shown}` twice", line=line, hint="keep one of the two")
+
+
+def half_character() -> Refused:
+    """Say that a text holds a surrogate without its other half, which no encoding can write."""
+    what = "holds half a character (a lone surrogate, such as `\\ud800`)"
+    return Refused(what, hint="write the whole character, or leave it out")
 
 
 def too_deep(line: int = 0) -> TooMuch:

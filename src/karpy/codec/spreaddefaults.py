@@ -25,7 +25,7 @@ _DEDUCED: Final = frozenset({"labelSelector", "matchLabelKeys"})
 
 def read_spread_defaults(text: str) -> tuple[SpreadConstraint, ...]:
     """Read YAML or JSON with `podTopologySpread.defaultConstraints`; raise FieldInvalid."""
-    documents = list(read_documents("", text))
+    documents = list(read_documents("", text)) if text.strip() else []
     if not documents:
         return ()
     if len(documents) > 1:

@@ -16,6 +16,7 @@ from karpy.codec.limits import (
     YAML_MAX,
     TooMuch,
     Unparsable,
+    repeated_key,
     too_deep,
     too_vast,
 )
@@ -165,8 +166,11 @@ class _Maker:
         for key, each in node.value:
             if key.tag == _MERGE:
                 merged.append(each)
-            else:
-                made[_key(key)] = self.value(each)
+                continue
+            name = _key(key)
+            if name in made:
+                raise repeated_key(name, _line(key))
+            made[name] = self.value(each)
         for each in merged:
             made = {**self._merged(each), **made}
         return made
