@@ -41,7 +41,7 @@ from karpy.controllers.context import ControllerContext
 from karpy.controllers.lifecycle import LifecycleController
 from karpy.controllers.provisioning import ProvisioningController
 from karpy.controllers.writer import Writer
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import KarpyError, MachineNotFound, NoCapacity, NotFound
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD

@@ -15,8 +15,8 @@ from karpy.codec.recordings import (
     RecordingReader,
 )
 from karpy.core.disruption.decide import decide_disruption
-from karpy.core.pools.decide import decide_pool
 from karpy.core.scheduling.decide import decide
+from karpy.core.staticpools import decide_pool
 from karpy.errors import FileUnreadable, FileUnwritable
 from karpy.model.pools import Headcount
 from karpy.model.questions import EmptyNodesQuestion, FillUpQuestion, TreatmentQuestion
@@ -27,7 +27,7 @@ from tests.builders import NOON, pod, pool, snapshot
 from tests.core.disruption.questions import REPAIRS
 from tests.core.disruption.scenes import around, state
 from tests.core.disruption.test_repairing import crowd, sick
-from tests.core.pools.test_staticcapacity import static
+from tests.core.nodepool.test_staticcapacity import static
 
 CLUSTER = snapshot(pods=[pod("web")], pools=[pool("default")])
 VERDICT = decide(CLUSTER)

@@ -7,8 +7,8 @@ from syrupy.assertion import SnapshotAssertion
 
 from karpy.adapters.journal import JournalFiles
 from karpy.core.disruption.decide import decide_disruption
-from karpy.core.pools.decide import decide_pool
 from karpy.core.scheduling.decide import decide
+from karpy.core.staticpools import decide_pool
 from karpy.model.pools import Headcount
 from karpy.model.questions import (
     BrokenNodesQuestion,
@@ -27,7 +27,7 @@ from tests.cli.conftest import Karpy, Run
 from tests.core.disruption.questions import REPAIRS
 from tests.core.disruption.scenes import around, state, tenant
 from tests.core.disruption.test_repairing import crowd, sick
-from tests.core.pools.test_staticcapacity import static
+from tests.core.nodepool.test_staticcapacity import static
 from tests.core.scheduling.test_portfolio import LOPSIDED
 
 CLUSTER = snapshot(pods=[pod("web")], pools=[pool("default")])

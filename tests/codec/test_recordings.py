@@ -19,8 +19,8 @@ from karpy.codec.recordings import (
 from karpy.codec.sharing import DaemonRow, PodRow
 from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
 from karpy.core.disruption.decide import decide_disruption
-from karpy.core.pools.decide import decide_pool
 from karpy.core.scheduling.decide import decide
+from karpy.core.staticpools import decide_pool
 from karpy.model.instances import Catalog, PriceList
 from karpy.model.pods import DaemonSet, Pod
 from karpy.model.pools import Headcount
@@ -39,8 +39,8 @@ from tests.builders import NOON, pod, pods, pool, snapshot
 from tests.core.disruption.questions import REPAIRS, questions
 from tests.core.disruption.scenes import around, state
 from tests.core.disruption.test_repairing import crowd, sick
-from tests.core.pools.questions import pool_questions
-from tests.core.pools.test_staticcapacity import static
+from tests.core.nodepool.questions import pool_questions
+from tests.core.nodepool.test_staticcapacity import static
 from tests.determinism.verdicts import named_snapshot
 from tests.fuzz.clusters import random_snapshot
 

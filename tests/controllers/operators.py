@@ -12,7 +12,7 @@ from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.lifecycle import LifecycleController
 from karpy.controllers.termination import TerminationController
 from karpy.controllers.writer import Writer
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import KarpyError
 from karpy.model.kinds import NODE, NODE_CLAIM
 from karpy.model.notices import Notice

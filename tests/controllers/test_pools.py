@@ -6,7 +6,7 @@ from karpy.codec.fields import JsonObject
 from karpy.controllers.nodeclasses import NodeClasses
 from karpy.controllers.pools import PoolController
 from karpy.controllers.registrations import RegistrationController
-from karpy.core.pools.hashing import VERSION
+from karpy.core.nodepool.hash import VERSION
 from karpy.model.annotations import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE_CLAIM, NODE_POOL
 from karpy.ports.objects import Patch, PatchType

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 from karpy.codec.fields import JsonObject
 from karpy.controllers.seating import IDLE_SECONDS, LONGEST_SECONDS, Seating
-from karpy.core.lifecycle.opening import Door
-from karpy.core.lifecycle.outcomes import Remark
+from karpy.core.lifecycle.changes import Remark
+from karpy.core.lifecycle.registration import Door
 from karpy.errors import Forbidden
 from karpy.model.kinds import POD, Kind
 from karpy.model.verdicts import Launch

@@ -3,7 +3,7 @@
 import asyncio
 
 from karpy.controllers.pools import PoolController
-from karpy.core.pools.decide import decide_pool
+from karpy.core.staticpools import decide_pool
 from karpy.model.kinds import NODE_POOL, POD
 from karpy.model.questions import PoolQuestion
 from karpy.model.verdicts import PoolVerdict

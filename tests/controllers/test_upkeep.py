@@ -11,7 +11,7 @@ from karpy.controllers.garbage import GarbageCollector
 from karpy.controllers.podevents import PodEventController
 from karpy.controllers.registrations import RegistrationController
 from karpy.controllers.upkeep import UpkeepController
-from karpy.core.lifecycle.outcomes import Outcome
+from karpy.core.lifecycle.changes import Changes
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run
@@ -307,6 +307,6 @@ async def attempt(
     await asyncio.sleep(1)
     kept = context.records.claims.get("attempt")
     assert kept is not None
-    health.record(kept.record, Outcome(has_registered=is_success))
+    health.record(kept.record, Changes(has_registered=is_success))
     world.store.delete(NODE_CLAIM, "attempt")
     await until(lambda: not world.store.list(NODE_CLAIM))

@@ -8,7 +8,7 @@ from karpy.codec.fields import Fields, JsonObject
 from karpy.codec.records import read_claim_record, read_node_record
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
 from karpy.controllers.writer import Writer
-from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
+from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.model.conditions import Condition
 from karpy.model.constraints import Taint
 from karpy.model.kinds import CUSTOM_RESOURCE, NODE, NODE_CLAIM, Kind
@@ -89,7 +89,7 @@ async def test_an_object_becomes_what_it_should_be(store: Store, writer: Writer)
     claim = claim_in(store)
     wanted = launched(claim.record)
 
-    is_written = await writer.carry_out(Outcome(claim=wanted), claim=claim)
+    is_written = await writer.carry_out(Changes(claim=wanted), claim=claim)
 
     after = claim_in(store).record
     assert is_written
@@ -108,7 +108,7 @@ async def test_whoever_was_faster_is_not_overwritten(
     notice = Notice(Subject(NODE_CLAIM, "web-1"), "Launched", "launched")
 
     is_written = await writer.carry_out(
-        Outcome(claim=launched(claim.record), notices=(notice,)), claim=claim
+        Changes(claim=launched(claim.record), notices=(notice,)), claim=claim
     )
 
     assert not is_written
@@ -132,7 +132,7 @@ async def test_conditions_are_not_written_over_newer_ones_after_a_label(
         conditions=claim.record.conditions.with_condition(said, NOON),
     )
 
-    is_written = await writer.carry_out(Outcome(claim=wanted), claim=claim)
+    is_written = await writer.carry_out(Changes(claim=wanted), claim=claim)
 
     assert not is_written
     assert claim_in(store).record.conditions.is_true("Drifted")
@@ -147,7 +147,7 @@ async def test_a_claim_says_nothing_of_its_node_that_could_not_be_written(
     ours = replace(node.record, taints=(Taint("ours", "NoSchedule"),))
 
     is_written = await writer.carry_out(
-        Outcome(claim=launched(claim.record), node=ours), claim=claim, node=node
+        Changes(claim=launched(claim.record), node=ours), claim=claim, node=node
     )
 
     assert not is_written
@@ -160,7 +160,7 @@ async def test_a_claim_says_nothing_of_a_node_that_is_gone(store: Store, writer:
     ours = replace(node.record, taints=(Taint("ours", "NoSchedule"),))
 
     is_written = await writer.carry_out(
-        Outcome(claim=launched(claim.record), node=ours), claim=claim, node=node
+        Changes(claim=launched(claim.record), node=ours), claim=claim, node=node
     )
 
     assert not is_written
@@ -172,7 +172,7 @@ async def test_what_is_gone_needs_nothing(store: Store, writer: Writer) -> None:
     store.delete(NODE_CLAIM, "web-1")
 
     assert await writer.carry_out(
-        Outcome(claim=launched(claim.record), deletes_claim=True), claim=claim
+        Changes(claim=launched(claim.record), deletes_claim=True), claim=claim
     )
 
 
@@ -180,7 +180,7 @@ async def test_taints_are_written_to_the_node(store: Store, writer: Writer) -> N
     node = node_in(store)
     tainted = replace(node.record, taints=(Taint("karpenter.sh/disrupted", "NoSchedule"),))
 
-    await writer.carry_out(Outcome(node=tainted), node=node)
+    await writer.carry_out(Changes(node=tainted), node=node)
 
     assert node_in(store).record.taints == tainted.taints
 
@@ -190,7 +190,7 @@ async def test_a_deletion_is_for_the_one_that_was_looked_at(store: Store, writer
     store.delete(NODE_CLAIM, "web-1")
     store.create(NODE_CLAIM, CLAIM)
 
-    is_written = await writer.carry_out(Outcome(deletes_claim=True), claim=claim)
+    is_written = await writer.carry_out(Changes(deletes_claim=True), claim=claim)
 
     assert not is_written
     assert claim_in(store).record.meta.uid != claim.record.meta.uid
@@ -203,7 +203,7 @@ async def test_what_happened_is_told_once_it_has(
     count, remark = Count("nodeclaims_disrupted_total"), Remark("deleted nodeclaim")
 
     await writer.carry_out(
-        Outcome(deletes_claim=True, notices=(notice,), counts=(count,), remarks=(remark,)),
+        Changes(deletes_claim=True, notices=(notice,), counts=(count,), remarks=(remark,)),
         claim=claim_in(store),
     )
 
@@ -233,7 +233,7 @@ async def test_what_was_written_is_known_at_once(store: Store, heard: Heard) -> 
     seen = claim_in(store)
     wanted = replace(seen.record, provider_id="kwok://n1")
 
-    await writer.carry_out(Outcome(wanted), claim=seen)
+    await writer.carry_out(Changes(wanted), claim=seen)
 
     assert memory.noted == [store.get(NODE_CLAIM, "web-1")]
 
@@ -244,7 +244,7 @@ async def test_who_is_known_to_be_late_asks_nobody(store: Store, heard: Heard) -
     wanted = replace(seen.record, provider_id="kwok://n1")
     before = store.version
 
-    is_written = await writer.carry_out(Outcome(wanted), claim=seen)
+    is_written = await writer.carry_out(Changes(wanted), claim=seen)
 
     assert not is_written
     assert store.version == before

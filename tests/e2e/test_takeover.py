@@ -20,7 +20,7 @@ from msgspec import Struct
 from karpy.adapters.controlplane.operators import Operator
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.codec.fields import JsonObject
-from karpy.core.lifecycle.opening import gate
+from karpy.core.lifecycle.registration import gate
 from tests.e2e.peer.operators import KARPENTER, KARPY, prepare, require_peer, start_operator
 from tests.e2e.peer.pools import (
     NODE_CLASS,

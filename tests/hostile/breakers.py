@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from karpy.codec.fields import JsonObject
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_POOL, POD
 from karpy.model.labels import REGISTERED
 from karpy.model.notices import Notice

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from karpy.adapters.clouds.kwok.provider import KwokProvider
 from karpy.codec.fields import JsonObject
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import Bug
 from karpy.model.kinds import (
     CAPACITY_BUFFER,

@@ -6,7 +6,7 @@ from pathlib import Path
 from karpy.adapters.journal import JournalFiles
 from karpy.codec.fields import JsonObject
 from karpy.core.explain import Outcome, explain_pod
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.model.kinds import DEPLOYMENT, POD
 from karpy.model.refusals import Reason
 from karpy.ports.objects import Patch, PatchType

@@ -27,16 +27,15 @@ from karpy.codec.verdicts import disruption_to_json, verdict_to_json
 from karpy.codec.workloads import read_daemon_set
 from karpy.core.buffers import PODS_MAX, Resolved, settle, virtual_pods
 from karpy.core.disruption.decide import decide_disruption
-from karpy.core.lifecycle.deadlines import check_expiry
-from karpy.core.lifecycle.departing import depart
-from karpy.core.lifecycle.draining import Departing
-from karpy.core.lifecycle.finalizing import finalize
+from karpy.core.lifecycle.changes import Changes
+from karpy.core.lifecycle.drain import Departing
+from karpy.core.lifecycle.expiration import check_expiry
 from karpy.core.lifecycle.markers import mark_consolidatable
-from karpy.core.lifecycle.outcomes import Outcome
 from karpy.core.lifecycle.progress import Scene, advance
-from karpy.core.lifecycle.rebooting import is_rebooting, reboot
-from karpy.core.pools.hashing import hash_template
-from karpy.core.pools.staticcapacity import CREATES_MAX, fill_up
+from karpy.core.lifecycle.reboot import is_rebooting, reboot
+from karpy.core.lifecycle.termination import depart, finalize
+from karpy.core.nodepool.hash import hash_template
+from karpy.core.nodepool.staticcapacity import CREATES_MAX, fill_up
 from karpy.core.scheduling.decide import decide
 from karpy.model.disruption import DisruptionPolicy
 from karpy.model.labels import NODE_POOL
@@ -242,12 +241,12 @@ def test_a_node_that_is_hostile_keeps_no_other_from_its_disruption(
     }
 
 
-def pauses(outcomes: Iterable[Outcome]) -> list[timedelta]:
+def pauses(outcomes: Iterable[Changes]) -> list[timedelta]:
     """Return after how long objects are looked at again."""
-    return [each.look_again for each in outcomes if each.look_again is not None]
+    return [each.requeue_after for each in outcomes if each.requeue_after is not None]
 
 
-def steps(found: NodeState, patience: timedelta | None) -> list[Outcome]:
+def steps(found: NodeState, patience: timedelta | None) -> list[Changes]:
     """Take every step of the life of a claim and its node that there is."""
     claim, seen = found.claim, found.node
     assert claim is not None
@@ -264,7 +263,7 @@ def steps(found: NodeState, patience: timedelta | None) -> list[Outcome]:
     ]
 
 
-def written(found: NodeState, outcome: Outcome) -> bytes:
+def written(found: NodeState, outcome: Changes) -> bytes:
     """Write the patches of a step."""
     assert found.claim is not None
     assert found.node is not None

@@ -20,7 +20,7 @@ from karpy.codec.pods import PodReader
 from karpy.codec.records import read_claim_record, read_duration
 from karpy.codec.syntax import is_label_key, is_label_value
 from karpy.core.disruption.budgets import permit
-from karpy.core.lifecycle.protection import protection_of
+from karpy.core.lifecycle.eviction import protection_of
 from karpy.errors import BadRequest
 from karpy.model.cron import SCHEDULE_LENGTH_MAX, ScheduleInvalid, read_schedule
 from karpy.model.disruption import DisruptionReason

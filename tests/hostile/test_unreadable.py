@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from karpy.codec.fields import JsonObject
-from karpy.core.lifecycle.counts import is_reschedulable
+from karpy.core.lifecycle.changes import is_reschedulable
 from karpy.core.scheduling.decide import decide
 from karpy.model.pods import Pod
 from karpy.model.refusals import Reason, Refusal

@@ -13,7 +13,7 @@ from karpy.adapters.kube.events import EventRecorder
 from karpy.adapters.kube.leases import Candidacy, Election
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.kinds import DEPLOYMENT, NODE, NODE_CLAIM, POD, Kind
 from karpy.model.options import Options
 from karpy.ports.objects import Patch, PatchType, Query

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from karpy.adapters.clouds.kwok.provider import KwokProvider
 from karpy.adapters.kube.leases import Candidacy, Election
 from karpy.codec.catalogs import kwok_catalog
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import Bug
 from karpy.model.instances import Catalog
 from karpy.model.notices import Notice

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from karpy.cli.examples import CLUSTER, example_documents
 from karpy.codec.verdicts import disruption_to_json
 from karpy.core.disruption.decide import decide_disruption
-from karpy.core.pools.decide import decide_pool
+from karpy.core.staticpools import decide_pool
 from karpy.model.pools import Headcount
 from karpy.model.questions import (
     BrokenNodesQuestion,
@@ -32,7 +32,7 @@ from tests.builders import NOON, node, pod, pool, snapshot
 from tests.core.disruption.questions import REPAIRS
 from tests.core.disruption.scenes import around, state, tenant
 from tests.core.disruption.test_repairing import crowd, sick
-from tests.core.pools.test_staticcapacity import static
+from tests.core.nodepool.test_staticcapacity import static
 from tests.sim.stories import on_virtual_time
 from tests.wiring.test_resident import Deaf
 

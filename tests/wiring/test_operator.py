@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import ClusterError, Forbidden, Unreachable
 from karpy.model.kinds import DAEMON_SET, LIMIT_RANGE, NODE, RUNTIME_CLASS, Kind
 from karpy.model.notices import Notice

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from karpy.cli.examples import CLUSTER, example_documents
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import ManifestInvalid
 from karpy.model.kinds import EVENTS_EVENT, NODE_CLAIM
 from karpy.model.notices import Notice

@@ -22,8 +22,8 @@ from karpy.codec.recordings import (
 )
 from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
 from karpy.core.disruption.decide import decide_disruption
-from karpy.core.pools.decide import decide_pool
 from karpy.core.scheduling.apart import decide_apart
+from karpy.core.staticpools import decide_pool
 from karpy.errors import FileUnreadable
 
 _DIFFERENCES_SHOWN: Final = 5

@@ -16,7 +16,7 @@ from karpy.core.disruption.decide import verdict_of_proposal
 from karpy.core.disruption.emptiness import Proposal, propose_empty
 from karpy.core.disruption.marks import find_strays
 from karpy.core.disruption.rollout import begin_rollout
-from karpy.core.lifecycle.outcomes import Count, Outcome
+from karpy.core.lifecycle.changes import Changes, Count
 from karpy.model.questions import DisruptionQuestion, EmptyNodesQuestion
 from karpy.model.verdicts import DisruptionVerdict
 from karpy.ports.cluster import Cluster
@@ -128,12 +128,12 @@ class DisruptionController:
             listener(question, verdict)
 
 
-def _told(proposal: Proposal, duration: timedelta) -> Outcome:
+def _told(proposal: Proposal, duration: timedelta) -> Changes:
     labels = {
         "reason": proposal.reason.value.lower(),
         "consolidation_type": proposal.consolidation_type,
     }
     took = Count(_DURATION, labels, duration.total_seconds())
-    return Outcome(
+    return Changes(
         notices=proposal.notices, counts=(*proposal.counts, took), remarks=proposal.remarks
     )

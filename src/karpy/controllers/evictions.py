@@ -8,8 +8,8 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.unreadable import leaving_pod
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.queue import WorkQueue
-from karpy.core.lifecycle.departing import claim_of
-from karpy.core.lifecycle.evicting import (
+from karpy.core.lifecycle.changes import Changes
+from karpy.core.lifecycle.eviction import (
     Answered,
     Entry,
     Move,
@@ -21,7 +21,7 @@ from karpy.core.lifecycle.evicting import (
     next_move,
     readded,
 )
-from karpy.core.lifecycle.outcomes import Outcome
+from karpy.core.lifecycle.termination import claim_of
 from karpy.errors import ClusterError, KarpyError, NotFound, Throttled
 from karpy.model.kinds import POD
 from karpy.model.leaving import LeavingPod
@@ -71,14 +71,14 @@ class EvictionQueue:
         pod = await self._look(entry)
         now = self._context.clock.now()
         move = next_move(entry, pod, now)
-        await self._context.writer.carry_out(Outcome(notices=move.notices))
+        await self._context.writer.carry_out(Changes(notices=move.notices))
         if pod is None or move.verb is Verb.DROP:
             self._forget(entry)
             return None
         if move.verb is Verb.STAY:
             return _pause(entry, pod, now)
         answered, error = await self._ask(move, pod)
-        told = Outcome(notices=answered.notices, counts=answered.counts)
+        told = Changes(notices=answered.notices, counts=answered.counts)
         await self._context.writer.carry_out(told)
         if answered.is_done:
             self._forget(entry)

@@ -8,14 +8,14 @@ from functools import partial
 from karpy.barriers import Barrier
 from karpy.codec.unreadable import claim_record
 from karpy.controllers.context import ControllerContext
-from karpy.core.lifecycle.collection import (
+from karpy.core.lifecycle.changes import count_reschedulable
+from karpy.core.lifecycle.garbagecollection import (
     PERIOD,
     Sighting,
     collect_claim,
     find_orphans,
     running,
 )
-from karpy.core.lifecycle.counts import count_reschedulable
 from karpy.errors import MachineNotFound
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.records import ClaimRecord

@@ -9,8 +9,8 @@ from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, only, s
 from karpy.controllers.orders import launch_spec, launched
 from karpy.controllers.queue import WorkQueue
 from karpy.controllers.seating import Seating
-from karpy.core.lifecycle.finalizing import claim_machine_answered, finalize
-from karpy.core.lifecycle.launching import (
+from karpy.core.lifecycle.changes import Changes, joined
+from karpy.core.lifecycle.launch import (
     hold,
     is_to_launch,
     launch_failed,
@@ -18,9 +18,9 @@ from karpy.core.lifecycle.launching import (
     launch_succeeded,
     launch_without_class,
 )
-from karpy.core.lifecycle.opening import Door, stands_ready
-from karpy.core.lifecycle.outcomes import Outcome, joined
 from karpy.core.lifecycle.progress import Scene, advance
+from karpy.core.lifecycle.registration import Door, stands_ready
+from karpy.core.lifecycle.termination import claim_machine_answered, finalize
 from karpy.errors import (
     CloudError,
     MachineNotFound,
@@ -33,11 +33,11 @@ from karpy.ports.cloud import Machine
 from karpy.ports.records import Kept
 
 WORKERS: Final = 100
-_DELETED: Final = Outcome(deletes_node=True)
+_DELETED: Final = Changes(deletes_node=True)
 
 PodsOf = Callable[[str], Iterable[Pod]]
 """Returns the pods that a NodeClaim was made for."""
-OnAttempt = Callable[[ClaimRecord, Outcome], None]
+OnAttempt = Callable[[ClaimRecord, Changes], None]
 """Is told of a claim whose node has registered, or has failed to, as the outcome says."""
 
 
@@ -85,7 +85,7 @@ class LifecycleController:
         return await self._advance(kept)
 
     async def _advance(self, kept: Kept[ClaimRecord]) -> float | None:
-        outcome, failure = Outcome(kept.record), None
+        outcome, failure = Changes(kept.record), None
         door = self._seating.door(kept.record.name) if self._seating else Door.FREE
         if is_to_launch(kept.record):
             outcome, failure = await self._launch(kept.record)
@@ -97,7 +97,7 @@ class LifecycleController:
         node = only(nodes)
         if door is not Door.FREE and node is not None:
             # Pods wait for the node; what its claim says of it can wait.
-            if not await self._context.writer.carry_out(Outcome(node=outcome.node), node=node):
+            if not await self._context.writer.carry_out(Changes(node=outcome.node), node=node):
                 return AFTER_CONFLICT
             self._show_in(outcome.claim or kept.record, outcome.node or node.record, door)
             outcome = replace(outcome, node=None)
@@ -108,7 +108,7 @@ class LifecycleController:
             return AFTER_CONFLICT
         if outcome.has_registered is not None:
             self._on_attempt(outcome.claim or kept.record, outcome)
-        return seconds(outcome.look_again)
+        return seconds(outcome.requeue_after)
 
     def _show_in(self, claim: ClaimRecord, node: NodeRecord, door: Door) -> None:
         """Say that a node has come, is open, or need not be waited for."""
@@ -120,7 +120,7 @@ class LifecycleController:
         elif door is Door.HELD:
             self._seating.arrive(claim.name, node.name)
 
-    async def _launch(self, claim: ClaimRecord) -> tuple[Outcome, CloudError | None]:
+    async def _launch(self, claim: ClaimRecord) -> tuple[Changes, CloudError | None]:
         """Ask the cloud; return what its answer means, and the failure if it is worth a retry."""
         machine = self._machines.get(claim.meta.uid)
         try:
@@ -148,7 +148,7 @@ class LifecycleController:
             is_blind=claim.node_name in self._context.records.nodes.unreadable,
         )
         # The claim says whose it is before it waits for its node: nobody would find it otherwise.
-        outcome = joined(Outcome(claim), step.outcome)
+        outcome = joined(Changes(claim), step.outcome)
         if step.is_cleared:
             is_gone = await self._terminate(claim)
             now = self._context.clock.now()
@@ -158,7 +158,7 @@ class LifecycleController:
             return AFTER_CONFLICT
         doomed = [each for each in nodes if each.record.name in step.doomed]
         ended = [await self._context.writer.carry_out(_DELETED, node=each) for each in doomed]
-        return seconds(outcome.look_again) if all(ended) else AFTER_CONFLICT
+        return seconds(outcome.requeue_after) if all(ended) else AFTER_CONFLICT
 
     async def _terminate(self, claim: ClaimRecord) -> bool:
         """Ask for the end of a claim's machine; say whether it is gone."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from karpy.core.lifecycle.launching import LaunchedMachine
+from karpy.core.lifecycle.launch import LaunchedMachine
 from karpy.model.instances import Catalog
 from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.records import ClaimRecord

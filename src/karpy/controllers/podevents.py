@@ -6,7 +6,7 @@ from typing import Final
 
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext
 from karpy.controllers.queue import WorkQueue
-from karpy.core.lifecycle.podevents import PodEvent, can_wait, note_pod_event
+from karpy.core.lifecycle.markers import PodEvent, can_wait, note_pod_event
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
 

@@ -8,8 +8,7 @@ from typing import Final, Protocol, TypeAlias
 
 from karpy.barriers import Barrier
 from karpy.controllers.context import ControllerContext
-from karpy.core.pools.costs import Costs, add_up_costs, cost_news
-from karpy.core.pools.gauges import GAUGES, pool_gauges
+from karpy.core.nodepool.usage import GAUGES, Costs, add_up_costs, cost_news, pool_gauges
 from karpy.errors import KarpyError
 from karpy.model.instances import Catalog
 from karpy.model.records import ClaimRecord, PoolRecord

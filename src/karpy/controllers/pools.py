@@ -11,11 +11,10 @@ from karpy.codec.templates import read_template
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, read, seconds
 from karpy.controllers.nodeclasses import NodeClasses, users_of
 from karpy.controllers.queue import WorkQueue
-from karpy.core.lifecycle.outcomes import Outcome, joined
-from karpy.core.pools.hashing import hash_template, stamp
-from karpy.core.pools.readiness import judge_readiness
-from karpy.core.pools.usage import judge_usage, usage_by_pool
-from karpy.core.pools.validation import judge_validity
+from karpy.core.lifecycle.changes import Changes, joined
+from karpy.core.nodepool.hash import hash_template, stamp
+from karpy.core.nodepool.readiness import judge_readiness, judge_validity
+from karpy.core.nodepool.usage import judge_usage, usage_by_pool
 from karpy.model.kinds import NODE_POOL
 from karpy.model.labels import WELL_KNOWN
 from karpy.model.nodes import Node
@@ -85,9 +84,9 @@ class PoolController:
         outcome = self._judge(stamped.pool, reading)
         if not await self._context.writer.carry_out(outcome, pool=kept):
             return AFTER_CONFLICT
-        return seconds(outcome.look_again)
+        return seconds(outcome.requeue_after)
 
-    def _judge(self, pool: PoolRecord, reading: _Reading) -> Outcome:
+    def _judge(self, pool: PoolRecord, reading: _Reading) -> Changes:
         now, ref = self._context.clock.now(), pool.node_class
         outcome = judge_validity(pool, reading.faults, now)
         if self._classes.is_listed(ref):
@@ -129,7 +128,7 @@ class PoolController:
         # What each differs from is looked up at once: nothing of it may have changed meanwhile.
         pairs = [(claim, self._context.claim(claim.name)) for claim in claims]
         for claim, kept in pairs:
-            if not await self._context.writer.carry_out(Outcome(claim=claim), claim=kept):
+            if not await self._context.writer.carry_out(Changes(claim=claim), claim=kept):
                 return False
         return True
 

@@ -7,8 +7,8 @@ from karpy.codec.unreadable import leaving_pod
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, only, seconds
 from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.queue import WorkQueue
-from karpy.core.lifecycle.outcomes import Outcome, joined
-from karpy.core.lifecycle.rebooting import (
+from karpy.core.lifecycle.changes import Changes, joined
+from karpy.core.lifecycle.reboot import (
     REJECTED,
     UNSUPPORTED,
     fail,
@@ -65,9 +65,9 @@ class RebootController:
         if not await self._context.writer.carry_out(outcome, claim=kept, node=node):
             return AFTER_CONFLICT
         self._evictions.add(step.leaving, pods)
-        return seconds(outcome.look_again)
+        return seconds(outcome.requeue_after)
 
-    async def _ask(self, claim: ClaimRecord, node: NodeRecord | None, operation: str) -> Outcome:
+    async def _ask(self, claim: ClaimRecord, node: NodeRecord | None, operation: str) -> Changes:
         """Ask the cloud for a reboot; asking again for the same one does no harm."""
         cloud, now = self._context.cloud, self._context.clock.now()
         if not isinstance(cloud, RepairCloud):

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext
 from karpy.controllers.nodeclasses import users_of
 from karpy.controllers.queue import WorkQueue
-from karpy.core.lifecycle.health import Health, Tended, record_attempt, tend_health
-from karpy.core.lifecycle.outcomes import Outcome
+from karpy.core.lifecycle.changes import Changes
+from karpy.core.nodepool.registrationhealth import Health, Tended, record_attempt, tend_health
 from karpy.model.pools import NodeClassRef
 from karpy.model.records import ClaimRecord, PoolRecord
 from karpy.ports.records import Kept
@@ -33,7 +33,7 @@ class RegistrationController:
         for kept in context.records.pools.all():
             self._queue.add(kept.record.name)
 
-    def record(self, claim: ClaimRecord, outcome: Outcome) -> None:
+    def record(self, claim: ClaimRecord, outcome: Changes) -> None:
         """Take in whether the node of a claim has registered."""
         if claim.pool and outcome.has_registered is not None:
             self._attempts.setdefault(claim.pool, []).append((claim, outcome.has_registered))
@@ -63,7 +63,7 @@ class RegistrationController:
             tended = tend_health(health, kept.record, generation, now)
         for claim, is_success in attempts:
             tended = record_attempt(tended.health, tended.pool, claim, now, is_success=is_success)
-        if not await self._context.writer.carry_out(Outcome(pool=tended.pool), pool=kept):
+        if not await self._context.writer.carry_out(Changes(pool=tended.pool), pool=kept):
             return AFTER_CONFLICT
         # Only what is written is remembered: a look at an old pool would be counted twice.
         self._health[name] = tended.health

@@ -19,7 +19,7 @@ from karpy.core.disruption.remedies import find_remedy
 from karpy.core.disruption.repairing import REASON, Patient, Triage, triage
 from karpy.core.disruption.rollout import PACE
 from karpy.core.disruption.treatment import Treatment, Visit, visit
-from karpy.core.lifecycle.outcomes import Count, Outcome
+from karpy.core.lifecycle.changes import Changes, Count
 from karpy.model.questions import BrokenNodesQuestion, TreatmentQuestion
 from karpy.model.repairs import RepairPolicy
 from karpy.model.snapshot import Snapshot
@@ -149,14 +149,14 @@ class Remedies:
         }
 
 
-def _told(visited: Visit) -> Outcome:
+def _told(visited: Visit) -> Changes:
     all_ = (*visited.refused, visited.treatment)
-    return Outcome(
+    return Changes(
         notices=tuple(notice for each in all_ for notice in each.notices),
         remarks=tuple(remark for each in all_ for remark in each.remarks),
     )
 
 
-def _summed_up(found: Triage, duration: timedelta) -> Outcome:
+def _summed_up(found: Triage, duration: timedelta) -> Changes:
     took = Count(_DURATION, _LABELS, duration.total_seconds())
-    return Outcome(notices=found.notices, counts=(*found.counts, took), remarks=found.remarks)
+    return Changes(notices=found.notices, counts=(*found.counts, took), remarks=found.remarks)

@@ -11,9 +11,9 @@ from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, seconds
 from karpy.controllers.queue import WorkQueue
 from karpy.controllers.rollouts import OnVerdict
 from karpy.core.disruption.decide import give_up, verdict_of_repair
-from karpy.core.lifecycle.counts import count_reschedulable
-from karpy.core.lifecycle.departing import claim_of
+from karpy.core.lifecycle.changes import count_reschedulable
 from karpy.core.lifecycle.repair import find_fault
+from karpy.core.lifecycle.termination import claim_of
 from karpy.model.labels import NODE_POOL
 from karpy.model.questions import LegacyRepairQuestion
 from karpy.model.records import ClaimRecord, NodeRecord
@@ -61,7 +61,7 @@ class RepairController:
         outcome = repaired.outcome
         if not await self._context.writer.carry_out(outcome, claim=claim, node=node):
             return AFTER_CONFLICT
-        return seconds(outcome.look_again)
+        return seconds(outcome.requeue_after)
 
     def _question(self, claim: ClaimRecord, node: NodeRecord) -> LegacyRepairQuestion:
         peers = tuple(NodeState(node=each) for each in self._peers(claim))

@@ -134,7 +134,7 @@ class Rollouts:
         if progress.launches:
             await self._launch(progress.rollout, progress.launches)
         await self._context.writer.carry_out(progress.outcome)
-        return progress.outcome.look_again
+        return progress.outcome.requeue_after
 
     async def _confirmed(self, progress: Progress, look: Look) -> Progress | None:
         """Leave out nodes whose pods forbid what is planned; None if the pods cannot be listed."""

@@ -15,8 +15,8 @@ from typing import Final
 
 from karpy.barriers import Barrier
 from karpy.controllers.queue import OnFailure
-from karpy.core.lifecycle.opening import Door
-from karpy.core.lifecycle.outcomes import Remark
+from karpy.core.lifecycle.changes import Remark
+from karpy.core.lifecycle.registration import Door
 from karpy.core.seating import pods_to_tell, to_seat
 from karpy.errors import ClusterError, Forbidden
 from karpy.model.kinds import POD

@@ -13,10 +13,10 @@ from karpy.controllers.context import ControllerContext, only, read, seconds
 from karpy.controllers.offloading import decide_aside
 from karpy.controllers.queue import WorkQueue
 from karpy.controllers.tenants import Tenants
-from karpy.core.lifecycle.outcomes import Outcome
-from karpy.core.pools.decide import adjust, verdict_of_adjustment
-from karpy.core.pools.staticcapacity import count_claims, shortage, surplus
+from karpy.core.lifecycle.changes import Changes
+from karpy.core.nodepool.staticcapacity import count_claims, shortage, surplus
 from karpy.core.remarks import created_count, created_remark
+from karpy.core.staticpools import adjust, verdict_of_adjustment
 from karpy.errors import ClusterError, NotFound
 from karpy.model.backoff import Backoff
 from karpy.model.conditions import READY
@@ -34,7 +34,7 @@ _TELLING_TIME: Final = timedelta(seconds=10)
 """Within that a watch tells of a claim that was made, if it is still there."""
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
-_DELETED: Final = Outcome(deletes_claim=True)
+_DELETED: Final = Changes(deletes_claim=True)
 
 OnVerdict = Callable[[PoolQuestion, PoolVerdict], None]
 """Is told what was decided about the size of a NodePool, and on what."""
@@ -55,7 +55,7 @@ class _Memory(Struct):
 
 
 class StaticCapacityController:
-    """Observe, decide, apply. How many nodes come and which go is decided in core.pools."""
+    """Observe, decide, apply. How many nodes come and which go is decided in core.staticpools."""
 
     def __init__(
         self,
@@ -146,8 +146,8 @@ class StaticCapacityController:
         verdict = verdict_of_adjustment(question, adjustment)
         for listener in self._listeners:
             listener(question, verdict)
-        await self._context.writer.carry_out(Outcome(remarks=adjustment.remarks))
-        return seconds(adjustment.look_again), verdict
+        await self._context.writer.carry_out(Changes(remarks=adjustment.remarks))
+        return seconds(adjustment.requeue_after), verdict
 
     async def _look(self, pool: PoolRecord, memory: _Memory) -> list[NodeState]:
         """See the nodes of a pool with their pods."""
@@ -189,7 +189,7 @@ class StaticCapacityController:
             return error
         if self._context.records.claims.get(name) is None:
             memory.made[name] = self._context.clock.now()
-        created = Outcome(counts=(created_count(launch),), remarks=(created_remark(launch, name),))
+        created = Changes(counts=(created_count(launch),), remarks=(created_remark(launch, name),))
         await self._context.writer.carry_out(created)
         return None
 

@@ -7,7 +7,9 @@ from karpy.codec.unreadable import attachment, leaving_pod
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, read, seconds
 from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.queue import WorkQueue
-from karpy.core.lifecycle.departing import (
+from karpy.core.lifecycle.changes import Changes, joined
+from karpy.core.lifecycle.drain import Departing, find_pending
+from karpy.core.lifecycle.termination import (
     Departure,
     asks_for_machine,
     claim_of,
@@ -16,9 +18,6 @@ from karpy.core.lifecycle.departing import (
     machine_answered,
     node_gone,
 )
-from karpy.core.lifecycle.detaching import find_pending
-from karpy.core.lifecycle.draining import Departing
-from karpy.core.lifecycle.outcomes import Outcome, joined
 from karpy.errors import MachineNotFound, NotFound
 from karpy.model.kinds import PERSISTENT_VOLUME_CLAIM, POD, VOLUME_ATTACHMENT
 from karpy.model.leaving import LeavingPod
@@ -27,7 +26,7 @@ from karpy.ports.objects import Query
 from karpy.ports.records import Kept
 
 WORKERS: Final = 100
-_CLAIM_DELETED: Final = Outcome(deletes_claim=True)
+_CLAIM_DELETED: Final = Changes(deletes_claim=True)
 
 
 class TerminationController:
@@ -84,7 +83,7 @@ class TerminationController:
         if not await self._context.writer.carry_out(outcome, claim=claim, node=node):
             return AFTER_CONFLICT
         self._evictions.add(step.leaving, pods)
-        return seconds(outcome.look_again)
+        return seconds(outcome.requeue_after)
 
     async def _step(
         self, node: NodeRecord, claim: ClaimRecord | None, pods: tuple[LeavingPod, ...]

@@ -8,11 +8,10 @@ from karpy.codec.crds import read_pool
 from karpy.codec.disruption import read_policy
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, only, read, seconds
 from karpy.controllers.queue import WorkQueue
+from karpy.core.lifecycle.changes import Changes, count_reschedulable, joined
 from karpy.core.lifecycle.conditions import INITIALIZED, LAUNCHED
-from karpy.core.lifecycle.consistency import check_consistency
-from karpy.core.lifecycle.counts import count_reschedulable
-from karpy.core.lifecycle.deadlines import check_expiry
-from karpy.core.lifecycle.hydration import hydrate_claim, hydrate_node
+from karpy.core.lifecycle.expiration import check_expiry
+from karpy.core.lifecycle.initialization import check_consistency
 from karpy.core.lifecycle.markers import (
     find_drift,
     is_markable,
@@ -20,7 +19,7 @@ from karpy.core.lifecycle.markers import (
     mark_consolidatable,
     mark_drifted,
 )
-from karpy.core.lifecycle.outcomes import Outcome, joined
+from karpy.core.lifecycle.records import hydrate_claim, hydrate_node
 from karpy.errors import MachineNotFound
 from karpy.model.kinds import NODE_POOL as POOL
 from karpy.model.labels import NODE_POOL
@@ -66,9 +65,9 @@ class UpkeepController:
         outcome = await self._look(kept.record, node)
         if not await self._context.writer.carry_out(outcome, claim=kept, node=node):
             return AFTER_CONFLICT
-        return seconds(outcome.look_again)
+        return seconds(outcome.requeue_after)
 
-    async def _look(self, claim: ClaimRecord, node: Kept[NodeRecord] | None) -> Outcome:
+    async def _look(self, claim: ClaimRecord, node: Kept[NodeRecord] | None) -> Changes:
         now = self._context.clock.now()
         pods = () if node is None else self._context.records.pods.under(node.record.name)
         expiry = check_expiry(claim, now, count_reschedulable(pods))
@@ -84,10 +83,10 @@ class UpkeepController:
             outcome = joined(outcome, then)
         return joined(outcome, await self._marked(outcome.claim or claim, now))
 
-    async def _marked(self, claim: ClaimRecord, now: datetime) -> Outcome:
+    async def _marked(self, claim: ClaimRecord, now: datetime) -> Changes:
         pool = self._context.records.pools.get(claim.pool)
         if pool is None or not is_markable(claim):
-            return Outcome()
+            return Changes()
         outcome = mark_drifted(claim, await self._drift(claim, pool, now), now)
         if pool.record.replicas is not None:
             return outcome

@@ -6,7 +6,7 @@ from weakref import WeakValueDictionary
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.records import Writes, claim_writes, node_writes, pool_writes
-from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
+from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.errors import Conflict, NotFound
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL, Kind
 from karpy.model.records import ClaimRecord, Identity, NodeRecord, PoolRecord
@@ -75,7 +75,7 @@ class Writer:
 
     async def carry_out(
         self,
-        outcome: Outcome,
+        outcome: Changes,
         *,
         claim: Kept[ClaimRecord] | None = None,
         node: Kept[NodeRecord] | None = None,
@@ -103,7 +103,7 @@ class Writer:
         return await self._end(outcome, claim, node)
 
     async def _end(
-        self, outcome: Outcome, claim: Kept[ClaimRecord] | None, node: Kept[NodeRecord] | None
+        self, outcome: Changes, claim: Kept[ClaimRecord] | None, node: Kept[NodeRecord] | None
     ) -> bool:
         """Delete what is to be deleted, and tell."""
         is_deleted = True
@@ -160,7 +160,7 @@ class Writer:
             return True
         return True
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: Changes) -> None:
         for notice in outcome.notices:
             self._notices.tell(notice)
         for count in outcome.counts:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Final
 
-from karpy.core.lifecycle.launching import resource_text
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
+from karpy.core.lifecycle.launch import resource_text
 from karpy.model.verdicts import Launch, Verdict
 
 _NAMED_MAX: Final = 5

@@ -10,7 +10,7 @@ from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import DISPENSABLE, OPTIONAL, Mirror
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.controllers.nodeclasses import NodeClasses
-from karpy.core.lifecycle.outcomes import Remark
+from karpy.core.lifecycle.changes import Remark
 from karpy.errors import ClusterError, CredentialsRefused, Forbidden, NotFound
 from karpy.model.kinds import CAPACITY_BUFFER, Kind
 from karpy.model.options import Options

@@ -32,7 +32,7 @@ from karpy.adapters.telemetry.telling import Teller
 from karpy.barriers import known
 from karpy.codec.catalogs import kwok_catalog, read_catalog
 from karpy.codec.jsontext import parse_json
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.errors import FileUnreadable, KarpyError, LeadershipLost
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE_CLAIM, NODE_POOL, Kind

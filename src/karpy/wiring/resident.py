@@ -12,7 +12,7 @@ from karpy.adapters.telemetry.logs import Log, make_log, open_lines
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.documents import read_documents
 from karpy.codec.fields import JsonObject
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import ManifestInvalid
 from karpy.model.options import Options
 from karpy.ports.journal import Journal

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from karpy.barriers import Barrier, lost_lease
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.errors import Bug, KarpyError
 from karpy.model.backoff import Backoff
 from karpy.wiring.surface import Voice

@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.specs import age, counter, gauge, histogram, summary
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 
 SPECS = [
     counter("karpenter_nodes_created_total", ("nodepool", "zone"), 'Nodes that "came".\nAll.'),

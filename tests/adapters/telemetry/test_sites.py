@@ -12,7 +12,7 @@ from karpy.adapters.telemetry.health import Check, health_application
 from karpy.adapters.telemetry.metrics import Metrics, Told
 from karpy.adapters.telemetry.profiling import profiling_application
 from karpy.adapters.telemetry.sites import Site, metrics_application
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.errors import OptionInvalid
 
 

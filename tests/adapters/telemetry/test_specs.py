@@ -15,7 +15,7 @@ from karpy.adapters.telemetry.specs import (
     MetricType,
     exponential,
 )
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.model.labels import WELL_KNOWN
 from tests.tidy.repository import product_files
 

@@ -2,7 +2,7 @@ import asyncio
 
 from karpy.cli.show.chronicle import TOGETHER, Happening
 from karpy.cli.terminal import Style
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.kinds import POD
 from karpy.model.notices import Notice, Subject
 from tests.cli.show.shows import watched_world

@@ -12,7 +12,7 @@ from karpy.core.disruption.budgets import (
     is_active,
     permit,
 )
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
 from karpy.model.surroundings import NodeState
 from tests.builders.pods import NOON

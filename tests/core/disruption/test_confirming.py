@@ -8,7 +8,7 @@ from karpy.core.disruption.confirming import Occupancy, ask, confirm
 from karpy.core.disruption.decide import decide_disruption
 from karpy.core.disruption.rollout import Replacement, Rollout, Stage, Target
 from karpy.core.disruption.sparing import unconfirmed, without_refused
-from karpy.core.lifecycle.outcomes import Outcome
+from karpy.core.lifecycle.changes import Changes
 from karpy.model.disruption import DisruptionReason
 from karpy.model.questions import ProposedNode
 from karpy.model.refusals import NodeRefusal, Obstacle
@@ -84,7 +84,7 @@ def rollout(reason: DisruptionReason = EMPTY, **changes: object) -> Rollout:
 
 
 def deleting(*names: str) -> tuple[Change, ...]:
-    outcome = Outcome(deletes_claim=True)
+    outcome = Changes(deletes_claim=True)
     return tuple(Change(f"{each}-claim", each, outcome, is_disruptive=True) for each in names)
 
 
@@ -141,7 +141,7 @@ def test_pods_are_asked_for_unless_a_repair_ends_without_their_leave(
     asked: tuple[ProposedNode, ...],
 ) -> None:
     command = rollout(reason, targets=(Target("a-claim", "a", "web", bound=bound),))
-    unmarking = Change("a-claim", "a", Outcome())
+    unmarking = Change("a-claim", "a", Changes())
 
     found = unconfirmed(
         Progress(command, (*deleting("a"), unmarking)), around(state("a", grace_period=grace))

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from karpy.core.disruption.cost import DISRUPTION_COST
 from karpy.core.disruption.emptiness import propose_empty
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.model.disruption import (
     Budget,
     ConsolidationPolicy,

@@ -2,8 +2,8 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.disruption.marks import find_strays, marked, unmarked
-from karpy.core.lifecycle.opening import gate
-from karpy.core.lifecycle.outcomes import Outcome
+from karpy.core.lifecycle.changes import Changes
+from karpy.core.lifecycle.registration import gate
 from karpy.model.conditions import TRUE, Condition
 from karpy.model.constraints import Taint
 from karpy.model.disruption import DisruptionReason
@@ -61,7 +61,7 @@ def test_a_node_that_is_going_needs_no_mark() -> None:
 
 
 def test_marks_are_taken_back() -> None:
-    assert unmarked(STRAY) == Outcome(claim=CLEAN.claim, node=CLEAN.node)
+    assert unmarked(STRAY) == Changes(claim=CLEAN.claim, node=CLEAN.node)
 
 
 def test_a_node_without_marks_stays_as_it_is() -> None:
@@ -71,7 +71,7 @@ def test_a_node_without_marks_stays_as_it_is() -> None:
 def test_marks_that_no_rollout_stands_behind_are_found() -> None:
     strays = list(find_strays(around(STRAY, state("b"))))
 
-    assert strays == [(STRAY, Outcome(claim=CLEAN.claim, node=CLEAN.node))]
+    assert strays == [(STRAY, Changes(claim=CLEAN.claim, node=CLEAN.node))]
 
 
 @pytest.mark.parametrize(

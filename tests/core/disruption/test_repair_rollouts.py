@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from karpy.core.disruption.advancing import advance, start
 from karpy.core.disruption.rollout import Rollout, Stage, Target
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.model.conditions import TRUE, Condition
 from karpy.model.disruption import DisruptionReason
 from tests.builders.pods import NOON

@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.disruption.repairing import Triage, find_broken, triage
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.model.conditions import Condition
 from karpy.model.repairs import RepairAction, RepairPolicy
 from karpy.model.surroundings import NodeState, Surroundings

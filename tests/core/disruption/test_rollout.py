@@ -15,7 +15,7 @@ from karpy.core.disruption.rollout import (
     patience,
     with_launched,
 )
-from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
+from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.model.conditions import TRUE, Condition
 from karpy.model.disruption import DisruptionReason
 from karpy.model.questions import ProposedNode, SecondLookQuestion
@@ -120,7 +120,7 @@ def test_nothing_happens_for_fifteen_seconds() -> None:
 
     progress = advance(rollout, at(NOON + 5 * SECOND, state("a", tenants=[tenant("x")])))
 
-    assert progress == Progress(rollout, outcome=Outcome(look_again=10 * SECOND))
+    assert progress == Progress(rollout, outcome=Changes(requeue_after=10 * SECOND))
 
 
 def test_nodes_that_are_still_empty_are_marked_then() -> None:
@@ -138,9 +138,9 @@ def test_nodes_that_are_still_empty_are_marked_then() -> None:
     }
     assert progress == Progress(
         begun,
-        (Change("a-claim", "a", Outcome(claim=node.claim, node=node.node), is_disruptive=True),),
+        (Change("a-claim", "a", Changes(claim=node.claim, node=node.node), is_disruptive=True),),
         decision=decided(at(DUE, state("a")), "a"),
-        outcome=Outcome(remarks=(Remark("disrupting node(s)", fields),), look_again=SECOND),
+        outcome=Changes(remarks=(Remark("disrupting node(s)", fields),), requeue_after=SECOND),
     )
 
 
@@ -180,7 +180,7 @@ def test_a_rollout_of_which_nothing_is_left_is_abandoned() -> None:
     assert progress.outcome.counts == (
         Count("voluntary_disruption_failed_validations_total", labels, 2.0),
     )
-    assert progress.outcome.look_again is None
+    assert progress.outcome.requeue_after is None
 
 
 def test_a_rollout_is_not_in_its_own_way() -> None:
@@ -219,14 +219,14 @@ def test_marked_nodes_are_deleted_and_told() -> None:
 
     removal = progress.changes[0].outcome
     assert progress.rollout == replace(rollout, stage=Stage.WAITING, is_counted=True)
-    assert progress.outcome == Outcome(
+    assert progress.outcome == Changes(
         counts=(
             Count("voluntary_disruption_decisions_total", LABELS),
             Count(
                 "voluntary_disruption_decisions_by_nodepool_total", {"nodepool": "web", **LABELS}
             ),
         ),
-        look_again=SECOND,
+        requeue_after=SECOND,
     )
     assert removal.deletes_claim
     assert told(removal.notices) == [
@@ -284,7 +284,7 @@ def test_a_rollout_that_takes_too_long_lets_its_nodes_live(stage: Stage) -> None
     progress = advance(rollout, at(DUE + timedelta(minutes=10, seconds=1), marked("a")))
 
     assert progress.rollout == replace(rollout, stage=Stage.FAILED)
-    assert progress.changes == (Change("a-claim", "a", Outcome(claim=kept, node=state("a").node)),)
+    assert progress.changes == (Change("a-claim", "a", Changes(claim=kept, node=state("a").node)),)
     assert progress.outcome.counts == (
         Count("voluntary_disruption_queue_failures_total", LABELS, 0.0),
     )
@@ -303,7 +303,7 @@ def test_replacements_are_launched_before_anything_is_deleted() -> None:
     assert progress == Progress(
         replace(rollout, stage=Stage.LAUNCHING),
         launches=(LAUNCH,),
-        outcome=Outcome(look_again=SECOND),
+        outcome=Changes(requeue_after=SECOND),
     )
 
 

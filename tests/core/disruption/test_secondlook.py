@@ -3,7 +3,7 @@ from datetime import timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpy.core.disruption.secondlook import SecondLook, look_again
+from karpy.core.disruption.secondlook import SecondLook, requeue_after
 from karpy.model.questions import ProposedNode, SecondLookQuestion
 from karpy.model.surroundings import NodeState, Surroundings
 from tests.core.disruption.questions import clusters, proposals
@@ -15,7 +15,7 @@ MINUTE = timedelta(minutes=1)
 def seen(proposal: str, *nodes: NodeState, **changes: object) -> SecondLook:
     """Look again at the nodes `a`, `b` and so on of a proposal."""
     proposed = tuple(ProposedNode(f"{each}-claim", each) for each in proposal)
-    return look_again(SecondLookQuestion(around(*nodes, **changes), proposed))
+    return requeue_after(SecondLookQuestion(around(*nodes, **changes), proposed))
 
 
 def names(look: SecondLook) -> list[str]:
@@ -65,7 +65,7 @@ def test_only_as_many_may_go_as_the_budget_still_allows() -> None:
 def test_every_proposed_node_may_go_or_has_one_reason(
     surroundings: Surroundings, proposal: tuple[ProposedNode, ...]
 ) -> None:
-    look = look_again(SecondLookQuestion(surroundings, proposal))
+    look = requeue_after(SecondLookQuestion(surroundings, proposal))
 
     assert len(look.candidates) + len(look.refusals) == len(proposal)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from karpy.core.disruption.repairing import Patient, triage
 from karpy.core.disruption.rollout import Target
 from karpy.core.disruption.treatment import Treatment, treat
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.model.conditions import TRUE, Condition
 from karpy.model.instances import InstanceType
 from karpy.model.pods import Pod

@@ -3,8 +3,8 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.lifecycle.changes import Changes, Remark
 from karpy.core.lifecycle.initialization import initialize
-from karpy.core.lifecycle.outcomes import Outcome, Remark
 from karpy.model.constraints import Taint
 from karpy.model.records import ClaimRecord, NodeRecord
 from tests.builders.pods import NOON
@@ -63,7 +63,7 @@ def test_the_first_thing_a_node_lacks_is_named(
     outcome = initialize(registered(cpu=1000, gpu=1, none=0), nodes, NOON)
 
     assert condition_of(outcome.claim, "Initialized") == ("Unknown", reason, message)
-    assert replace(outcome, claim=None) == Outcome()
+    assert replace(outcome, claim=None) == Changes()
 
 
 def test_drivers_must_have_told_their_devices() -> None:
@@ -96,10 +96,10 @@ def test_other_taints_do_not_hold_up_a_node(taint: Taint) -> None:
     ids=["unregistered", "rebooting"],
 )
 def test_a_claim_that_is_not_registered_or_reboots_is_left_alone(waiting: ClaimRecord) -> None:
-    assert initialize(waiting, (node(),), NOON) == Outcome()
+    assert initialize(waiting, (node(),), NOON) == Changes()
 
 
 def test_an_initialized_claim_stays_so_whatever_its_node_does() -> None:
     done = claim(said={"Registered": MINUTE, "Initialized": MINUTE})
 
-    assert initialize(done, (), NOON) == Outcome(done)
+    assert initialize(done, (), NOON) == Changes(done)

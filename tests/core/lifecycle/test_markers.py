@@ -4,6 +4,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.lifecycle.changes import Changes
 from karpy.core.lifecycle.markers import (
     AWAITED_PERIOD,
     BUSY_TIME,
@@ -13,7 +14,6 @@ from karpy.core.lifecycle.markers import (
     mark_consolidatable,
     mark_drifted,
 )
-from karpy.core.lifecycle.outcomes import Outcome
 from karpy.model.instances import Catalog
 from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.records import ClaimRecord
@@ -139,8 +139,8 @@ def test_drift_is_marked_and_taken_back() -> None:
     assert marked.claim is not None
     expected = ("True", "NodePoolDrifted", "NodePoolDrifted")
     assert condition_of(marked.claim, "Drifted") == expected
-    assert marked.look_again == 5 * MINUTE
-    assert mark_drifted(marked.claim, "", NOON) == Outcome(claim(), look_again=5 * MINUTE)
+    assert marked.requeue_after == 5 * MINUTE
+    assert mark_drifted(marked.claim, "", NOON) == Changes(claim(), requeue_after=5 * MINUTE)
 
 
 def test_a_claim_that_is_not_launched_loses_the_mark() -> None:
@@ -171,7 +171,7 @@ def test_a_quiet_node_may_be_consolidated() -> None:
     outcome = mark_consolidatable(initialized(5 * MINUTE), 5 * MINUTE, NOON)
 
     assert condition_of(outcome.claim, "Consolidatable") == ("True", "Consolidatable", "")
-    assert outcome.look_again is None
+    assert outcome.requeue_after is None
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_node_that_is_not_quiet_loses_the_mark(
     outcome = mark_consolidatable(given, after, NOON)
 
     assert condition_of(outcome.claim, "Consolidatable")[0] == "absent"
-    assert outcome.look_again == again
+    assert outcome.requeue_after == again
 
 
 def test_the_last_pod_counts_more_than_the_start() -> None:
@@ -217,11 +217,11 @@ def test_a_mark_waits_for_a_while_when_there_is_much_to_do(
 
     said = outcome.claim and condition_of(outcome.claim, "Consolidatable")[0]
     assert said == expected
-    assert outcome.look_again == (None if expected else AWAITED_PERIOD)
+    assert outcome.requeue_after == (None if expected else AWAITED_PERIOD)
 
 
 def test_a_node_that_pods_are_on_their_way_to_is_not_quiet() -> None:
     outcome = mark_consolidatable(initialized(9 * MINUTE), MINUTE, NOON, is_awaited=True)
 
     assert condition_of(outcome.claim, "Consolidatable")[0] == "absent"
-    assert outcome.look_again == AWAITED_PERIOD
+    assert outcome.requeue_after == AWAITED_PERIOD

@@ -3,10 +3,10 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.identities import listed
-from karpy.core.lifecycle.opening import HEARING_TIME, Door, gate
-from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
+from karpy.core.lifecycle.changes import Changes, Count, Remark, joined
 from karpy.core.lifecycle.progress import Scene, advance
+from karpy.core.lifecycle.records import listed
+from karpy.core.lifecycle.registration import HEARING_TIME, Door, gate
 from karpy.model.conditions import Conditions
 from karpy.model.constraints import Taint
 from karpy.model.records import NodeRecord
@@ -23,7 +23,7 @@ def test_a_claim_without_a_node_waits_for_one_until_its_time_is_over() -> None:
 
     assert condition_of(outcome.claim, "Registered")[1] == "NodeNotFound"
     assert condition_of(outcome.claim, "Initialized")[1] == "AwaitingReconciliation"
-    assert outcome.look_again == 10 * MINUTE
+    assert outcome.requeue_after == 10 * MINUTE
 
 
 def test_a_ready_node_registers_and_initializes_in_one_go() -> None:
@@ -38,7 +38,7 @@ def test_a_ready_node_registers_and_initializes_in_one_go() -> None:
         "initialized nodeclaim",
     ]
     assert outcome.has_registered is True
-    assert outcome.look_again is None
+    assert outcome.requeue_after is None
 
 
 def young(age: float, *taints: Taint, is_ready: bool) -> NodeRecord:
@@ -70,7 +70,7 @@ def test_a_node_that_will_be_ready_in_a_moment_registers_without_a_word(
     assert UNREGISTERED not in outcome.node.taints
     assert outcome.claim == made
     assert (outcome.counts, outcome.remarks, outcome.has_registered) == ((), (), None)
-    assert outcome.look_again == pause
+    assert outcome.requeue_after == pause
 
 
 def test_a_claim_keeps_silent_for_longer_on_a_node_that_is_held() -> None:
@@ -129,26 +129,26 @@ def test_a_claim_of_which_nothing_was_said_begins_with_its_creation() -> None:
     outcome = advance(bare, Scene(), NOON)
 
     assert condition_of(outcome.claim, "Launched")[1] == "AwaitingReconciliation"
-    assert outcome.look_again == 4 * MINUTE
+    assert outcome.requeue_after == 4 * MINUTE
 
 
 def test_a_claim_that_is_done_writes_nothing() -> None:
     said = {"Registered": MINUTE, "Initialized": MINUTE}
 
-    assert advance(claim(said=said), Scene((node(),)), NOON) == Outcome(claim(said=said))
+    assert advance(claim(said=said), Scene((node(),)), NOON) == Changes(claim(said=said))
 
 
 def test_looks_at_the_same_objects_are_put_together() -> None:
-    first = Outcome(claim(), counts=(Count("a"),), look_again=2 * MINUTE, has_registered=True)
-    then = Outcome(node=node(), remarks=(Remark("b"),), look_again=MINUTE, deletes_claim=True)
+    first = Changes(claim(), counts=(Count("a"),), requeue_after=2 * MINUTE, has_registered=True)
+    then = Changes(node=node(), remarks=(Remark("b"),), requeue_after=MINUTE, deletes_claim=True)
 
-    assert joined(first, then) == Outcome(
+    assert joined(first, then) == Changes(
         claim(),
         node(),
         deletes_claim=True,
         counts=(Count("a"),),
         remarks=(Remark("b"),),
-        look_again=MINUTE,
+        requeue_after=MINUTE,
         has_registered=True,
     )
 

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
+from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.core.lifecycle.repair import Repair, are_mostly_healthy, repair, snake_case
 from karpy.model.conditions import Condition
 from karpy.model.records import NodeRecord
@@ -42,7 +42,7 @@ def test_the_claim_of_a_broken_node_goes_at_once() -> None:
         "termination_mode": "eventual",
     }
     hurried = claim(grace_period=MINUTE, annotations={TIME: "2026-03-02T12:00:00Z"})
-    assert outcome == Outcome(
+    assert outcome == Changes(
         replace(hurried, image_id="image-1"),
         deletes_claim=True,
         counts=(
@@ -73,7 +73,7 @@ def test_the_claim_of_a_broken_node_goes_at_once() -> None:
 )
 def test_a_fault_is_put_up_with_for_a_while(broken: NodeRecord, remaining: timedelta) -> None:
     assert repair(claim(), broken, POLICIES, [broken], NOON) == Repair(
-        Outcome(look_again=remaining)
+        Changes(requeue_after=remaining)
     )
 
 
@@ -110,7 +110,7 @@ def test_too_many_broken_nodes_are_told_of_and_left_alone() -> None:
 
     outcome = repaired.outcome
     assert repaired.refusal == NodeRefusal(Obstacle.MOSTLY_UNHEALTHY, "node-1", "web")
-    assert outcome.look_again == 5 * MINUTE
+    assert outcome.requeue_after == 5 * MINUTE
     assert not outcome.deletes_claim
     assert [(each.subject.kind.name, each.same_as) for each in outcome.notices] == [
         ("Node", ("uid-node-1",)),
@@ -139,7 +139,7 @@ def test_a_claim_that_goes_is_hurried_and_not_counted() -> None:
     repaired = repair(going, broken, POLICIES, [broken], NOON)
 
     assert repaired == Repair(
-        Outcome(claim(deleted=MINUTE, annotations={TIME: "2026-03-02T12:00:00Z"})),
+        Changes(claim(deleted=MINUTE, annotations={TIME: "2026-03-02T12:00:00Z"})),
         NodeRefusal(Obstacle.LEAVING, "node-1"),
     )
 

@@ -8,12 +8,17 @@ from msgspec.structs import replace
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.unreadable import claim_record
-from karpy.core.lifecycle.collection import Sighting, collect_claim, find_orphans, running
-from karpy.core.lifecycle.consistency import check_consistency
-from karpy.core.lifecycle.counts import count_reschedulable, termination_mode
-from karpy.core.lifecycle.hydration import hydrate_claim, hydrate_node
-from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
-from karpy.core.lifecycle.podevents import PodEvent, can_wait, note_pod_event
+from karpy.core.lifecycle.changes import (
+    Changes,
+    Count,
+    Remark,
+    count_reschedulable,
+    termination_mode,
+)
+from karpy.core.lifecycle.garbagecollection import Sighting, collect_claim, find_orphans, running
+from karpy.core.lifecycle.initialization import check_consistency
+from karpy.core.lifecycle.markers import PodEvent, can_wait, note_pod_event
+from karpy.core.lifecycle.records import hydrate_claim, hydrate_node
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice, Subject
 from karpy.model.pods import NODE, STATEFUL_SET, Pod
@@ -42,7 +47,7 @@ def test_a_node_with_less_than_promised_is_told_of() -> None:
     issue = "expected 128Gi of resource memory, but found 64Gi (50.0% of expected)"
     expected = ("False", "ConsistencyCheckFailed", "Consistency Check Failed")
     assert condition_of(outcome.claim, "ConsistentStateFound") == expected
-    assert replace(outcome, claim=None) == Outcome(
+    assert replace(outcome, claim=None) == Changes(
         notices=(
             Notice(
                 Subject(NODE_CLAIM, "web-1", uid="uid-web-1"),
@@ -53,7 +58,7 @@ def test_a_node_with_less_than_promised_is_told_of() -> None:
             ),
         ),
         remarks=(Remark("consistency error", {"error": issue}, True),),
-        look_again=10 * MINUTE,
+        requeue_after=10 * MINUTE,
     )
 
 
@@ -78,7 +83,7 @@ def test_what_was_promised_and_asked_for_is_compared(
 
 
 def test_a_claim_that_goes_is_not_checked() -> None:
-    assert check_consistency(claim(deleted=MINUTE), node(), NOON) == Outcome()
+    assert check_consistency(claim(deleted=MINUTE), node(), NOON) == Changes()
 
 
 def test_claims_and_nodes_name_their_node_class() -> None:
@@ -91,7 +96,7 @@ def test_claims_and_nodes_name_their_node_class() -> None:
 def test_a_claim_without_a_node_class_is_left_alone() -> None:
     bare = replace(claim(), node_class=NodeClassRef())
 
-    assert hydrate_claim(bare) == Outcome(bare)
+    assert hydrate_claim(bare) == Changes(bare)
 
 
 REGISTERED = claim(said={"Registered": MINUTE})
@@ -109,7 +114,7 @@ def test_a_claim_whose_machine_is_gone_goes(nodes: tuple[NodeRecord, ...]) -> No
         "termination_mode": "graceful",
     }
 
-    assert collect_claim(REGISTERED, {"kwok://other"}, nodes, pods=3) == Outcome(
+    assert collect_claim(REGISTERED, {"kwok://other"}, nodes, pods=3) == Changes(
         deletes_claim=True,
         counts=(
             Count("nodeclaims_disrupted_total", labels),
@@ -137,7 +142,7 @@ def test_a_claim_whose_machine_is_gone_goes(nodes: tuple[NodeRecord, ...]) -> No
 def test_a_claim_stays_while_something_speaks_for_it(
     kept: ClaimRecord, machines: set[str], nodes: tuple[NodeRecord, ...]
 ) -> None:
-    assert collect_claim(kept, machines, nodes) == Outcome()
+    assert collect_claim(kept, machines, nodes) == Changes()
 
 
 def sighting(name: str, age: int = 31, *, is_ending: bool = False) -> Sighting:
@@ -195,7 +200,7 @@ def test_a_machine_that_ends_does_not_run() -> None:
 def test_a_pod_that_comes_or_leaves_is_noted(before: Pod | None, after: Pod) -> None:
     outcome = note_pod_event(claim(), PodEvent(before, after, NOON))
 
-    assert outcome == Outcome(replace(claim(), last_pod_event=NOON))
+    assert outcome == Changes(replace(claim(), last_pod_event=NOON))
 
 
 @pytest.mark.parametrize(
@@ -209,7 +214,7 @@ def test_a_pod_that_comes_or_leaves_is_noted(before: Pod | None, after: Pod) -> 
     ids=["pending", "running", "leaving", "daemon"],
 )
 def test_nothing_else_is_noted(before: Pod, after: Pod) -> None:
-    assert note_pod_event(claim(), PodEvent(before, after, NOON)) == Outcome()
+    assert note_pod_event(claim(), PodEvent(before, after, NOON)) == Changes()
 
 
 @pytest.mark.parametrize(("seconds", "is_noted"), [(9, False), (10, True)])
@@ -225,7 +230,7 @@ def test_a_restart_takes_no_old_pod_for_a_new_one() -> None:
     known = replace(claim(), last_pod_event=NOON - MINUTE)
     old, new = pod("old", on="node-1", age=2 * MINUTE), pod("new", on="node-1", age=0 * MINUTE)
 
-    assert note_pod_event(known, PodEvent(None, old, NOON)) == Outcome()
+    assert note_pod_event(known, PodEvent(None, old, NOON)) == Changes()
     assert note_pod_event(known, PodEvent(None, new, NOON)).claim is not None
 
 

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.core.observation.pods import (
     NO_WAITS,
     UNKNOWN,

@@ -2,7 +2,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.core.observation.statuses import Family, Standing, Told, compare
 from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
 from karpy.model.kinds import NODE, NODE_CLAIM

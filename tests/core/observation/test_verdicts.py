@@ -1,4 +1,4 @@
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.core.observation.verdicts import verdict_counts
 from karpy.core.scheduling.decide import decide
 from karpy.model.labels import ZONE

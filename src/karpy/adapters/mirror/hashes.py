@@ -5,7 +5,7 @@ from typing import Final
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.memos import Memo
 from karpy.codec.templates import read_template
-from karpy.core.pools.hashing import hash_annotations, hash_template
+from karpy.core.nodepool.hash import hash_annotations, hash_template
 from karpy.errors import AnswerMalformed
 from karpy.model.kinds import NODE_POOL
 from karpy.model.records import PoolRecord

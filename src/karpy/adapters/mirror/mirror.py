@@ -21,7 +21,7 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.podjson import PodJsonReader
 from karpy.codec.storage import gather_storage
 from karpy.codec.unreadable import unreadable_pod
-from karpy.core.lifecycle.deadlines import LAUNCH_TIMEOUT
+from karpy.core.lifecycle.expiration import LAUNCH_TIMEOUT
 from karpy.core.scheduling.overlays import apply_overlays
 from karpy.errors import NotFound
 from karpy.model.instances import Catalog

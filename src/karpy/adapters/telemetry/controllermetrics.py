@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from karpy.adapters.telemetry.metrics import Metrics, Told
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.ports.observers import Result
 
 _RUNTIME: Final = "controller_runtime_"

@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 from msgspec import Struct
 
 from karpy.adapters.telemetry.metrics import Metrics
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.errors import CloudError, MachineNotFound, NoCapacity, NodeClassNotReady
 from karpy.model.instances import Catalog
 from karpy.model.repairs import RepairPolicy

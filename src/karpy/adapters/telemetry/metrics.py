@@ -15,7 +15,7 @@ from karpy.adapters.telemetry.runtimemetrics import metric_specs
 from karpy.adapters.telemetry.series import Series, make_series
 from karpy.adapters.telemetry.specs import MetricSpec, MetricType
 from karpy.barriers import Barrier, OnError, fail_at_once
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.errors import KarpyError
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4

@@ -7,7 +7,7 @@ from typing import Final
 from karpy.adapters.telemetry.exposition import Values
 from karpy.adapters.telemetry.metrics import Metrics, Told
 from karpy.adapters.telemetry.podtimes import PodTimes
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.core.observation.pods import (
     NO_WAITS,
     PENDING,

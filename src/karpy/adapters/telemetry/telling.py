@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from karpy.adapters.telemetry.logs import Log
 from karpy.adapters.telemetry.metrics import Metrics
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 
 _ERRORS: Final = "controller_runtime_reconcile_errors_total"
 

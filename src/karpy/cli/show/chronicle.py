@@ -21,7 +21,7 @@ from karpy.cli.show.sentences import (
     runs_text,
 )
 from karpy.cli.terminal import Style
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.observation.verdicts import NO_DECISION
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice

@@ -17,10 +17,10 @@ from karpy.core.disruption.rollout import (
     as_target,
     patience,
 )
-from karpy.core.disruption.secondlook import SecondLook, look_again
+from karpy.core.disruption.secondlook import SecondLook, requeue_after
+from karpy.core.lifecycle.changes import Changes, Count, Remark, joined
 from karpy.core.lifecycle.conditions import INITIALIZED
-from karpy.core.lifecycle.identities import about_claim
-from karpy.core.lifecycle.outcomes import Count, Outcome, Remark, joined
+from karpy.core.lifecycle.records import about_claim
 from karpy.model.notices import Notice
 from karpy.model.questions import ProposedNode, SecondLookQuestion
 from karpy.model.records import ClaimRecord
@@ -36,7 +36,7 @@ class Change(Struct, frozen=True, gc=False):
 
     claim: str
     node: str
-    outcome: Outcome
+    outcome: Changes
     is_disruptive: bool = False
     """Whether it marks or deletes, so that the pods of the node are to be confirmed before."""
 
@@ -57,7 +57,7 @@ class Progress(Struct, frozen=True, gc=False):
     """Claims to create; `with_launched` takes their names, and all of them or none."""
     decision: Decision | None = None
     """Tells why it goes on or not, if that was the question."""
-    outcome: Outcome = Outcome()
+    outcome: Changes = Changes()
     """What is told and counted of the rollout as a whole, and when to look again."""
 
 
@@ -79,7 +79,7 @@ def start(rollout: Rollout, surroundings: Surroundings) -> Progress:
     """Begin to carry out a rollout that needs no validation, or has just had it."""
     begun = replace(rollout, stage=Stage.MARKING, begun=surroundings.now)
     progress = _mark(begun, surroundings)
-    told = Outcome(remarks=(_beginning(begun),))
+    told = Changes(remarks=(_beginning(begun),))
     return replace(progress, outcome=joined(told, progress.outcome))
 
 
@@ -99,9 +99,9 @@ def amid_rollouts(surroundings: Surroundings, rollouts: Sequence[Rollout]) -> Su
 def _validate(rollout: Rollout, surroundings: Surroundings) -> Progress:
     due = rollout.proposed + VALIDATION_DELAY
     if surroundings.now < due:
-        return Progress(rollout, outcome=Outcome(look_again=due - surroundings.now))
+        return Progress(rollout, outcome=Changes(requeue_after=due - surroundings.now))
     question = _second_look(rollout, surroundings)
-    seen = look_again(question)
+    seen = requeue_after(question)
     progress = _resolve(rollout, seen, surroundings)
     return replace(progress, decision=Decision(question, verdict_of_second_look(seen)))
 
@@ -120,7 +120,7 @@ def _resolve(rollout: Rollout, seen: SecondLook, surroundings: Surroundings) -> 
         return _abandon(rollout, len(seen.spent) or len(rollout.targets))
     validated = replace(rollout, targets=tuple(as_target(each) for each in seen.candidates))
     progress = start(validated, surroundings)
-    told = Outcome(counts=failed_validations(rollout, len(seen.spent)))
+    told = Changes(counts=failed_validations(rollout, len(seen.spent)))
     return replace(progress, outcome=joined(told, progress.outcome))
 
 
@@ -139,7 +139,7 @@ def _mark(rollout: Rollout, surroundings: Surroundings) -> Progress:
         if outcome is not None:
             changes.append(Change(each.claim, each.node, outcome, is_disruptive=True))
     if changes:
-        return Progress(rollout, tuple(changes), outcome=Outcome(look_again=PACE))
+        return Progress(rollout, tuple(changes), outcome=Changes(requeue_after=PACE))
     if rollout.replacements:
         return _launch(replace(rollout, stage=Stage.LAUNCHING), surroundings)
     return _wait(replace(rollout, stage=Stage.WAITING), surroundings)
@@ -149,7 +149,7 @@ def _launch(rollout: Rollout, surroundings: Surroundings) -> Progress:
     if _is_late(rollout, surroundings):
         return _fail(rollout, surroundings, "launching its replacements took too long")
     launches = tuple(each.launch for each in rollout.replacements)
-    return Progress(rollout, launches=launches, outcome=Outcome(look_again=PACE))
+    return Progress(rollout, launches=launches, outcome=Changes(requeue_after=PACE))
 
 
 def _wait(rollout: Rollout, surroundings: Surroundings) -> Progress:
@@ -168,7 +168,7 @@ def _wait(rollout: Rollout, surroundings: Surroundings) -> Progress:
     if not staying:
         # Differs: Karpenter calls a rollout failed that ends well but late.
         remark = Remark("command succeeded", {"command": str(rollout)})
-        outcome = Outcome(counts=counts, remarks=(remark,))
+        outcome = Changes(counts=counts, remarks=(remark,))
         return Progress(replace(rollout, stage=Stage.DONE), outcome=outcome)
     if _is_late(rollout, surroundings):
         return _fail(rollout, surroundings, "it took too long")
@@ -179,7 +179,7 @@ def _wait(rollout: Rollout, surroundings: Surroundings) -> Progress:
         for notice in _awaited(states[each.claim].claim, rollout)
     )
     if notices:
-        outcome = Outcome(notices=notices, counts=counts, look_again=PACE)
+        outcome = Changes(notices=notices, counts=counts, requeue_after=PACE)
         return Progress(rollout, outcome=outcome)
     changes = tuple(
         Change(
@@ -190,7 +190,7 @@ def _wait(rollout: Rollout, surroundings: Surroundings) -> Progress:
         )
         for each in staying
     )
-    return Progress(rollout, changes, outcome=Outcome(counts=counts, look_again=PACE))
+    return Progress(rollout, changes, outcome=Changes(counts=counts, requeue_after=PACE))
 
 
 def _abandon(rollout: Rollout, failed: int) -> Progress:
@@ -199,7 +199,7 @@ def _abandon(rollout: Rollout, failed: int) -> Progress:
         {"command": str(rollout)},
     )
     counts = failed_validations(rollout, failed)
-    outcome = Outcome(counts=counts, remarks=(remark,))
+    outcome = Changes(counts=counts, remarks=(remark,))
     return Progress(replace(rollout, stage=Stage.ABANDONED), outcome=outcome)
 
 
@@ -218,7 +218,7 @@ def _fail(rollout: Rollout, surroundings: Surroundings, why: str) -> Progress:
         {"command": str(rollout), "error": why},
         is_error=True,
     )
-    outcome = Outcome(counts=(count,), remarks=(remark,))
+    outcome = Changes(counts=(count,), remarks=(remark,))
     return Progress(replace(rollout, stage=Stage.FAILED), tuple(changes), outcome=outcome)
 
 

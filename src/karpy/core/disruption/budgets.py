@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.cron import ScheduleInvalid, read_schedule
 from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
 from karpy.model.kinds import NODE_POOL

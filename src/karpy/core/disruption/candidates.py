@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from karpy.core.disruption.cost import POD, moving_cost
 from karpy.core.disruption.guards import Guards
-from karpy.core.lifecycle.identities import about_claim, about_node
-from karpy.core.lifecycle.protection import protection_of
+from karpy.core.lifecycle.eviction import protection_of
+from karpy.core.lifecycle.records import about_claim, about_node
 from karpy.model.annotations import DO_NOT_DISRUPT
 from karpy.model.disruption import DisruptionPolicy
 from karpy.model.instances import InstanceType

@@ -4,7 +4,7 @@ from karpy.core.disruption.candidates import Candidate
 from karpy.core.disruption.confirming import confirm
 from karpy.core.disruption.emptiness import Proposal, propose_empty
 from karpy.core.disruption.repairing import REASON, Triage, triage
-from karpy.core.disruption.secondlook import SecondLook, look_again
+from karpy.core.disruption.secondlook import SecondLook, requeue_after
 from karpy.core.disruption.treatment import Visit, visit
 from karpy.core.lifecycle.repair import Repair, repair
 from karpy.model.disruption import DisruptionReason
@@ -29,7 +29,7 @@ def decide_disruption(question: DisruptionQuestion) -> DisruptionVerdict:
     if isinstance(question, EmptyNodesQuestion):
         return verdict_of_proposal(propose_empty(question.surroundings))
     if isinstance(question, SecondLookQuestion):
-        return verdict_of_second_look(look_again(question))
+        return verdict_of_second_look(requeue_after(question))
     if isinstance(question, ConfirmationQuestion):
         return confirm(question)
     if isinstance(question, LegacyRepairQuestion):

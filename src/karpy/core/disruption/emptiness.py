@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from karpy.core.disruption.budgets import find_allowances
 from karpy.core.disruption.candidates import Candidate, best_first, find_candidates
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.lifecycle.conditions import CONSOLIDATABLE
-from karpy.core.lifecycle.identities import about_claim, about_node
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.records import about_claim, about_node
 from karpy.model.disruption import DisruptionReason
 from karpy.model.notices import Notice
 from karpy.model.refusals import NodeRefusal, Obstacle

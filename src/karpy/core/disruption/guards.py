@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from karpy.core.lifecycle.protection import is_evictable
+from karpy.core.lifecycle.eviction import is_evictable
 from karpy.model.refusals import Obstacle
 from karpy.model.tenants import PodBudget, Tenant
 

@@ -7,10 +7,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.core.disruption.rollout import Rollout, Target
+from karpy.core.lifecycle.changes import Changes, Count, termination_mode
 from karpy.core.lifecycle.conditions import DISRUPTION_REASON, with_true_because, without
-from karpy.core.lifecycle.counts import termination_mode
-from karpy.core.lifecycle.identities import about_claim, about_node
-from karpy.core.lifecycle.outcomes import Count, Outcome
+from karpy.core.lifecycle.records import about_claim, about_node
 from karpy.core.lifecycle.repair import hurried, snake_case, unhealthy_count
 from karpy.model.constraints import DISRUPTED_TAINT, NO_SCHEDULE, Taint, is_disrupted, is_gate
 from karpy.model.disruption import DisruptionReason
@@ -22,7 +21,7 @@ from karpy.model.surroundings import NodeState, Surroundings
 _DISRUPTED: Final = Taint(DISRUPTED_TAINT, NO_SCHEDULE)
 
 
-def marked(state: NodeState, reason: DisruptionReason, now: datetime) -> Outcome | None:
+def marked(state: NodeState, reason: DisruptionReason, now: datetime) -> Changes | None:
     """Keep new pods off a node and say why it goes; None if that is written there already."""
     if state.claim is None or state.is_deleting:
         return None
@@ -31,7 +30,7 @@ def marked(state: NodeState, reason: DisruptionReason, now: datetime) -> Outcome
     return _outcome(state, claim, node)
 
 
-def unmarked(state: NodeState) -> Outcome | None:
+def unmarked(state: NodeState) -> Changes | None:
     """Take back what `marked` wrote; None if nothing is written there."""
     if state.claim is None:
         return None
@@ -43,7 +42,7 @@ def unmarked(state: NodeState) -> Outcome | None:
     return _outcome(state, claim, node)
 
 
-def find_strays(surroundings: Surroundings) -> Iterator[tuple[NodeState, Outcome]]:
+def find_strays(surroundings: Surroundings) -> Iterator[tuple[NodeState, Changes]]:
     """Find marks that no rollout stands behind: left by one that failed, or by a restart."""
     for state in sorted(surroundings.nodes, key=lambda each: each.name):
         is_busy = state.claim is not None and state.claim.name in surroundings.busy
@@ -55,7 +54,7 @@ def find_strays(surroundings: Surroundings) -> Iterator[tuple[NodeState, Outcome
 
 def removal(
     state: NodeState, target: Target, rollout: Rollout, surroundings: Surroundings
-) -> Outcome:
+) -> Changes:
     """Delete the claim of a node; its termination does the rest."""
     assert state.claim is not None
     reason = rollout.reason.value
@@ -89,13 +88,13 @@ def removal(
     if target.bound is not None:
         # Whatever time it took to get here was not the pods' fault.
         claim = hurried(state.claim, surroundings.now + target.bound)
-    return Outcome(claim, deletes_claim=True, notices=notices, counts=tuple(counts))
+    return Changes(claim, deletes_claim=True, notices=notices, counts=tuple(counts))
 
 
-def _outcome(state: NodeState, claim: ClaimRecord, node: NodeRecord | None) -> Outcome | None:
+def _outcome(state: NodeState, claim: ClaimRecord, node: NodeRecord | None) -> Changes | None:
     if node is None and claim is state.claim:
         return None
-    return Outcome(claim=None if claim is state.claim else claim, node=node)
+    return Changes(claim=None if claim is state.claim else claim, node=node)
 
 
 def _is_tainted(node: NodeRecord) -> bool:

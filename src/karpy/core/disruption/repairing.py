@@ -11,8 +11,8 @@ from karpy.core.disruption.budgets import find_allowances
 from karpy.core.disruption.candidates import Candidate, Manner, blocked_notices, find_candidates
 from karpy.core.disruption.cost import disruption_cost
 from karpy.core.disruption.remedies import Remedy, find_remedy, is_unhealthy
-from karpy.core.lifecycle.identities import about_claim, about_node
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
+from karpy.core.lifecycle.records import about_claim, about_node
 from karpy.core.lifecycle.repair import UNHEALTHY_SHARE
 from karpy.model.annotations import DO_NOT_REPAIR
 from karpy.model.disruption import DisruptionReason

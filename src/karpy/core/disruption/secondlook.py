@@ -28,7 +28,7 @@ class SecondLook(Struct, frozen=True, gc=False):
         return (*self.changed, *self.spent)
 
 
-def look_again(question: SecondLookQuestion) -> SecondLook:
+def requeue_after(question: SecondLookQuestion) -> SecondLook:
     """Find the proposed nodes that may still go, until each pool's budget is spent."""
     surroundings = question.surroundings
     there = {each.claim.name: each for each in surroundings.nodes if each.claim is not None}

@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.core.announcements import why
-from karpy.core.lifecycle.counts import is_reschedulable
+from karpy.core.lifecycle.changes import is_reschedulable
 from karpy.core.scheduling.decide import decide
 from karpy.model.instances import Catalog, InstanceType
 from karpy.model.settings import ReservedMode

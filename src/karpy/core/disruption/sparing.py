@@ -11,7 +11,7 @@ from karpy.core.disruption.candidates import blocked_notices
 from karpy.core.disruption.confirming import by_claim
 from karpy.core.disruption.marks import unmarked
 from karpy.core.disruption.rollout import Rollout, Stage
-from karpy.core.lifecycle.outcomes import Outcome, Remark, joined
+from karpy.core.lifecycle.changes import Changes, Remark, joined
 from karpy.model.disruption import DisruptionReason
 from karpy.model.questions import ProposedNode
 from karpy.model.refusals import NodeRefusal, Obstacle
@@ -74,14 +74,14 @@ def _unmarking(claims: Collection[str], surroundings: Surroundings) -> tuple[Cha
     return tuple(changes)
 
 
-def _told(rollout: Rollout, refusals: Sequence[NodeRefusal], surroundings: Surroundings) -> Outcome:
+def _told(rollout: Rollout, refusals: Sequence[NodeRefusal], surroundings: Surroundings) -> Changes:
     states, claims = by_claim(surroundings), {each.node: each.claim for each in rollout.targets}
     notices = []
     for each in refusals:
         text = _NEEDED.format(detail=each.detail) if each.why is Obstacle.NOT_EMPTY else ""
         notices += blocked_notices(states[claims[each.node]], each, text)
     why = "; ".join(f"{each.node}: {each.why.value} ({each.detail})" for each in refusals)
-    return Outcome(
+    return Changes(
         notices=tuple(notices),
         counts=failed_validations(rollout, len(refusals)),
         remarks=(Remark(_SPARED, {"command": str(rollout), "nodes": why}),),

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.core.disruption.cost import eviction_cost
-from karpy.core.lifecycle.counts import is_reschedulable
+from karpy.core.lifecycle.changes import is_reschedulable
 from karpy.model.leaving import LeavingPod
 from karpy.model.pods import Pod
 from karpy.model.tenants import Tenant

@@ -11,11 +11,10 @@ from karpy.core.disruption.candidates import blocked_notices
 from karpy.core.disruption.repairing import REASON, Patient
 from karpy.core.disruption.rollout import Replacement, Rollout, Target, as_target
 from karpy.core.disruption.simulation import Relocation, relocate, with_credit
+from karpy.core.lifecycle.changes import Changes, Count, Remark, disruption_counts
 from karpy.core.lifecycle.conditions import DISRUPTION_REASON, with_true_because
-from karpy.core.lifecycle.counts import disruption_counts
-from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
 from karpy.core.lifecycle.repair import unhealthy_count
-from karpy.core.pools.staticcapacity import count_claims, grant, template_launch
+from karpy.core.nodepool.staticcapacity import count_claims, grant, template_launch
 from karpy.core.scheduling.templates import template_requirements
 from karpy.model.annotations import REBOOT_GRACE_PERIOD
 from karpy.model.conditions import READY, REBOOTING
@@ -42,7 +41,7 @@ _SHOWN_MAX: Final = 3
 class Treatment(Struct, frozen=True, gc=False):
     """What is done about a broken node: at most one of a reboot and a rollout, or neither."""
 
-    reboot: Outcome | None = None
+    reboot: Changes | None = None
     """Holds for its claim."""
     rollout: Rollout | None = None
     expected_on: tuple[str, ...] = ()
@@ -96,7 +95,7 @@ def treat(patient: Patient, question: TreatmentQuestion, id_: str = "") -> Treat
     return _replace_dynamic(patient, rollout, question)
 
 
-def request_reboot(patient: Patient, now: datetime) -> Outcome:
+def request_reboot(patient: Patient, now: datetime) -> Changes:
     """Write on the claim of a node that it is to be rebooted; somebody else does it."""
     claim, condition = patient.candidate.claim, patient.remedy.match.condition
     grace = claim.grace_period if patient.bound is None else patient.bound
@@ -105,7 +104,7 @@ def request_reboot(patient: Patient, now: datetime) -> Outcome:
     written = with_true_because(written, REBOOTING, REBOOT_REQUESTED, message, now)
     labels = {"decision": "reboot", "reason": reason.lower(), "consolidation_type": ""}
     by_pool = {"nodepool": patient.candidate.pool.name, **labels}
-    return Outcome(
+    return Changes(
         written,
         counts=(
             Count("voluntary_disruption_decisions_total", labels),

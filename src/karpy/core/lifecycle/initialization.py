@@ -1,24 +1,26 @@
-"""A registered node becomes usable: what is still missing, checked in order."""
+"""Whether a registered node has what its NodeClaim promised: before it is used, and ever after."""
 
 import json
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from karpy.core.lifecycle.changes import Changes, Remark
 from karpy.core.lifecycle.conditions import (
+    CONSISTENT,
     INITIALIZED,
     REGISTERED,
     is_decided,
     restated,
+    with_false,
     with_true,
     with_unknown,
 )
-from karpy.core.lifecycle.identities import with_labels
-from karpy.core.lifecycle.launching import resource_text
-from karpy.core.lifecycle.outcomes import Outcome, Remark
+from karpy.core.lifecycle.launch import resource_text
+from karpy.core.lifecycle.records import about_claim, with_labels
 from karpy.model.conditions import REBOOTING
 from karpy.model.constraints import (
     NO_EXECUTE,
@@ -29,7 +31,9 @@ from karpy.model.constraints import (
     is_gate,
 )
 from karpy.model.labels import INITIALIZED as INITIALIZED_LABEL
+from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.resources import format_quantity
 
 _EPHEMERAL: Final = (
     (NOT_READY_TAINT, NO_SCHEDULE),
@@ -39,6 +43,8 @@ _EPHEMERAL: Final = (
     (UNREGISTERED_TAINT, NO_EXECUTE),
 )
 _EPHEMERAL_PREFIX: Final = "readiness.k8s.io/"
+PERIOD: Final = timedelta(minutes=10)
+_LEAST_SHARE: Final = 0.9
 
 
 class Lack(Struct, frozen=True, gc=False):
@@ -53,7 +59,7 @@ def initialize(
     nodes: Sequence[NodeRecord],
     now: datetime,
     unpublished_drivers: Sequence[str] = (),
-) -> Outcome:
+) -> Changes:
     """
     Say whether a registered node is ready for pods, or what it lacks.
 
@@ -61,20 +67,20 @@ def initialize(
     that pods of the claim need and that have not told all their devices yet.
     """
     if is_decided(claim, INITIALIZED):
-        return Outcome(restated(claim, INITIALIZED, now))
+        return Changes(restated(claim, INITIALIZED, now))
     if claim.conditions.is_true(REBOOTING) or not claim.conditions.is_true(REGISTERED):
-        return Outcome()
+        return Changes()
     node = nodes[0] if len(nodes) == 1 else None
     lack = find_lack(claim, node, unpublished_drivers)
     if node is None or lack is not None:
         assert lack is not None
-        return Outcome(with_unknown(claim, INITIALIZED, lack.reason, lack.message, now))
+        return Changes(with_unknown(claim, INITIALIZED, lack.reason, lack.message, now))
     fields = {
         "provider-id": claim.provider_id,
         "Node": node.name,
         "allocatable": resource_text(node.allocatable),
     }
-    return Outcome(
+    return Changes(
         with_true(claim, INITIALIZED, now),
         replace(node, meta=with_labels(node.meta, {INITIALIZED_LABEL: "true"})),
         remarks=(Remark("initialized nodeclaim", fields),),
@@ -124,3 +130,44 @@ def _ephemeral_taint(node: NodeRecord) -> Taint | None:
 
 def _quoted(what: object) -> str:
     return json.dumps(str(what), ensure_ascii=False)
+
+
+def check_consistency(claim: ClaimRecord, node: NodeRecord, now: datetime) -> Changes:
+    """Tell if a node has less of something than its claim was promised."""
+    if claim.meta.is_deleting:
+        return Changes()
+    issues = find_issues(claim, node)
+    if not issues:
+        return Changes(with_true(claim, CONSISTENT, now), requeue_after=PERIOD)
+    notices = tuple(
+        Notice(
+            about_claim(claim),
+            "FailedConsistencyCheck",
+            issue,
+            is_warning=True,
+            same_as=(claim.meta.uid, issue),
+        )
+        for issue in issues
+    )
+    remarks = tuple(Remark("consistency error", {"error": each}, True) for each in issues)
+    message = "Consistency Check Failed"
+    said = with_false(claim, CONSISTENT, "ConsistencyCheckFailed", message, now)
+    return Changes(said, notices=notices, remarks=remarks, requeue_after=PERIOD)
+
+
+def find_issues(claim: ClaimRecord, node: NodeRecord) -> tuple[str, ...]:
+    """List what an initialized node has too little of."""
+    if not claim.conditions.is_true(INITIALIZED):
+        return ()
+    issues = []
+    for name in sorted(claim.requests):
+        expected, found = claim.capacity.get(name, 0), node.capacity.get(name, 0)
+        if not claim.requests[name] or not expected:
+            continue
+        share = found / expected
+        if share < _LEAST_SHARE:
+            issues.append(
+                f"expected {format_quantity(expected, name)} of resource {name}, but found "
+                f"{format_quantity(found, name)} ({share * 100:.1f}% of expected)"
+            )
+    return tuple(issues)

@@ -1,9 +1,13 @@
-"""Marks on a NodeClaim that disruption looks for: Drifted and Consolidatable."""
+"""What disruption reads off a NodeClaim: Drifted, Consolidatable, and the last pod event."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.changes import Changes
 from karpy.core.lifecycle.conditions import (
     CONSOLIDATABLE,
     DRIFTED,
@@ -14,10 +18,10 @@ from karpy.core.lifecycle.conditions import (
     with_true_because,
     without,
 )
-from karpy.core.lifecycle.outcomes import Outcome
 from karpy.model.annotations import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from karpy.model.instances import Catalog
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED
+from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.records import ClaimRecord, PoolRecord
 from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import collect, from_labels, why_incompatible
@@ -29,6 +33,8 @@ BUSY_TIME: Final = timedelta(seconds=15)
 """What can wait is done after that, however busy it is."""
 AWAITED_PERIOD: Final = timedelta(seconds=5)
 _NEW: Final = timedelta()
+PAUSE: Final = timedelta(seconds=10)
+"""So often a claim is written at most; shorter than the wait before a disruption is validated."""
 
 
 def is_markable(claim: ClaimRecord) -> bool:
@@ -67,12 +73,12 @@ def find_drift(
     return ""
 
 
-def mark_drifted(claim: ClaimRecord, reason: str, now: datetime) -> Outcome:
+def mark_drifted(claim: ClaimRecord, reason: str, now: datetime) -> Changes:
     """Write on a claim how it drifted, or take that back."""
     if not reason or not claim.conditions.is_true(LAUNCHED):
-        return Outcome(without(claim, DRIFTED), look_again=DRIFT_PERIOD)
+        return Changes(without(claim, DRIFTED), requeue_after=DRIFT_PERIOD)
     said = with_true_because(claim, DRIFTED, reason, reason, now)
-    return Outcome(said, look_again=DRIFT_PERIOD)
+    return Changes(said, requeue_after=DRIFT_PERIOD)
 
 
 def mark_consolidatable(
@@ -82,7 +88,7 @@ def mark_consolidatable(
     *,
     is_awaited: bool = False,
     is_busy: bool = False,
-) -> Outcome:
+) -> Changes:
     """
     Write on a claim that its pods have been quiet for long enough; None is never.
 
@@ -90,17 +96,17 @@ def mark_consolidatable(
     others (`is_busy`), the API server has more urgent things to do than to hear of it.
     """
     if consolidate_after is None or not claim.conditions.is_true(INITIALIZED):
-        return Outcome(without(claim, CONSOLIDATABLE))
+        return Changes(without(claim, CONSOLIDATABLE))
     if is_awaited:
-        return Outcome(without(claim, CONSOLIDATABLE), look_again=AWAITED_PERIOD)
+        return Changes(without(claim, CONSOLIDATABLE), requeue_after=AWAITED_PERIOD)
     quiet_since = claim.last_pod_event or changed(claim, INITIALIZED)
     remaining = quiet_since + consolidate_after - now
     if remaining > _NEW:
-        return Outcome(without(claim, CONSOLIDATABLE), look_again=remaining)
+        return Changes(without(claim, CONSOLIDATABLE), requeue_after=remaining)
     is_urgent = -remaining >= BUSY_TIME or claim.conditions.is_true(CONSOLIDATABLE)
     if is_busy and not is_urgent:
-        return Outcome(look_again=AWAITED_PERIOD)
-    return Outcome(with_true(claim, CONSOLIDATABLE, now))
+        return Changes(requeue_after=AWAITED_PERIOD)
+    return Changes(with_true(claim, CONSOLIDATABLE, now))
 
 
 def _has_other_hash(claim: ClaimRecord, pool: PoolRecord) -> bool:
@@ -128,4 +134,47 @@ def _is_sold(claim: ClaimRecord, catalog: Catalog) -> bool:
     return any(
         why_incompatible(has, offering.requirements, may_lack) is None
         for offering in found.offerings
+    )
+
+
+class PodEvent(Struct, frozen=True):
+    """What has happened to a pod."""
+
+    before: Pod | None
+    """The pod as it was last seen; None at first sight."""
+    after: Pod
+    moment: datetime
+
+
+def note_pod_event(claim: ClaimRecord, event: PodEvent) -> Changes:
+    """Note on a claim that a pod came to its node or began to leave it."""
+    if not _is_event(claim, event.before, event.after):
+        return Changes()
+    last = claim.last_pod_event
+    if last is not None and event.moment - last < PAUSE:
+        return Changes()
+    return Changes(replace(claim, last_pod_event=event.moment))
+
+
+# Differs: Karpenter writes at once.
+def can_wait(claim: ClaimRecord, since: datetime, now: datetime) -> bool:
+    """
+    Say whether events since a moment can be written later while many pods are on their way.
+
+    Those are the first pods of a new node. Nobody takes it away yet, and the API server has more
+    urgent things to do than to hear of them.
+    """
+    return claim.last_pod_event is None and now - since < BUSY_TIME
+
+
+def _is_event(claim: ClaimRecord, before: Pod | None, after: Pod) -> bool:
+    if not after.node_name or after.is_owned_by(DAEMON_SET):
+        return False
+    if before is None:
+        # Differs: Karpenter takes every pod for new after a restart, and consolidation waits.
+        return claim.last_pod_event is None or after.created > claim.last_pod_event
+    return (
+        not before.node_name
+        or (after.is_terminal and not before.is_terminal)
+        or (after.is_deleting and not before.is_deleting)
     )

@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from karpy.core.lifecycle.changes import Changes, joined
 from karpy.core.lifecycle.conditions import (
     INITIALIZED,
     LAUNCHED,
@@ -14,12 +15,9 @@ from karpy.core.lifecycle.conditions import (
     is_decided,
     restated,
 )
-from karpy.core.lifecycle.consistency import check_consistency
-from karpy.core.lifecycle.deadlines import LAUNCH_TIMEOUT, check_liveness
-from karpy.core.lifecycle.initialization import initialize
-from karpy.core.lifecycle.opening import Door, opened, relieved
-from karpy.core.lifecycle.outcomes import Outcome, joined
-from karpy.core.lifecycle.registration import register
+from karpy.core.lifecycle.expiration import LAUNCH_TIMEOUT, check_liveness
+from karpy.core.lifecycle.initialization import check_consistency, initialize
+from karpy.core.lifecycle.registration import Door, opened, register, relieved
 from karpy.model.records import ClaimRecord, NodeRecord
 
 TIME_TO_INITIALIZE: Final = timedelta(seconds=10)
@@ -43,7 +41,7 @@ class Scene(Struct, frozen=True, gc=False):
     door: Door = Door.FREE
 
 
-def advance(claim: ClaimRecord, scene: Scene, now: datetime) -> Outcome:
+def advance(claim: ClaimRecord, scene: Scene, now: datetime) -> Changes:
     """Bring a claim as far as it can be, its launch having been tried; always all steps."""
     claim = begun(claim, now)
     if is_decided(claim, LAUNCHED):
@@ -53,8 +51,8 @@ def advance(claim: ClaimRecord, scene: Scene, now: datetime) -> Outcome:
     outcome = joined(outcome, _initialized(outcome.claim or claim, outcome.node, scene, now))
     patience = TIME_TO_INITIALIZE if scene.door is Door.FREE else 2 * TIME_TO_INITIALIZE
     if outcome.has_registered and (pause := pause_after(outcome, now, patience)):
-        again = min(pause, outcome.look_again or pause)
-        outcome = Outcome(claim, outcome.node, notices=outcome.notices, look_again=again)
+        again = min(pause, outcome.requeue_after or pause)
+        outcome = Changes(claim, outcome.node, notices=outcome.notices, requeue_after=again)
     return joined(outcome, check_liveness(outcome.claim or claim, now, scene.launch_timeout))
 
 
@@ -66,22 +64,22 @@ def _registrable(scene: Scene, now: datetime) -> tuple[NodeRecord, ...]:
     return scene.nodes if made is None or now >= made + TIME_TO_BOOT else ()
 
 
-def _opened(outcome: Outcome, scene: Scene, now: datetime) -> Outcome:
+def _opened(outcome: Changes, scene: Scene, now: datetime) -> Changes:
     """Let pods onto a registered node, if it may open."""
     if outcome.claim is None or not outcome.claim.conditions.is_true(REGISTERED):
-        return Outcome()
+        return Changes()
     if len(scene.nodes) != 1:
-        return Outcome()
+        return Changes()
     # What is written anyway may as well take off what others would have to.
     given = relieved(outcome.node) if outcome.node and scene.door is Door.HELD else outcome.node
     node, left = opened(given or scene.nodes[0], scene.door, now)
     is_changed = node != scene.nodes[0]
-    return Outcome(node=node if is_changed else None, look_again=left or None)
+    return Changes(node=node if is_changed else None, requeue_after=left or None)
 
 
 def _initialized(
     claim: ClaimRecord, node: NodeRecord | None, scene: Scene, now: datetime
-) -> Outcome:
+) -> Changes:
     nodes = scene.nodes if node is None else (node,)
     outcome = initialize(claim, nodes, now, scene.unpublished_drivers)
     after = outcome.claim or claim
@@ -89,13 +87,13 @@ def _initialized(
         return outcome
     # Upkeep checks this again and again; the first time needs no write of its own.
     found = check_consistency(after, nodes[0], now)
-    return joined(outcome, replace(found, look_again=None))
+    return joined(outcome, replace(found, requeue_after=None))
 
 
 # Differs: Karpenter writes on a claim that its node is registered, and in a moment that it is
 # initialized. What takes no longer than that is said at once: every write on a claim is dear.
 def pause_after(
-    outcome: Outcome, now: datetime, patience: timedelta = TIME_TO_INITIALIZE
+    outcome: Changes, now: datetime, patience: timedelta = TIME_TO_INITIALIZE
 ) -> timedelta:
     """Say how long a claim may keep silent on a node that has just registered."""
     node, claim = outcome.node, outcome.claim

@@ -1,11 +1,13 @@
-"""A Node appears for a NodeClaim: it gets what the claim promises, and becomes the claim's."""
+"""A Node registers: it gets what its NodeClaim promises, and opens for pods in two steps."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import Final
 
 from msgspec.structs import replace
 
+from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.core.lifecycle.conditions import (
     REGISTERED,
     is_decided,
@@ -14,26 +16,39 @@ from karpy.core.lifecycle.conditions import (
     with_true,
     with_unknown,
 )
-from karpy.core.lifecycle.identities import about_claim, with_finalizer
-from karpy.core.lifecycle.opening import is_closed, shut
-from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
-from karpy.model.constraints import UNREGISTERED_TAINT, Taint
+from karpy.core.lifecycle.initialization import find_lack
+from karpy.core.lifecycle.records import about_claim, with_finalizer
+from karpy.model.constraints import (
+    DISRUPTED_TAINT,
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    NOT_READY_TAINT,
+    UNREGISTERED_TAINT,
+    Taint,
+    is_disrupted,
+    is_gate,
+)
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.labels import REGISTERED as REGISTERED_LABEL
 from karpy.model.labels import ZONE
 from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord, Identity, NodeRecord, Owner
+from karpy.model.requirement import as_integer
+from karpy.model.times import span
 
 DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"
 _MISSING: Final = (
     f"Missing {UNREGISTERED_TAINT} taint which prevents registration related race conditions on "
     "Karpenter-managed nodes"
 )
+HEARING_TIME: Final = timedelta(seconds=0.5)
+"""A busy kube-controller-manager takes this long to hear that a node ends nobody any more."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def register(
     claim: ClaimRecord, nodes: Sequence[NodeRecord], now: datetime, pending: Sequence[str] = ()
-) -> Outcome:
+) -> Changes:
     """
     Join a claim with the Node of its machine.
 
@@ -41,13 +56,13 @@ def register(
     for; until then the node keeps the taint that keeps pods away.
     """
     if is_decided(claim, REGISTERED):
-        return Outcome(restated(claim, REGISTERED, now))
+        return Changes(restated(claim, REGISTERED, now))
     if not nodes or not claim.provider_id:
         waits = "Node not registered with cluster"
-        return Outcome(with_unknown(claim, REGISTERED, "NodeNotFound", waits, now))
+        return Changes(with_unknown(claim, REGISTERED, "NodeNotFound", waits, now))
     if len(nodes) > 1:
         clash = "Invariant violated, matched multiple nodes"
-        return Outcome(with_false(claim, REGISTERED, "MultipleNodesFound", clash, now))
+        return Changes(with_false(claim, REGISTERED, "MultipleNodesFound", clash, now))
     node = nodes[0]
     outcome = _alarm(claim, node)
     if pending:
@@ -87,10 +102,10 @@ def synced(node: NodeRecord, claim: ClaimRecord) -> NodeRecord:
     return replace(node, meta=meta, taints=taints)
 
 
-def _alarm(claim: ClaimRecord, node: NodeRecord) -> Outcome:
+def _alarm(claim: ClaimRecord, node: NodeRecord) -> Changes:
     """Tell if pods may have come to the node before it was ready for them."""
     if REGISTERED_LABEL in node.meta.labels or any(map(is_closed, node.taints)):
-        return Outcome()
+        return Changes()
     told = Notice(
         about_claim(claim),
         "UnregisteredTaintMissing",
@@ -100,7 +115,7 @@ def _alarm(claim: ClaimRecord, node: NodeRecord) -> Outcome:
     )
     fields = {"taint": UNREGISTERED_TAINT, "Node": node.name}
     remark = Remark("node has no taint that keeps pods away until registration", fields, True)
-    return Outcome(notices=(told,), remarks=(remark,))
+    return Changes(notices=(told,), remarks=(remark,))
 
 
 def _registered(node: NodeRecord, now: datetime) -> NodeRecord:
@@ -118,3 +133,90 @@ def _owners(meta: Identity, claim: ClaimRecord) -> tuple[Owner, ...]:
 def _merged(present: tuple[Taint, ...], wanted: tuple[Taint, ...]) -> tuple[Taint, ...]:
     known = {(each.key, each.effect) for each in present}
     return (*present, *(each for each in wanted if (each.key, each.effect) not in known))
+
+
+class Door(Enum):
+    """When a node may open that has registered."""
+
+    FREE = "Free"
+    """As soon as it is safe."""
+    HELD = "Held"
+    """Not yet: its pods have not been told of it."""
+    CALLED = "Called"
+    """At once: its pods know it."""
+
+
+# Differs: Karpenter opens a node by taking off a taint that ends pods. Where pods come at once,
+# kube-controller-manager may hear of them before it hears of that, and ends them.
+def shut(node: NodeRecord, now: datetime) -> NodeRecord:
+    """Have a node keep pods away by a taint that ends nobody, instead of one that does."""
+    taints = tuple(each for each in node.taints if not is_closed(each))
+    if len(taints) == len(node.taints):
+        return node
+    if any(map(is_disrupted, taints)):
+        return replace(node, taints=taints)
+    return replace(node, taints=(*taints, gate(now)))
+
+
+def opened(node: NodeRecord, door: Door, now: datetime) -> tuple[NodeRecord, timedelta | None]:
+    """
+    Return a node as it should be, and how long it still keeps pods away; None if that is not known.
+
+    It opens once kube-controller-manager has seen that it is ready, which takes a busy one seconds;
+    a node that is called upon does not wait for that.
+    """
+    since = _shut_since(node)
+    if since is None:
+        return node, timedelta()
+    if door is Door.CALLED:
+        node = relieved(node)
+    if door is Door.HELD or any(map(_is_unready, node.taints)):
+        return node, None
+    left = since + HEARING_TIME - now
+    # A moment far ahead was read off another clock, of a leader that is no more.
+    if timedelta() < left <= 2 * HEARING_TIME:
+        return node, min(left, HEARING_TIME)
+    return _unlocked(node), timedelta()
+
+
+def stands_ready(claim: ClaimRecord, node: NodeRecord) -> bool | None:
+    """Say whether pods could come as soon as a node opens; None if that may change in a moment."""
+    if any(map(is_closed, node.taints)):
+        return None
+    if _shut_since(node) is None:
+        return False
+    if not node.is_ready:
+        return None
+    return find_lack(claim, _unlocked(relieved(node))) is None
+
+
+def relieved(node: NodeRecord) -> NodeRecord:
+    """Take off what says that a node is not ready, if it is."""
+    if not node.is_ready:
+        return node
+    return replace(node, taints=tuple(each for each in node.taints if not _is_unready(each)))
+
+
+def gate(now: datetime) -> Taint:
+    """Return what keeps pods away after registration; it says since when, in milliseconds."""
+    return Taint(DISRUPTED_TAINT, NO_SCHEDULE, str(round(now.timestamp() * 1000)))
+
+
+def is_closed(taint: Taint) -> bool:
+    """Say whether a taint keeps pods away until registration, and ends those that are there."""
+    return taint.key == UNREGISTERED_TAINT and taint.effect == NO_EXECUTE
+
+
+def _is_unready(taint: Taint) -> bool:
+    return taint.key == NOT_READY_TAINT and taint.effect == NO_SCHEDULE
+
+
+def _shut_since(node: NodeRecord) -> datetime | None:
+    for taint in node.taints:
+        if is_gate(taint):
+            return _EPOCH + span((as_integer(taint.value) or 0) / 1000)
+    return None
+
+
+def _unlocked(node: NodeRecord) -> NodeRecord:
+    return replace(node, taints=tuple(each for each in node.taints if not is_gate(each)))

@@ -12,9 +12,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.counts import disruption_counts, termination_mode
-from karpy.core.lifecycle.identities import about_claim, about_node, with_annotations
-from karpy.core.lifecycle.outcomes import Count, Outcome, Remark
+from karpy.core.lifecycle.changes import Changes, Count, Remark, disruption_counts, termination_mode
+from karpy.core.lifecycle.records import about_claim, about_node, with_annotations
 from karpy.model.annotations import TERMINATION_TIME
 from karpy.model.conditions import Condition
 from karpy.model.kinds import NODE_POOL
@@ -42,7 +41,7 @@ class Fault(Struct, frozen=True, gc=False):
 class Repair(Struct, frozen=True, gc=False):
     """What becomes of a node, and why it stays though it is broken for too long."""
 
-    outcome: Outcome = Outcome()
+    outcome: Changes = Changes()
     refusal: NodeRefusal | None = None
 
 
@@ -64,15 +63,15 @@ def repair(
     if fault is None:
         return Repair()
     if now < fault.bearable_until:
-        return Repair(Outcome(look_again=fault.bearable_until - now))
+        return Repair(Changes(requeue_after=fault.bearable_until - now))
     if not are_mostly_healthy(peers, policies):
-        blocked = Outcome(notices=_blocked(claim, node), look_again=BLOCKED_PERIOD)
+        blocked = Changes(notices=_blocked(claim, node), requeue_after=BLOCKED_PERIOD)
         return Repair(blocked, NodeRefusal(Obstacle.MOSTLY_UNHEALTHY, node.name, claim.pool))
     hastened = hurried(claim, now)
     if claim.meta.is_deleting:
-        return Repair(Outcome(hastened), NodeRefusal(Obstacle.LEAVING, node.name))
+        return Repair(Changes(hastened), NodeRefusal(Obstacle.LEAVING, node.name))
     count = unhealthy_count(claim, fault.condition.type, claim.grace_period)
-    outcome = Outcome(
+    outcome = Changes(
         hastened,
         deletes_claim=True,
         counts=(*disruption_counts(claim, "unhealthy", pods), count),

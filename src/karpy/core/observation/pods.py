@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.model.pods import Pod
 
 PENDING: Final = "Pending"

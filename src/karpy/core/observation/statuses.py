@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.model.conditions import UNKNOWN, Condition
 from karpy.model.kinds import Kind
 from karpy.model.notices import Notice, Subject

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from karpy.core.lifecycle.outcomes import Count
+from karpy.core.lifecycle.changes import Count
 from karpy.core.observation.zones import Zones
 from karpy.model.refusals import Reason
 from karpy.model.snapshot import Snapshot

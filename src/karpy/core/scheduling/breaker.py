@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-from karpy.core.lifecycle.outcomes import Count, Remark
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.census import uncounted
 from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot

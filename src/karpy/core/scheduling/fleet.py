@@ -162,7 +162,7 @@ class Fleet:
                 self._count_late(node, table)
             if table.claimed(before) != table.claimed(signature):
                 for group in self.avoided.get(table.key, ()):
-                    group.look_again(node, partial(self.domains_in, table))
+                    group.requeue_after(node, partial(self.domains_in, table))
 
     def _note_gain(self, before: int, after: int, count: int = 1) -> None:
         known = self.signatures.requirements

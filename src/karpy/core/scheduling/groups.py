@@ -236,7 +236,7 @@ class AvoidedGroup(_KeyGroup):
         """Whether no pod of the group is anywhere."""
         return not self.nonzero and not self._claims
 
-    def look_again(self, node: int, domains_of: Callable[[int], int]) -> None:
+    def requeue_after(self, node: int, domains_of: Callable[[int], int]) -> None:
         """Take note that a claim says something else than before about where it may be."""
         if node in self._claims:
             left = self._settled

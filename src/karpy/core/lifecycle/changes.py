@@ -1,0 +1,109 @@
+"""What a reconcile results in: objects as they should be, events, counts, log lines, a requeue."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.model.labels import CAPACITY_TYPE
+from karpy.model.notices import Notice
+from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod
+from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
+
+_NOTHING: Final = timedelta()
+
+
+class Count(Struct, frozen=True):
+    """Something that happened and is counted, or a span that is measured, as a metric."""
+
+    metric: str
+    """Without its prefix: `nodeclaims_disrupted_total`."""
+    labels: Mapping[str, str] = {}
+    value: float = 1.0
+
+
+class Remark(Struct, frozen=True):
+    """A line for the log."""
+
+    event: str
+    """Constant words: `launched nodeclaim`."""
+    fields: Mapping[str, str] = {}
+    is_error: bool = False
+
+
+class Changes(Struct, frozen=True):
+    """
+    How records should be; a record that is None stays as it is.
+
+    Whoever acts writes the difference, deletes what is to be deleted, tells, counts, and looks
+    again after the given time at the latest.
+    """
+
+    claim: ClaimRecord | None = None
+    node: NodeRecord | None = None
+    pool: PoolRecord | None = None
+    deletes_claim: bool = False
+    deletes_node: bool = False
+    notices: tuple[Notice, ...] = ()
+    counts: tuple[Count, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    requeue_after: timedelta | None = None
+    has_registered: bool | None = None
+    """Whether a node of the pool has come, or has failed to; None if that is not known yet."""
+
+
+def joined(first: Changes, then: Changes) -> Changes:
+    """Put together two looks at the same objects; the second one began where the first ended."""
+    times = [each for each in (first.requeue_after, then.requeue_after) if each is not None]
+    return Changes(
+        claim=then.claim or first.claim,
+        node=then.node or first.node,
+        pool=then.pool or first.pool,
+        deletes_claim=first.deletes_claim or then.deletes_claim,
+        deletes_node=first.deletes_node or then.deletes_node,
+        notices=first.notices + then.notices,
+        counts=first.counts + then.counts,
+        remarks=first.remarks + then.remarks,
+        requeue_after=min(times, default=None),
+        has_registered=then.has_registered
+        if first.has_registered is None
+        else first.has_registered,
+    )
+
+
+def disruption_counts(
+    claim: ClaimRecord, reason: str, pods: int | None = None
+) -> tuple[Count, ...]:
+    """Count a claim that is given up; with `pods`, also those that must move because of it."""
+    labels = {
+        "reason": reason,
+        "nodepool": claim.pool,
+        "capacity_type": claim.meta.labels.get(CAPACITY_TYPE, ""),
+        "consolidation_policy": "",
+        "termination_mode": termination_mode(claim.grace_period),
+    }
+    claims = Count("nodeclaims_disrupted_total", labels)
+    if pods is None:
+        return (claims,)
+    return claims, Count("pods_disruption_initiated_total", labels, float(pods))
+
+
+def termination_mode(grace_period: timedelta | None) -> str:
+    """Say how a node with this grace period ends."""
+    if grace_period is None:
+        return "graceful"
+    return "eventual" if grace_period > _NOTHING else "forceful"
+
+
+def count_reschedulable(pods: Iterable[Pod]) -> int:
+    """Count the pods that want another node when theirs goes."""
+    return sum(is_reschedulable(pod) for pod in pods)
+
+
+def is_reschedulable(pod: Pod) -> bool:
+    """Say whether a pod wants another node when its own goes."""
+    if pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE):
+        return False
+    # A StatefulSet makes the next pod only after this one is gone: it is as good as pending.
+    return pod.is_active or (pod.is_deleting and pod.is_owned_by(STATEFUL_SET))

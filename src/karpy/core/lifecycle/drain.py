@@ -1,0 +1,173 @@
+"""Which pods of a terminating node are evicted next, and when the node is empty and detached."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.core.lifecycle.changes import Changes, Count
+from karpy.core.lifecycle.conditions import (
+    DRAINED,
+    VOLUMES_DETACHED,
+    changed,
+    is_decided,
+    with_false,
+    with_true,
+    with_unknown,
+)
+from karpy.core.lifecycle.eviction import Entry, drain_failed, is_past_threshold, protection_of
+from karpy.core.lifecycle.records import about_node, listed
+from karpy.model.annotations import DO_NOT_DISRUPT
+from karpy.model.labels import NODE_POOL
+from karpy.model.leaving import Attachment, LeavingPod
+from karpy.model.notices import Notice
+from karpy.model.records import ClaimRecord, NodeRecord
+
+LEAST_DRAIN: Final = timedelta(seconds=5)
+LOOK_AGAIN: Final = timedelta(seconds=1)
+_DRAINING: Final = "Draining"
+_AWAITING: Final = "AwaitingVolumeDetachment"
+_GRACE_ELAPSED: Final = "TerminationGracePeriodElapsed"
+
+
+class Drain(Struct, frozen=True, gc=False):
+    """How far a node is emptied."""
+
+    outcome: Changes
+    leaving: tuple[Entry, ...] = ()
+    """Pods to send off now, once the node is marked."""
+    is_done: bool = False
+
+
+class Departing(Struct, frozen=True, gc=False):
+    """A node that is emptied, and what is on it."""
+
+    node: NodeRecord
+    claim: ClaimRecord | None = None
+    pods: tuple[LeavingPod, ...] = ()
+    deadline: datetime | None = None
+    """By when all pods are gone; None is never."""
+    refused: Mapping[str, str] = {}
+    """Why pods, by UID, were not let go when they were last asked."""
+
+
+def drain(departing: Departing, now: datetime) -> Drain:
+    """Send off the pods whose turn it is; say whether the node is empty, and who keeps it."""
+    waiting = [each for each in departing.pods if each.is_waited_for(now)]
+    if not waiting:
+        return _emptied(departing, now)
+    blockers = find_blockers(waiting, departing.refused, now)
+    why = f"{len(waiting)} pods are waiting to be evicted"
+    message = _DRAINING
+    if blockers:
+        # Differs: Karpenter says how many pods are left, not which of them do not go.
+        why += f", blocked by {listed(blockers)}"
+        message += f", blocked by {listed(blockers)}"
+    claim = departing.claim
+    if claim is not None:
+        claim = with_unknown(claim, DRAINED, _DRAINING, message, now)
+    notice = drain_failed(departing.node, why, *blockers)
+    outcome = Changes(claim, notices=(notice,), requeue_after=LOOK_AGAIN)
+    return Drain(outcome, _leaving(departing, waiting, now))
+
+
+def find_blockers(
+    waiting: Iterable[LeavingPod], refused: Mapping[str, str], now: datetime
+) -> tuple[str, ...]:
+    """Name the pods that do not go, each with the reason, in the order of their names."""
+    named = sorted((pod.key, _why_blocked(pod, refused, now)) for pod in waiting)
+    return tuple(f"{key} ({why})" for key, why in named if why)
+
+
+def first_tier(waiting: Sequence[LeavingPod]) -> list[LeavingPod]:
+    """Return those that go before all others: critical pods go last, daemons after the rest."""
+    ranks = [(pod.is_critical, pod.is_daemon) for pod in waiting]
+    lowest = min(ranks, default=None)
+    return [pod for pod, rank in zip(waiting, ranks, strict=True) if rank == lowest]
+
+
+def _leaving(
+    departing: Departing, waiting: Sequence[LeavingPod], now: datetime
+) -> tuple[Entry, ...]:
+    deadline = departing.deadline
+    late = [
+        pod for pod in waiting if deadline is not None and is_past_threshold(pod, deadline, now)
+    ]
+    rest = [pod for pod in waiting if pod not in late]
+    chosen = sorted((*late, *first_tier(rest)), key=lambda pod: pod.key)
+    return tuple(Entry(pod.namespace, pod.name, pod.uid, deadline=deadline) for pod in chosen)
+
+
+def _emptied(departing: Departing, now: datetime) -> Drain:
+    claim = departing.claim
+    if claim is None:
+        return Drain(Changes(), is_done=True)
+    if claim.conditions.is_true(DRAINED):
+        return Drain(Changes(claim), is_done=True)
+    if claim.conditions.get(DRAINED) is None or is_decided(claim, DRAINED):
+        claim = with_unknown(claim, DRAINED, _DRAINING, _DRAINING, now)
+    # A pod that was bound a moment ago may not have been seen yet.
+    if now - changed(claim, DRAINED) < LEAST_DRAIN:
+        return Drain(Changes(claim, requeue_after=LOOK_AGAIN))
+    pool = departing.node.meta.labels.get(NODE_POOL, "")
+    counts = (Count("nodes_drained_total", {"nodepool": pool}),)
+    return Drain(Changes(with_true(claim, DRAINED, now), counts=counts), is_done=True)
+
+
+def _why_blocked(pod: LeavingPod, refused: Mapping[str, str], now: datetime) -> str:
+    if pod.deleted is not None:
+        return "still there after its grace period" if now > pod.deleted else ""
+    if protection_of(pod, now).is_active:
+        return DO_NOT_DISRUPT
+    return refused.get(pod.uid, "")
+
+
+class Detachment(Struct, frozen=True, gc=False):
+    """Whether the volumes of a node are off, or are waited for no longer."""
+
+    outcome: Changes
+    is_done: bool = False
+
+
+def find_pending(
+    attachments: Iterable[Attachment],
+    pods: Iterable[LeavingPod],
+    volumes: Mapping[tuple[str, str], str],
+    now: datetime,
+) -> tuple[str, ...]:
+    """
+    Name the attachments to wait for: not those of pods that stay on the node.
+
+    `volumes` are the PersistentVolumes by namespace and name of their claim.
+    """
+    kept = {
+        volumes.get((pod.namespace, claim))
+        for pod in pods
+        if not pod.is_drainable(now)
+        for claim in pod.volume_claims
+    }
+    return tuple(sorted(each.name for each in attachments if each.volume not in {"", *kept}))
+
+
+def await_detachment(departing: Departing, pending: Sequence[str], now: datetime) -> Detachment:
+    """Wait until volumes are off, so that pods can use them elsewhere, or until time is up."""
+    claim, deadline = departing.claim, departing.deadline
+    if not pending:
+        if claim is not None:
+            claim = with_true(claim, VOLUMES_DETACHED, now)
+        return Detachment(Changes(claim), is_done=True)
+    if deadline is not None and now >= deadline:
+        if claim is not None:
+            claim = with_false(claim, VOLUMES_DETACHED, _GRACE_ELAPSED, _GRACE_ELAPSED, now)
+        return Detachment(Changes(claim), is_done=True)
+    if claim is not None:
+        claim = with_unknown(claim, VOLUMES_DETACHED, _AWAITING, _AWAITING, now)
+    node = departing.node
+    told = Notice(
+        about_node(node),
+        _AWAITING,
+        f"Awaiting deletion of bound volumeattachments ({listed(tuple(pending))})",
+        same_as=(node.name,),
+    )
+    return Detachment(Changes(claim, notices=(told,), requeue_after=LOOK_AGAIN))

@@ -1,0 +1,244 @@
+"""The eviction of one pod: whether it is allowed, what to do next, and what the answer means."""
+
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.changes import Count
+from karpy.core.lifecycle.conditions import DISRUPTION_REASON
+from karpy.core.lifecycle.records import about_node, about_pod
+from karpy.model.annotations import DO_NOT_DISRUPT
+from karpy.model.leaving import LeavingPod
+from karpy.model.notices import Notice
+from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.times import DURATION_LENGTH_MAX, parse_duration, write_moment
+
+PDB_VIOLATED: Final = "evicting pod violates a PDB"
+PDBS_UNSUPPORTED: Final = "eviction does not support multiple PDBs"
+_OK: Final = 200
+_REDIRECT: Final = 300
+_NOT_FOUND: Final = 404
+_CONFLICT: Final = 409
+_TOO_MANY: Final = 429
+_FORCED: Final = "Forceful Termination"
+_LEAST_GRACE: Final = timedelta(seconds=1)
+_ELAPSED: Final = f"The {DO_NOT_DISRUPT} grace period has elapsed, pod is now disruptable"
+
+
+class Mode(Enum):
+    """What happens when time is up: the pod is deleted, or left alone."""
+
+    FORCE_DELETE = "ForceDelete"
+    TIMEOUT = "Timeout"
+
+
+class Entry(Struct, frozen=True, gc=False):
+    """A pod that waits to be evicted."""
+
+    namespace: str
+    name: str
+    uid: str
+    mode: Mode = Mode.FORCE_DELETE
+    deadline: datetime | None = None
+    """When time is up; None is never."""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Verb(Enum):
+    """What to do with a pod that waits."""
+
+    DROP = "Drop"
+    """Forget it: it goes by itself, or is none of our business any more."""
+    EVICT = "Evict"
+    DELETE = "Delete"
+    STAY = "Stay"
+    """Look again later: it may not be disturbed now."""
+
+
+class Move(Struct, frozen=True, gc=False):
+    """What to do with a pod, and what to say before it is done."""
+
+    verb: Verb
+    grace_seconds: int | None = None
+    """How long a deleted pod may take to stop."""
+    notices: tuple[Notice, ...] = ()
+
+
+class Answered(Struct, frozen=True, gc=False):
+    """What an API server's answer means for a pod that was asked to go."""
+
+    is_done: bool
+    refusal: str = ""
+    """Why it was refused for now."""
+    notices: tuple[Notice, ...] = ()
+    counts: tuple[Count, ...] = ()
+
+
+def readded(known: Entry | None, new: Entry) -> Entry:
+    """Join an entry with the one that waits already: the earlier deadline, the harder mode."""
+    if known is None or known.uid != new.uid:
+        return new
+    if known.mode is not new.mode:
+        return known if known.mode is Mode.FORCE_DELETE else new
+    times = [each for each in (known.deadline, new.deadline) if each is not None]
+    return replace(new, deadline=min(times, default=None))
+
+
+def next_move(entry: Entry, pod: LeavingPod | None, now: datetime) -> Move:
+    """Say what to do with a pod that waits, as it is now."""
+    if pod is None or pod.uid != entry.uid:
+        return Move(Verb.DROP)
+    is_forced = entry.mode is Mode.FORCE_DELETE
+    if not is_forced and entry.deadline is not None and now >= entry.deadline:
+        return Move(Verb.DROP)
+    # Differs: Karpenter also deletes a pod that has ended by itself meanwhile, and its result.
+    if pod.is_terminal:
+        return Move(Verb.DROP)
+    if is_forced and entry.deadline is not None and is_past_threshold(pod, entry.deadline, now):
+        return _forced(pod, entry.deadline, now)
+    if pod.is_deleting or pod.is_static or pod.tolerates_disruption:
+        return Move(Verb.DROP)
+    protection = protection_of(pod, now)
+    return Move(Verb.STAY if protection.is_active else Verb.EVICT, notices=protection.notices)
+
+
+def is_past_threshold(pod: LeavingPod, deadline: datetime, now: datetime) -> bool:
+    """Say whether a pod must be deleted now, to stop in time for the end of its node."""
+    if pod.deleted is None:
+        return now > deadline - pod.grace
+    # Differs: Karpenter deletes a pod again and again that can be given no less time.
+    return pod.deleted > deadline and pod.deleted > now + _grace(deadline, now)
+
+
+def after_eviction(pod: LeavingPod, node: NodeRecord | None, reason: str, code: int) -> Answered:
+    """Say what an answer to an eviction means; `reason` is why the pod has to go."""
+    counted = Count("pods_eviction_requests_total", {"code": str(code)})
+    if _OK <= code < _REDIRECT:
+        told = Notice(about_pod(pod), "Evicted", f"Evicted pod: {reason}", same_as=(pod.name,))
+        asked = Count("pods_eviction_requests_total", {"code": str(_OK)})
+        return Answered(True, notices=(told,), counts=(asked, _drained(reason)))
+    if code in {_NOT_FOUND, _CONFLICT}:
+        return Answered(True, counts=(counted,))
+    if code == _TOO_MANY:
+        return _refused(pod, node, PDB_VIOLATED, counted)
+    return Answered(False, counts=(counted,))
+
+
+def after_clash(pod: LeavingPod, node: NodeRecord | None, code: int) -> Answered:
+    """Say what it means that several budgets are about one pod, which no eviction gets past."""
+    counted = Count("pods_eviction_requests_total", {"code": str(code)})
+    return _refused(pod, node, PDBS_UNSUPPORTED, counted)
+
+
+def after_deletion(reason: str, code: int) -> Answered:
+    """Say what an answer to a forced deletion means."""
+    if _OK <= code < _REDIRECT:
+        return Answered(True, counts=(_drained(reason),))
+    return Answered(code in {_NOT_FOUND, _CONFLICT})
+
+
+def eviction_reason(claim: ClaimRecord | None) -> str:
+    """Say why the pods of a claim's node have to go; empty if nobody knows."""
+    if claim is None:
+        return ""
+    condition = claim.conditions.get(DISRUPTION_REASON)
+    return condition.reason if condition is not None and condition.is_true else _FORCED
+
+
+def drain_failed(node: NodeRecord, why: str, *same_as: str) -> Notice:
+    """Tell that a node does not get empty, and why."""
+    return Notice(
+        about_node(node),
+        "FailedDraining",
+        f"Failed to drain node, {why}",
+        is_warning=True,
+        same_as=(node.name, *same_as),
+    )
+
+
+def _forced(pod: LeavingPod, deadline: datetime, now: datetime) -> Move:
+    seconds = _grace(deadline, now) // timedelta(seconds=1)
+    own = pod.grace // timedelta(seconds=1)
+    note = (
+        f"Deleting the pod because its node ends by {write_moment(deadline)}. It has {seconds} of "
+        f"its {own} seconds to stop, whatever its disruption budgets and annotations say."
+    )
+    told = Notice(about_pod(pod), "Disrupted", note, same_as=(pod.name,))
+    return Move(Verb.DELETE, seconds, (told,))
+
+
+def _grace(deadline: datetime, now: datetime) -> timedelta:
+    whole = (deadline - now) // timedelta(seconds=1)
+    return max(timedelta(seconds=whole), _LEAST_GRACE)
+
+
+def _refused(pod: LeavingPod, node: NodeRecord | None, why: str, counted: Count) -> Answered:
+    if node is None:
+        # The node is gone, and the pod goes with it.
+        return Answered(True, counts=(counted,))
+    # Differs: Karpenter tells of one pod of a node only.
+    told = drain_failed(node, f"{why} (Pod={pod.key})", pod.key)
+    return Answered(False, why, (told,), (counted,))
+
+
+def _drained(reason: str) -> Count:
+    return Count("pods_drained_total", {"reason": reason})
+
+
+class Protection(Struct, frozen=True, gc=False):
+    """Whether a pod may not be disturbed now, until when, and what its owner is told about it."""
+
+    is_active: bool = False
+    until: datetime | None = None
+    """None if there is no end, or none is known yet."""
+    notices: tuple[Notice, ...] = ()
+
+
+def protection_of(pod: LeavingPod, now: datetime) -> Protection:
+    """Read what a pod's annotation asks for: `true`, or a time that begins with the pod."""
+    value = pod.do_not_disrupt
+    if value is None:
+        return Protection()
+    if value == "true":
+        return Protection(is_active=True)
+    duration = parse_duration(value)
+    if duration is None or duration <= timedelta():
+        return Protection(notices=(_invalid(pod, value),))
+    if pod.started is None:
+        return Protection(is_active=True)
+    until = pod.started + duration
+    if now >= until:
+        told = Notice(
+            about_pod(pod), "DoNotDisruptGracePeriodElapsed", _ELAPSED, same_as=(pod.uid,)
+        )
+        return Protection(until=until, notices=(told,))
+    moment = write_moment(until)
+    note = f"The {DO_NOT_DISRUPT} grace period will elapse at {moment}"
+    told = Notice(about_pod(pod), "DoNotDisruptUntil", note, same_as=(pod.uid, moment))
+    return Protection(is_active=True, until=until, notices=(told,))
+
+
+def is_evictable(pod: LeavingPod, now: datetime) -> bool:
+    """Say whether a pod may be asked to go."""
+    if not pod.is_active or pod.is_static or pod.tolerates_disruption:
+        return False
+    return not protection_of(pod, now).is_active
+
+
+def _invalid(pod: LeavingPod, value: str) -> Notice:
+    shown = value if len(value) <= DURATION_LENGTH_MAX else f"{value[:DURATION_LENGTH_MAX]}..."
+    problem = f"`{shown}` is neither `true` nor a positive duration such as `4h`"
+    note = f"Invalid {DO_NOT_DISRUPT} annotation: {problem}, ignoring annotation"
+    return Notice(
+        about_pod(pod),
+        "InvalidDoNotDisruptAnnotation",
+        note,
+        is_warning=True,
+        same_as=(pod.uid, note),
+    )

@@ -1,0 +1,238 @@
+"""The end of a Node and of a NodeClaim: tainted, drained, detached, machine gone, finalizer off."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.changes import Changes, Count, Remark, joined
+from karpy.core.lifecycle.conditions import REGISTERED, changed, with_true
+from karpy.core.lifecycle.drain import Departing, await_detachment, drain
+from karpy.core.lifecycle.eviction import Entry
+from karpy.core.lifecycle.records import (
+    FINALIZER,
+    about_claim,
+    about_node,
+    with_annotations,
+    with_labels,
+    without_finalizer,
+)
+from karpy.model.annotations import TERMINATION_TIME
+from karpy.model.conditions import INSTANCE_TERMINATING
+from karpy.model.constraints import DISRUPTED_TAINT, NO_SCHEDULE, Taint
+from karpy.model.labels import CAPACITY_TYPE, NODE_POOL, ZONE
+from karpy.model.labels import REGISTERED as REGISTERED_LABEL
+from karpy.model.notices import Notice
+from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.times import parse_moment, write_moment
+
+EXCLUDE_BALANCERS: Final = "node.kubernetes.io/exclude-from-external-load-balancers"
+MACHINE_PERIOD: Final = timedelta(seconds=5)
+_DISRUPTED: Final = Taint(DISRUPTED_TAINT, NO_SCHEDULE)
+
+
+class Departure(Struct, frozen=True, gc=False):
+    """How far a node is on its way out; write the outcome first, then send off the pods."""
+
+    outcome: Changes
+    leaving: tuple[Entry, ...] = ()
+    is_cleared: bool = False
+    """Whether all that is left to do is to end the machine."""
+
+
+def is_leaving(node: NodeRecord) -> bool:
+    """Say whether a node is going and waits for us."""
+    return node.meta.is_deleting and FINALIZER in node.meta.finalizers
+
+
+def claim_of(claims: Sequence[ClaimRecord]) -> ClaimRecord | None:
+    """Return the claim of a node, given all with its provider ID; several are as good as none."""
+    return claims[0] if len(claims) == 1 else None
+
+
+def asks_for_machine(node: NodeRecord) -> bool:
+    """Say whether to ask the cloud first: if the machine is gone, nobody can be drained."""
+    return not node.is_ready
+
+
+def termination_time(claim: ClaimRecord | None) -> datetime | None:
+    """Return by when all pods of a claim's node are gone; None is never."""
+    if claim is None:
+        return None
+    # Differs: Karpenter never gets rid of a node whose annotation cannot be read.
+    return parse_moment(claim.meta.annotations.get(TERMINATION_TIME, ""))
+
+
+def depart(departing: Departing, attachments: Sequence[str], now: datetime) -> Departure:
+    """Bring a node that is going a step further; `attachments` are those to wait for."""
+    departing, outcome = _marked(departing)
+    drained = drain(departing, now)
+    outcome = joined(outcome, drained.outcome)
+    if not drained.is_done:
+        return Departure(outcome, drained.leaving)
+    departing = replace(departing, claim=outcome.claim)
+    detachment = await_detachment(departing, attachments, now)
+    return Departure(joined(outcome, detachment.outcome), is_cleared=detachment.is_done)
+
+
+def machine_answered(
+    node: NodeRecord, claim: ClaimRecord | None, now: datetime, *, is_gone: bool
+) -> Changes:
+    """Note that the machine was asked to end; once it is gone, so is the node."""
+    if claim is None:
+        return node_gone(node, now)
+    said = with_true(claim, INSTANCE_TERMINATING, now)
+    if not is_gone:
+        return Changes(said, requeue_after=MACHINE_PERIOD)
+    return joined(Changes(said), node_gone(node, now))
+
+
+def node_gone(node: NodeRecord, now: datetime) -> Changes:
+    """Let a node go whose machine is gone."""
+    pool = {"nodepool": node.meta.labels.get(NODE_POOL, "")}
+    counts = [
+        Count("nodes_terminated_total", {**pool, "zone": node.meta.labels.get(ZONE, "")}),
+    ]
+    if node.meta.deleted is not None:
+        seconds = (now - node.meta.deleted).total_seconds()
+        counts.append(Count("nodes_termination_duration_seconds", pool, seconds))
+    if node.meta.created is not None:
+        seconds = (now - node.meta.created).total_seconds()
+        counts.append(Count("nodes_lifetime_duration_seconds", pool, seconds))
+    return Changes(
+        node=replace(node, meta=without_finalizer(node.meta)),
+        counts=tuple(counts),
+        remarks=(Remark("deleted node", {"Node": node.name}),),
+    )
+
+
+def marked(node: NodeRecord) -> NodeRecord:
+    """Keep new pods and load balancers away from a node."""
+    taints = node.taints
+    if _DISRUPTED not in taints:
+        others = (each for each in taints if each.key != DISRUPTED_TAINT)
+        taints = (*others, _DISRUPTED)
+    meta = with_labels(node.meta, {EXCLUDE_BALANCERS: "karpenter"})
+    return replace(node, meta=meta, taints=taints)
+
+
+def _marked(departing: Departing) -> tuple[Departing, Changes]:
+    before, claim = departing.node, departing.claim
+    node = marked(before)
+    remarks = []
+    if node != before:
+        fields = {"Node": node.name, "taint.Key": _DISRUPTED.key, "taint.Effect": _DISRUPTED.effect}
+        remarks.append(Remark("tainted node", fields))
+    outcome = Changes(
+        node=node,
+        deletes_claim=claim is not None and not claim.meta.is_deleting,
+        notices=_warning(node, claim),
+        remarks=tuple(remarks),
+    )
+    departing = replace(departing, node=node, deadline=termination_time(claim))
+    return departing, outcome
+
+
+def _warning(node: NodeRecord, claim: ClaimRecord | None) -> tuple[Notice, ...]:
+    moment = claim.meta.annotations.get(TERMINATION_TIME) if claim is not None else None
+    if moment is None:
+        return ()
+    told = Notice(
+        about_node(node),
+        "TerminationGracePeriodExpiring",
+        f"All pods will be deleted by {moment}",
+        is_warning=True,
+        same_as=(node.name,),
+    )
+    return (told,)
+
+
+class Finalizing(Struct, frozen=True, gc=False):
+    """How far a claim is on its way out."""
+
+    outcome: Changes
+    doomed: tuple[str, ...] = ()
+    """Names of nodes to delete."""
+    is_cleared: bool = False
+    """Whether its machine is to be ended now."""
+
+
+def finalize(
+    claim: ClaimRecord, nodes: Sequence[NodeRecord], now: datetime, *, is_blind: bool = False
+) -> Finalizing:
+    """
+    Bring a claim that is going a step further; `nodes` are those with its provider ID.
+
+    A claim that never registered leaves its node alone: whoever made it cleans it up. `is_blind`
+    means that its Node is there and cannot be read: then its machine stays, for it may have pods.
+    """
+    if not claim.meta.is_deleting or FINALIZER not in claim.meta.finalizers:
+        return Finalizing(Changes())
+    outcome = _with_deadline(claim)
+    # Differs: Karpenter goes by the claim alone. It may have been deleted between the write that
+    # lets pods onto the node and the one that says so on the claim.
+    if nodes and (claim.conditions.is_true(REGISTERED) or any(_has_joined(each) for each in nodes)):
+        doomed = tuple(each.name for each in nodes if not each.meta.is_deleting)
+        return Finalizing(outcome, doomed)
+    if is_blind:
+        return Finalizing(joined(outcome, Changes(requeue_after=MACHINE_PERIOD)))
+    if claim.provider_id:
+        return Finalizing(outcome, is_cleared=True)
+    return Finalizing(joined(outcome, _released(outcome.claim or claim, now)))
+
+
+def claim_machine_answered(claim: ClaimRecord, now: datetime, *, is_gone: bool) -> Changes:
+    """Note that the machine was asked to end; once it is gone, so is the claim."""
+    said = with_true(claim, INSTANCE_TERMINATING, now)
+    if not is_gone:
+        return Changes(said, requeue_after=MACHINE_PERIOD)
+    took = (now - changed(said, INSTANCE_TERMINATING)).total_seconds()
+    counted = Count(
+        "nodeclaims_instance_termination_duration_seconds", {"nodepool": claim.pool}, took
+    )
+    return joined(Changes(said, counts=(counted,)), _released(said, now))
+
+
+def _has_joined(node: NodeRecord) -> bool:
+    return node.meta.labels.get(REGISTERED_LABEL) == "true"
+
+
+def _with_deadline(claim: ClaimRecord) -> Changes:
+    """Write down by when all pods are gone, unless that is written already."""
+    deleted = claim.meta.deleted
+    if claim.grace_period is None or deleted is None or TERMINATION_TIME in claim.meta.annotations:
+        return Changes()
+    moment = write_moment(deleted + claim.grace_period)
+    told = Notice(
+        about_claim(claim),
+        "TerminationGracePeriodExpiring",
+        f"All pods will be deleted by {moment}",
+        is_warning=True,
+        same_as=(claim.name,),
+    )
+    return Changes(
+        replace(claim, meta=with_annotations(claim.meta, {TERMINATION_TIME: moment})),
+        notices=(told,),
+        remarks=(Remark("annotated nodeclaim", {TERMINATION_TIME: moment}),),
+    )
+
+
+def _released(claim: ClaimRecord, now: datetime) -> Changes:
+    deleted = claim.meta.deleted or now
+    pool = {"nodepool": claim.pool}
+    labels = {
+        **pool,
+        "capacity_type": claim.meta.labels.get(CAPACITY_TYPE, ""),
+        "zone": claim.meta.labels.get(ZONE, ""),
+    }
+    took = (now - deleted).total_seconds()
+    return Changes(
+        replace(claim, meta=without_finalizer(claim.meta)),
+        counts=(
+            Count("nodeclaims_termination_duration_seconds", pool, took),
+            Count("nodeclaims_terminated_total", labels),
+        ),
+        remarks=(Remark("deleted nodeclaim", {"NodeClaim": claim.name}),),
+    )

@@ -1,0 +1,121 @@
+"""NodePools that keep a fixed number of nodes: how many there are, lack, and may be launched."""
+
+from collections.abc import Collection, Iterable
+from datetime import timedelta
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.core.lifecycle.changes import Remark
+from karpy.core.scheduling.templates import SIMULATED, template_requirements
+from karpy.model.conditions import READY
+from karpy.model.pools import Headcount, NodePool
+from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.refusals import Constraint, Exclusion, NodeRefusal
+from karpy.model.resources import NODES
+from karpy.model.verdicts import Launch
+
+PERIOD: Final = timedelta(minutes=1)
+LIMITED_PERIOD: Final = timedelta(seconds=30)
+UNSYNCED_PERIOD: Final = timedelta(seconds=1)
+CREATES_MAX: Final = 1000
+"""At a time; once these claims are there the others have their turn."""
+
+
+class Adjustment(Struct, frozen=True, gc=False):
+    """What brings a pool to its number of nodes."""
+
+    creates: int = 0
+    """How many claims to make from the template."""
+    withheld: Exclusion | None = None
+    """How many claims are lacking that cannot be made, and why."""
+    deletes: tuple[str, ...] = ()
+    """Claims to give up."""
+    refusals: tuple[NodeRefusal, ...] = ()
+    """Why the other nodes stay, if some are given up."""
+    remarks: tuple[Remark, ...] = ()
+    requeue_after: timedelta | None = None
+
+
+def count_claims(
+    pool: str, claims: Iterable[ClaimRecord], disrupting: Collection[str] = ()
+) -> Headcount:
+    """Count the claims of a pool; `disrupting` are those that a rollout is about."""
+    counts = {"active": 0, "disrupting": 0, "deleting": 0}
+    for claim in claims:
+        if claim.pool == pool:
+            if claim.meta.is_deleting:
+                counts["deleting"] += 1
+            else:
+                counts["disrupting" if claim.name in disrupting else "active"] += 1
+    return Headcount(**counts)
+
+
+def grant(pool: PoolRecord, heads: Headcount, wanted: int, reserved: int = 0) -> int:
+    """Say how many of the wanted nodes the pool's limit allows; `reserved` are on their way."""
+    limit = pool.limits.get(NODES)
+    if limit is None:
+        return max(0, wanted)
+    return max(0, min(wanted, limit - heads.total - reserved))
+
+
+def fill_up(
+    pool: PoolRecord, heads: Headcount, *, is_synced: bool, reserved: int = 0
+) -> Adjustment:
+    """Make the nodes that a pool lacks."""
+    replicas = pool.replicas
+    if replicas is None or pool.meta.is_deleting:
+        return Adjustment()
+    lacking = shortage(pool, heads)
+    if not pool.conditions.is_true(READY):
+        return Adjustment(withheld=_withheld(Constraint.POOL_NOT_READY, lacking))
+    if not is_synced:
+        # What is there but was not seen yet would be made again.
+        return Adjustment(requeue_after=UNSYNCED_PERIOD)
+    if not lacking:
+        return Adjustment(requeue_after=PERIOD)
+    wanted = replicas - heads.active
+    count = grant(pool, heads, wanted, reserved)
+    withheld = _withheld(Constraint.NODE_LIMIT, wanted - count)
+    if not count:
+        remark = Remark("nodepool node limit reached", {"NodePool": pool.name})
+        return Adjustment(withheld=withheld, remarks=(remark,), requeue_after=LIMITED_PERIOD)
+    remark = remark_of(pool, heads, "provision", "provisioning", count)
+    count = min(count, CREATES_MAX)
+    return Adjustment(creates=count, withheld=withheld, remarks=(remark,), requeue_after=PERIOD)
+
+
+def template_launch(pool: NodePool) -> Launch:
+    """Return a claim made from a pool's template alone: for no pod, and of no type yet."""
+    requirements = template_requirements(pool)
+    kept = {key: each for key, each in requirements.items() if key not in SIMULATED}
+    return Launch(pool.name, pool.name, (), kept, {}, ())
+
+
+def shortage(pool: PoolRecord, heads: Headcount) -> int:
+    """Say how many nodes a pool has too few of."""
+    if pool.replicas is None or pool.meta.is_deleting:
+        return 0
+    return max(0, pool.replicas - heads.active - heads.disrupting)
+
+
+def surplus(pool: PoolRecord, heads: Headcount) -> int:
+    """Say how many nodes a pool has too many of."""
+    if pool.replicas is None or pool.meta.is_deleting:
+        return 0
+    return max(0, heads.active - pool.replicas)
+
+
+def _withheld(why: Constraint, nodes: int) -> Exclusion | None:
+    return Exclusion(why, "", nodes) if nodes else None
+
+
+def remark_of(pool: PoolRecord, heads: Headcount, verb: str, doing: str, count: int) -> Remark:
+    """Write a line of the log about nodes that are launched or given up."""
+    fields = {
+        "NodePool": pool.name,
+        "current": str(heads.active),
+        "desired": str(pool.replicas),
+        f"{verb}-count": str(count),
+    }
+    return Remark(f"{doing} nodeclaims to satisfy replica count", fields)

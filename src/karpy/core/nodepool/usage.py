@@ -1,0 +1,132 @@
+"""What the nodes of a NodePool add up to and cost, and the metrics of that."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import timedelta
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.changes import Changes, Count, Remark
+from karpy.model.instances import MICROS_PER_DOLLAR, Catalog
+from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
+from karpy.model.nodes import Node
+from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, NODES, PODS, Resources, add
+
+PERIOD: Final = timedelta(seconds=5)
+UNSYNCED_PERIOD: Final = timedelta(seconds=1)
+_ALWAYS_TOLD: Final[Resources] = dict.fromkeys((CPU, MEMORY, PODS, EPHEMERAL_STORAGE, NODES), 0)
+ERRORS: Final = "nodepools_cost_tracker_errors_total"
+_POOL: Final = "NodePool"
+_Prices: TypeAlias = dict[tuple[str, str, str], int]
+LIMIT: Final = "nodepools_limit"
+USAGE: Final = "nodepools_usage"
+COST: Final = "nodepools_cost_total"
+GAUGES: Final = (LIMIT, USAGE, COST)
+_MILLI: Final = 1000
+
+
+def usage_by_pool(nodes: Iterable[Node], marked: Collection[str] = ()) -> dict[str, Resources]:
+    """
+    Add up the capacity of each pool's nodes, their number among it.
+
+    Nodes that are going do not count, nor do those marked for it (by claim), nor claims that have
+    no machine yet.
+    """
+    totals: dict[str, Resources] = {}
+    for node in nodes:
+        if node.pool and not node.is_deleting and node.claim not in marked and _has_machine(node):
+            totals[node.pool] = add(totals.get(node.pool, {}), node.capacity)
+    return totals
+
+
+def judge_usage(pool: PoolRecord, usage: Mapping[str, Resources] | None) -> Changes:
+    """Write on a pool what its nodes add up to; None is not known yet."""
+    if usage is None:
+        # Too low a figure would let the pool grow beyond its limits.
+        return Changes(requeue_after=UNSYNCED_PERIOD)
+    resources = {**_ALWAYS_TOLD, **usage.get(pool.name, {})}
+    return Changes(
+        pool=replace(pool, resources=resources, nodes=resources[NODES]), requeue_after=PERIOD
+    )
+
+
+def _has_machine(node: Node) -> bool:
+    return any(name != NODES for name in node.capacity)
+
+
+class Costs(Struct, frozen=True, gc=False):
+    """Micro-dollars per hour by pool; a claim whose price is not known costs nothing."""
+
+    by_pool: Mapping[str, int]
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return sum(self.by_pool.values())
+
+
+def add_up_costs(claims: Iterable[ClaimRecord], catalog: Catalog) -> Costs:
+    """Price every claim that knows what and where its machine is."""
+    prices: dict[str, _Prices] = {}
+    totals: dict[str, int] = {}
+    unknown: dict[tuple[str, str, str, str], None] = {}
+    for claim in sorted(claims, key=lambda each: each.name):
+        labels = claim.meta.labels
+        pool = labels.get(NODE_POOL, "")
+        offering = tuple(labels.get(key, "") for key in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
+        name, zone, capacity_type = offering
+        if not (pool and name and zone and capacity_type):
+            continue
+        if pool not in prices:
+            prices[pool] = _prices(catalog, pool)
+        price = prices[pool].get((name, zone, capacity_type))
+        if price is None:
+            unknown[pool, name, zone, capacity_type] = None
+        totals[pool] = totals.get(pool, 0) + (price or 0)
+    return Costs(totals, tuple(_unpriced(*each) for each in unknown))
+
+
+def cost_news(costs: Costs, before: Costs) -> Changes:
+    """Tell which prices are unknown that were known, or not asked for, before."""
+    news = tuple(each for each in costs.remarks if each not in before.remarks)
+    counts = (Count(ERRORS, {"nodepool": each.fields[_POOL]}) for each in news)
+    return Changes(counts=tuple(counts), remarks=news)
+
+
+def _prices(catalog: Catalog, pool: str) -> _Prices:
+    prices: _Prices = {}
+    for each in catalog.types_for(pool):
+        for offering in each.offerings:
+            # Of several offerings that a label cannot tell apart the first one counts.
+            prices.setdefault((each.name, offering.zone, offering.capacity_type), offering.price)
+    return prices
+
+
+def _unpriced(pool: str, name: str, zone: str, capacity_type: str) -> Remark:
+    fields = {
+        _POOL: pool,
+        "instance-type": name,
+        "zone": zone,
+        "capacity-type": capacity_type,
+    }
+    return Remark("offering price unknown, its nodes count as free", fields, is_error=True)
+
+
+def pool_gauges(pools: Iterable[PoolRecord], costs: Costs) -> tuple[Count, ...]:
+    """Tell limits, usage and cost of pools; whatever else `GAUGES` have shown is gone."""
+    return tuple(count for pool in pools for count in _gauges_of(pool, costs))
+
+
+def _gauges_of(pool: PoolRecord, costs: Costs) -> Iterator[Count]:
+    dollars = costs.by_pool.get(pool.name, 0) / MICROS_PER_DOLLAR
+    yield Count(COST, {"nodepool": pool.name}, dollars)
+    yield from _amounts(LIMIT, pool.name, pool.limits)
+    yield from _amounts(USAGE, pool.name, pool.resources)
+
+
+def _amounts(metric: str, pool: str, amounts: Resources) -> Iterator[Count]:
+    for name, amount in sorted(amounts.items()):
+        labels = {"resource_type": name.lower().replace("-", "_"), "nodepool": pool}
+        yield Count(metric, labels, amount / _MILLI if name == CPU else float(amount))

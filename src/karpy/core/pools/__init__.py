@@ -1,1 +1,0 @@
-"""The upkeep of NodePools: hash, validation, readiness, usage, cost, fixed numbers of nodes."""

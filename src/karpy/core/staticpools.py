@@ -1,0 +1,109 @@
+"""The size of a NodePool that keeps a fixed number of nodes: fill it up, or give up the surplus."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from karpy.core.disruption.cost import disruption_cost
+from karpy.core.lifecycle.eviction import protection_of
+from karpy.core.nodepool.staticcapacity import (
+    PERIOD,
+    Adjustment,
+    fill_up,
+    remark_of,
+    surplus,
+    template_launch,
+)
+from karpy.model.pools import Headcount
+from karpy.model.questions import FillUpQuestion, PoolQuestion
+from karpy.model.records import PoolRecord
+from karpy.model.refusals import NodeRefusal, Obstacle
+from karpy.model.surroundings import NodeState
+from karpy.model.verdicts import Launch, PoolVerdict
+
+
+def decide_pool(question: PoolQuestion) -> PoolVerdict:
+    """Decide which nodes come and go; the same question has the same verdict, always."""
+    return verdict_of_adjustment(question, adjust(question))
+
+
+def adjust(question: PoolQuestion) -> Adjustment:
+    """Bring a pool to its size, and say what is told about it."""
+    if isinstance(question, FillUpQuestion):
+        return fill_up(question.pool, question.heads, is_synced=question.is_synced)
+    return thin_out(question.pool, question.heads, question.nodes, question.now)
+
+
+def verdict_of_adjustment(question: PoolQuestion, adjustment: Adjustment) -> PoolVerdict:
+    """Say what a pool gets and gives up, and why not what it lacks."""
+    return PoolVerdict(
+        question.pool.name,
+        adjustment.creates,
+        _launch(question) if adjustment.creates else None,
+        adjustment.withheld,
+        adjustment.deletes,
+        adjustment.refusals,
+    )
+
+
+def is_news(verdict: PoolVerdict, before: PoolVerdict | None) -> bool:
+    """Say whether a verdict is worth telling after another: it does something, or has changed."""
+    known = PoolVerdict(verdict.pool) if before is None else before
+    return bool(verdict.creates or verdict.deletes) or verdict != known
+
+
+def thin_out(
+    pool: PoolRecord, heads: Headcount, nodes: Sequence[NodeState], now: datetime
+) -> Adjustment:
+    """Give up the nodes that a pool has too many of, those first that nobody misses."""
+    if pool.replicas is None or pool.meta.is_deleting:
+        return Adjustment()
+    excess = surplus(pool, heads)
+    if not excess:
+        return Adjustment(requeue_after=PERIOD)
+    remark = remark_of(pool, heads, "deprovision", "deprovisioning", excess)
+    chosen = tuple(_least_missed(pool.name, nodes, now)[:excess])
+    refusals = _staying(pool.name, nodes, chosen)
+    return Adjustment(deletes=chosen, refusals=refusals, remarks=(remark,), requeue_after=PERIOD)
+
+
+def _launch(question: PoolQuestion) -> Launch | None:
+    if isinstance(question, FillUpQuestion) and question.template is not None:
+        return template_launch(question.template)
+    return None
+
+
+def _least_missed(pool: str, nodes: Sequence[NodeState], now: datetime) -> list[str]:
+    """Return the claims of a pool: those without a machine, the empty ones, the cheap ones."""
+    ranked = []
+    for state in nodes:
+        claim = state.claim
+        if claim is None or claim.pool != pool or state.is_leaving:
+            continue
+        cost = disruption_cost(state.tenants, claim, now)
+        if not claim.provider_id:
+            rank, cost = 0, cost * 0
+        elif _is_empty(state, now):
+            rank, cost = 1, cost * 0
+        else:
+            rank = 3 if _is_protected(state, now) else 2
+        ranked.append((rank, cost, claim.name))
+    return [name for _, _, name in sorted(ranked)]
+
+
+def _staying(
+    pool: str, nodes: Sequence[NodeState], chosen: Collection[str]
+) -> tuple[NodeRefusal, ...]:
+    """Say why the other nodes of a pool are not given up."""
+    return tuple(
+        NodeRefusal(Obstacle.LEAVING if each.is_leaving else Obstacle.POOL_SIZE, each.name)
+        for each in sorted(nodes, key=lambda each: each.name)
+        if each.claim is not None and each.claim.pool == pool and each.claim.name not in chosen
+    )
+
+
+def _is_empty(state: NodeState, now: datetime) -> bool:
+    return all(each.pod.is_daemon for each in state.tenants) and not _is_protected(state, now)
+
+
+def _is_protected(state: NodeState, now: datetime) -> bool:
+    return any(protection_of(each.pod, now).is_active for each in state.tenants)

@@ -1,0 +1,299 @@
+from datetime import timedelta
+
+import pytest
+
+from karpy.core.lifecycle.changes import Count
+from karpy.core.lifecycle.eviction import (
+    Answered,
+    Entry,
+    Mode,
+    Move,
+    Protection,
+    Verb,
+    after_clash,
+    after_deletion,
+    after_eviction,
+    eviction_reason,
+    is_evictable,
+    next_move,
+    protection_of,
+    readded,
+)
+from karpy.model.constraints import Toleration
+from karpy.model.kinds import NODE, POD
+from karpy.model.leaving import LeavingPod
+from karpy.model.notices import Notice, Subject
+from tests.builders.pods import NOON
+from tests.core.lifecycle.scenes import claim, leaving, node
+
+SECOND = timedelta(seconds=1)
+MINUTE = timedelta(minutes=1)
+WAITS = Entry("shop", "web-1", "uid-web-1")
+SUBJECT = Subject(POD, "web-1", "shop", "uid-web-1")
+HOUR = timedelta(hours=1)
+
+
+def until(seconds: int, mode: Mode = Mode.FORCE_DELETE) -> Entry:
+    return Entry("shop", "web-1", "uid-web-1", mode, NOON + seconds * SECOND)
+
+
+@pytest.mark.parametrize(
+    ("known", "new", "expected"),
+    [
+        (None, WAITS, WAITS),
+        (until(9), until(5), until(5)),
+        (until(5), until(9), until(5)),
+        (until(5), WAITS, until(5)),
+        (WAITS, until(5), until(5)),
+        (until(5, Mode.TIMEOUT), until(9), until(9)),
+        (until(9), until(5, Mode.TIMEOUT), until(9)),
+        (WAITS, until(5, Mode.TIMEOUT), WAITS),
+        (Entry("shop", "web-1", "earlier", deadline=NOON), WAITS, WAITS),
+    ],
+)
+def test_the_earlier_deadline_and_the_harder_mode_win(
+    known: Entry | None, new: Entry, expected: Entry
+) -> None:
+    assert readded(known, new) == expected
+
+
+@pytest.mark.parametrize(
+    ("entry", "pod", "verb"),
+    [
+        (WAITS, leaving("web-1"), Verb.EVICT),
+        (WAITS, None, Verb.DROP),
+        (WAITS, leaving("web-1", uid="another"), Verb.DROP),
+        (WAITS, leaving("web-1", phase="Succeeded"), Verb.DROP),
+        (WAITS, leaving("web-1", deleted=NOON), Verb.DROP),
+        (WAITS, leaving("web-1", is_static=True), Verb.DROP),
+        (WAITS, leaving("web-1", do_not_disrupt="true"), Verb.STAY),
+        (until(31), leaving("web-1"), Verb.EVICT),
+        (until(30), leaving("web-1"), Verb.EVICT),
+        (until(-9), leaving("web-1", phase="Failed"), Verb.DROP),
+        (until(1, Mode.TIMEOUT), leaving("web-1"), Verb.EVICT),
+        (until(0, Mode.TIMEOUT), leaving("web-1"), Verb.DROP),
+        (until(0, Mode.TIMEOUT), leaving("web-1", do_not_disrupt="true"), Verb.DROP),
+    ],
+)
+def test_a_pod_is_sent_off_left_alone_or_waited_for(
+    entry: Entry, pod: LeavingPod | None, verb: Verb
+) -> None:
+    assert next_move(entry, pod, NOON) == Move(verb)
+
+
+@pytest.mark.parametrize(
+    ("entry", "pod", "grace"),
+    [
+        (until(29), leaving("web-1"), 29),
+        (until(60), leaving("web-1", grace=120 * SECOND), 60),
+        (until(10), leaving("web-1", do_not_disrupt="true"), 10),
+        (until(-3600), leaving("web-1"), 1),
+        (until(10), leaving("web-1", deleted=NOON + 20 * SECOND), 10),
+    ],
+    ids=["in time", "all that is left", "whatever it says", "too late", "less than it has"],
+)
+def test_a_pod_is_deleted_in_time_for_the_end_of_its_node(
+    entry: Entry, pod: LeavingPod, grace: int
+) -> None:
+    move = next_move(entry, pod, NOON)
+
+    assert (move.verb, move.grace_seconds) == (Verb.DELETE, grace)
+
+
+def test_a_forced_end_is_explained() -> None:
+    move = next_move(until(60), leaving("web-1", grace=120 * SECOND), NOON)
+
+    note = (
+        "Deleting the pod because its node ends by 2026-03-02T12:01:00Z. It has 60 of its 120 "
+        "seconds to stop, whatever its disruption budgets and annotations say."
+    )
+    assert move.notices == (Notice(SUBJECT, "Disrupted", note, same_as=("web-1",)),)
+
+
+@pytest.mark.parametrize(
+    ("entry", "deleted"),
+    [(until(10), NOON + 10 * SECOND), (until(-3600), NOON + SECOND), (until(-3600), NOON)],
+)
+def test_a_pod_that_can_be_given_no_less_time_is_not_deleted_again(
+    entry: Entry, deleted: object
+) -> None:
+    assert next_move(entry, leaving("web-1", deleted=deleted), NOON) == Move(Verb.DROP)
+
+
+def test_whoever_stays_for_a_while_is_told_until_when() -> None:
+    pod = leaving("web-1", do_not_disrupt="2h", started=NOON - 60 * MINUTE)
+
+    move = next_move(WAITS, pod, NOON)
+
+    assert move.verb is Verb.STAY
+    assert [each.reason for each in move.notices] == ["DoNotDisruptUntil"]
+
+
+@pytest.mark.parametrize("code", [200, 201])
+def test_an_evicted_pod_is_done_and_counted(code: int) -> None:
+    assert after_eviction(leaving("web-1"), node(), "Empty", code) == Answered(
+        is_done=True,
+        notices=(Notice(SUBJECT, "Evicted", "Evicted pod: Empty", same_as=("web-1",)),),
+        counts=(
+            Count("pods_eviction_requests_total", {"code": "200"}),
+            Count("pods_drained_total", {"reason": "Empty"}),
+        ),
+    )
+
+
+@pytest.mark.parametrize("code", [404, 409])
+def test_a_pod_that_is_gone_already_is_done(code: int) -> None:
+    answered = after_eviction(leaving("web-1"), node(), "Empty", code)
+
+    counts = (Count("pods_eviction_requests_total", {"code": str(code)}),)
+    assert answered == Answered(is_done=True, counts=counts)
+
+
+def test_a_budget_that_forbids_an_eviction_is_told() -> None:
+    answered = after_eviction(leaving("web-1"), node(), "Empty", 429)
+
+    assert answered == Answered(
+        is_done=False,
+        refusal="evicting pod violates a PDB",
+        notices=(
+            Notice(
+                Subject(NODE, "node-1", uid="uid-node-1"),
+                "FailedDraining",
+                "Failed to drain node, evicting pod violates a PDB (Pod=shop/web-1)",
+                is_warning=True,
+                same_as=("node-1", "shop/web-1"),
+            ),
+        ),
+        counts=(Count("pods_eviction_requests_total", {"code": "429"}),),
+    )
+
+
+def test_several_budgets_of_one_pod_are_told() -> None:
+    answered = after_clash(leaving("web-1"), node(), 500)
+
+    assert answered.refusal == "eviction does not support multiple PDBs"
+    assert [each.note for each in answered.notices] == [
+        "Failed to drain node, eviction does not support multiple PDBs (Pod=shop/web-1)"
+    ]
+    assert not answered.is_done
+
+
+def test_a_pod_is_forgotten_with_its_node() -> None:
+    answered = after_eviction(leaving("web-1"), None, "", 429)
+
+    counts = (Count("pods_eviction_requests_total", {"code": "429"}),)
+    assert answered == Answered(is_done=True, counts=counts)
+
+
+def test_any_other_answer_is_tried_again() -> None:
+    answered = after_eviction(leaving("web-1"), node(), "", 503)
+
+    counts = (Count("pods_eviction_requests_total", {"code": "503"}),)
+    assert answered == Answered(is_done=False, counts=counts)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (200, Answered(True, counts=(Count("pods_drained_total", {"reason": "Drifted"}),))),
+        (404, Answered(True)),
+        (409, Answered(True)),
+        (500, Answered(False)),
+    ],
+)
+def test_a_forced_end_is_counted_once(code: int, expected: Answered) -> None:
+    assert after_deletion("Drifted", code) == expected
+
+
+def test_pods_learn_why_they_have_to_go() -> None:
+    disrupted = claim(said={"DisruptionReason": MINUTE})
+
+    assert eviction_reason(disrupted) == "DisruptionReason"
+    assert eviction_reason(claim()) == "Forceful Termination"
+    assert eviction_reason(None) == ""
+
+
+def test_a_pod_may_forbid_to_be_disturbed() -> None:
+    pod = leaving("web-1", do_not_disrupt="true")
+
+    assert protection_of(pod, NOON) == Protection(is_active=True)
+
+
+def test_a_pod_that_says_nothing_may_be_disturbed() -> None:
+    assert protection_of(leaving("web-1"), NOON) == Protection()
+
+
+def test_a_duration_begins_with_the_pod() -> None:
+    pod = leaving("web-1", do_not_disrupt="1h30m", started=NOON - HOUR)
+
+    assert protection_of(pod, NOON) == Protection(
+        is_active=True,
+        until=NOON + HOUR / 2,
+        notices=(
+            Notice(
+                SUBJECT,
+                "DoNotDisruptUntil",
+                "The karpenter.sh/do-not-disrupt grace period will elapse at 2026-03-02T12:30:00Z",
+                same_as=("uid-web-1", "2026-03-02T12:30:00Z"),
+            ),
+        ),
+    )
+
+
+def test_a_duration_ends() -> None:
+    pod = leaving("web-1", do_not_disrupt="1h", started=NOON - HOUR)
+
+    assert protection_of(pod, NOON) == Protection(
+        until=NOON,
+        notices=(
+            Notice(
+                SUBJECT,
+                "DoNotDisruptGracePeriodElapsed",
+                "The karpenter.sh/do-not-disrupt grace period has elapsed, pod is now disruptable",
+                same_as=("uid-web-1",),
+            ),
+        ),
+    )
+
+
+def test_a_duration_holds_for_a_pod_that_has_not_started() -> None:
+    pod = leaving("web-1", do_not_disrupt="1h", started=None)
+
+    assert protection_of(pod, NOON) == Protection(is_active=True)
+
+
+@pytest.mark.parametrize("value", ["false", "", "-1h", "0s", "1 day"])
+def test_what_is_no_positive_duration_protects_nobody_and_is_told(value: str) -> None:
+    note = (
+        f"Invalid karpenter.sh/do-not-disrupt annotation: `{value}` is neither `true` nor a "
+        "positive duration such as `4h`, ignoring annotation"
+    )
+
+    assert protection_of(leaving("web-1", do_not_disrupt=value), NOON) == Protection(
+        notices=(
+            Notice(
+                SUBJECT,
+                "InvalidDoNotDisruptAnnotation",
+                note,
+                is_warning=True,
+                same_as=("uid-web-1", note),
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        (leaving("p"), True),
+        (leaving("p", phase="Failed"), False),
+        (leaving("p", deleted=NOON), False),
+        (leaving("p", is_static=True), False),
+        (leaving("p", tolerations=(Toleration(operator="Exists"),)), False),
+        (leaving("p", do_not_disrupt="true"), False),
+        (leaving("p", do_not_disrupt="nonsense"), True),
+        (leaving("p", is_daemon=True), True),
+    ],
+)
+def test_some_pods_are_not_asked_to_go(pod: LeavingPod, *, expected: bool) -> None:
+    assert is_evictable(pod, NOON) is expected

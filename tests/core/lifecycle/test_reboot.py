@@ -1,0 +1,268 @@
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.changes import Changes
+from karpy.core.lifecycle.eviction import Entry, Mode
+from karpy.core.lifecycle.reboot import (
+    REJECTED,
+    Step,
+    fail,
+    has_to_drain,
+    is_rebooting,
+    issued,
+    reboot,
+)
+from karpy.model.conditions import TRUE, UNKNOWN, Condition
+from karpy.model.constraints import Taint
+from karpy.model.leaving import LeavingPod
+from karpy.model.records import ClaimRecord, NodeRecord
+from tests.builders.pods import NOON
+from tests.core.lifecycle.scenes import claim, node
+
+SECOND = timedelta(seconds=1)
+MINUTE = 60 * SECOND
+TAINT = Taint("karpenter.sh/rebooting", "NoSchedule")
+GRACE = "karpenter.sh/reboot-termination-grace-period"
+BOOT = "karpenter.sh/reboot-pre-boot-id"
+TIME = "karpenter.sh/nodeclaim-termination-timestamp"
+LABEL = "karpenter.sh/initialized"
+WHY = "rebooting for Slow/Swapping"
+
+
+def asked(reason: str = "RebootRequested", at: datetime = NOON, **annotations: str) -> ClaimRecord:
+    """Build a claim whose node is to be rebooted."""
+    made = claim(annotations={key: value for key, value in _named(annotations).items() if value})
+    said = Condition("Rebooting", TRUE, at, reason, WHY)
+    status = UNKNOWN if reason == "RebootIssued" else TRUE
+    initialized = Condition("Initialized", status, at, "Rebooting", "node is rebooting")
+    return replace(made, conditions=replace(made.conditions, items=(initialized, said)))
+
+
+def _named(annotations: dict[str, str]) -> dict[str, str]:
+    return {{"grace": GRACE, "boot": BOOT}[key]: value for key, value in annotations.items()}
+
+
+def machine(
+    boot_id: str = "boot-1", *, ready: bool = True, labels: Mapping[str, str] | None = None
+) -> NodeRecord:
+    said = (Condition("Ready", "True" if ready else "False", NOON),)
+    return replace(node(labels=labels or {}), boot_id=boot_id, taints=(TAINT,), conditions=said)
+
+
+def pod(name: str) -> LeavingPod:
+    return LeavingPod(name, "shop", f"uid-{name}", phase="Running")
+
+
+def said(outcome: Changes, type_: str) -> tuple[str, str]:
+    assert outcome.claim is not None
+    condition = outcome.claim.conditions.get(type_)
+    assert condition is not None
+    return condition.status, condition.reason
+
+
+def test_only_claims_that_stay_and_are_asked_to_reboot() -> None:
+    going = asked()
+
+    assert is_rebooting(going)
+    assert not is_rebooting(claim())
+    assert not is_rebooting(replace(going, meta=replace(going.meta, deleted=NOON)))
+
+
+def test_pods_matter_until_the_boot_that_is_to_end_is_written_down() -> None:
+    assert has_to_drain(asked())
+    assert not has_to_drain(asked(boot="boot-1"))
+    assert not has_to_drain(asked("RebootIssued"))
+
+
+def test_new_pods_are_kept_off() -> None:
+    bare = replace(machine(), taints=())
+
+    step = reboot(asked(), bare, (), NOON)
+
+    assert step.outcome.node == replace(bare, taints=(TAINT,))
+
+
+@pytest.mark.parametrize(
+    ("grace", "deadline", "left"),
+    [
+        ("", None, 15 * SECOND),
+        ("5m0s", NOON + 5 * MINUTE, 15 * SECOND),
+        ("11s", NOON + 11 * SECOND, SECOND),
+    ],
+)
+def test_pods_are_asked_to_leave_but_never_forced(
+    grace: str, deadline: datetime | None, left: timedelta
+) -> None:
+    step = reboot(asked(grace=grace), machine(), (pod("a"),), NOON + 10 * SECOND)
+
+    assert step == Step(
+        Changes(requeue_after=left), (Entry("shop", "a", "uid-a", Mode.TIMEOUT, deadline),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("grace", "pods", "now"),
+    [
+        ("0s", (pod("a"),), NOON),
+        ("1m0s", (pod("a"),), NOON + MINUTE),
+        ("1s", (pod("a"),), NOON + 5 * SECOND),
+        ("", (), NOON + 5 * SECOND),
+    ],
+    ids=["forceful", "time is up", "at least five seconds", "empty"],
+)
+def test_then_it_is_written_down_which_boot_is_to_end(
+    grace: str, pods: tuple[LeavingPod, ...], now: datetime
+) -> None:
+    step = reboot(asked(grace=grace), machine(), pods, now)
+
+    assert step.operation == ""
+    assert step.leaving == ()
+    assert step.outcome.claim is not None
+    assert step.outcome.claim.meta.annotations[BOOT] == "boot-1"
+
+
+def test_an_empty_node_is_watched_for_a_moment() -> None:
+    step = reboot(asked(), machine(), (), NOON + SECOND)
+
+    assert step == Step(Changes(requeue_after=4 * SECOND))
+
+
+def test_then_the_cloud_is_asked_always_with_the_same_words() -> None:
+    step = reboot(asked(boot="boot-1"), machine(), (pod("a"),), NOON + MINUTE)
+
+    assert step == Step(Changes(), operation="uid-web-1-1772452800000000000-boot-1")
+
+
+def test_a_machine_that_has_rebooted_already_is_not_rebooted_again() -> None:
+    step = reboot(asked(boot="boot-1"), machine("boot-2"), (), NOON + MINUTE)
+
+    assert step.operation == ""
+    assert said(step.outcome, "Rebooting") == ("True", "RebootIssued")
+
+
+def test_until_it_is_back_a_node_does_not_count_as_initialized() -> None:
+    outcome = issued(asked(boot="boot-1"), machine(labels={LABEL: "true"}), NOON + MINUTE)
+
+    assert said(outcome, "Rebooting") == ("True", "RebootIssued")
+    assert said(outcome, "Initialized") == ("Unknown", "Rebooting")
+    assert outcome.node == machine()
+
+
+def test_a_new_boot_takes_pods_again_and_is_told() -> None:
+    claimed = asked("RebootIssued", boot="boot-1")
+
+    step = reboot(claimed, machine("boot-2", ready=False), (), NOON + MINUTE)
+
+    assert step.outcome.node is not None
+    assert step.outcome.node.taints == ()
+    assert [each.reason for each in step.outcome.notices] == ["RebootObserved"]
+    assert said(step.outcome, "Rebooting") == ("True", "RebootIssued")
+
+
+def test_a_node_that_is_ready_again_has_made_it() -> None:
+    claimed = asked("RebootIssued", boot="boot-1")
+
+    step = reboot(claimed, machine("boot-2"), (), NOON + MINUTE)
+
+    outcome = step.outcome
+    assert said(outcome, "Rebooting") == ("False", "RebootSucceeded")
+    assert outcome.claim is not None
+    assert outcome.claim.meta.annotations == {}
+    assert outcome.node is not None
+    assert outcome.node.taints == ()
+    assert [(each.metric, each.value) for each in outcome.counts] == [
+        ("nodes_reboots_total", 1.0),
+        ("nodes_reboot_duration_seconds", 60.0),
+        ("nodes_reboot_recovery_duration_seconds", 60.0),
+    ]
+
+
+def test_a_node_that_runs_on_as_if_nothing_had_happened_is_waited_for() -> None:
+    claimed = asked("RebootIssued", boot="boot-1")
+
+    step = reboot(claimed, machine("boot-1"), (), NOON + 20 * MINUTE)
+
+    assert not step.outcome.deletes_claim
+    assert step.outcome.requeue_after == 15 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("claimed", "there", "now", "asked_since", "message"),
+    [
+        (
+            asked("RebootIssued", boot="boot-1"),
+            machine(),
+            NOON + 20 * MINUTE + SECOND,
+            None,
+            "node did not recover within the observation window",
+        ),
+        (
+            asked("RebootIssued", boot="boot-1"),
+            None,
+            NOON + 20 * MINUTE + SECOND,
+            None,
+            "node did not recover within the observation window",
+        ),
+        (
+            asked(boot="boot-1"),
+            machine(),
+            NOON + 10 * MINUTE,
+            NOON + 4 * MINUTE,
+            "reboot was not issued within the issuance timeout",
+        ),
+        (
+            asked(),
+            None,
+            NOON + 6 * MINUTE,
+            None,
+            "reboot was not issued within the issuance timeout",
+        ),
+    ],
+    ids=["it does not come back", "it is gone", "nobody reboots it", "it was never there"],
+)
+def test_a_node_that_does_not_come_back_in_time_is_given_up(
+    claimed: ClaimRecord,
+    there: NodeRecord | None,
+    now: datetime,
+    asked_since: datetime | None,
+    message: str,
+) -> None:
+    outcome = reboot(claimed, there, (), now, asked_since).outcome
+
+    assert outcome.deletes_claim
+    assert [each.note for each in outcome.notices] == [message]
+    assert [each.event for each in outcome.remarks] == ["reboot failed, replacing node"]
+
+
+def test_the_pods_of_a_node_that_is_given_up_have_their_time() -> None:
+    outcome = fail(asked(grace="5m0s"), machine(), REJECTED, NOON, "it is broken")
+
+    assert outcome.claim is not None
+    assert outcome.claim.meta.annotations[TIME] == "2026-03-02T12:05:00Z"
+    assert outcome.node is not None
+    assert outcome.node.taints == ()
+    assert [each.note for each in outcome.notices] == [
+        "reboot rejected by the cloud provider: it is broken"
+    ]
+
+
+@pytest.mark.parametrize("grace", ["soon", "-5s"])
+def test_a_request_that_nobody_understands_is_refused_and_the_node_kept(grace: str) -> None:
+    outcome = reboot(asked(grace=grace), machine(), (), NOON).outcome
+
+    assert said(outcome, "Rebooting") == ("False", "RebootFailed")
+    assert not outcome.deletes_claim
+    assert outcome.notices[0].note == (
+        f"invalid reboot request: `{grace}` is no grace period, such as `5m0s`"
+    )
+
+
+@pytest.mark.parametrize("reason", ["RebootRequested", "RebootIssued"])
+def test_a_node_that_is_missing_is_waited_for(reason: str) -> None:
+    step = reboot(asked(reason), None, (), NOON + MINUTE)
+
+    assert step.outcome.requeue_after == 15 * SECOND
+    assert not step.outcome.deletes_claim

@@ -1,0 +1,275 @@
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.changes import Changes, Count, Remark
+from karpy.core.lifecycle.drain import Departing
+from karpy.core.lifecycle.termination import (
+    Finalizing,
+    asks_for_machine,
+    claim_machine_answered,
+    claim_of,
+    depart,
+    finalize,
+    is_leaving,
+    machine_answered,
+    marked,
+    node_gone,
+    termination_time,
+)
+from karpy.model.constraints import Taint
+from karpy.model.kinds import NODE_CLAIM
+from karpy.model.notices import Notice, Subject
+from karpy.model.records import ClaimRecord, NodeRecord
+from tests.builders.pods import NOON
+from tests.core.lifecycle.scenes import DISRUPTED, claim, condition_of, leaving, node, told
+
+MINUTE = timedelta(minutes=1)
+TIME = "karpenter.sh/nodeclaim-termination-timestamp"
+BALANCERS = {"node.kubernetes.io/exclude-from-external-load-balancers": "karpenter"}
+RELEASED = Changes(
+    counts=(
+        Count("nodeclaims_termination_duration_seconds", {"nodepool": "web"}, 60.0),
+        Count(
+            "nodeclaims_terminated_total",
+            {"nodepool": "web", "capacity_type": "spot", "zone": "zone-a"},
+        ),
+    ),
+    remarks=(Remark("deleted nodeclaim", {"NodeClaim": "web-1"}),),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (node(), False),
+        (node(deleted=MINUTE), True),
+        (node(deleted=MINUTE, finalizers=("other",)), False),
+    ],
+)
+def test_a_node_that_goes_and_is_held_is_ours_to_end(given: NodeRecord, *, expected: bool) -> None:
+    assert is_leaving(given) is expected
+
+
+def test_the_claim_of_a_node_is_the_only_one() -> None:
+    assert claim_of([claim()]) == claim()
+    assert claim_of([]) is None
+    assert claim_of([claim(), claim()]) is None
+
+
+def test_the_cloud_is_asked_about_nodes_that_are_not_ready() -> None:
+    assert asks_for_machine(node(is_ready=False))
+    assert not asks_for_machine(node())
+
+
+@pytest.mark.parametrize(
+    "taints",
+    [(), (Taint("karpenter.sh/disrupted", "NoExecute"),), (DISRUPTED,)],
+    ids=["none", "another effect", "there already"],
+)
+def test_a_going_node_is_marked(taints: tuple[Taint, ...]) -> None:
+    assert marked(node(taints=taints)) == node(taints=(DISRUPTED,), labels=BALANCERS)
+
+
+def test_a_node_that_was_deleted_takes_its_claim_along() -> None:
+    departure = depart(Departing(node(deleted=MINUTE), claim(), (leaving("web"),)), (), NOON)
+
+    outcome = departure.outcome
+    assert outcome.deletes_claim
+    assert outcome.node == node(deleted=MINUTE, taints=(DISRUPTED,), labels=BALANCERS)
+    assert outcome.remarks == (
+        Remark(
+            "tainted node",
+            {
+                "Node": "node-1",
+                "taint.Key": "karpenter.sh/disrupted",
+                "taint.Effect": "NoSchedule",
+            },
+        ),
+    )
+    assert [each.name for each in departure.leaving] == ["web"]
+    assert not departure.is_cleared
+
+
+def test_a_node_is_marked_once() -> None:
+    known = node(deleted=MINUTE, taints=(DISRUPTED,), labels=BALANCERS)
+
+    outcome = depart(Departing(known, claim(deleted=MINUTE)), (), NOON).outcome
+
+    assert (outcome.node, outcome.remarks, outcome.deletes_claim) == (known, (), False)
+
+
+def test_the_end_of_a_claim_is_the_end_of_its_pods() -> None:
+    moment = "2026-03-02T12:00:10Z"
+    going = claim(deleted=MINUTE, annotations={TIME: moment})
+
+    departure = depart(Departing(node(deleted=MINUTE), going, (leaving("web"),)), (), NOON)
+
+    assert told(departure.outcome.notices)[0] == (
+        "Node",
+        "TerminationGracePeriodExpiring",
+        f"All pods will be deleted by {moment}",
+    )
+    assert [each.deadline for each in departure.leaving] == [NOON + timedelta(seconds=10)]
+
+
+def test_an_end_that_cannot_be_read_is_none() -> None:
+    assert termination_time(claim(annotations={TIME: "soon"})) is None
+    assert termination_time(claim()) is None
+    assert termination_time(None) is None
+
+
+def test_an_empty_node_waits_for_its_volumes() -> None:
+    drained = claim(said={"Drained": MINUTE})
+
+    departure = depart(Departing(node(deleted=MINUTE), drained), ["va-1"], NOON)
+
+    assert condition_of(departure.outcome.claim, "VolumesDetached")[0] == "Unknown"
+    assert not departure.is_cleared
+
+
+def test_an_empty_node_without_volumes_is_cleared() -> None:
+    drained = claim(said={"Drained": MINUTE})
+
+    departure = depart(Departing(node(deleted=MINUTE), drained), (), NOON)
+
+    assert departure.is_cleared
+    assert condition_of(departure.outcome.claim, "Drained")[0] == "True"
+    assert condition_of(departure.outcome.claim, "VolumesDetached")[0] == "True"
+    assert departure.outcome.requeue_after is None
+
+
+def test_a_node_without_a_claim_is_cleared_when_empty() -> None:
+    departure = depart(Departing(node(deleted=MINUTE)), (), NOON)
+
+    assert departure.is_cleared
+    assert departure.outcome.claim is None
+
+
+def test_a_node_waits_for_the_end_of_its_machine() -> None:
+    outcome = machine_answered(node(deleted=MINUTE), claim(), NOON, is_gone=False)
+
+    expected = ("True", "InstanceTerminating", "")
+    assert condition_of(outcome.claim, "InstanceTerminating") == expected
+    assert replace(outcome, claim=None) == Changes(requeue_after=timedelta(seconds=5))
+
+
+def test_a_node_goes_when_its_machine_is_gone() -> None:
+    outcome = machine_answered(node(deleted=MINUTE), claim(), NOON, is_gone=True)
+
+    pool = {"nodepool": "web"}
+    assert condition_of(outcome.claim, "InstanceTerminating")[0] == "True"
+    assert replace(outcome, claim=None) == Changes(
+        node=node(deleted=MINUTE, finalizers=()),
+        counts=(
+            Count("nodes_terminated_total", {**pool, "zone": "zone-a"}),
+            Count("nodes_termination_duration_seconds", pool, 60.0),
+            Count("nodes_lifetime_duration_seconds", pool, 3600.0),
+        ),
+        remarks=(Remark("deleted node", {"Node": "node-1"}),),
+    )
+
+
+def test_a_node_without_a_claim_has_no_machine_to_wait_for() -> None:
+    given = node(deleted=MINUTE)
+
+    assert machine_answered(given, None, NOON, is_gone=False) == node_gone(given, NOON)
+
+
+def going(**said: timedelta) -> ClaimRecord:
+    return claim(deleted=MINUTE, said=said)
+
+
+def test_a_claim_takes_its_nodes_along_and_waits_for_them() -> None:
+    nodes = (node(), node(name="node-2", deleted=MINUTE))
+
+    finalizing = finalize(going(Registered=MINUTE), nodes, NOON)
+
+    assert finalizing == Finalizing(Changes(), doomed=("node-1",))
+
+
+def test_a_claim_without_nodes_ends_its_machine() -> None:
+    assert finalize(going(Registered=MINUTE), (), NOON) == Finalizing(Changes(), is_cleared=True)
+
+
+def test_a_claim_whose_node_cannot_be_read_keeps_its_machine() -> None:
+    finalizing = finalize(going(Registered=MINUTE), (), NOON, is_blind=True)
+
+    assert finalizing == Finalizing(Changes(requeue_after=timedelta(seconds=5)))
+
+
+def test_a_claim_that_never_registered_leaves_its_node_alone() -> None:
+    assert finalize(going(), (node(),), NOON) == Finalizing(Changes(), is_cleared=True)
+
+
+def test_a_node_that_says_it_has_joined_is_drained_whatever_its_claim_says() -> None:
+    """Pods may be on it: the claim was deleted before it could say that its node is registered."""
+    joined = node(labels={"karpenter.sh/registered": "true"})
+
+    assert finalize(going(), (joined,), NOON) == Finalizing(Changes(), doomed=("node-1",))
+
+
+def test_a_claim_that_was_never_launched_goes_at_once() -> None:
+    bare = claim(deleted=MINUTE, provider_id="")
+
+    finalizing = finalize(bare, (), NOON)
+
+    released = claim(deleted=MINUTE, provider_id="", finalizers=())
+    assert finalizing == Finalizing(replace(RELEASED, claim=released))
+
+
+def test_a_grace_period_sets_the_end_of_all_pods() -> None:
+    hurried = claim(deleted=MINUTE, grace_period=5 * MINUTE)
+
+    outcome = finalize(hurried, (), NOON).outcome
+
+    moment = "2026-03-02T12:04:00Z"
+    assert outcome == Changes(
+        claim(deleted=MINUTE, grace_period=5 * MINUTE, annotations={TIME: moment}),
+        notices=(
+            Notice(
+                Subject(NODE_CLAIM, "web-1", uid="uid-web-1"),
+                "TerminationGracePeriodExpiring",
+                f"All pods will be deleted by {moment}",
+                is_warning=True,
+                same_as=("web-1",),
+            ),
+        ),
+        remarks=(Remark("annotated nodeclaim", {TIME: moment}),),
+    )
+
+
+def test_an_end_that_is_written_stays() -> None:
+    known = claim(deleted=MINUTE, grace_period=5 * MINUTE, annotations={TIME: "x"})
+
+    assert finalize(known, (), NOON).outcome == Changes()
+
+
+@pytest.mark.parametrize(
+    "done",
+    [claim(), claim(deleted=MINUTE, finalizers=())],
+    ids=["stays", "let go"],
+)
+def test_a_claim_that_stays_or_is_let_go_is_left_alone(done: ClaimRecord) -> None:
+    assert finalize(done, (), NOON) == Finalizing(Changes())
+
+
+def test_a_claim_waits_for_the_end_of_its_machine() -> None:
+    outcome = claim_machine_answered(going(), NOON, is_gone=False)
+
+    expected = ("True", "InstanceTerminating", "")
+    assert condition_of(outcome.claim, "InstanceTerminating") == expected
+    assert replace(outcome, claim=None) == Changes(requeue_after=timedelta(seconds=5))
+
+
+def test_a_claim_goes_when_its_machine_is_gone() -> None:
+    asked = going(InstanceTerminating=timedelta(seconds=30))
+
+    outcome = claim_machine_answered(asked, NOON, is_gone=True)
+
+    took = Count("nodeclaims_instance_termination_duration_seconds", {"nodepool": "web"}, 30.0)
+    assert outcome.claim is not None
+    assert outcome.claim.meta.finalizers == ()
+    expected = replace(RELEASED, claim=outcome.claim, counts=(took, *RELEASED.counts))
+    assert outcome == expected
