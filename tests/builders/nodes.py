@@ -1,8 +1,10 @@
 """Nodes and the NodePools they come from."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final, TypedDict, Unpack
 
+from karpy.model.conditions import REBOOTING, TRUE, Condition, Conditions
 from karpy.model.constraints import Taint
 from karpy.model.labels import (
     ARCH,
@@ -17,11 +19,13 @@ from karpy.model.labels import (
     ZONE,
 )
 from karpy.model.nodes import Node
-from karpy.model.pools import NodeClassRef, NodePool
+from karpy.model.pools import NodePool
+from karpy.model.records import ClaimRecord, Identity, NodeClassRef, NodeRecord
 from karpy.model.requirement import Requirement
 from karpy.model.resources import NODES, PODS
 from tests.builders.pods import amounts
 
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 ZONE_A: Final = "zone-a"
 ZONE_B: Final = "zone-b"
 ZONE_C: Final = "zone-c"
@@ -79,6 +83,55 @@ def node(name: str, **fields: Unpack[NodeFields]) -> Node:
         claim=f"{name}-claim" if pool_name else "",
         volume_limits=fields.get("volume_limits", {}),
     )
+
+
+class RecordFields(TypedDict, total=False):
+    """What a Node object may say."""
+
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    provider_id: str
+    capacity: Mapping[str, int]
+    allocatable: Mapping[str, int]
+    is_deleting: bool
+
+
+def kube_node(name: str, **fields: Unpack[RecordFields]) -> NodeRecord:
+    """Build a Node object."""
+    return NodeRecord(
+        _identity(name, fields.get("labels", {}), is_deleting=fields.get("is_deleting", False)),
+        provider_id=fields.get("provider_id", ""),
+        taints=fields.get("taints", ()),
+        capacity=fields.get("capacity", {}),
+        allocatable=fields.get("allocatable", {}),
+    )
+
+
+class ClaimFields(RecordFields, total=False):
+    """What a NodeClaim object may say."""
+
+    startup_taints: tuple[Taint, ...]
+    node_name: str
+    is_rebooting: bool
+
+
+def node_claim(name: str, **fields: Unpack[ClaimFields]) -> ClaimRecord:
+    """Build a NodeClaim object."""
+    rebooting = Condition(REBOOTING, TRUE, EPOCH)
+    return ClaimRecord(
+        _identity(name, fields.get("labels", {}), is_deleting=fields.get("is_deleting", False)),
+        taints=fields.get("taints", ()),
+        startup_taints=fields.get("startup_taints", ()),
+        provider_id=fields.get("provider_id", ""),
+        node_name=fields.get("node_name", ""),
+        capacity=fields.get("capacity", {}),
+        allocatable=fields.get("allocatable", {}),
+        conditions=Conditions((rebooting,) if fields.get("is_rebooting", False) else ()),
+    )
+
+
+def _identity(name: str, labels: Mapping[str, str], *, is_deleting: bool) -> Identity:
+    return Identity(name, labels=labels, deleted=EPOCH if is_deleting else None)
 
 
 class PoolFields(TypedDict, total=False):

@@ -1,11 +1,11 @@
 import pytest
 
-from karpy.codec.crds import read_node_claim, read_overlay, read_pool
+from karpy.codec.crds import read_overlay, read_pool
 from karpy.codec.fields import FieldInvalid, Fields
 from karpy.model.constraints import Taint
 from karpy.model.labels import CAPACITY_TYPE
-from karpy.model.nodes import NodeClaim
-from karpy.model.pools import NodeClassRef, NodeOverlay, NodePool
+from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.records import NodeClassRef
 from karpy.model.requirement import Requirement, one_of
 from tests.codec.plain import Json, plain_pool, wants
 
@@ -112,36 +112,6 @@ def test_what_is_wrong_with_a_pool_is_told_with_its_path(
     obj: Json, expected: tuple[str, str]
 ) -> None:
     assert fault(obj) == expected
-
-
-def test_a_claim_is_read_whole() -> None:
-    obj = {
-        "metadata": {"name": "c", "labels": {"a": "b"}, "deletionTimestamp": "x"},
-        "spec": {
-            "taints": [{"key": "k", "effect": "NoSchedule"}],
-            "startupTaints": [{"key": "s", "effect": "NoSchedule"}],
-        },
-        "status": {
-            "providerID": "aws:///i-1",
-            "nodeName": "n",
-            "capacity": {"cpu": "4"},
-            "allocatable": {"cpu": "3"},
-            "conditions": [{"type": "Rebooting", "status": "True"}],
-        },
-    }
-
-    assert read_node_claim(Fields(obj)) == NodeClaim(
-        name="c",
-        labels={"a": "b"},
-        taints=(Taint("k", "NoSchedule"),),
-        startup_taints=(Taint("s", "NoSchedule"),),
-        provider_id="aws:///i-1",
-        node_name="n",
-        capacity={"cpu": 4000},
-        allocatable={"cpu": 3000},
-        is_deleting=True,
-        is_rebooting=True,
-    )
 
 
 def overlay(**spec: object) -> Json:

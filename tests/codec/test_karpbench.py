@@ -19,7 +19,8 @@ from karpy.model.pods import (
     PodRules,
     Service,
 )
-from karpy.model.pools import NodeClassRef, NodeOverlay, NodePool
+from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.records import NodeClassRef
 from karpy.model.requirement import Requirement
 from karpy.model.settings import (
     MinValuesPolicy,

@@ -5,55 +5,14 @@ from karpy.codec.objects import (
     read_budget,
     read_controller,
     read_namespace,
-    read_node,
     read_service,
 )
 from karpy.codec.uids import derived_uid
-from karpy.model.constraints import Taint
-from karpy.model.nodes import KubeNode
 from karpy.model.pods import DisruptionBudget, PodController, Service
 from karpy.model.requirement import Requirement
 from tests.codec.plain import Json
 
-CORDON = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 APP = Requirement("app", frozenset({"web"}))
-
-
-def test_a_node_is_read_whole() -> None:
-    obj = {
-        "metadata": {
-            "name": "n",
-            "labels": {"a": "b"},
-            "deletionTimestamp": "2026-01-01T00:00:00Z",
-        },
-        "spec": {"providerID": "aws:///i-1", "taints": [{"key": "k", "effect": "NoExecute"}]},
-        "status": {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "3900m"}},
-    }
-
-    assert read_node(Fields(obj)) == KubeNode(
-        name="n",
-        labels={"a": "b"},
-        taints=(Taint("k", "NoExecute"),),
-        provider_id="aws:///i-1",
-        capacity={"cpu": 4000},
-        allocatable={"cpu": 3900},
-        is_deleting=True,
-    )
-
-
-def test_all_of_a_node_can_be_used_unless_it_says_otherwise() -> None:
-    obj = {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "4"}}}
-
-    assert read_node(Fields(obj)) == KubeNode(
-        "n", capacity={"cpu": 4000}, allocatable={"cpu": 4000}
-    )
-
-
-@pytest.mark.parametrize("taints", [[], [{"key": CORDON.key, "effect": CORDON.effect}]])
-def test_a_cordoned_node_is_tainted_once(taints: list[Json]) -> None:
-    obj = {"metadata": {"name": "n"}, "spec": {"unschedulable": True, "taints": taints}}
-
-    assert read_node(Fields(obj)) == KubeNode("n", taints=(CORDON,))
 
 
 def test_a_namespace_is_its_labels() -> None:

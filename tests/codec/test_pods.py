@@ -72,6 +72,7 @@ def test_a_pod_is_read_whole() -> None:
         phase="Running",
         is_unschedulable=False,
         is_deleting=True,
+        deleted=datetime(2026, 1, 3, tzinfo=UTC),
         owners=(Owner("apps/v1", "ReplicaSet", "web", "u0", True),),
     )
 

@@ -3,7 +3,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from msgspec.structs import replace
 
-from karpy.codec.fields import FieldInvalid, Fields, JsonObject
+from karpy.codec.fields import FieldInvalid, Fields, JsonObject, read_duration
 from karpy.codec.patches.merge import merge
 from karpy.codec.records import (
     Writes,
@@ -11,7 +11,6 @@ from karpy.codec.records import (
     node_writes,
     pool_writes,
     read_claim_record,
-    read_duration,
     read_node_record,
     read_pool_record,
 )

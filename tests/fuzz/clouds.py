@@ -2,7 +2,8 @@
 
 from karpy.model.instances import Catalog, InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
-from karpy.model.pools import NodeClassRef, NodeOverlay, NodePool
+from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.records import NodeClassRef
 from karpy.model.requirement import Requirement
 from tests.builders import (
     CPUS,

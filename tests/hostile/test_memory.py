@@ -10,7 +10,7 @@ import pytest
 
 from karpy.adapters.mirror.nodebook import NodeBook
 from karpy.codec.podjson import PodJsonReader
-from karpy.model.nodes import KubeNode, NodeClaim
+from tests.builders.nodes import kube_node, node_claim
 from tests.soak.lives import Life
 
 FIRST = 6_000
@@ -31,8 +31,8 @@ def live(life: Life, first: int, last: int) -> int:
 def come_and_go(book: NodeBook, first: int, last: int) -> int:
     """Have nodes of claims come and go; return how many objects there are then."""
     for name in map(str, range(first, last)):
-        book.claims.put(name, NodeClaim(name, provider_id=f"kwok://{name}", node_name=name))
-        book.nodes.put(name, KubeNode(name, provider_id=f"kwok://{name}"))
+        book.claims.put(name, node_claim(name, provider_id=f"kwok://{name}", node_name=name))
+        book.nodes.put(name, kube_node(name, provider_id=f"kwok://{name}"))
         book.limits.put(name, {})
         book.nodes.put(name, None)
         book.claims.put(name, None)

@@ -13,11 +13,11 @@ import pytest
 from karpy.adapters.mirror.recordbook import CLAIMS
 from karpy.codec.crds import PRICE_LENGTH_MAX, read_overlay
 from karpy.codec.disruption import read_policy, read_tenant
-from karpy.codec.fields import FieldInvalid, Fields, JsonObject
+from karpy.codec.fields import FieldInvalid, Fields, JsonObject, read_duration
 from karpy.codec.fieldselectors import read_field_selector
 from karpy.codec.labelselectors import SELECTOR_LENGTH_MAX, read_label_selector
 from karpy.codec.pods import PodReader
-from karpy.codec.records import read_claim_record, read_duration
+from karpy.codec.records import read_claim_record
 from karpy.codec.syntax import is_label_key, is_label_value
 from karpy.core.disruption.budgets import permit
 from karpy.core.lifecycle.eviction import protection_of

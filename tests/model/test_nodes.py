@@ -1,10 +1,15 @@
 """A Node and its NodeClaim, seen as one at every stage of a node's life."""
 
+from collections.abc import Mapping
+
 import pytest
+from msgspec.structs import replace
 
 from karpy.model.constraints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
 from karpy.model.labels import HOSTNAME, INITIALIZED, NODE_POOL, REGISTERED, ZONE
-from karpy.model.nodes import KubeNode, Node, NodeClaim, join_node
+from karpy.model.nodes import Node, join_node
+from karpy.model.records import ClaimRecord, NodeRecord
+from tests.builders.nodes import kube_node, node_claim
 
 DEDICATED = Taint("dedicated", NO_SCHEDULE, "web")
 STARTUP = Taint("cilium", NO_EXECUTE, "starting")
@@ -12,7 +17,7 @@ NOT_READY = Taint("node.kubernetes.io/not-ready", NO_SCHEDULE)
 CORDON = Taint("node.kubernetes.io/unschedulable", NO_SCHEDULE)
 REBOOTING = Taint("karpenter.sh/rebooting", NO_SCHEDULE)
 
-CLAIM = NodeClaim(
+CLAIM = node_claim(
     "web-abc",
     labels={NODE_POOL: "web", ZONE: "a"},
     taints=(DEDICATED,),
@@ -23,8 +28,8 @@ CLAIM = NodeClaim(
 ON_NODE = {NODE_POOL: "web", ZONE: "a", HOSTNAME: "ip-1"}
 
 
-def _kube_node(*marks: str, taints: tuple[Taint, ...] = ()) -> KubeNode:
-    return KubeNode(
+def _kube_node(*marks: str, taints: tuple[Taint, ...] = ()) -> NodeRecord:
+    return kube_node(
         "ip-1",
         labels=ON_NODE | dict.fromkeys(marks, "true"),
         taints=taints,
@@ -33,10 +38,19 @@ def _kube_node(*marks: str, taints: tuple[Taint, ...] = ()) -> KubeNode:
     )
 
 
+def _joined(
+    node: NodeRecord | None,
+    claim: ClaimRecord | None,
+    limits: Mapping[str, int | None] | None = None,
+) -> Node:
+    """Join without the objects behind it, which are what was given."""
+    return replace(join_node(node, claim, limits), node_record=None, claim_record=None)
+
+
 def test_a_claim_without_a_node_speaks_for_itself() -> None:
-    assert join_node(None, CLAIM) == Node(
+    assert _joined(None, CLAIM) == Node(
         "web-abc",
-        labels=CLAIM.labels,
+        labels=CLAIM.meta.labels,
         taints=(DEDICATED,),
         capacity={"cpu": 4000, "memory": 16, "example.com/gpu": 1, "nodes": 1},
         allocatable={"cpu": 3900, "memory": 14, "example.com/gpu": 1},
@@ -47,9 +61,9 @@ def test_a_claim_without_a_node_speaks_for_itself() -> None:
 
 def test_the_claim_speaks_for_a_node_that_is_not_registered() -> None:
     """Its labels and taints are not complete yet; what the kubelet measured already counts."""
-    assert join_node(_kube_node(taints=(NOT_READY, CORDON)), CLAIM) == Node(
+    assert _joined(_kube_node(taints=(NOT_READY, CORDON)), CLAIM) == Node(
         "web-abc",
-        labels=CLAIM.labels,
+        labels=CLAIM.meta.labels,
         taints=(DEDICATED,),
         capacity={"cpu": 4000, "memory": 15, "example.com/gpu": 1, "nodes": 1},
         allocatable={"cpu": 3800, "memory": 13, "example.com/gpu": 1},
@@ -62,9 +76,9 @@ def test_a_registered_node_speaks_for_itself_but_its_devices_are_still_the_claim
     """A device plugin reports zero until it runs; pods that want the device may still go there."""
     node = _kube_node(REGISTERED, taints=(DEDICATED, STARTUP, NOT_READY, CORDON))
 
-    assert join_node(node, CLAIM) == Node(
+    assert _joined(node, CLAIM) == Node(
         "ip-1",
-        labels=node.labels,
+        labels=node.meta.labels,
         taints=(DEDICATED, CORDON),
         capacity={"cpu": 4000, "memory": 15, "example.com/gpu": 1, "nodes": 1},
         allocatable={"cpu": 3800, "memory": 13, "example.com/gpu": 1},
@@ -77,9 +91,9 @@ def test_an_initialized_node_is_taken_as_it_is() -> None:
     """A startup taint that comes back now is there for another reason."""
     node = _kube_node(REGISTERED, INITIALIZED, taints=(STARTUP, NOT_READY))
 
-    assert join_node(node, CLAIM) == Node(
+    assert _joined(node, CLAIM) == Node(
         "ip-1",
-        labels=node.labels,
+        labels=node.meta.labels,
         taints=(STARTUP, NOT_READY),
         capacity={"cpu": 4000, "memory": 15, "example.com/gpu": 0, "nodes": 1},
         allocatable={"cpu": 3800, "memory": 13, "example.com/gpu": 0},
@@ -89,10 +103,14 @@ def test_an_initialized_node_is_taken_as_it_is() -> None:
 
 
 def test_a_node_of_no_pool_is_always_registered_and_initialized() -> None:
-    node = KubeNode("metal-1", labels={ZONE: "a"}, taints=(NOT_READY,), capacity={"cpu": 8000})
+    node = kube_node("metal-1", labels={ZONE: "a"}, taints=(NOT_READY,), capacity={"cpu": 8000})
 
-    assert join_node(node, None) == Node(
-        "metal-1", {ZONE: "a"}, (NOT_READY,), capacity={"cpu": 8000, "nodes": 1}
+    assert _joined(node, None) == Node(
+        "metal-1",
+        {ZONE: "a"},
+        (NOT_READY,),
+        capacity={"cpu": 8000, "nodes": 1},
+        allocatable={"cpu": 8000},
     )
 
 
@@ -140,9 +158,9 @@ def test_taints_that_go_by_themselves_are_told_by_key_and_effect(
 def test_a_rebooting_node_will_be_back(*, is_rebooting: bool, expected: tuple[Taint, ...]) -> None:
     """Its fence goes with the reboot; without one somebody else has put it there."""
     node = _kube_node(REGISTERED, INITIALIZED, taints=(REBOOTING, CORDON))
-    claim = NodeClaim("web-abc", is_rebooting=is_rebooting)
+    claim = node_claim("web-abc", is_rebooting=is_rebooting)
 
-    assert join_node(node, claim).taints == expected
+    assert _joined(node, claim).taints == expected
 
 
 @pytest.mark.parametrize(
@@ -152,16 +170,16 @@ def test_a_rebooting_node_will_be_back(*, is_rebooting: bool, expected: tuple[Ta
 def test_the_claim_decides_whether_the_node_goes(
     *, node_goes: bool, claim_goes: bool | None, expected: bool
 ) -> None:
-    node = KubeNode("ip-1", labels=ON_NODE, is_deleting=node_goes)
-    claim = None if claim_goes is None else NodeClaim("web-abc", is_deleting=claim_goes)
+    node = kube_node("ip-1", labels=ON_NODE, is_deleting=node_goes)
+    claim = None if claim_goes is None else node_claim("web-abc", is_deleting=claim_goes)
 
-    assert join_node(node, claim).is_deleting is expected
+    assert _joined(node, claim).is_deleting is expected
 
 
 def test_volume_limits_are_passed_on() -> None:
     limits = {"ebs.csi.aws.com": 25, "efs.csi.aws.com": None}
 
-    assert join_node(_kube_node(), None, limits).volume_limits == limits
+    assert _joined(_kube_node(), None, limits).volume_limits == limits
 
 
 def test_a_node_is_known_by_hostname_and_pool() -> None:
@@ -173,3 +191,14 @@ def test_a_node_is_known_by_hostname_and_pool() -> None:
 def test_there_is_no_node_made_of_nothing() -> None:
     with pytest.raises(AssertionError):
         join_node(None, None)
+
+
+def test_all_of_a_node_can_be_used_unless_it_says_otherwise() -> None:
+    assert join_node(kube_node("n", capacity={"cpu": 4000}), None).allocatable == {"cpu": 4000}
+
+
+@pytest.mark.parametrize("taints", [(), (CORDON,)])
+def test_a_cordoned_node_is_tainted_once(taints: tuple[Taint, ...]) -> None:
+    node = replace(kube_node("n", taints=taints), is_unschedulable=True)
+
+    assert join_node(node, None).taints == (CORDON,)

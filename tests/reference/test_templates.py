@@ -2,7 +2,7 @@
 
 from karpy.model.constraints import PREFER_NO_SCHEDULE
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
-from karpy.model.pools import NodeClassRef
+from karpy.model.records import NodeClassRef
 from karpy.model.settings import MinValuesPolicy, Settings
 from tests.builders import (
     FAMILY,

@@ -9,8 +9,9 @@ from karpy.codec.inventory import Inventory, Key
 from karpy.codec.workloads import HASH_LABEL, Workload, claims_for, expand, replica_set
 from karpy.model.daemons import DaemonKey, as_it_runs, daemon_set_of, precedence
 from karpy.model.labels import NAMESPACE_NAME
-from karpy.model.nodes import KubeNode, Node, NodeClaim, join_node
+from karpy.model.nodes import Node, join_node
 from karpy.model.pods import DaemonSet, Pod, PodController
+from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.storage import PersistentVolumeClaim
 
 
@@ -87,8 +88,8 @@ def _renamed(pod: Pod, workload: Workload) -> Pod:
 
 
 def _claim_of(
-    node: KubeNode, by_provider: Mapping[str, NodeClaim], by_node: Mapping[str, NodeClaim]
-) -> NodeClaim | None:
+    node: NodeRecord, by_provider: Mapping[str, ClaimRecord], by_node: Mapping[str, ClaimRecord]
+) -> ClaimRecord | None:
     found = by_provider.get(node.provider_id) if node.provider_id else None
     return found or by_node.get(node.name)
 

@@ -4,9 +4,10 @@ import re
 from typing import Final
 
 from karpy.codec.constraints import POOL_OPERATORS, read_requirement, read_taints
+from karpy.codec.disruption import read_policy
 from karpy.codec.fields import Fields, shown
-from karpy.model.nodes import NodeClaim
-from karpy.model.pools import NodeClassRef, NodeOverlay, NodePool
+from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.records import NodeClassRef
 from karpy.model.requirement import Requirement
 from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
@@ -38,29 +39,13 @@ def read_pool(fields: Fields) -> NodePool:
         is_static="replicas" in spec,
         is_ready=not has_condition(fields, "Ready", "False"),
         is_deleting="deletionTimestamp" in meta,
+        policy=read_policy(fields),
     )
 
 
 def read_pool_requirements(fields: Fields) -> tuple[Requirement, ...]:
     """Read requirements with minValues."""
     return tuple(_pool_requirement(each) for each in fields.children("requirements"))
-
-
-def read_node_claim(fields: Fields) -> NodeClaim:
-    """Read a NodeClaim."""
-    meta, spec, status = (fields.child(key) for key in ("metadata", "spec", "status"))
-    return NodeClaim(
-        name=meta.needed("name"),
-        labels=meta.labels("labels"),
-        taints=read_taints(spec, "taints"),
-        startup_taints=read_taints(spec, "startupTaints"),
-        provider_id=status.text("providerID"),
-        node_name=status.text("nodeName"),
-        capacity=status.quantities("capacity"),
-        allocatable=status.quantities("allocatable"),
-        is_deleting="deletionTimestamp" in meta,
-        is_rebooting=has_condition(fields, "Rebooting", "True"),
-    )
 
 
 def read_overlay(fields: Fields) -> NodeOverlay:

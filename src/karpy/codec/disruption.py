@@ -1,12 +1,11 @@
-"""What NodePools, pods and PodDisruptionBudgets say about disruption."""
+"""What NodePools say about the disruption of their nodes."""
 
 from typing import Final
 
-from karpy.codec.fields import Fields
+from karpy.codec.fields import Fields, read_duration
 from karpy.codec.leaving import read_leaving_pod
 from karpy.codec.objects import read_budget
 from karpy.codec.pods import read_owners
-from karpy.codec.records import read_duration
 from karpy.model.disruption import Budget, ConsolidationPolicy, DisruptionPolicy
 from karpy.model.pods import STATEFUL_SET
 from karpy.model.tenants import PodBudget, Tenant

@@ -1,12 +1,12 @@
 """Read plain objects field by field; what is wrong is told with its path and a way out."""
 
 from collections.abc import Collection, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, NoReturn, TypeAlias
 
 from karpy.model.requirement import INT64_MAX
 from karpy.model.resources import CPU, parse_quantity
-from karpy.model.times import parse_moment
+from karpy.model.times import parse_duration, parse_moment
 
 JsonObject: TypeAlias = dict[str, Any]
 """What `json.loads` makes of an object."""
@@ -17,6 +17,7 @@ _UNITS: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _TEXTS_MAX: Final = 4096
 _RESOURCES_MAX: Final = 64
 _SHOWN_MAX: Final = 60
+_NEVER: Final = "Never"
 NO_AMOUNT: Final = (AttributeError, TypeError, ValueError)
 """What comes of reading something as a quantity that is none."""
 
@@ -281,3 +282,18 @@ def shown(value: object) -> str:
     """Write the beginning of what was found, so that a message stays short."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
+
+
+def read_duration(fields: Fields, key: str) -> timedelta | None:
+    """
+    Read a duration as Go writes it, `1h30m`; None if there is none, or it is `Never`.
+
+    What is longer than Go's longest duration is that one: 292 years or more are all the same.
+    """
+    text = fields.text(key)
+    if not text or text == _NEVER:
+        return None
+    duration = parse_duration(text, saturates=True)
+    if duration is None:
+        fields.fail(key, f"is `{shown(text)}`, not a duration", "write it as `1h30m`")
+    return duration

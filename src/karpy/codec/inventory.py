@@ -16,17 +16,17 @@ from karpy.codec.admission import (
     read_runtime_class,
 )
 from karpy.codec.constraints import check_label
-from karpy.codec.crds import read_node_claim, read_overlay, read_pool
+from karpy.codec.crds import read_overlay, read_pool
 from karpy.codec.fields import FieldInvalid, Fields
 from karpy.codec.objects import (
     read_budget,
     read_controller,
     read_namespace,
-    read_node,
     read_service,
 )
 from karpy.codec.pods import PodReader
 from karpy.codec.poolrules import check_overlay, check_pool, why_not_ready
+from karpy.codec.records import read_claim_record, read_node_record, read_pool_record
 from karpy.codec.storage import read_attach_limits, read_claim, read_class, read_volume
 from karpy.codec.vocabulary import unknown_in_overlay, unknown_in_pod, unknown_in_pool
 from karpy.codec.workloads import (
@@ -36,9 +36,9 @@ from karpy.codec.workloads import (
     read_workload_object,
 )
 from karpy.model.labels import NAMESPACE_NAME
-from karpy.model.nodes import KubeNode, NodeClaim
 from karpy.model.pods import DaemonSet, DisruptionBudget, Pod, PodController, Service
 from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
 
 Key: TypeAlias = tuple[str, str, str]
@@ -66,8 +66,8 @@ class Inventory:
     def __init__(self, well_known: frozenset[str], now: datetime) -> None:
         """Take the labels NodePools may ask for, and the age of what has none."""
         self.pods: dict[Key, Pod] = {}
-        self.nodes: dict[Key, KubeNode] = {}
-        self.node_claims: dict[Key, NodeClaim] = {}
+        self.nodes: dict[Key, NodeRecord] = {}
+        self.node_claims: dict[Key, ClaimRecord] = {}
         self.pools: dict[Key, NodePool] = {}
         self.overlays: dict[Key, NodeOverlay] = {}
         self.daemons: dict[Key, DaemonSet] = {}
@@ -112,7 +112,7 @@ class Inventory:
 
     def _table(self) -> dict[tuple[str, str], _Reader]:
         plain: tuple[tuple[str, str, dict[Key, Any], Callable[[Fields], object]], ...] = (
-            ("", "Node", self.nodes, read_node),
+            ("", "Node", self.nodes, read_node_record),
             ("", "Service", self.services, read_service),
             ("", "PersistentVolume", self.volumes, read_volume),
             ("", "PersistentVolumeClaim", self.volume_claims, read_claim),
@@ -121,7 +121,7 @@ class Inventory:
             (_STORAGE, "StorageClass", self.classes, read_class),
             (_STORAGE, "CSINode", self.attach_limits, read_attach_limits),
             ("policy", "PodDisruptionBudget", self.budgets, read_budget),
-            (_KARPENTER, "NodeClaim", self.node_claims, read_node_claim),
+            (_KARPENTER, "NodeClaim", self.node_claims, read_claim_record),
         )
         table: dict[tuple[str, str], _Reader] = {
             ("", "Pod"): self._add_pod,
@@ -216,7 +216,7 @@ class Inventory:
 
     def _add_pool(self, fields: Fields) -> Iterator[str]:
         check_pool(fields)
-        pool = read_pool(fields)
+        pool = replace(read_pool(fields), record=read_pool_record(fields))
         fault = why_not_ready(fields, self._well_known)
         if fault:
             pool = replace(pool, is_ready=False)

@@ -2,34 +2,13 @@
 
 from typing import Final
 
-from karpy.codec.constraints import check_label, read_selector, read_taints
+from karpy.codec.constraints import check_label, read_selector
 from karpy.codec.fields import Fields
 from karpy.codec.uids import derived_uid
-from karpy.model.constraints import NO_SCHEDULE, Taint
-from karpy.model.nodes import KubeNode
 from karpy.model.pods import DisruptionBudget, PodController, Service
 from karpy.model.requirement import Requirement
 
 APPS: Final = "apps/v1"
-_CORDON: Final = Taint("node.kubernetes.io/unschedulable", NO_SCHEDULE)
-
-
-def read_node(fields: Fields) -> KubeNode:
-    """Read a Node."""
-    meta, spec, status = (fields.child(key) for key in ("metadata", "spec", "status"))
-    capacity = status.quantities("capacity")
-    taints = read_taints(spec, "taints")
-    if spec.flag("unschedulable") and _CORDON not in taints:
-        taints = (*taints, _CORDON)
-    return KubeNode(
-        name=meta.needed("name"),
-        labels=meta.labels("labels"),
-        taints=taints,
-        provider_id=spec.text("providerID"),
-        capacity=capacity,
-        allocatable=status.quantities("allocatable") or capacity,
-        is_deleting="deletionTimestamp" in meta,
-    )
 
 
 def read_namespace(fields: Fields) -> tuple[str, dict[str, str]]:
@@ -70,6 +49,7 @@ def read_budget(fields: Fields) -> DisruptionBudget:
         min_available=_count_or_share(spec, "minAvailable"),
         max_unavailable=_count_or_share(spec, "maxUnavailable"),
         disruptions_allowed=fields.child("status").number("disruptionsAllowed"),
+        allows_unready=spec.text("unhealthyPodEvictionPolicy") == "AlwaysAllow",
     )
 
 

@@ -8,13 +8,13 @@ were never seen before is read in full. What stays of each pod is its names and 
 from datetime import datetime
 from typing import Final
 
-from msgspec import Raw, Struct, ValidationError
+from msgspec import Raw, Struct, ValidationError, field
 from msgspec.json import Decoder, decode
 from msgspec.structs import replace
 
 from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.memos import Memo
-from karpy.codec.pods import MOST, PodReader, shared_moment
+from karpy.codec.pods import DISRUPTION_ANNOTATIONS, MOST, PodReader, shared_moment
 from karpy.model.pods import Pod
 
 _NOTHING: Final = Raw(b"")
@@ -28,6 +28,20 @@ class _Wire(Struct, frozen=True, gc=False, rename="camel"):
     """What of a pod's JSON is looked at; the rest is skipped."""
 
 
+_DO_NOT_DISRUPT, _DISRUPTION_COST, _DELETION_COST = DISRUPTION_ANNOTATIONS
+
+
+class _Annotations(Struct, frozen=True, gc=False):
+    """The annotations that decisions read; most pods have others that differ from pod to pod."""
+
+    do_not_disrupt: str | None = field(default=None, name=_DO_NOT_DISRUPT)
+    disruption_cost: str | None = field(default=None, name=_DISRUPTION_COST)
+    deletion_cost: str | None = field(default=None, name=_DELETION_COST)
+
+
+_NO_ANNOTATIONS: Final = _Annotations()
+
+
 class _Meta(_Wire, frozen=True, gc=False):
     name: str
     namespace: str | None = None
@@ -36,6 +50,7 @@ class _Meta(_Wire, frozen=True, gc=False):
     deletion_timestamp: str | None = None
     labels: Raw = _NOTHING
     owner_references: Raw = _NOTHING
+    annotations: _Annotations | None = None
 
 
 class _Container(_Wire, frozen=True, gc=False):
@@ -65,6 +80,9 @@ class _Spec(_Wire, frozen=True, gc=False):
     resources: Raw = _NOTHING
     host_network: bool | None = None
     scheduler_name: str | None = None
+    priority: int | None = None
+    priority_class_name: str | None = None
+    termination_grace_period_seconds: int | None = None
 
 
 class _ContainerStatus(_Wire, frozen=True, gc=False):
@@ -86,6 +104,7 @@ class _Status(_Wire, frozen=True, gc=False):
     conditions: tuple[_Condition, ...] | None = None
     container_statuses: tuple[_ContainerStatus, ...] | None = None
     init_container_statuses: tuple[_ContainerStatus, ...] | None = None
+    start_time: str | None = None
 
 
 class _Pod(_Wire, frozen=True, gc=False):
@@ -133,6 +152,8 @@ class PodJsonReader:
             return self._molds.put(key, self.from_object(_plain(data)))
         # The names of nodes are the same few over and over.
         node_name = self._shared(spec.node_name)
+        said = meta.annotations or _NO_ANNOTATIONS
+        deleted = meta.deletion_timestamp
         return Pod(
             meta.name,
             mold.namespace,
@@ -145,12 +166,23 @@ class PodJsonReader:
             self._shared(status.nominated_node_name),
             self._shared(status.phase),
             not node_name and _was_given_up(status),
-            meta.deletion_timestamp is not None,
+            deleted is not None,
             mold.owners,
             limits=mold.limits,
             bound=_since("PodScheduled", status) if node_name else None,
             ready=_since("Ready", status) if node_name else None,
             is_untried=not node_name and _is_untried(spec.scheduler_name, _types(status)),
+            disruption=self._reader.share_disruption(
+                said.do_not_disrupt,
+                said.disruption_cost,
+                said.deletion_cost,
+                spec.priority,
+                spec.priority_class_name,
+                spec.termination_grace_period_seconds,
+            ),
+            started=shared_moment(status.start_time) if node_name and status.start_time else None,
+            deleted=None if deleted is None else shared_moment(deleted),
+            is_unready=bool(node_name) and _is_false("Ready", status),
         )
 
     def _shared(self, name: str | None) -> str:
@@ -230,6 +262,10 @@ def _since(type_: str, status: _Status) -> datetime | None:
             is_so = condition.status == "True"
             return shared_moment(condition.last_transition_time or "") if is_so else None
     return None
+
+
+def _is_false(type_: str, status: _Status) -> bool:
+    return any(each.type == type_ and each.status == "False" for each in status.conditions or ())
 
 
 def _plain(data: bytes) -> JsonObject:

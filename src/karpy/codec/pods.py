@@ -17,9 +17,18 @@ from karpy.codec.fingerprints import fingerprint
 from karpy.codec.memos import AnyMemo, memo
 from karpy.codec.podrules import read_ports, read_rules
 from karpy.codec.requests import effective_limits, effective_requests, plain_requests
-from karpy.model.pods import HostPort, Owner, Pod, PodRules
+from karpy.model.annotations import DISRUPTION_COST, DO_NOT_DISRUPT, POD_DELETION_COST
+from karpy.model.pods import (
+    DEFAULT_GRACE,
+    USUAL_DISRUPTION,
+    HostPort,
+    Owner,
+    Pod,
+    PodDisruption,
+    PodRules,
+)
 from karpy.model.resources import Resources
-from karpy.model.times import parse_moment
+from karpy.model.times import parse_moment, span
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_LABELS: Final[Mapping[str, str]] = {}
@@ -37,6 +46,7 @@ NO_RULES: Final = PodRules()
 _NOTHING: Final[JsonObject] = {}
 RARE: Final = frozenset({"initContainers", "overhead", "resources", "hostNetwork"})
 SPECIAL: Final = _RULES | RARE
+DISRUPTION_ANNOTATIONS: Final = (DO_NOT_DISRUPT, DISRUPTION_COST, POD_DELETION_COST)
 MESSAGE_MAX: Final = 500
 """So much of what kube-scheduler says is kept; all of it would be a line for each of its rules."""
 UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)
@@ -89,6 +99,7 @@ class PodReader:
         self._pickers: AnyMemo[tuple[str, ...], _Picker] = memo(most)
         """How to find amounts there, by names in the order they are written."""
         self._equal_rules: AnyMemo[PodRules, PodRules] = memo(most)
+        self._disruptions: AnyMemo[PodDisruption, PodDisruption] = memo(most)
 
     @property
     def latest(self) -> datetime:
@@ -125,6 +136,7 @@ class PodReader:
         owners = meta.get("ownerReferences")
         requests, ports, limits = self._needs_of(spec, status)
         bound, ready = moments_of(status) if node_name and status else NEVER
+        deleted = meta.get("deletionTimestamp")
         return Pod(
             name,
             namespace,
@@ -137,11 +149,15 @@ class PodReader:
             nominated,
             phase,
             is_unschedulable,
-            meta.get("deletionTimestamp") is not None,
+            deleted is not None,
             self._shared_owners(meta) if owners else (),
             limits=limits,
             bound=bound,
             ready=ready,
+            disruption=self._disruption_of(meta, spec),
+            started=started_at(status) if node_name and status else None,
+            deleted=None if deleted is None else Fields(meta, "metadata").time("deletionTimestamp"),
+            is_unready=is_unready(status) if node_name and status else False,
         )
 
     def _created_of(self, meta: JsonObject) -> datetime:
@@ -205,6 +221,40 @@ class PodReader:
             known = self._pickers.put(names, (itemgetter(*ordered), ordered))
         pick, ordered = known
         return self._equal_amounts.share((ordered, pick(amounts)), amounts)
+
+    def _disruption_of(self, meta: JsonObject, spec: JsonObject) -> PodDisruption:
+        annotations = meta.get("annotations") or _NOTHING
+        asked = [annotations.get(key) for key in DISRUPTION_ANNOTATIONS]
+        if any(type(each) is not str and each is not None for each in asked):
+            Fields(meta, "metadata").labels("annotations")
+        grace, priority = spec.get("terminationGracePeriodSeconds"), spec.get("priority")
+        if not (type(grace) is int or grace is None) or not (
+            type(priority) is int or priority is None
+        ):
+            grace, priority = read_grace_and_priority(Fields(spec, "spec"))
+        return self.share_disruption(
+            asked[0], asked[1], asked[2], priority, spec.get("priorityClassName"), grace
+        )
+
+    def share_disruption(
+        self,
+        do_not_disrupt: str | None,
+        disruption_cost: str | None,
+        deletion_cost: str | None,
+        priority: int | None,
+        priority_class: str | None,
+        grace: int | None,
+    ) -> PodDisruption:
+        """Return the one object for pods that say the same about their disruption."""
+        said = PodDisruption(
+            do_not_disrupt,
+            disruption_cost,
+            deletion_cost,
+            priority or 0,
+            priority_class or "",
+            DEFAULT_GRACE if grace is None else span(grace),
+        )
+        return USUAL_DISRUPTION if said == USUAL_DISRUPTION else self._disruptions.share(said, said)
 
     def _rules_of(self, spec: JsonObject, ports: _Ports) -> PodRules:
         if not ports and (len(spec) == 1 or _RULES.isdisjoint(spec)):
@@ -274,6 +324,25 @@ def moments_of(status: JsonObject) -> _Moments:
             elif kind == "Ready":
                 ready = shared_moment(condition.get("lastTransitionTime") or "")
     return bound, ready
+
+
+def read_grace_and_priority(spec: Fields) -> tuple[int | None, int | None]:
+    """Read how long a pod may take to stop, and its priority."""
+    return spec.number("terminationGracePeriodSeconds"), spec.number("priority")
+
+
+def started_at(status: JsonObject) -> datetime | None:
+    """Return when a kubelet began with a pod."""
+    written = status.get("startTime")
+    return shared_moment(written) if type(written) is str else None
+
+
+def is_unready(status: JsonObject) -> bool:
+    """Say whether a pod says of itself that it is not ready."""
+    for condition in status.get("conditions") or ():
+        if condition.get("type") == "Ready":
+            return bool(condition.get("status") == "False")
+    return False
 
 
 def was_given_up(status: JsonObject) -> bool:

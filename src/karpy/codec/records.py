@@ -1,7 +1,7 @@
 """NodeClaims, Nodes and NodePools to records, and changes of records to patches."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Final
 
 from msgspec import Struct
@@ -9,16 +9,14 @@ from msgspec import Struct
 from karpy.codec.claims import write_resources
 from karpy.codec.constraints import read_taints
 from karpy.codec.crds import read_pool_requirements
-from karpy.codec.fields import Fields, JsonObject, shown
+from karpy.codec.fields import Fields, JsonObject, read_duration
 from karpy.model.conditions import Condition, Conditions
 from karpy.model.constraints import Taint
-from karpy.model.pools import NodeClassRef
-from karpy.model.records import ClaimRecord, Identity, NodeRecord, Owner, PoolRecord
-from karpy.model.times import parse_duration, write_moment
+from karpy.model.records import ClaimRecord, Identity, NodeClassRef, NodeRecord, Owner, PoolRecord
+from karpy.model.times import write_moment
 
 CLAIM_DEPENDENTS: Final = ("Launched", "Registered", "Initialized")
 POOL_DEPENDENTS: Final = ("ValidationSucceeded", "NodeClassReady")
-_NEVER: Final = "Never"
 
 
 class Writes(Struct, frozen=True):
@@ -97,21 +95,6 @@ def read_identity(fields: Fields) -> Identity:
         finalizers=meta.texts("finalizers"),
         owners=tuple(_owner(each) for each in meta.children("ownerReferences")),
     )
-
-
-def read_duration(fields: Fields, key: str) -> timedelta | None:
-    """
-    Read a duration as Go writes it, `1h30m`; None if there is none, or it is `Never`.
-
-    What is longer than Go's longest duration is that one: 292 years or more are all the same.
-    """
-    text = fields.text(key)
-    if not text or text == _NEVER:
-        return None
-    duration = parse_duration(text, saturates=True)
-    if duration is None:
-        fields.fail(key, f"is `{shown(text)}`, not a duration", "write it as `1h30m`")
-    return duration
 
 
 def claim_writes(before: ClaimRecord, after: ClaimRecord) -> Writes:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.model.instances import Catalog, InstanceType
-from karpy.model.pods import DaemonSet, Owner, Pod, PodRules
+from karpy.model.pods import USUAL_DISRUPTION, DaemonSet, Owner, Pod, PodDisruption, PodRules
 from karpy.model.resources import Resources
 from karpy.model.snapshot import Snapshot
 
@@ -42,6 +42,10 @@ class PodRow(Struct, frozen=True, array_like=True):
     ready: datetime | None = None
     is_untried: bool = False
     is_expected: bool = False
+    disruption: int | None = None
+    started: datetime | None = None
+    deleted: datetime | None = None
+    is_unready: bool = False
 
 
 class DaemonRow(Struct, frozen=True, array_like=True):
@@ -60,6 +64,7 @@ class SharedSnapshot(Struct, frozen=True):
     requests: tuple[Resources, ...]
     rules: tuple[PodRules, ...]
     owners: tuple[tuple[Owner, ...], ...]
+    disruptions: tuple[PodDisruption, ...]
     pods: tuple[PodRow, ...]
     daemons: tuple[DaemonRow, ...]
 
@@ -87,6 +92,7 @@ def share_snapshot(snapshot: Snapshot) -> SharedSnapshot:
         requests=tuple(tables.requests.items),
         rules=tuple(tables.rules.items),
         owners=tuple(tables.owners.items),
+        disruptions=tuple(tables.disruptions.items),
         pods=pods,
         daemons=daemons,
     )
@@ -149,6 +155,7 @@ class _Tables:
         self.requests: _Table[Resources] = _Table()
         self.rules: _Table[PodRules] = _Table()
         self.owners: _Table[tuple[Owner, ...]] = _Table()
+        self.disruptions: _Table[PodDisruption] = _Table()
 
     def row(self, pod: Pod) -> PodRow:
         return PodRow(
@@ -171,6 +178,10 @@ class _Tables:
             pod.ready,
             pod.is_untried,
             pod.is_expected,
+            None if pod.disruption is USUAL_DISRUPTION else self.disruptions.place(pod.disruption),
+            pod.started,
+            pod.deleted,
+            pod.is_unready,
         )
 
 
@@ -195,4 +206,8 @@ def _pod(row: PodRow, tables: SharedSnapshot) -> Pod:
         row.ready,
         row.is_untried,
         row.is_expected,
+        USUAL_DISRUPTION if row.disruption is None else tables.disruptions[row.disruption],
+        row.started,
+        row.deleted,
+        row.is_unready,
     )

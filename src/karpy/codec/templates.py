@@ -1,10 +1,9 @@
 """The part of a NodePool that claims drift from, as it was written."""
 
 from karpy.codec.constraints import read_taints
-from karpy.codec.fields import Fields
-from karpy.codec.records import read_duration
+from karpy.codec.fields import Fields, read_duration
 from karpy.model.constraints import Taint
-from karpy.model.pools import NodeClassRef
+from karpy.model.records import NodeClassRef
 from karpy.model.templates import PoolTemplate
 
 

@@ -20,6 +20,7 @@ from karpy.model.pods import (
     DisruptionBudget,
     Owner,
     Pod,
+    PodDisruption,
     PodRules,
 )
 from karpy.model.records import ClaimRecord, Identity, NodeRecord
@@ -58,7 +59,23 @@ def unreadable_pod(obj: JsonObject, problem: str, known: Pod | None = None) -> P
         owners=_owners(meta),
         bound=bound,
         ready=ready,
+        disruption=PodDisruption(
+            # Annotations that cannot be read may forbid what nothing else forbids.
+            do_not_disrupt=_or({DO_NOT_DISRUPT: _YES}, lambda: meta.labels("annotations")).get(
+                DO_NOT_DISRUPT
+            ),
+            priority_class=_text(spec, "priorityClassName"),
+        ),
+        started=_or(None, lambda: status.time("startTime")),
+        deleted=_or(None, lambda: meta.time("deletionTimestamp")),
     )
+
+
+def unreadable_budget(obj: JsonObject) -> DisruptionBudget:
+    """Return what stands for a PodDisruptionBudget: it lets no pod of its namespace go."""
+    meta = _part(obj, "metadata")
+    namespace = _text(meta, "namespace") or "default"
+    return DisruptionBudget(_text(meta, "name"), namespace, selector=())
 
 
 def leaving_pod(obj: JsonObject) -> LeavingPod:

@@ -9,8 +9,7 @@ from karpy.codec.nodeclasses import ClassReader
 from karpy.controllers.queue import OnFailure
 from karpy.model.kinds import Kind
 from karpy.model.nodeclasses import ClassState
-from karpy.model.pools import NodeClassRef
-from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.records import ClaimRecord, NodeClassRef, PoolRecord
 from karpy.ports.objects import Feed, Follow, Synced
 from karpy.ports.records import Kept, Watched
 

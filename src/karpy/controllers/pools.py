@@ -18,8 +18,7 @@ from karpy.core.nodepool.usage import judge_usage, usage_by_pool
 from karpy.model.kinds import NODE_POOL
 from karpy.model.labels import WELL_KNOWN
 from karpy.model.nodes import Node
-from karpy.model.pools import NodeClassRef
-from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.records import ClaimRecord, NodeClassRef, PoolRecord
 from karpy.model.resources import Resources
 from karpy.ports.records import Kept
 

@@ -7,8 +7,7 @@ from karpy.controllers.nodeclasses import users_of
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.changes import Changes
 from karpy.core.nodepool.registrationhealth import Health, Tended, record_attempt, tend_health
-from karpy.model.pools import NodeClassRef
-from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.records import ClaimRecord, NodeClassRef, PoolRecord
 from karpy.ports.records import Kept
 
 GenerationOf = Callable[[PoolRecord], int | None]

@@ -4,6 +4,10 @@ from typing import Final
 
 CAPACITY_OVERLAID: Final = "karpenter.sh/capacity-overlay-applied"
 """On a NodeClaim: `true` if a NodeOverlay added resources to a type it may become."""
+DISRUPTION_COST: Final = "karpenter.sh/disruption-cost"
+"""On a pod: how much trouble its disruption is; an int32."""
+POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+"""On a pod: which of its ReplicaSet goes first; counts as disruption cost without the one above."""
 DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
 """On a pod: `true`, or for how long after its start; on a node: `true` only."""
 DO_NOT_REPAIR: Final = "karpenter.sh/do-not-repair"

@@ -1,9 +1,13 @@
 """A node as the autoscaler sees it: the Node, the NodeClaim behind it, or both joined."""
 
 from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from karpy.model.conditions import INSTANCE_TERMINATING
 from karpy.model.constraints import (
     NO_EXECUTE,
     NO_SCHEDULE,
@@ -13,6 +17,7 @@ from karpy.model.constraints import (
     is_gate,
 )
 from karpy.model.labels import HOSTNAME, INITIALIZED, NODE_POOL, REGISTERED
+from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.resources import NODES, Resources
 
 _EPHEMERAL = frozenset(
@@ -26,33 +31,8 @@ _EPHEMERAL = frozenset(
     }
 )
 _EPHEMERAL_PREFIX = "readiness.k8s.io/"
-
-
-class NodeClaim(Struct, frozen=True, gc=False):
-    """A request for one machine and what became of it."""
-
-    name: str
-    labels: Mapping[str, str] = {}
-    taints: tuple[Taint, ...] = ()
-    startup_taints: tuple[Taint, ...] = ()
-    provider_id: str = ""
-    node_name: str = ""
-    capacity: Resources = {}
-    allocatable: Resources = {}
-    is_deleting: bool = False
-    is_rebooting: bool = False
-
-
-class KubeNode(Struct, frozen=True, gc=False):
-    """A Node object."""
-
-    name: str
-    labels: Mapping[str, str] = {}
-    taints: tuple[Taint, ...] = ()
-    provider_id: str = ""
-    capacity: Resources = {}
-    allocatable: Resources = {}
-    is_deleting: bool = False
+_CORDON: Final = Taint("node.kubernetes.io/unschedulable", NO_SCHEDULE)
+_YES: Final = "true"
 
 
 class Node(Struct, frozen=True, gc=False):
@@ -69,10 +49,21 @@ class Node(Struct, frozen=True, gc=False):
     allocatable: Resources = {}
     is_initialized: bool = True
     is_deleting: bool = False
+    """Whether its pods need another node: it is being deleted, or a command is about to do so."""
     claim: str = ""
     """Name of the NodeClaim; empty for a node that Karpenter did not make."""
     volume_limits: Mapping[str, int | None] = {}
     """Attachable volumes by CSI driver as the node publishes them; None is unlimited."""
+    node_record: NodeRecord | None = None
+    """The Node object, if there is one."""
+    claim_record: ClaimRecord | None = None
+    """The NodeClaim object, if there is one."""
+    nominated_until: datetime | None = None
+    """Until when pending pods are expected on it."""
+    buffer_pods: int = 0
+    """How many pods of CapacityBuffers have their place there."""
+    unreadable: str = ""
+    """Why its Node, NodeClaim or NodePool cannot be read; what is known is not current then."""
 
     @property
     def hostname(self) -> str:
@@ -83,10 +74,50 @@ class Node(Struct, frozen=True, gc=False):
         """Name of the NodePool, or empty."""
         return self.labels.get(NODE_POOL, "")
 
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Annotations of the Node once it is registered, of the claim before."""
+        if self.node_record is not None and (self.claim_record is None or self.is_registered):
+            return self.node_record.meta.annotations
+        return {} if self.claim_record is None else self.claim_record.meta.annotations
+
+    @property
+    def provider_id(self) -> str:
+        if self.claim_record is not None:
+            return self.claim_record.provider_id
+        return "" if self.node_record is None else self.node_record.provider_id
+
+    @property
+    def is_registered(self) -> bool:
+        if self.claim_record is None:
+            return self.node_record is not None
+        there = self.node_record
+        return there is not None and there.meta.labels.get(REGISTERED) == _YES
+
+    @property
+    def is_rebooting(self) -> bool:
+        return self.claim_record is not None and self.claim_record.is_rebooting
+
+    @property
+    def is_instance_terminating(self) -> bool:
+        """Whether it is drained and the cloud was asked to end its machine."""
+        claim = self.claim_record
+        return claim is not None and claim.conditions.is_true(INSTANCE_TERMINATING)
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether its NodeClaim, or without one its Node, is being deleted."""
+        if self.claim_record is not None:
+            return self.claim_record.meta.is_deleting or self.is_instance_terminating
+        return self.node_record is not None and self.node_record.meta.is_deleting
+
+    def is_nominated(self, now: datetime) -> bool:
+        return self.nominated_until is not None and now < self.nominated_until
+
 
 def join_node(
-    node: KubeNode | None,
-    claim: NodeClaim | None,
+    node: NodeRecord | None,
+    claim: ClaimRecord | None,
     volume_limits: Mapping[str, int | None] | None = None,
 ) -> Node:
     """
@@ -99,28 +130,41 @@ def join_node(
     assert node is not None or claim is not None
     # Differs: a NodePool's label is enough to be managed, since a recording may hold Nodes alone;
     # Karpenter asks for the NodeClaim.
-    is_managed = claim is not None or (node is not None and NODE_POOL in node.labels)
-    is_registered = node is not None and (not is_managed or node.labels.get(REGISTERED) == "true")
-    is_initialized = node is not None and (not is_managed or node.labels.get(INITIALIZED) == "true")
+    is_managed = claim is not None or (node is not None and NODE_POOL in node.meta.labels)
+    is_registered = node is not None and (
+        not is_managed or node.meta.labels.get(REGISTERED) == _YES
+    )
+    is_initialized = node is not None and (
+        not is_managed or node.meta.labels.get(INITIALIZED) == _YES
+    )
     if claim is None or (node is not None and is_registered):
         assert node is not None
-        name, labels, taints = node.name, node.labels, node.taints
+        name, labels, taints = node.name, node.meta.labels, _taints_of(node)
     else:
-        name, labels, taints = claim.name, claim.labels, claim.taints
+        name, labels, taints = claim.name, claim.meta.labels, claim.taints
     if not is_initialized or (claim is not None and claim.is_rebooting):
         startup = {(taint.key, taint.effect) for taint in claim.startup_taints} if claim else set()
         taints = tuple(taint for taint in taints if not _goes_by_itself(taint, startup))
-    return Node(
+    joined = Node(
         name=name,
         labels=labels,
         taints=taints,
         capacity={**_reported("capacity", node, None if is_initialized else claim), NODES: 1},
         allocatable=_reported("allocatable", node, None if is_initialized else claim),
         is_initialized=is_initialized,
-        is_deleting=claim.is_deleting if claim else node is not None and node.is_deleting,
         claim=claim.name if claim else "",
         volume_limits=volume_limits or {},
+        node_record=node,
+        claim_record=claim,
     )
+    return replace(joined, is_deleting=True) if joined.is_terminating else joined
+
+
+def _taints_of(node: NodeRecord) -> tuple[Taint, ...]:
+    """Return the taints of a Node; a cordon counts as the taint that stands for it."""
+    if node.is_unschedulable and _CORDON not in node.taints:
+        return (*node.taints, _CORDON)
+    return node.taints
 
 
 def _goes_by_itself(taint: Taint, startup: set[tuple[str, str]]) -> bool:
@@ -130,8 +174,11 @@ def _goes_by_itself(taint: Taint, startup: set[tuple[str, str]]) -> bool:
     return taint.key.startswith(_EPHEMERAL_PREFIX)
 
 
-def _reported(field: str, node: KubeNode | None, claim: NodeClaim | None) -> dict[str, int]:
-    amounts: dict[str, int] = dict(getattr(node, field)) if node else {}
+def _reported(field: str, node: NodeRecord | None, claim: ClaimRecord | None) -> dict[str, int]:
+    amounts: dict[str, int] = {}
+    if node is not None:
+        # A Node that says nothing of what is allocatable has all of its capacity for pods.
+        amounts = dict(getattr(node, field) or node.capacity)
     if claim:
         for name, amount in getattr(claim, field).items():
             if not amounts.get(name):

@@ -1,15 +1,19 @@
 """What a decision needs to know of a pod."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
 
 from karpy.model.constraints import (
+    DISRUPTED_TAINT,
+    NO_SCHEDULE,
     AffinityTerm,
+    LabelSelector,
     NodeTerm,
     SpreadConstraint,
+    Taint,
     Toleration,
     WeightedNodeTerm,
     WeightedTerm,
@@ -20,6 +24,10 @@ from karpy.model.resources import Resources
 DAEMON_SET: Final = ("apps/v1", "DaemonSet")
 STATEFUL_SET: Final = ("apps/v1", "StatefulSet")
 NODE: Final = ("v1", "Node")
+CRITICAL_CLASSES: Final = frozenset({"system-cluster-critical", "system-node-critical"})
+DEFAULT_GRACE: Final = timedelta(seconds=30)
+_STUCK_AFTER: Final = timedelta(minutes=1)
+_DISRUPTED: Final = Taint(DISRUPTED_TAINT, NO_SCHEDULE)
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - what Kubernetes means by an absent host address
 
 
@@ -91,6 +99,33 @@ class PodRules(Struct, frozen=True, gc=False):
         )
 
 
+class PodDisruption(Struct, frozen=True, gc=False):
+    """
+    What a pod says about its own disruption: annotations, priority, grace.
+
+    Pods that say the same share one object.
+    """
+
+    do_not_disrupt: str | None = None
+    """What the annotation `karpenter.sh/do-not-disrupt` says; None without it."""
+    disruption_cost: str | None = None
+    """What the annotation `karpenter.sh/disruption-cost` says."""
+    deletion_cost: str | None = None
+    """What the annotation `controller.kubernetes.io/pod-deletion-cost` says."""
+    priority: int = 0
+    priority_class: str = ""
+    grace: timedelta = DEFAULT_GRACE
+    """How long the pod may take to stop."""
+
+    @property
+    def is_critical(self) -> bool:
+        """Whether a drain evicts the pod after all others."""
+        return self.priority_class in CRITICAL_CLASSES
+
+
+USUAL_DISRUPTION: Final = PodDisruption()
+
+
 class Owner(Struct, frozen=True, gc=False):
     """The object a pod belongs to."""
 
@@ -135,6 +170,13 @@ class Pod(Struct, frozen=True, gc=False):
 
     That is its node, if it has one. If not, others were quicker, and it waits for nodes to open.
     """
+    disruption: PodDisruption = USUAL_DISRUPTION
+    started: datetime | None = None
+    """When its kubelet began with it."""
+    deleted: datetime | None = None
+    """When its grace period ends; None unless it is being deleted."""
+    is_unready: bool = False
+    """Whether its condition Ready is False."""
 
     @property
     def key(self) -> str:
@@ -173,6 +215,41 @@ class Pod(Struct, frozen=True, gc=False):
             and self.is_active
             and not (self.is_owned_by(DAEMON_SET) or self.is_owned_by(NODE))
         )
+
+    @property
+    def is_daemon(self) -> bool:
+        """Whether a DaemonSet owns it."""
+        return self.is_owned_by(DAEMON_SET)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether its kubelet made it by itself; the API server cannot end it."""
+        return self.is_owned_by(NODE)
+
+    @property
+    def is_reschedulable(self) -> bool:
+        """Whether it needs another node when its own goes."""
+        if self.is_daemon or self.is_static:
+            return False
+        # A StatefulSet makes the next pod only after this one is gone: it is as good as pending.
+        return self.is_active or (self.is_deleting and self.is_owned_by(STATEFUL_SET))
+
+    @property
+    def tolerates_disruption(self) -> bool:
+        """Whether it stays on a node with the taint `karpenter.sh/disrupted`."""
+        return any(each.allows(_DISRUPTED) for each in self.rules.tolerations)
+
+    def is_stuck(self, now: datetime) -> bool:
+        """Say whether its grace period ended over a minute ago and it is still there."""
+        return self.deleted is not None and now - self.deleted > _STUCK_AFTER
+
+    def is_drainable(self, now: datetime) -> bool:
+        """Say whether a drain concerns it."""
+        return not (self.tolerates_disruption or self.is_static or self.is_stuck(now))
+
+    def is_waited_for(self, now: datetime) -> bool:
+        """Say whether a node is not drained as long as this pod is there."""
+        return not self.is_terminal and self.is_drainable(now)
 
     def is_owned_by(self, kind: tuple[str, str]) -> bool:
         return any((owner.api_version, owner.kind) == kind for owner in self.owners)
@@ -214,3 +291,16 @@ class DisruptionBudget(Struct, frozen=True, gc=False):
     min_available: str | None = None
     max_unavailable: str | None = None
     disruptions_allowed: int | None = None
+    allows_unready: bool = False
+    """Whether pods that are not ready may go anyway: unhealthyPodEvictionPolicy AlwaysAllow."""
+
+    @property
+    def key(self) -> str:
+        """Namespace and name, as users write it."""
+        return f"{self.namespace}/{self.name}"
+
+    def covers(self, pod: Pod) -> bool:
+        """Say whether it protects a pod."""
+        if self.selector is None or self.namespace != pod.namespace:
+            return False
+        return LabelSelector(self.selector).selects(pod.labels)

@@ -5,16 +5,10 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from karpy.model.constraints import Taint
+from karpy.model.disruption import DisruptionPolicy
+from karpy.model.records import NodeClassRef, PoolRecord
 from karpy.model.requirement import Requirement
 from karpy.model.resources import Resources
-
-
-class NodeClassRef(Struct, frozen=True, gc=False):
-    """The provider's object with the details of a machine."""
-
-    group: str = ""
-    kind: str = ""
-    name: str = ""
 
 
 class NodePool(Struct, frozen=True, gc=False):
@@ -32,6 +26,12 @@ class NodePool(Struct, frozen=True, gc=False):
     is_static: bool = False
     is_ready: bool = True
     is_deleting: bool = False
+    policy: DisruptionPolicy = DisruptionPolicy()
+    """When and how many of its nodes may be disrupted."""
+    record: PoolRecord | None = None
+    """The NodePool object."""
+    unreadable: str = ""
+    """Why the NodePool cannot be read as it is now; nothing of it is disrupted then."""
 
 
 class Headcount(Struct, frozen=True, gc=False):

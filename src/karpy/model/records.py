@@ -5,12 +5,19 @@ from datetime import datetime, timedelta
 
 from msgspec import Struct
 
-from karpy.model.conditions import Condition, Conditions
+from karpy.model.conditions import REBOOTING, Condition, Conditions
 from karpy.model.constraints import Taint
 from karpy.model.labels import NODE_POOL
-from karpy.model.pools import NodeClassRef
 from karpy.model.requirement import Requirement
 from karpy.model.resources import Resources
+
+
+class NodeClassRef(Struct, frozen=True, gc=False):
+    """The provider's object with the details of a machine."""
+
+    group: str = ""
+    kind: str = ""
+    name: str = ""
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -73,6 +80,10 @@ class ClaimRecord(Struct, frozen=True, gc=False):
     def pool(self) -> str:
         """Name of the NodePool, or empty for a claim that stands alone."""
         return self.meta.labels.get(NODE_POOL, "")
+
+    @property
+    def is_rebooting(self) -> bool:
+        return self.conditions.is_true(REBOOTING)
 
 
 class NodeRecord(Struct, frozen=True, gc=False):

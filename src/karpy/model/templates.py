@@ -6,7 +6,7 @@ from datetime import timedelta
 from msgspec import Struct
 
 from karpy.model.constraints import Taint
-from karpy.model.pools import NodeClassRef
+from karpy.model.records import NodeClassRef
 
 
 class PoolTemplate(Struct, frozen=True, gc=False):

@@ -25,11 +25,11 @@ from karpy.model.kinds import (
     RUNTIME_CLASS,
     STORAGE_CLASS,
 )
-from karpy.model.nodes import NodeClaim
 from karpy.model.settings import Settings
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.store import Store
+from tests.builders.nodes import node_claim
 from tests.scenarios.manifests import daemon_set
 
 SOON = 5.0
@@ -183,7 +183,7 @@ async def test_a_claim_without_a_machine_makes_the_mirror_unsynced(store: Store)
 
 async def test_a_claim_counts_from_the_moment_it_is_noted(store: Store) -> None:
     async with running(store) as mirror:
-        mirror.note_claim(NodeClaim("default-a"))
+        mirror.note_claim(node_claim("default-a"))
 
         assert not mirror.is_synced
         assert [node.claim for node in mirror.snapshot().nodes] == ["default-a"]
@@ -191,7 +191,7 @@ async def test_a_claim_counts_from_the_moment_it_is_noted(store: Store) -> None:
 
 async def test_a_noted_claim_that_never_came_can_be_forgotten(store: Store) -> None:
     async with running(store) as mirror:
-        mirror.note_claim(NodeClaim("default-a"))
+        mirror.note_claim(node_claim("default-a"))
         later = datetime.now(UTC) + timedelta(seconds=15)
 
         untold = mirror.untold_claims(later)
@@ -203,7 +203,7 @@ async def test_a_noted_claim_that_never_came_can_be_forgotten(store: Store) -> N
 
 async def test_a_claim_that_was_told_is_not_forgotten(store: Store) -> None:
     async with running(store) as mirror:
-        mirror.note_claim(NodeClaim("default-a"))
+        mirror.note_claim(node_claim("default-a"))
         store.create(NODE_CLAIM, a_claim("default-a"))
         await until(lambda: not mirror.untold_claims(datetime.now(UTC)))
 

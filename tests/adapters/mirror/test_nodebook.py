@@ -5,20 +5,21 @@ from hypothesis import strategies as st
 
 from karpy.adapters.mirror.nodebook import NodeBook
 from karpy.model.labels import INITIALIZED, NODE_POOL, REGISTERED
-from karpy.model.nodes import KubeNode, NodeClaim
+from karpy.model.records import ClaimRecord
+from tests.builders.nodes import kube_node, node_claim
 
 READY = {NODE_POOL: "default", REGISTERED: "true", INITIALIZED: "true"}
 
 
-def claim(name: str, provider_id: str = "", node_name: str = "") -> NodeClaim:
+def claim(name: str, provider_id: str = "", node_name: str = "") -> ClaimRecord:
     labels = {NODE_POOL: "default"}
-    return NodeClaim(name, labels=labels, provider_id=provider_id, node_name=node_name)
+    return node_claim(name, labels=labels, provider_id=provider_id, node_name=node_name)
 
 
 def test_a_node_and_its_claim_are_one() -> None:
     book = NodeBook()
     book.claims.put("c1", claim("c1", provider_id="kwok://n1"))
-    book.nodes.put("n1", KubeNode("n1", labels=READY, provider_id="kwok://n1"))
+    book.nodes.put("n1", kube_node("n1", labels=READY, provider_id="kwok://n1"))
 
     joined = book.joined()
 
@@ -28,7 +29,7 @@ def test_a_node_and_its_claim_are_one() -> None:
 def test_a_claim_is_found_by_the_name_of_its_node_too() -> None:
     book = NodeBook()
     book.claims.put("c1", claim("c1", node_name="n1"))
-    book.nodes.put("n1", KubeNode("n1", labels=READY))
+    book.nodes.put("n1", kube_node("n1", labels=READY))
 
     joined = book.joined()
 
@@ -48,11 +49,11 @@ def test_a_claim_without_a_node_is_in_flight() -> None:
 
 def test_only_what_changed_is_joined_again() -> None:
     book = NodeBook()
-    book.nodes.put("n1", KubeNode("n1"))
-    book.nodes.put("n2", KubeNode("n2"))
+    book.nodes.put("n1", kube_node("n1"))
+    book.nodes.put("n2", kube_node("n2"))
     before = book.joined()
 
-    book.nodes.put("n2", KubeNode("n2", provider_id="kwok://n2"))
+    book.nodes.put("n2", kube_node("n2", provider_id="kwok://n2"))
     after = book.joined()
 
     assert after[0] is before[0]
@@ -61,7 +62,7 @@ def test_only_what_changed_is_joined_again() -> None:
 
 def test_nothing_new_gives_the_same_nodes() -> None:
     book = NodeBook()
-    book.nodes.put("n1", KubeNode("n1"))
+    book.nodes.put("n1", kube_node("n1"))
 
     assert book.joined() is book.joined()
 
@@ -78,11 +79,11 @@ _LOOK = st.just(("look",))
 def _write(book: NodeBook, step: tuple[Any, ...]) -> None:
     match step:
         case ("node", number, provider, label):
-            node = KubeNode(f"n{number}", labels={"l": label}, provider_id=provider)
+            node = kube_node(f"n{number}", labels={"l": label}, provider_id=provider)
             book.nodes.put(node.name, node)
         case ("claim", number, has_machine, has_node):
             machine, node_name = f"p{number}" * has_machine, f"n{number}" * has_node
-            claim = NodeClaim(f"c{number}", provider_id=machine, node_name=node_name)
+            claim = node_claim(f"c{number}", provider_id=machine, node_name=node_name)
             book.claims.put(claim.name, claim)
         case ("no node", number):
             book.nodes.put(f"n{number}", None)

@@ -16,7 +16,8 @@ from karpy.model.constraints import (
 from karpy.model.instances import Catalog
 from karpy.model.nodes import Node
 from karpy.model.pods import DaemonSet, HostPort, Pod, PodController, PodVolume, Service
-from karpy.model.pools import NodeClassRef, NodeOverlay, NodePool
+from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.records import NodeClassRef
 from karpy.model.refusals import Refusal
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import Requirements

@@ -8,7 +8,8 @@ from karpy.model.constraints import NodeTerm, WeightedNodeTerm
 from karpy.model.instances import LAUNCH_OPTIONS_MAX
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from karpy.model.nodes import Node
-from karpy.model.pools import NodeClassRef, NodePool
+from karpy.model.pools import NodePool
+from karpy.model.records import NodeClassRef
 from karpy.model.requirement import Operator, Requirement, one_of, require
 from karpy.model.settings import MinValuesPolicy, Settings
 from karpy.model.verdicts import Launch, LaunchOption

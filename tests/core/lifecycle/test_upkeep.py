@@ -22,8 +22,7 @@ from karpy.core.lifecycle.records import hydrate_claim, hydrate_node
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice, Subject
 from karpy.model.pods import NODE, STATEFUL_SET, Pod
-from karpy.model.pools import NodeClassRef
-from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.records import ClaimRecord, NodeClassRef, NodeRecord
 from tests.builders.pods import NOON, daemon_pod, owner, pod
 from tests.core.lifecycle.scenes import CLASS_LABEL, PROVIDER_ID, claim, condition_of, node
 

@@ -17,8 +17,8 @@ from karpy.core.nodepool.staticcapacity import (
 )
 from karpy.core.staticpools import thin_out
 from karpy.model.conditions import FALSE, TRUE, Condition
-from karpy.model.pools import Headcount, NodeClassRef, NodePool
-from karpy.model.records import PoolRecord
+from karpy.model.pools import Headcount, NodePool
+from karpy.model.records import NodeClassRef, PoolRecord
 from karpy.model.refusals import Constraint, Exclusion
 from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import collect

@@ -4,7 +4,7 @@ import pytest
 
 from karpy.model.constraints import NO_EXECUTE, PREFER_NO_SCHEDULE, NodeTerm
 from karpy.model.labels import ARCH, INSTANCE_TYPE, ZONE
-from karpy.model.nodes import KubeNode, NodeClaim, join_node
+from karpy.model.nodes import join_node
 from karpy.model.pods import DaemonSet, HostPort, Pod
 from tests.builders import (
     FAMILY,
@@ -28,6 +28,7 @@ from tests.builders import (
     term,
     tolerate,
 )
+from tests.builders.nodes import kube_node, node_claim
 from tests.core.scheduling.answers import hosts
 
 SOFT = taint("please", effect=PREFER_NO_SCHEDULE)
@@ -52,7 +53,7 @@ def test_a_node_of_a_pool_that_is_gone_takes_pods_too() -> None:
 
 def test_a_claim_in_flight_takes_pods_under_its_own_name() -> None:
     """It has no Node yet, and what the provider promised counts."""
-    claim = NodeClaim(
+    claim = node_claim(
         "default-x7", labels=node("n").labels, allocatable=amounts(cpu="2", memory="4Gi", pods="10")
     )
     cluster = snapshot(nodes=[join_node(None, claim)], pods=pods("p", 2, cpu="1500m"))
@@ -62,14 +63,14 @@ def test_a_claim_in_flight_takes_pods_under_its_own_name() -> None:
 
 def test_taints_that_go_by_themselves_do_not_count_while_a_node_boots() -> None:
     booting = taint("node.kubernetes.io/not-ready", effect=NO_EXECUTE)
-    claim = NodeClaim("c", labels=node("n").labels, startup_taints=(taint("setup"),))
-    made = KubeNode(
+    claim = node_claim("c", labels=node("n").labels, startup_taints=(taint("setup"),))
+    made = kube_node(
         "n",
         labels={**node("n", initialized=False).labels, "karpenter.sh/registered": "true"},
         taints=(booting, taint("setup")),
         allocatable=amounts(cpu="4", memory="8Gi", pods="10"),
     )
-    ready = KubeNode(
+    ready = kube_node(
         "r",
         labels=node("r").labels,
         taints=(taint("setup"),),

@@ -6,7 +6,7 @@ from karpy.model.constraints import PREFER_NO_SCHEDULE
 from karpy.model.instances import LAUNCH_OPTIONS_MAX, InstanceType
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ON_DEMAND, SPOT, ZONE
 from karpy.model.pods import DaemonSet
-from karpy.model.pools import NodeClassRef
+from karpy.model.records import NodeClassRef
 from karpy.model.verdicts import Launch, LaunchOption
 from tests.builders import (
     FAMILY,

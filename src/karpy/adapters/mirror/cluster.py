@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from karpy.adapters.mirror.hashes import Hashes
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.claims import write_node_claim
-from karpy.codec.crds import read_node_claim
 from karpy.codec.fields import Fields
+from karpy.codec.records import read_claim_record
 from karpy.errors import ClusterError, CredentialsRefused, NotFound
 from karpy.model.census import with_more
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
@@ -68,7 +68,7 @@ class MirroredCluster:
         made = await self._objects.create(
             NODE_CLAIM, write_node_claim(launch, self._hashes.stamped(pool), catalog)
         )
-        claim = read_node_claim(Fields(made))
+        claim = read_claim_record(Fields(made))
         self._mirror.note_claim(claim)
         return claim.name
 

@@ -20,7 +20,7 @@ from karpy.codec.clusters import name_namespaces
 from karpy.codec.fields import JsonObject
 from karpy.codec.podjson import PodJsonReader
 from karpy.codec.storage import gather_storage
-from karpy.codec.unreadable import unreadable_pod
+from karpy.codec.unreadable import unreadable_budget, unreadable_pod
 from karpy.core.lifecycle.expiration import LAUNCH_TIMEOUT
 from karpy.core.scheduling.overlays import apply_overlays
 from karpy.errors import NotFound
@@ -46,7 +46,6 @@ from karpy.model.kinds import (
     STORAGE_CLASS,
     Kind,
 )
-from karpy.model.nodes import NodeClaim
 from karpy.model.pods import Pod, PodController
 from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.records import ClaimRecord, Identity
@@ -190,7 +189,7 @@ class Mirror:
         if kind in OPTIONAL | DISPENSABLE and kind in self._shelves:
             self._sync(self._shelves[kind][0])
 
-    def note_claim(self, claim: NodeClaim) -> None:
+    def note_claim(self, claim: ClaimRecord) -> None:
         """Take note of a claim that was just made, before the watch tells it."""
         if claim.name not in self.node_book.claims.values:
             self.node_book.claims.put(claim.name, claim)
@@ -244,7 +243,7 @@ class Mirror:
             now=self._clock.now(),
             pods=self._census.counted(),
             nodes=self.node_book.joined(),
-            pools=tuple(self.pools.values.values()),
+            pools=tuple(map(self._pool_in_full, self.pools.values.values())),
             daemons=self.daemon_book.daemons(),
             catalog=self.catalog(),
             overlays=tuple(self.overlays.values.values()),
@@ -259,6 +258,11 @@ class Mirror:
             budgets=self._values(DISRUPTION_BUDGET),
             settings=self._settings,
         )
+
+    def _pool_in_full(self, pool: NodePool) -> NodePool:
+        kept = self.records.pools.get(pool.name)
+        problem = self.records.pools.unreadable.get(pool.name, "")
+        return replace(pool, record=None if kept is None else kept.record, unreadable=problem)
 
     def _controllers(self) -> tuple[PodController, ...]:
         return tuple(chain.from_iterable(self._values(kind) for kind in _SPREADING))
@@ -294,6 +298,8 @@ class Mirror:
             self._untold.pop(change.key, None)
         if kind == POD and change.unreadable is not None:
             change = _with_stand_in(change, change.unreadable, shelf.get(change.key))
+        if kind == DISRUPTION_BUDGET and change.unreadable is not None:
+            change = replace(change, value=unreadable_budget(change.unreadable.object))
         in_full = self._in_full.get(kind)
         if in_full is None:
             shelf.take(change)

@@ -3,17 +3,18 @@
 from collections.abc import Iterator, Mapping
 
 from karpy.adapters.mirror.shelves import IndexedShelf, Shelf
-from karpy.model.nodes import KubeNode, Node, NodeClaim, join_node
+from karpy.model.nodes import Node, join_node
+from karpy.model.records import ClaimRecord, NodeRecord
 
 
 class NodeBook:
     """Every node of the cluster: registered, booting or in flight."""
 
     def __init__(self) -> None:
-        self.nodes: IndexedShelf[KubeNode] = IndexedShelf(lambda node: node.provider_id)
-        self.claims: IndexedShelf[NodeClaim] = IndexedShelf(lambda claim: claim.provider_id)
+        self.nodes: IndexedShelf[NodeRecord] = IndexedShelf(lambda node: node.provider_id)
+        self.claims: IndexedShelf[ClaimRecord] = IndexedShelf(lambda claim: claim.provider_id)
         self.limits: Shelf[Mapping[str, int | None]] = Shelf()
-        self._named: IndexedShelf[NodeClaim] = IndexedShelf(lambda claim: claim.node_name)
+        self._named: IndexedShelf[ClaimRecord] = IndexedShelf(lambda claim: claim.node_name)
         """Claims by the node that they say is theirs."""
         self._joined: tuple[Node, ...] = ()
         self._by_node: dict[str, Node] = {}
@@ -52,13 +53,13 @@ class NodeBook:
         else:
             self._by_claim[name] = join_node(None, claim, None)
 
-    def _claim_of(self, node: KubeNode) -> NodeClaim | None:
+    def _claim_of(self, node: NodeRecord) -> ClaimRecord | None:
         """Find the claim of a node: by its machine, else by what the claim says."""
         behind = self.claims.under(node.provider_id) if node.provider_id else ()
         # Of several the last counts: it knows best.
         return next(iter(behind), None) or next(reversed([*self._named.under(node.name)]), None)
 
-    def _nodes_of(self, claim: NodeClaim) -> Iterator[KubeNode]:
+    def _nodes_of(self, claim: ClaimRecord) -> Iterator[NodeRecord]:
         """Find the nodes that may be those of a claim."""
         if claim.provider_id:
             yield from self.nodes.under(claim.provider_id)
@@ -80,7 +81,7 @@ class NodeBook:
         else:
             self._stale_claims.discard(name)
 
-    def _hear_node(self, name: str, before: KubeNode | None, after: KubeNode | None) -> None:
+    def _hear_node(self, name: str, before: NodeRecord | None, after: NodeRecord | None) -> None:
         self._mark_node(name)
         for claim in self._named.under(name):
             self._stale_claims.add(claim.name)
@@ -90,7 +91,7 @@ class NodeBook:
                     claim.name for claim in self.claims.under(node.provider_id)
                 )
 
-    def _hear_claim(self, name: str, before: NodeClaim | None, after: NodeClaim | None) -> None:
+    def _hear_claim(self, name: str, before: ClaimRecord | None, after: ClaimRecord | None) -> None:
         self._named.put(name, after)
         for claim in (before, after):
             if claim is None:

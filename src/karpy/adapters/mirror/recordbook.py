@@ -7,9 +7,8 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 from karpy.adapters.mirror.shelves import IndexedShelf, Shelf
-from karpy.codec.crds import read_node_claim, read_pool
+from karpy.codec.crds import read_pool
 from karpy.codec.fields import Fields, JsonObject
-from karpy.codec.objects import read_node
 from karpy.codec.overlays import read_overlay_record
 from karpy.codec.records import read_claim_record, read_node_record, read_pool_record
 from karpy.model.overlays import OverlayRecord
@@ -32,13 +31,17 @@ class Entry(Struct, frozen=True):
 class EntryReader(Generic[T]):
     """Reads an object both ways."""
 
-    def __init__(self, read: Callable[[Fields], Any], read_record: Callable[[Fields], T]) -> None:
-        self._read = read
+    def __init__(
+        self, read_record: Callable[[Fields], T], read: Callable[[Fields], Any] | None = None
+    ) -> None:
+        """Take how to read the object in full, and how decisions see it if otherwise."""
         self._read_record = read_record
+        self._read = read
 
     def from_object(self, obj: JsonObject) -> Entry:
         fields = Fields(obj)
-        return Entry(self._read(fields), Kept(self._read_record(fields), obj))
+        record = self._read_record(fields)
+        return Entry(record if self._read is None else self._read(fields), Kept(record, obj))
 
     def from_bytes(self, data: bytes) -> Entry:
         return self.from_object(_decoder.decode(data))
@@ -55,9 +58,9 @@ class OverlayReader:
         return self.from_object(_decoder.decode(data))
 
 
-CLAIMS = EntryReader(read_node_claim, read_claim_record)
-NODES = EntryReader(read_node, read_node_record)
-POOLS = EntryReader(read_pool, read_pool_record)
+CLAIMS = EntryReader(read_claim_record)
+NODES = EntryReader(read_node_record)
+POOLS = EntryReader(read_pool_record, read_pool)
 OVERLAYS = OverlayReader()
 
 

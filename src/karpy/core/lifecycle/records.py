@@ -11,8 +11,7 @@ from karpy.model.kinds import NODE, NODE_CLAIM, POD
 from karpy.model.leaving import LeavingPod
 from karpy.model.notices import Subject
 from karpy.model.pods import Pod
-from karpy.model.pools import NodeClassRef
-from karpy.model.records import ClaimRecord, Identity, NodeRecord
+from karpy.model.records import ClaimRecord, Identity, NodeClassRef, NodeRecord
 
 FINALIZER: Final = TERMINATION_FINALIZER
 _SHOWN_MAX: Final = 5

@@ -17,8 +17,7 @@ from karpy.core.lifecycle.conditions import DRIFTED
 from karpy.core.lifecycle.records import with_annotations
 from karpy.model.annotations import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from karpy.model.constraints import Taint
-from karpy.model.pools import NodeClassRef
-from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.records import ClaimRecord, NodeClassRef, PoolRecord
 from karpy.model.templates import PoolTemplate
 
 VERSION: Final = "v3"
