@@ -12,7 +12,9 @@ Every error a user may see, with a stable code and a hint.
     │   ├── KubeconfigInvalid    KP1007  a kubeconfig is missing something, or points nowhere
     │   ├── CredentialsRefused   KP1008  a command or file that gives credentials does not
     │   ├── ControlPlaneMissing  KP1009  the programs of a control plane cannot be had
-    │   └── OptionInvalid        KP1010  a flag or an environment variable cannot be so
+    │   ├── OptionInvalid        KP1010  a flag or an environment variable cannot be so
+    │   ├── SystemRefused        KP1011  the operating system says no: a full disk, a path too long
+    │   └── NotText              KP1012  a word of the command line or of a file is no UTF-8
     ├── ClusterError     an API server said no, or nothing
     │   ├── Unreachable          KP2001  no answer, or the connection broke
     │   ├── TlsRefused           KP2002  the server's certificate is not trusted
@@ -40,8 +42,19 @@ Every error a user may see, with a stable code and a hint.
         └── SimulationStalled    KP9002  on virtual time, every task waits for another
 """
 
-from collections.abc import Sequence
-from typing import ClassVar
+import errno
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Final
+
+_SYSTEM_HINTS: Final[Mapping[int, str]] = {
+    errno.ENOSPC: "make room on the disk, or write elsewhere",
+    errno.EDQUOT: "make room within your quota, or write elsewhere",
+    errno.EROFS: "write elsewhere: the disk is read-only",
+    errno.ENAMETOOLONG: "give a shorter path",
+    errno.ELOOP: "mend the symbolic links, which lead back to themselves",
+    errno.EMFILE: "allow more open files: ulimit -n 4096",
+    errno.EBADF: "leave the standard streams open, or redirect them to /dev/null",
+}
 
 
 class KarpyError(Exception):
@@ -199,6 +212,33 @@ class OptionInvalid(ConfigError):
 
     def __init__(self, *, name: str, problem: str, hint: str) -> None:
         super().__init__(f"`{name}` {problem}", hint=hint)
+
+
+class SystemRefused(ConfigError):
+    """The operating system says no: a disk is full, a path is too long, a stream is closed."""
+
+    code = "KP1011"
+
+    def __init__(self, *, error: OSError) -> None:
+        what = error.strerror or str(error) or type(error).__name__
+        place = f"`{error.filename}`" if error.filename is not None else "a file or a stream"
+        super().__init__(
+            f"the operating system refuses {place}: {what}",
+            hint=_SYSTEM_HINTS.get(error.errno or 0, "check the path and its permissions"),
+        )
+
+
+class NotText(ConfigError):
+    """A word of the command line or of a file is no text, so that it cannot be written."""
+
+    code = "KP1012"
+
+    def __init__(self, *, error: UnicodeEncodeError) -> None:
+        shown = ascii(error.object[max(0, error.start - 20) : error.end + 20])
+        super().__init__(
+            f"{shown} is no text: it cannot be written as {error.encoding}",
+            hint="write the names that you give in UTF-8",
+        )
 
 
 class Unreachable(ClusterError):

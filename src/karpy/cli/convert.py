@@ -72,6 +72,11 @@ class Place:
     def cluster(self) -> Cluster:
         return Cluster(self.cluster_name, _pairs(self.subnet_tag), _pairs(self.security_group_tag))
 
+    def check_text(self) -> None:
+        """Raise UnicodeEncodeError where a word is no text: it would end up in the objects."""
+        words = (self.role, self.cluster_name, *self.subnet_tag, *self.security_group_tag)
+        "\n".join(words).encode()
+
 
 def _pairs(tags: tuple[str, ...]) -> dict[str, str]:
     return {key: value for key, _, value in (each.partition("=") for each in tags)}
@@ -120,6 +125,7 @@ def convert(
     --from-nodegroups, become a NodePool and an EC2NodeClass each. Exits with 1 if a document could
     not be read or converted.
     """
+    place.check_text()
     documents = [
         each
         for file, text in read_documents(files, terminal.stdin)

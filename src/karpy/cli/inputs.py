@@ -22,6 +22,8 @@ from karpy.model.verdicts import Verdict
 
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
+_ENDLESS: Final = frozenset({"full", "random", "urandom", "zero"})
+
 
 class Decided(Struct, frozen=True):
     """A question, its answer, and how long the answer took."""
@@ -64,14 +66,24 @@ def read_documents(files: Iterable[str], stdin: IO[str]) -> list[tuple[str, str]
             documents.append(("<stdin>", _text_of(stdin)))
             continue
         path = Path(name)
-        paths = _manifests_in(path) if path.is_dir() else [path]
+        paths = _manifests_in(path) if is_folder(path) else [path]
         documents += [(str(each), read_text(each)) for each in paths]
     return documents
+
+
+def is_folder(path: Path) -> bool:
+    """Say whether a path is a folder; raise FileUnreadable if it can be no path."""
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise FileUnreadable(path=str(path), problem=error.strerror or str(error)) from error
 
 
 def read_text(path: Path) -> str:
     """Read a text file, or say why that cannot be done."""
     try:
+        if path.is_char_device() and path.resolve().name in _ENDLESS:
+            raise FileUnreadable(path=str(path), problem="it is a device without an end")
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise FileUnreadable(path=str(path), problem="it is not UTF-8 text") from error

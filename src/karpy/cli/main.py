@@ -3,19 +3,19 @@
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from traceback import format_exception
 from types import TracebackType
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from cyclopts import App, CycloptsError
 
 from karpy import __version__
 from karpy.cli.options import DONE, FAILED, INTERRUPTED, MISUSED, PIPE_CLOSED, STDIN
 from karpy.cli.terminal import Span, Style, Terminal, line
-from karpy.errors import KarpyError, Unexpected
+from karpy.errors import KarpyError, NotText, SystemRefused, Unexpected
 
 _NO_COLOUR: Final = "--no-color"
 _COMMANDS: Final = {
@@ -59,10 +59,19 @@ def main() -> None:
     words = sys.argv[1:]
     terminal = Terminal.of_process(os.environ, no_colour=_NO_COLOUR in words)
     code = execute(words, terminal, is_debugging=bool(os.environ.get("KARPY_DEBUG")))
-    if code == PIPE_CLOSED:
-        # The interpreter flushes stdout once more when it ends, and would complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        _end(stream)
     sys.exit(code)
+
+
+def _end(stream: IO[str] | None) -> None:
+    """Have the interpreter, which flushes streams once more when it ends, find nothing to say."""
+    if stream is None:
+        return
+    try:
+        stream.flush()
+    except (OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def execute(words: Sequence[str], terminal: Terminal, *, is_debugging: bool = False) -> int:
@@ -99,6 +108,12 @@ class _LastWord(AbstractContextManager["_LastWord"]):
                 self._tell(str(error).strip(), f"see `{chain} --help`")
             case KarpyError():
                 self._tell(f"{error.message} ({error.code})", error.hint)
+            case OSError():
+                refused = SystemRefused(error=error)
+                self._tell(f"{refused.message} ({refused.code})", refused.hint)
+            case UnicodeEncodeError():
+                strange = NotText(error=error)
+                self._tell(f"{strange.message} ({strange.code})", strange.hint)
             case _:
                 if self._is_debugging:
                     parts = "".join(format_exception(kind, error, trace))
@@ -109,12 +124,14 @@ class _LastWord(AbstractContextManager["_LastWord"]):
 
     def _tell(self, message: str, hint: str) -> None:
         first, *rest = message.splitlines() or [""]
-        self._terminal.tell(
-            line(Span("error: ", Style.BAD), first),
-            *(line(f"  {each}") for each in rest),
-            (),
-            line(Span("hint: ", Style.CARE), hint),
-        )
+        # Where stderr is full or closed, the exit code has to do.
+        with suppress(OSError, ValueError):
+            self._terminal.tell(
+                line(Span("error: ", Style.BAD), first),
+                *(line(f"  {each}") for each in rest),
+                (),
+                line(Span("hint: ", Style.CARE), hint),
+            )
 
 
 def _dispatch(words: Sequence[str], terminal: Terminal) -> int:

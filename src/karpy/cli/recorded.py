@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from karpy.adapters.journal import journal_files, journal_lines
-from karpy.cli.inputs import Decided
+from karpy.cli.inputs import Decided, is_folder
 from karpy.codec.recordings import Recording, RecordingInvalid, RecordingReader
 from karpy.core.explain import find_pods
 from karpy.core.scheduling.decide import decide
@@ -15,7 +15,7 @@ from karpy.model.snapshot import Snapshot
 def journal_among(files: Sequence[str]) -> Path | None:
     """Return the folder of a journal if that is all there is to read."""
     folder = Path(files[0]) if len(files) == 1 else None
-    is_journal = folder is not None and folder.is_dir() and bool(journal_files(folder))
+    is_journal = folder is not None and is_folder(folder) and bool(journal_files(folder))
     return folder if is_journal else None
 
 

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from msgspec import Struct
 
 from karpy.adapters.journal import journal_files, journal_lines
+from karpy.cli.inputs import is_folder
 from karpy.cli.options import ANSWERED_NO, DONE, FAILED, Injected, Output
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
 from karpy.codec.recordings import (
@@ -88,7 +89,7 @@ def replay(
 
 
 def _files_of(path: Path) -> list[Path]:
-    if not path.is_dir():
+    if not is_folder(path):
         return [path]
     found = journal_files(path)
     if not found:

@@ -65,8 +65,16 @@ class Channel:
 
     def write(self, lines: Iterable[Line]) -> None:
         """Write whole lines at once; names from manifests cannot steer the terminal."""
-        self.stream.write("".join(f"{self._shown(each)}\n" for each in lines))
-        self.stream.flush()
+        self.write_text("".join(f"{self._shown(each)}\n" for each in lines))
+
+    def write_text(self, text: str) -> None:
+        """Write a text as it is; an OSError names the stream."""
+        try:
+            self.stream.write(text)
+            self.stream.flush()
+        except OSError as error:
+            error.filename = self.stream.name
+            raise
 
     def console(self, width: int) -> Console:
         """Give the help printer a view of this stream."""
@@ -122,13 +130,11 @@ class Terminal:
 
     def answer_text(self, text: str) -> None:
         """Write an answer that another program reads, as it is."""
-        self.out.stream.write(text)
-        self.out.stream.flush()
+        self.out.write_text(text)
 
     def answer_json(self, value: object) -> None:
         """Write the answer for machines: plain ASCII JSON, two spaces deep."""
-        self.out.stream.write(json.dumps(value, indent=2) + "\n")
-        self.out.stream.flush()
+        self.out.write_text(json.dumps(value, indent=2) + "\n")
 
     def tell(self, *lines: Line) -> None:
         """Write what is not the answer."""

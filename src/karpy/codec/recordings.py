@@ -235,6 +235,8 @@ class RecordingReader:
 def _read(line: bytes) -> _Line:
     try:
         read: _Line = _LINE.decode(line)
+    except RecursionError as error:
+        raise RecordingInvalid("it is nested too deeply") from error
     except ValidationError as error:
         raise RecordingInvalid(_why(line, error)) from error
     except DecodeError as error:

@@ -104,7 +104,7 @@ def _authorization(user: User, token: str) -> str:
 def _content(file: str) -> str:
     try:
         text = Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise CredentialsRefused(
             source=file,
             problem=f"it cannot be read: {error}",

@@ -267,5 +267,5 @@ def _pem(entry: _Entry, key: str) -> str:
 def _text_of(fields: Fields, key: str, file: str) -> str:
     try:
         return Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         fields.fail(key, f"names a file that cannot be read: {error}", "check the path")
