@@ -4,6 +4,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
+from itertools import chain, repeat
 from threading import Event, Thread
 
 import pytest
@@ -39,15 +41,12 @@ TIMING = Timing(lease=2, renew_deadline=1.0, retry=0.1)
 FROZEN_SECONDS = 5.0
 Write = Callable[[KubeApi], Awaitable[object]]
 
-writes = pytest.mark.parametrize(
-    "write",
-    [
-        lambda api: api.create(NODE, {"metadata": {"name": "n1"}}),
-        lambda api: api.replace(NODE, {"metadata": {"name": "n1"}}),
-        lambda api: api.patch(NODE, "n1", PATCH),
-        lambda api: api.delete(NODE, "n1"),
-    ],
-)
+WITH_A_BODY: list[Write] = [
+    lambda api: api.create(NODE, {"metadata": {"name": "n1"}}),
+    lambda api: api.replace(NODE, {"metadata": {"name": "n1"}}),
+    lambda api: api.patch(NODE, "n1", PATCH),
+]
+writes = pytest.mark.parametrize("write", [*WITH_A_BODY, lambda api: api.delete(NODE, "n1")])
 
 
 class Leader:
@@ -161,6 +160,20 @@ async def test_a_write_that_waited_for_credentials_is_not_sent_after_the_deadlin
         asked = await attempt(
             Leader(), server, lambda api: api.patch(NODE, "n1", PATCH), waits=True
         )
+
+    assert asked == ["LeadershipUncertain"]
+
+
+@pytest.mark.parametrize("write", WITH_A_BODY)
+async def test_a_write_that_waited_for_its_turn_on_the_loop_is_not_sent_after_the_deadline(
+    write: Write,
+) -> None:
+    """Once a request has its connection, aiohttp leaves its body to a task of its own."""
+    leader = Leader()
+    leader.fence.now = partial(next, chain([0.0], repeat(18.0)))
+    async with serving() as server, asyncio.timeout(10):
+        server.says(OK)
+        asked = await attempt(leader, server, write)
 
     assert asked == ["LeadershipUncertain"]
 

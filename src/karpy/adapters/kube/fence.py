@@ -6,6 +6,7 @@ from math import inf
 from typing import Final
 
 import aiohttp
+from aiohttp.abc import AbstractStreamWriter
 from aiohttp.connector import Connection
 
 from karpy.errors import LeadershipUncertain
@@ -49,14 +50,34 @@ class Fence:
 
 
 def fenced_request(fence: Fence) -> type[aiohttp.ClientRequest]:
-    """Return a request that asks the fence once it has its connection, each time it is sent."""
+    """Return a request that asks the fence right before its bytes go, each time it is sent."""
 
     class FencedRequest(aiohttp.ClientRequest):
         async def send(self, conn: Connection) -> aiohttp.ClientResponse:
             # Whatever a write waited for is over here: its turn, credentials, a connection, the
             # first try of one that aiohttp sends again by itself.
+            self._check()
+            return await super().send(conn)
+
+        async def write_bytes(
+            self,
+            writer: AbstractStreamWriter,
+            conn: Connection,
+            content_length: int | None = None,
+        ) -> None:
+            # Where a request has a body its headers wait for that, and the body for its turn on
+            # the event loop: the process may have stood still in between.
+            try:
+                self._check()
+            except LeadershipUncertain as error:
+                if conn.protocol is not None:
+                    # Whoever waits for the answer hears why there is none.
+                    conn.protocol.set_exception(error)
+                return
+            await super().write_bytes(writer, conn, content_length)
+
+        def _check(self) -> None:
             if self.method not in _READS:
                 fence.check(self.method, self.url.path)
-            return await super().send(conn)
 
     return FencedRequest
