@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from karpy.core.scheduling.costly import CONSTRAINTS_MAX, TOGETHER_MAX
+from karpy.core.scheduling.costly import (
+    CONSTRAINTS_MAX,
+    HEAVY_MIN,
+    HEAVY_TOGETHER_MAX,
+    TOGETHER_MAX,
+    part,
+    refuse_costly,
+)
 from karpy.core.scheduling.decide import decide
 from karpy.core.scheduling.effort import Effort
 from karpy.model.constraints import Toleration
@@ -187,6 +194,36 @@ def test_of_many_costly_pods_only_so_many_are_decided_about_at_once() -> None:
 
     (refusal,) = verdict.refusals
     assert (refusal.reason, refusal.pods) == (Reason.TOO_COMPLEX, ("default/costly-2",))
+
+
+def test_of_many_pods_just_below_the_limit_those_beyond_an_allowance_come_after_others() -> None:
+    """Each of them is large, so that all would have their turn before the usual one."""
+    count = HEAVY_TOGETHER_MAX // CONSTRAINTS_MAX + 2
+    most = [_tolerations(CONSTRAINTS_MAX - 1) for _ in range(count)]
+    heavy = [pod(f"heavy-{number}", cpu="2", **each) for number, each in enumerate(most)]
+
+    parted = part((*heavy, pod("usual")))
+
+    assert [each.name for each in parted.usual] == [*(each.name for each in heavy[:-2]), "usual"]
+    assert parted.costly == tuple(heavy[-2:])
+
+
+def test_pods_below_the_allowance_have_their_usual_turn_however_many_they_are() -> None:
+    pods = tuple(
+        pod(f"p-{number}", **_tolerations(HEAVY_MIN - 2))
+        for number in range(HEAVY_TOGETHER_MAX // HEAVY_MIN + 10)
+    )
+
+    assert part(pods) == (pods, (), ())
+
+
+def test_a_pod_beyond_the_allowance_is_refused_with_its_numbers() -> None:
+    (refusal,) = refuse_costly([pod("heavy", **_tolerations(CONSTRAINTS_MAX - 1))])
+
+    assert refusal.detail == (
+        "500 constraints, and pods with 20 or more have over 100,000 together; "
+        "pods with fewer come first"
+    )
 
 
 def test_all_preferences_but_the_last_one_may_have_to_go() -> None:

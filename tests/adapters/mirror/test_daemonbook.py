@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from karpy.adapters.mirror.daemonbook import DaemonBook
+from karpy.adapters.mirror.daemonbook import AMOUNTS_MAX, DaemonBook
 from karpy.adapters.mirror.shelves import Shelf
 from karpy.codec.admission import LimitRange, RuntimeClass
 from karpy.codec.fields import Fields
@@ -208,3 +208,24 @@ def test_what_is_worked_out_bit_by_bit_is_as_if_worked_out_at_once(
     copy(mirrored.book.ranges, fresh.book.ranges)
     copy(mirrored.pods, fresh.pods)
     assert mirrored.book.daemons() == fresh.book.daemons()
+
+
+def test_amounts_of_a_limit_range_do_not_multiply_with_containers_without_end() -> None:
+    """Objects of 35 and 25 KB take over a minute otherwise."""
+    many = {f"example.com/{number}": "1" for number in range(500)}
+    mirrored = Mirrored()
+    mirrored.book.ranges.put("vast/usual", LimitRange("usual", "vast", many, many))
+    mirrored.book.ranges.put("default/usual", USUAL)
+    mirrored.apply(agent("vast", containers=[container(requests={"cpu": "1"})] * 500))
+    mirrored.apply(agent())
+
+    assert mirrored.cpus() == {"vast/agent": 500_000, AGENT: 2000}
+
+
+def test_as_many_amounts_as_a_namespace_may_have_are_added() -> None:
+    usual = {"cpu": "2"}
+    mirrored = Mirrored()
+    mirrored.book.ranges.put("default/usual", LimitRange("usual", "default", usual, usual))
+    mirrored.apply(agent(containers=[{"name": "c"}] * (AMOUNTS_MAX // 2)))
+
+    assert mirrored.cpus() == {AGENT: 2000 * AMOUNTS_MAX // 2}

@@ -8,6 +8,10 @@ from karpy.model.refusals import Reason, Refusal
 
 CONSTRAINTS_MAX: Final = 500
 """A pod with more of them is placed after all others."""
+HEAVY_MIN: Final = 20
+"""Pods with as many of them and more count together, the first ones first."""
+HEAVY_TOGETHER_MAX: Final = 100_000
+"""Once they have more than so many together, the rest of them is placed after all others."""
 TOGETHER_MAX: Final = 20_000
 """So many constraints have the pods together that one decision is about beside the usual ones."""
 WORK_MAX: Final = 100_000
@@ -44,28 +48,47 @@ class Parted(NamedTuple):
 
 def part(pods: tuple[Pod, ...]) -> Parted:
     """Tell costly pods from the others."""
-    counts = {id(pod.rules): pod.rules for pod in pods}
-    costly = {key for key, rules in counts.items() if constraints_of(rules) > CONSTRAINTS_MAX}
-    if not costly:
+    counts = {key: constraints_of(rules) for key, rules in _rules_of(pods).items()}
+    if max(counts.values(), default=0) < HEAVY_MIN:
         return Parted(pods)
+    usual: list[Pod] = []
+    costly: list[Pod] = []
+    heavy = _Allowance(HEAVY_TOGETHER_MAX)
+    for pod in pods:
+        count = counts[id(pod.rules)]
+        is_usual = count < HEAVY_MIN or (count <= CONSTRAINTS_MAX and heavy.admits(pod, count))
+        (usual if is_usual else costly).append(pod)
+    together = _Allowance(TOGETHER_MAX)
     admitted: list[Pod] = []
     left_out: list[Pod] = []
-    seen: set[tuple[int, int]] = set()
-    together = 0
-    for pod in pods:
-        if id(pod.rules) not in costly:
-            continue
+    for pod in costly:
+        is_admitted = together.admits(pod, counts[id(pod.rules)])
+        (admitted if is_admitted else left_out).append(pod)
+    return Parted(tuple(usual), tuple(admitted), tuple(left_out))
+
+
+def _rules_of(pods: Iterable[Pod]) -> dict[int, PodRules]:
+    return {id(pod.rules): pod.rules for pod in pods}
+
+
+class _Allowance:
+    """How many constraints pods may have together; the first one is always let in."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._together = 0
+        self._seen: set[tuple[int, int]] = set()
+
+    def admits(self, pod: Pod, count: int) -> bool:
         # Pods that are alike cost no more than one of them.
-        alike = (id(pod.rules), id(pod.labels))
-        cost = 0 if alike in seen else constraints_of(pod.rules)
-        if together and together + cost > TOGETHER_MAX:
-            left_out.append(pod)
-            continue
-        seen.add(alike)
-        together += cost
-        admitted.append(pod)
-    usual = tuple(pod for pod in pods if id(pod.rules) not in costly)
-    return Parted(usual, tuple(admitted), tuple(left_out))
+        alike = id(pod.rules), id(pod.labels)
+        if alike in self._seen:
+            return True
+        if self._together and self._together + count > self._most:
+            return False
+        self._seen.add(alike)
+        self._together += count
+        return True
 
 
 def refuse_costly(pods: Iterable[Pod]) -> list[Refusal]:
@@ -74,10 +97,14 @@ def refuse_costly(pods: Iterable[Pod]) -> list[Refusal]:
     for pod in pods:
         by_count.setdefault(constraints_of(pod.rules), []).append(pod.key)
     return [
-        Refusal(
-            Reason.TOO_COMPLEX,
-            tuple(keys),
-            f"{count} constraints; pods with up to {CONSTRAINTS_MAX} come first",
-        )
-        for count, keys in by_count.items()
+        Refusal(Reason.TOO_COMPLEX, tuple(keys), _why(count)) for count, keys in by_count.items()
     ]
+
+
+def _why(count: int) -> str:
+    if count > CONSTRAINTS_MAX:
+        return f"{count} constraints; pods with up to {CONSTRAINTS_MAX} come first"
+    return (
+        f"{count} constraints, and pods with {HEAVY_MIN} or more have over "
+        f"{HEAVY_TOGETHER_MAX:,} together; pods with fewer come first"
+    )
