@@ -14,7 +14,11 @@ Every error a user may see, with a stable code and a hint.
     │   ├── ControlPlaneMissing  KP1009  the programs of a control plane cannot be had
     │   ├── OptionInvalid        KP1010  a flag or an environment variable cannot be so
     │   ├── SystemRefused        KP1011  the operating system says no: a full disk, a path too long
-    │   └── NotText              KP1012  a word of the command line or of a file is no UTF-8
+    │   ├── NotText              KP1012  a word of the command line or of a file is no UTF-8
+    │   ├── CatalogMissing       KP1021  a manifest is about types of a catalog that is not loaded
+    │   ├── LabelUnknown         KP1022  a requirement is about a label or value nothing has
+    │   ├── NotRead              KP1023  a part of the input that may matter takes no part
+    │   └── QuotaExceeded        KP1024  a ResourceQuota keeps pods from being created
     ├── ClusterError     an API server said no, or nothing
     │   ├── Unreachable          KP2001  no answer, or the connection broke
     │   ├── TlsRefused           KP2002  the server's certificate is not trusted
@@ -239,6 +243,45 @@ class NotText(ConfigError):
             f"{shown} is no text: it cannot be written as {error.encoding}",
             hint="write the names that you give in UTF-8",
         )
+
+
+class CatalogMissing(ConfigError):
+    """A manifest is about instance types of a provider whose catalog is not loaded."""
+
+    code = "KP1021"
+
+    def __init__(self, *, catalog: str, problem: str) -> None:
+        super().__init__(
+            f"{problem}, and the catalog `{catalog}` has none of them",
+            hint="name a catalog that has them: `--catalog NAME` or `--catalog FILE`",
+        )
+
+
+class LabelUnknown(ConfigError):
+    """A requirement is about a label or a value that nothing in the input or catalog has."""
+
+    code = "KP1022"
+
+    def __init__(self, *, problem: str, hint: str) -> None:
+        super().__init__(problem, hint=hint)
+
+
+class NotRead(ConfigError):
+    """A part of the input that the answer may depend on takes no part in it."""
+
+    code = "KP1023"
+
+    def __init__(self, *, problem: str, hint: str) -> None:
+        super().__init__(problem, hint=hint)
+
+
+class QuotaExceeded(ConfigError):
+    """A ResourceQuota keeps pods of the input from being created."""
+
+    code = "KP1024"
+
+    def __init__(self, *, problem: str, hint: str) -> None:
+        super().__init__(problem, hint=hint)
 
 
 class Unreachable(ClusterError):

@@ -22,6 +22,11 @@ def read(*objects: Value) -> Reading:
     return read_texts("\n".join(json.dumps(each) for each in objects))
 
 
+def notes_of(reading: Reading) -> list[str]:
+    """Return what there is to say besides problems, each with its severity and code."""
+    return [f"{each.severity.value} {each.code}: {each}" for each in reading.notes]
+
+
 def problem(*objects: Value) -> str:
     """Return the one problem that these objects make."""
     (found,) = read(*objects).problems

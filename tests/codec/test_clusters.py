@@ -141,6 +141,6 @@ def test_claims_come_with_pods_that_are_yet_to_be() -> None:
 
     assert claims == {
         "default/data-db-1": PersistentVolumeClaim("data-db-1", "default", "pv"),
-        "default/bare-tmp": PersistentVolumeClaim("bare-tmp", "default"),
+        "default/bare-tmp": PersistentVolumeClaim("bare-tmp", "default", storage_class="default"),
         "default/data-db-0": PersistentVolumeClaim("data-db-0", "default", storage_class="fast"),
     }

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from karpy.codec.catalogs import kwok_catalog
+from karpy.codec.findings import is_partial
 from karpy.codec.manifests import Reading, read_manifests
 from karpy.model.labels import CAPACITY_TYPE
 from karpy.model.pods import (
@@ -15,7 +16,7 @@ from karpy.model.settings import MinValuesPolicy, Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.storage import PersistentVolume, PersistentVolumeClaim, Storage, StorageClass
 from tests.codec.plain import Json, Value, container, plain_pod, plain_pool, wants, workload
-from tests.codec.reading import NOON, names, obj, problem, read, read_texts
+from tests.codec.reading import NOON, names, notes_of, obj, problem, read, read_texts
 
 
 def test_nothing_is_a_snapshot_too() -> None:
@@ -99,24 +100,20 @@ def test_of_two_objects_with_one_name_the_last_one_counts() -> None:
     )
 
     assert [pod.node_name for pod in reading.snapshot.pods] == ["n"]
-    assert reading.notes == ("Pod default/a is there 2 times; the last one counts",)
+    assert notes_of(reading) == [
+        "note REPEATED: Pod default/a: is there 2 times; the last one counts"
+    ]
 
 
 def test_what_scheduling_does_not_depend_on_is_left_aside_and_noted() -> None:
     reading = read(
         obj("ConfigMap", "a"),
-        obj("ConfigMap", "b"),
-        {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "d"}},
-        {"apiVersion": "serving.knative.dev/v1", "kind": "Service", "metadata": {"name": "e"}},
     )
 
-    assert reading == Reading(
-        Snapshot(now=NOON, catalog=kwok_catalog()),
-        notes=(
-            "a CronJob makes Jobs when its time comes; none of them was added",
-            "left aside, since scheduling does not depend on them: 2 ConfigMap, 1 Service",
-        ),
-    )
+    assert reading.snapshot == Snapshot(now=NOON, catalog=kwok_catalog())
+    assert notes_of(reading) == [
+        "note LEFT_ASIDE: left aside, since scheduling does not depend on them: 1 ConfigMap"
+    ]
 
 
 def test_a_slip_of_the_pen_is_noted() -> None:
@@ -126,19 +123,20 @@ def test_a_slip_of_the_pen_is_noted() -> None:
         plain_pool("p", limit={}),
     )
 
-    assert reading.notes == (
-        "`0.yaml` document 1, Pod a: `spec.nodeSelectors` is unknown and has no effect",
-        "`0.yaml` document 2, Job j: `spec.template.spec.colour` is unknown and has no effect",
-        "`0.yaml` document 3, NodePool p: `spec.limit` is unknown and has no effect",
-    )
+    assert [(each.code, each.object, each.path) for each in reading.notes] == [
+        ("KP1023", "Pod a", "spec.nodeSelectors"),
+        ("KP1023", "Job j", "spec.template.spec.colour"),
+        ("KP1023", "NodePool p", "spec.limit"),
+    ]
+    assert is_partial(reading.findings)
 
 
 def test_pods_on_nodes_that_are_not_given_are_noted() -> None:
     pods = [plain_pod(f"p{number}", nodeName=f"n{number}") for number in range(5)]
 
-    assert read(*pods).notes == (
-        "pods are bound to nodes that are not given: n0, n1, n2 and 2 more",
-    )
+    assert notes_of(read(*pods)) == [
+        "note NODES_NOT_GIVEN: pods are bound to nodes that are not given: n0, n1, n2 and 2 more"
+    ]
 
 
 def bad_pod(**spec: Value) -> Json:

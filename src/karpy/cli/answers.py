@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from karpy.cli.findings import findings_answer
+from karpy.cli.inputs import Decided
 from karpy.cli.tables import HOURS_PER_MONTH
 from karpy.codec.verdicts import verdict_to_dict
 from karpy.core.explain import Explanation, Fix, PoolGroup
@@ -13,6 +15,20 @@ from karpy.model.verdicts import Verdict
 def plan_answer(verdict: Verdict) -> dict[str, Any]:
     """Write a whole verdict and its totals."""
     return {"summary": summary(verdict), **verdict_to_dict(verdict)}
+
+
+def decided_answer(decided: Decided) -> dict[str, Any]:
+    """Write a verdict with what there is to say about its input."""
+    return {**plan_answer(decided.verdict), **context_answer(decided)}
+
+
+def context_answer(decided: Decided) -> dict[str, Any]:
+    """Write what an answer is about: the catalog, and the findings about the input."""
+    types = len(decided.snapshot.catalog.types)
+    return {
+        "catalog": {"name": decided.catalog, "instanceTypes": types},
+        "findings": findings_answer(decided.findings),
+    }
 
 
 def summary(verdict: Verdict) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from typing import Annotated, Final
 
 from cyclopts import Parameter
 
-from karpy.cli.answers import explanation_answer
-from karpy.cli.explanations import explanation_lines
+from karpy.cli.answers import context_answer, explanation_answer
+from karpy.cli.explanations import catalog_entry, explanation_lines
 from karpy.cli.hosts import explain_host, host_answer, host_lines
 from karpy.cli.inputs import Decided, decide_files
 from karpy.cli.options import ANSWERED_NO, DONE, FAILED, USUAL, Injected, Output, Question
@@ -43,7 +43,8 @@ def explain(
 
     A folder that `karpy run --journal` has written is asked for its last decision on a pod.
     A node is one of the input, or a new one that `karpy solve` names.
-    Exits with 3 if the pod stays pending, and with 1 if a part of the input could not be read.
+    Exits with 3 if the pod stays pending, and with 1 if a part of the input that may matter takes
+    no part in the answer.
     """
     journal = journal_among(files)
     decided = None if journal is None else decide_recorded(journal, name.removeprefix(_POD_PREFIX))
@@ -54,7 +55,7 @@ def explain(
         is_no = _explain_node(decided, name.removeprefix(_NODE_PREFIX), output, terminal)
     else:
         is_no = _explain_pod(decided, name.removeprefix(_POD_PREFIX), output, terminal)
-    if decided.problems:
+    if decided.is_partial:
         return FAILED
     return ANSWERED_NO if is_no else DONE
 
@@ -67,9 +68,10 @@ def _explain_pod(decided: Decided, name: str, output: Output, terminal: Terminal
         raise ObjectNotFound(kind=kind, name=name, known=_known(name, keys))
     explanation = explain_pod(decided.snapshot, decided.verdict, pods[0].key)
     if output == "json":
-        terminal.answer_json(explanation_answer(explanation))
+        terminal.answer_json({**explanation_answer(explanation), **context_answer(decided)})
     else:
-        terminal.answer(explanation_lines(decided.snapshot, explanation, terminal.width))
+        lines = explanation_lines(decided.snapshot, explanation, terminal.width)
+        terminal.answer([*lines, *catalog_entry(decided.snapshot, decided.catalog)])
     return explanation.is_no
 
 
@@ -80,9 +82,10 @@ def _explain_node(decided: Decided, name: str, output: Output, terminal: Termina
         names += [node.name for node in decided.snapshot.nodes]
         raise ObjectNotFound(kind="node", name=name, known=_known(name, names))
     if output == "json":
-        terminal.answer_json(host_answer(host))
+        terminal.answer_json({**host_answer(host), **context_answer(decided)})
     else:
-        terminal.answer(host_lines(decided.snapshot, host, terminal.width))
+        lines = host_lines(decided.snapshot, host, terminal.width)
+        terminal.answer([*lines, *catalog_entry(decided.snapshot, decided.catalog)])
     return False
 
 

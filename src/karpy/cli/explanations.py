@@ -50,6 +50,14 @@ def explanation_lines(snapshot: Snapshot, explanation: Explanation, width: int) 
     return lines
 
 
+def catalog_entry(snapshot: Snapshot, catalog: str) -> list[Line]:
+    """Name the catalog that types and prices are from, if it has a name."""
+    if not catalog:
+        return []
+    types = count_of(len(snapshot.catalog.types), "instance type")
+    return [line(Span("catalog".ljust(_LABEL_WIDTH), Style.QUIET), f"{catalog}, {types}")]
+
+
 def _headline(explanation: Explanation, width: int) -> Line:
     text = cut(explanation.sentence, max(0, width - len(explanation.pod) - 1))
     return line(Span(explanation.pod, Style.STRONG), " ", Span(text, _STYLES[explanation.outcome]))

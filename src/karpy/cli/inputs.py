@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import IO, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from karpy.cli.catalogs import find_catalog, usual_catalog
+from karpy.cli.findings import tell_findings
 from karpy.cli.options import STDIN, Question
-from karpy.cli.terminal import Span, Style, Terminal, line
-from karpy.codec.catalogs import kwok_catalog, read_catalog
-from karpy.codec.jsontext import check_keys, parse_json
-from karpy.codec.limits import Unparsable
-from karpy.codec.manifests import Reading, read_manifests
+from karpy.cli.terminal import Terminal
+from karpy.codec.findings import Finding, is_partial, note
+from karpy.codec.manifests import read_manifests
+from karpy.codec.narrowing import find_narrowing
 from karpy.core.scheduling.decide import decide
-from karpy.errors import CatalogInvalid, FileUnreadable
-from karpy.model.instances import Catalog
+from karpy.errors import FileUnreadable
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 
@@ -31,7 +32,15 @@ class Decided(Struct, frozen=True):
     snapshot: Snapshot
     verdict: Verdict
     seconds: float
-    problems: int
+    findings: tuple[Finding, ...] = ()
+    """What there is to say about the input."""
+    catalog: str = ""
+    """The name of the catalog; empty if it came with the snapshot."""
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the answer is only about a part of the input."""
+        return is_partial(self.findings)
 
 
 def decide_files(files: Sequence[str], question: Question, terminal: Terminal) -> Decided:
@@ -44,18 +53,24 @@ def decide_documents(
     documents: Sequence[tuple[str, str]], question: Question, terminal: Terminal
 ) -> Decided:
     """Decide on documents given as name and text."""
+    asked = None if question.catalog is None else find_catalog(question.catalog, read_text)
     reading = read_manifests(
         documents,
-        catalog=_catalog(question.catalog),
+        catalog=(asked or usual_catalog(())).catalog,
         settings=question.settings,
         now=question.now or datetime.now(UTC),
     )
-    _tell_reading(reading, terminal)
+    supply = asked or usual_catalog(reading.snapshot.pools)
+    snapshot = replace(reading.snapshot, catalog=supply.catalog)
+    findings = (*reading.findings, *find_narrowing(snapshot, supply, reading.origins))
+    if not snapshot.pods:
+        findings = (*findings, note("NO_POD", "the input holds no pod"))
+    tell_findings(findings, terminal)
     started = time.perf_counter()
     deadline = started + question.timeout if question.timeout else float("inf")
-    verdict = decide(reading.snapshot, keep_going=lambda: time.perf_counter() < deadline)
+    verdict = decide(snapshot, keep_going=lambda: time.perf_counter() < deadline)
     seconds = time.perf_counter() - started
-    return Decided(reading.snapshot, verdict, seconds, len(reading.problems))
+    return Decided(snapshot, verdict, seconds, findings, supply.name)
 
 
 def read_documents(files: Iterable[str], stdin: IO[str]) -> list[tuple[str, str]]:
@@ -94,20 +109,6 @@ def read_text(path: Path) -> str:
         raise FileUnreadable(path=str(path), problem="it is no path") from error
 
 
-def _tell_reading(reading: Reading, terminal: Terminal) -> None:
-    """Write on stderr what could not be read, and what was read in a particular way."""
-    for problem in reading.problems:
-        terminal.tell(
-            line(Span("error: ", Style.BAD), f"{problem.message} ({problem.code})"),
-            line(Span("  hint: ", Style.QUIET), problem.hint),
-        )
-    notes = list(reading.notes)
-    if not reading.snapshot.pods:
-        notes.append("the input holds no pod")
-    for note in notes:
-        terminal.tell(line(Span("note: ", Style.CARE), note))
-
-
 def _manifests_in(directory: Path) -> list[Path]:
     paths = sorted(
         each
@@ -131,15 +132,3 @@ def _text_of(stdin: IO[str]) -> str:
         return stdin.read()
     except UnicodeDecodeError as error:
         raise FileUnreadable(path="<stdin>", problem="it is not UTF-8 text") from error
-
-
-def _catalog(path: Path | None) -> Catalog:
-    if path is None:
-        return kwok_catalog()
-    text = read_text(path)
-    try:
-        value = parse_json(text)
-        check_keys(text, value)
-    except Unparsable as error:
-        raise CatalogInvalid(path=str(path), problem=f"it is not JSON ({error})") from error
-    return read_catalog(value, str(path))

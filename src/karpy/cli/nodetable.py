@@ -11,6 +11,7 @@ from karpy.cli.tables import (
     Column,
     amount_of,
     bar,
+    count_of,
     cut,
     dollars,
     heading,
@@ -92,6 +93,14 @@ def total_lines(snapshot: Snapshot, launches: Sequence[Launch]) -> list[Line]:
         line(Span("Cost  ", Style.STRONG), cost, f", {per_month(price)} a month (730 h)"),
         line(Span("Used  ", Style.STRONG), ", ".join(fills) or "unknown"),
     ]
+
+
+def catalog_lines(snapshot: Snapshot, catalog: str) -> list[Line]:
+    """Name the catalog that types and prices are from."""
+    if not catalog:
+        return []
+    types = count_of(len(snapshot.catalog.types), "instance type")
+    return [line(Span("From  ", Style.STRONG), f"catalog {catalog}, {types}")]
 
 
 def packing(launches: Sequence[Launch], types: Types, resource: str) -> Packing:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
 
 from cyclopts import Parameter, Token
@@ -44,9 +43,11 @@ class Question:
     """What to decide on besides the manifests."""
 
     catalog: Annotated[
-        Path | None,
+        str | None,
         Parameter(
-            help="Instance types and prices as JSON. [default: KWOK's 144 types]", metavar="FILE"
+            help="Instance types and prices: `kwok`, or a JSON file. [default: as the node classes"
+            " of the NodePools say, else kwok]",
+            metavar="NAME|FILE",
         ),
     ] = None
     preference_policy: Annotated[

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from karpy.cli.launchtext import by_pool, launch_lines
-from karpy.cli.nodetable import node_lines, total_lines
+from karpy.cli.nodetable import catalog_lines, node_lines, total_lines
 from karpy.cli.tables import count_of, few_of, heading, labelled
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.core.explain import group_pools
@@ -37,16 +37,25 @@ _SHORT: Final = {
 
 
 def plan_lines(
-    snapshot: Snapshot, verdict: Verdict, *, width: int, again: str, details: bool = False
+    snapshot: Snapshot,
+    verdict: Verdict,
+    *,
+    width: int,
+    again: str,
+    details: bool = False,
+    catalog: str = "",
 ) -> list[Line]:
-    """Write a whole verdict; `again` is what follows `karpy explain POD` to learn more."""
+    """Write a whole verdict; `again` follows `karpy explain POD` to learn more."""
     return join_sections(
         (
             headline(verdict),
             node_lines(snapshot, verdict.launches, width),
             detail_lines(snapshot, verdict.launches, width) if details else [],
             nomination_lines(verdict.nominations, width, details=details),
-            total_lines(snapshot, verdict.launches),
+            [
+                *total_lines(snapshot, verdict.launches),
+                *(catalog_lines(snapshot, catalog) if verdict.launches else []),
+            ],
             refusal_lines(verdict, width, again=again, details=details),
             notice_lines(verdict.pools, width),
         )

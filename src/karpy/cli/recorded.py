@@ -26,7 +26,7 @@ def decide_recorded(folder: Path, name: str) -> Decided | None:
         if found:
             started = time.perf_counter()
             verdict = decide(found[-1])
-            return Decided(found[-1], verdict, time.perf_counter() - started, 0)
+            return Decided(found[-1], verdict, time.perf_counter() - started)
     return None
 
 

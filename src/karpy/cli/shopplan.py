@@ -4,11 +4,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from karpy.cli.answers import explanation_answer, plan_answer
+from karpy.cli.answers import decided_answer, explanation_answer, plan_answer
 from karpy.cli.examples import SHOP, example_documents
 from karpy.cli.explanations import explanation_lines
 from karpy.cli.inputs import Decided, decide_documents
-from karpy.cli.nodetable import node_lines, total_lines
+from karpy.cli.nodetable import catalog_lines, node_lines, total_lines
 from karpy.cli.options import USUAL
 from karpy.cli.plans import headline, join_sections, nomination_lines
 from karpy.cli.tables import count_of, dollars, per_month
@@ -53,7 +53,11 @@ def _plan_lines(decided: Decided, on_demand: Verdict, width: int) -> list[Line]:
             node_lines(snapshot, verdict.launches, width),
             nomination_lines(verdict.nominations, width),
             workload_lines(snapshot, verdict, width),
-            [*total_lines(snapshot, verdict.launches), *_comparison_lines(verdict, on_demand)],
+            [
+                *total_lines(snapshot, verdict.launches),
+                *catalog_lines(snapshot, decided.catalog),
+                *_comparison_lines(verdict, on_demand),
+            ],
             *_pending_sections(decided, width),
             _next_lines(verdict),
         )
@@ -115,7 +119,7 @@ def _next_lines(verdict: Verdict) -> list[Line]:
 def _answer(decided: Decided, on_demand: Verdict) -> dict[str, Any]:
     verdict = decided.verdict
     return {
-        **plan_answer(verdict),
+        **decided_answer(decided),
         "seconds": decided.seconds,
         "onDemandOnly": plan_answer(on_demand)["summary"],
         "explanations": [

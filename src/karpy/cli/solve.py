@@ -5,7 +5,7 @@ from typing import Annotated, Final, TypeAlias
 
 from cyclopts import Parameter
 
-from karpy.cli.answers import plan_answer
+from karpy.cli.answers import decided_answer
 from karpy.cli.inputs import decide_files
 from karpy.cli.options import (
     ANSWERED_NO,
@@ -54,11 +54,12 @@ def solve(
         $ kubectl get nodepools,pods,nodes,daemonsets -A -o yaml | karpy solve -
 
     Pods, nodes, NodePools and workloads are read from FILES; nothing is changed anywhere.
-    Exits with 3 if a pod stays pending, and with 1 if a part of the input could not be read.
+    Exits with 3 if a pod stays pending, and with 1 if a part of the input that may matter takes no
+    part in the answer; stderr and --output json say which.
     """
     decided = decide_files(files, question, terminal)
     if output == "json":
-        terminal.answer_json(plan_answer(decided.verdict))
+        terminal.answer_json(decided_answer(decided))
     else:
         lines = plan_lines(
             decided.snapshot,
@@ -66,9 +67,10 @@ def solve(
             width=terminal.width,
             again=_again(files),
             details=details,
+            catalog=decided.catalog,
         )
         terminal.answer(lines)
-    if decided.problems:
+    if decided.is_partial:
         return FAILED
     return ANSWERED_NO if decided.verdict.refusals else DONE
 

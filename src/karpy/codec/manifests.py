@@ -1,28 +1,28 @@
 """Manifests, as `kubectl get -o json` or a hand wrote them, to one snapshot and what is wrong."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
 
+from karpy.codec.bystanders import Bystanders
 from karpy.codec.clusters import join_daemons, join_nodes, name_namespaces, populate
 from karpy.codec.documents import Document, read_documents
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
+from karpy.codec.findings import Finding, note, of_problem, said
+from karpy.codec.idle import NAMESPACED, idle_notes, notes_on
 from karpy.codec.inventory import Inventory, Key
-from karpy.codec.storage import gather_storage
-from karpy.errors import ManifestInvalid
+from karpy.codec.storage import gather_storage, with_usual_class
+from karpy.errors import ManifestInvalid, NotRead
 from karpy.model.instances import Catalog
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 
 _LIST: Final = "List"
 _KIND_HINT: Final = "add `apiVersion` and `kind`, as in any Kubernetes manifest"
-_IGNORED: Final = {
-    "CronJob": "a CronJob makes Jobs when its time comes; none of them was added",
-    "Provisioner": "a Provisioner of karpenter.sh/v1alpha5 is not read; write it as a NodePool",
-}
+_SLIP_HINT: Final = "correct its name, or remove it"
 _SHOWN_MAX: Final = 3
 
 
@@ -31,7 +31,15 @@ class Reading(Struct, frozen=True):
 
     snapshot: Snapshot
     problems: tuple[ManifestInvalid, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Finding, ...] = ()
+    """Warnings and notes."""
+    origins: Mapping[Key, str] = {}
+    """Where each object is written."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """All there is to say, what could not be read first."""
+        return (*map(of_problem, self.problems), *self.notes)
 
 
 def read_manifests(
@@ -53,8 +61,9 @@ class _Batch:
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
         self._problems: list[ManifestInvalid] = []
-        self._notes: list[str] = []
-        self._skipped: Counter[str] = Counter()
+        self._notes: list[Finding] = []
+        self._bystanders = Bystanders()
+        self._origins: dict[Key, str] = {}
 
     def add_document(self, document: Document | ManifestInvalid) -> None:
         if isinstance(document, ManifestInvalid):
@@ -71,19 +80,22 @@ class _Batch:
             fields = Fields(value, path)
             kind, group = fields.needed("kind"), _group(fields)
             where = f"{where}, {kind} {_name(fields)}"
+            self._origins[_key(kind, fields)] = where
             unknown = self._inventory.add(group, kind, fields)
         except FieldInvalid as error:
             self._problems.append(_problem(where, error))
             return
         if unknown is None:
-            self._skipped[kind] += 1
-        else:
-            self._notes += [f"{where}: `{each}` is unknown and has no effect" for each in unknown]
+            self._bystanders.add(group, kind, fields, where)
+            return
+        self._notes += [_slip(where, each) for each in unknown]
+        self._notes += notes_on(kind, fields, where)
 
     def finish(self, catalog: Catalog, settings: Settings, now: datetime) -> Reading:
         have = self._inventory
         have.admit()
         people = populate(have)
+        classes, assumed = with_usual_class(people.claims, have.classes.values())
         snapshot = Snapshot(
             now=now,
             pods=people.pods,
@@ -92,7 +104,7 @@ class _Batch:
             daemons=join_daemons(have),
             catalog=catalog,
             overlays=tuple(have.overlays.values()),
-            storage=gather_storage(people.claims, have.volumes.values(), have.classes.values()),
+            storage=gather_storage(people.claims, have.volumes.values(), classes),
             namespaces=name_namespaces(have.namespaces.values(), people.pods),
             services=tuple(have.services.values()),
             controllers=people.controllers,
@@ -101,11 +113,13 @@ class _Batch:
         )
         notes = (
             *self._notes,
+            *self._bystanders.findings(),
             *_repeated_notes(have.repeated),
-            *_skipped_notes(self._skipped),
+            *idle_notes(have.workloads.values()),
+            *_assumed_notes(assumed),
             *_stray_notes(snapshot),
         )
-        return Reading(snapshot, tuple(self._problems), notes)
+        return Reading(snapshot, tuple(self._problems), notes, self._origins)
 
 
 def _objects(value: object) -> Iterator[tuple[str, object]]:
@@ -149,25 +163,43 @@ def _problem(where: str, error: FieldInvalid) -> ManifestInvalid:
     return ManifestInvalid(where=where, path=error.path, problem=error.problem, hint=error.hint)
 
 
-def _repeated_notes(repeated: Iterable[Key]) -> Iterator[str]:
+def _key(kind: str, fields: Fields) -> Key:
+    meta = fields.child("metadata")
+    namespace = meta.text("namespace")
+    if not namespace and kind in NAMESPACED:
+        namespace = "default"
+    return kind, namespace, meta.text("name")
+
+
+def _slip(where: str, path: str) -> Finding:
+    error = NotRead(problem="is unknown and has no effect", hint=_SLIP_HINT)
+    return said(error, where=where, path=path, is_warning=True, is_left_out=True)
+
+
+def _repeated_notes(repeated: Iterable[Key]) -> Iterator[Finding]:
     for (kind, namespace, name), count in sorted(Counter(repeated).items()):
         shown = f"{namespace}/{name}" if namespace else name
-        yield f"{kind} {shown} is there {count + 1} times; the last one counts"
+        message = f"is there {count + 1} times; the last one counts"
+        yield note("REPEATED", message, where=f"{kind} {shown}")
 
 
-def _skipped_notes(skipped: Counter[str]) -> Iterator[str]:
-    for kind in sorted(_IGNORED):
-        if skipped[kind]:
-            yield _IGNORED[kind]
-    others = [f"{skipped[kind]} {kind}" for kind in sorted(skipped) if kind not in _IGNORED]
-    if others:
-        yield f"left aside, since scheduling does not depend on them: {', '.join(others)}"
+def _assumed_notes(names: Sequence[str]) -> Iterator[Finding]:
+    if names:
+        message = (
+            f"the input holds no StorageClass; claims take a usual one ({_few(names)}), which makes"
+            " volumes in the zone of their pod"
+        )
+        yield note("USUAL_STORAGE_CLASS", message, hint="add the StorageClass to the input")
 
 
-def _stray_notes(snapshot: Snapshot) -> Iterator[str]:
+def _stray_notes(snapshot: Snapshot) -> Iterator[Finding]:
     known = {node.name for node in snapshot.nodes}
     missing = sorted({pod.node_name for pod in snapshot.pods if pod.node_name} - known)
     if missing:
-        shown = ", ".join(missing[:_SHOWN_MAX])
-        more = f" and {len(missing) - _SHOWN_MAX} more" if len(missing) > _SHOWN_MAX else ""
-        yield f"pods are bound to nodes that are not given: {shown}{more}"
+        message = f"pods are bound to nodes that are not given: {_few(missing)}"
+        yield note("NODES_NOT_GIVEN", message, hint="add the Nodes to the input")
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN_MAX} more" if len(names) > _SHOWN_MAX else ""
+    return ", ".join(names[:_SHOWN_MAX]) + more

@@ -29,6 +29,7 @@ _DEFAULT_ANNOTATIONS: Final = (
     "storageclass.kubernetes.io/is-default-class",
     "storageclass.beta.kubernetes.io/is-default-class",
 )
+_USUAL_CLASS: Final = "default"
 _BINDING_MODES: Final = frozenset({IMMEDIATE, WAIT_FOR_FIRST_CONSUMER})
 
 
@@ -112,6 +113,31 @@ def gather_storage(
         volumes={each.name: each for each in volumes},
         classes=by_name,
     )
+
+
+def with_usual_class(
+    claims: Iterable[PersistentVolumeClaim], classes: Iterable[StorageClass]
+) -> tuple[list[StorageClass], list[str]]:
+    """
+    Return the classes of a cluster, and the names of those that are assumed to be there.
+
+    Where no class is given at all, claims that wait for a volume take one that any cluster may
+    have: its volumes are made in the zone of the pod.
+    """
+    given = list(classes)
+    wanted = {each.storage_class for each in claims if not each.volume_name} - {""}
+    if given or not wanted:
+        return given, []
+    usual = [
+        StorageClass(
+            name or _USUAL_CLASS,
+            provisioner="",
+            binding_mode=WAIT_FOR_FIRST_CONSUMER,
+            is_default=name is None,
+        )
+        for name in sorted(wanted, key=lambda each: each or "")
+    ]
+    return usual, [each.name for each in usual]
 
 
 def _with_class(claim: PersistentVolumeClaim, default: str | None) -> PersistentVolumeClaim:

@@ -1,0 +1,48 @@
+"""What there is to say about an input, for people and for machines."""
+
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from typing import Any, Final
+
+from karpy.cli.terminal import Line, Span, Style, Terminal, line
+from karpy.codec.findings import Finding, Severity
+
+_STYLES: Final = {
+    Severity.ERROR: Style.BAD,
+    Severity.WARNING: Style.CARE,
+    Severity.NOTE: Style.CARE,
+}
+_ORDER: Final = tuple(Severity)
+
+
+def tell_findings(findings: Iterable[Finding], terminal: Terminal) -> None:
+    """Write findings on stderr, errors first; a hint that holds for several in a row once."""
+    ranked = sorted(findings, key=lambda each: _ORDER.index(each.severity))
+    for each, following in zip_longest(ranked, ranked[1:]):
+        terminal.tell(*_lines(each, following.hint if following else ""))
+
+
+def findings_answer(findings: Sequence[Finding]) -> list[dict[str, Any]]:
+    """Write findings for a machine, in the order of the input."""
+    return [
+        {
+            "severity": each.severity.value,
+            "code": each.code,
+            "object": each.object,
+            "source": each.source,
+            "path": each.path,
+            "message": each.message,
+            "hint": each.hint,
+            "isLeftOut": each.is_partial,
+        }
+        for each in findings
+    ]
+
+
+def _lines(finding: Finding, following: str) -> list[Line]:
+    code = "" if finding.severity is Severity.NOTE else f" ({finding.code})"
+    label = Span(f"{finding.severity.value}: ", _STYLES[finding.severity])
+    lines = [line(label, f"{finding}{code}")]
+    if finding.hint and finding.hint != following:
+        lines.append(line(Span("  hint: ", Style.QUIET), finding.hint))
+    return lines

@@ -1,0 +1,218 @@
+"""Objects of kinds that take no part in a decision, and what is to be said about that."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.codec.fields import Fields
+from karpy.codec.findings import Finding, note, said
+from karpy.codec.providers import Provider, provider_of_class
+from karpy.errors import NotRead
+
+_NAMES_SHOWN: Final = 3
+_TEMPLATES_SHOWN: Final = 3
+_QUIET_GROUPS: Final = frozenset(
+    {
+        "admissionregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "apiregistration.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+        "certificates.k8s.io",
+        "cert-manager.io",
+        "coordination.k8s.io",
+        "crd.projectcalico.org",
+        "discovery.k8s.io",
+        "elbv2.k8s.aws",
+        "events.k8s.io",
+        "external-secrets.io",
+        "extensions.istio.io",
+        "flowcontrol.apiserver.k8s.io",
+        "gateway.networking.k8s.io",
+        "metrics.k8s.io",
+        "networking.istio.io",
+        "networking.k8s.io",
+        "rbac.authorization.k8s.io",
+        "security.istio.io",
+        "snapshot.storage.k8s.io",
+        "vpcresources.k8s.aws",
+    }
+)
+"""Access, networking, certificates: no kind of theirs makes a pod or changes one."""
+_QUIET: Final = frozenset(
+    {
+        ("", "Binding"),
+        ("", "ComponentStatus"),
+        ("", "ConfigMap"),
+        ("", "Endpoints"),
+        ("", "Event"),
+        ("", "PodTemplate"),
+        ("", "Secret"),
+        ("", "ServiceAccount"),
+        ("apps", "ControllerRevision"),
+        ("extensions", "Ingress"),
+        ("karpenter.kwok.sh", "KWOKNodeClass"),
+        ("kustomize.config.k8s.io", "Kustomization"),
+        ("monitoring.coreos.com", "PodMonitor"),
+        ("monitoring.coreos.com", "Probe"),
+        ("monitoring.coreos.com", "PrometheusRule"),
+        ("monitoring.coreos.com", "ServiceMonitor"),
+        ("policy", "PodSecurityPolicy"),
+        ("storage.k8s.io", "CSIDriver"),
+        ("storage.k8s.io", "CSIStorageCapacity"),
+        ("storage.k8s.io", "VolumeAttachment"),
+    }
+)
+_SCALERS: Final = frozenset(
+    {("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject")}
+)
+_MAKERS: Final = frozenset(
+    {
+        ("argoproj.io", "Application"),
+        ("argoproj.io", "ApplicationSet"),
+        ("flink.apache.org", "FlinkDeployment"),
+        ("helm.cattle.io", "HelmChart"),
+        ("helm.toolkit.fluxcd.io", "HelmRelease"),
+        ("kustomize.toolkit.fluxcd.io", "Kustomization"),
+        ("monitoring.coreos.com", "Alertmanager"),
+        ("monitoring.coreos.com", "Prometheus"),
+        ("sparkoperator.k8s.io", "ScheduledSparkApplication"),
+        ("sparkoperator.k8s.io", "SparkApplication"),
+    }
+)
+"""Kinds whose pods are not written down as templates."""
+_OLD: Final = frozenset({"Provisioner", "AWSNodeTemplate"})
+_MAKER_HINT: Final = "add the pods it makes, or a Deployment or Job like them"
+_OTHER_HINT: Final = "leave it out of the input if no pod depends on it"
+_OLD_HINT: Final = "convert it first: `karpy convert FILE`"
+_CLASS_HINT: Final = "make a catalog that has their effect, and name it with `--catalog FILE`"
+
+
+class _Group(Struct):
+    """The objects of one kind."""
+
+    group: str
+    kind: str
+    places: list[str] = []
+    templates: list[str] = []
+    """Paths of the pod templates, those of all objects."""
+
+
+class Bystanders:
+    """Collects what the reader has no use for, and says so kind by kind."""
+
+    def __init__(self) -> None:
+        self._groups: dict[tuple[str, str], _Group] = {}
+        self._classes: list[Finding] = []
+
+    def add(self, group: str, kind: str, fields: Fields, where: str) -> None:
+        """Take in an object of a kind that no decision reads."""
+        provider = provider_of_class(group, kind) if group else None
+        if provider is not None and kind not in _OLD:
+            self._classes += _of_class(provider, kind, fields, where)
+            return
+        same = self._groups.setdefault((group, kind), _Group(group, kind))
+        same.places.append(where)
+        if not _is_quiet(group, kind):
+            same.templates += _templates(fields.obj, "")
+
+    def findings(self) -> Iterator[Finding]:
+        """Say what is left aside, in the order of the kinds."""
+        yield from self._classes
+        quiet = []
+        for _, same in sorted(self._groups.items(), key=lambda each: (each[0][1], each[0][0])):
+            if _is_quiet(same.group, same.kind):
+                quiet.append(f"{len(same.places)} {same.kind}")
+            elif (same.group, same.kind) in _SCALERS:
+                message = f"{_counted(same)} is not followed: replicas count as they are written"
+                yield note("SCALER", message, where=_only(same))
+            else:
+                yield _left_out(same)
+        if quiet:
+            message = "left aside, since scheduling does not depend on them: "
+            yield note("LEFT_ASIDE", message + ", ".join(quiet))
+
+
+def _is_quiet(group: str, kind: str) -> bool:
+    return group in _QUIET_GROUPS or (group, kind) in _QUIET
+
+
+def _left_out(same: _Group) -> Finding:
+    """Say that objects take no part which make pods, or may do so."""
+    problem, hint = f"{_counted(same)} is not read", _OTHER_HINT
+    if same.kind in _OLD:
+        hint = _OLD_HINT
+    elif same.templates:
+        number = len(same.templates)
+        paths = list(dict.fromkeys(same.templates))
+        shown = ", ".join(f"`{each}`" for each in paths[:_TEMPLATES_SHOWN])
+        what = "pod template" if number == 1 else f"{number} pod templates"
+        problem += f": its {what} ({shown}) would make pods that the answer knows nothing of"
+        hint = _MAKER_HINT
+    elif (same.group, same.kind) in _MAKERS:
+        problem += ": it would make pods that the answer knows nothing of"
+        hint = _MAKER_HINT
+    else:
+        problem += ": whether scheduling depends on it is not known"
+    error = NotRead(problem=problem, hint=hint)
+    return said(error, where=_only(same), is_warning=True, is_left_out=True)
+
+
+def _counted(same: _Group) -> str:
+    """Name a kind, and how many there are of it where it is not one."""
+    kind = f"{same.kind} of {same.group}" if same.group else same.kind
+    if len(same.places) == 1:
+        return kind
+    names = [each.rpartition(", ")[2].rpartition(" ")[2] for each in same.places]
+    shown = ", ".join(names[:_NAMES_SHOWN])
+    hidden = len(names) - _NAMES_SHOWN
+    more = f" and {hidden} more" if hidden > 0 else ""
+    return f"{kind} ({len(names)}: {shown}{more})"
+
+
+def _only(same: _Group) -> str:
+    return same.places[0] if len(same.places) == 1 else ""
+
+
+def _of_class(provider: Provider, kind: str, fields: Fields, where: str) -> Iterator[Finding]:
+    """Say which fields of a node class would change the answer."""
+    spec = fields.child("spec")
+    found = []
+    for name in provider.deciding:
+        value = spec.obj.get(name)
+        if name == "kubelet" and isinstance(value, dict):
+            found += [f"`spec.kubelet.{each}`" for each in value]
+        elif value not in (None, [], {}):
+            found.append(f"`spec.{name}`")
+    if not found:
+        message = f"{kind} is not read; none of its fields would change the answer"
+        yield note("CLASS_NOT_READ", message, where=where)
+        return
+    problem = f"{kind} is not read: {', '.join(found)} would change what fits, where, or its price"
+    error = NotRead(problem=problem, hint=_CLASS_HINT)
+    yield said(error, where=where, is_warning=True, is_left_out=True)
+
+
+def _templates(value: object, path: str) -> Iterator[str]:
+    """Find pod templates: objects whose `spec`, or which themselves, have containers."""
+    if isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _templates(each, f"{path}[{index}]")
+        return
+    if not isinstance(value, dict):
+        return
+    spec = value.get("spec")
+    if _has_containers(spec):
+        yield path or "spec"
+    elif _has_containers(value):
+        yield path
+    else:
+        for key, each in value.items():
+            if isinstance(each, dict | list):
+                yield from _templates(each, f"{path}.{key}" if path else str(key))
+
+
+def _has_containers(value: object) -> bool:
+    containers = value.get("containers") if isinstance(value, dict) else None
+    return isinstance(containers, list) and any(isinstance(each, dict) for each in containers)

@@ -1,0 +1,329 @@
+"""
+Requirements that narrow nothing, since nothing in catalog or input has the label they are about.
+
+Karpenter lets them pass without a word, and so does the decision: a NodePool that asks for GPUs by
+a label of EC2 gets any machine from a catalog that has no such label.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.codec.findings import Finding, note, said
+from karpy.codec.providers import (
+    PROVIDER_LABELS,
+    Provider,
+    nearest,
+    provider_of_class,
+    provider_of_key,
+)
+from karpy.errors import CatalogMissing, LabelUnknown
+from karpy.model.instances import Catalog, columns
+from karpy.model.labels import HOSTNAME, INSTANCE_TYPE, NODE_POOL, ZONE
+from karpy.model.pods import DAEMON_SET, Pod, PodRules
+from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.requirement import Requirement
+from karpy.model.snapshot import Snapshot
+
+Origins = Mapping[tuple[str, str, str], str]
+"""Where an object is written, by kind, namespace and name."""
+
+_POOL_SPEC: Final = "spec.template.spec.requirements"
+_OF_CATALOG: Final = frozenset({INSTANCE_TYPE, ZONE})
+"""Their values are names that one catalog gives and another does not know."""
+_OTHER_NAMES: Final = {
+    "aarch64": "arm64",
+    "ondemand": "on-demand",
+    "x86": "amd64",
+    "x86_64": "amd64",
+}
+_VALUES_SHOWN: Final = 3
+
+
+class Supply(Struct, frozen=True):
+    """A catalog by the name it was asked for, and whether somebody asked."""
+
+    name: str
+    catalog: Catalog
+    is_asked_for: bool = True
+
+
+class _Asked(Struct, frozen=True):
+    """One requirement of an object, and where it stands there."""
+
+    requirement: Requirement
+    path: str
+    is_wish: bool = False
+
+
+class _Subject(Struct, frozen=True):
+    """An object with requirements, and what becomes of one that nothing has the label of."""
+
+    where: str
+    effect: str
+    is_pod: bool = False
+    is_daemon: bool = False
+    is_overlay: bool = False
+
+
+def find_narrowing(snapshot: Snapshot, supply: Supply, origins: Origins) -> list[Finding]:
+    """Name each requirement, label and node class that the catalog knows nothing of."""
+    check = _Check(snapshot, supply)
+    found: list[Finding] = []
+    for pool in snapshot.pools:
+        found += check.pool(pool, _where(origins, "NodePool", "", pool.name))
+    for overlay in snapshot.overlays:
+        found += check.overlay(overlay, _where(origins, "NodeOverlay", "", overlay.name))
+    for daemon in snapshot.daemons:
+        subject = _Subject(
+            _where(origins, "DaemonSet", daemon.namespace, daemon.name),
+            "it runs on no new node",
+            is_pod=True,
+            is_daemon=True,
+        )
+        found += check.pod(subject, daemon.pod.rules, "spec.template.spec")
+    waiting = (pod for pod in snapshot.pods if not pod.node_name and not pod.is_terminal)
+    return found + list(_of_pods(check, waiting, origins))
+
+
+class _Check:
+    """What types, nodes and NodePools have, to hold requirements against."""
+
+    def __init__(self, snapshot: Snapshot, supply: Supply) -> None:
+        self._supply = supply
+        self._sold = _sold(snapshot.catalog)
+        self._known = {key: set(values) for key, values in self._sold.items()}
+        for node in snapshot.nodes:
+            for key, value in node.labels.items():
+                self._known.setdefault(key, set()).add(value)
+        self._pools = frozenset(pool.name for pool in snapshot.pools)
+        self._defined = {key for pool in snapshot.pools for key in _defined(pool)}
+        self._domains = {key.partition("/")[0] for key in self._sold}
+        self._near = PROVIDER_LABELS | self._sold.keys()
+
+    def pool(self, pool: NodePool, where: str) -> Iterator[Finding]:
+        """Hold a NodePool against the catalog."""
+        subject = _Subject(where, "it narrows nothing")
+        ref = pool.node_class
+        provider = provider_of_class(ref.group, ref.kind)
+        if not self._supply.is_asked_for and not self._sells(provider):
+            yield self._of_class(pool, provider, where)
+        for index, requirement in enumerate(pool.requirements):
+            yield from self._of(subject, _Asked(requirement, f"{_POOL_SPEC}[{index}]"))
+        for key in sorted(pool.labels):
+            if key not in self._sold and self._is_missing(key):
+                path = f"spec.template.metadata.labels[{key}]"
+                yield self._missing(subject, key, path, is_wish=False)
+
+    def overlay(self, overlay: NodeOverlay, where: str) -> Iterator[Finding]:
+        """Hold a NodeOverlay against the catalog and the NodePools."""
+        subject = _Subject(where, "the overlay changes no type", is_overlay=True)
+        for index, requirement in enumerate(overlay.requirements):
+            yield from self._of(subject, _Asked(requirement, f"spec.requirements[{index}]"))
+
+    def pod(self, subject: _Subject, rules: PodRules, spec: str) -> Iterator[Finding]:
+        """Hold what a pod asks of its node against catalog, NodePools and nodes."""
+        for asked in _asked(rules, spec):
+            yield from self._of(subject, asked)
+
+    def _of(self, subject: _Subject, asked: _Asked) -> Iterator[Finding]:
+        key = asked.requirement.key
+        if key == NODE_POOL:
+            yield from self._of_pools(subject, asked)
+        elif key in self._sold:
+            yield from self._of_values(subject, asked)
+        elif key == HOSTNAME or (subject.is_pod and key in self._known):
+            return
+        elif self._is_missing(key):
+            if not self._may_pass(subject, asked.requirement):
+                yield self._missing(subject, key, asked.path, is_wish=asked.is_wish)
+        elif not subject.is_pod and not subject.is_overlay:
+            yield from self._own_label(subject, asked)
+        elif key not in self._defined:
+            yield from self._undefined(subject, asked)
+
+    def _may_pass(self, subject: _Subject, requirement: Requirement) -> bool:
+        """Say whether a requirement keeps pods off nodes that nobody here makes, as it should."""
+        provider = provider_of_key(requirement.key)
+        is_type_label = provider is not None and requirement.key in provider.labels
+        if is_type_label:
+            return False
+        return subject.is_daemon or (subject.is_pod and requirement.is_negative)
+
+    def _of_pools(self, subject: _Subject, asked: _Asked) -> Iterator[Finding]:
+        wanted = asked.requirement
+        unknown = sorted(wanted.values - self._pools)
+        if not unknown or wanted.complement or not self._pools:
+            return
+        near = nearest(unknown[0], self._pools)
+        hint = f"write `{near}`" if near else "add the NodePool to the input"
+        problem = f"is about the NodePool `{unknown[0]}`, which the input does not hold"
+        yield self._unknown(subject, asked.path, problem, hint)
+
+    def _of_values(self, subject: _Subject, asked: _Asked) -> Iterator[Finding]:
+        wanted = asked.requirement
+        key = wanted.key
+        known = self._known[key] if subject.is_pod else self._sold[key]
+        unknown = sorted(wanted.values - known)
+        if not unknown:
+            return
+        is_none = len(unknown) == len(wanted.values)
+        what = f"`{key}` {_few(unknown)}"
+        problem = f"asks for {what}" if not wanted.complement else f"rules out {what}"
+        if key in _OF_CATALOG:
+            if not is_none or wanted.complement:
+                message = f"{problem}; the catalog `{self._supply.name}` has no such value"
+                yield note("VALUE_UNKNOWN", message, where=subject.where, path=asked.path)
+            else:
+                error = CatalogMissing(catalog=self._supply.name, problem=problem)
+                yield said(error, where=subject.where, path=asked.path, is_warning=asked.is_wish)
+        elif is_none and not wanted.complement:
+            near = nearest(unknown[0], known) or _like(unknown[0], known)
+            hint = f"write `{near}`" if near else f"use one of: {_few(sorted(known))}"
+            yield self._unknown(subject, asked.path, f"{problem}, a value that no type has", hint)
+
+    def _own_label(self, subject: _Subject, asked: _Asked) -> Iterator[Finding]:
+        """Tell a label that a NodePool gives its nodes from one that nothing has."""
+        wanted = asked.requirement
+        key = wanted.key
+        near = nearest(key, self._near)
+        problem = f"is about `{key}`, a label that no type of the catalog has"
+        if near is not None:
+            hint = f"write `{near}` if that is meant"
+            yield self._unknown(subject, asked.path, f"{problem}: {subject.effect}", hint)
+        elif wanted.complement or not wanted.values:
+            hint = "name the values that nodes shall have, or remove it"
+            yield self._unknown(subject, asked.path, f"{problem}: {subject.effect}", hint)
+        else:
+            message = f"{problem}: {subject.effect}, and nodes get it with one of its values"
+            yield note("OWN_LABEL", message, where=subject.where, path=asked.path)
+
+    def _undefined(self, subject: _Subject, asked: _Asked) -> Iterator[Finding]:
+        key = asked.requirement.key
+        near = nearest(key, self._near | self._defined)
+        if near is None and (asked.requirement.is_negative or subject.is_daemon):
+            return
+        problem = f"is about `{key}`, a label that no type, NodePool or node of the input has"
+        hint = f"write `{near}` if that is meant" if near else f"let a NodePool define `{key}`"
+        yield self._unknown(subject, asked.path, problem, hint)
+
+    def _missing(self, subject: _Subject, key: str, path: str, *, is_wish: bool) -> Finding:
+        provider = provider_of_key(key)
+        assert provider is not None
+        problem = f"is about `{key}`, a label of {provider.title}"
+        effect = "" if subject.is_pod else f" ({subject.effect})"
+        near = None if key in provider.labels else nearest(key, provider.labels)
+        error = CatalogMissing(catalog=self._supply.name, problem=f"{problem}{effect}")
+        if near is not None:
+            error.hint = f"write `{near}` if that is meant, and {error.hint}"
+        return said(error, where=subject.where, path=path, is_warning=is_wish)
+
+    def _unknown(self, subject: _Subject, path: str, problem: str, hint: str) -> Finding:
+        error = LabelUnknown(problem=problem, hint=hint)
+        return said(error, where=subject.where, path=path, is_warning=True)
+
+    def _of_class(self, pool: NodePool, provider: Provider | None, where: str) -> Finding:
+        kind = pool.node_class.kind or "no node class"
+        path = "spec.template.spec.nodeClassRef"
+        if provider is None:
+            problem = f"is {kind}: types and prices of the answer are not of its cloud"
+            error = CatalogMissing(catalog=self._supply.name, problem=problem)
+            return said(error, where=where, path=path, is_warning=True)
+        problem = f"is {kind}: its nodes are {provider.title} machines"
+        error = CatalogMissing(catalog=self._supply.name, problem=problem)
+        return said(error, where=where, path=path)
+
+    def _sells(self, provider: Provider | None) -> bool:
+        return provider is not None and not self._domains.isdisjoint(provider.domains)
+
+    def _is_missing(self, key: str) -> bool:
+        """Say whether a label belongs to a provider whose types are not in the catalog."""
+        provider = provider_of_key(key)
+        return provider is not None and not self._sells(provider)
+
+
+def _of_pods(check: _Check, pods: Iterable[Pod], origins: Origins) -> Iterator[Finding]:
+    """Hold pods against the catalog, those of one workload once."""
+    seen: dict[tuple[str, str, str, int], None] = {}
+    for pod in pods:
+        if pod.is_owned_by(DAEMON_SET):
+            continue
+        kind, name = _maker(pod, origins)
+        key = (kind, pod.namespace, name, id(pod.rules))
+        if key in seen:
+            continue
+        seen[key] = None
+        spec = "spec" if kind == "Pod" else "spec.template.spec"
+        where = _where(origins, kind, pod.namespace, name)
+        yield from check.pod(_Subject(where, "", is_pod=True), pod.rules, spec)
+
+
+def _maker(pod: Pod, origins: Origins) -> tuple[str, str]:
+    """Return kind and name of the object of the input that a pod is written in."""
+    for owner in pod.owners:
+        if (owner.kind, pod.namespace, owner.name) in origins:
+            return owner.kind, owner.name
+        deployed = owner.name.rpartition("-")[0]
+        if owner.kind == "ReplicaSet" and ("Deployment", pod.namespace, deployed) in origins:
+            return "Deployment", deployed
+    return "Pod", pod.name
+
+
+def _asked(rules: PodRules, spec: str) -> Iterator[_Asked]:
+    for each in rules.node_selector:
+        yield _Asked(each, f"{spec}.nodeSelector[{each.key}]")
+    node = f"{spec}.affinity.nodeAffinity"
+    hard = f"{node}.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+    for number, term in enumerate(rules.required_node_terms):
+        for place, each in enumerate(term.expressions):
+            yield _Asked(each, f"{hard}[{number}].matchExpressions[{place}]")
+    soft = f"{node}.preferredDuringSchedulingIgnoredDuringExecution"
+    for number, wish in enumerate(rules.preferred_node_terms):
+        for place, each in enumerate(wish.term.expressions):
+            path = f"{soft}[{number}].preference.matchExpressions[{place}]"
+            yield _Asked(each, path, is_wish=True)
+
+
+def _sold(catalog: Catalog) -> dict[str, set[str]]:
+    """Return the labels of all types and offerings, with their values."""
+    sold: dict[str, set[str]] = {}
+    seen: set[int] = set()
+    types = (*catalog.types, *(each for some in catalog.by_pool.values() for each in some))
+    for kind in types:
+        places, _ = columns(kind.offerings)
+        parts = [kind.requirements]
+        if id(places) not in seen:
+            seen.add(id(places))
+            parts += [place.requirements for place in places]
+        for requirements in parts:
+            for key, requirement in requirements.items():
+                if not requirement.is_empty:
+                    sold.setdefault(key, set()).update(requirement.values)
+    return sold
+
+
+def _defined(pool: NodePool) -> Iterator[str]:
+    yield from pool.labels
+    for each in pool.requirements:
+        if each.values and not each.complement:
+            yield each.key
+    ref = pool.node_class
+    yield f"{ref.group}/{ref.kind.lower()}"
+
+
+def _like(value: str, known: Iterable[str]) -> str | None:
+    """Return a value that differs in case only, or has another name in other systems."""
+    wanted = _OTHER_NAMES.get(value.lower(), value.lower())
+    return next((each for each in sorted(known) if each.lower() == wanted), None)
+
+
+def _few(values: list[str]) -> str:
+    shown = ", ".join(f"`{each}`" for each in values[:_VALUES_SHOWN])
+    hidden = len(values) - _VALUES_SHOWN
+    return f"{shown} and {hidden} more" if hidden > 0 else shown
+
+
+def _where(origins: Origins, kind: str, namespace: str, name: str) -> str:
+    shown = f"{namespace}/{name}" if namespace else name
+    return origins.get((kind, namespace, name), f"{kind} {shown}")

@@ -1,0 +1,160 @@
+"""Requirements on labels that nothing has: each is named, with its place and a way out."""
+
+import pytest
+
+from karpy.codec.catalogs import kwok_catalog
+from karpy.codec.findings import Finding
+from karpy.codec.narrowing import Supply, find_narrowing
+from tests.codec.plain import Json, Value, plain_pod, plain_pool, workload
+from tests.codec.reading import obj, read
+
+KWOK = Supply("kwok", kwok_catalog())
+CATEGORY = "karpenter.k8s.aws/instance-category"
+FIRST = "spec.template.spec.requirements[0]"
+
+
+def find(*objects: Value, supply: Supply = KWOK) -> list[Finding]:
+    reading = read(*objects)
+    return find_narrowing(reading.snapshot, supply, reading.origins)
+
+
+def told(*objects: Value) -> list[tuple[str, str, str, str]]:
+    return [(each.severity.value, each.code, each.object, each.path) for each in find(*objects)]
+
+
+def asking(key: str, operator: str = "In", *values: str) -> Json:
+    """Make a NodePool with one requirement."""
+    requirement = {"key": key, "operator": operator, "values": list(values)}
+    return plain_pool("p", template={"spec": {"requirements": [requirement]}})
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        CATEGORY,
+        "eks.amazonaws.com/instance-family",
+        "karpenter.azure.com/sku-family",
+        "topology.k8s.aws/zone-id",
+    ],
+)
+def test_a_label_of_a_provider_whose_catalog_is_not_loaded_is_an_error(key: str) -> None:
+    assert told(asking(key, "In", "g")) == [("error", "KP1021", "NodePool p", FIRST)]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("node.kubernetes.io/instance-type", "m5.large"),
+        ("topology.kubernetes.io/zone", "us-east-1a"),
+    ],
+)
+def test_types_and_zones_that_the_catalog_does_not_have_are_an_error(key: str, value: str) -> None:
+    assert told(asking(key, "In", value)) == [("error", "KP1021", "NodePool p", FIRST)]
+
+
+def test_some_unknown_values_among_known_ones_are_noted() -> None:
+    pool = asking("topology.kubernetes.io/zone", "In", "test-zone-a", "us-east-1a")
+
+    assert told(pool) == [("note", "VALUE_UNKNOWN", "NodePool p", FIRST)]
+
+
+@pytest.mark.parametrize(
+    ("key", "operator", "values", "hint"),
+    [
+        ("instance-catgory", "In", ["c"], f"write `{CATEGORY}` if that is meant"),
+        ("arch", "In", ["arm64"], "write `kubernetes.io/arch` if that is meant"),
+        (
+            "topology.kubernetes.io/zones",
+            "In",
+            ["test-zone-a"],
+            "write `topology.kubernetes.io/zone` if that is meant",
+        ),
+        ("example.com/gpu", "Exists", [], "name the values that nodes shall have, or remove it"),
+        ("kubernetes.io/arch", "In", ["x86_64"], "write `amd64`"),
+        ("kubernetes.io/os", "In", ["plan9"], "use one of: `linux`, `windows`"),
+    ],
+)
+def test_what_nothing_has_is_a_warning_with_a_way_out(
+    key: str, operator: str, values: list[str], hint: str
+) -> None:
+    (found,) = find(asking(key, operator, *values))
+
+    assert (found.severity.value, found.code, found.hint) == ("warning", "KP1022", hint)
+
+
+def test_a_slip_in_a_label_of_a_provider_is_corrected() -> None:
+    (found,) = find(asking("karpenter.k8s.aws/instance-catgory", "In", "c"))
+
+    assert found.hint.startswith(f"write `{CATEGORY}` if that is meant, and name a catalog")
+
+
+def test_a_label_that_a_pool_gives_its_nodes_is_noted() -> None:
+    pod = plain_pod("a", nodeSelector={"capacity-spread": "1"})
+
+    assert told(asking("capacity-spread", "In", "1", "2"), pod) == [
+        ("note", "OWN_LABEL", "NodePool p", FIRST)
+    ]
+
+
+def test_pods_are_held_to_the_catalog_once_for_each_workload() -> None:
+    wanted = {"nodeSelector": {CATEGORY: "g"}}
+
+    assert told(
+        workload("Deployment", "web", replicas=3, pod=wanted), plain_pod("a", **wanted)
+    ) == [
+        ("error", "KP1021", "Pod a", f"spec.nodeSelector[{CATEGORY}]"),
+        ("error", "KP1021", "Deployment web", f"spec.template.spec.nodeSelector[{CATEGORY}]"),
+    ]
+
+
+def test_a_pod_may_ask_for_labels_of_nodes_that_are_there() -> None:
+    node = obj("Node", "n", meta={"labels": {"topology.kubernetes.io/zone": "z", "tier": "a"}})
+    pod = plain_pod("a", nodeSelector={"topology.kubernetes.io/zone": "z", "tier": "a"})
+
+    assert told(node, pod) == []
+
+
+def test_a_pod_that_asks_for_a_label_nothing_has_is_warned() -> None:
+    assert told(plain_pod("a", nodeSelector={"tier": "a"})) == [
+        ("warning", "KP1022", "Pod a", "spec.nodeSelector[tier]")
+    ]
+
+
+def test_pods_that_run_already_and_daemons_that_stay_away_are_left_alone() -> None:
+    away = {"key": "eks.amazonaws.com/compute-type", "operator": "NotIn", "values": ["fargate"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [away]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+    assert (
+        told(
+            plain_pod("runs", nodeName="n", nodeSelector={CATEGORY: "g"}),
+            plain_pod("waits", affinity=affinity),
+            workload("DaemonSet", "log", pod={"affinity": affinity}),
+        )
+        == []
+    )
+
+
+def test_an_overlay_is_held_to_catalog_and_pools() -> None:
+    requirements = [
+        {"key": "karpenter.sh/nodepool", "operator": "In", "values": ["genral"]},
+        {"key": "karpenter.k8s.aws/instance-generation", "operator": "In", "values": ["5"]},
+    ]
+    overlay = obj("NodeOverlay", "o", spec={"requirements": requirements, "price": "1"})
+
+    found = find(plain_pool("general"), overlay)
+
+    assert [(each.code, each.path, each.hint[:9]) for each in found] == [
+        ("KP1022", "spec.requirements[0]", "write `ge"),
+        ("KP1021", "spec.requirements[1]", "name a ca"),
+    ]
+
+
+def test_pools_of_another_cloud_are_an_error_unless_somebody_chose_the_catalog() -> None:
+    ref = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+    pool = plain_pool("p", template={"spec": {"nodeClassRef": ref, "requirements": []}})
+
+    (found,) = find(pool, supply=Supply("kwok", kwok_catalog(), is_asked_for=False))
+
+    assert (found.severity.value, found.path) == ("error", "spec.template.spec.nodeClassRef")
+    assert find(pool) == []
