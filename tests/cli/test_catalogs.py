@@ -7,7 +7,8 @@ from karpy.cli.inputs import read_text
 from karpy.codec.catalogs import kwok_catalog
 from karpy.errors import ObjectNotFound
 from karpy.model.instances import Catalog
-from karpy.model.pools import NodeClassRef, NodePool
+from karpy.model.pools import NodePool
+from karpy.model.records import NodeClassRef
 from tests.cli.conftest import Karpy
 from tests.cli.manifests import FITS
 
