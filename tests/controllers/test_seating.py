@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from karpy.codec.fields import JsonObject
 from karpy.controllers.seating import IDLE_SECONDS, LONGEST_SECONDS, Seating
 from karpy.core.lifecycle.changes import Remark
-from karpy.core.lifecycle.registration import Door
+from karpy.core.lifecycle.registration import GatePolicy
 from karpy.errors import Forbidden
 from karpy.model.kinds import POD, Kind
 from karpy.model.verdicts import Launch
@@ -98,7 +98,7 @@ async def test_a_pod_knows_its_node_when_that_opens() -> None:
 
     assert house.names() == {FIRM: "node-a"}
     assert house.called == [(FIRM, 0.0)]
-    assert (before, house.seating.door(FIRM)) == (Door.HELD, Door.CALLED)
+    assert (before, house.seating.door(FIRM)) == (GatePolicy.HELD, GatePolicy.CALLED)
 
 
 @on_virtual_time
@@ -165,7 +165,7 @@ async def test_a_claim_that_goes_while_its_pods_are_told_is_not_called_upon() ->
         await asyncio.sleep(60)
 
     assert house.called == []
-    assert house.seating.door(FIRM) is Door.FREE
+    assert house.seating.door(FIRM) is GatePolicy.FREE
 
 
 def test_where_any_place_will_do_nobody_is_told() -> None:
@@ -173,12 +173,12 @@ def test_where_any_place_will_do_nobody_is_told() -> None:
     house.seating.hear(*ALIKE)
     house.seating.note("web-0", launch("web-0"))
 
-    assert house.seating.door("web-0") is Door.FREE
-    assert house.seating.door(FIRM) is Door.HELD
+    assert house.seating.door("web-0") is GatePolicy.FREE
+    assert house.seating.door(FIRM) is GatePolicy.HELD
 
 
 def test_claims_that_nobody_decided_on_are_free() -> None:
-    assert House().seating.door("static-1") is Door.FREE
+    assert House().seating.door("static-1") is GatePolicy.FREE
 
 
 @on_virtual_time
@@ -194,4 +194,4 @@ async def test_without_the_right_nodes_open_all_the_same_and_it_is_said_once() -
     assert [each.fields["hint"] for each in house.remarks] == [
         "apply deploy/rbac.yaml, or start with --seats Never"
     ]
-    assert house.seating.door(FREE) is Door.FREE
+    assert house.seating.door(FREE) is GatePolicy.FREE

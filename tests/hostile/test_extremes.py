@@ -28,12 +28,12 @@ from karpy.codec.workloads import read_daemon_set
 from karpy.core.buffers import PODS_MAX, Resolved, settle, virtual_pods
 from karpy.core.disruption.decide import decide_disruption
 from karpy.core.lifecycle.changes import Changes
-from karpy.core.lifecycle.drain import Departing
+from karpy.core.lifecycle.drain import DrainingNode
 from karpy.core.lifecycle.expiration import check_expiry
 from karpy.core.lifecycle.markers import mark_consolidatable
-from karpy.core.lifecycle.progress import Scene, advance
+from karpy.core.lifecycle.progress import ClaimInputs, advance
 from karpy.core.lifecycle.reboot import is_rebooting, reboot
-from karpy.core.lifecycle.termination import depart, finalize
+from karpy.core.lifecycle.termination import terminate_claim, terminate_node
 from karpy.core.nodepool.hash import hash_template
 from karpy.core.nodepool.staticcapacity import CREATES_MAX, fill_up
 from karpy.core.scheduling.decide import decide
@@ -252,14 +252,14 @@ def steps(found: NodeState, patience: timedelta | None) -> list[Changes]:
     assert claim is not None
     assert seen is not None
     pods = tuple(each.pod for each in found.tenants)
-    departing = Departing(seen, claim, pods)
+    departing = DrainingNode(seen, claim, pods)
     return [
-        advance(claim, Scene((seen,)), NOON),
+        advance(claim, ClaimInputs((seen,)), NOON),
         check_expiry(claim, NOON),
         mark_consolidatable(claim, patience, NOON),
-        finalize(claim, (seen,), NOON).outcome,
-        depart(departing, (), NOON).outcome,
-        *([reboot(claim, seen, pods, NOON).outcome] if is_rebooting(claim) else []),
+        terminate_claim(claim, (seen,), NOON).changes,
+        terminate_node(departing, (), NOON).changes,
+        *([reboot(claim, seen, pods, NOON).changes] if is_rebooting(claim) else []),
     ]
 
 

@@ -10,16 +10,16 @@ from karpy.controllers.context import ControllerContext
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.changes import Changes
 from karpy.core.lifecycle.eviction import (
-    Answered,
-    Entry,
-    Move,
-    Verb,
+    Eviction,
+    EvictionAnswer,
+    EvictionStep,
+    EvictionVerb,
     after_clash,
     after_deletion,
     after_eviction,
     eviction_reason,
-    next_move,
-    readded,
+    merged,
+    next_step,
 )
 from karpy.core.lifecycle.termination import claim_of
 from karpy.errors import ClusterError, KarpyError, NotFound, Throttled
@@ -41,15 +41,15 @@ class EvictionQueue:
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._queue = WorkQueue(context.observer)
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, Eviction] = {}
         self._refusals: dict[str, str] = {}
 
-    def add(self, entries: Iterable[Entry], pods: Iterable[LeavingPod]) -> None:
+    def add(self, entries: Iterable[Eviction], pods: Iterable[LeavingPod]) -> None:
         """Have pods leave; those that leave already, going by what `pods` says, need nothing."""
         seen = {pod.uid: pod for pod in pods}
         for entry in entries:
             known = self._entries.get(entry.key)
-            wanted = readded(known, entry)
+            wanted = merged(known, entry)
             # Somebody who waits for his next try must not get it earlier by being named again.
             if wanted != known and not self._is_settled(entry, seen.get(entry.uid)):
                 self._entries[entry.key] = wanted
@@ -70,12 +70,12 @@ class EvictionQueue:
             return None
         pod = await self._look(entry)
         now = self._context.clock.now()
-        move = next_move(entry, pod, now)
+        move = next_step(entry, pod, now)
         await self._context.writer.carry_out(Changes(notices=move.notices))
-        if pod is None or move.verb is Verb.DROP:
+        if pod is None or move.verb is EvictionVerb.DROP:
             self._forget(entry)
             return None
-        if move.verb is Verb.STAY:
+        if move.verb is EvictionVerb.STAY:
             return _pause(entry, pod, now)
         answered, error = await self._ask(move, pod)
         told = Changes(notices=answered.notices, counts=answered.counts)
@@ -87,21 +87,23 @@ class EvictionQueue:
         assert error is not None
         raise error
 
-    async def _look(self, entry: Entry) -> LeavingPod | None:
+    async def _look(self, entry: Eviction) -> LeavingPod | None:
         try:
             obj = await self._context.objects.get(POD, entry.name, entry.namespace)
         except NotFound:
             return None
         return leaving_pod(obj)
 
-    async def _ask(self, move: Move, pod: LeavingPod) -> tuple[Answered, ClusterError | None]:
+    async def _ask(
+        self, move: EvictionStep, pod: LeavingPod
+    ) -> tuple[EvictionAnswer, ClusterError | None]:
         """Evict or delete a pod; return what the answer means."""
         node = self._context.records.nodes.get(pod.node_name)
         record = None if node is None else node.record
         reason = self._reason(record)
         error, code = None, _OK
         try:
-            if move.verb is Verb.DELETE:
+            if move.verb is EvictionVerb.DELETE:
                 removal = Removal(grace_seconds=move.grace_seconds, uid=pod.uid)
                 await self._context.objects.delete(
                     POD, pod.name, namespace=pod.namespace, removal=removal
@@ -110,7 +112,7 @@ class EvictionQueue:
                 await self._context.objects.create(POD, _eviction(pod), subresource="eviction")
         except ClusterError as caught:
             error, code = caught, caught.status
-        if move.verb is Verb.DELETE:
+        if move.verb is EvictionVerb.DELETE:
             return after_deletion(reason, code), error
         if error is not None and _CLASH in error.message:
             return after_clash(pod, record, code), error
@@ -120,10 +122,10 @@ class EvictionQueue:
         claims = [] if node is None else self._context.claims_of(node)
         return eviction_reason(claim_of([each.record for each in claims]))
 
-    def _is_settled(self, entry: Entry, pod: LeavingPod | None) -> bool:
-        return next_move(entry, pod, self._context.clock.now()).verb is Verb.DROP
+    def _is_settled(self, entry: Eviction, pod: LeavingPod | None) -> bool:
+        return next_step(entry, pod, self._context.clock.now()).verb is EvictionVerb.DROP
 
-    def _forget(self, entry: Entry) -> None:
+    def _forget(self, entry: Eviction) -> None:
         # It may have been replaced meanwhile by an entry with an earlier deadline.
         if self._entries.get(entry.key) == entry:
             del self._entries[entry.key]
@@ -135,7 +137,7 @@ class EvictionQueue:
             self._context.on_failure(key, error)
 
 
-def _pause(entry: Entry, pod: LeavingPod, now: datetime) -> float:
+def _pause(entry: Eviction, pod: LeavingPod, now: datetime) -> float:
     """Return when to look again at a pod that may not be disturbed: when it is forced off."""
     if entry.deadline is None:
         return _PROTECTED_PAUSE

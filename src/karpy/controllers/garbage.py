@@ -11,10 +11,10 @@ from karpy.controllers.context import ControllerContext
 from karpy.core.lifecycle.changes import count_reschedulable
 from karpy.core.lifecycle.garbagecollection import (
     PERIOD,
-    Sighting,
+    CloudMachine,
     collect_claim,
+    find_live_machines,
     find_orphans,
-    running,
 )
 from karpy.errors import MachineNotFound
 from karpy.model.kinds import NODE_CLAIM
@@ -41,27 +41,27 @@ class GarbageCollector:
         # Claims first, for theirs must be found among the machines; then claims again, for a
         # machine whose claim came meanwhile is no orphan.
         claims = [kept for kept in self._context.records.claims.all() if self._is_kept(kept)]
-        sightings = [_sighting(each) for each in await self._context.cloud.machines()]
-        alive = running(sightings)
+        machines = [_cloud_machine(each) for each in await self._context.cloud.machines()]
+        alive = find_live_machines(machines)
         for kept in claims:
             with Barrier(partial(self._context.on_failure, kept.record.name)):
                 await self._collect_claim(kept, alive)
-        await self._end_orphans(sightings)
+        await self._end_orphans(machines)
 
     async def _collect_claim(self, kept: Kept[ClaimRecord], alive: frozenset[str]) -> None:
         nodes = [each.record for each in self._context.nodes_of(kept.record)]
         pods = [pod for node in nodes for pod in self._context.records.pods.under(node.name)]
-        outcome = collect_claim(kept.record, alive, nodes, count_reschedulable(pods))
-        await self._context.writer.carry_out(outcome, claim=kept)
+        changes = collect_claim(kept.record, alive, nodes, count_reschedulable(pods))
+        await self._context.writer.carry_out(changes, claim=kept)
 
-    async def _end_orphans(self, sightings: Sequence[Sighting]) -> None:
+    async def _end_orphans(self, machines: Sequence[CloudMachine]) -> None:
         known = [kept.record for kept in self._context.records.claims.all()]
-        if not find_orphans(sightings, known, self._context.clock.now()):
+        if not find_orphans(machines, known, self._context.clock.now()):
             return
         # What we watch may be late, and a machine that has ended does not come back: ask.
         page = await self._context.objects.list(NODE_CLAIM)
         claims = [claim_record(each) for each in page.items]
-        for orphan in find_orphans(sightings, claims, self._context.clock.now()):
+        for orphan in find_orphans(machines, claims, self._context.clock.now()):
             barrier = Barrier(partial(self._context.on_failure, orphan.provider_id))
             with barrier, suppress(MachineNotFound):
                 await self._context.cloud.terminate(orphan.provider_id)
@@ -70,5 +70,5 @@ class GarbageCollector:
         return self._context.is_ours(kept.record)
 
 
-def _sighting(machine: Machine) -> Sighting:
-    return Sighting(machine.provider_id, machine.claim, machine.created, machine.is_ending)
+def _cloud_machine(machine: Machine) -> CloudMachine:
+    return CloudMachine(machine.provider_id, machine.claim, machine.created, machine.is_ending)

@@ -18,9 +18,9 @@ from karpy.core.lifecycle.launch import (
     launch_succeeded,
     launch_without_class,
 )
-from karpy.core.lifecycle.progress import Scene, advance
-from karpy.core.lifecycle.registration import Door, stands_ready
-from karpy.core.lifecycle.termination import claim_machine_answered, finalize
+from karpy.core.lifecycle.progress import ClaimInputs, advance
+from karpy.core.lifecycle.registration import GatePolicy, is_ready_but_gated
+from karpy.core.lifecycle.termination import claim_machine_answered, terminate_claim
 from karpy.errors import (
     CloudError,
     MachineNotFound,
@@ -38,7 +38,7 @@ _DELETED: Final = Changes(deletes_node=True)
 PodsOf = Callable[[str], Iterable[Pod]]
 """Returns the pods that a NodeClaim was made for."""
 OnAttempt = Callable[[ClaimRecord, Changes], None]
-"""Is told of a claim whose node has registered, or has failed to, as the outcome says."""
+"""Is told of a claim whose node has registered, or has failed to, as the changes says."""
 
 
 class LifecycleController:
@@ -85,39 +85,39 @@ class LifecycleController:
         return await self._advance(kept)
 
     async def _advance(self, kept: Kept[ClaimRecord]) -> float | None:
-        outcome, failure = Changes(kept.record), None
-        door = self._seating.door(kept.record.name) if self._seating else Door.FREE
+        changes, failure = Changes(kept.record), None
+        door = self._seating.door(kept.record.name) if self._seating else GatePolicy.FREE
         if is_to_launch(kept.record):
-            outcome, failure = await self._launch(kept.record)
-        nodes = self._context.nodes_of(outcome.claim or kept.record)
-        if not outcome.deletes_claim:
-            scene = Scene(nodes=tuple(each.record for each in nodes), door=door)
-            then = advance(outcome.claim or kept.record, scene, self._context.clock.now())
-            outcome = joined(outcome, then)
+            changes, failure = await self._launch(kept.record)
+        nodes = self._context.nodes_of(changes.claim or kept.record)
+        if not changes.deletes_claim:
+            inputs = ClaimInputs(nodes=tuple(each.record for each in nodes), door=door)
+            then = advance(changes.claim or kept.record, inputs, self._context.clock.now())
+            changes = joined(changes, then)
         node = only(nodes)
-        if door is not Door.FREE and node is not None:
+        if door is not GatePolicy.FREE and node is not None:
             # Pods wait for the node; what its claim says of it can wait.
-            if not await self._context.writer.carry_out(Changes(node=outcome.node), node=node):
+            if not await self._context.writer.carry_out(Changes(node=changes.node), node=node):
                 return AFTER_CONFLICT
-            self._show_in(outcome.claim or kept.record, outcome.node or node.record, door)
-            outcome = replace(outcome, node=None)
-        is_written = await self._context.writer.carry_out(outcome, claim=kept, node=node)
+            self._show_in(changes.claim or kept.record, changes.node or node.record, door)
+            changes = replace(changes, node=None)
+        is_written = await self._context.writer.carry_out(changes, claim=kept, node=node)
         if failure is not None:
             raise failure
         if not is_written:
             return AFTER_CONFLICT
-        if outcome.has_registered is not None:
-            self._on_attempt(outcome.claim or kept.record, outcome)
-        return seconds(outcome.requeue_after)
+        if changes.has_registered is not None:
+            self._on_attempt(changes.claim or kept.record, changes)
+        return seconds(changes.requeue_after)
 
-    def _show_in(self, claim: ClaimRecord, node: NodeRecord, door: Door) -> None:
+    def _show_in(self, claim: ClaimRecord, node: NodeRecord, door: GatePolicy) -> None:
         """Say that a node has come, is open, or need not be waited for."""
-        is_ready = stands_ready(claim, node)
+        is_ready = is_ready_but_gated(claim, node)
         if self._seating is None or is_ready is None:
             return
         if not is_ready:
             self._seating.forget(claim.name)
-        elif door is Door.HELD:
+        elif door is GatePolicy.HELD:
             self._seating.arrive(claim.name, node.name)
 
     async def _launch(self, claim: ClaimRecord) -> tuple[Changes, CloudError | None]:
@@ -141,24 +141,26 @@ class LifecycleController:
         if machine is not None and not claim.provider_id:
             claim = replace(claim, provider_id=machine.provider_id)
         nodes = self._context.nodes_of(claim)
-        step = finalize(
+        step = terminate_claim(
             claim,
             [each.record for each in nodes],
             self._context.clock.now(),
             is_blind=claim.node_name in self._context.records.nodes.unreadable,
         )
         # The claim says whose it is before it waits for its node: nobody would find it otherwise.
-        outcome = joined(Changes(claim), step.outcome)
-        if step.is_cleared:
+        changes = joined(Changes(claim), step.changes)
+        if step.ends_machine:
             is_gone = await self._terminate(claim)
             now = self._context.clock.now()
-            then = claim_machine_answered(outcome.claim or claim, now, is_gone=is_gone)
-            outcome = joined(outcome, then)
-        if not await self._context.writer.carry_out(outcome, claim=kept):
+            then = claim_machine_answered(changes.claim or claim, now, is_gone=is_gone)
+            changes = joined(changes, then)
+        if not await self._context.writer.carry_out(changes, claim=kept):
             return AFTER_CONFLICT
-        doomed = [each for each in nodes if each.record.name in step.doomed]
-        ended = [await self._context.writer.carry_out(_DELETED, node=each) for each in doomed]
-        return seconds(outcome.requeue_after) if all(ended) else AFTER_CONFLICT
+        nodes_to_delete = [each for each in nodes if each.record.name in step.nodes_to_delete]
+        ended = [
+            await self._context.writer.carry_out(_DELETED, node=each) for each in nodes_to_delete
+        ]
+        return seconds(changes.requeue_after) if all(ended) else AFTER_CONFLICT
 
     async def _terminate(self, claim: ClaimRecord) -> bool:
         """Ask for the end of a claim's machine; say whether it is gone."""

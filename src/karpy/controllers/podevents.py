@@ -47,8 +47,8 @@ class PodEventController:
         self._since.pop(name, None)
         if kept is None or event is None:
             return None
-        outcome = note_pod_event(kept.record, event)
-        if not await self._context.writer.carry_out(outcome, claim=kept):
+        changes = note_pod_event(kept.record, event)
+        if not await self._context.writer.carry_out(changes, claim=kept):
             self._noted.setdefault(name, event)
             self._since.setdefault(name, event.moment)
             return AFTER_CONFLICT

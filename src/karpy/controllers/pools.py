@@ -80,18 +80,18 @@ class PoolController:
         stamped = stamp(kept.record, reading.digest, self._claims_of(name))
         if not await self._write_claims(stamped.claims):
             return AFTER_CONFLICT
-        outcome = self._judge(stamped.pool, reading)
-        if not await self._context.writer.carry_out(outcome, pool=kept):
+        changes = self._judge(stamped.pool, reading)
+        if not await self._context.writer.carry_out(changes, pool=kept):
             return AFTER_CONFLICT
-        return seconds(outcome.requeue_after)
+        return seconds(changes.requeue_after)
 
     def _judge(self, pool: PoolRecord, reading: _Reading) -> Changes:
         now, ref = self._context.clock.now(), pool.node_class
-        outcome = judge_validity(pool, reading.faults, now)
+        changes = judge_validity(pool, reading.faults, now)
         if self._classes.is_listed(ref):
-            then = judge_readiness(outcome.pool or pool, self._classes.find(ref), now)
-            outcome = joined(outcome, then)
-        return joined(outcome, judge_usage(outcome.pool or pool, self._count()))
+            then = judge_readiness(changes.pool or pool, self._classes.find(ref), now)
+            changes = joined(changes, then)
+        return joined(changes, judge_usage(changes.pool or pool, self._count()))
 
     def _read(self, kept: Kept[PoolRecord]) -> _Reading:
         """Read what a pool asks for, unless it was read before."""

@@ -57,15 +57,15 @@ class RebootController:
         pods = () if record is None or not has_to_drain(claim) else await self._pods(record)
         asked = self._asked.get(claim.meta.uid)
         step = reboot(claim, record, pods, self._context.clock.now(), asked)
-        outcome = step.outcome
+        changes = step.changes
         if step.operation:
-            outcome = joined(
-                outcome, await self._ask(claim, outcome.node or record, step.operation)
+            changes = joined(
+                changes, await self._ask(claim, changes.node or record, step.operation)
             )
-        if not await self._context.writer.carry_out(outcome, claim=kept, node=node):
+        if not await self._context.writer.carry_out(changes, claim=kept, node=node):
             return AFTER_CONFLICT
-        self._evictions.add(step.leaving, pods)
-        return seconds(outcome.requeue_after)
+        self._evictions.add(step.evictions, pods)
+        return seconds(changes.requeue_after)
 
     async def _ask(self, claim: ClaimRecord, node: NodeRecord | None, operation: str) -> Changes:
         """Ask the cloud for a reboot; asking again for the same one does no harm."""

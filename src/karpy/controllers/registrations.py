@@ -6,8 +6,14 @@ from karpy.controllers.context import AFTER_CONFLICT, ControllerContext
 from karpy.controllers.nodeclasses import users_of
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.changes import Changes
-from karpy.core.nodepool.registrationhealth import Health, Tended, record_attempt, tend_health
-from karpy.model.records import ClaimRecord, NodeClassRef, PoolRecord
+from karpy.core.nodepool.registrationhealth import (
+    HealthUpdate,
+    RegistrationHealth,
+    record_attempt,
+    refresh_health,
+)
+from karpy.model.pools import NodeClassRef
+from karpy.model.records import ClaimRecord, PoolRecord
 from karpy.ports.records import Kept
 
 GenerationOf = Callable[[PoolRecord], int | None]
@@ -25,17 +31,17 @@ class RegistrationController:
         self._context = context
         self._generation_of = generation_of
         self._queue = WorkQueue(context.observer)
-        self._health: dict[str, Health] = {}
+        self._health: dict[str, RegistrationHealth] = {}
         self._attempts: dict[str, list[tuple[ClaimRecord, bool]]] = {}
         """What is not written yet, by pool."""
         context.records.pools.listen(self._hear_pool)
         for kept in context.records.pools.all():
             self._queue.add(kept.record.name)
 
-    def record(self, claim: ClaimRecord, outcome: Changes) -> None:
+    def record(self, claim: ClaimRecord, changes: Changes) -> None:
         """Take in whether the node of a claim has registered."""
-        if claim.pool and outcome.has_registered is not None:
-            self._attempts.setdefault(claim.pool, []).append((claim, outcome.has_registered))
+        if claim.pool and changes.has_registered is not None:
+            self._attempts.setdefault(claim.pool, []).append((claim, changes.has_registered))
             self._queue.add(claim.pool)
 
     def hear_class(self, ref: NodeClassRef) -> None:
@@ -56,16 +62,19 @@ class RegistrationController:
             self._health.pop(name, None)
             return None
         now = self._context.clock.now()
-        health, generation = self._health.get(name, Health()), self._generation_of(kept.record)
-        tended = Tended(health, kept.record)
+        health, generation = (
+            self._health.get(name, RegistrationHealth()),
+            self._generation_of(kept.record),
+        )
+        update = HealthUpdate(health, kept.record)
         if generation is not None:
-            tended = tend_health(health, kept.record, generation, now)
+            update = refresh_health(health, kept.record, generation, now)
         for claim, is_success in attempts:
-            tended = record_attempt(tended.health, tended.pool, claim, now, is_success=is_success)
-        if not await self._context.writer.carry_out(Changes(pool=tended.pool), pool=kept):
+            update = record_attempt(update.health, update.pool, claim, now, is_success=is_success)
+        if not await self._context.writer.carry_out(Changes(pool=update.pool), pool=kept):
             return AFTER_CONFLICT
         # Only what is written is remembered: a look at an old pool would be counted twice.
-        self._health[name] = tended.health
+        self._health[name] = update.health
         del self._attempts.get(name, [])[: len(attempts)]
         return None
 

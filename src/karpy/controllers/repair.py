@@ -12,7 +12,7 @@ from karpy.controllers.queue import WorkQueue
 from karpy.controllers.rollouts import OnVerdict
 from karpy.core.disruption.decide import give_up, verdict_of_repair
 from karpy.core.lifecycle.changes import count_reschedulable
-from karpy.core.lifecycle.repair import find_fault
+from karpy.core.lifecycle.repair import find_unhealthy_condition
 from karpy.core.lifecycle.termination import claim_of
 from karpy.model.labels import NODE_POOL
 from karpy.model.questions import LegacyRepairQuestion
@@ -49,7 +49,7 @@ class RepairController:
     async def reconcile(self, name: str) -> float | None:
         """Look at one node; return after how long to look again."""
         node = self._context.records.nodes.get(name)
-        if node is None or find_fault(node.record, self._policies) is None:
+        if node is None or find_unhealthy_condition(node.record, self._policies) is None:
             return None
         claim = self._claim(node.record)
         if claim is None:
@@ -58,7 +58,7 @@ class RepairController:
         pods = count_reschedulable(self._context.records.pods.under(name))
         repaired = give_up(question, pods)
         self._on_verdict(question, verdict_of_repair(question.broken, repaired))
-        outcome = repaired.outcome
+        outcome = repaired.changes
         if not await self._context.writer.carry_out(outcome, claim=claim, node=node):
             return AFTER_CONFLICT
         return seconds(outcome.requeue_after)

@@ -16,7 +16,7 @@ from typing import Final
 from karpy.barriers import Barrier
 from karpy.controllers.queue import OnFailure
 from karpy.core.lifecycle.changes import Remark
-from karpy.core.lifecycle.registration import Door
+from karpy.core.lifecycle.registration import GatePolicy
 from karpy.core.seating import pods_to_tell, to_seat
 from karpy.errors import ClusterError, Forbidden
 from karpy.model.kinds import POD
@@ -90,11 +90,11 @@ class Seating:
         if self._told and self._is_allowed:
             self._awaited[claim] = self._told.intersection(launch.pods)
 
-    def door(self, claim: str) -> Door:
+    def door(self, claim: str) -> GatePolicy:
         """Say whether a node may open for pods."""
         if claim in self._called:
-            return Door.CALLED
-        return Door.HELD if claim in self._awaited and self._is_allowed else Door.FREE
+            return GatePolicy.CALLED
+        return GatePolicy.HELD if claim in self._awaited and self._is_allowed else GatePolicy.FREE
 
     def arrive(self, claim: str, node: str) -> None:
         """Have the node of a NodeClaim open for its pods, once it is its turn."""

@@ -8,15 +8,15 @@ from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, read, s
 from karpy.controllers.evictions import EvictionQueue
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.changes import Changes, joined
-from karpy.core.lifecycle.drain import Departing, find_pending
+from karpy.core.lifecycle.drain import DrainingNode, find_pending
 from karpy.core.lifecycle.termination import (
-    Departure,
-    asks_for_machine,
+    NodeTermination,
     claim_of,
-    depart,
-    is_leaving,
+    is_terminating,
     machine_answered,
+    may_lack_machine,
     node_gone,
+    terminate_node,
 )
 from karpy.errors import MachineNotFound, NotFound
 from karpy.model.kinds import PERSISTENT_VOLUME_CLAIM, POD, VOLUME_ATTACHMENT
@@ -48,9 +48,9 @@ class TerminationController:
     async def reconcile(self, name: str) -> float | None:
         """Bring one node a step further; return after how long to look again."""
         node = self._context.records.nodes.get(name)
-        if node is None or not is_leaving(node.record):
+        if node is None or not is_terminating(node.record):
             return None
-        if asks_for_machine(node.record) and not await self._has_machine(node.record):
+        if may_lack_machine(node.record) and not await self._has_machine(node.record):
             return await self._let_go(node)
         return await self._depart(node)
 
@@ -68,29 +68,29 @@ class TerminationController:
         record = None if claim is None else claim.record
         pods = await self._pods(node.record)
         step = await self._step(node.record, record, pods)
-        if step.is_cleared and not pods:
+        if step.ends_machine and not pods:
             # What we watch may be late, and a machine that has ended does not come back: ask.
             pods = await self._asked_pods(node.record)
             step = await self._step(node.record, record, pods) if pods else step
-        outcome = step.outcome
+        changes = step.changes
         # The marks are written before anything ends; they are told in a moment.
-        if step.is_cleared and outcome.node in (None, node.record):
+        if step.ends_machine and changes.node in (None, node.record):
             is_gone = await self._terminate(node.record)
-            leaving = outcome.claim or record
+            evictions = changes.claim or record
             now = self._context.clock.now()
-            then = machine_answered(node.record, leaving, now, is_gone=is_gone)
-            outcome = joined(outcome, then)
-        if not await self._context.writer.carry_out(outcome, claim=claim, node=node):
+            then = machine_answered(node.record, evictions, now, is_gone=is_gone)
+            changes = joined(changes, then)
+        if not await self._context.writer.carry_out(changes, claim=claim, node=node):
             return AFTER_CONFLICT
-        self._evictions.add(step.leaving, pods)
-        return seconds(outcome.requeue_after)
+        self._evictions.add(step.evictions, pods)
+        return seconds(changes.requeue_after)
 
     async def _step(
         self, node: NodeRecord, claim: ClaimRecord | None, pods: tuple[LeavingPod, ...]
-    ) -> Departure:
+    ) -> NodeTermination:
         attachments = await self._attachments(node, pods)
-        departing = Departing(node, claim, pods, refused=self._evictions.refusals(pods))
-        return depart(departing, attachments, self._context.clock.now())
+        draining = DrainingNode(node, claim, pods, refused=self._evictions.refusals(pods))
+        return terminate_node(draining, attachments, self._context.clock.now())
 
     async def _pods(self, node: NodeRecord) -> tuple[LeavingPod, ...]:
         return await self._asked_pods(node) if self._context.records.pods.under(node.name) else ()
@@ -160,5 +160,5 @@ class TerminationController:
                 self._add(node.record)
 
     def _add(self, node: NodeRecord) -> None:
-        if is_leaving(node):
+        if is_terminating(node):
             self._queue.add(node.name)

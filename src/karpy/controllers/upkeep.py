@@ -62,10 +62,10 @@ class UpkeepController:
         if kept is None or kept.record.meta.is_deleting:
             return None
         node = only(self._context.nodes_of(kept.record))
-        outcome = await self._look(kept.record, node)
-        if not await self._context.writer.carry_out(outcome, claim=kept, node=node):
+        changes = await self._look(kept.record, node)
+        if not await self._context.writer.carry_out(changes, claim=kept, node=node):
             return AFTER_CONFLICT
-        return seconds(outcome.requeue_after)
+        return seconds(changes.requeue_after)
 
     async def _look(self, claim: ClaimRecord, node: Kept[NodeRecord] | None) -> Changes:
         now = self._context.clock.now()
@@ -73,28 +73,28 @@ class UpkeepController:
         expiry = check_expiry(claim, now, count_reschedulable(pods))
         if expiry.deletes_claim or not claim.conditions.is_true(LAUNCHED):
             return expiry
-        outcome = joined(expiry, hydrate_claim(claim))
+        changes = joined(expiry, hydrate_claim(claim))
         if node is not None:
-            outcome = joined(outcome, hydrate_node(node.record, claim))
+            changes = joined(changes, hydrate_node(node.record, claim))
         # Until it is initialized there is nothing to find, and whoever brings it there must not be
         # held up by a write that says so.
         if node is not None and claim.conditions.is_true(INITIALIZED):
-            then = check_consistency(outcome.claim or claim, node.record, now)
-            outcome = joined(outcome, then)
-        return joined(outcome, await self._marked(outcome.claim or claim, now))
+            then = check_consistency(changes.claim or claim, node.record, now)
+            changes = joined(changes, then)
+        return joined(changes, await self._marked(changes.claim or claim, now))
 
     async def _marked(self, claim: ClaimRecord, now: datetime) -> Changes:
         pool = self._context.records.pools.get(claim.pool)
         if pool is None or not is_markable(claim):
             return Changes()
-        outcome = mark_drifted(claim, await self._drift(claim, pool, now), now)
+        changes = mark_drifted(claim, await self._drift(claim, pool, now), now)
         if pool.record.replicas is not None:
-            return outcome
+            return changes
         patience = read(read_policy, POOL, pool.obj).consolidate_after
         is_awaited, is_busy = self._is_awaited(claim.name), self._is_busy()
-        claim = outcome.claim or claim
+        claim = changes.claim or claim
         marked = mark_consolidatable(claim, patience, now, is_awaited=is_awaited, is_busy=is_busy)
-        return joined(outcome, marked)
+        return joined(changes, marked)
 
     async def _drift(self, claim: ClaimRecord, pool: Kept[PoolRecord], now: datetime) -> str:
         """Say how a claim has drifted; the provider is asked last."""

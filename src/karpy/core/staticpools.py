@@ -30,7 +30,7 @@ def adjust(question: PoolQuestion) -> Adjustment:
     """Bring a pool to its size, and say what is told about it."""
     if isinstance(question, FillUpQuestion):
         return fill_up(question.pool, question.heads, is_synced=question.is_synced)
-    return thin_out(question.pool, question.heads, question.nodes, question.now)
+    return give_up_surplus(question.pool, question.heads, question.nodes, question.now)
 
 
 def verdict_of_adjustment(question: PoolQuestion, adjustment: Adjustment) -> PoolVerdict:
@@ -51,7 +51,7 @@ def is_news(verdict: PoolVerdict, before: PoolVerdict | None) -> bool:
     return bool(verdict.creates or verdict.deletes) or verdict != known
 
 
-def thin_out(
+def give_up_surplus(
     pool: PoolRecord, heads: Headcount, nodes: Sequence[NodeState], now: datetime
 ) -> Adjustment:
     """Give up the nodes that a pool has too many of, those first that nobody misses."""

@@ -6,15 +6,15 @@ from msgspec.structs import replace
 from karpy.core.lifecycle.changes import Changes, Count
 from karpy.core.lifecycle.conditions import with_unknown
 from karpy.core.lifecycle.drain import (
-    Departing,
     Detachment,
     Drain,
+    DrainingNode,
     await_detachment,
     drain,
     find_pending,
     first_tier,
 )
-from karpy.core.lifecycle.eviction import Entry
+from karpy.core.lifecycle.eviction import Eviction
 from karpy.model.constraints import Toleration
 from karpy.model.kinds import NODE
 from karpy.model.leaving import Attachment
@@ -32,17 +32,17 @@ def draining(since: timedelta) -> ClaimRecord:
     return with_unknown(claim(deleted=MINUTE), "Drained", "Draining", "Draining", NOON - since)
 
 
-def names(entries: tuple[Entry, ...]) -> list[str]:
+def names(entries: tuple[Eviction, ...]) -> list[str]:
     return [each.name for each in entries]
 
 
 def test_pods_leave_and_the_node_waits_for_them() -> None:
     pods = (leaving("b"), leaving("a"), leaving("done", phase="Succeeded"))
 
-    drained = drain(Departing(node(), claim(), pods), NOON)
+    drained = drain(DrainingNode(node(), claim(), pods), NOON)
 
-    assert condition_of(drained.outcome.claim, "Drained") == ("Unknown", "Draining", "Draining")
-    assert replace(drained, outcome=replace(drained.outcome, claim=None)) == Drain(
+    assert condition_of(drained.changes.claim, "Drained") == ("Unknown", "Draining", "Draining")
+    assert replace(drained, changes=replace(drained.changes, claim=None)) == Drain(
         Changes(
             notices=(
                 Notice(
@@ -55,7 +55,7 @@ def test_pods_leave_and_the_node_waits_for_them() -> None:
             ),
             requeue_after=SECOND,
         ),
-        (Entry("shop", "a", "uid-a"), Entry("shop", "b", "uid-b")),
+        (Eviction("shop", "a", "uid-a"), Eviction("shop", "b", "uid-b")),
     )
 
 
@@ -69,9 +69,9 @@ TIERS = (
 
 @pytest.mark.parametrize(("gone", "next_"), [(0, "web"), (1, "logs"), (2, "dns"), (3, "proxy")])
 def test_critical_pods_leave_last_and_daemons_after_the_rest(gone: int, next_: str) -> None:
-    drained = drain(Departing(node(), claim(), TIERS[gone:]), NOON)
+    drained = drain(DrainingNode(node(), claim(), TIERS[gone:]), NOON)
 
-    assert names(drained.leaving) == [next_]
+    assert names(drained.evictions) == [next_]
 
 
 def test_nobody_is_the_first_of_none() -> None:
@@ -80,13 +80,13 @@ def test_nobody_is_the_first_of_none() -> None:
 
 def test_pods_that_are_late_leave_whatever_their_tier() -> None:
     proxy = replace(TIERS[3], grace=10 * MINUTE)
-    late = Departing(node(), claim(), (*TIERS[:3], proxy), NOON + 5 * MINUTE)
+    late = DrainingNode(node(), claim(), (*TIERS[:3], proxy), NOON + 5 * MINUTE)
 
     drained = drain(late, NOON)
 
-    assert names(drained.leaving) == ["proxy", "web"]
-    assert {each.deadline for each in drained.leaving} == {NOON + 5 * MINUTE}
-    assert [each.note for each in drained.outcome.notices] == [
+    assert names(drained.evictions) == ["proxy", "web"]
+    assert {each.deadline for each in drained.evictions} == {NOON + 5 * MINUTE}
+    assert [each.note for each in drained.changes.notices] == [
         "Failed to drain node, 4 pods are waiting to be evicted"
     ]
 
@@ -99,19 +99,19 @@ def test_whoever_does_not_go_is_named_with_the_reason() -> None:
         leaving("stuck", deleted=NOON - SECOND),
         leaving("goes"),
     )
-    departing = Departing(
+    draining = DrainingNode(
         node(), claim(), pods, refused={"uid-budget": "evicting pod violates a PDB"}
     )
 
-    outcome = drain(departing, NOON).outcome
+    changes = drain(draining, NOON).changes
 
     blocked = (
         "blocked by shop/budget (evicting pod violates a PDB), shop/keep "
         "(karpenter.sh/do-not-disrupt), shop/stuck (still there after its grace period)"
     )
     expected = ("Unknown", "Draining", f"Draining, {blocked}")
-    assert condition_of(outcome.claim, "Drained") == expected
-    assert [each.note for each in outcome.notices] == [
+    assert condition_of(changes.claim, "Drained") == expected
+    assert [each.note for each in changes.notices] == [
         f"Failed to drain node, 5 pods are waiting to be evicted, {blocked}"
     ]
 
@@ -119,9 +119,9 @@ def test_whoever_does_not_go_is_named_with_the_reason() -> None:
 def test_many_that_do_not_go_are_counted() -> None:
     pods = tuple(leaving(f"p{i}", do_not_disrupt="true") for i in range(7))
 
-    outcome = drain(Departing(node(), claim(), pods), NOON).outcome
+    changes = drain(DrainingNode(node(), claim(), pods), NOON).changes
 
-    assert outcome.notices[0].note.endswith("(karpenter.sh/do-not-disrupt) and 2 other(s)")
+    assert changes.notices[0].note.endswith("(karpenter.sh/do-not-disrupt) and 2 other(s)")
 
 
 @pytest.mark.parametrize(
@@ -130,41 +130,41 @@ def test_many_that_do_not_go_are_counted() -> None:
     ids=["first look", "too early"],
 )
 def test_an_empty_node_is_watched_for_a_moment(made: ClaimRecord, since: timedelta) -> None:
-    drained = drain(Departing(node(), made), NOON)
+    drained = drain(DrainingNode(node(), made), NOON)
 
-    assert drained.outcome.claim is not None
-    condition = drained.outcome.claim.conditions.get("Drained")
+    assert drained.changes.claim is not None
+    condition = drained.changes.claim.conditions.get("Drained")
     assert condition is not None
     assert (condition.status, condition.changed) == ("Unknown", NOON - since)
-    assert replace(drained.outcome, claim=None) == Changes(requeue_after=SECOND)
+    assert replace(drained.changes, claim=None) == Changes(requeue_after=SECOND)
     assert not drained.is_done
 
 
 def test_a_node_that_stays_empty_is_drained() -> None:
-    drained = drain(Departing(node(), draining(5 * SECOND)), NOON)
+    drained = drain(DrainingNode(node(), draining(5 * SECOND)), NOON)
 
     assert drained.is_done
-    assert condition_of(drained.outcome.claim, "Drained") == ("True", "Drained", "")
-    assert drained.outcome.counts == (Count("nodes_drained_total", {"nodepool": "web"}),)
+    assert condition_of(drained.changes.claim, "Drained") == ("True", "Drained", "")
+    assert drained.changes.counts == (Count("nodes_drained_total", {"nodepool": "web"}),)
 
 
 def test_a_drained_node_is_counted_once() -> None:
     done = claim(said={"Drained": SECOND})
 
-    assert drain(Departing(node(), done), NOON) == Drain(Changes(done), is_done=True)
+    assert drain(DrainingNode(node(), done), NOON) == Drain(Changes(done), is_done=True)
 
 
 def test_a_pod_that_came_late_is_drained_too() -> None:
     done = claim(said={"Drained": SECOND})
 
-    drained = drain(Departing(node(), done, (leaving("late"),)), NOON)
+    drained = drain(DrainingNode(node(), done, (leaving("late"),)), NOON)
 
-    assert condition_of(drained.outcome.claim, "Drained")[0] == "Unknown"
-    assert names(drained.leaving) == ["late"]
+    assert condition_of(drained.changes.claim, "Drained")[0] == "Unknown"
+    assert names(drained.evictions) == ["late"]
 
 
 def test_a_node_without_a_claim_is_drained_as_soon_as_it_is_empty() -> None:
-    assert drain(Departing(node()), NOON) == Drain(Changes(), is_done=True)
+    assert drain(DrainingNode(node()), NOON) == Drain(Changes(), is_done=True)
 
 
 def test_only_volumes_of_pods_that_leave_are_waited_for() -> None:
@@ -184,37 +184,37 @@ def test_only_volumes_of_pods_that_leave_are_waited_for() -> None:
 
 
 def test_a_node_waits_for_its_volumes() -> None:
-    detachment = await_detachment(Departing(node(), claim()), ["va-1", "va-2"], NOON)
+    detachment = await_detachment(DrainingNode(node(), claim()), ["va-1", "va-2"], NOON)
 
     expected = ("Unknown", "AwaitingVolumeDetachment", "AwaitingVolumeDetachment")
-    assert condition_of(detachment.outcome.claim, "VolumesDetached") == expected
-    assert told(detachment.outcome.notices) == [
+    assert condition_of(detachment.changes.claim, "VolumesDetached") == expected
+    assert told(detachment.changes.notices) == [
         (
             "Node",
             "AwaitingVolumeDetachment",
             "Awaiting deletion of bound volumeattachments (va-1, va-2)",
         )
     ]
-    assert detachment.outcome.requeue_after == SECOND
+    assert detachment.changes.requeue_after == SECOND
     assert not detachment.is_done
 
 
 def test_a_node_whose_volumes_are_off_goes_on() -> None:
-    detachment = await_detachment(Departing(node(), claim()), (), NOON)
+    detachment = await_detachment(DrainingNode(node(), claim()), (), NOON)
 
     assert detachment.is_done
     expected = ("True", "VolumesDetached", "")
-    assert condition_of(detachment.outcome.claim, "VolumesDetached") == expected
+    assert condition_of(detachment.changes.claim, "VolumesDetached") == expected
 
 
 def test_volumes_are_not_waited_for_beyond_the_end() -> None:
-    detachment = await_detachment(Departing(node(), claim(), deadline=NOON), ["va-1"], NOON)
+    detachment = await_detachment(DrainingNode(node(), claim(), deadline=NOON), ["va-1"], NOON)
 
     expected = ("False", "TerminationGracePeriodElapsed", "TerminationGracePeriodElapsed")
     assert detachment.is_done
-    assert condition_of(detachment.outcome.claim, "VolumesDetached") == expected
+    assert condition_of(detachment.changes.claim, "VolumesDetached") == expected
 
 
 def test_a_node_without_a_claim_waits_for_its_volumes_too() -> None:
-    assert not await_detachment(Departing(node()), ["va-1"], NOON).is_done
-    assert await_detachment(Departing(node()), (), NOON) == Detachment(Changes(), is_done=True)
+    assert not await_detachment(DrainingNode(node()), ["va-1"], NOON).is_done
+    assert await_detachment(DrainingNode(node()), (), NOON) == Detachment(Changes(), is_done=True)

@@ -4,20 +4,20 @@ import pytest
 
 from karpy.core.lifecycle.changes import Count
 from karpy.core.lifecycle.eviction import (
-    Answered,
-    Entry,
-    Mode,
-    Move,
+    Eviction,
+    EvictionAnswer,
+    EvictionMode,
+    EvictionStep,
+    EvictionVerb,
     Protection,
-    Verb,
     after_clash,
     after_deletion,
     after_eviction,
     eviction_reason,
     is_evictable,
-    next_move,
+    merged,
+    next_step,
     protection_of,
-    readded,
 )
 from karpy.model.constraints import Toleration
 from karpy.model.kinds import NODE, POD
@@ -28,13 +28,13 @@ from tests.core.lifecycle.scenes import claim, leaving, node
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
-WAITS = Entry("shop", "web-1", "uid-web-1")
+WAITS = Eviction("shop", "web-1", "uid-web-1")
 SUBJECT = Subject(POD, "web-1", "shop", "uid-web-1")
 HOUR = timedelta(hours=1)
 
 
-def until(seconds: int, mode: Mode = Mode.FORCE_DELETE) -> Entry:
-    return Entry("shop", "web-1", "uid-web-1", mode, NOON + seconds * SECOND)
+def until(seconds: int, mode: EvictionMode = EvictionMode.FORCE_DELETE) -> Eviction:
+    return Eviction("shop", "web-1", "uid-web-1", mode, NOON + seconds * SECOND)
 
 
 @pytest.mark.parametrize(
@@ -45,40 +45,44 @@ def until(seconds: int, mode: Mode = Mode.FORCE_DELETE) -> Entry:
         (until(5), until(9), until(5)),
         (until(5), WAITS, until(5)),
         (WAITS, until(5), until(5)),
-        (until(5, Mode.TIMEOUT), until(9), until(9)),
-        (until(9), until(5, Mode.TIMEOUT), until(9)),
-        (WAITS, until(5, Mode.TIMEOUT), WAITS),
-        (Entry("shop", "web-1", "earlier", deadline=NOON), WAITS, WAITS),
+        (until(5, EvictionMode.TIMEOUT), until(9), until(9)),
+        (until(9), until(5, EvictionMode.TIMEOUT), until(9)),
+        (WAITS, until(5, EvictionMode.TIMEOUT), WAITS),
+        (Eviction("shop", "web-1", "earlier", deadline=NOON), WAITS, WAITS),
     ],
 )
 def test_the_earlier_deadline_and_the_harder_mode_win(
-    known: Entry | None, new: Entry, expected: Entry
+    known: Eviction | None, new: Eviction, expected: Eviction
 ) -> None:
-    assert readded(known, new) == expected
+    assert merged(known, new) == expected
 
 
 @pytest.mark.parametrize(
     ("entry", "pod", "verb"),
     [
-        (WAITS, leaving("web-1"), Verb.EVICT),
-        (WAITS, None, Verb.DROP),
-        (WAITS, leaving("web-1", uid="another"), Verb.DROP),
-        (WAITS, leaving("web-1", phase="Succeeded"), Verb.DROP),
-        (WAITS, leaving("web-1", deleted=NOON), Verb.DROP),
-        (WAITS, leaving("web-1", is_static=True), Verb.DROP),
-        (WAITS, leaving("web-1", do_not_disrupt="true"), Verb.STAY),
-        (until(31), leaving("web-1"), Verb.EVICT),
-        (until(30), leaving("web-1"), Verb.EVICT),
-        (until(-9), leaving("web-1", phase="Failed"), Verb.DROP),
-        (until(1, Mode.TIMEOUT), leaving("web-1"), Verb.EVICT),
-        (until(0, Mode.TIMEOUT), leaving("web-1"), Verb.DROP),
-        (until(0, Mode.TIMEOUT), leaving("web-1", do_not_disrupt="true"), Verb.DROP),
+        (WAITS, leaving("web-1"), EvictionVerb.EVICT),
+        (WAITS, None, EvictionVerb.DROP),
+        (WAITS, leaving("web-1", uid="another"), EvictionVerb.DROP),
+        (WAITS, leaving("web-1", phase="Succeeded"), EvictionVerb.DROP),
+        (WAITS, leaving("web-1", deleted=NOON), EvictionVerb.DROP),
+        (WAITS, leaving("web-1", is_static=True), EvictionVerb.DROP),
+        (WAITS, leaving("web-1", do_not_disrupt="true"), EvictionVerb.STAY),
+        (until(31), leaving("web-1"), EvictionVerb.EVICT),
+        (until(30), leaving("web-1"), EvictionVerb.EVICT),
+        (until(-9), leaving("web-1", phase="Failed"), EvictionVerb.DROP),
+        (until(1, EvictionMode.TIMEOUT), leaving("web-1"), EvictionVerb.EVICT),
+        (until(0, EvictionMode.TIMEOUT), leaving("web-1"), EvictionVerb.DROP),
+        (
+            until(0, EvictionMode.TIMEOUT),
+            leaving("web-1", do_not_disrupt="true"),
+            EvictionVerb.DROP,
+        ),
     ],
 )
 def test_a_pod_is_sent_off_left_alone_or_waited_for(
-    entry: Entry, pod: LeavingPod | None, verb: Verb
+    entry: Eviction, pod: LeavingPod | None, verb: EvictionVerb
 ) -> None:
-    assert next_move(entry, pod, NOON) == Move(verb)
+    assert next_step(entry, pod, NOON) == EvictionStep(verb)
 
 
 @pytest.mark.parametrize(
@@ -93,15 +97,15 @@ def test_a_pod_is_sent_off_left_alone_or_waited_for(
     ids=["in time", "all that is left", "whatever it says", "too late", "less than it has"],
 )
 def test_a_pod_is_deleted_in_time_for_the_end_of_its_node(
-    entry: Entry, pod: LeavingPod, grace: int
+    entry: Eviction, pod: LeavingPod, grace: int
 ) -> None:
-    move = next_move(entry, pod, NOON)
+    move = next_step(entry, pod, NOON)
 
-    assert (move.verb, move.grace_seconds) == (Verb.DELETE, grace)
+    assert (move.verb, move.grace_seconds) == (EvictionVerb.DELETE, grace)
 
 
 def test_a_forced_end_is_explained() -> None:
-    move = next_move(until(60), leaving("web-1", grace=120 * SECOND), NOON)
+    move = next_step(until(60), leaving("web-1", grace=120 * SECOND), NOON)
 
     note = (
         "Deleting the pod because its node ends by 2026-03-02T12:01:00Z. It has 60 of its 120 "
@@ -115,23 +119,25 @@ def test_a_forced_end_is_explained() -> None:
     [(until(10), NOON + 10 * SECOND), (until(-3600), NOON + SECOND), (until(-3600), NOON)],
 )
 def test_a_pod_that_can_be_given_no_less_time_is_not_deleted_again(
-    entry: Entry, deleted: object
+    entry: Eviction, deleted: object
 ) -> None:
-    assert next_move(entry, leaving("web-1", deleted=deleted), NOON) == Move(Verb.DROP)
+    assert next_step(entry, leaving("web-1", deleted=deleted), NOON) == EvictionStep(
+        EvictionVerb.DROP
+    )
 
 
 def test_whoever_stays_for_a_while_is_told_until_when() -> None:
     pod = leaving("web-1", do_not_disrupt="2h", started=NOON - 60 * MINUTE)
 
-    move = next_move(WAITS, pod, NOON)
+    move = next_step(WAITS, pod, NOON)
 
-    assert move.verb is Verb.STAY
+    assert move.verb is EvictionVerb.STAY
     assert [each.reason for each in move.notices] == ["DoNotDisruptUntil"]
 
 
 @pytest.mark.parametrize("code", [200, 201])
 def test_an_evicted_pod_is_done_and_counted(code: int) -> None:
-    assert after_eviction(leaving("web-1"), node(), "Empty", code) == Answered(
+    assert after_eviction(leaving("web-1"), node(), "Empty", code) == EvictionAnswer(
         is_done=True,
         notices=(Notice(SUBJECT, "Evicted", "Evicted pod: Empty", same_as=("web-1",)),),
         counts=(
@@ -146,13 +152,13 @@ def test_a_pod_that_is_gone_already_is_done(code: int) -> None:
     answered = after_eviction(leaving("web-1"), node(), "Empty", code)
 
     counts = (Count("pods_eviction_requests_total", {"code": str(code)}),)
-    assert answered == Answered(is_done=True, counts=counts)
+    assert answered == EvictionAnswer(is_done=True, counts=counts)
 
 
 def test_a_budget_that_forbids_an_eviction_is_told() -> None:
     answered = after_eviction(leaving("web-1"), node(), "Empty", 429)
 
-    assert answered == Answered(
+    assert answered == EvictionAnswer(
         is_done=False,
         refusal="evicting pod violates a PDB",
         notices=(
@@ -182,26 +188,26 @@ def test_a_pod_is_forgotten_with_its_node() -> None:
     answered = after_eviction(leaving("web-1"), None, "", 429)
 
     counts = (Count("pods_eviction_requests_total", {"code": "429"}),)
-    assert answered == Answered(is_done=True, counts=counts)
+    assert answered == EvictionAnswer(is_done=True, counts=counts)
 
 
 def test_any_other_answer_is_tried_again() -> None:
     answered = after_eviction(leaving("web-1"), node(), "", 503)
 
     counts = (Count("pods_eviction_requests_total", {"code": "503"}),)
-    assert answered == Answered(is_done=False, counts=counts)
+    assert answered == EvictionAnswer(is_done=False, counts=counts)
 
 
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        (200, Answered(True, counts=(Count("pods_drained_total", {"reason": "Drifted"}),))),
-        (404, Answered(True)),
-        (409, Answered(True)),
-        (500, Answered(False)),
+        (200, EvictionAnswer(True, counts=(Count("pods_drained_total", {"reason": "Drifted"}),))),
+        (404, EvictionAnswer(True)),
+        (409, EvictionAnswer(True)),
+        (500, EvictionAnswer(False)),
     ],
 )
-def test_a_forced_end_is_counted_once(code: int, expected: Answered) -> None:
+def test_a_forced_end_is_counted_once(code: int, expected: EvictionAnswer) -> None:
     assert after_deletion("Drifted", code) == expected
 
 

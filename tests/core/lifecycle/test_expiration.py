@@ -52,9 +52,9 @@ def test_a_claim_that_takes_too_long_goes(late: ClaimRecord, reason: str, timeou
 
 
 def test_a_provider_may_allow_more_time_to_launch() -> None:
-    outcome = check_liveness(claim(provider_id="", age=5 * MINUTE), NOON, 7 * MINUTE)
+    changes = check_liveness(claim(provider_id="", age=5 * MINUTE), NOON, 7 * MINUTE)
 
-    assert outcome == Changes(requeue_after=2 * MINUTE)
+    assert changes == Changes(requeue_after=2 * MINUTE)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_a_claim_expires() -> None:
 
 
 def test_a_claim_is_looked_at_again_when_it_expires() -> None:
-    outcome = check_expiry(claim(age=MINUTE, expire_after=3 * MINUTE), NOON)
+    changes = check_expiry(claim(age=MINUTE, expire_after=3 * MINUTE), NOON)
 
-    assert outcome == Changes(requeue_after=2 * MINUTE)
+    assert changes == Changes(requeue_after=2 * MINUTE)
 
 
 @pytest.mark.parametrize(

@@ -19,14 +19,14 @@ def registered(**requests: int) -> ClaimRecord:
 
 
 def test_a_node_that_lacks_nothing_is_initialized() -> None:
-    outcome = initialize(registered(cpu=1000), (node(),), NOON)
+    changes = initialize(registered(cpu=1000), (node(),), NOON)
 
-    assert condition_of(outcome.claim, "Initialized") == ("True", "Initialized", "")
-    assert condition_of(outcome.claim, "Ready") == ("True", "Ready", "")
-    assert outcome.node is not None
-    assert outcome.node.meta.labels["karpenter.sh/initialized"] == "true"
+    assert condition_of(changes.claim, "Initialized") == ("True", "Initialized", "")
+    assert condition_of(changes.claim, "Ready") == ("True", "Ready", "")
+    assert changes.node is not None
+    assert changes.node.meta.labels["karpenter.sh/initialized"] == "true"
     fields = {"provider-id": "kwok://web-1", "Node": "node-1", "allocatable": "cpu: 4"}
-    assert outcome.remarks == (Remark("initialized nodeclaim", fields),)
+    assert changes.remarks == (Remark("initialized nodeclaim", fields),)
 
 
 @pytest.mark.parametrize(
@@ -60,16 +60,16 @@ def test_a_node_that_lacks_nothing_is_initialized() -> None:
 def test_the_first_thing_a_node_lacks_is_named(
     nodes: tuple[NodeRecord, ...], reason: str, message: str
 ) -> None:
-    outcome = initialize(registered(cpu=1000, gpu=1, none=0), nodes, NOON)
+    changes = initialize(registered(cpu=1000, gpu=1, none=0), nodes, NOON)
 
-    assert condition_of(outcome.claim, "Initialized") == ("Unknown", reason, message)
-    assert replace(outcome, claim=None) == Changes()
+    assert condition_of(changes.claim, "Initialized") == ("Unknown", reason, message)
+    assert replace(changes, claim=None) == Changes()
 
 
 def test_drivers_must_have_told_their_devices() -> None:
-    outcome = initialize(registered(cpu=1000), (node(),), NOON, ["gpu.example.com", "a.com"])
+    changes = initialize(registered(cpu=1000), (node(),), NOON, ["gpu.example.com", "a.com"])
 
-    assert condition_of(outcome.claim, "Initialized") == (
+    assert condition_of(changes.claim, "Initialized") == (
         "Unknown",
         "DRADriverPoolsNotPublished",
         "Drivers without published pools: a.com, gpu.example.com",
@@ -85,9 +85,9 @@ def test_drivers_must_have_told_their_devices() -> None:
     ],
 )
 def test_other_taints_do_not_hold_up_a_node(taint: Taint) -> None:
-    outcome = initialize(registered(cpu=1000), (node(taints=(taint,)),), NOON)
+    changes = initialize(registered(cpu=1000), (node(taints=(taint,)),), NOON)
 
-    assert condition_of(outcome.claim, "Initialized")[0] == "True"
+    assert condition_of(changes.claim, "Initialized")[0] == "True"
 
 
 @pytest.mark.parametrize(

@@ -68,14 +68,14 @@ def test_the_cloud_adds_labels_and_overwrites_annotations() -> None:
 
 
 def test_a_launched_claim_says_what_it_became() -> None:
-    outcome = launch_succeeded(unlaunched(), MACHINE, NOON)
+    changes = launch_succeeded(unlaunched(), MACHINE, NOON)
 
-    launched = outcome.claim
+    launched = changes.claim
     assert launched is not None
     assert (launched.provider_id, launched.image_id) == ("kwok://web-1", "image-1")
     assert (launched.capacity, launched.allocatable) == (MACHINE.capacity, MACHINE.allocatable)
     assert condition_of(launched, "Launched") == ("True", "Launched", "")
-    assert outcome.remarks == (
+    assert changes.remarks == (
         Remark(
             "launched nodeclaim",
             {
@@ -97,7 +97,7 @@ def test_a_claim_that_is_sold_out_goes_and_its_waiting_pods_are_told() -> None:
         pod("ended", phase="Failed"),
     ]
 
-    outcome = launch_sold_out(unlaunched(), "all options are sold out", pods)
+    changes = launch_sold_out(unlaunched(), "all options are sold out", pods)
 
     labels = {
         "reason": "insufficient_capacity",
@@ -106,7 +106,7 @@ def test_a_claim_that_is_sold_out_goes_and_its_waiting_pods_are_told() -> None:
         "consolidation_policy": "",
         "termination_mode": "graceful",
     }
-    assert outcome == Changes(
+    assert changes == Changes(
         deletes_claim=True,
         notices=(
             Notice(
@@ -132,25 +132,25 @@ def test_a_claim_that_is_sold_out_goes_and_its_waiting_pods_are_told() -> None:
 
 
 def test_a_claim_whose_class_is_not_ready_goes_without_an_event() -> None:
-    outcome = launch_without_class(unlaunched(), "no such class")
+    changes = launch_without_class(unlaunched(), "no such class")
 
-    assert outcome.deletes_claim
-    assert outcome.notices == ()
-    assert outcome.counts[0].labels["reason"] == "nodeclass_not_ready"
+    assert changes.deletes_claim
+    assert changes.notices == ()
+    assert changes.counts[0].labels["reason"] == "nodeclass_not_ready"
 
 
 def test_a_failed_launch_is_explained_and_stays_undecided() -> None:
-    outcome = launch_failed(unlaunched(), "quota reached", NOON)
+    changes = launch_failed(unlaunched(), "quota reached", NOON)
 
-    assert condition_of(outcome.claim, "Launched") == ("Unknown", "LaunchFailed", "quota reached")
-    assert condition_of(outcome.claim, "Ready")[:2] == ("Unknown", "ReconcilingDependents")
-    assert not outcome.deletes_claim
+    assert condition_of(changes.claim, "Launched") == ("Unknown", "LaunchFailed", "quota reached")
+    assert condition_of(changes.claim, "Ready")[:2] == ("Unknown", "ReconcilingDependents")
+    assert not changes.deletes_claim
 
 
 def test_a_provider_may_name_the_reason_of_a_failure() -> None:
-    outcome = launch_failed(unlaunched(), "no subnet", NOON, "SubnetsMissing")
+    changes = launch_failed(unlaunched(), "no subnet", NOON, "SubnetsMissing")
 
-    assert condition_of(outcome.claim, "Launched") == ("Unknown", "SubnetsMissing", "no subnet")
+    assert condition_of(changes.claim, "Launched") == ("Unknown", "SubnetsMissing", "no subnet")
 
 
 @pytest.mark.parametrize(
@@ -166,6 +166,6 @@ def test_messages_have_at_most_1024_characters(text: str, expected: str) -> None
 
 
 def test_events_are_cut_as_a_whole() -> None:
-    outcome = launch_sold_out(unlaunched(), "x" * 2000, [pod("waits")])
+    changes = launch_sold_out(unlaunched(), "x" * 2000, [pod("waits")])
 
-    assert [len(each.note) for each in outcome.notices] == [1024, 1024]
+    assert [len(each.note) for each in changes.notices] == [1024, 1024]

@@ -134,21 +134,21 @@ def test_instance_types_are_checked_late_and_seldom(
 
 
 def test_drift_is_marked_and_taken_back() -> None:
-    marked = mark_drifted(claim(), "NodePoolDrifted", NOON)
+    tainted = mark_drifted(claim(), "NodePoolDrifted", NOON)
 
-    assert marked.claim is not None
+    assert tainted.claim is not None
     expected = ("True", "NodePoolDrifted", "NodePoolDrifted")
-    assert condition_of(marked.claim, "Drifted") == expected
-    assert marked.requeue_after == 5 * MINUTE
-    assert mark_drifted(marked.claim, "", NOON) == Changes(claim(), requeue_after=5 * MINUTE)
+    assert condition_of(tainted.claim, "Drifted") == expected
+    assert tainted.requeue_after == 5 * MINUTE
+    assert mark_drifted(tainted.claim, "", NOON) == Changes(claim(), requeue_after=5 * MINUTE)
 
 
 def test_a_claim_that_is_not_launched_loses_the_mark() -> None:
     odd = claim(provider_id="", said={"Drifted": MINUTE})
 
-    outcome = mark_drifted(odd, "NodePoolDrifted", NOON)
+    changes = mark_drifted(odd, "NodePoolDrifted", NOON)
 
-    assert condition_of(outcome.claim, "Drifted")[0] == "absent"
+    assert condition_of(changes.claim, "Drifted")[0] == "absent"
 
 
 @pytest.mark.parametrize(
@@ -168,10 +168,10 @@ def unmarked(since: timedelta) -> ClaimRecord:
 
 
 def test_a_quiet_node_may_be_consolidated() -> None:
-    outcome = mark_consolidatable(initialized(5 * MINUTE), 5 * MINUTE, NOON)
+    changes = mark_consolidatable(initialized(5 * MINUTE), 5 * MINUTE, NOON)
 
-    assert condition_of(outcome.claim, "Consolidatable") == ("True", "Consolidatable", "")
-    assert outcome.requeue_after is None
+    assert condition_of(changes.claim, "Consolidatable") == ("True", "Consolidatable", "")
+    assert changes.requeue_after is None
 
 
 @pytest.mark.parametrize(
@@ -187,18 +187,18 @@ def test_a_quiet_node_may_be_consolidated() -> None:
 def test_a_node_that_is_not_quiet_loses_the_mark(
     given: ClaimRecord, after: timedelta | None, again: timedelta | None
 ) -> None:
-    outcome = mark_consolidatable(given, after, NOON)
+    changes = mark_consolidatable(given, after, NOON)
 
-    assert condition_of(outcome.claim, "Consolidatable")[0] == "absent"
-    assert outcome.requeue_after == again
+    assert condition_of(changes.claim, "Consolidatable")[0] == "absent"
+    assert changes.requeue_after == again
 
 
 def test_the_last_pod_counts_more_than_the_start() -> None:
     quiet = replace(initialized(MINUTE), last_pod_event=NOON - 9 * MINUTE)
 
-    outcome = mark_consolidatable(quiet, 5 * MINUTE, NOON)
+    changes = mark_consolidatable(quiet, 5 * MINUTE, NOON)
 
-    assert condition_of(outcome.claim, "Consolidatable")[0] == "True"
+    assert condition_of(changes.claim, "Consolidatable")[0] == "True"
 
 
 @pytest.mark.parametrize(
@@ -213,15 +213,15 @@ def test_the_last_pod_counts_more_than_the_start() -> None:
 def test_a_mark_waits_for_a_while_when_there_is_much_to_do(
     given: ClaimRecord, expected: str | None
 ) -> None:
-    outcome = mark_consolidatable(given, MINUTE, NOON, is_busy=True)
+    changes = mark_consolidatable(given, MINUTE, NOON, is_busy=True)
 
-    said = outcome.claim and condition_of(outcome.claim, "Consolidatable")[0]
+    said = changes.claim and condition_of(changes.claim, "Consolidatable")[0]
     assert said == expected
-    assert outcome.requeue_after == (None if expected else AWAITED_PERIOD)
+    assert changes.requeue_after == (None if expected else AWAITED_PERIOD)
 
 
 def test_a_node_that_pods_are_on_their_way_to_is_not_quiet() -> None:
-    outcome = mark_consolidatable(initialized(9 * MINUTE), MINUTE, NOON, is_awaited=True)
+    changes = mark_consolidatable(initialized(9 * MINUTE), MINUTE, NOON, is_awaited=True)
 
-    assert condition_of(outcome.claim, "Consolidatable")[0] == "absent"
-    assert outcome.requeue_after == AWAITED_PERIOD
+    assert condition_of(changes.claim, "Consolidatable")[0] == "absent"
+    assert changes.requeue_after == AWAITED_PERIOD

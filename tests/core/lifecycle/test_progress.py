@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes, Count, Remark, joined
-from karpy.core.lifecycle.progress import Scene, advance
+from karpy.core.lifecycle.progress import ClaimInputs, advance
 from karpy.core.lifecycle.records import listed
-from karpy.core.lifecycle.registration import HEARING_TIME, Door, gate
+from karpy.core.lifecycle.registration import HEARING_TIME, GatePolicy, gate
 from karpy.model.conditions import Conditions
 from karpy.model.constraints import Taint
 from karpy.model.records import NodeRecord
@@ -19,26 +19,26 @@ GATE = gate(NOON - MINUTE)
 
 
 def test_a_claim_without_a_node_waits_for_one_until_its_time_is_over() -> None:
-    outcome = advance(claim(age=5 * MINUTE), Scene(), NOON)
+    changes = advance(claim(age=5 * MINUTE), ClaimInputs(), NOON)
 
-    assert condition_of(outcome.claim, "Registered")[1] == "NodeNotFound"
-    assert condition_of(outcome.claim, "Initialized")[1] == "AwaitingReconciliation"
-    assert outcome.requeue_after == 10 * MINUTE
+    assert condition_of(changes.claim, "Registered")[1] == "NodeNotFound"
+    assert condition_of(changes.claim, "Initialized")[1] == "AwaitingReconciliation"
+    assert changes.requeue_after == 10 * MINUTE
 
 
 def test_a_ready_node_registers_and_initializes_in_one_go() -> None:
-    outcome = advance(claim(), Scene((node(taints=(GATE,), labels=LABELS),)), NOON)
+    changes = advance(claim(), ClaimInputs((node(taints=(GATE,), labels=LABELS),)), NOON)
 
-    assert condition_of(outcome.claim, "Ready") == ("True", "Ready", "")
-    assert outcome.node is not None
-    assert outcome.node.meta.labels["karpenter.sh/registered"] == "true"
-    assert outcome.node.meta.labels["karpenter.sh/initialized"] == "true"
-    assert [each.event for each in outcome.remarks] == [
+    assert condition_of(changes.claim, "Ready") == ("True", "Ready", "")
+    assert changes.node is not None
+    assert changes.node.meta.labels["karpenter.sh/registered"] == "true"
+    assert changes.node.meta.labels["karpenter.sh/initialized"] == "true"
+    assert [each.event for each in changes.remarks] == [
         "registered nodeclaim",
         "initialized nodeclaim",
     ]
-    assert outcome.has_registered is True
-    assert outcome.requeue_after is None
+    assert changes.has_registered is True
+    assert changes.requeue_after is None
 
 
 def young(age: float, *taints: Taint, is_ready: bool) -> NodeRecord:
@@ -63,79 +63,79 @@ def test_a_node_that_will_be_ready_in_a_moment_registers_without_a_word(
 ) -> None:
     made = claim()
 
-    outcome = advance(made, Scene((given,)), NOON)
+    changes = advance(made, ClaimInputs((given,)), NOON)
 
-    assert outcome.node is not None
-    assert outcome.node.meta.labels["karpenter.sh/registered"] == "true"
-    assert UNREGISTERED not in outcome.node.taints
-    assert outcome.claim == made
-    assert (outcome.counts, outcome.remarks, outcome.has_registered) == ((), (), None)
-    assert outcome.requeue_after == pause
+    assert changes.node is not None
+    assert changes.node.meta.labels["karpenter.sh/registered"] == "true"
+    assert UNREGISTERED not in changes.node.taints
+    assert changes.claim == made
+    assert (changes.counts, changes.remarks, changes.has_registered) == ((), (), None)
+    assert changes.requeue_after == pause
 
 
 def test_a_claim_keeps_silent_for_longer_on_a_node_that_is_held() -> None:
     made, late = claim(), young(12, is_ready=True)
 
-    assert advance(made, Scene((late,), door=Door.HELD), NOON).claim == made
-    assert advance(made, Scene((late,)), NOON).claim != made
+    assert advance(made, ClaimInputs((late,), door=GatePolicy.HELD), NOON).claim == made
+    assert advance(made, ClaimInputs((late,)), NOON).claim != made
 
 
 @pytest.mark.parametrize("said", [{}, {"Registered": MINUTE}], ids=["yet", "said"])
 def test_a_registered_node_opens(said: dict[str, timedelta]) -> None:
     made = node(taints=(GATE,), labels=LABELS)
 
-    held = advance(claim(said=said), Scene((made,), door=Door.HELD), NOON)
-    free = advance(claim(said=said), Scene((made,)), NOON)
+    held = advance(claim(said=said), ClaimInputs((made,), door=GatePolicy.HELD), NOON)
+    free = advance(claim(said=said), ClaimInputs((made,)), NOON)
 
     assert GATE in (held.node or made).taints
     assert (free.node or made).taints == ()
 
 
 def test_a_node_that_takes_longer_is_spoken_of() -> None:
-    outcome = advance(claim(), Scene((young(10, is_ready=False),)), NOON)
+    changes = advance(claim(), ClaimInputs((young(10, is_ready=False),)), NOON)
 
-    assert condition_of(outcome.claim, "Registered")[0] == "True"
-    assert condition_of(outcome.claim, "Initialized")[1] == "NodeNotReady"
-    assert outcome.has_registered is True
+    assert condition_of(changes.claim, "Registered")[0] == "True"
+    assert condition_of(changes.claim, "Initialized")[1] == "NodeNotReady"
+    assert changes.has_registered is True
 
 
 def test_that_a_new_node_is_what_was_promised_is_said_with_the_rest() -> None:
-    outcome = advance(claim(), Scene((node(taints=(GATE,), labels=LABELS),)), NOON)
+    changes = advance(claim(), ClaimInputs((node(taints=(GATE,), labels=LABELS),)), NOON)
 
-    assert condition_of(outcome.claim, "ConsistentStateFound")[0] == "True"
+    assert condition_of(changes.claim, "ConsistentStateFound")[0] == "True"
 
 
 def test_startup_taints_hold_up_a_node_that_gets_them_now() -> None:
     made = claim(startup_taints=(Taint("cilium", "NoExecute"),))
 
-    outcome = advance(made, Scene((node(taints=(UNREGISTERED,)),)), NOON)
+    changes = advance(made, ClaimInputs((node(taints=(UNREGISTERED,)),)), NOON)
 
-    assert condition_of(outcome.claim, "Registered")[0] == "True"
-    assert condition_of(outcome.claim, "Initialized")[1] == "StartupTaintsExist"
+    assert condition_of(changes.claim, "Registered")[0] == "True"
+    assert condition_of(changes.claim, "Initialized")[1] == "StartupTaintsExist"
 
 
 def test_a_claim_that_is_too_late_says_why_and_goes() -> None:
-    outcome = advance(claim(age=15 * MINUTE), Scene(), NOON)
+    changes = advance(claim(age=15 * MINUTE), ClaimInputs(), NOON)
 
-    assert outcome.deletes_claim
-    assert outcome.has_registered is False
-    assert condition_of(outcome.claim, "Registered")[1] == "NodeNotFound"
+    assert changes.deletes_claim
+    assert changes.has_registered is False
+    assert condition_of(changes.claim, "Registered")[1] == "NodeNotFound"
 
 
 def test_a_claim_of_which_nothing_was_said_begins_with_its_creation() -> None:
     bare = claim(provider_id="", age=MINUTE)
     bare = replace(bare, conditions=Conditions((), bare.conditions.dependents))
 
-    outcome = advance(bare, Scene(), NOON)
+    changes = advance(bare, ClaimInputs(), NOON)
 
-    assert condition_of(outcome.claim, "Launched")[1] == "AwaitingReconciliation"
-    assert outcome.requeue_after == 4 * MINUTE
+    assert condition_of(changes.claim, "Launched")[1] == "AwaitingReconciliation"
+    assert changes.requeue_after == 4 * MINUTE
 
 
 def test_a_claim_that_is_done_writes_nothing() -> None:
     said = {"Registered": MINUTE, "Initialized": MINUTE}
 
-    assert advance(claim(said=said), Scene((node(),)), NOON) == Changes(claim(said=said))
+    assert advance(claim(said=said), ClaimInputs((node(),)), NOON) == Changes(claim(said=said))
 
 
 def test_looks_at_the_same_objects_are_put_together() -> None:

@@ -5,10 +5,10 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes
-from karpy.core.lifecycle.eviction import Entry, Mode
+from karpy.core.lifecycle.eviction import Eviction, EvictionMode
 from karpy.core.lifecycle.reboot import (
     REJECTED,
-    Step,
+    RebootStep,
     fail,
     has_to_drain,
     is_rebooting,
@@ -56,9 +56,9 @@ def pod(name: str) -> LeavingPod:
     return LeavingPod(name, "shop", f"uid-{name}", phase="Running")
 
 
-def said(outcome: Changes, type_: str) -> tuple[str, str]:
-    assert outcome.claim is not None
-    condition = outcome.claim.conditions.get(type_)
+def said(changes: Changes, type_: str) -> tuple[str, str]:
+    assert changes.claim is not None
+    condition = changes.claim.conditions.get(type_)
     assert condition is not None
     return condition.status, condition.reason
 
@@ -82,7 +82,7 @@ def test_new_pods_are_kept_off() -> None:
 
     step = reboot(asked(), bare, (), NOON)
 
-    assert step.outcome.node == replace(bare, taints=(TAINT,))
+    assert step.changes.node == replace(bare, taints=(TAINT,))
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,9 @@ def test_pods_are_asked_to_leave_but_never_forced(
 ) -> None:
     step = reboot(asked(grace=grace), machine(), (pod("a"),), NOON + 10 * SECOND)
 
-    assert step == Step(
-        Changes(requeue_after=left), (Entry("shop", "a", "uid-a", Mode.TIMEOUT, deadline),)
+    assert step == RebootStep(
+        Changes(requeue_after=left),
+        (Eviction("shop", "a", "uid-a", EvictionMode.TIMEOUT, deadline),),
     )
 
 
@@ -119,36 +120,36 @@ def test_then_it_is_written_down_which_boot_is_to_end(
     step = reboot(asked(grace=grace), machine(), pods, now)
 
     assert step.operation == ""
-    assert step.leaving == ()
-    assert step.outcome.claim is not None
-    assert step.outcome.claim.meta.annotations[BOOT] == "boot-1"
+    assert step.evictions == ()
+    assert step.changes.claim is not None
+    assert step.changes.claim.meta.annotations[BOOT] == "boot-1"
 
 
 def test_an_empty_node_is_watched_for_a_moment() -> None:
     step = reboot(asked(), machine(), (), NOON + SECOND)
 
-    assert step == Step(Changes(requeue_after=4 * SECOND))
+    assert step == RebootStep(Changes(requeue_after=4 * SECOND))
 
 
 def test_then_the_cloud_is_asked_always_with_the_same_words() -> None:
     step = reboot(asked(boot="boot-1"), machine(), (pod("a"),), NOON + MINUTE)
 
-    assert step == Step(Changes(), operation="uid-web-1-1772452800000000000-boot-1")
+    assert step == RebootStep(Changes(), operation="uid-web-1-1772452800000000000-boot-1")
 
 
 def test_a_machine_that_has_rebooted_already_is_not_rebooted_again() -> None:
     step = reboot(asked(boot="boot-1"), machine("boot-2"), (), NOON + MINUTE)
 
     assert step.operation == ""
-    assert said(step.outcome, "Rebooting") == ("True", "RebootIssued")
+    assert said(step.changes, "Rebooting") == ("True", "RebootIssued")
 
 
 def test_until_it_is_back_a_node_does_not_count_as_initialized() -> None:
-    outcome = issued(asked(boot="boot-1"), machine(labels={LABEL: "true"}), NOON + MINUTE)
+    changes = issued(asked(boot="boot-1"), machine(labels={LABEL: "true"}), NOON + MINUTE)
 
-    assert said(outcome, "Rebooting") == ("True", "RebootIssued")
-    assert said(outcome, "Initialized") == ("Unknown", "Rebooting")
-    assert outcome.node == machine()
+    assert said(changes, "Rebooting") == ("True", "RebootIssued")
+    assert said(changes, "Initialized") == ("Unknown", "Rebooting")
+    assert changes.node == machine()
 
 
 def test_a_new_boot_takes_pods_again_and_is_told() -> None:
@@ -156,10 +157,10 @@ def test_a_new_boot_takes_pods_again_and_is_told() -> None:
 
     step = reboot(claimed, machine("boot-2", ready=False), (), NOON + MINUTE)
 
-    assert step.outcome.node is not None
-    assert step.outcome.node.taints == ()
-    assert [each.reason for each in step.outcome.notices] == ["RebootObserved"]
-    assert said(step.outcome, "Rebooting") == ("True", "RebootIssued")
+    assert step.changes.node is not None
+    assert step.changes.node.taints == ()
+    assert [each.reason for each in step.changes.notices] == ["RebootObserved"]
+    assert said(step.changes, "Rebooting") == ("True", "RebootIssued")
 
 
 def test_a_node_that_is_ready_again_has_made_it() -> None:
@@ -167,13 +168,13 @@ def test_a_node_that_is_ready_again_has_made_it() -> None:
 
     step = reboot(claimed, machine("boot-2"), (), NOON + MINUTE)
 
-    outcome = step.outcome
-    assert said(outcome, "Rebooting") == ("False", "RebootSucceeded")
-    assert outcome.claim is not None
-    assert outcome.claim.meta.annotations == {}
-    assert outcome.node is not None
-    assert outcome.node.taints == ()
-    assert [(each.metric, each.value) for each in outcome.counts] == [
+    changes = step.changes
+    assert said(changes, "Rebooting") == ("False", "RebootSucceeded")
+    assert changes.claim is not None
+    assert changes.claim.meta.annotations == {}
+    assert changes.node is not None
+    assert changes.node.taints == ()
+    assert [(each.metric, each.value) for each in changes.counts] == [
         ("nodes_reboots_total", 1.0),
         ("nodes_reboot_duration_seconds", 60.0),
         ("nodes_reboot_recovery_duration_seconds", 60.0),
@@ -185,8 +186,8 @@ def test_a_node_that_runs_on_as_if_nothing_had_happened_is_waited_for() -> None:
 
     step = reboot(claimed, machine("boot-1"), (), NOON + 20 * MINUTE)
 
-    assert not step.outcome.deletes_claim
-    assert step.outcome.requeue_after == 15 * SECOND
+    assert not step.changes.deletes_claim
+    assert step.changes.requeue_after == 15 * SECOND
 
 
 @pytest.mark.parametrize(
@@ -230,32 +231,32 @@ def test_a_node_that_does_not_come_back_in_time_is_given_up(
     asked_since: datetime | None,
     message: str,
 ) -> None:
-    outcome = reboot(claimed, there, (), now, asked_since).outcome
+    changes = reboot(claimed, there, (), now, asked_since).changes
 
-    assert outcome.deletes_claim
-    assert [each.note for each in outcome.notices] == [message]
-    assert [each.event for each in outcome.remarks] == ["reboot failed, replacing node"]
+    assert changes.deletes_claim
+    assert [each.note for each in changes.notices] == [message]
+    assert [each.event for each in changes.remarks] == ["reboot failed, replacing node"]
 
 
 def test_the_pods_of_a_node_that_is_given_up_have_their_time() -> None:
-    outcome = fail(asked(grace="5m0s"), machine(), REJECTED, NOON, "it is broken")
+    changes = fail(asked(grace="5m0s"), machine(), REJECTED, NOON, "it is broken")
 
-    assert outcome.claim is not None
-    assert outcome.claim.meta.annotations[TIME] == "2026-03-02T12:05:00Z"
-    assert outcome.node is not None
-    assert outcome.node.taints == ()
-    assert [each.note for each in outcome.notices] == [
+    assert changes.claim is not None
+    assert changes.claim.meta.annotations[TIME] == "2026-03-02T12:05:00Z"
+    assert changes.node is not None
+    assert changes.node.taints == ()
+    assert [each.note for each in changes.notices] == [
         "reboot rejected by the cloud provider: it is broken"
     ]
 
 
 @pytest.mark.parametrize("grace", ["soon", "-5s"])
 def test_a_request_that_nobody_understands_is_refused_and_the_node_kept(grace: str) -> None:
-    outcome = reboot(asked(grace=grace), machine(), (), NOON).outcome
+    changes = reboot(asked(grace=grace), machine(), (), NOON).changes
 
-    assert said(outcome, "Rebooting") == ("False", "RebootFailed")
-    assert not outcome.deletes_claim
-    assert outcome.notices[0].note == (
+    assert said(changes, "Rebooting") == ("False", "RebootFailed")
+    assert not changes.deletes_claim
+    assert changes.notices[0].note == (
         f"invalid reboot request: `{grace}` is no grace period, such as `5m0s`"
     )
 
@@ -264,5 +265,5 @@ def test_a_request_that_nobody_understands_is_refused_and_the_node_kept(grace: s
 def test_a_node_that_is_missing_is_waited_for(reason: str) -> None:
     step = reboot(asked(reason), None, (), NOON + MINUTE)
 
-    assert step.outcome.requeue_after == 15 * SECOND
-    assert not step.outcome.deletes_claim
+    assert step.changes.requeue_after == 15 * SECOND
+    assert not step.changes.deletes_claim

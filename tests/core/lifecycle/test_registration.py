@@ -6,13 +6,13 @@ from msgspec.structs import replace
 from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.core.lifecycle.registration import (
     HEARING_TIME,
-    Door,
+    GatePolicy,
     gate,
-    opened,
+    is_ready_but_gated,
     register,
-    shut,
-    stands_ready,
     synced,
+    with_gate,
+    with_gate_opened,
 )
 from karpy.model.constraints import Taint
 from karpy.model.records import NodeRecord, Owner
@@ -32,25 +32,25 @@ LONG_AGO = gate(NOON - timedelta(minutes=1))
 
 
 def test_a_claim_waits_for_its_node() -> None:
-    outcome = register(claim(), (), NOON)
+    changes = register(claim(), (), NOON)
 
     expected = ("Unknown", "NodeNotFound", "Node not registered with cluster")
-    assert condition_of(outcome.claim, "Registered") == expected
-    assert replace(outcome, claim=None) == Changes()
+    assert condition_of(changes.claim, "Registered") == expected
+    assert replace(changes, claim=None) == Changes()
 
 
 def test_a_claim_without_a_machine_has_no_node() -> None:
-    outcome = register(claim(provider_id=""), (node(),), NOON)
+    changes = register(claim(provider_id=""), (node(),), NOON)
 
-    assert condition_of(outcome.claim, "Registered")[1] == "NodeNotFound"
+    assert condition_of(changes.claim, "Registered")[1] == "NodeNotFound"
 
 
 def test_two_nodes_of_one_machine_are_none() -> None:
-    outcome = register(claim(), (node(), node(name="node-2")), NOON)
+    changes = register(claim(), (node(), node(name="node-2")), NOON)
 
     expected = ("False", "MultipleNodesFound", "Invariant violated, matched multiple nodes")
-    assert condition_of(outcome.claim, "Registered") == expected
-    assert condition_of(outcome.claim, "Ready")[:2] == ("False", "UnhealthyDependents")
+    assert condition_of(changes.claim, "Registered") == expected
+    assert condition_of(changes.claim, "Ready")[:2] == ("False", "UnhealthyDependents")
 
 
 def test_a_node_becomes_the_claims() -> None:
@@ -62,14 +62,14 @@ def test_a_node_becomes_the_claims() -> None:
         startup_taints=(STARTUP,),
     )
 
-    outcome = register(made, (bare,), NOON)
+    changes = register(made, (bare,), NOON)
 
-    assert outcome.node is not None
-    assert outcome.node.taints == (GPU, Taint("gpu", "NoExecute"), STARTUP, GATE)
-    assert outcome.node.meta.finalizers == ("karpenter.sh/termination",)
-    assert outcome.node.meta.owners == (CLAIM_OWNER,)
-    assert outcome.node.meta.annotations == {"note": "x"}
-    assert outcome.node.meta.labels == {
+    assert changes.node is not None
+    assert changes.node.taints == (GPU, Taint("gpu", "NoExecute"), STARTUP, GATE)
+    assert changes.node.meta.finalizers == ("karpenter.sh/termination",)
+    assert changes.node.meta.owners == (CLAIM_OWNER,)
+    assert changes.node.meta.annotations == {"note": "x"}
+    assert changes.node.meta.labels == {
         "karpenter.sh/nodepool": "web",
         "karpenter.sh/capacity-type": "spot",
         "karpenter.sh/registered": "true",
@@ -79,70 +79,70 @@ def test_a_node_becomes_the_claims() -> None:
 
 
 def test_a_registered_claim_knows_its_node_and_is_counted() -> None:
-    outcome = register(claim(), (node(taints=(UNREGISTERED,)),), NOON)
+    changes = register(claim(), (node(taints=(UNREGISTERED,)),), NOON)
 
-    assert outcome.claim is not None
-    assert outcome.claim.node_name == "node-1"
-    assert condition_of(outcome.claim, "Registered") == ("True", "Registered", "")
-    assert outcome.counts == (Count("nodes_created_total", {"nodepool": "web", "zone": "zone-a"}),)
-    assert outcome.remarks == (
+    assert changes.claim is not None
+    assert changes.claim.node_name == "node-1"
+    assert condition_of(changes.claim, "Registered") == ("True", "Registered", "")
+    assert changes.counts == (Count("nodes_created_total", {"nodepool": "web", "zone": "zone-a"}),)
+    assert changes.remarks == (
         Remark("registered nodeclaim", {"provider-id": "kwok://web-1", "Node": "node-1"}),
     )
-    assert outcome.notices == ()
-    assert outcome.has_registered is True
+    assert changes.notices == ()
+    assert changes.has_registered is True
 
 
 def test_a_node_may_refuse_the_taints_of_its_claim() -> None:
     refusing = node(labels={"karpenter.sh/do-not-sync-taints": "true"}, taints=(UNREGISTERED,))
 
-    outcome = register(claim(taints=(GPU,), startup_taints=(STARTUP,)), (refusing,), NOON)
+    changes = register(claim(taints=(GPU,), startup_taints=(STARTUP,)), (refusing,), NOON)
 
-    assert outcome.node is not None
-    assert outcome.node.taints == (GATE,)
+    assert changes.node is not None
+    assert changes.node.taints == (GATE,)
 
 
 def test_a_node_without_the_first_taint_registers_and_is_told_of() -> None:
-    outcome = register(claim(), (node(),), NOON)
+    changes = register(claim(), (node(),), NOON)
 
-    assert condition_of(outcome.claim, "Registered")[0] == "True"
-    assert told(outcome.notices) == [
+    assert condition_of(changes.claim, "Registered")[0] == "True"
+    assert told(changes.notices) == [
         (
             "NodeClaim",
             "UnregisteredTaintMissing",
             MISSING,
         )
     ]
-    assert [each.is_error for each in outcome.remarks] == [True, False]
+    assert [each.is_error for each in changes.remarks] == [True, False]
 
 
 def test_a_node_that_was_registered_before_needs_no_taint() -> None:
-    outcome = register(claim(), (node(labels={"karpenter.sh/registered": "true"}),), NOON)
+    changes = register(claim(), (node(labels={"karpenter.sh/registered": "true"}),), NOON)
 
-    assert outcome.notices == ()
+    assert changes.notices == ()
 
 
 def test_a_provider_may_hold_up_registration() -> None:
     made = claim(labels={"team": "shop"})
 
-    outcome = register(made, (node(taints=(UNREGISTERED,)),), NOON, ["tags", "disks"])
+    changes = register(made, (node(taints=(UNREGISTERED,)),), NOON, ["tags", "disks"])
 
     expected = ("Unknown", "RegistrationHookPending", "tags, disks")
-    assert condition_of(outcome.claim, "Registered") == expected
-    assert outcome.node is not None
-    assert outcome.node.taints == (UNREGISTERED,)
-    assert outcome.node.meta.labels["team"] == "shop"
-    assert "karpenter.sh/registered" not in outcome.node.meta.labels
-    assert outcome.has_registered is None
+    assert condition_of(changes.claim, "Registered") == expected
+    assert changes.node is not None
+    assert changes.node.taints == (UNREGISTERED,)
+    assert changes.node.meta.labels["team"] == "shop"
+    assert "karpenter.sh/registered" not in changes.node.meta.labels
+    assert changes.has_registered is None
 
 
 def test_what_is_decided_only_follows_the_generation() -> None:
     done = claim(said={"Registered": timedelta(minutes=1)})
     newer = replace(done, meta=replace(done.meta, generation=2))
 
-    outcome = register(newer, (), NOON)
+    changes = register(newer, (), NOON)
 
-    assert outcome.claim is not None
-    condition = outcome.claim.conditions.get("Registered")
+    assert changes.claim is not None
+    condition = changes.claim.conditions.get("Registered")
     assert condition is not None
     assert (condition.status, condition.generation) == ("True", 2)
     assert condition.changed == NOON - timedelta(minutes=1)
@@ -175,7 +175,7 @@ def gated(*taints: Taint, is_ready: bool = True) -> NodeRecord:
 
 
 def test_what_ends_pods_gives_way_to_what_keeps_them_away() -> None:
-    made = shut(node(taints=(UNREGISTERED, GPU)), NOON)
+    made = with_gate(node(taints=(UNREGISTERED, GPU)), NOON)
 
     assert made.taints == (GPU, gate(NOON))
     assert gate(NOON).effect == "NoSchedule"
@@ -187,18 +187,18 @@ def test_karpenter_takes_the_gate_for_a_mark_that_was_left_behind() -> None:
 
 
 def test_a_node_that_is_being_disrupted_needs_no_gate() -> None:
-    assert shut(node(taints=(UNREGISTERED, DISRUPTED)), NOON).taints == (DISRUPTED,)
+    assert with_gate(node(taints=(UNREGISTERED, DISRUPTED)), NOON).taints == (DISRUPTED,)
 
 
 def test_a_node_that_ends_nobody_stays_as_it_is() -> None:
-    assert shut(node(taints=(GPU,)), NOON).taints == (GPU,)
+    assert with_gate(node(taints=(GPU,)), NOON).taints == (GPU,)
 
 
 def test_a_node_opens_when_all_have_heard_that_it_ends_nobody() -> None:
     made = node(taints=(GPU, gate(NOON)))
 
-    early = opened(made, Door.FREE, NOON + HEARING_TIME / 4)
-    late = opened(made, Door.FREE, NOON + HEARING_TIME)
+    early = with_gate_opened(made, GatePolicy.FREE, NOON + HEARING_TIME / 4)
+    late = with_gate_opened(made, GatePolicy.FREE, NOON + HEARING_TIME)
 
     assert early == (made, HEARING_TIME * 3 / 4)
     assert (late[0].taints, late[1]) == ((GPU,), timedelta())
@@ -208,9 +208,9 @@ def test_a_node_opens_when_all_have_heard_that_it_ends_nobody() -> None:
 def test_a_node_that_was_just_shut_is_shut(microseconds: int) -> None:
     """The gate names the nearest millisecond, which may be ahead."""
     now = NOON + timedelta(microseconds=microseconds)
-    made = shut(node(taints=(UNREGISTERED,)), now)
+    made = with_gate(node(taints=(UNREGISTERED,)), now)
 
-    found, left = opened(made, Door.FREE, now)
+    found, left = with_gate_opened(made, GatePolicy.FREE, now)
 
     assert found == made
     assert left is not None
@@ -220,7 +220,7 @@ def test_a_node_that_was_just_shut_is_shut(microseconds: int) -> None:
 def test_a_clock_that_was_set_back_keeps_nothing_shut() -> None:
     made = node(taints=(gate(NOON + timedelta(days=1)),))
 
-    assert opened(made, Door.FREE, NOON) == (node(), timedelta())
+    assert with_gate_opened(made, GatePolicy.FREE, NOON) == (node(), timedelta())
 
 
 @pytest.mark.parametrize(
@@ -236,39 +236,39 @@ def test_a_clock_that_was_set_back_keeps_nothing_shut() -> None:
 def test_a_gate_that_was_left_behind_opens(key: str, value: str) -> None:
     left = node(taints=(GPU, Taint(key, "NoSchedule", value)))
 
-    assert opened(left, Door.FREE, NOON)[0].taints == (GPU,)
+    assert with_gate_opened(left, GatePolicy.FREE, NOON)[0].taints == (GPU,)
 
 
 def test_a_node_without_a_gate_is_open() -> None:
     made = node(taints=(NOT_READY,))
 
-    assert opened(made, Door.HELD, NOON) == (made, timedelta())
+    assert with_gate_opened(made, GatePolicy.HELD, NOON) == (made, timedelta())
 
 
 @pytest.mark.parametrize(
     ("door", "taints", "left"),
     [
-        (Door.FREE, (GPU, NOT_READY, LONG_AGO), None),
-        (Door.HELD, (GPU, NOT_READY, LONG_AGO), None),
-        (Door.CALLED, (GPU,), timedelta()),
+        (GatePolicy.FREE, (GPU, NOT_READY, LONG_AGO), None),
+        (GatePolicy.HELD, (GPU, NOT_READY, LONG_AGO), None),
+        (GatePolicy.CALLED, (GPU,), timedelta()),
     ],
 )
 def test_who_is_called_upon_does_not_wait_until_others_see_that_he_is_ready(
-    door: Door, taints: tuple[Taint, ...], left: timedelta | None
+    door: GatePolicy, taints: tuple[Taint, ...], left: timedelta | None
 ) -> None:
-    made, wait = opened(gated(GPU, NOT_READY), door, NOON)
+    made, wait = with_gate_opened(gated(GPU, NOT_READY), door, NOON)
 
     assert (set(made.taints), wait) == (set(taints), left)
 
 
 def test_a_node_is_held_although_it_could_open() -> None:
-    assert opened(gated(), Door.HELD, NOON) == (gated(), None)
+    assert with_gate_opened(gated(), GatePolicy.HELD, NOON) == (gated(), None)
 
 
 def test_a_node_that_is_not_ready_stays_shut_even_if_called_upon() -> None:
     made = gated(NOT_READY, is_ready=False)
 
-    assert opened(made, Door.CALLED, NOON) == (made, None)
+    assert with_gate_opened(made, GatePolicy.CALLED, NOON) == (made, None)
 
 
 @pytest.mark.parametrize(
@@ -288,4 +288,4 @@ def test_a_node_stands_ready_if_nothing_but_the_gate_is_in_the_way(
 ) -> None:
     made = claim(startup_taints=(Taint("cilium", "NoExecute"),))
 
-    assert stands_ready(made, there) is expected
+    assert is_ready_but_gated(made, there) is expected

@@ -32,7 +32,7 @@ def since(minutes: int, type_: str = "KWOKUnhealthy", reason: str = "") -> Condi
 def test_the_claim_of_a_broken_node_goes_at_once() -> None:
     broken, made = sick(since(30)), replace(claim(grace_period=MINUTE), image_id="image-1")
 
-    outcome = repair(made, broken, POLICIES, [broken], NOON, pods=2).outcome
+    changes = repair(made, broken, POLICIES, [broken], NOON, pods=2).changes
 
     labels = {
         "reason": "unhealthy",
@@ -41,9 +41,11 @@ def test_the_claim_of_a_broken_node_goes_at_once() -> None:
         "consolidation_policy": "",
         "termination_mode": "eventual",
     }
-    hurried = claim(grace_period=MINUTE, annotations={TIME: "2026-03-02T12:00:00Z"})
-    assert outcome == Changes(
-        replace(hurried, image_id="image-1"),
+    with_termination_deadline = claim(
+        grace_period=MINUTE, annotations={TIME: "2026-03-02T12:00:00Z"}
+    )
+    assert changes == Changes(
+        replace(with_termination_deadline, image_id="image-1"),
         deletes_claim=True,
         counts=(
             Count("nodeclaims_disrupted_total", labels),
@@ -108,16 +110,16 @@ def test_too_many_broken_nodes_are_told_of_and_left_alone() -> None:
 
     repaired = repair(claim(), broken, POLICIES, [broken, broken], NOON)
 
-    outcome = repaired.outcome
+    changes = repaired.changes
     assert repaired.refusal == NodeRefusal(Obstacle.MOSTLY_UNHEALTHY, "node-1", "web")
-    assert outcome.requeue_after == 5 * MINUTE
-    assert not outcome.deletes_claim
-    assert [(each.subject.kind.name, each.same_as) for each in outcome.notices] == [
+    assert changes.requeue_after == 5 * MINUTE
+    assert not changes.deletes_claim
+    assert [(each.subject.kind.name, each.same_as) for each in changes.notices] == [
         ("Node", ("uid-node-1",)),
         ("NodeClaim", ("uid-web-1",)),
         ("NodePool", ("uid-web",)),
     ]
-    assert {(each.reason, each.note, each.window_seconds) for each in outcome.notices} == {
+    assert {(each.reason, each.note, each.window_seconds) for each in changes.notices} == {
         ("NodeRepairBlocked", "more than 20% nodes are unhealthy in the nodepool", 900.0)
     }
 
@@ -125,9 +127,9 @@ def test_too_many_broken_nodes_are_told_of_and_left_alone() -> None:
 def test_a_claim_that_stands_alone_is_held_against_the_cluster() -> None:
     broken = sick(since(30))
 
-    outcome = repair(claim(pool=""), broken, POLICIES, [broken, broken], NOON).outcome
+    changes = repair(claim(pool=""), broken, POLICIES, [broken, broken], NOON).changes
 
-    assert [(each.subject.kind.name, each.note) for each in outcome.notices] == [
+    assert [(each.subject.kind.name, each.note) for each in changes.notices] == [
         ("Node", "more then 20% nodes are unhealthy in the cluster"),
         ("NodeClaim", "more then 20% nodes are unhealthy in the cluster"),
     ]
@@ -147,7 +149,7 @@ def test_a_claim_that_goes_is_hurried_and_not_counted() -> None:
 def test_an_end_that_has_passed_stays() -> None:
     broken, going = sick(since(30)), claim(annotations={TIME: "2026-03-02T11:59:59Z"})
 
-    assert repair(going, broken, POLICIES, [broken], NOON).outcome.claim == going
+    assert repair(going, broken, POLICIES, [broken], NOON).changes.claim == going
 
 
 @pytest.mark.parametrize(

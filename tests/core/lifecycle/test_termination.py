@@ -4,18 +4,18 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes, Count, Remark
-from karpy.core.lifecycle.drain import Departing
+from karpy.core.lifecycle.drain import DrainingNode
 from karpy.core.lifecycle.termination import (
-    Finalizing,
-    asks_for_machine,
+    ClaimTermination,
     claim_machine_answered,
     claim_of,
-    depart,
-    finalize,
-    is_leaving,
+    is_terminating,
     machine_answered,
-    marked,
+    may_lack_machine,
     node_gone,
+    tainted,
+    terminate_claim,
+    terminate_node,
     termination_time,
 )
 from karpy.model.constraints import Taint
@@ -49,7 +49,7 @@ RELEASED = Changes(
     ],
 )
 def test_a_node_that_goes_and_is_held_is_ours_to_end(given: NodeRecord, *, expected: bool) -> None:
-    assert is_leaving(given) is expected
+    assert is_terminating(given) is expected
 
 
 def test_the_claim_of_a_node_is_the_only_one() -> None:
@@ -59,8 +59,8 @@ def test_the_claim_of_a_node_is_the_only_one() -> None:
 
 
 def test_the_cloud_is_asked_about_nodes_that_are_not_ready() -> None:
-    assert asks_for_machine(node(is_ready=False))
-    assert not asks_for_machine(node())
+    assert may_lack_machine(node(is_ready=False))
+    assert not may_lack_machine(node())
 
 
 @pytest.mark.parametrize(
@@ -69,16 +69,18 @@ def test_the_cloud_is_asked_about_nodes_that_are_not_ready() -> None:
     ids=["none", "another effect", "there already"],
 )
 def test_a_going_node_is_marked(taints: tuple[Taint, ...]) -> None:
-    assert marked(node(taints=taints)) == node(taints=(DISRUPTED,), labels=BALANCERS)
+    assert tainted(node(taints=taints)) == node(taints=(DISRUPTED,), labels=BALANCERS)
 
 
 def test_a_node_that_was_deleted_takes_its_claim_along() -> None:
-    departure = depart(Departing(node(deleted=MINUTE), claim(), (leaving("web"),)), (), NOON)
+    departure = terminate_node(
+        DrainingNode(node(deleted=MINUTE), claim(), (leaving("web"),)), (), NOON
+    )
 
-    outcome = departure.outcome
-    assert outcome.deletes_claim
-    assert outcome.node == node(deleted=MINUTE, taints=(DISRUPTED,), labels=BALANCERS)
-    assert outcome.remarks == (
+    changes = departure.changes
+    assert changes.deletes_claim
+    assert changes.node == node(deleted=MINUTE, taints=(DISRUPTED,), labels=BALANCERS)
+    assert changes.remarks == (
         Remark(
             "tainted node",
             {
@@ -88,30 +90,32 @@ def test_a_node_that_was_deleted_takes_its_claim_along() -> None:
             },
         ),
     )
-    assert [each.name for each in departure.leaving] == ["web"]
-    assert not departure.is_cleared
+    assert [each.name for each in departure.evictions] == ["web"]
+    assert not departure.ends_machine
 
 
 def test_a_node_is_marked_once() -> None:
     known = node(deleted=MINUTE, taints=(DISRUPTED,), labels=BALANCERS)
 
-    outcome = depart(Departing(known, claim(deleted=MINUTE)), (), NOON).outcome
+    changes = terminate_node(DrainingNode(known, claim(deleted=MINUTE)), (), NOON).changes
 
-    assert (outcome.node, outcome.remarks, outcome.deletes_claim) == (known, (), False)
+    assert (changes.node, changes.remarks, changes.deletes_claim) == (known, (), False)
 
 
 def test_the_end_of_a_claim_is_the_end_of_its_pods() -> None:
     moment = "2026-03-02T12:00:10Z"
     going = claim(deleted=MINUTE, annotations={TIME: moment})
 
-    departure = depart(Departing(node(deleted=MINUTE), going, (leaving("web"),)), (), NOON)
+    departure = terminate_node(
+        DrainingNode(node(deleted=MINUTE), going, (leaving("web"),)), (), NOON
+    )
 
-    assert told(departure.outcome.notices)[0] == (
+    assert told(departure.changes.notices)[0] == (
         "Node",
         "TerminationGracePeriodExpiring",
         f"All pods will be deleted by {moment}",
     )
-    assert [each.deadline for each in departure.leaving] == [NOON + timedelta(seconds=10)]
+    assert [each.deadline for each in departure.evictions] == [NOON + timedelta(seconds=10)]
 
 
 def test_an_end_that_cannot_be_read_is_none() -> None:
@@ -123,44 +127,44 @@ def test_an_end_that_cannot_be_read_is_none() -> None:
 def test_an_empty_node_waits_for_its_volumes() -> None:
     drained = claim(said={"Drained": MINUTE})
 
-    departure = depart(Departing(node(deleted=MINUTE), drained), ["va-1"], NOON)
+    departure = terminate_node(DrainingNode(node(deleted=MINUTE), drained), ["va-1"], NOON)
 
-    assert condition_of(departure.outcome.claim, "VolumesDetached")[0] == "Unknown"
-    assert not departure.is_cleared
+    assert condition_of(departure.changes.claim, "VolumesDetached")[0] == "Unknown"
+    assert not departure.ends_machine
 
 
 def test_an_empty_node_without_volumes_is_cleared() -> None:
     drained = claim(said={"Drained": MINUTE})
 
-    departure = depart(Departing(node(deleted=MINUTE), drained), (), NOON)
+    departure = terminate_node(DrainingNode(node(deleted=MINUTE), drained), (), NOON)
 
-    assert departure.is_cleared
-    assert condition_of(departure.outcome.claim, "Drained")[0] == "True"
-    assert condition_of(departure.outcome.claim, "VolumesDetached")[0] == "True"
-    assert departure.outcome.requeue_after is None
+    assert departure.ends_machine
+    assert condition_of(departure.changes.claim, "Drained")[0] == "True"
+    assert condition_of(departure.changes.claim, "VolumesDetached")[0] == "True"
+    assert departure.changes.requeue_after is None
 
 
 def test_a_node_without_a_claim_is_cleared_when_empty() -> None:
-    departure = depart(Departing(node(deleted=MINUTE)), (), NOON)
+    departure = terminate_node(DrainingNode(node(deleted=MINUTE)), (), NOON)
 
-    assert departure.is_cleared
-    assert departure.outcome.claim is None
+    assert departure.ends_machine
+    assert departure.changes.claim is None
 
 
 def test_a_node_waits_for_the_end_of_its_machine() -> None:
-    outcome = machine_answered(node(deleted=MINUTE), claim(), NOON, is_gone=False)
+    changes = machine_answered(node(deleted=MINUTE), claim(), NOON, is_gone=False)
 
     expected = ("True", "InstanceTerminating", "")
-    assert condition_of(outcome.claim, "InstanceTerminating") == expected
-    assert replace(outcome, claim=None) == Changes(requeue_after=timedelta(seconds=5))
+    assert condition_of(changes.claim, "InstanceTerminating") == expected
+    assert replace(changes, claim=None) == Changes(requeue_after=timedelta(seconds=5))
 
 
 def test_a_node_goes_when_its_machine_is_gone() -> None:
-    outcome = machine_answered(node(deleted=MINUTE), claim(), NOON, is_gone=True)
+    changes = machine_answered(node(deleted=MINUTE), claim(), NOON, is_gone=True)
 
     pool = {"nodepool": "web"}
-    assert condition_of(outcome.claim, "InstanceTerminating")[0] == "True"
-    assert replace(outcome, claim=None) == Changes(
+    assert condition_of(changes.claim, "InstanceTerminating")[0] == "True"
+    assert replace(changes, claim=None) == Changes(
         node=node(deleted=MINUTE, finalizers=()),
         counts=(
             Count("nodes_terminated_total", {**pool, "zone": "zone-a"}),
@@ -184,48 +188,54 @@ def going(**said: timedelta) -> ClaimRecord:
 def test_a_claim_takes_its_nodes_along_and_waits_for_them() -> None:
     nodes = (node(), node(name="node-2", deleted=MINUTE))
 
-    finalizing = finalize(going(Registered=MINUTE), nodes, NOON)
+    finalizing = terminate_claim(going(Registered=MINUTE), nodes, NOON)
 
-    assert finalizing == Finalizing(Changes(), doomed=("node-1",))
+    assert finalizing == ClaimTermination(Changes(), nodes_to_delete=("node-1",))
 
 
 def test_a_claim_without_nodes_ends_its_machine() -> None:
-    assert finalize(going(Registered=MINUTE), (), NOON) == Finalizing(Changes(), is_cleared=True)
+    assert terminate_claim(going(Registered=MINUTE), (), NOON) == ClaimTermination(
+        Changes(), ends_machine=True
+    )
 
 
 def test_a_claim_whose_node_cannot_be_read_keeps_its_machine() -> None:
-    finalizing = finalize(going(Registered=MINUTE), (), NOON, is_blind=True)
+    finalizing = terminate_claim(going(Registered=MINUTE), (), NOON, is_blind=True)
 
-    assert finalizing == Finalizing(Changes(requeue_after=timedelta(seconds=5)))
+    assert finalizing == ClaimTermination(Changes(requeue_after=timedelta(seconds=5)))
 
 
 def test_a_claim_that_never_registered_leaves_its_node_alone() -> None:
-    assert finalize(going(), (node(),), NOON) == Finalizing(Changes(), is_cleared=True)
+    assert terminate_claim(going(), (node(),), NOON) == ClaimTermination(
+        Changes(), ends_machine=True
+    )
 
 
 def test_a_node_that_says_it_has_joined_is_drained_whatever_its_claim_says() -> None:
     """Pods may be on it: the claim was deleted before it could say that its node is registered."""
     joined = node(labels={"karpenter.sh/registered": "true"})
 
-    assert finalize(going(), (joined,), NOON) == Finalizing(Changes(), doomed=("node-1",))
+    assert terminate_claim(going(), (joined,), NOON) == ClaimTermination(
+        Changes(), nodes_to_delete=("node-1",)
+    )
 
 
 def test_a_claim_that_was_never_launched_goes_at_once() -> None:
     bare = claim(deleted=MINUTE, provider_id="")
 
-    finalizing = finalize(bare, (), NOON)
+    finalizing = terminate_claim(bare, (), NOON)
 
     released = claim(deleted=MINUTE, provider_id="", finalizers=())
-    assert finalizing == Finalizing(replace(RELEASED, claim=released))
+    assert finalizing == ClaimTermination(replace(RELEASED, claim=released))
 
 
 def test_a_grace_period_sets_the_end_of_all_pods() -> None:
-    hurried = claim(deleted=MINUTE, grace_period=5 * MINUTE)
+    with_termination_deadline = claim(deleted=MINUTE, grace_period=5 * MINUTE)
 
-    outcome = finalize(hurried, (), NOON).outcome
+    changes = terminate_claim(with_termination_deadline, (), NOON).changes
 
     moment = "2026-03-02T12:04:00Z"
-    assert outcome == Changes(
+    assert changes == Changes(
         claim(deleted=MINUTE, grace_period=5 * MINUTE, annotations={TIME: moment}),
         notices=(
             Notice(
@@ -243,7 +253,7 @@ def test_a_grace_period_sets_the_end_of_all_pods() -> None:
 def test_an_end_that_is_written_stays() -> None:
     known = claim(deleted=MINUTE, grace_period=5 * MINUTE, annotations={TIME: "x"})
 
-    assert finalize(known, (), NOON).outcome == Changes()
+    assert terminate_claim(known, (), NOON).changes == Changes()
 
 
 @pytest.mark.parametrize(
@@ -252,24 +262,24 @@ def test_an_end_that_is_written_stays() -> None:
     ids=["stays", "let go"],
 )
 def test_a_claim_that_stays_or_is_let_go_is_left_alone(done: ClaimRecord) -> None:
-    assert finalize(done, (), NOON) == Finalizing(Changes())
+    assert terminate_claim(done, (), NOON) == ClaimTermination(Changes())
 
 
 def test_a_claim_waits_for_the_end_of_its_machine() -> None:
-    outcome = claim_machine_answered(going(), NOON, is_gone=False)
+    changes = claim_machine_answered(going(), NOON, is_gone=False)
 
     expected = ("True", "InstanceTerminating", "")
-    assert condition_of(outcome.claim, "InstanceTerminating") == expected
-    assert replace(outcome, claim=None) == Changes(requeue_after=timedelta(seconds=5))
+    assert condition_of(changes.claim, "InstanceTerminating") == expected
+    assert replace(changes, claim=None) == Changes(requeue_after=timedelta(seconds=5))
 
 
 def test_a_claim_goes_when_its_machine_is_gone() -> None:
     asked = going(InstanceTerminating=timedelta(seconds=30))
 
-    outcome = claim_machine_answered(asked, NOON, is_gone=True)
+    changes = claim_machine_answered(asked, NOON, is_gone=True)
 
     took = Count("nodeclaims_instance_termination_duration_seconds", {"nodepool": "web"}, 30.0)
-    assert outcome.claim is not None
-    assert outcome.claim.meta.finalizers == ()
-    expected = replace(RELEASED, claim=outcome.claim, counts=(took, *RELEASED.counts))
-    assert outcome == expected
+    assert changes.claim is not None
+    assert changes.claim.meta.finalizers == ()
+    expected = replace(RELEASED, claim=changes.claim, counts=(took, *RELEASED.counts))
+    assert changes == expected

@@ -15,7 +15,12 @@ from karpy.core.lifecycle.changes import (
     count_reschedulable,
     termination_mode,
 )
-from karpy.core.lifecycle.garbagecollection import Sighting, collect_claim, find_orphans, running
+from karpy.core.lifecycle.garbagecollection import (
+    CloudMachine,
+    collect_claim,
+    find_live_machines,
+    find_orphans,
+)
 from karpy.core.lifecycle.initialization import check_consistency
 from karpy.core.lifecycle.markers import PodEvent, can_wait, note_pod_event
 from karpy.core.lifecycle.records import hydrate_claim, hydrate_node
@@ -41,12 +46,12 @@ def initialized(
 def test_a_node_with_less_than_promised_is_told_of() -> None:
     made = initialized({"memory": 128 * GI})
 
-    outcome = check_consistency(made, node(capacity={"memory": 64 * GI}), NOON)
+    changes = check_consistency(made, node(capacity={"memory": 64 * GI}), NOON)
 
     issue = "expected 128Gi of resource memory, but found 64Gi (50.0% of expected)"
     expected = ("False", "ConsistencyCheckFailed", "Consistency Check Failed")
-    assert condition_of(outcome.claim, "ConsistentStateFound") == expected
-    assert replace(outcome, claim=None) == Changes(
+    assert condition_of(changes.claim, "ConsistentStateFound") == expected
+    assert replace(changes, claim=None) == Changes(
         notices=(
             Notice(
                 Subject(NODE_CLAIM, "web-1", uid="uid-web-1"),
@@ -74,11 +79,11 @@ def test_a_node_with_less_than_promised_is_told_of() -> None:
 def test_what_was_promised_and_asked_for_is_compared(
     made: ClaimRecord, found: Mapping[str, int]
 ) -> None:
-    outcome = check_consistency(made, node(capacity=found), NOON)
+    changes = check_consistency(made, node(capacity=found), NOON)
 
     expected = ("True", "ConsistentStateFound", "")
-    assert condition_of(outcome.claim, "ConsistentStateFound") == expected
-    assert outcome.notices == ()
+    assert condition_of(changes.claim, "ConsistentStateFound") == expected
+    assert changes.notices == ()
 
 
 def test_a_claim_that_goes_is_not_checked() -> None:
@@ -144,9 +149,9 @@ def test_a_claim_stays_while_something_speaks_for_it(
     assert collect_claim(kept, machines, nodes) == Changes()
 
 
-def sighting(name: str, age: int = 31, *, is_ending: bool = False) -> Sighting:
+def sighting(name: str, age: int = 31, *, is_ending: bool = False) -> CloudMachine:
     created = NOON - timedelta(seconds=age)
-    return Sighting(f"kwok://{name}", name, created, is_ending)
+    return CloudMachine(f"kwok://{name}", name, created, is_ending)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +167,7 @@ def sighting(name: str, age: int = 31, *, is_ending: bool = False) -> Sighting:
     ids=["nobody's", "replaced", "claimed", "not claimed yet", "young", "ending"],
 )
 def test_a_machine_without_a_claim_is_an_orphan(
-    machine: Sighting, claims: list[ClaimRecord], *, is_orphan: bool
+    machine: CloudMachine, claims: list[ClaimRecord], *, is_orphan: bool
 ) -> None:
     orphans = find_orphans([machine], claims, NOON)
 
@@ -183,7 +188,7 @@ def test_orphans_come_in_the_order_of_their_names() -> None:
 
 
 def test_a_machine_that_ends_does_not_run() -> None:
-    assert running([sighting("a"), sighting("b", is_ending=True)]) == {"kwok://a"}
+    assert find_live_machines([sighting("a"), sighting("b", is_ending=True)]) == {"kwok://a"}
 
 
 @pytest.mark.parametrize(
@@ -197,9 +202,9 @@ def test_a_machine_that_ends_does_not_run() -> None:
     ids=["bound", "ended", "leaves", "first seen"],
 )
 def test_a_pod_that_comes_or_leaves_is_noted(before: Pod | None, after: Pod) -> None:
-    outcome = note_pod_event(claim(), PodEvent(before, after, NOON))
+    changes = note_pod_event(claim(), PodEvent(before, after, NOON))
 
-    assert outcome == Changes(replace(claim(), last_pod_event=NOON))
+    assert changes == Changes(replace(claim(), last_pod_event=NOON))
 
 
 @pytest.mark.parametrize(
@@ -220,9 +225,9 @@ def test_nothing_else_is_noted(before: Pod, after: Pod) -> None:
 def test_a_claim_is_written_every_ten_seconds_at_most(seconds: int, *, is_noted: bool) -> None:
     busy = replace(claim(), last_pod_event=NOON - timedelta(seconds=seconds))
 
-    outcome = note_pod_event(busy, PodEvent(pod("p"), pod("p", on="node-1"), NOON))
+    changes = note_pod_event(busy, PodEvent(pod("p"), pod("p", on="node-1"), NOON))
 
-    assert (outcome.claim is not None) is is_noted
+    assert (changes.claim is not None) is is_noted
 
 
 def test_a_restart_takes_no_old_pod_for_a_new_one() -> None:

@@ -38,9 +38,9 @@ WAITS = ("AwaitingReconciliation", "object is awaiting reconciliation")
 def test_a_pool_says_what_is_wrong_with_its_node_class(
     node_class: ClassState | None, reason: str, message: str
 ) -> None:
-    outcome = judge_readiness(pool(generation=2), node_class, LATER)
+    changes = judge_readiness(pool(generation=2), node_class, LATER)
 
-    assert outcome.pool == pool(
+    assert changes.pool == pool(
         generation=2,
         conditions=[
             Condition("ValidationSucceeded", UNKNOWN, NOON, *WAITS, 2),
@@ -61,9 +61,9 @@ def test_a_pool_is_ready_once_its_template_is_valid_and_its_node_class_is_ready(
     valid = judge_validity(pool(), (), NOON).pool
     assert valid is not None
 
-    outcome = judge_readiness(valid, ClassState(Condition("Ready", TRUE, NOON)), LATER)
+    changes = judge_readiness(valid, ClassState(Condition("Ready", TRUE, NOON)), LATER)
 
-    assert outcome.pool == pool(
+    assert changes.pool == pool(
         conditions=[
             Condition("ValidationSucceeded", TRUE, NOON, "ValidationSucceeded", "", 1),
             Condition("NodeClassReady", TRUE, LATER, "NodeClassReady", "", 1),
@@ -76,16 +76,16 @@ def test_a_pool_that_has_said_so_stays_the_same_object() -> None:
     said = judge_readiness(pool(), None, NOON).pool
     assert said is not None
 
-    outcome = judge_readiness(said, None, LATER)
+    changes = judge_readiness(said, None, LATER)
 
-    assert outcome.pool is said
+    assert changes.pool is said
 
 
 def test_a_pool_names_all_its_faults() -> None:
-    outcome = judge_validity(pool(), ("one is wrong", "two is wrong"), NOON)
+    changes = judge_validity(pool(), ("one is wrong", "two is wrong"), NOON)
 
-    assert outcome.pool is not None
-    condition = outcome.pool.conditions.get("ValidationSucceeded")
+    assert changes.pool is not None
+    condition = changes.pool.conditions.get("ValidationSucceeded")
     assert condition is not None
     assert condition.status == FALSE
     assert condition.reason == "NodePoolValidationFailed"
@@ -96,9 +96,9 @@ def test_a_mended_pool_is_valid_again() -> None:
     broken = judge_validity(pool(), ("one is wrong",), NOON).pool
     assert broken is not None
 
-    outcome = judge_validity(broken, (), LATER)
+    changes = judge_validity(broken, (), LATER)
 
-    assert outcome.pool is not None
-    condition = outcome.pool.conditions.get("ValidationSucceeded")
+    assert changes.pool is not None
+    condition = changes.pool.conditions.get("ValidationSucceeded")
     assert condition is not None
     assert (condition.status, condition.changed) == (TRUE, LATER)

@@ -3,7 +3,12 @@ from datetime import timedelta
 import pytest
 
 from karpy.core.lifecycle.launch import launch_failed
-from karpy.core.nodepool.registrationhealth import Health, Tended, record_attempt, tend_health
+from karpy.core.nodepool.registrationhealth import (
+    HealthUpdate,
+    RegistrationHealth,
+    record_attempt,
+    refresh_health,
+)
 from karpy.model.conditions import Condition
 from karpy.model.records import ClaimRecord, PoolRecord
 from tests.builders.pods import NOON
@@ -31,28 +36,28 @@ def healthy(status: str, generation: int = 1) -> Condition:
 def test_two_failures_among_four_attempts_are_too_many(
     attempts: tuple[bool, ...], expected: str
 ) -> None:
-    assert Health(attempts).status == expected
+    assert RegistrationHealth(attempts).status == expected
 
 
 def test_the_fifth_attempt_drives_out_the_first() -> None:
-    health = Health((False, False, True, True)).with_attempt(is_success=True)
+    health = RegistrationHealth((False, False, True, True)).with_attempt(is_success=True)
 
-    assert health == Health((False, True, True, True))
+    assert health == RegistrationHealth((False, True, True, True))
 
 
 def test_a_success_makes_a_pool_healthy() -> None:
-    tended = record_attempt(Health(), pool(), claim(), NOON, is_success=True)
+    update = record_attempt(RegistrationHealth(), pool(), claim(), NOON, is_success=True)
 
-    assert tended.health == Health((True,))
-    assert condition_of(tended.pool, TYPE) == ("True", TYPE, "")
+    assert update.health == RegistrationHealth((True,))
+    assert condition_of(update.pool, TYPE) == ("True", TYPE, "")
 
 
 def test_a_success_among_failures_does_not() -> None:
-    health = Health((False, False))
+    health = RegistrationHealth((False, False))
 
-    tended = record_attempt(health, pool(), claim(), NOON, is_success=True)
+    update = record_attempt(health, pool(), claim(), NOON, is_success=True)
 
-    assert tended == Tended(Health((False, False, True)), pool())
+    assert update == HealthUpdate(RegistrationHealth((False, False, True)), pool())
 
 
 def failed_launch() -> ClaimRecord:
@@ -72,24 +77,26 @@ def failed_launch() -> ClaimRecord:
 def test_the_second_failure_makes_a_pool_unhealthy(
     failed: ClaimRecord, expected: tuple[str, str, str]
 ) -> None:
-    tended = record_attempt(Health((False,)), pool(), failed, NOON, is_success=False)
+    update = record_attempt(RegistrationHealth((False,)), pool(), failed, NOON, is_success=False)
 
-    assert tended.health == Health((False, False))
-    assert condition_of(tended.pool, TYPE) == expected
+    assert update.health == RegistrationHealth((False, False))
+    assert condition_of(update.pool, TYPE) == expected
 
 
 def test_a_pool_that_is_unhealthy_keeps_the_first_explanation() -> None:
     sick = pool(conditions=[healthy("False")])
 
-    tended = record_attempt(Health((False, False)), sick, claim(), NOON, is_success=False)
+    update = record_attempt(
+        RegistrationHealth((False, False)), sick, claim(), NOON, is_success=False
+    )
 
-    assert tended == Tended(Health((False, False, False)), sick)
+    assert update == HealthUpdate(RegistrationHealth((False, False, False)), sick)
 
 
 def test_a_claim_of_another_pool_of_that_name_does_not_count() -> None:
-    tended = record_attempt(Health(), pool(), claim(pool=""), NOON, is_success=True)
+    update = record_attempt(RegistrationHealth(), pool(), claim(pool=""), NOON, is_success=True)
 
-    assert tended == Tended(Health(), pool())
+    assert update == HealthUpdate(RegistrationHealth(), pool())
 
 
 @pytest.mark.parametrize(
@@ -100,7 +107,9 @@ def test_after_a_restart_the_condition_is_what_is_remembered(
 ) -> None:
     record = pool(conditions=[healthy(status)])
 
-    assert tend_health(Health(), record, 1, NOON) == Tended(Health(attempts), record)
+    assert refresh_health(RegistrationHealth(), record, 1, NOON) == HealthUpdate(
+        RegistrationHealth(attempts), record
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,18 +123,18 @@ def test_after_a_restart_the_condition_is_what_is_remembered(
     ids=["nothing said", "new class", "new pool", "class never seen"],
 )
 def test_a_change_makes_health_unknown(record: PoolRecord, class_generation: int) -> None:
-    tended = tend_health(Health((False, False)), record, class_generation, NOON)
+    update = refresh_health(RegistrationHealth((False, False)), record, class_generation, NOON)
 
     expected = ("Unknown", "AwaitingReconciliation", "object is awaiting reconciliation")
-    assert tended.health == Health()
-    assert condition_of(tended.pool, TYPE) == expected
-    assert tended.pool.class_generation == class_generation
-    assert tend_health(tended.health, tended.pool, class_generation, NOON) == tended
+    assert update.health == RegistrationHealth()
+    assert condition_of(update.pool, TYPE) == expected
+    assert update.pool.class_generation == class_generation
+    assert refresh_health(update.health, update.pool, class_generation, NOON) == update
 
 
 def test_what_is_remembered_is_kept_while_nothing_changes() -> None:
     record = pool(conditions=[healthy("True")])
 
-    tended = tend_health(Health((False, True, True)), record, 1, NOON)
+    update = refresh_health(RegistrationHealth((False, True, True)), record, 1, NOON)
 
-    assert tended == Tended(Health((False, True, True)), record)
+    assert update == HealthUpdate(RegistrationHealth((False, True, True)), record)

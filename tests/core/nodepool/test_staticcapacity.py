@@ -15,7 +15,7 @@ from karpy.core.nodepool.staticcapacity import (
     surplus,
     template_launch,
 )
-from karpy.core.staticpools import thin_out
+from karpy.core.staticpools import give_up_surplus
 from karpy.model.conditions import FALSE, TRUE, Condition
 from karpy.model.pools import Headcount, NodePool
 from karpy.model.records import NodeClassRef, PoolRecord
@@ -162,7 +162,7 @@ def test_a_pool_gives_up_those_first_that_nobody_misses() -> None:
         state("machineless", provider_id=""),
     ]
 
-    adjustment = thin_out(static(0), Headcount(active=6), nodes, NOON)
+    adjustment = give_up_surplus(static(0), Headcount(active=6), nodes, NOON)
 
     assert adjustment == Adjustment(
         deletes=(
@@ -184,7 +184,7 @@ def test_a_protected_daemon_makes_a_node_missed() -> None:
         state("b", tenants=[tenant("x")]),
     ]
 
-    adjustment = thin_out(static(1), Headcount(active=2), nodes, NOON)
+    adjustment = give_up_surplus(static(1), Headcount(active=2), nodes, NOON)
 
     assert adjustment.deletes == ("b-claim",)
     assert refused(adjustment.refusals) == [("a", "POOL_SIZE", "")]
@@ -199,7 +199,7 @@ def test_a_protected_daemon_makes_a_node_missed() -> None:
     ids=["enough", "being replaced"],
 )
 def test_a_pool_keeps_what_it_needs(heads: Headcount, nodes: Sequence[NodeState]) -> None:
-    assert thin_out(static(2), heads, nodes, NOON) == Adjustment(requeue_after=MINUTE)
+    assert give_up_surplus(static(2), heads, nodes, NOON) == Adjustment(requeue_after=MINUTE)
 
 
 def test_only_nodes_of_the_pool_that_stay_are_given_up() -> None:
@@ -211,7 +211,7 @@ def test_only_nodes_of_the_pool_that_stay_are_given_up() -> None:
         state("e"),
     ]
 
-    adjustment = thin_out(static(0), Headcount(active=1), nodes, NOON)
+    adjustment = give_up_surplus(static(0), Headcount(active=1), nodes, NOON)
 
     assert adjustment.deletes == ("e-claim",)
     assert refused(adjustment.refusals) == [("b", "LEAVING", ""), ("c", "LEAVING", "")]
@@ -223,7 +223,7 @@ def test_only_nodes_of_the_pool_that_stay_are_given_up() -> None:
 def test_a_pool_that_is_not_static_gives_up_nothing(unfit: PoolRecord) -> None:
     assert surplus(unfit, Headcount(active=5)) == 0
     assert shortage(unfit, Headcount()) == 0
-    assert thin_out(unfit, Headcount(active=5), [state("a")], NOON) == Adjustment()
+    assert give_up_surplus(unfit, Headcount(active=5), [state("a")], NOON) == Adjustment()
 
 
 @pytest.mark.parametrize(("active", "expected"), [(1, 0), (2, 0), (5, 3)])
@@ -246,7 +246,7 @@ def test_filling_up_and_thinning_out_never_meet(replicas: int, active: int) -> N
     nodes = [state(f"n-{each}") for each in range(active)]
 
     made = fill_up(static(replicas), heads, is_synced=True).creates
-    given_up = len(thin_out(static(replicas), heads, nodes, NOON).deletes)
+    given_up = len(give_up_surplus(static(replicas), heads, nodes, NOON).deletes)
 
     assert active + made - given_up == replicas
     assert made == 0 or given_up == 0

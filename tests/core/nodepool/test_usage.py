@@ -54,18 +54,18 @@ def test_a_claim_without_a_machine_is_not_used_yet() -> None:
 
 
 def test_a_pool_without_nodes_says_so_of_every_common_resource() -> None:
-    outcome = judge_usage(pool(), {})
+    changes = judge_usage(pool(), {})
 
     nothing = {"cpu": 0, "memory": 0, "pods": 0, "ephemeral-storage": 0, "nodes": 0}
-    assert outcome == Changes(
+    assert changes == Changes(
         pool=replace(pool(), resources=nothing, nodes=0), requeue_after=timedelta(seconds=5)
     )
 
 
 def test_what_is_not_known_yet_is_not_written() -> None:
-    outcome = judge_usage(replace(pool(), nodes=5), None)
+    changes = judge_usage(replace(pool(), nodes=5), None)
 
-    assert outcome == Changes(requeue_after=timedelta(seconds=1))
+    assert changes == Changes(requeue_after=timedelta(seconds=1))
 
 
 def running(

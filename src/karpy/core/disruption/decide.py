@@ -89,7 +89,7 @@ def verdict_of_repair(broken: NodeState, repaired: Repair) -> DisruptionVerdict:
     """Say whether a broken node is given up, and why not if it stays."""
     refusals = () if repaired.refusal is None else (repaired.refusal,)
     claim, node = broken.claim, broken.node
-    if not repaired.outcome.deletes_claim or claim is None or node is None:
+    if not repaired.changes.deletes_claim or claim is None or node is None:
         return DisruptionVerdict(REASON, (), refusals)
     choice = NodeChoice(node.name, claim.name, claim.pool, remedy=RepairAction.REPLACE)
     return DisruptionVerdict(REASON, (choice,), refusals)

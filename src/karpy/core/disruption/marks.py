@@ -10,7 +10,7 @@ from karpy.core.disruption.rollout import Rollout, Target
 from karpy.core.lifecycle.changes import Changes, Count, termination_mode
 from karpy.core.lifecycle.conditions import DISRUPTION_REASON, with_true_because, without
 from karpy.core.lifecycle.records import about_claim, about_node
-from karpy.core.lifecycle.repair import hurried, snake_case, unhealthy_count
+from karpy.core.lifecycle.repair import snake_case, unhealthy_count, with_termination_deadline
 from karpy.model.constraints import DISRUPTED_TAINT, NO_SCHEDULE, Taint, is_disrupted, is_gate
 from karpy.model.disruption import DisruptionReason
 from karpy.model.labels import CAPACITY_TYPE
@@ -87,7 +87,7 @@ def removal(
     claim = None
     if target.bound is not None:
         # Whatever time it took to get here was not the pods' fault.
-        claim = hurried(state.claim, surroundings.now + target.bound)
+        claim = with_termination_deadline(state.claim, surroundings.now + target.bound)
     return Changes(claim, deletes_claim=True, notices=notices, counts=tuple(counts))
 
 

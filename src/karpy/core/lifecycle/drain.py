@@ -16,7 +16,12 @@ from karpy.core.lifecycle.conditions import (
     with_true,
     with_unknown,
 )
-from karpy.core.lifecycle.eviction import Entry, drain_failed, is_past_threshold, protection_of
+from karpy.core.lifecycle.eviction import (
+    Eviction,
+    drain_failed_notice,
+    is_past_threshold,
+    protection_of,
+)
 from karpy.core.lifecycle.records import about_node, listed
 from karpy.model.annotations import DO_NOT_DISRUPT
 from karpy.model.labels import NODE_POOL
@@ -34,13 +39,13 @@ _GRACE_ELAPSED: Final = "TerminationGracePeriodElapsed"
 class Drain(Struct, frozen=True, gc=False):
     """How far a node is emptied."""
 
-    outcome: Changes
-    leaving: tuple[Entry, ...] = ()
-    """Pods to send off now, once the node is marked."""
+    changes: Changes
+    evictions: tuple[Eviction, ...] = ()
+    """Pods to send off now, once the node is tainted."""
     is_done: bool = False
 
 
-class Departing(Struct, frozen=True, gc=False):
+class DrainingNode(Struct, frozen=True, gc=False):
     """A node that is emptied, and what is on it."""
 
     node: NodeRecord
@@ -52,24 +57,24 @@ class Departing(Struct, frozen=True, gc=False):
     """Why pods, by UID, were not let go when they were last asked."""
 
 
-def drain(departing: Departing, now: datetime) -> Drain:
+def drain(draining: DrainingNode, now: datetime) -> Drain:
     """Send off the pods whose turn it is; say whether the node is empty, and who keeps it."""
-    waiting = [each for each in departing.pods if each.is_waited_for(now)]
+    waiting = [each for each in draining.pods if each.is_waited_for(now)]
     if not waiting:
-        return _emptied(departing, now)
-    blockers = find_blockers(waiting, departing.refused, now)
+        return _emptied(draining, now)
+    blockers = find_blockers(waiting, draining.refused, now)
     why = f"{len(waiting)} pods are waiting to be evicted"
     message = _DRAINING
     if blockers:
         # Differs: Karpenter says how many pods are left, not which of them do not go.
         why += f", blocked by {listed(blockers)}"
         message += f", blocked by {listed(blockers)}"
-    claim = departing.claim
+    claim = draining.claim
     if claim is not None:
         claim = with_unknown(claim, DRAINED, _DRAINING, message, now)
-    notice = drain_failed(departing.node, why, *blockers)
-    outcome = Changes(claim, notices=(notice,), requeue_after=LOOK_AGAIN)
-    return Drain(outcome, _leaving(departing, waiting, now))
+    notice = drain_failed_notice(draining.node, why, *blockers)
+    changes = Changes(claim, notices=(notice,), requeue_after=LOOK_AGAIN)
+    return Drain(changes, _evictions_due(draining, waiting, now))
 
 
 def find_blockers(
@@ -87,20 +92,20 @@ def first_tier(waiting: Sequence[LeavingPod]) -> list[LeavingPod]:
     return [pod for pod, rank in zip(waiting, ranks, strict=True) if rank == lowest]
 
 
-def _leaving(
-    departing: Departing, waiting: Sequence[LeavingPod], now: datetime
-) -> tuple[Entry, ...]:
-    deadline = departing.deadline
+def _evictions_due(
+    draining: DrainingNode, waiting: Sequence[LeavingPod], now: datetime
+) -> tuple[Eviction, ...]:
+    deadline = draining.deadline
     late = [
         pod for pod in waiting if deadline is not None and is_past_threshold(pod, deadline, now)
     ]
     rest = [pod for pod in waiting if pod not in late]
     chosen = sorted((*late, *first_tier(rest)), key=lambda pod: pod.key)
-    return tuple(Entry(pod.namespace, pod.name, pod.uid, deadline=deadline) for pod in chosen)
+    return tuple(Eviction(pod.namespace, pod.name, pod.uid, deadline=deadline) for pod in chosen)
 
 
-def _emptied(departing: Departing, now: datetime) -> Drain:
-    claim = departing.claim
+def _emptied(draining: DrainingNode, now: datetime) -> Drain:
+    claim = draining.claim
     if claim is None:
         return Drain(Changes(), is_done=True)
     if claim.conditions.is_true(DRAINED):
@@ -110,7 +115,7 @@ def _emptied(departing: Departing, now: datetime) -> Drain:
     # A pod that was bound a moment ago may not have been seen yet.
     if now - changed(claim, DRAINED) < LEAST_DRAIN:
         return Drain(Changes(claim, requeue_after=LOOK_AGAIN))
-    pool = departing.node.meta.labels.get(NODE_POOL, "")
+    pool = draining.node.meta.labels.get(NODE_POOL, "")
     counts = (Count("nodes_drained_total", {"nodepool": pool}),)
     return Drain(Changes(with_true(claim, DRAINED, now), counts=counts), is_done=True)
 
@@ -126,7 +131,7 @@ def _why_blocked(pod: LeavingPod, refused: Mapping[str, str], now: datetime) -> 
 class Detachment(Struct, frozen=True, gc=False):
     """Whether the volumes of a node are off, or are waited for no longer."""
 
-    outcome: Changes
+    changes: Changes
     is_done: bool = False
 
 
@@ -150,9 +155,9 @@ def find_pending(
     return tuple(sorted(each.name for each in attachments if each.volume not in {"", *kept}))
 
 
-def await_detachment(departing: Departing, pending: Sequence[str], now: datetime) -> Detachment:
+def await_detachment(draining: DrainingNode, pending: Sequence[str], now: datetime) -> Detachment:
     """Wait until volumes are off, so that pods can use them elsewhere, or until time is up."""
-    claim, deadline = departing.claim, departing.deadline
+    claim, deadline = draining.claim, draining.deadline
     if not pending:
         if claim is not None:
             claim = with_true(claim, VOLUMES_DETACHED, now)
@@ -163,7 +168,7 @@ def await_detachment(departing: Departing, pending: Sequence[str], now: datetime
         return Detachment(Changes(claim), is_done=True)
     if claim is not None:
         claim = with_unknown(claim, VOLUMES_DETACHED, _AWAITING, _AWAITING, now)
-    node = departing.node
+    node = draining.node
     told = Notice(
         about_node(node),
         _AWAITING,

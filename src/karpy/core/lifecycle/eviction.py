@@ -28,20 +28,20 @@ _LEAST_GRACE: Final = timedelta(seconds=1)
 _ELAPSED: Final = f"The {DO_NOT_DISRUPT} grace period has elapsed, pod is now disruptable"
 
 
-class Mode(Enum):
+class EvictionMode(Enum):
     """What happens when time is up: the pod is deleted, or left alone."""
 
     FORCE_DELETE = "ForceDelete"
     TIMEOUT = "Timeout"
 
 
-class Entry(Struct, frozen=True, gc=False):
+class Eviction(Struct, frozen=True, gc=False):
     """A pod that waits to be evicted."""
 
     namespace: str
     name: str
     uid: str
-    mode: Mode = Mode.FORCE_DELETE
+    mode: EvictionMode = EvictionMode.FORCE_DELETE
     deadline: datetime | None = None
     """When time is up; None is never."""
 
@@ -50,7 +50,7 @@ class Entry(Struct, frozen=True, gc=False):
         return f"{self.namespace}/{self.name}"
 
 
-class Verb(Enum):
+class EvictionVerb(Enum):
     """What to do with a pod that waits."""
 
     DROP = "Drop"
@@ -61,16 +61,16 @@ class Verb(Enum):
     """Look again later: it may not be disturbed now."""
 
 
-class Move(Struct, frozen=True, gc=False):
+class EvictionStep(Struct, frozen=True, gc=False):
     """What to do with a pod, and what to say before it is done."""
 
-    verb: Verb
+    verb: EvictionVerb
     grace_seconds: int | None = None
     """How long a deleted pod may take to stop."""
     notices: tuple[Notice, ...] = ()
 
 
-class Answered(Struct, frozen=True, gc=False):
+class EvictionAnswer(Struct, frozen=True, gc=False):
     """What an API server's answer means for a pod that was asked to go."""
 
     is_done: bool
@@ -80,32 +80,35 @@ class Answered(Struct, frozen=True, gc=False):
     counts: tuple[Count, ...] = ()
 
 
-def readded(known: Entry | None, new: Entry) -> Entry:
+def merged(known: Eviction | None, new: Eviction) -> Eviction:
     """Join an entry with the one that waits already: the earlier deadline, the harder mode."""
     if known is None or known.uid != new.uid:
         return new
     if known.mode is not new.mode:
-        return known if known.mode is Mode.FORCE_DELETE else new
+        return known if known.mode is EvictionMode.FORCE_DELETE else new
     times = [each for each in (known.deadline, new.deadline) if each is not None]
     return replace(new, deadline=min(times, default=None))
 
 
-def next_move(entry: Entry, pod: LeavingPod | None, now: datetime) -> Move:
+def next_step(entry: Eviction, pod: LeavingPod | None, now: datetime) -> EvictionStep:
     """Say what to do with a pod that waits, as it is now."""
     if pod is None or pod.uid != entry.uid:
-        return Move(Verb.DROP)
-    is_forced = entry.mode is Mode.FORCE_DELETE
+        return EvictionStep(EvictionVerb.DROP)
+    is_forced = entry.mode is EvictionMode.FORCE_DELETE
     if not is_forced and entry.deadline is not None and now >= entry.deadline:
-        return Move(Verb.DROP)
+        return EvictionStep(EvictionVerb.DROP)
     # Differs: Karpenter also deletes a pod that has ended by itself meanwhile, and its result.
     if pod.is_terminal:
-        return Move(Verb.DROP)
+        return EvictionStep(EvictionVerb.DROP)
     if is_forced and entry.deadline is not None and is_past_threshold(pod, entry.deadline, now):
         return _forced(pod, entry.deadline, now)
     if pod.is_deleting or pod.is_static or pod.tolerates_disruption:
-        return Move(Verb.DROP)
+        return EvictionStep(EvictionVerb.DROP)
     protection = protection_of(pod, now)
-    return Move(Verb.STAY if protection.is_active else Verb.EVICT, notices=protection.notices)
+    return EvictionStep(
+        EvictionVerb.STAY if protection.is_active else EvictionVerb.EVICT,
+        notices=protection.notices,
+    )
 
 
 def is_past_threshold(pod: LeavingPod, deadline: datetime, now: datetime) -> bool:
@@ -116,31 +119,33 @@ def is_past_threshold(pod: LeavingPod, deadline: datetime, now: datetime) -> boo
     return pod.deleted > deadline and pod.deleted > now + _grace(deadline, now)
 
 
-def after_eviction(pod: LeavingPod, node: NodeRecord | None, reason: str, code: int) -> Answered:
+def after_eviction(
+    pod: LeavingPod, node: NodeRecord | None, reason: str, code: int
+) -> EvictionAnswer:
     """Say what an answer to an eviction means; `reason` is why the pod has to go."""
     counted = Count("pods_eviction_requests_total", {"code": str(code)})
     if _OK <= code < _REDIRECT:
         told = Notice(about_pod(pod), "Evicted", f"Evicted pod: {reason}", same_as=(pod.name,))
         asked = Count("pods_eviction_requests_total", {"code": str(_OK)})
-        return Answered(True, notices=(told,), counts=(asked, _drained(reason)))
+        return EvictionAnswer(True, notices=(told,), counts=(asked, _drained(reason)))
     if code in {_NOT_FOUND, _CONFLICT}:
-        return Answered(True, counts=(counted,))
+        return EvictionAnswer(True, counts=(counted,))
     if code == _TOO_MANY:
         return _refused(pod, node, PDB_VIOLATED, counted)
-    return Answered(False, counts=(counted,))
+    return EvictionAnswer(False, counts=(counted,))
 
 
-def after_clash(pod: LeavingPod, node: NodeRecord | None, code: int) -> Answered:
+def after_clash(pod: LeavingPod, node: NodeRecord | None, code: int) -> EvictionAnswer:
     """Say what it means that several budgets are about one pod, which no eviction gets past."""
     counted = Count("pods_eviction_requests_total", {"code": str(code)})
     return _refused(pod, node, PDBS_UNSUPPORTED, counted)
 
 
-def after_deletion(reason: str, code: int) -> Answered:
+def after_deletion(reason: str, code: int) -> EvictionAnswer:
     """Say what an answer to a forced deletion means."""
     if _OK <= code < _REDIRECT:
-        return Answered(True, counts=(_drained(reason),))
-    return Answered(code in {_NOT_FOUND, _CONFLICT})
+        return EvictionAnswer(True, counts=(_drained(reason),))
+    return EvictionAnswer(code in {_NOT_FOUND, _CONFLICT})
 
 
 def eviction_reason(claim: ClaimRecord | None) -> str:
@@ -151,7 +156,7 @@ def eviction_reason(claim: ClaimRecord | None) -> str:
     return condition.reason if condition is not None and condition.is_true else _FORCED
 
 
-def drain_failed(node: NodeRecord, why: str, *same_as: str) -> Notice:
+def drain_failed_notice(node: NodeRecord, why: str, *same_as: str) -> Notice:
     """Tell that a node does not get empty, and why."""
     return Notice(
         about_node(node),
@@ -162,7 +167,7 @@ def drain_failed(node: NodeRecord, why: str, *same_as: str) -> Notice:
     )
 
 
-def _forced(pod: LeavingPod, deadline: datetime, now: datetime) -> Move:
+def _forced(pod: LeavingPod, deadline: datetime, now: datetime) -> EvictionStep:
     seconds = _grace(deadline, now) // timedelta(seconds=1)
     own = pod.grace // timedelta(seconds=1)
     note = (
@@ -170,7 +175,7 @@ def _forced(pod: LeavingPod, deadline: datetime, now: datetime) -> Move:
         f"its {own} seconds to stop, whatever its disruption budgets and annotations say."
     )
     told = Notice(about_pod(pod), "Disrupted", note, same_as=(pod.name,))
-    return Move(Verb.DELETE, seconds, (told,))
+    return EvictionStep(EvictionVerb.DELETE, seconds, (told,))
 
 
 def _grace(deadline: datetime, now: datetime) -> timedelta:
@@ -178,13 +183,13 @@ def _grace(deadline: datetime, now: datetime) -> timedelta:
     return max(timedelta(seconds=whole), _LEAST_GRACE)
 
 
-def _refused(pod: LeavingPod, node: NodeRecord | None, why: str, counted: Count) -> Answered:
+def _refused(pod: LeavingPod, node: NodeRecord | None, why: str, counted: Count) -> EvictionAnswer:
     if node is None:
         # The node is gone, and the pod goes with it.
-        return Answered(True, counts=(counted,))
+        return EvictionAnswer(True, counts=(counted,))
     # Differs: Karpenter tells of one pod of a node only.
-    told = drain_failed(node, f"{why} (Pod={pod.key})", pod.key)
-    return Answered(False, why, (told,), (counted,))
+    told = drain_failed_notice(node, f"{why} (Pod={pod.key})", pod.key)
+    return EvictionAnswer(False, why, (told,), (counted,))
 
 
 def _drained(reason: str) -> Count:

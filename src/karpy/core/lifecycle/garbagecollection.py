@@ -15,7 +15,7 @@ ORPHAN_AGE: Final = timedelta(seconds=30)
 """A younger machine may belong to a claim that does not say so yet."""
 
 
-class Sighting(Struct, frozen=True, gc=False):
+class CloudMachine(Struct, frozen=True, gc=False):
     """A machine that the cloud lists."""
 
     provider_id: str
@@ -49,14 +49,14 @@ def collect_claim(
     )
 
 
-def running(machines: Iterable[Sighting]) -> frozenset[str]:
+def find_live_machines(machines: Iterable[CloudMachine]) -> frozenset[str]:
     """Return the provider IDs of the machines that are not ending."""
     return frozenset(each.provider_id for each in machines if not each.is_ending)
 
 
 def find_orphans(
-    machines: Iterable[Sighting], claims: Iterable[ClaimRecord], now: datetime
-) -> tuple[Sighting, ...]:
+    machines: Iterable[CloudMachine], claims: Iterable[ClaimRecord], now: datetime
+) -> tuple[CloudMachine, ...]:
     """
     List the machines to terminate: no claim has them, and none is about to.
 

@@ -47,7 +47,7 @@ PERIOD: Final = timedelta(minutes=10)
 _LEAST_SHARE: Final = 0.9
 
 
-class Lack(Struct, frozen=True, gc=False):
+class UnmetCondition(Struct, frozen=True, gc=False):
     """Why a node is not initialized yet."""
 
     reason: str
@@ -71,7 +71,7 @@ def initialize(
     if claim.conditions.is_true(REBOOTING) or not claim.conditions.is_true(REGISTERED):
         return Changes()
     node = nodes[0] if len(nodes) == 1 else None
-    lack = find_lack(claim, node, unpublished_drivers)
+    lack = find_unmet_condition(claim, node, unpublished_drivers)
     if node is None or lack is not None:
         assert lack is not None
         return Changes(with_unknown(claim, INITIALIZED, lack.reason, lack.message, now))
@@ -87,27 +87,29 @@ def initialize(
     )
 
 
-def find_lack(
+def find_unmet_condition(
     claim: ClaimRecord, node: NodeRecord | None, unpublished_drivers: Sequence[str] = ()
-) -> Lack | None:
+) -> UnmetCondition | None:
     """Return the first thing that a node lacks, or None if nothing is missing."""
     if node is None:
-        return Lack("NodeNotFound", "Node not registered with cluster")
+        return UnmetCondition("NodeNotFound", "Node not registered with cluster")
     if not node.is_ready:
-        return Lack("NodeNotReady", "Node status is NotReady")
+        return UnmetCondition("NodeNotReady", "Node status is NotReady")
     if taint := _startup_taint(claim, node):
-        return Lack("StartupTaintsExist", f"StartupTaint {_quoted(taint)} still exists")
+        return UnmetCondition("StartupTaintsExist", f"StartupTaint {_quoted(taint)} still exists")
     if taint := _ephemeral_taint(node):
-        return Lack(
+        return UnmetCondition(
             "KnownEphemeralTaintsExist", f"KnownEphemeralTaint {_quoted(taint)} still exists"
         )
     for name in sorted(claim.requests):
         if claim.requests[name] and not node.allocatable.get(name):
             message = f"Resource {_quoted(name)} was requested but not registered"
-            return Lack("ResourceNotRegistered", message)
+            return UnmetCondition("ResourceNotRegistered", message)
     if unpublished_drivers:
         drivers = ", ".join(sorted(unpublished_drivers))
-        return Lack("DRADriverPoolsNotPublished", f"Drivers without published pools: {drivers}")
+        return UnmetCondition(
+            "DRADriverPoolsNotPublished", f"Drivers without published pools: {drivers}"
+        )
     return None
 
 

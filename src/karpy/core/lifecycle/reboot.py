@@ -20,10 +20,10 @@ from karpy.core.lifecycle.conditions import (
     with_unknown,
 )
 from karpy.core.lifecycle.drain import first_tier
-from karpy.core.lifecycle.eviction import Entry, Mode
+from karpy.core.lifecycle.eviction import Eviction, EvictionMode
 from karpy.core.lifecycle.launch import shortened
 from karpy.core.lifecycle.records import about_claim, with_annotations
-from karpy.core.lifecycle.repair import hurried
+from karpy.core.lifecycle.repair import with_termination_deadline
 from karpy.model.annotations import REBOOT_BOOT_ID, REBOOT_GRACE_PERIOD
 from karpy.model.conditions import REBOOTING
 from karpy.model.constraints import NO_SCHEDULE, REBOOTING_TAINT, Taint
@@ -44,16 +44,16 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TAINT: Final = Taint(REBOOTING_TAINT, NO_SCHEDULE)
 
 
-class Step(Struct, frozen=True, gc=False):
-    """What comes next: write the outcome, send off pods, ask the cloud."""
+class RebootStep(Struct, frozen=True, gc=False):
+    """What comes next: write the changes, send off pods, ask the cloud."""
 
-    outcome: Changes
-    leaving: tuple[Entry, ...] = ()
+    changes: Changes
+    evictions: tuple[Eviction, ...] = ()
     operation: str = ""
     """What to ask the cloud with; empty if it is not to be asked now."""
 
 
-class Failure(Struct, frozen=True, gc=False):
+class RebootFailure(Struct, frozen=True, gc=False):
     """Why a node did not come back."""
 
     result: str
@@ -61,10 +61,14 @@ class Failure(Struct, frozen=True, gc=False):
     message: str
 
 
-REJECTED: Final = Failure("provider_error", "reboot rejected by the cloud provider: ")
-UNSUPPORTED: Final = Failure("provider_error", "reboot not implemented by the cloud provider")
-_NOT_ISSUED: Final = Failure("provider_error", "reboot was not issued within the issuance timeout")
-_NOT_BACK: Final = Failure("recovery_timeout", "node did not recover within the observation window")
+REJECTED: Final = RebootFailure("provider_error", "reboot rejected by the cloud provider: ")
+UNSUPPORTED: Final = RebootFailure("provider_error", "reboot not implemented by the cloud provider")
+_NOT_ISSUED: Final = RebootFailure(
+    "provider_error", "reboot was not issued within the issuance timeout"
+)
+_NOT_BACK: Final = RebootFailure(
+    "recovery_timeout", "node did not recover within the observation window"
+)
 
 
 def is_rebooting(claim: ClaimRecord) -> bool:
@@ -85,7 +89,7 @@ def reboot(
     pods: tuple[LeavingPod, ...],
     now: datetime,
     asked_since: datetime | None = None,
-) -> Step:
+) -> RebootStep:
     """
     Take the next step of a reboot.
 
@@ -98,21 +102,23 @@ def reboot(
     text = claim.meta.annotations.get(REBOOT_GRACE_PERIOD)
     grace = None if text is None else parse_duration(text)
     if text is not None and (grace is None or grace < _FORCEFUL):
-        return Step(_invalid(claim, text, now))
+        return RebootStep(_invalid(claim, text, now))
     if node is None:
         since = asked_since or condition.changed
         late = now - since > ISSUANCE_TIMEOUT
-        return Step(fail(claim, None, _NOT_ISSUED, now) if late else Changes(requeue_after=POLL))
-    marked = Changes(node=_tainted(node))
+        return RebootStep(
+            fail(claim, None, _NOT_ISSUED, now) if late else Changes(requeue_after=POLL)
+        )
+    tainted = Changes(node=_tainted(node))
     before = claim.meta.annotations.get(REBOOT_BOOT_ID)
     if before is None:
         step = _drain(claim, node, pods, grace, now)
-        return replace(step, outcome=joined(marked, step.outcome))
+        return replace(step, changes=joined(tainted, step.changes))
     if node.boot_id != before:
-        return Step(joined(marked, issued(claim, node, now)))
+        return RebootStep(joined(tainted, issued(claim, node, now)))
     if asked_since is not None and now - asked_since > ISSUANCE_TIMEOUT:
-        return Step(fail(claim, node, _NOT_ISSUED, now))
-    return Step(marked, operation=_operation(claim, before))
+        return RebootStep(fail(claim, node, _NOT_ISSUED, now))
+    return RebootStep(tainted, operation=_operation(claim, before))
 
 
 def issued(claim: ClaimRecord, node: NodeRecord | None, now: datetime) -> Changes:
@@ -124,13 +130,17 @@ def issued(claim: ClaimRecord, node: NodeRecord | None, now: datetime) -> Change
 
 
 def fail(
-    claim: ClaimRecord, node: NodeRecord | None, failure: Failure, now: datetime, detail: str = ""
+    claim: ClaimRecord,
+    node: NodeRecord | None,
+    failure: RebootFailure,
+    now: datetime,
+    detail: str = "",
 ) -> Changes:
     """Give up a node that does not come back; nothing has been launched in its place."""
     grace = parse_duration(claim.meta.annotations.get(REBOOT_GRACE_PERIOD, ""))
     fields = {"NodeClaim": claim.name, "result": failure.result}
     return Changes(
-        claim if grace is None else hurried(claim, now + grace),
+        claim if grace is None else with_termination_deadline(claim, now + grace),
         _untainted(node),
         deletes_claim=True,
         notices=(_notice(claim, "RebootFailed", failure.message + detail, is_warning=True),),
@@ -145,43 +155,43 @@ def _drain(
     pods: tuple[LeavingPod, ...],
     grace: timedelta | None,
     now: datetime,
-) -> Step:
+) -> RebootStep:
     """Send off the pods; those that are not gone in time ride along."""
     requested = changed(claim, REBOOTING)
     if grace == _FORCEFUL:
-        return Step(_remembering(claim, node))
+        return RebootStep(_remembering(claim, node))
     deadline = None if grace is None else requested + max(grace, LEAST_DRAIN)
     waiting = [each for each in pods if each.is_waited_for(now)]
     if waiting and (deadline is None or now < deadline):
         entries = tuple(
-            Entry(each.namespace, each.name, each.uid, Mode.TIMEOUT, deadline)
+            Eviction(each.namespace, each.name, each.uid, EvictionMode.TIMEOUT, deadline)
             for each in sorted(first_tier(waiting), key=lambda each: each.key)
         )
         left = POLL if deadline is None else min(POLL, deadline - now)
-        return Step(Changes(requeue_after=left), entries)
+        return RebootStep(Changes(requeue_after=left), entries)
     # A pod that was bound a moment ago may not have been seen yet.
     if now - requested < LEAST_DRAIN:
-        return Step(Changes(requeue_after=requested + LEAST_DRAIN - now))
-    return Step(_remembering(claim, node))
+        return RebootStep(Changes(requeue_after=requested + LEAST_DRAIN - now))
+    return RebootStep(_remembering(claim, node))
 
 
-def _await_return(claim: ClaimRecord, node: NodeRecord | None, now: datetime) -> Step:
+def _await_return(claim: ClaimRecord, node: NodeRecord | None, now: datetime) -> RebootStep:
     claim = _uninitialized(claim, now)
     since = changed(claim, INITIALIZED)
     is_late = now - since > RECOVERY_TIMEOUT
     if node is None:
-        outcome = (
+        changes = (
             fail(claim, None, _NOT_BACK, now) if is_late else Changes(claim, requeue_after=POLL)
         )
-        return Step(outcome)
+        return RebootStep(changes)
     is_new = node.boot_id != claim.meta.annotations.get(REBOOT_BOOT_ID)
     if is_new and node.is_ready:
-        return Step(_succeeded(claim, node, now))
+        return RebootStep(_succeeded(claim, node, now))
     if is_late:
-        return Step(fail(claim, node, _NOT_BACK, now))
+        return RebootStep(fail(claim, node, _NOT_BACK, now))
     note = "New boot observed (bootID changed); awaiting node readiness"
     seen = _unlabelled(node) or node
-    return Step(
+    return RebootStep(
         Changes(
             claim,
             (_untainted(seen) or seen) if is_new else seen,

@@ -16,7 +16,7 @@ from karpy.core.lifecycle.conditions import (
     with_true,
     with_unknown,
 )
-from karpy.core.lifecycle.initialization import find_lack
+from karpy.core.lifecycle.initialization import find_unmet_condition
 from karpy.core.lifecycle.records import about_claim, with_finalizer
 from karpy.model.constraints import (
     DISRUPTED_TAINT,
@@ -64,13 +64,13 @@ def register(
         clash = "Invariant violated, matched multiple nodes"
         return Changes(with_false(claim, REGISTERED, "MultipleNodesFound", clash, now))
     node = nodes[0]
-    outcome = _alarm(claim, node)
+    changes = _alarm(claim, node)
     if pending:
         hooks = ", ".join(pending)
         said = with_unknown(claim, REGISTERED, "RegistrationHookPending", hooks, now)
-        return replace(outcome, claim=said, node=synced(node, claim))
+        return replace(changes, claim=said, node=synced(node, claim))
     return replace(
-        outcome,
+        changes,
         claim=with_true(replace(claim, node_name=node.name), REGISTERED, now),
         node=_registered(synced(node, claim), now),
         counts=(
@@ -80,7 +80,7 @@ def register(
             ),
         ),
         remarks=(
-            *outcome.remarks,
+            *changes.remarks,
             Remark("registered nodeclaim", {"provider-id": claim.provider_id, "Node": node.name}),
         ),
         has_registered=True,
@@ -104,7 +104,7 @@ def synced(node: NodeRecord, claim: ClaimRecord) -> NodeRecord:
 
 def _alarm(claim: ClaimRecord, node: NodeRecord) -> Changes:
     """Tell if pods may have come to the node before it was ready for them."""
-    if REGISTERED_LABEL in node.meta.labels or any(map(is_closed, node.taints)):
+    if REGISTERED_LABEL in node.meta.labels or any(map(is_unregistered, node.taints)):
         return Changes()
     told = Notice(
         about_claim(claim),
@@ -120,7 +120,7 @@ def _alarm(claim: ClaimRecord, node: NodeRecord) -> Changes:
 
 def _registered(node: NodeRecord, now: datetime) -> NodeRecord:
     labels = {**node.meta.labels, REGISTERED_LABEL: "true"}
-    return shut(replace(node, meta=replace(node.meta, labels=labels)), now)
+    return with_gate(replace(node, meta=replace(node.meta, labels=labels)), now)
 
 
 def _owners(meta: Identity, claim: ClaimRecord) -> tuple[Owner, ...]:
@@ -135,7 +135,7 @@ def _merged(present: tuple[Taint, ...], wanted: tuple[Taint, ...]) -> tuple[Tain
     return (*present, *(each for each in wanted if (each.key, each.effect) not in known))
 
 
-class Door(Enum):
+class GatePolicy(Enum):
     """When a node may open that has registered."""
 
     FREE = "Free"
@@ -148,9 +148,9 @@ class Door(Enum):
 
 # Differs: Karpenter opens a node by taking off a taint that ends pods. Where pods come at once,
 # kube-controller-manager may hear of them before it hears of that, and ends them.
-def shut(node: NodeRecord, now: datetime) -> NodeRecord:
+def with_gate(node: NodeRecord, now: datetime) -> NodeRecord:
     """Have a node keep pods away by a taint that ends nobody, instead of one that does."""
-    taints = tuple(each for each in node.taints if not is_closed(each))
+    taints = tuple(each for each in node.taints if not is_unregistered(each))
     if len(taints) == len(node.taints):
         return node
     if any(map(is_disrupted, taints)):
@@ -158,39 +158,41 @@ def shut(node: NodeRecord, now: datetime) -> NodeRecord:
     return replace(node, taints=(*taints, gate(now)))
 
 
-def opened(node: NodeRecord, door: Door, now: datetime) -> tuple[NodeRecord, timedelta | None]:
+def with_gate_opened(
+    node: NodeRecord, door: GatePolicy, now: datetime
+) -> tuple[NodeRecord, timedelta | None]:
     """
     Return a node as it should be, and how long it still keeps pods away; None if that is not known.
 
     It opens once kube-controller-manager has seen that it is ready, which takes a busy one seconds;
     a node that is called upon does not wait for that.
     """
-    since = _shut_since(node)
+    since = _gated_since(node)
     if since is None:
         return node, timedelta()
-    if door is Door.CALLED:
-        node = relieved(node)
-    if door is Door.HELD or any(map(_is_unready, node.taints)):
+    if door is GatePolicy.CALLED:
+        node = without_not_ready_taint(node)
+    if door is GatePolicy.HELD or any(map(_is_unready, node.taints)):
         return node, None
     left = since + HEARING_TIME - now
     # A moment far ahead was read off another clock, of a leader that is no more.
     if timedelta() < left <= 2 * HEARING_TIME:
         return node, min(left, HEARING_TIME)
-    return _unlocked(node), timedelta()
+    return _without_gate(node), timedelta()
 
 
-def stands_ready(claim: ClaimRecord, node: NodeRecord) -> bool | None:
+def is_ready_but_gated(claim: ClaimRecord, node: NodeRecord) -> bool | None:
     """Say whether pods could come as soon as a node opens; None if that may change in a moment."""
-    if any(map(is_closed, node.taints)):
+    if any(map(is_unregistered, node.taints)):
         return None
-    if _shut_since(node) is None:
+    if _gated_since(node) is None:
         return False
     if not node.is_ready:
         return None
-    return find_lack(claim, _unlocked(relieved(node))) is None
+    return find_unmet_condition(claim, _without_gate(without_not_ready_taint(node))) is None
 
 
-def relieved(node: NodeRecord) -> NodeRecord:
+def without_not_ready_taint(node: NodeRecord) -> NodeRecord:
     """Take off what says that a node is not ready, if it is."""
     if not node.is_ready:
         return node
@@ -202,7 +204,7 @@ def gate(now: datetime) -> Taint:
     return Taint(DISRUPTED_TAINT, NO_SCHEDULE, str(round(now.timestamp() * 1000)))
 
 
-def is_closed(taint: Taint) -> bool:
+def is_unregistered(taint: Taint) -> bool:
     """Say whether a taint keeps pods away until registration, and ends those that are there."""
     return taint.key == UNREGISTERED_TAINT and taint.effect == NO_EXECUTE
 
@@ -211,12 +213,12 @@ def _is_unready(taint: Taint) -> bool:
     return taint.key == NOT_READY_TAINT and taint.effect == NO_SCHEDULE
 
 
-def _shut_since(node: NodeRecord) -> datetime | None:
+def _gated_since(node: NodeRecord) -> datetime | None:
     for taint in node.taints:
         if is_gate(taint):
             return _EPOCH + span((as_integer(taint.value) or 0) / 1000)
     return None
 
 
-def _unlocked(node: NodeRecord) -> NodeRecord:
+def _without_gate(node: NodeRecord) -> NodeRecord:
     return replace(node, taints=tuple(each for each in node.taints if not is_gate(each)))

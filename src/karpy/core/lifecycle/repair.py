@@ -31,17 +31,17 @@ _BLOCKED_WINDOW: Final = 15 * 60.0
 _WORD_END: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
-class Fault(Struct, frozen=True, gc=False):
+class UnhealthyCondition(Struct, frozen=True, gc=False):
     """A condition of a node that some policy does not put up with, and until when it does."""
 
     condition: Condition
-    bearable_until: datetime
+    tolerated_until: datetime
 
 
 class Repair(Struct, frozen=True, gc=False):
     """What becomes of a node, and why it stays though it is broken for too long."""
 
-    outcome: Changes = Changes()
+    changes: Changes = Changes()
     refusal: NodeRefusal | None = None
 
 
@@ -59,41 +59,43 @@ def repair(
     `peers` are the nodes of its pool, or all nodes for a claim without one. `pods` are those that
     will have to move. Whoever acts writes the annotation first.
     """
-    fault = find_fault(node, policies)
+    fault = find_unhealthy_condition(node, policies)
     if fault is None:
         return Repair()
-    if now < fault.bearable_until:
-        return Repair(Changes(requeue_after=fault.bearable_until - now))
+    if now < fault.tolerated_until:
+        return Repair(Changes(requeue_after=fault.tolerated_until - now))
     if not are_mostly_healthy(peers, policies):
         blocked = Changes(notices=_blocked(claim, node), requeue_after=BLOCKED_PERIOD)
         return Repair(blocked, NodeRefusal(Obstacle.MOSTLY_UNHEALTHY, node.name, claim.pool))
-    hastened = hurried(claim, now)
+    hastened = with_termination_deadline(claim, now)
     if claim.meta.is_deleting:
         return Repair(Changes(hastened), NodeRefusal(Obstacle.LEAVING, node.name))
     count = unhealthy_count(claim, fault.condition.type, claim.grace_period)
-    outcome = Changes(
+    changes = Changes(
         hastened,
         deletes_claim=True,
         counts=(*disruption_counts(claim, "unhealthy", pods), count),
         remarks=(Remark("deleting unhealthy node", {"Node": node.name}),),
     )
-    return Repair(outcome)
+    return Repair(changes)
 
 
-def find_fault(node: NodeRecord, policies: Iterable[RepairPolicy]) -> Fault | None:
+def find_unhealthy_condition(
+    node: NodeRecord, policies: Iterable[RepairPolicy]
+) -> UnhealthyCondition | None:
     """Return the fault of a node that is not put up with the soonest, or None."""
     faults = [
-        Fault(condition, condition.changed + policy.toleration)
+        UnhealthyCondition(condition, condition.changed + policy.toleration)
         for policy in policies
         for condition in node.conditions
         if _matches(policy, condition)
     ]
-    return min(faults, key=lambda each: each.bearable_until, default=None)
+    return min(faults, key=lambda each: each.tolerated_until, default=None)
 
 
 def are_mostly_healthy(nodes: Sequence[NodeRecord], policies: Sequence[RepairPolicy]) -> bool:
     """Say whether at most a fifth of the nodes, rounded up, has a fault, bearable or not."""
-    unhealthy = sum(find_fault(each, policies) is not None for each in nodes)
+    unhealthy = sum(find_unhealthy_condition(each, policies) is not None for each in nodes)
     return unhealthy <= -(-len(nodes) * UNHEALTHY_SHARE // 100)
 
 
@@ -102,7 +104,7 @@ def snake_case(name: str) -> str:
     return _WORD_END.sub("_", name).lower()
 
 
-def hurried(claim: ClaimRecord, due: datetime) -> ClaimRecord:
+def with_termination_deadline(claim: ClaimRecord, due: datetime) -> ClaimRecord:
     """Have all pods of a claim's node gone by a moment, unless they must be gone before."""
     written = parse_moment(claim.meta.annotations.get(TERMINATION_TIME, ""))
     if written is not None and written <= due:

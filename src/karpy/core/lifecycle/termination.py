@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes, Count, Remark, joined
 from karpy.core.lifecycle.conditions import REGISTERED, changed, with_true
-from karpy.core.lifecycle.drain import Departing, await_detachment, drain
-from karpy.core.lifecycle.eviction import Entry
+from karpy.core.lifecycle.drain import DrainingNode, await_detachment, drain
+from karpy.core.lifecycle.eviction import Eviction
 from karpy.core.lifecycle.records import (
     FINALIZER,
     about_claim,
@@ -33,16 +33,16 @@ MACHINE_PERIOD: Final = timedelta(seconds=5)
 _DISRUPTED: Final = Taint(DISRUPTED_TAINT, NO_SCHEDULE)
 
 
-class Departure(Struct, frozen=True, gc=False):
-    """How far a node is on its way out; write the outcome first, then send off the pods."""
+class NodeTermination(Struct, frozen=True, gc=False):
+    """How far a node is on its way out; write the changes first, then send off the pods."""
 
-    outcome: Changes
-    leaving: tuple[Entry, ...] = ()
-    is_cleared: bool = False
+    changes: Changes
+    evictions: tuple[Eviction, ...] = ()
+    ends_machine: bool = False
     """Whether all that is left to do is to end the machine."""
 
 
-def is_leaving(node: NodeRecord) -> bool:
+def is_terminating(node: NodeRecord) -> bool:
     """Say whether a node is going and waits for us."""
     return node.meta.is_deleting and FINALIZER in node.meta.finalizers
 
@@ -52,7 +52,7 @@ def claim_of(claims: Sequence[ClaimRecord]) -> ClaimRecord | None:
     return claims[0] if len(claims) == 1 else None
 
 
-def asks_for_machine(node: NodeRecord) -> bool:
+def may_lack_machine(node: NodeRecord) -> bool:
     """Say whether to ask the cloud first: if the machine is gone, nobody can be drained."""
     return not node.is_ready
 
@@ -65,16 +65,18 @@ def termination_time(claim: ClaimRecord | None) -> datetime | None:
     return parse_moment(claim.meta.annotations.get(TERMINATION_TIME, ""))
 
 
-def depart(departing: Departing, attachments: Sequence[str], now: datetime) -> Departure:
+def terminate_node(
+    draining: DrainingNode, attachments: Sequence[str], now: datetime
+) -> NodeTermination:
     """Bring a node that is going a step further; `attachments` are those to wait for."""
-    departing, outcome = _marked(departing)
-    drained = drain(departing, now)
-    outcome = joined(outcome, drained.outcome)
+    draining, changes = _tainted_and_warned(draining)
+    drained = drain(draining, now)
+    changes = joined(changes, drained.changes)
     if not drained.is_done:
-        return Departure(outcome, drained.leaving)
-    departing = replace(departing, claim=outcome.claim)
-    detachment = await_detachment(departing, attachments, now)
-    return Departure(joined(outcome, detachment.outcome), is_cleared=detachment.is_done)
+        return NodeTermination(changes, drained.evictions)
+    draining = replace(draining, claim=changes.claim)
+    detachment = await_detachment(draining, attachments, now)
+    return NodeTermination(joined(changes, detachment.changes), ends_machine=detachment.is_done)
 
 
 def machine_answered(
@@ -108,7 +110,7 @@ def node_gone(node: NodeRecord, now: datetime) -> Changes:
     )
 
 
-def marked(node: NodeRecord) -> NodeRecord:
+def tainted(node: NodeRecord) -> NodeRecord:
     """Keep new pods and load balancers away from a node."""
     taints = node.taints
     if _DISRUPTED not in taints:
@@ -118,21 +120,21 @@ def marked(node: NodeRecord) -> NodeRecord:
     return replace(node, meta=meta, taints=taints)
 
 
-def _marked(departing: Departing) -> tuple[Departing, Changes]:
-    before, claim = departing.node, departing.claim
-    node = marked(before)
+def _tainted_and_warned(draining: DrainingNode) -> tuple[DrainingNode, Changes]:
+    before, claim = draining.node, draining.claim
+    node = tainted(before)
     remarks = []
     if node != before:
         fields = {"Node": node.name, "taint.Key": _DISRUPTED.key, "taint.Effect": _DISRUPTED.effect}
         remarks.append(Remark("tainted node", fields))
-    outcome = Changes(
+    changes = Changes(
         node=node,
         deletes_claim=claim is not None and not claim.meta.is_deleting,
         notices=_warning(node, claim),
         remarks=tuple(remarks),
     )
-    departing = replace(departing, node=node, deadline=termination_time(claim))
-    return departing, outcome
+    draining = replace(draining, node=node, deadline=termination_time(claim))
+    return draining, changes
 
 
 def _warning(node: NodeRecord, claim: ClaimRecord | None) -> tuple[Notice, ...]:
@@ -149,19 +151,19 @@ def _warning(node: NodeRecord, claim: ClaimRecord | None) -> tuple[Notice, ...]:
     return (told,)
 
 
-class Finalizing(Struct, frozen=True, gc=False):
+class ClaimTermination(Struct, frozen=True, gc=False):
     """How far a claim is on its way out."""
 
-    outcome: Changes
-    doomed: tuple[str, ...] = ()
+    changes: Changes
+    nodes_to_delete: tuple[str, ...] = ()
     """Names of nodes to delete."""
-    is_cleared: bool = False
+    ends_machine: bool = False
     """Whether its machine is to be ended now."""
 
 
-def finalize(
+def terminate_claim(
     claim: ClaimRecord, nodes: Sequence[NodeRecord], now: datetime, *, is_blind: bool = False
-) -> Finalizing:
+) -> ClaimTermination:
     """
     Bring a claim that is going a step further; `nodes` are those with its provider ID.
 
@@ -169,18 +171,18 @@ def finalize(
     means that its Node is there and cannot be read: then its machine stays, for it may have pods.
     """
     if not claim.meta.is_deleting or FINALIZER not in claim.meta.finalizers:
-        return Finalizing(Changes())
-    outcome = _with_deadline(claim)
+        return ClaimTermination(Changes())
+    changes = _with_deadline(claim)
     # Differs: Karpenter goes by the claim alone. It may have been deleted between the write that
     # lets pods onto the node and the one that says so on the claim.
     if nodes and (claim.conditions.is_true(REGISTERED) or any(_has_joined(each) for each in nodes)):
-        doomed = tuple(each.name for each in nodes if not each.meta.is_deleting)
-        return Finalizing(outcome, doomed)
+        nodes_to_delete = tuple(each.name for each in nodes if not each.meta.is_deleting)
+        return ClaimTermination(changes, nodes_to_delete)
     if is_blind:
-        return Finalizing(joined(outcome, Changes(requeue_after=MACHINE_PERIOD)))
+        return ClaimTermination(joined(changes, Changes(requeue_after=MACHINE_PERIOD)))
     if claim.provider_id:
-        return Finalizing(outcome, is_cleared=True)
-    return Finalizing(joined(outcome, _released(outcome.claim or claim, now)))
+        return ClaimTermination(changes, ends_machine=True)
+    return ClaimTermination(joined(changes, _released(changes.claim or claim, now)))
 
 
 def claim_machine_answered(claim: ClaimRecord, now: datetime, *, is_gone: bool) -> Changes:

@@ -15,7 +15,7 @@ FAILURES_MAX: Final = 2
 """With so many failures among the last attempts a pool is unhealthy."""
 
 
-class Health(Struct, frozen=True, gc=False):
+class RegistrationHealth(Struct, frozen=True, gc=False):
     """The last attempts of a pool's nodes to register, oldest first."""
 
     attempts: tuple[bool, ...] = ()
@@ -27,23 +27,28 @@ class Health(Struct, frozen=True, gc=False):
             return UNKNOWN
         return FALSE if self.attempts.count(False) >= FAILURES_MAX else TRUE
 
-    def with_attempt(self, *, is_success: bool) -> "Health":
-        return Health((*self.attempts, is_success)[-ATTEMPTS:])
+    def with_attempt(self, *, is_success: bool) -> "RegistrationHealth":
+        return RegistrationHealth((*self.attempts, is_success)[-ATTEMPTS:])
 
 
-class Tended(Struct, frozen=True, gc=False):
+class HealthUpdate(Struct, frozen=True, gc=False):
     """What is remembered of a pool's health, and how the pool should be."""
 
-    health: Health
+    health: RegistrationHealth
     pool: PoolRecord
 
 
 def record_attempt(
-    health: Health, pool: PoolRecord, claim: ClaimRecord, now: datetime, *, is_success: bool
-) -> Tended:
+    health: RegistrationHealth,
+    pool: PoolRecord,
+    claim: ClaimRecord,
+    now: datetime,
+    *,
+    is_success: bool,
+) -> HealthUpdate:
     """Take in whether a claim's node registered, unless its pool was another one of that name."""
     if not any(each.kind == "NodePool" and each.uid == pool.meta.uid for each in claim.meta.owners):
-        return Tended(health, pool)
+        return HealthUpdate(health, pool)
     after = health.with_attempt(is_success=is_success)
     told = pool.conditions.status(NODE_REGISTRATION_HEALTHY)
     if is_success and after.status == TRUE:
@@ -51,12 +56,12 @@ def record_attempt(
     elif not is_success and after.status == FALSE and told != FALSE:
         reason, message = _failure(claim)
         pool = _said(pool, FALSE, reason, message, now)
-    return Tended(after, pool)
+    return HealthUpdate(after, pool)
 
 
-def tend_health(
-    health: Health, pool: PoolRecord, class_generation: int | None, now: datetime
-) -> Tended:
+def refresh_health(
+    health: RegistrationHealth, pool: PoolRecord, class_generation: int | None, now: datetime
+) -> HealthUpdate:
     """
     Forget what was said of an earlier state of the pool or its node class.
 
@@ -70,11 +75,11 @@ def tend_health(
     )
     if condition is None or is_stale:
         reset = _said(pool, UNKNOWN, "AwaitingReconciliation", _WAITS, now)
-        return Tended(Health(), replace(reset, class_generation=class_generation))
+        return HealthUpdate(RegistrationHealth(), replace(reset, class_generation=class_generation))
     if not health.attempts:
         remembered = {TRUE: (True,), FALSE: (False,) * FAILURES_MAX}
-        health = Health(remembered.get(condition.status, ()))
-    return Tended(health, pool)
+        health = RegistrationHealth(remembered.get(condition.status, ()))
+    return HealthUpdate(health, pool)
 
 
 _WAITS: Final = "object is awaiting reconciliation"
