@@ -1,10 +1,10 @@
-"""Many triggers, one decision: wait until things have calmed down, but not for ever."""
+"""Batches triggers of a decision: wait for an idle window, within a longest time."""
 
 import asyncio
 
 
 class Batcher:
-    """Collects what triggers a decision: until nothing new has come for a while, or too long."""
+    """Collects triggers until none comes for the idle time, or the longest time is over."""
 
     def __init__(self, *, idle_seconds: float = 1.0, longest_seconds: float = 10.0) -> None:
         self._idle = idle_seconds
@@ -19,7 +19,7 @@ class Batcher:
             self._news.set()
 
     def prolong(self, who: str) -> None:
-        """Wait for somebody who will be decided about along with those who have asked, if any."""
+        """Extend an open batch by a pod that is decided with it; do not open one."""
         if self._triggers:
             self.trigger(who)
 

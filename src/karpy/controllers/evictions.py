@@ -1,4 +1,4 @@
-"""Pods that are asked to leave their node, again and again until they may."""
+"""The controller `eviction-queue`: evict pods, and retry until their budgets allow it."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -36,7 +36,7 @@ _CLASH: Final = "more than one PodDisruptionBudget"
 
 
 class EvictionQueue:
-    """Evicts pods as their budgets allow, and deletes those whose time is up."""
+    """Evicts pods as their budgets allow, and deletes those whose deadline has come."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
@@ -45,26 +45,26 @@ class EvictionQueue:
         self._refusals: dict[str, str] = {}
 
     def add(self, entries: Iterable[Eviction], pods: Iterable[LeavingPod]) -> None:
-        """Have pods leave; those that leave already, going by what `pods` says, need nothing."""
+        """Queue evictions, except of pods that are deleting already, as `pods` shows."""
         seen = {pod.uid: pod for pod in pods}
         for entry in entries:
             known = self._entries.get(entry.key)
             wanted = merged(known, entry)
-            # Somebody who waits for his next try must not get it earlier by being named again.
+            # A pod that is queued again must not be retried before its backoff ends.
             if wanted != known and not self._is_settled(entry, seen.get(entry.uid)):
                 self._entries[entry.key] = wanted
                 self._queue.add(entry.key)
 
     def refusals(self, pods: Iterable[LeavingPod]) -> Mapping[str, str]:
-        """Say why pods, by UID, were not let go when they were last asked."""
+        """Return why the last eviction request of pods, by UID, was refused."""
         return {pod.uid: self._refusals[pod.uid] for pod in pods if pod.uid in self._refusals}
 
     async def run(self, workers: int = WORKERS) -> None:
-        """Ask pods to leave, until cancelled."""
+        """Evict pods, until cancelled."""
         await self._queue.run(self.reconcile, workers=workers, on_failure=self._fail)
 
     async def reconcile(self, key: str) -> float | None:
-        """Ask one pod; return after how long to look again."""
+        """Evict one pod; return after how long to reconcile again."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -97,7 +97,7 @@ class EvictionQueue:
     async def _ask(
         self, move: EvictionStep, pod: LeavingPod
     ) -> tuple[EvictionAnswer, ClusterError | None]:
-        """Evict or delete a pod; return what the answer means."""
+        """Evict or delete a pod; return what the answer means, and the error if there is one."""
         node = self._context.records.nodes.get(pod.node_name)
         record = None if node is None else node.record
         reason = self._reason(record)
@@ -126,19 +126,19 @@ class EvictionQueue:
         return next_step(entry, pod, self._context.clock.now()).verb is EvictionVerb.DROP
 
     def _forget(self, entry: Eviction) -> None:
-        # It may have been replaced meanwhile by an entry with an earlier deadline.
+        # It may have been replaced meanwhile by an eviction with an earlier deadline.
         if self._entries.get(entry.key) == entry:
             del self._entries[entry.key]
         self._refusals.pop(entry.uid, None)
 
     def _fail(self, key: str, error: KarpyError) -> None:
-        # A budget that holds a pod back is no failure; the node and the claim tell of it.
+        # A refusal by a budget is no failure; the node and the claim report it.
         if not isinstance(error, Throttled):
             self._context.on_failure(key, error)
 
 
 def _pause(entry: Eviction, pod: LeavingPod, now: datetime) -> float:
-    """Return when to look again at a pod that may not be disturbed: when it is forced off."""
+    """Return when to retry a protected pod: when its deletion is due, or after five seconds."""
     if entry.deadline is None:
         return _PROTECTED_PAUSE
     left = (entry.deadline - pod.grace - now).total_seconds()

@@ -1,4 +1,4 @@
-"""Machines without a NodeClaim and NodeClaims without a machine are removed."""
+"""The controller `nodeclaim.garbagecollection`: machines and NodeClaims without each other."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ from karpy.ports.records import Kept
 
 
 class GarbageCollector:
-    """Observe, decide, apply. What is left over is decided in core.lifecycle."""
+    """Observe, decide, apply. core.lifecycle decides."""
 
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
 
     async def run(self) -> None:
-        """Collect again and again, until cancelled."""
+        """Collect garbage every two minutes, until cancelled."""
         while True:
             with Barrier(partial(self._context.on_failure, "garbage collection")):
                 await self.collect()
@@ -38,8 +38,8 @@ class GarbageCollector:
 
     async def collect(self) -> None:
         """Compare the cloud with the NodeClaims once."""
-        # Claims first, for theirs must be found among the machines; then claims again, for a
-        # machine whose claim came meanwhile is no orphan.
+        # Claims are read before the machines are listed, so that the machine of each is listed;
+        # and again afterwards, since a machine whose claim was created meanwhile is no orphan.
         claims = [kept for kept in self._context.records.claims.all() if self._is_kept(kept)]
         machines = [_cloud_machine(each) for each in await self._context.cloud.machines()]
         alive = find_live_machines(machines)
@@ -58,7 +58,7 @@ class GarbageCollector:
         known = [kept.record for kept in self._context.records.claims.all()]
         if not find_orphans(machines, known, self._context.clock.now()):
             return
-        # What we watch may be late, and a machine that has ended does not come back: ask.
+        # The cache may be late, and a terminated machine does not come back: list the claims.
         page = await self._context.objects.list(NODE_CLAIM)
         claims = [claim_record(each) for each in page.items]
         for orphan in find_orphans(machines, claims, self._context.clock.now()):

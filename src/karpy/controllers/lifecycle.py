@@ -1,4 +1,4 @@
-"""NodeClaims become machines and nodes, and end."""
+"""The controller `nodeclaim.lifecycle`: launch, registration, initialization, termination."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -38,11 +38,11 @@ _DELETED: Final = Changes(deletes_node=True)
 PodsOf = Callable[[str], Iterable[Pod]]
 """Returns the pods that a NodeClaim was made for."""
 OnAttempt = Callable[[ClaimRecord, Changes], None]
-"""Is told of a claim whose node has registered, or has failed to, as the changes says."""
+"""Called with a claim whose node has registered or failed to, as the changes say."""
 
 
 class LifecycleController:
-    """Observe, decide, apply. What becomes of a claim is decided in core.lifecycle."""
+    """Observe, decide, apply. core.lifecycle decides."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class LifecycleController:
             self._queue.add(kept.record.name)
 
     async def run(self, workers: int = WORKERS) -> None:
-        """Bring claims to where they should be, until cancelled."""
+        """Reconcile claims, until cancelled."""
         await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
-        """Bring one claim a step further; return after how long to look again."""
+        """Take the next step of one claim; return after how long to reconcile again."""
         kept = self._context.claim(name)
         if kept is None:
             return None
@@ -79,7 +79,7 @@ class LifecycleController:
             return await self._end(kept)
         held = hold(kept.record)
         if held.claim != kept.record:
-            # What follows needs the claim as it is then, which is told in a moment.
+            # The next step needs the claim with its finalizer, which the watch delivers soon.
             is_held = await self._context.writer.carry_out(held, claim=kept)
             return None if is_held else AFTER_CONFLICT
         return await self._advance(kept)
@@ -96,7 +96,7 @@ class LifecycleController:
             changes = joined(changes, then)
         node = only(nodes)
         if door is not GatePolicy.FREE and node is not None:
-            # Pods wait for the node; what its claim says of it can wait.
+            # Pods wait for the node: write it before its claim.
             if not await self._context.writer.carry_out(Changes(node=changes.node), node=node):
                 return AFTER_CONFLICT
             self._show_in(changes.claim or kept.record, changes.node or node.record, door)
@@ -111,7 +111,7 @@ class LifecycleController:
         return seconds(changes.requeue_after)
 
     def _show_in(self, claim: ClaimRecord, node: NodeRecord, door: GatePolicy) -> None:
-        """Say that a node has come, is open, or need not be waited for."""
+        """Report to seating that a node is there, or need not be waited for."""
         is_ready = is_ready_but_gated(claim, node)
         if self._seating is None or is_ready is None:
             return
@@ -121,7 +121,7 @@ class LifecycleController:
             self._seating.arrive(claim.name, node.name)
 
     async def _launch(self, claim: ClaimRecord) -> tuple[Changes, CloudError | None]:
-        """Ask the cloud; return what its answer means, and the failure if it is worth a retry."""
+        """Launch the machine of a claim; also return the error if the launch is to be retried."""
         machine = self._machines.get(claim.meta.uid)
         try:
             if machine is None:
@@ -147,7 +147,7 @@ class LifecycleController:
             self._context.clock.now(),
             is_blind=claim.node_name in self._context.records.nodes.unreadable,
         )
-        # The claim says whose it is before it waits for its node: nobody would find it otherwise.
+        # The provider ID is written before the claim waits for its node, which is found by it.
         changes = joined(Changes(claim), step.changes)
         if step.ends_machine:
             is_gone = await self._terminate(claim)
@@ -163,7 +163,7 @@ class LifecycleController:
         return seconds(changes.requeue_after) if all(ended) else AFTER_CONFLICT
 
     async def _terminate(self, claim: ClaimRecord) -> bool:
-        """Ask for the end of a claim's machine; say whether it is gone."""
+        """Terminate a claim's machine; say whether it is gone."""
         try:
             await self._context.cloud.terminate(claim.provider_id)
         except MachineNotFound:

@@ -1,4 +1,4 @@
-"""The node classes that NodePools and NodeClaims refer to, as they were last seen."""
+"""The cache of the node classes that NodePools and NodeClaims refer to."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -14,11 +14,11 @@ from karpy.ports.objects import Feed, Follow, Synced
 from karpy.ports.records import Kept, Watched
 
 OnClass = Callable[[NodeClassRef], None]
-"""Is told which node class has changed; without a name it may be any of its kind."""
+"""Called with the node class that has changed; without a name, with any of its kind."""
 
 
 class NodeClasses:
-    """Follows those kinds of node class that our cloud knows."""
+    """Watches the kinds of node class that our cloud knows."""
 
     def __init__(
         self, feed: Feed, kinds: Iterable[Kind], on_failure: OnFailure = lambda *_: None
@@ -31,18 +31,18 @@ class NodeClasses:
         self._listeners: list[OnClass] = []
 
     async def run(self) -> None:
-        """Follow every kind, until cancelled."""
+        """Watch every kind, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for name, follow in self.follows():
                 tasks.create_task(follow(), name=name)
 
     def follows(self) -> Iterator[tuple[str, Follow]]:
-        """Name what is to run, one for each kind; each may fail and be started again."""
+        """Return the watch of each kind with its name; each may fail and be started again."""
         for kind in self._kinds.values():
             yield f"nodeclasses.{kind.name.lower()}", partial(self._follow, kind)
 
     def listen(self, listener: OnClass) -> None:
-        """Have somebody told of every change from now on."""
+        """Call a listener for every change from now on."""
         self._listeners.append(listener)
 
     def knows(self, ref: NodeClassRef) -> bool:
@@ -50,11 +50,11 @@ class NodeClasses:
         return _unnamed(ref) in self._kinds
 
     def is_ours(self, claim: ClaimRecord) -> bool:
-        """Say whether a NodeClaim is ours to keep."""
+        """Say whether the node class of a NodeClaim is of a kind that our cloud knows."""
         return self.knows(claim.node_class)
 
     def is_our_pool(self, pool: PoolRecord) -> bool:
-        """Say whether a NodePool is ours to keep."""
+        """Say whether the node class of a NodePool is of a kind that our cloud knows."""
         return self.knows(pool.node_class)
 
     def is_listed(self, ref: NodeClassRef) -> bool:
@@ -69,13 +69,13 @@ class NodeClasses:
         """Return the generation of a pool's node class; None if there is none of ours."""
         ref = pool.node_class
         if self.knows(ref) and not self.is_listed(ref):
-            # What the pool says must not be taken for outdated before that is known.
+            # Before the first list, the generation on the pool must not count as outdated.
             return pool.class_generation
         found = self.find(ref)
         return None if found is None else found.generation
 
     async def _follow(self, kind: Kind) -> None:
-        # A feed tells what vanished while it follows, not what did before it began.
+        # A feed reports deletions that happen while it runs, not earlier ones.
         left = {ref for ref in self._states if _unnamed(ref) == _any_of(kind)}
         async for change in self._feed.follow(kind, ClassReader()):
             if isinstance(change, Synced):
@@ -109,7 +109,7 @@ class NodeClasses:
 
 
 def users_of(ref: NodeClassRef, pools: Watched[Kept[PoolRecord]]) -> Iterator[str]:
-    """Name the NodePools that a change of a node class is about."""
+    """Return the names of the NodePools that refer to a node class."""
     for kept in pools.all():
         used = kept.record.node_class
         if ref in (used, _unnamed(used)):

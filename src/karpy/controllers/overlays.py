@@ -1,4 +1,4 @@
-"""NodeOverlays: whether each is applied, or why not."""
+"""The controller `nodeoverlay.controller`: the conditions of NodeOverlays."""
 
 from typing import Final
 
@@ -21,14 +21,14 @@ from karpy.model.records import Identity, PoolRecord
 from karpy.ports.records import Kept
 
 _KEY: Final = "overlays"
-"""All overlays are looked at together, for only together they contradict each other."""
+"""The one key of the queue: conflicts are found among all overlays together."""
 
 
 class OverlayController:
     """
-    Observe, decide, apply. Which overlays are applied is decided in core.scheduling.
+    Observe, decide, apply. core.scheduling decides which overlays are applied.
 
-    Decisions apply overlays themselves and need nobody's word for it; this tells people.
+    Decisions apply overlays by themselves; the conditions inform users.
     """
 
     def __init__(self, context: ControllerContext) -> None:
@@ -39,20 +39,20 @@ class OverlayController:
         self.wake()
 
     def wake(self) -> None:
-        """Look at all overlays soon: what they are about may have changed."""
+        """Reconcile all overlays soon, since a pool or an overlay has changed."""
         self._queue.add(_KEY)
 
     async def run(self) -> None:
-        """Keep up the statuses of overlays, until cancelled."""
+        """Reconcile overlays, until cancelled."""
         await self._queue.run(self.reconcile, on_failure=self._context.on_failure)
 
     async def reconcile(self, key: str = _KEY) -> float | None:
-        """Write on all overlays whether they are applied; return after how long to look again."""
+        """Write the conditions of all overlays; return after how long to reconcile again."""
         del key
         overlays = sorted(self._context.records.overlays.all(), key=lambda kept: kept.record.name)
         if not overlays:
             return None
-        pools, catalog, trouble = await self._market()
+        pools, catalog, trouble = await self._catalogs()
         valid = [kept.record.overlay for kept in overlays if kept.record.overlay is not None]
         conflicts = await decide_aside(lambda: find_conflicts(catalog, pools, valid))
         written = [
@@ -60,7 +60,7 @@ class OverlayController:
             for kept in overlays
         ]
         if trouble is not None:
-            # What was found out about the other pools is written; now try again.
+            # The conditions from the other pools are written; the error causes a retry.
             raise trouble
         return seconds(PERIOD) if all(written) else AFTER_CONFLICT
 
@@ -70,8 +70,8 @@ class OverlayController:
         status = overlay_writes(record, judged).status
         return await write_status(self._context.objects, NODE_OVERLAY, record.meta, status)
 
-    async def _market(self) -> tuple[list[NodePool], Catalog, KarpyError | None]:
-        """Return all pools that are understood, what each may buy, and what went wrong."""
+    async def _catalogs(self) -> tuple[list[NodePool], Catalog, KarpyError | None]:
+        """Return all pools that can be read, their catalogs, and the last error."""
         pools: list[NodePool] = []
         types: dict[str, tuple[InstanceType, ...]] = {}
         well_known, trouble = WELL_KNOWN, None

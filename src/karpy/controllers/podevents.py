@@ -1,4 +1,4 @@
-"""When pods come to nodes and leave them is written on NodeClaims."""
+"""The controller `nodeclaim.podevents`: the time of the last pod event on each NodeClaim."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -15,31 +15,31 @@ _LATER_SECONDS: Final = 1.0
 
 
 class PodEventController:
-    """Notes on claims when pods come to their nodes and leave them."""
+    """Observe, decide, apply. core.lifecycle decides."""
 
     def __init__(
         self, context: ControllerContext, is_busy: Callable[[], bool] = lambda: False
     ) -> None:
         self._context = context
         self._is_busy = is_busy
-        """Whether there are more urgent things to write."""
+        """Whether pods wait for writes that are more urgent."""
         self._queue = WorkQueue(context.observer)
         self._noted: dict[str, PodEvent] = {}
-        """What has happened last to a pod of each claim, by name, and is not written yet."""
+        """The last event of each claim, by name, that is not written yet."""
         self._since: dict[str, datetime] = {}
-        """Since when there is something to write."""
+        """Since when an event of each claim waits to be written."""
         context.records.pods.listen(self._hear_pod)
 
     async def run(self, workers: int = WORKERS) -> None:
-        """Write down when something happened, until cancelled."""
+        """Write pod events, until cancelled."""
         await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     def holds(self, claim: str) -> bool:
-        """Say whether something happened on the node of a claim that is not written yet."""
+        """Say whether an event of a claim is not written yet."""
         return claim in self._noted
 
     async def reconcile(self, name: str) -> float | None:
-        """Write down what happened on the node of one claim."""
+        """Write the last pod event of one claim."""
         kept, event = self._context.claim(name), self._noted.get(name)
         if kept is not None and event is not None and self._is_better_later(kept.record):
             return _LATER_SECONDS

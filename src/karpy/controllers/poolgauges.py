@@ -1,4 +1,4 @@
-"""Limits, usage and cost of NodePools, as metrics."""
+"""The controller `metrics.nodepool`: limits, usage and cost of NodePools as gauges."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -16,13 +16,13 @@ from karpy.ports.records import Kept
 
 PERIOD: Final = timedelta(seconds=10)
 PRICED_FOR: Final = timedelta(hours=1)
-"""For so long prices are taken to stay the same."""
+"""How long prices are taken to stay the same."""
 
 _Series: TypeAlias = dict[tuple[str, ...], float]
 
 
 class Gauges(Protocol):
-    """Metrics that are set."""
+    """The gauges of a metrics registry."""
 
     def labels(self, metric: str) -> tuple[str, ...]:
         """Name the labels of a metric, in their order."""
@@ -32,7 +32,7 @@ class Gauges(Protocol):
 
 
 class PoolGauges:
-    """Shows what pools have and cost; a pool that is gone is shown no more."""
+    """Sets the gauges of all pools; a pool that is gone has no series."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class PoolGauges:
         context.records.claims.listen(self._hear_claim)
 
     async def run(self) -> None:
-        """Show pools again and again, until cancelled."""
+        """Set the gauges every ten seconds, until cancelled."""
         while True:
             with Barrier(partial(self._context.on_failure, "metrics of NodePools")):
-                await self.look()
+                await self.refresh()
             await asyncio.sleep(PERIOD.total_seconds())
 
-    async def look(self) -> None:
-        """Show pools as they are now."""
+    async def refresh(self) -> None:
+        """Set the gauges to the present state of pools."""
         try:
             await self._price()
         finally:
@@ -77,7 +77,7 @@ class PoolGauges:
         now = self._context.clock.now()
         if self._priced is not None and now - self._priced < PRICED_FOR:
             return
-        # What comes or goes while prices are asked for makes these costs stale at once.
+        # A claim that is created or deleted while prices are fetched makes these costs stale.
         self._priced = now
         catalog = await self._catalog()
         claims = (kept.record for kept in self._context.records.claims.all())
@@ -87,7 +87,7 @@ class PoolGauges:
         self._costs = costs
 
     async def _catalog(self) -> Catalog:
-        """Return what is on sale for each pool that has claims."""
+        """Return the catalog of all pools that have claims."""
         pools = sorted({kept.record.pool for kept in self._context.records.claims.all()} - {""})
         try:
             asked = [(pool, await self._context.cloud.catalog(pool)) for pool in pools]

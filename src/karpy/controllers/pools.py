@@ -1,4 +1,4 @@
-"""What is looked after on NodePools: hash, validity, readiness, usage."""
+"""The controllers `nodepool.hash`, `.validation`, `.readiness` and `.counter`, in one write."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
@@ -27,11 +27,11 @@ WORKERS: Final = 10
 Nodes = Callable[[], Sequence[Node] | None]
 """Returns all nodes, the same sequence until one changes; None if not all are known."""
 Marked = Callable[[], Collection[str]]
-"""Names the claims that are chosen to go, though they are not deleted yet."""
+"""Returns the claims of commands, which are not deleted yet."""
 
 
 class _Reading(Struct, frozen=True):
-    """What follows from the specification of a pool alone."""
+    """What is derived from the specification of a pool alone."""
 
     uid: str
     generation: int
@@ -40,7 +40,7 @@ class _Reading(Struct, frozen=True):
 
 
 class PoolController:
-    """Observe, decide, apply. All that is said of a pool is written at once."""
+    """Observe, decide, apply. All changes of a pool are written in one patch."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class PoolController:
         self._nodes = nodes
         self._marked = marked
         self._well_known = well_known
-        """Labels that pools may ask for, those of our cloud among them."""
+        """Labels that pools may require, those of our cloud among them."""
         self._queue = WorkQueue(context.observer)
         self._readings: dict[str, _Reading] = {}
         self._counted: tuple[Sequence[Node], frozenset[str]] = ((), frozenset())
@@ -67,11 +67,11 @@ class PoolController:
             self._queue.add(kept.record.name)
 
     async def run(self, workers: int = WORKERS) -> None:
-        """Look after pools, until cancelled."""
+        """Reconcile pools, until cancelled."""
         await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
-        """Look after one pool; return after how long to look again."""
+        """Reconcile one pool; return after how long to reconcile again."""
         kept = self._context.records.pools.get(name)
         if kept is None or not self._classes.is_our_pool(kept.record):
             self._readings.pop(name, None)
@@ -94,7 +94,7 @@ class PoolController:
         return joined(changes, judge_usage(changes.pool or pool, self._count()))
 
     def _read(self, kept: Kept[PoolRecord]) -> _Reading:
-        """Read what a pool asks for, unless it was read before."""
+        """Hash and validate the specification of a pool, once per generation."""
         meta = kept.record.meta
         known = self._readings.get(meta.name)
         if known is None or (known.uid, known.generation) != (meta.uid, meta.generation):
@@ -108,7 +108,7 @@ class PoolController:
         return find_faults(fields, self._well_known)
 
     def _count(self) -> Mapping[str, Resources] | None:
-        """Add up what the nodes of pools have, unless nothing has changed."""
+        """Add up the resources of the nodes of pools, unless nothing has changed."""
         nodes = self._nodes()
         if nodes is None:
             return None
@@ -124,7 +124,7 @@ class PoolController:
                 yield kept.record
 
     async def _write_claims(self, claims: Sequence[ClaimRecord]) -> bool:
-        # What each differs from is looked up at once: nothing of it may have changed meanwhile.
+        # All claims are looked up before the first write, so that each patch is against one state.
         pairs = [(claim, self._context.claim(claim.name)) for claim in claims]
         for claim, kept in pairs:
             if not await self._context.writer.carry_out(Changes(claim=claim), claim=kept):

@@ -1,4 +1,4 @@
-"""A queue of names to look at, each by one worker at a time, ever later after failures."""
+"""A work queue: one worker per key at a time, with exponential backoff after failures."""
 
 import asyncio
 from collections import deque
@@ -14,13 +14,13 @@ from karpy.ports.observers import Observer, Result
 _KEYS_MAX: Final = 2_000_000
 
 Work = Callable[[str], Awaitable[float | None]]
-"""Brings one object to where it should be; returns after how many seconds to look again."""
+"""Reconciles one object; returns after how many seconds to reconcile it again."""
 OnFailure = Callable[[str, KarpyError], None]
-"""Is told which key failed and why; it will be tried again."""
+"""Called with the key that failed and the error; the key is retried."""
 
 
 class Unobserved:
-    """The port Observer for work that nobody wants to hear of."""
+    """The port Observer for work that is not measured."""
 
     def employ(self, workers: int) -> None:
         """Hear nothing."""
@@ -45,9 +45,9 @@ class WorkQueue:
     """
     Keys to be worked on.
 
-    A key that is added many times before its turn is worked on once. One that is added while it is
-    worked on is worked on again afterwards, never by two at once. One that failed, were it by our
-    own mistake, comes back later, ever later, until it succeeds.
+    A key that is added many times before its turn is reconciled once. A key that is added while it
+    is reconciled is reconciled again afterwards, never by two workers at once. A key that failed,
+    also by a bug, is retried with growing pauses until it succeeds.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class WorkQueue:
         return len(self._waiting)
 
     def add(self, key: str) -> None:
-        """Have a key worked on as soon as somebody is free."""
+        """Queue a key; it is reconciled as soon as a worker is free."""
         if self._is_closed:
             return
         if key in self._busy:
@@ -89,7 +89,7 @@ class WorkQueue:
             self._news.set()
 
     def add_after(self, key: str, seconds: float) -> None:
-        """Have a key worked on after a while; the earliest of several times counts."""
+        """Queue a key after a while; the earliest of several times counts."""
         if self._is_closed:
             return
         if seconds <= 0:
@@ -107,14 +107,14 @@ class WorkQueue:
         self._observer.put_off(key)
 
     def retry(self, key: str) -> None:
-        """Have a key that failed worked on again, later each time."""
+        """Queue a key that failed again, later each time."""
         backoff = self._backoffs.get(key)
         if backoff is None:
             backoff = self._backoffs[key] = Backoff(self._first_pause, self._longest_pause)
         self.add_after(key, backoff.next_pause())
 
     def forget(self, key: str) -> None:
-        """Begin with short pauses again: the key has succeeded."""
+        """Reset the backoff of a key that has succeeded."""
         self._backoffs.pop(key, None)
 
     async def take(self) -> str | None:
@@ -130,14 +130,14 @@ class WorkQueue:
         return key
 
     def done(self, key: str) -> None:
-        """Give a key back; if it was added meanwhile it waits again."""
+        """Return a key; if it was added meanwhile, it is queued again."""
         self._busy.discard(key)
         if key in self._again:
             self._again.remove(key)
             self.add(key)
 
     def close(self) -> None:
-        """Take nothing more; what waits is still worked on, what was for later is dropped."""
+        """Take no more keys; queued keys are still reconciled, delayed ones are dropped."""
         self._is_closed = True
         for timer in self._timers.values():
             timer.cancel()
@@ -171,7 +171,7 @@ class WorkQueue:
                 if again is not None:
                     self.add_after(key, again)
         except asyncio.CancelledError:
-            # Whoever runs the queue next works on it.
+            # The key is reconciled by the next run of the queue.
             self._again.add(key)
             raise
         finally:

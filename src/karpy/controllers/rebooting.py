@@ -1,4 +1,4 @@
-"""Nodes whose claim asks for it are emptied and switched off and on again."""
+"""Reboot nodes whose claim asks for it: drain the node, ask the cloud, await its return."""
 
 from datetime import datetime
 from typing import Final
@@ -30,7 +30,7 @@ _LONGEST_PAUSE: Final = 60.0
 
 
 class RebootController:
-    """Observe, decide, apply. What comes next is decided in core.lifecycle."""
+    """Observe, decide, apply. core.lifecycle decides."""
 
     def __init__(self, context: ControllerContext, evictions: EvictionQueue) -> None:
         self._context = context
@@ -48,7 +48,7 @@ class RebootController:
         await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
-        """Take the next step with one claim; return after how long to look again."""
+        """Take the next step of one reboot; return after how long to reconcile again."""
         kept = self._context.claim(name)
         if kept is None or not is_rebooting(kept.record):
             return None

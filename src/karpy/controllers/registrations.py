@@ -1,4 +1,4 @@
-"""Whether the nodes of each NodePool manage to register is written on it."""
+"""The controller `nodepool.registrationhealth`: the condition NodeRegistrationHealthy."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ GenerationOf = Callable[[PoolRecord], int | None]
 
 
 class RegistrationController:
-    """Observe, decide, apply. What attempts say of a pool is decided in core.lifecycle."""
+    """Observe, decide, apply. core.nodepool decides."""
 
     def __init__(
         self,
@@ -33,28 +33,28 @@ class RegistrationController:
         self._queue = WorkQueue(context.observer)
         self._health: dict[str, RegistrationHealth] = {}
         self._attempts: dict[str, list[tuple[ClaimRecord, bool]]] = {}
-        """What is not written yet, by pool."""
+        """Attempts that are not written yet, by pool."""
         context.records.pools.listen(self._hear_pool)
         for kept in context.records.pools.all():
             self._queue.add(kept.record.name)
 
     def record(self, claim: ClaimRecord, changes: Changes) -> None:
-        """Take in whether the node of a claim has registered."""
+        """Record whether the node of a claim has registered."""
         if claim.pool and changes.has_registered is not None:
             self._attempts.setdefault(claim.pool, []).append((claim, changes.has_registered))
             self._queue.add(claim.pool)
 
     def hear_class(self, ref: NodeClassRef) -> None:
-        """Look at the pools of a node class that has changed."""
+        """Reconcile the pools of a node class that has changed."""
         for name in users_of(ref, self._context.records.pools):
             self._queue.add(name)
 
     async def run(self) -> None:
-        """Write down how pools do, until cancelled."""
+        """Reconcile pools, until cancelled."""
         await self._queue.run(self.reconcile, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
-        """Write down how one pool does."""
+        """Write the condition of one pool."""
         kept = self._context.records.pools.get(name)
         attempts = tuple(self._attempts.get(name, ()))
         if kept is None:
@@ -73,7 +73,7 @@ class RegistrationController:
             update = record_attempt(update.health, update.pool, claim, now, is_success=is_success)
         if not await self._context.writer.carry_out(Changes(pool=update.pool), pool=kept):
             return AFTER_CONFLICT
-        # Only what is written is remembered: a look at an old pool would be counted twice.
+        # An attempt is remembered only once it is written: after a conflict it would count twice.
         self._health[name] = update.health
         del self._attempts.get(name, [])[: len(attempts)]
         return None

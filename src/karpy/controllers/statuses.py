@@ -1,4 +1,4 @@
-"""Statuses of objects that only say how they do."""
+"""Writes of the status subresource."""
 
 from karpy.codec.fields import JsonObject
 from karpy.errors import Conflict, NotFound
@@ -13,8 +13,8 @@ async def write_status(
     """
     Write a patch of a status; None writes nothing.
 
-    Say whether that is done: not if somebody else was faster, and one must look again. What is
-    gone needs no status.
+    Return False after a conflict: the object must be reconciled again. An object that is gone needs
+    no status.
     """
     if status is None:
         return True

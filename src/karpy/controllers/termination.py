@@ -1,4 +1,4 @@
-"""Nodes that are deleted are emptied, and end with their machine."""
+"""The controller `node.termination`: drain deleting nodes, then terminate their machine."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ _CLAIM_DELETED: Final = Changes(deletes_claim=True)
 
 
 class TerminationController:
-    """Observe, decide, apply. How a node goes is decided in core.lifecycle."""
+    """Observe, decide, apply. core.lifecycle decides."""
 
     def __init__(self, context: ControllerContext, evictions: EvictionQueue) -> None:
         self._context = context
@@ -42,43 +42,43 @@ class TerminationController:
             self._add(kept.record)
 
     async def run(self, workers: int = WORKERS) -> None:
-        """Bring nodes that go to their end, until cancelled."""
+        """Reconcile terminating nodes, until cancelled."""
         await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
-        """Bring one node a step further; return after how long to look again."""
+        """Take the next step of one node; return after how long to reconcile again."""
         node = self._context.records.nodes.get(name)
         if node is None or not is_terminating(node.record):
             return None
         if may_lack_machine(node.record) and not await self._has_machine(node.record):
-            return await self._let_go(node)
-        return await self._depart(node)
+            return await self._release(node)
+        return await self._terminate_node(node)
 
-    async def _let_go(self, node: Kept[NodeRecord]) -> float | None:
+    async def _release(self, node: Kept[NodeRecord]) -> float | None:
         claim, writer = self._claim(node.record), self._context.writer
-        is_going = claim is None or claim.record.meta.is_deleting
-        # The claim first: nobody would find it by its node any more.
-        if not is_going and not await writer.carry_out(_CLAIM_DELETED, claim=claim):
+        is_deleting = claim is None or claim.record.meta.is_deleting
+        # The claim first: once the node is gone, no event about it leads to the claim.
+        if not is_deleting and not await writer.carry_out(_CLAIM_DELETED, claim=claim):
             return AFTER_CONFLICT
         gone = node_gone(node.record, self._context.clock.now())
         return None if await writer.carry_out(gone, node=node) else AFTER_CONFLICT
 
-    async def _depart(self, node: Kept[NodeRecord]) -> float | None:
+    async def _terminate_node(self, node: Kept[NodeRecord]) -> float | None:
         claim = self._claim(node.record)
         record = None if claim is None else claim.record
         pods = await self._pods(node.record)
         step = await self._step(node.record, record, pods)
         if step.ends_machine and not pods:
-            # What we watch may be late, and a machine that has ended does not come back: ask.
+            # The cache may be late, and a terminated machine does not come back: list the pods.
             pods = await self._asked_pods(node.record)
             step = await self._step(node.record, record, pods) if pods else step
         changes = step.changes
-        # The marks are written before anything ends; they are told in a moment.
+        # The taint is written before the machine is terminated; the watch brings the node back.
         if step.ends_machine and changes.node in (None, node.record):
             is_gone = await self._terminate(node.record)
-            evictions = changes.claim or record
+            deleting = changes.claim or record
             now = self._context.clock.now()
-            then = machine_answered(node.record, evictions, now, is_gone=is_gone)
+            then = machine_answered(node.record, deleting, now, is_gone=is_gone)
             changes = joined(changes, then)
         if not await self._context.writer.carry_out(changes, claim=claim, node=node):
             return AFTER_CONFLICT
@@ -100,7 +100,7 @@ class TerminationController:
         return tuple(leaving_pod(each) for each in page.items)
 
     async def _attachments(self, node: NodeRecord, pods: tuple[LeavingPod, ...]) -> tuple[str, ...]:
-        """Name the volumes to wait for; nobody asks while there are pods to wait for."""
+        """Name the volume attachments to wait for; none are listed while pods are left."""
         now = self._context.clock.now()
         if any(each.is_waited_for(now) for each in pods):
             return ()
@@ -133,7 +133,7 @@ class TerminationController:
         return True
 
     async def _terminate(self, node: NodeRecord) -> bool:
-        """Ask for the end of a node's machine; say whether it is gone."""
+        """Terminate a node's machine; say whether it is gone."""
         try:
             await self._context.cloud.terminate(node.provider_id)
         except MachineNotFound:

@@ -30,7 +30,7 @@ WORKERS: Final = 10
 
 
 class UpkeepController:
-    """Observe, decide, apply. All that is said of a claim is written at once."""
+    """Observe, decide, apply. All changes of a claim are written in one patch."""
 
     def __init__(
         self,
@@ -40,12 +40,12 @@ class UpkeepController:
     ) -> None:
         self._context = context
         self._is_awaited = is_awaited
-        """Whether pods are on their way to the node of a claim."""
+        """Whether pods are nominated to the node of a claim."""
         self._is_busy = is_busy
-        """Whether they are on their way anywhere."""
+        """Whether pods are nominated to any node."""
         self._queue = WorkQueue(context.observer)
         self._types_checked: dict[str, datetime] = {}
-        """When the instance type of a claim, by UID, was last found on sale."""
+        """When the instance type of a claim, by UID, was last found in the catalog."""
         context.records.claims.listen(self._hear_claim)
         context.records.nodes.listen(self._hear_node)
         context.records.pools.listen(self._hear_pool)
@@ -53,11 +53,11 @@ class UpkeepController:
             self._queue.add(kept.record.name)
 
     async def run(self, workers: int = WORKERS) -> None:
-        """Look after claims, until cancelled."""
+        """Reconcile claims, until cancelled."""
         await self._queue.run(self.reconcile, workers=workers, on_failure=self._context.on_failure)
 
     async def reconcile(self, name: str) -> float | None:
-        """Look after one claim; return after how long to look again."""
+        """Reconcile one claim; return after how long to reconcile again."""
         kept = self._context.claim(name)
         if kept is None or kept.record.meta.is_deleting:
             return None
@@ -76,8 +76,8 @@ class UpkeepController:
         changes = joined(expiry, hydrate_claim(claim))
         if node is not None:
             changes = joined(changes, hydrate_node(node.record, claim))
-        # Until it is initialized there is nothing to find, and whoever brings it there must not be
-        # held up by a write that says so.
+        # Before initialization there is nothing to check, and a write here would conflict with that
+        # of the lifecycle controller.
         if node is not None and claim.conditions.is_true(INITIALIZED):
             then = check_consistency(changes.claim or claim, node.record, now)
             changes = joined(changes, then)
@@ -97,7 +97,7 @@ class UpkeepController:
         return joined(changes, marked)
 
     async def _drift(self, claim: ClaimRecord, pool: Kept[PoolRecord], now: datetime) -> str:
-        """Say how a claim has drifted; the provider is asked last."""
+        """Return why a claim has drifted; the provider is asked last."""
         catalog, uid = None, claim.meta.uid
         if is_type_check_due(claim, self._types_checked.get(uid), now):
             catalog = await self._context.cloud.catalog(claim.pool)

@@ -1,4 +1,4 @@
-"""The size of a NodePool that keeps a fixed number of nodes: fill it up, or give up the surplus."""
+"""Keep a static NodePool at its replicas: create missing claims, or delete the surplus."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -22,19 +22,19 @@ from karpy.model.verdicts import Launch, PoolVerdict
 
 
 def decide_pool(question: PoolQuestion) -> PoolVerdict:
-    """Decide which nodes come and go; the same question has the same verdict, always."""
+    """Decide which nodes of a pool are launched or deleted; equal questions have equal verdicts."""
     return verdict_of_adjustment(question, adjust(question))
 
 
 def adjust(question: PoolQuestion) -> Adjustment:
-    """Bring a pool to its size, and say what is told about it."""
+    """Return the adjustment that brings a pool to its size, with its log lines."""
     if isinstance(question, FillUpQuestion):
         return fill_up(question.pool, question.heads, is_synced=question.is_synced)
     return give_up_surplus(question.pool, question.heads, question.nodes, question.now)
 
 
 def verdict_of_adjustment(question: PoolQuestion, adjustment: Adjustment) -> PoolVerdict:
-    """Say what a pool gets and gives up, and why not what it lacks."""
+    """Return an adjustment as a verdict, which recordings keep."""
     return PoolVerdict(
         question.pool.name,
         adjustment.creates,
@@ -46,7 +46,7 @@ def verdict_of_adjustment(question: PoolQuestion, adjustment: Adjustment) -> Poo
 
 
 def is_news(verdict: PoolVerdict, before: PoolVerdict | None) -> bool:
-    """Say whether a verdict is worth telling after another: it does something, or has changed."""
+    """Say whether to report a verdict after another: it does something, or has changed."""
     known = PoolVerdict(verdict.pool) if before is None else before
     return bool(verdict.creates or verdict.deletes) or verdict != known
 
@@ -54,15 +54,15 @@ def is_news(verdict: PoolVerdict, before: PoolVerdict | None) -> bool:
 def give_up_surplus(
     pool: PoolRecord, heads: Headcount, nodes: Sequence[NodeState], now: datetime
 ) -> Adjustment:
-    """Give up the nodes that a pool has too many of, those first that nobody misses."""
+    """Delete the surplus of a pool: claims without a node first, then empty nodes, then by cost."""
     if pool.replicas is None or pool.meta.is_deleting:
         return Adjustment()
     excess = surplus(pool, heads)
     if not excess:
         return Adjustment(requeue_after=PERIOD)
     remark = remark_of(pool, heads, "deprovision", "deprovisioning", excess)
-    chosen = tuple(_least_missed(pool.name, nodes, now)[:excess])
-    refusals = _staying(pool.name, nodes, chosen)
+    chosen = tuple(_by_disruption_cost(pool.name, nodes, now)[:excess])
+    refusals = _kept(pool.name, nodes, chosen)
     return Adjustment(deletes=chosen, refusals=refusals, remarks=(remark,), requeue_after=PERIOD)
 
 
@@ -72,8 +72,8 @@ def _launch(question: PoolQuestion) -> Launch | None:
     return None
 
 
-def _least_missed(pool: str, nodes: Sequence[NodeState], now: datetime) -> list[str]:
-    """Return the claims of a pool: those without a machine, the empty ones, the cheap ones."""
+def _by_disruption_cost(pool: str, nodes: Sequence[NodeState], now: datetime) -> list[str]:
+    """Order the claims of a pool: those without a machine, empty ones, the others by cost."""
     ranked = []
     for state in nodes:
         claim = state.claim
@@ -90,10 +90,10 @@ def _least_missed(pool: str, nodes: Sequence[NodeState], now: datetime) -> list[
     return [name for _, _, name in sorted(ranked)]
 
 
-def _staying(
+def _kept(
     pool: str, nodes: Sequence[NodeState], chosen: Collection[str]
 ) -> tuple[NodeRefusal, ...]:
-    """Say why the other nodes of a pool are not given up."""
+    """Say why the other nodes of a pool are kept."""
     return tuple(
         NodeRefusal(Obstacle.LEAVING if each.is_leaving else Obstacle.POOL_SIZE, each.name)
         for each in sorted(nodes, key=lambda each: each.name)

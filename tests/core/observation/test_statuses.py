@@ -3,7 +3,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Count
-from karpy.core.observation.statuses import Family, Standing, Told, compare
+from karpy.core.observation.statuses import ObservedKind, ObservedObject, Transitions, compare
 from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
 from karpy.model.kinds import NODE, NODE_CLAIM
 from karpy.model.labels import NODE_POOL
@@ -11,8 +11,8 @@ from karpy.model.notices import Notice, Subject
 from karpy.model.records import Identity
 from tests.builders import NOON
 
-CLAIMS = Family(NODE_CLAIM, {"karpenter_sh_nodepool": NODE_POOL})
-NODES = Family(NODE, is_told_by_kind=False)
+CLAIMS = ObservedKind(NODE_CLAIM, {"karpenter_sh_nodepool": NODE_POOL})
+NODES = ObservedKind(NODE, has_shared_metrics=False)
 META = Identity(
     "web-1", "uid-1", labels={NODE_POOL: "web"}, finalizers=("karpenter.sh/termination",)
 )
@@ -20,13 +20,13 @@ SUBJECT = Subject(NODE_CLAIM, "web-1", uid="uid-1")
 EARLIER = NOON - timedelta(minutes=2)
 
 
-def standing(status: str, *, message: str = "") -> Standing:
+def observed(status: str, *, message: str = "") -> ObservedObject:
     changed = EARLIER if status == UNKNOWN else NOON
-    return Standing(META, (Condition("Launched", status, changed, "Why", message),))
+    return ObservedObject(META, (Condition("Launched", status, changed, "Why", message),))
 
 
 def test_a_condition_that_changes_is_counted_and_told() -> None:
-    told = compare(CLAIMS, standing(UNKNOWN), standing(FALSE, message="sold out"), NOON)
+    told = compare(CLAIMS, observed(UNKNOWN), observed(FALSE, message="sold out"), NOON)
 
     entered = {"type": "Launched", "status": FALSE, "reason": "Why"}
     left = {"type": "Launched", "status": UNKNOWN, "to_status": FALSE}
@@ -36,7 +36,7 @@ def test_a_condition_that_changes_is_counted_and_told() -> None:
         "Status condition transitioned, Type: Launched, Status: Unknown -> False, "
         "Reason: Why, Message: sold out"
     )
-    assert told == Told(
+    assert told == Transitions(
         (
             Count(f"operator_nodeclaim_{each}transitions_total", {**entered, **own}),
             Count(f"operator_{each}transitions_total", {**entered, **shared}),
@@ -48,22 +48,22 @@ def test_a_condition_that_changes_is_counted_and_told() -> None:
 
 
 def test_a_condition_seen_for_the_first_time_is_counted_unless_it_is_unknown() -> None:
-    told = [compare(NODES, None, standing(status), NOON) for status in (TRUE, UNKNOWN)]
+    told = [compare(NODES, None, observed(status), NOON) for status in (TRUE, UNKNOWN)]
 
     labels = {"type": "Launched", "status": TRUE, "reason": "Why"}
     counted = Count("operator_node_status_condition_transitions_total", labels)
-    assert told == [Told((counted,)), Told()]
+    assert told == [Transitions((counted,)), Transitions()]
 
 
 def test_another_reason_is_no_transition() -> None:
-    before = standing(TRUE)
-    after = Standing(META, (replace(before.conditions[0], reason="Other"),))
+    before = observed(TRUE)
+    after = ObservedObject(META, (replace(before.conditions[0], reason="Other"),))
 
-    assert compare(CLAIMS, before, after, NOON) == Told()
+    assert compare(CLAIMS, before, after, NOON) == Transitions()
 
 
 def test_an_object_that_is_gone_says_how_long_it_took_and_what_held_it() -> None:
-    going = Standing(replace(META, deleted=EARLIER))
+    going = ObservedObject(replace(META, deleted=EARLIER))
 
     told = compare(NODES, going, None, NOON)
 
@@ -72,10 +72,10 @@ def test_an_object_that_is_gone_says_how_long_it_took_and_what_held_it() -> None
 
 
 def test_a_finalizer_that_is_taken_off_is_told() -> None:
-    free = Standing(replace(META, finalizers=()))
+    free = ObservedObject(replace(META, finalizers=()))
 
-    told = compare(CLAIMS, Standing(META), free, NOON)
+    told = compare(CLAIMS, ObservedObject(META), free, NOON)
 
     finalized = Notice(SUBJECT, "Finalized", "Finalized karpenter.sh/termination")
-    assert told == Told(notices=(finalized,))
-    assert compare(CLAIMS, free, None, NOON) == Told()
+    assert told == Transitions(notices=(finalized,))
+    assert compare(CLAIMS, free, None, NOON) == Transitions()

@@ -9,7 +9,7 @@ from msgspec import Struct
 from karpy.adapters.telemetry.exposition import Values
 from karpy.adapters.telemetry.metrics import Metrics, Told
 from karpy.adapters.telemetry.runtimemetrics import status_label
-from karpy.core.observation.statuses import Family, Standing, compare
+from karpy.core.observation.statuses import ObservedKind, ObservedObject, compare
 from karpy.model.buffers import BufferRecord
 from karpy.model.kinds import CAPACITY_BUFFER, NODE, NODE_CLAIM, NODE_POOL
 from karpy.model.labels import INITIALIZED
@@ -47,37 +47,41 @@ class StatusMetrics:
         self._notices = notices
         self._clock = clock
         claim = (*sorted(class_labels, key=status_label), POOL_LABEL)
-        claims = Family(NODE_CLAIM, _labels(claim))
-        pools = Family(NODE_POOL)
-        nodes = Family(NODE, _labels((*claim, INITIALIZED)), is_told_by_kind=False)
+        claims = ObservedKind(NODE_CLAIM, _labels(claim))
+        pools = ObservedKind(NODE_POOL)
+        nodes = ObservedKind(NODE, _labels((*claim, INITIALIZED)), has_shared_metrics=False)
         self._follow(claims, records.claims)
         self._follow(pools, records.pools)
         self._follow(nodes, records.nodes)
 
     def follow_buffers(self, buffers: Watched[Kept[BufferRecord]]) -> None:
         """Follow CapacityBuffers, too, where there are any."""
-        self._follow(Family(CAPACITY_BUFFER), buffers)
+        self._follow(ObservedKind(CAPACITY_BUFFER), buffers)
 
-    def _follow(self, family: Family, watched: Watched[Kept[R]]) -> None:
+    def _follow(self, kind: ObservedKind, watched: Watched[Kept[R]]) -> None:
         def look() -> Callable[[], Told]:
-            return partial(tell_statuses, family, [kept.record for kept in watched.all()])
+            return partial(tell_statuses, kind, [kept.record for kept in watched.all()])
 
         for kept in watched.all():
-            self._hear(family, kept.record.meta.name, None, kept)
-        watched.listen(partial(self._hear, family))
+            self._hear(kind, kept.record.meta.name, None, kept)
+        watched.listen(partial(self._hear, kind))
         self._metrics.ask(look)
 
-    def _hear(self, family: Family, _: str, before: Kept[R] | None, after: Kept[R] | None) -> None:
-        was = None if before is None else standing(before.record)
-        now = None if after is None else standing(after.record)
+    def _hear(
+        self, kind: ObservedKind, _: str, before: Kept[R] | None, after: Kept[R] | None
+    ) -> None:
+        was = None if before is None else observed(before.record)
+        now = None if after is None else observed(after.record)
         if was is not None and now is not None and was.meta.uid != now.meta.uid:
             # One of the same name has come so soon that nobody saw the end of the other.
-            self._tell(family, was, None)
+            self._tell(kind, was, None)
             was = None
-        self._tell(family, was, now)
+        self._tell(kind, was, now)
 
-    def _tell(self, family: Family, before: Standing | None, after: Standing | None) -> None:
-        told = compare(family, before, after, self._clock.now())
+    def _tell(
+        self, kind: ObservedKind, before: ObservedObject | None, after: ObservedObject | None
+    ) -> None:
+        told = compare(kind, before, after, self._clock.now())
         for count in told.counts:
             self._metrics.count(count)
         for notice in told.notices:
@@ -91,28 +95,28 @@ class _Names(Struct, frozen=True):
     more: tuple[str, ...]
 
 
-def standing(record: _Record) -> Standing:
+def observed(record: _Record) -> ObservedObject:
     """Return what is said of an object."""
     conditions = record.conditions
     items = conditions if isinstance(conditions, tuple) else conditions.items
     namespace = record.namespace if isinstance(record, BufferRecord) else ""
-    return Standing(record.meta, items, namespace)
+    return ObservedObject(record.meta, items, namespace)
 
 
-def tell_statuses(family: Family, records: Iterable[_Record]) -> Told:
+def tell_statuses(kind: ObservedKind, records: Iterable[_Record]) -> Told:
     """Tell every condition of every object, since when it is so, and which objects are going."""
     told: _Gauges = {}
-    shared = _Names("operator_", tuple(family.shared().values()))
+    shared = _Names("operator_", tuple(kind.shared().values()))
     for record in records:
-        own = _Names(family.prefix, tuple(family.more(record.meta).values()))
-        each = standing(record)
+        own = _Names(kind.prefix, tuple(kind.more(record.meta).values()))
+        each = observed(record)
         _add(told, own, each)
-        if family.is_told_by_kind:
+        if kind.has_shared_metrics:
             _add(told, shared, each)
     return told
 
 
-def _add(told: _Gauges, names: _Names, each: Standing) -> None:
+def _add(told: _Gauges, names: _Names, each: ObservedObject) -> None:
     prefix, more = names.prefix, names.more
     object_ = (each.namespace, each.meta.name)
     counts = told.setdefault(prefix + _COUNT, {})

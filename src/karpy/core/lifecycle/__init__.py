@@ -1,1 +1,1 @@
-"""What becomes of a NodeClaim, its Node and its NodePool: from records to records, pure."""
+"""The life of a NodeClaim and its Node, from launch to termination; pure."""

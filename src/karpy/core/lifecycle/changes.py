@@ -15,7 +15,7 @@ _NOTHING: Final = timedelta()
 
 
 class Count(Struct, frozen=True):
-    """Something that happened and is counted, or a span that is measured, as a metric."""
+    """An increment of a counter, or a value that a histogram takes."""
 
     metric: str
     """Without its prefix: `nodeclaims_disrupted_total`."""
@@ -24,7 +24,7 @@ class Count(Struct, frozen=True):
 
 
 class Remark(Struct, frozen=True):
-    """A line for the log."""
+    """A line of the log."""
 
     event: str
     """Constant words: `launched nodeclaim`."""
@@ -34,10 +34,10 @@ class Remark(Struct, frozen=True):
 
 class Changes(Struct, frozen=True):
     """
-    How records should be; a record that is None stays as it is.
+    What a reconcile changes; a record that is None stays as it is.
 
-    Whoever acts writes the difference, deletes what is to be deleted, tells, counts, and looks
-    again after the given time at the latest.
+    The writer patches the difference, deletes what is to be deleted, then emits events, counts and
+    log lines. The controller reconciles again after `requeue_after` at the latest.
     """
 
     claim: ClaimRecord | None = None
@@ -50,11 +50,11 @@ class Changes(Struct, frozen=True):
     remarks: tuple[Remark, ...] = ()
     requeue_after: timedelta | None = None
     has_registered: bool | None = None
-    """Whether a node of the pool has come, or has failed to; None if that is not known yet."""
+    """Whether a node of the pool has registered (True) or failed to; None if it is not known yet."""
 
 
 def joined(first: Changes, then: Changes) -> Changes:
-    """Put together two looks at the same objects; the second one began where the first ended."""
+    """Join the changes of two steps; the second began with what the first has changed."""
     times = [each for each in (first.requeue_after, then.requeue_after) if each is not None]
     return Changes(
         claim=then.claim or first.claim,
@@ -75,7 +75,7 @@ def joined(first: Changes, then: Changes) -> Changes:
 def disruption_counts(
     claim: ClaimRecord, reason: str, pods: int | None = None
 ) -> tuple[Count, ...]:
-    """Count a claim that is given up; with `pods`, also those that must move because of it."""
+    """Count a disrupted NodeClaim; with `pods`, also the pods that must be rescheduled."""
     labels = {
         "reason": reason,
         "nodepool": claim.pool,
@@ -90,20 +90,20 @@ def disruption_counts(
 
 
 def termination_mode(grace_period: timedelta | None) -> str:
-    """Say how a node with this grace period ends."""
+    """Return the termination mode of a node with this grace period."""
     if grace_period is None:
         return "graceful"
     return "eventual" if grace_period > _NOTHING else "forceful"
 
 
 def count_reschedulable(pods: Iterable[Pod]) -> int:
-    """Count the pods that want another node when theirs goes."""
+    """Count the pods that need another node when theirs is deleted."""
     return sum(is_reschedulable(pod) for pod in pods)
 
 
 def is_reschedulable(pod: Pod) -> bool:
-    """Say whether a pod wants another node when its own goes."""
+    """Say whether a pod needs another node when its own is deleted."""
     if pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE):
         return False
-    # A StatefulSet makes the next pod only after this one is gone: it is as good as pending.
+    # A StatefulSet creates the next pod only after this one is gone: the pod counts as pending.
     return pod.is_active or (pod.is_deleting and pod.is_owned_by(STATEFUL_SET))

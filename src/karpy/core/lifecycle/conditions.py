@@ -1,4 +1,4 @@
-"""What is said of a NodeClaim: the names of its conditions, and how each is said."""
+"""The conditions of a NodeClaim: their names, and how to set and read them."""
 
 from datetime import datetime
 from typing import Final
@@ -20,46 +20,46 @@ DISRUPTION_REASON: Final = "DisruptionReason"
 
 
 def begun(claim: ClaimRecord, now: datetime) -> ClaimRecord:
-    """Say of all that readiness depends on that it is not known yet, unless something is said."""
+    """Set the conditions that Ready depends on to Unknown, unless they are set."""
     created = claim.meta.created or now
     return replace(claim, conditions=claim.conditions.begun(created, now, claim.meta.generation))
 
 
 def with_true(claim: ClaimRecord, type_: str, now: datetime) -> ClaimRecord:
-    """Say that it is so; nothing needs to be explained."""
+    """Set a condition to True; its type is the reason."""
     return _said(claim, Condition(type_, TRUE, now, type_), now)
 
 
 def with_true_because(
     claim: ClaimRecord, type_: str, reason: str, message: str, now: datetime
 ) -> ClaimRecord:
-    """Say that it is so, and why."""
+    """Set a condition to True, with a reason and a message."""
     return _said(claim, Condition(type_, TRUE, now, reason, message), now)
 
 
 def with_unknown(
     claim: ClaimRecord, type_: str, reason: str, message: str, now: datetime
 ) -> ClaimRecord:
-    """Say that it is not known, and what it waits for."""
+    """Set a condition to Unknown, with what it waits for."""
     return _said(claim, Condition(type_, UNKNOWN, now, reason, message), now)
 
 
 def with_false(
     claim: ClaimRecord, type_: str, reason: str, message: str, now: datetime
 ) -> ClaimRecord:
-    """Say that it is not so, and why."""
+    """Set a condition to False, with a reason and a message."""
     return _said(claim, Condition(type_, FALSE, now, reason, message), now)
 
 
 def without(claim: ClaimRecord, type_: str) -> ClaimRecord:
-    """Take back what was said."""
+    """Remove a condition."""
     if claim.conditions.get(type_) is None:
         return claim
     return replace(claim, conditions=claim.conditions.without(type_))
 
 
 def restated(claim: ClaimRecord, type_: str, now: datetime) -> ClaimRecord:
-    """Say what was said before of the claim as it is now."""
+    """Set a condition to its present value for the present generation of the claim."""
     condition = claim.conditions.get(type_)
     return claim if condition is None else _said(claim, condition, now)
 
@@ -70,7 +70,7 @@ def is_decided(claim: ClaimRecord, type_: str) -> bool:
 
 
 def changed(claim: ClaimRecord, type_: str) -> datetime:
-    """Return since when a condition is what it is: from the beginning, if nobody has said."""
+    """Return when a condition got its status; the creation of the claim if it is not set."""
     condition = claim.conditions.get(type_)
     if condition is not None:
         return condition.changed

@@ -37,28 +37,28 @@ _GRACE_ELAPSED: Final = "TerminationGracePeriodElapsed"
 
 
 class Drain(Struct, frozen=True, gc=False):
-    """How far a node is emptied."""
+    """How far the drain of a node is."""
 
     changes: Changes
     evictions: tuple[Eviction, ...] = ()
-    """Pods to send off now, once the node is tainted."""
+    """Pods to evict now, once the node is tainted."""
     is_done: bool = False
 
 
 class DrainingNode(Struct, frozen=True, gc=False):
-    """A node that is emptied, and what is on it."""
+    """A node that is drained, and the pods on it."""
 
     node: NodeRecord
     claim: ClaimRecord | None = None
     pods: tuple[LeavingPod, ...] = ()
     deadline: datetime | None = None
-    """By when all pods are gone; None is never."""
+    """By when all pods must be gone; None is no deadline."""
     refused: Mapping[str, str] = {}
-    """Why pods, by UID, were not let go when they were last asked."""
+    """Why the last eviction request of pods, by UID, was refused."""
 
 
 def drain(draining: DrainingNode, now: datetime) -> Drain:
-    """Send off the pods whose turn it is; say whether the node is empty, and who keeps it."""
+    """Evict the pods of the first tier; name the pods that block the drain."""
     waiting = [each for each in draining.pods if each.is_waited_for(now)]
     if not waiting:
         return _emptied(draining, now)
@@ -66,7 +66,8 @@ def drain(draining: DrainingNode, now: datetime) -> Drain:
     why = f"{len(waiting)} pods are waiting to be evicted"
     message = _DRAINING
     if blockers:
-        # Differs: Karpenter says how many pods are left, not which of them do not go.
+        # Differs: Karpenter reports how many pods are left; Karpy also names those that block the
+        # drain.
         why += f", blocked by {listed(blockers)}"
         message += f", blocked by {listed(blockers)}"
     claim = draining.claim
@@ -80,13 +81,13 @@ def drain(draining: DrainingNode, now: datetime) -> Drain:
 def find_blockers(
     waiting: Iterable[LeavingPod], refused: Mapping[str, str], now: datetime
 ) -> tuple[str, ...]:
-    """Name the pods that do not go, each with the reason, in the order of their names."""
+    """Name the pods that block a drain, each with the reason, in the order of their names."""
     named = sorted((pod.key, _why_blocked(pod, refused, now)) for pod in waiting)
     return tuple(f"{key} ({why})" for key, why in named if why)
 
 
 def first_tier(waiting: Sequence[LeavingPod]) -> list[LeavingPod]:
-    """Return those that go before all others: critical pods go last, daemons after the rest."""
+    """Return the pods to evict first: critical pods come last, daemons after the rest."""
     ranks = [(pod.is_critical, pod.is_daemon) for pod in waiting]
     lowest = min(ranks, default=None)
     return [pod for pod, rank in zip(waiting, ranks, strict=True) if rank == lowest]
@@ -112,7 +113,7 @@ def _emptied(draining: DrainingNode, now: datetime) -> Drain:
         return Drain(Changes(claim), is_done=True)
     if claim.conditions.get(DRAINED) is None or is_decided(claim, DRAINED):
         claim = with_unknown(claim, DRAINED, _DRAINING, _DRAINING, now)
-    # A pod that was bound a moment ago may not have been seen yet.
+    # A pod that was bound a moment ago may not be in the cache yet.
     if now - changed(claim, DRAINED) < LEAST_DRAIN:
         return Drain(Changes(claim, requeue_after=LOOK_AGAIN))
     pool = draining.node.meta.labels.get(NODE_POOL, "")
@@ -129,7 +130,7 @@ def _why_blocked(pod: LeavingPod, refused: Mapping[str, str], now: datetime) -> 
 
 
 class Detachment(Struct, frozen=True, gc=False):
-    """Whether the volumes of a node are off, or are waited for no longer."""
+    """Whether the volumes of a node are detached, or the wait for them is over."""
 
     changes: Changes
     is_done: bool = False
@@ -142,7 +143,7 @@ def find_pending(
     now: datetime,
 ) -> tuple[str, ...]:
     """
-    Name the attachments to wait for: not those of pods that stay on the node.
+    Name the attachments to wait for: all but those of pods that are not drained.
 
     `volumes` are the PersistentVolumes by namespace and name of their claim.
     """
@@ -156,7 +157,7 @@ def find_pending(
 
 
 def await_detachment(draining: DrainingNode, pending: Sequence[str], now: datetime) -> Detachment:
-    """Wait until volumes are off, so that pods can use them elsewhere, or until time is up."""
+    """Wait until volumes are detached, so that pods can use them elsewhere, or for the deadline."""
     claim, deadline = draining.claim, draining.deadline
     if not pending:
         if claim is not None:

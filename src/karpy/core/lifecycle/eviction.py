@@ -29,21 +29,21 @@ _ELAPSED: Final = f"The {DO_NOT_DISRUPT} grace period has elapsed, pod is now di
 
 
 class EvictionMode(Enum):
-    """What happens when time is up: the pod is deleted, or left alone."""
+    """What happens at the deadline: the pod is deleted, or left on its node."""
 
     FORCE_DELETE = "ForceDelete"
     TIMEOUT = "Timeout"
 
 
 class Eviction(Struct, frozen=True, gc=False):
-    """A pod that waits to be evicted."""
+    """A pod to evict."""
 
     namespace: str
     name: str
     uid: str
     mode: EvictionMode = EvictionMode.FORCE_DELETE
     deadline: datetime | None = None
-    """When time is up; None is never."""
+    """When the pod must be gone; None is no deadline."""
 
     @property
     def key(self) -> str:
@@ -51,37 +51,37 @@ class Eviction(Struct, frozen=True, gc=False):
 
 
 class EvictionVerb(Enum):
-    """What to do with a pod that waits."""
+    """What to do with a pod that is to be evicted."""
 
     DROP = "Drop"
-    """Forget it: it goes by itself, or is none of our business any more."""
+    """Nothing: it is gone, deleting, or not to be evicted any more."""
     EVICT = "Evict"
     DELETE = "Delete"
     STAY = "Stay"
-    """Look again later: it may not be disturbed now."""
+    """Try again later: do-not-disrupt protects it now."""
 
 
 class EvictionStep(Struct, frozen=True, gc=False):
-    """What to do with a pod, and what to say before it is done."""
+    """What to do with a pod, and the events to emit before."""
 
     verb: EvictionVerb
     grace_seconds: int | None = None
-    """How long a deleted pod may take to stop."""
+    """Grace period of the deletion."""
     notices: tuple[Notice, ...] = ()
 
 
 class EvictionAnswer(Struct, frozen=True, gc=False):
-    """What an API server's answer means for a pod that was asked to go."""
+    """What the API server's answer to an eviction or a deletion means."""
 
     is_done: bool
     refusal: str = ""
-    """Why it was refused for now."""
+    """Why the eviction was refused for now."""
     notices: tuple[Notice, ...] = ()
     counts: tuple[Count, ...] = ()
 
 
 def merged(known: Eviction | None, new: Eviction) -> Eviction:
-    """Join an entry with the one that waits already: the earlier deadline, the harder mode."""
+    """Merge an eviction with the one in the queue: the earlier deadline, the harder mode."""
     if known is None or known.uid != new.uid:
         return new
     if known.mode is not new.mode:
@@ -91,13 +91,14 @@ def merged(known: Eviction | None, new: Eviction) -> Eviction:
 
 
 def next_step(entry: Eviction, pod: LeavingPod | None, now: datetime) -> EvictionStep:
-    """Say what to do with a pod that waits, as it is now."""
+    """Return what to do with a pod that is to be evicted, given its present state."""
     if pod is None or pod.uid != entry.uid:
         return EvictionStep(EvictionVerb.DROP)
     is_forced = entry.mode is EvictionMode.FORCE_DELETE
     if not is_forced and entry.deadline is not None and now >= entry.deadline:
         return EvictionStep(EvictionVerb.DROP)
-    # Differs: Karpenter also deletes a pod that has ended by itself meanwhile, and its result.
+    # Differs: Karpenter also deletes a pod that has completed meanwhile, and its result with it;
+    # Karpy leaves it.
     if pod.is_terminal:
         return EvictionStep(EvictionVerb.DROP)
     if is_forced and entry.deadline is not None and is_past_threshold(pod, entry.deadline, now):
@@ -112,17 +113,18 @@ def next_step(entry: Eviction, pod: LeavingPod | None, now: datetime) -> Evictio
 
 
 def is_past_threshold(pod: LeavingPod, deadline: datetime, now: datetime) -> bool:
-    """Say whether a pod must be deleted now, to stop in time for the end of its node."""
+    """Say whether a pod must be deleted now to stop before the deadline of its node."""
     if pod.deleted is None:
         return now > deadline - pod.grace
-    # Differs: Karpenter deletes a pod again and again that can be given no less time.
+    # Differs: Karpenter deletes a pod again and again whose grace period cannot be shortened; Karpy
+    # deletes it once.
     return pod.deleted > deadline and pod.deleted > now + _grace(deadline, now)
 
 
 def after_eviction(
     pod: LeavingPod, node: NodeRecord | None, reason: str, code: int
 ) -> EvictionAnswer:
-    """Say what an answer to an eviction means; `reason` is why the pod has to go."""
+    """Read the answer to an eviction; `reason` is why the node is disrupted."""
     counted = Count("pods_eviction_requests_total", {"code": str(code)})
     if _OK <= code < _REDIRECT:
         told = Notice(about_pod(pod), "Evicted", f"Evicted pod: {reason}", same_as=(pod.name,))
@@ -136,20 +138,20 @@ def after_eviction(
 
 
 def after_clash(pod: LeavingPod, node: NodeRecord | None, code: int) -> EvictionAnswer:
-    """Say what it means that several budgets are about one pod, which no eviction gets past."""
+    """Read the refusal of an eviction because several budgets select the pod."""
     counted = Count("pods_eviction_requests_total", {"code": str(code)})
     return _refused(pod, node, PDBS_UNSUPPORTED, counted)
 
 
 def after_deletion(reason: str, code: int) -> EvictionAnswer:
-    """Say what an answer to a forced deletion means."""
+    """Read the answer to a forced deletion."""
     if _OK <= code < _REDIRECT:
         return EvictionAnswer(True, counts=(_drained(reason),))
     return EvictionAnswer(code in {_NOT_FOUND, _CONFLICT})
 
 
 def eviction_reason(claim: ClaimRecord | None) -> str:
-    """Say why the pods of a claim's node have to go; empty if nobody knows."""
+    """Return why the pods of a claim's node are evicted; empty without a claim."""
     if claim is None:
         return ""
     condition = claim.conditions.get(DISRUPTION_REASON)
@@ -157,7 +159,7 @@ def eviction_reason(claim: ClaimRecord | None) -> str:
 
 
 def drain_failed_notice(node: NodeRecord, why: str, *same_as: str) -> Notice:
-    """Tell that a node does not get empty, and why."""
+    """Return the event that a node cannot be drained, and why."""
     return Notice(
         about_node(node),
         "FailedDraining",
@@ -185,9 +187,9 @@ def _grace(deadline: datetime, now: datetime) -> timedelta:
 
 def _refused(pod: LeavingPod, node: NodeRecord | None, why: str, counted: Count) -> EvictionAnswer:
     if node is None:
-        # The node is gone, and the pod goes with it.
+        # The node is gone, and so is the pod.
         return EvictionAnswer(True, counts=(counted,))
-    # Differs: Karpenter tells of one pod of a node only.
+    # Differs: Karpenter emits one event per node and names one pod; Karpy emits one for each pod.
     told = drain_failed_notice(node, f"{why} (Pod={pod.key})", pod.key)
     return EvictionAnswer(False, why, (told,), (counted,))
 
@@ -197,16 +199,16 @@ def _drained(reason: str) -> Count:
 
 
 class Protection(Struct, frozen=True, gc=False):
-    """Whether a pod may not be disturbed now, until when, and what its owner is told about it."""
+    """Whether do-not-disrupt protects a pod now, until when, and the events about it."""
 
     is_active: bool = False
     until: datetime | None = None
-    """None if there is no end, or none is known yet."""
+    """None if the protection has no end, or the pod has not started yet."""
     notices: tuple[Notice, ...] = ()
 
 
 def protection_of(pod: LeavingPod, now: datetime) -> Protection:
-    """Read what a pod's annotation asks for: `true`, or a time that begins with the pod."""
+    """Read the do-not-disrupt annotation: `true`, or a duration from the start of the pod."""
     value = pod.do_not_disrupt
     if value is None:
         return Protection()
@@ -230,7 +232,7 @@ def protection_of(pod: LeavingPod, now: datetime) -> Protection:
 
 
 def is_evictable(pod: LeavingPod, now: datetime) -> bool:
-    """Say whether a pod may be asked to go."""
+    """Say whether a pod may be evicted."""
     if not pod.is_active or pod.is_static or pod.tolerates_disruption:
         return False
     return not protection_of(pod, now).is_active

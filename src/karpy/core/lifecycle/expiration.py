@@ -15,7 +15,7 @@ REGISTRATION_TIMEOUT: Final = timedelta(minutes=15)
 def check_liveness(
     claim: ClaimRecord, now: datetime, launch_timeout: timedelta = LAUNCH_TIMEOUT
 ) -> Changes:
-    """Give up a claim that takes too long to be launched, or to register; nothing else expires."""
+    """Delete a claim that takes too long to be launched or to register."""
     if claim.meta.is_deleting or claim.conditions.is_true(REGISTERED):
         return Changes()
     if claim.conditions.is_true(LAUNCHED):
@@ -37,9 +37,9 @@ def check_liveness(
 
 def check_expiry(claim: ClaimRecord, now: datetime, pods: int = 0) -> Changes:
     """
-    Delete a claim that is older than it may become, whatever its budgets and pods say.
+    Delete a claim that is older than its expireAfter; budgets and do-not-disrupt do not delay that.
 
-    `pods` are those that will have to move.
+    `pods` is the number of pods that must be rescheduled.
     """
     if claim.meta.is_deleting or claim.expire_after is None or claim.meta.created is None:
         return Changes()

@@ -12,7 +12,7 @@ from karpy.model.records import ClaimRecord, NodeRecord
 
 PERIOD: Final = timedelta(minutes=2)
 ORPHAN_AGE: Final = timedelta(seconds=30)
-"""A younger machine may belong to a claim that does not say so yet."""
+"""A younger machine may belong to a claim whose provider ID is not written yet."""
 
 
 class CloudMachine(Struct, frozen=True, gc=False):
@@ -34,8 +34,8 @@ def collect_claim(
     """
     Delete a registered claim whose machine is gone; a Ready node proves that it is not.
 
-    `machines` are the provider IDs of those that run, listed after the claim was read. `nodes` are
-    those with the claim's provider ID, `pods` those that will have to move.
+    `machines` are the provider IDs of live machines, listed after the claim was read. `nodes` are
+    those with the claim's provider ID; `pods` is the number of pods to reschedule.
     """
     if claim.meta.is_deleting or not claim.conditions.is_true(REGISTERED):
         return Changes()
@@ -50,7 +50,7 @@ def collect_claim(
 
 
 def find_live_machines(machines: Iterable[CloudMachine]) -> frozenset[str]:
-    """Return the provider IDs of the machines that are not ending."""
+    """Return the provider IDs of the machines that are not terminating."""
     return frozenset(each.provider_id for each in machines if not each.is_ending)
 
 
@@ -58,9 +58,9 @@ def find_orphans(
     machines: Iterable[CloudMachine], claims: Iterable[ClaimRecord], now: datetime
 ) -> tuple[CloudMachine, ...]:
     """
-    List the machines to terminate: no claim has them, and none is about to.
+    List the machines to terminate: those that belong to no claim.
 
-    The machines must have been listed before the claims: a claim is there before its machine.
+    The machines must have been listed before the claims, since a claim exists before its machine.
     """
     known = tuple(claims)
     owned = {each.provider_id for each in known if each.provider_id}

@@ -48,7 +48,7 @@ _LEAST_SHARE: Final = 0.9
 
 
 class UnmetCondition(Struct, frozen=True, gc=False):
-    """Why a node is not initialized yet."""
+    """A condition of initialization that a node does not meet yet."""
 
     reason: str
     message: str
@@ -61,10 +61,10 @@ def initialize(
     unpublished_drivers: Sequence[str] = (),
 ) -> Changes:
     """
-    Say whether a registered node is ready for pods, or what it lacks.
+    Set Initialized on the claim of a registered node, or the reason why it is not.
 
     `nodes` are those with the claim's provider ID. `unpublished_drivers` are the device drivers
-    that pods of the claim need and that have not told all their devices yet.
+    that pods of the claim need and that have not published all their devices yet.
     """
     if is_decided(claim, INITIALIZED):
         return Changes(restated(claim, INITIALIZED, now))
@@ -90,7 +90,7 @@ def initialize(
 def find_unmet_condition(
     claim: ClaimRecord, node: NodeRecord | None, unpublished_drivers: Sequence[str] = ()
 ) -> UnmetCondition | None:
-    """Return the first thing that a node lacks, or None if nothing is missing."""
+    """Return the first condition of initialization that a node does not meet, or None."""
     if node is None:
         return UnmetCondition("NodeNotFound", "Node not registered with cluster")
     if not node.is_ready:
@@ -135,7 +135,7 @@ def _quoted(what: object) -> str:
 
 
 def check_consistency(claim: ClaimRecord, node: NodeRecord, now: datetime) -> Changes:
-    """Tell if a node has less of something than its claim was promised."""
+    """Set ConsistentStateFound: False if a node has less of a resource than its claim."""
     if claim.meta.is_deleting:
         return Changes()
     issues = find_issues(claim, node)
@@ -158,7 +158,7 @@ def check_consistency(claim: ClaimRecord, node: NodeRecord, now: datetime) -> Ch
 
 
 def find_issues(claim: ClaimRecord, node: NodeRecord) -> tuple[str, ...]:
-    """List what an initialized node has too little of."""
+    """List the resources that an initialized node has too little of."""
     if not claim.conditions.is_true(INITIALIZED):
         return ()
     issues = []

@@ -27,7 +27,7 @@ _NO_CAPACITY: Final = "InsufficientCapacityError"
 
 
 class LaunchedMachine(Struct, frozen=True, gc=False):
-    """What a cloud says of the machine it has launched for a claim."""
+    """What a cloud answers about the machine it has launched for a claim."""
 
     provider_id: str
     labels: Mapping[str, str] = {}
@@ -38,19 +38,19 @@ class LaunchedMachine(Struct, frozen=True, gc=False):
 
 
 def hold(claim: ClaimRecord) -> Changes:
-    """Put a finalizer on a claim, to be written before its machine is asked for."""
+    """Add the finalizer to a claim; it is written before the cloud is asked for a machine."""
     return Changes(replace(claim, meta=with_finalizer(claim.meta)))
 
 
 def is_to_launch(claim: ClaimRecord) -> bool:
-    """Say whether a machine is to be asked for now; none is before the claim is held."""
+    """Say whether to ask the cloud for a machine now: only once the finalizer is written."""
     if claim.meta.is_deleting or is_decided(claim, LAUNCHED):
         return False
     return FINALIZER in claim.meta.finalizers
 
 
 def launch_succeeded(claim: ClaimRecord, machine: LaunchedMachine, now: datetime) -> Changes:
-    """Write on the claim what it has become; what its labels say already stays."""
+    """Set Launched, provider ID, capacity and labels; a label that the claim has already stays."""
     meta = replace(
         claim.meta,
         labels={**machine.labels, **claim.meta.labels},
@@ -78,7 +78,7 @@ def launch_succeeded(claim: ClaimRecord, machine: LaunchedMachine, now: datetime
 
 
 def launch_sold_out(claim: ClaimRecord, problem: str, pods: Iterable[Pod] = ()) -> Changes:
-    """Give up a claim that cannot be had, and tell those of its pods that still wait for it."""
+    """Delete a claim for which there is no capacity; its pending pods get an event."""
     told = Notice(
         about_claim(claim),
         _NO_CAPACITY,
@@ -101,7 +101,7 @@ def launch_sold_out(claim: ClaimRecord, problem: str, pods: Iterable[Pod] = ()) 
 
 
 def launch_without_class(claim: ClaimRecord, problem: str) -> Changes:
-    """Give up a claim whose node class cannot be launched with."""
+    """Delete a claim whose node class is not ready."""
     return Changes(
         deletes_claim=True,
         counts=disruption_counts(claim, "nodeclass_not_ready"),
@@ -112,18 +112,18 @@ def launch_without_class(claim: ClaimRecord, problem: str) -> Changes:
 def launch_failed(
     claim: ClaimRecord, problem: str, now: datetime, reason: str = "LaunchFailed"
 ) -> Changes:
-    """Say on the claim why it is not launched; whoever acts tries again later."""
+    """Set Launched to Unknown with the error; the launch is tried again later."""
     said = with_unknown(claim, LAUNCHED, reason, shortened(problem), now)
     return Changes(said, remarks=(_failure(problem),))
 
 
 def shortened(text: str) -> str:
-    """Cut a text to what a message may have."""
+    """Cut a text to the greatest length of an event or condition message."""
     return text if len(text) <= MESSAGE_MAX else text[: MESSAGE_MAX - len(_CUT)] + _CUT
 
 
 def resource_text(resources: Resources) -> str:
-    """Write amounts for a line of the log: `cpu: 4, memory: 16Gi`."""
+    """Format resources for a line of the log: `cpu: 4, memory: 16Gi`."""
     return ", ".join(
         f"{name}: {format_quantity(resources[name], name)}" for name in sorted(resources)
     )

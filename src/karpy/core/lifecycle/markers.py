@@ -30,20 +30,20 @@ DRIFT_PERIOD: Final = timedelta(minutes=5)
 TYPE_CHECK_AGE: Final = timedelta(hours=1)
 TYPE_CHECK_PERIOD: Final = timedelta(minutes=30)
 BUSY_TIME: Final = timedelta(seconds=15)
-"""What can wait is done after that, however busy it is."""
+"""A write that may be delayed is delayed by this at most."""
 AWAITED_PERIOD: Final = timedelta(seconds=5)
 _NEW: Final = timedelta()
 PAUSE: Final = timedelta(seconds=10)
-"""So often a claim is written at most; shorter than the wait before a disruption is validated."""
+"""The least time between two writes; shorter than the wait before a command is validated."""
 
 
 def is_markable(claim: ClaimRecord) -> bool:
-    """Say whether a claim is of a NodePool and stays; its pool must exist, too."""
+    """Say whether a claim has a NodePool and is not deleting."""
     return not claim.meta.is_deleting and bool(claim.pool)
 
 
 def is_type_check_due(claim: ClaimRecord, checked: datetime | None, now: datetime) -> bool:
-    """Say whether to look if the instance type is still sold: not too early, not too often."""
+    """Say whether to check that the instance type is still offered: after an hour, every 30 min."""
     created = claim.meta.created
     if created is None or now - created < TYPE_CHECK_AGE:
         return False
@@ -57,10 +57,10 @@ def find_drift(
     catalog: Catalog | None = None,
 ) -> str:
     """
-    Say how a claim differs from what its pool would make today; empty if it does not.
+    Return why a claim has drifted from its pool; empty if it has not.
 
-    Without a catalog its instance type is not looked at. What only the provider can tell comes
-    after all of this.
+    Without a catalog the instance type is not checked. The provider is asked for drift only if this
+    finds none.
     """
     if not claim.conditions.is_true(LAUNCHED):
         return ""
@@ -74,7 +74,7 @@ def find_drift(
 
 
 def mark_drifted(claim: ClaimRecord, reason: str, now: datetime) -> Changes:
-    """Write on a claim how it drifted, or take that back."""
+    """Set Drifted on a claim, or remove it."""
     if not reason or not claim.conditions.is_true(LAUNCHED):
         return Changes(without(claim, DRIFTED), requeue_after=DRIFT_PERIOD)
     said = with_true_because(claim, DRIFTED, reason, reason, now)
@@ -90,10 +90,10 @@ def mark_consolidatable(
     is_busy: bool = False,
 ) -> Changes:
     """
-    Write on a claim that its pods have been quiet for long enough; None is never.
+    Set Consolidatable on a claim without a pod event for `consolidate_after`; None is never.
 
-    A node that pods are on their way to (`is_awaited`) is not quiet. While they are on their way to
-    others (`is_busy`), the API server has more urgent things to do than to hear of it.
+    A node that pods are nominated to (`is_awaited`) is not consolidatable. While pods are being
+    bound to other nodes (`is_busy`), the write is delayed to keep the API server free.
     """
     if consolidate_after is None or not claim.conditions.is_true(INITIALIZED):
         return Changes(without(claim, CONSOLIDATABLE))
@@ -147,7 +147,7 @@ class PodEvent(Struct, frozen=True):
 
 
 def note_pod_event(claim: ClaimRecord, event: PodEvent) -> Changes:
-    """Note on a claim that a pod came to its node or began to leave it."""
+    """Set the time of the last pod event: a pod was bound to the node, ended or is deleting."""
     if not _is_event(claim, event.before, event.after):
         return Changes()
     last = claim.last_pod_event
@@ -156,13 +156,12 @@ def note_pod_event(claim: ClaimRecord, event: PodEvent) -> Changes:
     return Changes(replace(claim, last_pod_event=event.moment))
 
 
-# Differs: Karpenter writes at once.
+# Differs: Karpenter writes each pod event at once; Karpy delays those of a new node.
 def can_wait(claim: ClaimRecord, since: datetime, now: datetime) -> bool:
     """
-    Say whether events since a moment can be written later while many pods are on their way.
+    Say whether the write of pod events since a moment may be delayed while many pods are bound.
 
-    Those are the first pods of a new node. Nobody takes it away yet, and the API server has more
-    urgent things to do than to hear of them.
+    It may for the first pods of a new node, which no disruption considers yet.
     """
     return claim.last_pod_event is None and now - since < BUSY_TIME
 
@@ -171,7 +170,8 @@ def _is_event(claim: ClaimRecord, before: Pod | None, after: Pod) -> bool:
     if not after.node_name or after.is_owned_by(DAEMON_SET):
         return False
     if before is None:
-        # Differs: Karpenter takes every pod for new after a restart, and consolidation waits.
+        # Differs: Karpenter takes every pod for new after a restart, and consolidation waits; Karpy
+        # compares the creation of the pod with the last event.
         return claim.last_pod_event is None or after.created > claim.last_pod_event
     return (
         not before.node_name

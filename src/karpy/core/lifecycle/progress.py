@@ -1,4 +1,4 @@
-"""How far a NodeClaim has come: launched, registered, initialized, or too late."""
+"""The steps of a NodeClaim after its launch: registration, initialization, liveness."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -28,26 +28,26 @@ from karpy.model.records import ClaimRecord, NodeRecord
 TIME_TO_INITIALIZE: Final = timedelta(seconds=10)
 """A busy kube-controller-manager takes this long to see that a new node is ready."""
 TIME_TO_BOOT: Final = timedelta(seconds=5)
-"""Within that a node that comes ready is ready."""
+"""A node that starts normally is ready within this time."""
 _PASSING: Final = frozenset({"NodeNotReady", "KnownEphemeralTaintsExist"})
-"""What a node lacks that will be there by itself."""
+"""Reasons for not being initialized that pass without a change by Karpy."""
 
 
 class ClaimInputs(Struct, frozen=True, gc=False):
-    """What there is of a claim besides itself."""
+    """What the steps of a claim read besides the claim itself."""
 
     nodes: tuple[NodeRecord, ...] = ()
     """Those with the claim's provider ID."""
     pending_hooks: tuple[str, ...] = ()
-    """What the provider waits for before the node may register."""
+    """Hooks of the provider that must finish before the node may register."""
     unpublished_drivers: tuple[str, ...] = ()
-    """Device drivers that have not told all their devices yet."""
+    """Device drivers that have not published all their devices yet."""
     launch_timeout: timedelta = LAUNCH_TIMEOUT
     door: GatePolicy = GatePolicy.FREE
 
 
 def advance(claim: ClaimRecord, inputs: ClaimInputs, now: datetime) -> Changes:
-    """Bring a claim as far as it can be, its launch having been tried; always all steps."""
+    """Take every step after the launch: a claim advances as far as it can in one reconcile."""
     claim = begun(claim, now)
     if is_decided(claim, LAUNCHED):
         claim = restated(claim, LAUNCHED, now)
@@ -62,7 +62,7 @@ def advance(claim: ClaimRecord, inputs: ClaimInputs, now: datetime) -> Changes:
 
 
 def _registrable(inputs: ClaimInputs, now: datetime) -> tuple[NodeRecord, ...]:
-    """Return the nodes of a claim, but none that is held anyway and will be ready in a moment."""
+    """Return the nodes to register now; a gated node that is ready in a moment waits for that."""
     if inputs.door is not GatePolicy.HELD or len(inputs.nodes) != 1 or inputs.nodes[0].is_ready:
         return inputs.nodes
     made = inputs.nodes[0].meta.created
@@ -70,12 +70,12 @@ def _registrable(inputs: ClaimInputs, now: datetime) -> tuple[NodeRecord, ...]:
 
 
 def _opened(changes: Changes, inputs: ClaimInputs, now: datetime) -> Changes:
-    """Let pods onto a registered node, if it may open."""
+    """Remove the gate of a registered node, if it may open."""
     if changes.claim is None or not changes.claim.conditions.is_true(REGISTERED):
         return Changes()
     if len(inputs.nodes) != 1:
         return Changes()
-    # What is written anyway may as well take off what others would have to.
+    # The node is written anyway: remove the not-ready taint in the same patch.
     given = (
         without_not_ready_taint(changes.node)
         if changes.node and inputs.door is GatePolicy.HELD
@@ -94,17 +94,17 @@ def _initialized(
     after = changes.claim or claim
     if claim.conditions.is_true(INITIALIZED) or not after.conditions.is_true(INITIALIZED):
         return changes
-    # Upkeep checks this again and again; the first time needs no write of its own.
+    # Consistency is checked again later; the first check joins this write.
     found = check_consistency(after, nodes[0], now)
     return joined(changes, replace(found, requeue_after=None))
 
 
-# Differs: Karpenter writes on a claim that its node is registered, and in a moment that it is
-# initialized. What takes no longer than that is said at once: every write on a claim is dear.
+# Differs: Karpenter writes Registered on a claim and Initialized a moment later. Karpy writes both
+# at once if the node is initialized soon: every write on a claim is expensive.
 def pause_after(
     changes: Changes, now: datetime, patience: timedelta = TIME_TO_INITIALIZE
 ) -> timedelta:
-    """Say how long a claim may keep silent on a node that has just registered."""
+    """Return how long to delay the write of Registered on a claim."""
     node, claim = changes.node, changes.claim
     lack = claim.conditions.get(INITIALIZED) if claim is not None else None
     if node is None or node.meta.created is None or lack is None or lack.reason not in _PASSING:

@@ -45,19 +45,19 @@ _TAINT: Final = Taint(REBOOTING_TAINT, NO_SCHEDULE)
 
 
 class RebootStep(Struct, frozen=True, gc=False):
-    """What comes next: write the changes, send off pods, ask the cloud."""
+    """The next step of a reboot: write the changes, evict pods, ask the cloud."""
 
     changes: Changes
     evictions: tuple[Eviction, ...] = ()
     operation: str = ""
-    """What to ask the cloud with; empty if it is not to be asked now."""
+    """The operation ID to ask the cloud with; empty if it is not to be asked now."""
 
 
 class RebootFailure(Struct, frozen=True, gc=False):
-    """Why a node did not come back."""
+    """Why a reboot failed."""
 
     result: str
-    """What metrics call it."""
+    """The value of the label `result` in metrics."""
     message: str
 
 
@@ -72,12 +72,12 @@ _NOT_BACK: Final = RebootFailure(
 
 
 def is_rebooting(claim: ClaimRecord) -> bool:
-    """Say whether a claim's node is to be rebooted, or is being so."""
+    """Say whether a claim's node is to be rebooted, or is being rebooted."""
     return claim.conditions.is_true(REBOOTING) and not claim.meta.is_deleting
 
 
 def has_to_drain(claim: ClaimRecord) -> bool:
-    """Say whether it matters which pods are on a node that reboots."""
+    """Say whether the node of a claim is still to be drained before its reboot."""
     condition = claim.conditions.get(REBOOTING)
     is_issued = condition is not None and condition.reason == ISSUED
     return not is_issued and REBOOT_BOOT_ID not in claim.meta.annotations
@@ -122,7 +122,7 @@ def reboot(
 
 
 def issued(claim: ClaimRecord, node: NodeRecord | None, now: datetime) -> Changes:
-    """Say that the cloud reboots the machine: until it is back, its node is not ready for pods."""
+    """Set Rebooting to issued; until the machine is back, its node is not initialized."""
     condition = claim.conditions.get(REBOOTING)
     assert condition is not None
     claim = with_true_because(claim, REBOOTING, ISSUED, condition.message, now)
@@ -136,7 +136,7 @@ def fail(
     now: datetime,
     detail: str = "",
 ) -> Changes:
-    """Give up a node that does not come back; nothing has been launched in its place."""
+    """Delete the claim of a node that does not come back; it has no replacement yet."""
     grace = parse_duration(claim.meta.annotations.get(REBOOT_GRACE_PERIOD, ""))
     fields = {"NodeClaim": claim.name, "result": failure.result}
     return Changes(
@@ -156,7 +156,7 @@ def _drain(
     grace: timedelta | None,
     now: datetime,
 ) -> RebootStep:
-    """Send off the pods; those that are not gone in time ride along."""
+    """Evict the pods; those that are left at the deadline stay through the reboot."""
     requested = changed(claim, REBOOTING)
     if grace == _FORCEFUL:
         return RebootStep(_remembering(claim, node))
@@ -169,7 +169,7 @@ def _drain(
         )
         left = POLL if deadline is None else min(POLL, deadline - now)
         return RebootStep(Changes(requeue_after=left), entries)
-    # A pod that was bound a moment ago may not have been seen yet.
+    # A pod that was bound a moment ago may not be in the cache yet.
     if now - requested < LEAST_DRAIN:
         return RebootStep(Changes(requeue_after=requested + LEAST_DRAIN - now))
     return RebootStep(_remembering(claim, node))
@@ -231,7 +231,7 @@ def _invalid(claim: ClaimRecord, text: str, now: datetime) -> Changes:
 
 
 def _remembering(claim: ClaimRecord, node: NodeRecord) -> Changes:
-    """Write down which boot is to end; the cloud is asked when that can be read."""
+    """Annotate the claim with the boot that is to end; the cloud is asked once that is written."""
     meta = with_annotations(claim.meta, {REBOOT_BOOT_ID: node.boot_id})
     return Changes(replace(claim, meta=meta), requeue_after=timedelta(seconds=1))
 

@@ -18,24 +18,24 @@ _SHOWN_MAX: Final = 5
 
 
 def with_finalizer(meta: Identity) -> Identity:
-    """Hold an object until we have cleaned up; one that is going takes no new finalizer."""
+    """Add the finalizer; the API server lets no deleting object take a new one."""
     if FINALIZER in meta.finalizers or meta.is_deleting:
         return meta
     return replace(meta, finalizers=(*meta.finalizers, FINALIZER))
 
 
 def without_finalizer(meta: Identity) -> Identity:
-    """Let an object go."""
+    """Remove the finalizer."""
     return replace(meta, finalizers=tuple(each for each in meta.finalizers if each != FINALIZER))
 
 
 def with_labels(meta: Identity, labels: Mapping[str, str]) -> Identity:
-    """Write labels on an object, over those of the same key."""
+    """Set labels, over those of the same key."""
     return replace(meta, labels={**meta.labels, **labels})
 
 
 def with_annotations(meta: Identity, annotations: Mapping[str, str]) -> Identity:
-    """Write annotations on an object, over those of the same key."""
+    """Set annotations, over those of the same key."""
     return replace(meta, annotations={**meta.annotations, **annotations})
 
 
@@ -45,17 +45,17 @@ def class_label(node_class: NodeClassRef) -> str:
 
 
 def about_claim(claim: ClaimRecord) -> Subject:
-    """Name a NodeClaim to tell something about it."""
+    """Return the subject of an event about a NodeClaim."""
     return Subject(NODE_CLAIM, claim.name, uid=claim.meta.uid)
 
 
 def about_node(node: NodeRecord) -> Subject:
-    """Name a Node to tell something about it."""
+    """Return the subject of an event about a Node."""
     return Subject(NODE, node.name, uid=node.meta.uid)
 
 
 def about_pod(pod: LeavingPod | Pod) -> Subject:
-    """Name a Pod to tell something about it."""
+    """Return the subject of an event about a Pod."""
     return Subject(POD, pod.name, pod.namespace, pod.uid)
 
 
@@ -67,12 +67,12 @@ def listed(names: tuple[str, ...], most: int = _SHOWN_MAX) -> str:
 
 
 def hydrate_claim(claim: ClaimRecord) -> Changes:
-    """Write on a claim of which node class it is."""
+    """Set the label of its node class on a claim that an earlier release has made."""
     return Changes(replace(claim, meta=with_labels(claim.meta, _labels(claim))))
 
 
 def hydrate_node(node: NodeRecord, claim: ClaimRecord) -> Changes:
-    """Write on a node of which node class its claim is."""
+    """Set the label of its claim's node class on a node."""
     return Changes(node=replace(node, meta=with_labels(node.meta, _labels(claim))))
 
 

@@ -42,7 +42,7 @@ _MISSING: Final = (
     "Karpenter-managed nodes"
 )
 HEARING_TIME: Final = timedelta(seconds=0.5)
-"""A busy kube-controller-manager takes this long to hear that a node ends nobody any more."""
+"""A busy kube-controller-manager takes this long to see that a NoExecute taint is gone."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -50,10 +50,10 @@ def register(
     claim: ClaimRecord, nodes: Sequence[NodeRecord], now: datetime, pending: Sequence[str] = ()
 ) -> Changes:
     """
-    Join a claim with the Node of its machine.
+    Register the Node of a claim: sync its metadata and taints, and set Registered.
 
-    `nodes` are those with the claim's provider ID. `pending` names what the provider still waits
-    for; until then the node keeps the taint that keeps pods away.
+    `nodes` are those with the claim's provider ID. `pending` names the registration hooks that the
+    provider still waits for; until then the node keeps its unregistered taint.
     """
     if is_decided(claim, REGISTERED):
         return Changes(restated(claim, REGISTERED, now))
@@ -88,7 +88,7 @@ def register(
 
 
 def synced(node: NodeRecord, claim: ClaimRecord) -> NodeRecord:
-    """Give a node the finalizer, owner, labels, annotations and taints of its claim."""
+    """Add the finalizer, owner, labels, annotations and taints of its claim to a node."""
     meta = with_finalizer(node.meta)
     meta = replace(
         meta,
@@ -103,7 +103,7 @@ def synced(node: NodeRecord, claim: ClaimRecord) -> NodeRecord:
 
 
 def _alarm(claim: ClaimRecord, node: NodeRecord) -> Changes:
-    """Tell if pods may have come to the node before it was ready for them."""
+    """Warn if pods may have been bound to the node before it registered."""
     if REGISTERED_LABEL in node.meta.labels or any(map(is_unregistered, node.taints)):
         return Changes()
     told = Notice(
@@ -136,20 +136,21 @@ def _merged(present: tuple[Taint, ...], wanted: tuple[Taint, ...]) -> tuple[Tain
 
 
 class GatePolicy(Enum):
-    """When a node may open that has registered."""
+    """When the gate of a registered node is removed."""
 
     FREE = "Free"
-    """As soon as it is safe."""
+    """As soon as no pod can be evicted by a taint that kube-controller-manager still sees."""
     HELD = "Held"
-    """Not yet: its pods have not been told of it."""
+    """Not yet: its pods are not nominated to it yet."""
     CALLED = "Called"
-    """At once: its pods know it."""
+    """At once: its pods are nominated to it."""
 
 
-# Differs: Karpenter opens a node by taking off a taint that ends pods. Where pods come at once,
-# kube-controller-manager may hear of them before it hears of that, and ends them.
+# Differs: Karpenter opens a node by removing a NoExecute taint. If pods are bound at once,
+# kube-controller-manager may see them before it sees that the taint is gone, and evicts them. Karpy
+# replaces the taint by NoSchedule first.
 def with_gate(node: NodeRecord, now: datetime) -> NodeRecord:
-    """Have a node keep pods away by a taint that ends nobody, instead of one that does."""
+    """Replace the unregistered NoExecute taint by the gate, a NoSchedule taint."""
     taints = tuple(each for each in node.taints if not is_unregistered(each))
     if len(taints) == len(node.taints):
         return node
@@ -162,10 +163,10 @@ def with_gate_opened(
     node: NodeRecord, door: GatePolicy, now: datetime
 ) -> tuple[NodeRecord, timedelta | None]:
     """
-    Return a node as it should be, and how long it still keeps pods away; None if that is not known.
+    Remove the gate from a node if it may open; also return how long it must stay otherwise.
 
-    It opens once kube-controller-manager has seen that it is ready, which takes a busy one seconds;
-    a node that is called upon does not wait for that.
+    None is an unknown time. The node opens once kube-controller-manager has removed the not-ready
+    taint, which takes a busy one seconds; with GatePolicy.CALLED it does not wait for that.
     """
     since = _gated_since(node)
     if since is None:
@@ -175,14 +176,14 @@ def with_gate_opened(
     if door is GatePolicy.HELD or any(map(_is_unready, node.taints)):
         return node, None
     left = since + HEARING_TIME - now
-    # A moment far ahead was read off another clock, of a leader that is no more.
+    # A moment far ahead comes from the clock of a former leader.
     if timedelta() < left <= 2 * HEARING_TIME:
         return node, min(left, HEARING_TIME)
     return _without_gate(node), timedelta()
 
 
 def is_ready_but_gated(claim: ClaimRecord, node: NodeRecord) -> bool | None:
-    """Say whether pods could come as soon as a node opens; None if that may change in a moment."""
+    """Say whether only the gate keeps pods off a node; None if that may change in a moment."""
     if any(map(is_unregistered, node.taints)):
         return None
     if _gated_since(node) is None:
@@ -193,19 +194,19 @@ def is_ready_but_gated(claim: ClaimRecord, node: NodeRecord) -> bool | None:
 
 
 def without_not_ready_taint(node: NodeRecord) -> NodeRecord:
-    """Take off what says that a node is not ready, if it is."""
+    """Remove the not-ready taint from a node that is ready."""
     if not node.is_ready:
         return node
     return replace(node, taints=tuple(each for each in node.taints if not _is_unready(each)))
 
 
 def gate(now: datetime) -> Taint:
-    """Return what keeps pods away after registration; it says since when, in milliseconds."""
+    """Return the taint that keeps pods off a node after registration; its value is when, in ms."""
     return Taint(DISRUPTED_TAINT, NO_SCHEDULE, str(round(now.timestamp() * 1000)))
 
 
 def is_unregistered(taint: Taint) -> bool:
-    """Say whether a taint keeps pods away until registration, and ends those that are there."""
+    """Say whether a taint is the NoExecute taint that a node has until it registers."""
     return taint.key == UNREGISTERED_TAINT and taint.effect == NO_EXECUTE
 
 

@@ -1,7 +1,7 @@
 """
-Nodes that are broken by the cloud's own rules are replaced at once.
+Repair as Karpenter did it before v1.15: delete the NodeClaim of an unhealthy node at once.
 
-This is Karpenter's way before v1.15, which `--legacy-node-repair` asks for.
+`--legacy-node-repair` switches it on.
 """
 
 import re
@@ -32,14 +32,14 @@ _WORD_END: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"
 
 
 class UnhealthyCondition(Struct, frozen=True, gc=False):
-    """A condition of a node that some policy does not put up with, and until when it does."""
+    """A node condition that a repair policy matches, and until when the policy tolerates it."""
 
     condition: Condition
     tolerated_until: datetime
 
 
 class Repair(Struct, frozen=True, gc=False):
-    """What becomes of a node, and why it stays though it is broken for too long."""
+    """The changes that repair a node, or why an unhealthy node is not repaired."""
 
     changes: Changes = Changes()
     refusal: NodeRefusal | None = None
@@ -54,10 +54,10 @@ def repair(
     pods: int = 0,
 ) -> Repair:
     """
-    Delete the claim of a broken node, and its pods with it.
+    Delete the claim of an unhealthy node, and its pods with it.
 
-    `peers` are the nodes of its pool, or all nodes for a claim without one. `pods` are those that
-    will have to move. Whoever acts writes the annotation first.
+    `peers` are the nodes of its pool, or all nodes for a claim without one. `pods` is the number of
+    pods to reschedule. The termination annotation must be written before the claim is deleted.
     """
     fault = find_unhealthy_condition(node, policies)
     if fault is None:
@@ -83,7 +83,7 @@ def repair(
 def find_unhealthy_condition(
     node: NodeRecord, policies: Iterable[RepairPolicy]
 ) -> UnhealthyCondition | None:
-    """Return the fault of a node that is not put up with the soonest, or None."""
+    """Return the unhealthy condition of a node whose toleration ends first, or None."""
     faults = [
         UnhealthyCondition(condition, condition.changed + policy.toleration)
         for policy in policies
@@ -94,18 +94,18 @@ def find_unhealthy_condition(
 
 
 def are_mostly_healthy(nodes: Sequence[NodeRecord], policies: Sequence[RepairPolicy]) -> bool:
-    """Say whether at most a fifth of the nodes, rounded up, has a fault, bearable or not."""
+    """Say whether at most a fifth of the nodes, rounded up, is unhealthy, tolerated or not."""
     unhealthy = sum(find_unhealthy_condition(each, policies) is not None for each in nodes)
     return unhealthy <= -(-len(nodes) * UNHEALTHY_SHARE // 100)
 
 
 def snake_case(name: str) -> str:
-    """Write a name as metrics have it: `KWOKUnhealthy` is `kwok_unhealthy`."""
+    """Write a condition type as metrics do: `KWOKUnhealthy` is `kwok_unhealthy`."""
     return _WORD_END.sub("_", name).lower()
 
 
 def with_termination_deadline(claim: ClaimRecord, due: datetime) -> ClaimRecord:
-    """Have all pods of a claim's node gone by a moment, unless they must be gone before."""
+    """Annotate a claim with the deadline of its pods, unless it has an earlier one."""
     written = parse_moment(claim.meta.annotations.get(TERMINATION_TIME, ""))
     if written is not None and written <= due:
         return claim
@@ -113,7 +113,7 @@ def with_termination_deadline(claim: ClaimRecord, due: datetime) -> ClaimRecord:
 
 
 def unhealthy_count(claim: ClaimRecord, fault: str, grace_period: timedelta | None) -> Count:
-    """Count a claim that is given up for a condition of its node; its pods have so much time."""
+    """Count a claim that is disrupted because of a condition of its node."""
     return Count(
         "nodeclaims_unhealthy_disrupted_total",
         {
@@ -138,7 +138,8 @@ def _blocked(claim: ClaimRecord, node: NodeRecord) -> tuple[Notice, ...]:
     note = "more than 20% nodes are unhealthy in the nodepool"
     if not claim.pool:
         note = "more then 20% nodes are unhealthy in the cluster"
-    # Differs: Karpenter tells the node three times, and neither its claim nor its pool.
+    # Differs: Karpenter emits the event three times on the node; Karpy emits it once each on the
+    # node, its claim and its pool.
     subjects = [about_node(node), about_claim(claim)]
     subjects += [
         Subject(NODE_POOL, each.name, uid=each.uid)

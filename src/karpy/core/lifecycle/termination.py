@@ -34,41 +34,42 @@ _DISRUPTED: Final = Taint(DISRUPTED_TAINT, NO_SCHEDULE)
 
 
 class NodeTermination(Struct, frozen=True, gc=False):
-    """How far a node is on its way out; write the changes first, then send off the pods."""
+    """How far the termination of a node is; write the changes first, then evict the pods."""
 
     changes: Changes
     evictions: tuple[Eviction, ...] = ()
     ends_machine: bool = False
-    """Whether all that is left to do is to end the machine."""
+    """Whether the machine is to be terminated now: nothing else is left to do."""
 
 
 def is_terminating(node: NodeRecord) -> bool:
-    """Say whether a node is going and waits for us."""
+    """Say whether a node is deleting and has the finalizer of Karpenter."""
     return node.meta.is_deleting and FINALIZER in node.meta.finalizers
 
 
 def claim_of(claims: Sequence[ClaimRecord]) -> ClaimRecord | None:
-    """Return the claim of a node, given all with its provider ID; several are as good as none."""
+    """Return the claim of a node, given all with its provider ID; None if there are several."""
     return claims[0] if len(claims) == 1 else None
 
 
 def may_lack_machine(node: NodeRecord) -> bool:
-    """Say whether to ask the cloud first: if the machine is gone, nobody can be drained."""
+    """Say whether the machine may be gone, so that the cloud is asked before a drain."""
     return not node.is_ready
 
 
 def termination_time(claim: ClaimRecord | None) -> datetime | None:
-    """Return by when all pods of a claim's node are gone; None is never."""
+    """Return by when all pods of a claim's node must be gone; None is no deadline."""
     if claim is None:
         return None
-    # Differs: Karpenter never gets rid of a node whose annotation cannot be read.
+    # Differs: Karpenter never terminates a node whose annotation cannot be parsed; Karpy drains it
+    # without a deadline.
     return parse_moment(claim.meta.annotations.get(TERMINATION_TIME, ""))
 
 
 def terminate_node(
     draining: DrainingNode, attachments: Sequence[str], now: datetime
 ) -> NodeTermination:
-    """Bring a node that is going a step further; `attachments` are those to wait for."""
+    """Take the next step of a terminating node; `attachments` are those to wait for."""
     draining, changes = _tainted_and_warned(draining)
     drained = drain(draining, now)
     changes = joined(changes, drained.changes)
@@ -82,7 +83,7 @@ def terminate_node(
 def machine_answered(
     node: NodeRecord, claim: ClaimRecord | None, now: datetime, *, is_gone: bool
 ) -> Changes:
-    """Note that the machine was asked to end; once it is gone, so is the node."""
+    """Set InstanceTerminating; once the machine is gone, remove the finalizer of the node."""
     if claim is None:
         return node_gone(node, now)
     said = with_true(claim, INSTANCE_TERMINATING, now)
@@ -92,7 +93,7 @@ def machine_answered(
 
 
 def node_gone(node: NodeRecord, now: datetime) -> Changes:
-    """Let a node go whose machine is gone."""
+    """Remove the finalizer of a node whose machine is gone."""
     pool = {"nodepool": node.meta.labels.get(NODE_POOL, "")}
     counts = [
         Count("nodes_terminated_total", {**pool, "zone": node.meta.labels.get(ZONE, "")}),
@@ -111,7 +112,7 @@ def node_gone(node: NodeRecord, now: datetime) -> Changes:
 
 
 def tainted(node: NodeRecord) -> NodeRecord:
-    """Keep new pods and load balancers away from a node."""
+    """Add the disrupted taint, and exclude the node from load balancers."""
     taints = node.taints
     if _DISRUPTED not in taints:
         others = (each for each in taints if each.key != DISRUPTED_TAINT)
@@ -152,29 +153,29 @@ def _warning(node: NodeRecord, claim: ClaimRecord | None) -> tuple[Notice, ...]:
 
 
 class ClaimTermination(Struct, frozen=True, gc=False):
-    """How far a claim is on its way out."""
+    """How far the termination of a claim is."""
 
     changes: Changes
     nodes_to_delete: tuple[str, ...] = ()
     """Names of nodes to delete."""
     ends_machine: bool = False
-    """Whether its machine is to be ended now."""
+    """Whether its machine is to be terminated now."""
 
 
 def terminate_claim(
     claim: ClaimRecord, nodes: Sequence[NodeRecord], now: datetime, *, is_blind: bool = False
 ) -> ClaimTermination:
     """
-    Bring a claim that is going a step further; `nodes` are those with its provider ID.
+    Take the next step of a deleting claim; `nodes` are those with its provider ID.
 
-    A claim that never registered leaves its node alone: whoever made it cleans it up. `is_blind`
-    means that its Node is there and cannot be read: then its machine stays, for it may have pods.
+    The node of a claim that never registered stays: the cloud's node lifecycle controller removes
+    it. With `is_blind` the Node exists and cannot be read: the machine stays, for it may have pods.
     """
     if not claim.meta.is_deleting or FINALIZER not in claim.meta.finalizers:
         return ClaimTermination(Changes())
     changes = _with_deadline(claim)
-    # Differs: Karpenter goes by the claim alone. It may have been deleted between the write that
-    # lets pods onto the node and the one that says so on the claim.
+    # Differs: Karpenter reads Registered off the claim alone; Karpy reads the node, too. The claim
+    # may have been deleted after the node was registered and before that was written on the claim.
     if nodes and (claim.conditions.is_true(REGISTERED) or any(_has_joined(each) for each in nodes)):
         nodes_to_delete = tuple(each.name for each in nodes if not each.meta.is_deleting)
         return ClaimTermination(changes, nodes_to_delete)
@@ -186,7 +187,7 @@ def terminate_claim(
 
 
 def claim_machine_answered(claim: ClaimRecord, now: datetime, *, is_gone: bool) -> Changes:
-    """Note that the machine was asked to end; once it is gone, so is the claim."""
+    """Set InstanceTerminating; once the machine is gone, remove the finalizer of the claim."""
     said = with_true(claim, INSTANCE_TERMINATING, now)
     if not is_gone:
         return Changes(said, requeue_after=MACHINE_PERIOD)
@@ -202,7 +203,7 @@ def _has_joined(node: NodeRecord) -> bool:
 
 
 def _with_deadline(claim: ClaimRecord) -> Changes:
-    """Write down by when all pods are gone, unless that is written already."""
+    """Annotate the claim with the deadline of its grace period, unless it is annotated."""
     deleted = claim.meta.deleted
     if claim.grace_period is None or deleted is None or TERMINATION_TIME in claim.meta.annotations:
         return Changes()

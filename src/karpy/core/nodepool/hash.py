@@ -32,15 +32,15 @@ _WORD: Final = 8
 
 
 class Stamped(Struct, frozen=True, gc=False):
-    """How a pool and some of its claims should be; the claims are to be written first."""
+    """A pool and some of its claims with their new hashes; the claims are to be written first."""
 
     pool: PoolRecord
     claims: tuple[ClaimRecord, ...] = ()
-    """Only those that change."""
+    """The claims that change."""
 
 
 def hash_template(template: PoolTemplate) -> str:
-    """Hash what claims drift from: the template without its requirements."""
+    """Hash the part of a template that static drift compares: all but its requirements."""
     meta = [
         ("Labels", None if template.labels is None else hash_texts(template.labels)),
         ("Annotations", None if template.annotations is None else hash_texts(template.annotations)),
@@ -60,13 +60,13 @@ def hash_template(template: PoolTemplate) -> str:
 
 
 def hash_annotations(digest: str) -> dict[str, str]:
-    """Return how the hash of a template is written on pools and claims."""
+    """Return the annotations that carry the hash of a template on pools and claims."""
     return {NODE_POOL_HASH: digest, NODE_POOL_HASH_VERSION: VERSION}
 
 
 def stamp(pool: PoolRecord, digest: str, claims: Iterable[ClaimRecord]) -> Stamped:
     """
-    Write the hash of its template on a pool; on its claims, too, if they were hashed otherwise.
+    Annotate a pool with the hash of its template; its claims, too, if the hash version is new.
 
     A claim that has drifted already keeps its old hash, so that it stays drifted.
     """
@@ -157,7 +157,7 @@ def hash_texts(texts: Mapping[str, str]) -> int:
 
 
 def hash_set(hashes: Iterable[int]) -> int:
-    """Hash a list whose order does not matter; what is there twice cancels out."""
+    """Hash a list whose order does not matter; an element that is there twice cancels out."""
     return reduce(xor, hashes, 0)
 
 

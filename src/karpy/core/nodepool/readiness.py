@@ -16,20 +16,20 @@ NODE_CLASS_READY: Final = "NodeClassReady"
 
 
 def with_true(pool: PoolRecord, type_: str, now: datetime) -> PoolRecord:
-    """Say that it is so; nothing needs to be explained."""
+    """Set a condition of a pool to True; its type is the reason."""
     return _said(pool, Condition(type_, TRUE, now, type_), now)
 
 
 def with_false(
     pool: PoolRecord, type_: str, reason: str, message: str, now: datetime
 ) -> PoolRecord:
-    """Say that it is not so, and why."""
+    """Set a condition of a pool to False, with a reason and a message."""
     return _said(pool, Condition(type_, FALSE, now, reason, message), now)
 
 
 def _said(pool: PoolRecord, condition: Condition, now: datetime) -> PoolRecord:
     meta = pool.meta
-    # Whatever readiness depends on is there from the first word on, if only as unknown.
+    # All conditions that Ready depends on are set with the first one, as Unknown.
     begun = pool.conditions.begun(meta.created or now, now, meta.generation)
     said = begun.with_condition(
         replace(condition, generation=meta.generation), now, is_deleting=meta.is_deleting
@@ -38,7 +38,7 @@ def _said(pool: PoolRecord, condition: Condition, now: datetime) -> PoolRecord:
 
 
 def judge_readiness(pool: PoolRecord, node_class: ClassState | None, now: datetime) -> Changes:
-    """Write on a pool whether its node class is ready; None is one that does not exist."""
+    """Set NodeClassReady on a pool; None is a node class that does not exist."""
     why = _why_not_ready(node_class)
     if why is None:
         return Changes(pool=with_true(pool, NODE_CLASS_READY, now))
@@ -59,9 +59,9 @@ def _why_not_ready(node_class: ClassState | None) -> tuple[str, str] | None:
 
 def judge_validity(pool: PoolRecord, faults: Sequence[str], now: datetime) -> Changes:
     """
-    Write on a pool whether its template can be used.
+    Set ValidationSucceeded on a pool.
 
-    The faults are those of `codec.poolrules`: manifests and objects of a cluster obey one law.
+    The faults are those of `codec.poolrules`, which checks manifests and objects alike.
     """
     if not faults:
         return Changes(pool=with_true(pool, VALIDATION_SUCCEEDED, now))

@@ -32,7 +32,7 @@ class RegistrationHealth(Struct, frozen=True, gc=False):
 
 
 class HealthUpdate(Struct, frozen=True, gc=False):
-    """What is remembered of a pool's health, and how the pool should be."""
+    """The health of a pool to remember, and the pool with its condition."""
 
     health: RegistrationHealth
     pool: PoolRecord
@@ -46,7 +46,7 @@ def record_attempt(
     *,
     is_success: bool,
 ) -> HealthUpdate:
-    """Take in whether a claim's node registered, unless its pool was another one of that name."""
+    """Record whether a claim's node registered, unless a former pool of that name owns it."""
     if not any(each.kind == "NodePool" and each.uid == pool.meta.uid for each in claim.meta.owners):
         return HealthUpdate(health, pool)
     after = health.with_attempt(is_success=is_success)
@@ -63,9 +63,9 @@ def refresh_health(
     health: RegistrationHealth, pool: PoolRecord, class_generation: int | None, now: datetime
 ) -> HealthUpdate:
     """
-    Forget what was said of an earlier state of the pool or its node class.
+    Reset the health of a pool if its specification or that of its node class has changed.
 
-    After a restart the condition is all that is remembered.
+    After a restart the attempts are restored from the condition.
     """
     condition = pool.conditions.get(NODE_REGISTRATION_HEALTHY)
     is_stale = (

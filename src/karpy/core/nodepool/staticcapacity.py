@@ -19,20 +19,20 @@ PERIOD: Final = timedelta(minutes=1)
 LIMITED_PERIOD: Final = timedelta(seconds=30)
 UNSYNCED_PERIOD: Final = timedelta(seconds=1)
 CREATES_MAX: Final = 1000
-"""At a time; once these claims are there the others have their turn."""
+"""The most claims to create at a time; the rest follow once these exist."""
 
 
 class Adjustment(Struct, frozen=True, gc=False):
-    """What brings a pool to its number of nodes."""
+    """The launches or deletions that bring a pool to its number of replicas."""
 
     creates: int = 0
-    """How many claims to make from the template."""
+    """How many claims to create from the template."""
     withheld: Exclusion | None = None
-    """How many claims are lacking that cannot be made, and why."""
+    """How many claims are missing that cannot be created, and why."""
     deletes: tuple[str, ...] = ()
-    """Claims to give up."""
+    """Claims to delete."""
     refusals: tuple[NodeRefusal, ...] = ()
-    """Why the other nodes stay, if some are given up."""
+    """Why the other nodes are kept, if some are deleted."""
     remarks: tuple[Remark, ...] = ()
     requeue_after: timedelta | None = None
 
@@ -52,7 +52,7 @@ def count_claims(
 
 
 def grant(pool: PoolRecord, heads: Headcount, wanted: int, reserved: int = 0) -> int:
-    """Say how many of the wanted nodes the pool's limit allows; `reserved` are on their way."""
+    """Return how many of the wanted nodes the limit allows; `reserved` are being launched."""
     limit = pool.limits.get(NODES)
     if limit is None:
         return max(0, wanted)
@@ -62,7 +62,7 @@ def grant(pool: PoolRecord, heads: Headcount, wanted: int, reserved: int = 0) ->
 def fill_up(
     pool: PoolRecord, heads: Headcount, *, is_synced: bool, reserved: int = 0
 ) -> Adjustment:
-    """Make the nodes that a pool lacks."""
+    """Create the claims that a pool is short of."""
     replicas = pool.replicas
     if replicas is None or pool.meta.is_deleting:
         return Adjustment()
@@ -70,7 +70,7 @@ def fill_up(
     if not pool.conditions.is_true(READY):
         return Adjustment(withheld=_withheld(Constraint.POOL_NOT_READY, lacking))
     if not is_synced:
-        # What is there but was not seen yet would be made again.
+        # A claim that is not in the cache yet would be created twice.
         return Adjustment(requeue_after=UNSYNCED_PERIOD)
     if not lacking:
         return Adjustment(requeue_after=PERIOD)
@@ -86,21 +86,21 @@ def fill_up(
 
 
 def template_launch(pool: NodePool) -> Launch:
-    """Return a claim made from a pool's template alone: for no pod, and of no type yet."""
+    """Return a launch from a pool's template alone: for no pod, and without instance types."""
     requirements = template_requirements(pool)
     kept = {key: each for key, each in requirements.items() if key not in SIMULATED}
     return Launch(pool.name, pool.name, (), kept, {}, ())
 
 
 def shortage(pool: PoolRecord, heads: Headcount) -> int:
-    """Say how many nodes a pool has too few of."""
+    """Return how many nodes a pool is short of."""
     if pool.replicas is None or pool.meta.is_deleting:
         return 0
     return max(0, pool.replicas - heads.active - heads.disrupting)
 
 
 def surplus(pool: PoolRecord, heads: Headcount) -> int:
-    """Say how many nodes a pool has too many of."""
+    """Return how many nodes a pool has too many."""
     if pool.replicas is None or pool.meta.is_deleting:
         return 0
     return max(0, heads.active - pool.replicas)
@@ -111,7 +111,7 @@ def _withheld(why: Constraint, nodes: int) -> Exclusion | None:
 
 
 def remark_of(pool: PoolRecord, heads: Headcount, verb: str, doing: str, count: int) -> Remark:
-    """Write a line of the log about nodes that are launched or given up."""
+    """Return the log line about nodes that are launched or deleted."""
     fields = {
         "NodePool": pool.name,
         "current": str(heads.active),

@@ -31,8 +31,8 @@ def usage_by_pool(nodes: Iterable[Node], marked: Collection[str] = ()) -> dict[s
     """
     Add up the capacity of each pool's nodes, their number among it.
 
-    Nodes that are going do not count, nor do those marked for it (by claim), nor claims that have
-    no machine yet.
+    Deleting nodes do not count, nor do nodes of a command (`marked`, by claim), nor claims without
+    a machine.
     """
     totals: dict[str, Resources] = {}
     for node in nodes:
@@ -42,7 +42,7 @@ def usage_by_pool(nodes: Iterable[Node], marked: Collection[str] = ()) -> dict[s
 
 
 def judge_usage(pool: PoolRecord, usage: Mapping[str, Resources] | None) -> Changes:
-    """Write on a pool what its nodes add up to; None is not known yet."""
+    """Set the resources and the number of nodes in the status of a pool; None is not known yet."""
     if usage is None:
         # Too low a figure would let the pool grow beyond its limits.
         return Changes(requeue_after=UNSYNCED_PERIOD)
@@ -68,7 +68,7 @@ class Costs(Struct, frozen=True, gc=False):
 
 
 def add_up_costs(claims: Iterable[ClaimRecord], catalog: Catalog) -> Costs:
-    """Price every claim that knows what and where its machine is."""
+    """Add up the prices of claims whose instance type, zone and capacity type are known."""
     prices: dict[str, _Prices] = {}
     totals: dict[str, int] = {}
     unknown: dict[tuple[str, str, str, str], None] = {}
@@ -89,7 +89,7 @@ def add_up_costs(claims: Iterable[ClaimRecord], catalog: Catalog) -> Costs:
 
 
 def cost_news(costs: Costs, before: Costs) -> Changes:
-    """Tell which prices are unknown that were known, or not asked for, before."""
+    """Return the counts and log lines of prices that are unknown now and were not before."""
     news = tuple(each for each in costs.remarks if each not in before.remarks)
     counts = (Count(ERRORS, {"nodepool": each.fields[_POOL]}) for each in news)
     return Changes(counts=tuple(counts), remarks=news)
@@ -99,7 +99,7 @@ def _prices(catalog: Catalog, pool: str) -> _Prices:
     prices: _Prices = {}
     for each in catalog.types_for(pool):
         for offering in each.offerings:
-            # Of several offerings that a label cannot tell apart the first one counts.
+            # Of several offerings with the same labels the first one counts.
             prices.setdefault((each.name, offering.zone, offering.capacity_type), offering.price)
     return prices
 
@@ -115,7 +115,7 @@ def _unpriced(pool: str, name: str, zone: str, capacity_type: str) -> Remark:
 
 
 def pool_gauges(pools: Iterable[PoolRecord], costs: Costs) -> tuple[Count, ...]:
-    """Tell limits, usage and cost of pools; whatever else `GAUGES` have shown is gone."""
+    """Return limits, usage and cost of pools as gauges: all series of the metrics in `GAUGES`."""
     return tuple(count for pool in pools for count in _gauges_of(pool, costs))
 
 

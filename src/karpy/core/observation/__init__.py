@@ -1,1 +1,1 @@
-"""What is told of the cluster in numbers, for those who watch; nothing here decides anything."""
+"""What metrics report of the cluster; nothing here decides anything."""

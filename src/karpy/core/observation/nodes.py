@@ -1,4 +1,4 @@
-"""What nodes have, and what their pods take of it."""
+"""The resources of nodes, and what their pods request of them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -14,17 +14,17 @@ _MILLI: Final = 1000
 
 
 class NodeSums(Struct, frozen=True, gc=False):
-    """One node in amounts; its pods are those that are not over."""
+    """The resources of one node; terminal pods do not count."""
 
     allocatable: Resources = {}
     overhead: Resources = {}
-    """What the system keeps of the capacity."""
+    """Capacity less allocatable."""
     requests: Resources = {}
     limits: Resources = {}
     daemon_requests: Resources = {}
     daemon_limits: Resources = {}
     expected: Resources = {}
-    """What it will be able to give, going by its NodeClaim until it says so itself."""
+    """Allocatable, from the NodeClaim until the node reports it."""
 
 
 def sum_up(node: NodeRecord, claim: ClaimRecord | None, pods: Iterable[Pod]) -> NodeSums:
@@ -57,7 +57,7 @@ def sum_up(node: NodeRecord, claim: ClaimRecord | None, pods: Iterable[Pod]) -> 
 
 
 def find_utilization(nodes: Iterable[NodeSums]) -> dict[str, float]:
-    """Tell how much of what nodes have their pods request, in percent by resource."""
+    """Return the share of resources that pods request, in percent by resource."""
     expected: dict[str, int] = {}
     requests: dict[str, int] = {}
     for each in nodes:
@@ -69,7 +69,7 @@ def find_utilization(nodes: Iterable[NodeSums]) -> dict[str, float]:
 
 
 def in_units(resources: Resources) -> dict[str, float]:
-    """Write amounts as metrics have them: CPU in cores, names in small letters and underscores."""
+    """Convert resources for metrics: CPU in cores, names in lower case with underscores."""
     return {resource_label(name): _in_units(name, each) for name, each in resources.items()}
 
 
@@ -81,7 +81,7 @@ def resource_label(name: str) -> str:
 def _in_units(name: str, amount: int) -> float:
     if name == CPU:
         return amount / _MILLI
-    # Other names of CPU count in thousandths, too, but are told in whole cores.
+    # Resources such as `requests.cpu` count in thousandths, too, but are reported in whole cores.
     return float(-(-amount // _MILLI)) if name.endswith(".cpu") else float(amount)
 
 

@@ -1,4 +1,4 @@
-"""How long pods wait: for a decision, for a node, for being ready."""
+"""How long pods wait: for a decision, for a node, until they are ready."""
 
 from datetime import datetime
 from typing import Final
@@ -12,21 +12,21 @@ PENDING: Final = "Pending"
 
 
 class PodTiming(Struct, frozen=True, gc=False):
-    """What we have had to do with a pod, and when."""
+    """When Karpy saw a pod, decided about it, and found a node for it."""
 
     acked: datetime | None = None
-    """When it first asked for a node."""
+    """When the pod was first seen as unschedulable."""
     decided: datetime | None = None
-    """When something was first decided about it, a refusal included."""
+    """When the first decision about the pod was made, a refusal included."""
     schedulable: datetime | None = None
-    """Since when there is a place for it; None if the last decision found none."""
+    """Since when there is a node for the pod; None if the last decision refused it."""
 
 
 UNKNOWN: Final = PodTiming()
 
 
 class Waits(Struct, frozen=True, gc=False):
-    """Since when a pod waits for what it has not got yet; None is what it does not wait for."""
+    """Since when a pod waits for each step; None is a step that is done."""
 
     unstarted: datetime | None = None
     unbound: datetime | None = None
@@ -39,8 +39,8 @@ NO_WAITS: Final = Waits()
 
 
 def find_waits(pod: Pod, timing: PodTiming, *, is_starting: bool) -> Waits:
-    """Tell what a pod waits for; `is_starting` says whether it was pending and is not ready yet."""
-    # Differs: in Karpenter a pod that has its node counts as without one until it runs.
+    """Return what a pod waits for; with `is_starting` it was pending and is not ready yet."""
+    # Differs: in Karpenter a bound pod counts as unbound until it runs; in Karpy until it is bound.
     is_unbound = is_starting and not pod.node_name and pod.phase == PENDING
     is_undecided = timing.decided is None and not pod.node_name and not pod.is_terminal
     if not (is_starting or (is_undecided and timing.acked)):
@@ -55,7 +55,7 @@ def find_waits(pod: Pod, timing: PodTiming, *, is_starting: bool) -> Waits:
 
 
 def bound_counts(pod: Pod, timing: PodTiming) -> tuple[Count, ...]:
-    """Measure how long a pod had to wait for its node."""
+    """Measure how long a pod waited until it was bound."""
     if pod.bound is None:
         return ()
     labels = {"dynamic_resources": has_dynamic_resources(pod)}
@@ -67,7 +67,7 @@ def bound_counts(pod: Pod, timing: PodTiming) -> tuple[Count, ...]:
 
 
 def startup_counts(pod: Pod, timing: PodTiming) -> tuple[Count, ...]:
-    """Measure how long a pod had to wait until it was ready."""
+    """Measure how long a pod waited until it was ready."""
     if pod.ready is None:
         return ()
     counts = [Count("pods_startup_duration_seconds", {}, _seconds(pod.created, pod.ready))]
@@ -78,7 +78,7 @@ def startup_counts(pod: Pod, timing: PodTiming) -> tuple[Count, ...]:
 
 
 def decision_counts(timing: PodTiming) -> tuple[Count, ...]:
-    """Measure how long a pod had to wait for its first decision."""
+    """Measure how long a pod waited for its first decision."""
     if timing.acked is None or timing.decided is None:
         return ()
     waited = _seconds(timing.acked, timing.decided)
@@ -86,12 +86,12 @@ def decision_counts(timing: PodTiming) -> tuple[Count, ...]:
 
 
 def has_dynamic_resources(pod: Pod) -> str:
-    """Say, as a label does, whether a pod claims devices."""
+    """Return whether a pod claims devices, as the value of a label."""
     return "true" if pod.rules.claims_devices else "false"
 
 
 def owner_link(pod: Pod) -> str:
-    """Name the first owner of a pod by a path, as API servers once did."""
+    """Return the first owner of a pod as a path, like the selfLink of former API servers."""
     if not pod.owners:
         return ""
     owner = pod.owners[0]

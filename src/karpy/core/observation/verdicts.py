@@ -1,4 +1,4 @@
-"""What a verdict comes to in numbers."""
+"""The metrics of one decision about pending pods."""
 
 from collections import Counter
 from typing import Final
@@ -18,7 +18,7 @@ UNFINISHED: Final = "scheduler_unfinished_work_seconds"
 _NOT_CONSIDERED: Final = frozenset(
     {Reason.NOT_YET_UNSCHEDULABLE, Reason.PREEMPTING, Reason.ON_ITS_WAY, Reason.PLACE_TAKEN}
 )
-"""Somebody else is still at work on these pods."""
+"""Another component still works on these pods."""
 _PUT_OFF: Final = frozenset(
     {
         Reason.WAITS_FOR_RESERVATION,
@@ -37,9 +37,9 @@ _WAITING: Final = frozenset({"", "Pending"})
 
 def verdict_counts(snapshot: Snapshot, verdict: Verdict) -> tuple[Count, ...]:
     """
-    Tell what the last decision about pending pods came to, as gauges.
+    Return the gauges of the last decision about pending pods.
 
-    Zones and decisions come and go: of gauges that are labelled by them, only these series count.
+    Gauges that are labelled by zone or decision have only these series.
     """
     refused = Counter[Reason]()
     for each in verdict.refusals:
@@ -62,7 +62,7 @@ def verdict_counts(snapshot: Snapshot, verdict: Verdict) -> tuple[Count, ...]:
 
 
 def decision_labels(snapshot: Snapshot) -> dict[str, str]:
-    """Tell one decision about pending pods from others."""
+    """Return the labels that identify one decision about pending pods."""
     return {"controller": CONTROLLER, "scheduling_id": write_moment(snapshot.now)}
 
 

@@ -27,17 +27,19 @@ _Tally: TypeAlias = Mapping[str, int]
 
 
 class Zones:
-    """Tells in which zone pods of a snapshot have to be; pods that are alike are asked for once."""
+    """Finds the zone that pods of a snapshot are confined to, once for pods that are alike."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._respects = snapshot.settings.preference_policy is PreferencePolicy.RESPECT
         self._answers: dict[tuple[int, int, str], str] = {}
-        self._crowd: dict[tuple[str, int], tuple[Mapping[str, str], dict[str, int]]] | None = None
+        self._bound_pods: dict[tuple[str, int], tuple[Mapping[str, str], dict[str, int]]] | None = (
+            None
+        )
         self._all: _Zones | None = None
 
     def of(self, pod: Pod) -> str:
-        """Name the only zone a pod can go to; else say that it is flexible, or fits nowhere."""
+        """Return the only zone that a pod can be in; else `flexible` or `none`."""
         if pod.rules.volumes:
             return self._find(pod)
         alike = (id(pod.rules), id(pod.labels), pod.namespace)
@@ -68,7 +70,7 @@ class Zones:
         return NOWHERE if not left else left[0] if len(left) == 1 else FLEXIBLE
 
     def _stored(self, pod: Pod) -> _Zones | None:
-        """Return the zones of a pod's volumes; None if they do not matter."""
+        """Return the zones of a pod's volumes; None if they do not confine it."""
         facts = volume_facts(pod, self._snapshot.storage)
         if not isinstance(facts, VolumeFacts):
             return None
@@ -81,7 +83,7 @@ class Zones:
         return frozenset(zones)
 
     def _near(self, pod: Pod, ladder: Ladder, footing: Footing) -> _Zones | None:
-        """Return the zones that a pod's wishes about other pods leave; None without such wishes."""
+        """Return the zones that its constraints on other pods leave a pod; None without any."""
         open_: _Zones | None = None
         for each in self._groups(pod, ladder, footing):
             open_ = each if open_ is None else open_ & each
@@ -134,29 +136,29 @@ class Zones:
         return frozenset(chain(chosen, term.namespaces))
 
     def _tally(self, spaces: frozenset[str], selector: LabelSelector | None) -> _Tally:
-        """Count the pods that a selector means, by zone."""
+        """Count the pods that a selector selects, by zone."""
         totals: dict[str, int] = {}
         if selector is None:
             return totals
-        if self._crowd is None:
-            self._crowd = self._count_crowd()
-        for (namespace, _), (labels, zones) in self._crowd.items():
+        if self._bound_pods is None:
+            self._bound_pods = self._count_bound_pods()
+        for (namespace, _), (labels, zones) in self._bound_pods.items():
             if namespace in spaces and selector.selects(labels):
                 for zone, count in zones.items():
                     totals[zone] = totals.get(zone, 0) + count
         return totals
 
-    def _count_crowd(self) -> dict[tuple[str, int], tuple[Mapping[str, str], dict[str, int]]]:
+    def _count_bound_pods(self) -> dict[tuple[str, int], tuple[Mapping[str, str], dict[str, int]]]:
         """Count bound pods by zone, those with the same labels together."""
         zone_of = {node.name: node.labels.get(ZONE, "") for node in self._snapshot.nodes}
-        crowd: dict[tuple[str, int], tuple[Mapping[str, str], dict[str, int]]] = {}
+        counted: dict[tuple[str, int], tuple[Mapping[str, str], dict[str, int]]] = {}
         for pod in self._snapshot.pods:
             zone = zone_of.get(pod.node_name) if pod.node_name else None
             if zone and pod.is_active:
                 alike = (pod.namespace, id(pod.labels))
-                _, zones = crowd.setdefault(alike, (pod.labels, {}))
+                _, zones = counted.setdefault(alike, (pod.labels, {}))
                 zones[zone] = zones.get(zone, 0) + 1
-        return crowd
+        return counted
 
     def _zones(self) -> _Zones:
         """Return all zones there are."""
