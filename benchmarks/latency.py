@@ -38,7 +38,7 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.controllers.batching import Batcher
 from karpy.controllers.context import ControllerContext
-from karpy.controllers.lifecycle import LifecycleController
+from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.provisioning import ProvisioningController
 from karpy.controllers.writer import Writer
 from karpy.core.lifecycle.changes import Count, Remark

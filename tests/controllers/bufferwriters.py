@@ -16,14 +16,14 @@ from karpy.controllers.batching import Batcher
 from karpy.controllers.buffers import BufferController
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
-from karpy.controllers.evictions import EvictionQueue
-from karpy.controllers.lifecycle import LifecycleController
+from karpy.controllers.evictionqueue import EvictionQueue
+from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
+from karpy.controllers.nodeclaimlifecycle import LifecycleController
+from karpy.controllers.nodetermination import TerminationController
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.podevents import PodEventController
 from karpy.controllers.provisioning import ProvisioningController
-from karpy.controllers.termination import TerminationController
 from karpy.controllers.triggers import Triggers
-from karpy.controllers.upkeep import UpkeepController
 from karpy.controllers.writer import Writer
 from karpy.errors import KarpyError
 from karpy.model.kinds import CAPACITY_BUFFER
@@ -113,7 +113,7 @@ async def keeping_room(
         LifecycleController(context),
         TerminationController(context, evictions),
         evictions,
-        UpkeepController(context),
+        NodeClaimDisruptionController(context),
         PodEventController(context),
     )
     tasks = [*watching, *(asyncio.create_task(each.run()) for each in parts)]

@@ -12,14 +12,14 @@ from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
-from karpy.controllers.evictions import EvictionQueue
-from karpy.controllers.lifecycle import LifecycleController
+from karpy.controllers.evictionqueue import EvictionQueue
+from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
+from karpy.controllers.nodeclaimlifecycle import LifecycleController
+from karpy.controllers.nodetermination import TerminationController
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.podevents import PodEventController
-from karpy.controllers.rebooting import RebootController
+from karpy.controllers.reboot import RebootController
 from karpy.controllers.remedies import RepairRules
-from karpy.controllers.termination import TerminationController
-from karpy.controllers.upkeep import UpkeepController
 from karpy.controllers.writer import Writer
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL
 from karpy.model.settings import Settings
@@ -70,7 +70,7 @@ async def disrupting(
         LifecycleController(context),
         TerminationController(context, evictions),
         evictions,
-        UpkeepController(context),
+        NodeClaimDisruptionController(context),
         PodEventController(context),
         RebootController(context, evictions),
         disruption,

@@ -8,9 +8,9 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.controllers.context import ControllerContext
-from karpy.controllers.evictions import EvictionQueue
-from karpy.controllers.lifecycle import LifecycleController
-from karpy.controllers.termination import TerminationController
+from karpy.controllers.evictionqueue import EvictionQueue
+from karpy.controllers.nodeclaimlifecycle import LifecycleController
+from karpy.controllers.nodetermination import TerminationController
 from karpy.controllers.writer import Writer
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import KarpyError

@@ -12,10 +12,10 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.controllers.context import ControllerContext
-from karpy.controllers.evictions import EvictionQueue
-from karpy.controllers.lifecycle import LifecycleController
+from karpy.controllers.evictionqueue import EvictionQueue
+from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodeclasses import NodeClasses
-from karpy.controllers.termination import TerminationController
+from karpy.controllers.nodetermination import TerminationController
 from karpy.controllers.writer import Writer
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE_CLAIM, NODE_POOL
 from karpy.model.nodes import Node

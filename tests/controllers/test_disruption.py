@@ -19,7 +19,7 @@ from tests.controllers.disruptions import (
     tainted,
 )
 from tests.controllers.operators import Heard, claim, conditions, is_empty, node_of, until
-from tests.controllers.test_termination import PROTECTED, budget, pod
+from tests.controllers.test_nodetermination import PROTECTED, budget, pod
 
 
 def test_an_empty_node_goes_after_a_while() -> None:

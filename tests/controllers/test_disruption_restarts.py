@@ -21,6 +21,7 @@ from tests.controllers.disruptions import (
     tainted,
 )
 from tests.controllers.operators import Heard, conditions, is_empty, node_of, until
+from tests.controllers.test_nodetermination import pod
 from tests.controllers.test_remedies import (
     BROKEN,
     MANY,
@@ -28,7 +29,6 @@ from tests.controllers.test_remedies import (
     make_busy_nodes,
     running_pods,
 )
-from tests.controllers.test_termination import pod
 
 
 async def live(world: World, faults: Faults, repair: RepairRules | None = None) -> None:

@@ -23,6 +23,7 @@ from karpy.sim.store.store import Store
 from karpy.sim.world import World
 from tests.controllers.disruptions import claims_in, disrupting, make_nodes, make_pool
 from tests.controllers.operators import Heard, is_empty, node_of, until
+from tests.controllers.test_nodetermination import pod
 from tests.controllers.test_remedies import (
     BROKEN,
     MANY,
@@ -31,7 +32,6 @@ from tests.controllers.test_remedies import (
     MendingCloud,
     make_busy_nodes,
 )
-from tests.controllers.test_termination import pod
 
 
 class Listener:

@@ -14,7 +14,7 @@ from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
 from karpy.controllers.context import ControllerContext
-from karpy.controllers.lifecycle import LifecycleController
+from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.overlays import OverlayController
 from karpy.controllers.writer import Writer
 from karpy.core.scheduling.decide import decide

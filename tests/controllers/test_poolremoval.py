@@ -6,11 +6,11 @@ import pytest
 
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.codec.fields import JsonObject
-from karpy.controllers.poolgauges import PoolGauges
-from karpy.controllers.pools import PoolController
-from karpy.controllers.registrations import RegistrationController
+from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
+from karpy.controllers.nodepoolmetrics import NodePoolMetrics
+from karpy.controllers.nodepools import NodePoolController
+from karpy.controllers.registrationhealth import RegistrationHealthController
 from karpy.controllers.staticcapacity import StaticCapacityController
-from karpy.controllers.upkeep import UpkeepController
 from karpy.model.kinds import DISRUPTION_BUDGET, NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.ports.objects import Removal
 from karpy.sim.loop import run
@@ -26,17 +26,17 @@ from tests.controllers.poolwriters import (
     running,
     scene_of,
 )
-from tests.controllers.test_termination import budget, pod
+from tests.controllers.test_nodetermination import budget, pod
 
 
 def everybody(scene: Scene) -> tuple[Loop, ...]:
     ours = scene.classes.is_our_pool
     return (
-        PoolController(scene.context, scene.classes, scene.nodes),
-        RegistrationController(scene.context, scene.classes.generation_of),
+        NodePoolController(scene.context, scene.classes, scene.nodes),
+        RegistrationHealthController(scene.context, scene.classes.generation_of),
         StaticCapacityController(scene.context, scene.cluster, is_our_pool=ours),
-        PoolGauges(scene.context, Metrics(), ours),
-        UpkeepController(scene.context),
+        NodePoolMetrics(scene.context, Metrics(), ours),
+        NodeClaimDisruptionController(scene.context),
         *claim_writers(scene.context),
     )
 

@@ -14,8 +14,8 @@ from karpy.sim.world import World
 from tests.controllers.disruptions import claims_in, make_nodes
 from tests.controllers.operators import Heard, claim, is_empty, node_of, operator, until
 from tests.controllers.test_disruption_verdicts import Listener
-from tests.controllers.test_termination import PROTECTED, pod
-from tests.controllers.test_upkeep import running
+from tests.controllers.test_nodeclaimdisruption import running
+from tests.controllers.test_nodetermination import PROTECTED, pod
 
 BROKEN = Health("KWOKUnhealthy", "True", "Smoke", "it smokes")
 WELL = Health("KWOKUnhealthy", "False", "Fine")

@@ -19,7 +19,7 @@ from karpy.sim.faultyports import FaultyCloud, FaultyObjects
 from karpy.sim.loop import run
 from karpy.sim.world import World
 from tests.controllers.operators import Heard, claim, is_empty, is_ready, node_of, operator, until
-from tests.controllers.test_termination import pod
+from tests.controllers.test_nodetermination import pod
 
 _CLOUD = ("catalog", "launch", "terminate", "machine")
 _HELD = "patch nodeclaims.karpenter.sh"

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from karpy.codec.fields import JsonObject
-from karpy.controllers.pools import PoolController
+from karpy.controllers.nodepools import NodePoolController
 from karpy.controllers.staticcapacity import StaticCapacityController
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.ports.objects import Patch, PatchType
@@ -23,7 +23,7 @@ from tests.controllers.poolwriters import (
     running,
     scene_of,
 )
-from tests.controllers.test_termination import pod
+from tests.controllers.test_nodetermination import pod
 
 CREATED = "nodeclaims_created_total"
 
@@ -35,7 +35,7 @@ def static(scene: Scene) -> StaticCapacityController:
 
 
 def everybody(scene: Scene) -> tuple[Loop, ...]:
-    pools = PoolController(scene.context, scene.classes, scene.nodes)
+    pools = NodePoolController(scene.context, scene.classes, scene.nodes)
     return pools, static(scene), *claim_writers(scene.context)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from karpy.controllers.pools import PoolController
+from karpy.controllers.nodepools import NodePoolController
 from karpy.core.staticpools import decide_pool
 from karpy.model.kinds import NODE_POOL, POD
 from karpy.model.questions import PoolQuestion
@@ -18,8 +18,8 @@ from tests.controllers.poolwriters import (
     running,
     scene_of,
 )
+from tests.controllers.test_nodetermination import pod
 from tests.controllers.test_staticcapacity import are_ready, new_world, static, staying
-from tests.controllers.test_termination import pod
 
 
 class Listener:
@@ -37,7 +37,7 @@ class Listener:
 def everybody(scene: Scene, listener: Listener) -> tuple[Loop, ...]:
     controller = static(scene)
     controller.listen(listener.hear)
-    pools = PoolController(scene.context, scene.classes, scene.nodes)
+    pools = NodePoolController(scene.context, scene.classes, scene.nodes)
     return pools, controller, *claim_writers(scene.context)
 
 

@@ -12,7 +12,7 @@ from karpy.sim.faultyports import FaultyObjects
 from karpy.sim.loop import run
 from karpy.sim.world import World
 from tests.controllers.operators import Heard, context_of
-from tests.controllers.test_termination import budget, pod
+from tests.controllers.test_nodetermination import budget, pod
 
 CHEAP = {"karpenter.sh/disruption-cost": "-134217728"}
 

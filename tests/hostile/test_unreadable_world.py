@@ -20,7 +20,7 @@ from tests.controllers.disruptions import (
     tainted,
 )
 from tests.controllers.operators import Heard, is_empty, node_of, until
-from tests.controllers.test_termination import PROTECTED, pod
+from tests.controllers.test_nodetermination import PROTECTED, pod
 from tests.hostile.stumbling import Stumbling
 from tests.hostile.test_unreadable import ABOVE_ABC
 

@@ -15,28 +15,28 @@ from karpy.controllers.breaker import Breaker
 from karpy.controllers.buffers import BufferController
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
-from karpy.controllers.evictions import EvictionQueue
+from karpy.controllers.evictionqueue import EvictionQueue
 from karpy.controllers.expectations import Expectations
-from karpy.controllers.garbage import GarbageCollector
-from karpy.controllers.lifecycle import LifecycleController
+from karpy.controllers.garbagecollection import GarbageCollector
+from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
+from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodeclasses import NodeClasses
+from karpy.controllers.nodepoolmetrics import NodePoolMetrics
+from karpy.controllers.nodepools import NodePoolController
+from karpy.controllers.nodetermination import TerminationController
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.overlays import OverlayController
 from karpy.controllers.podevents import PodEventController
-from karpy.controllers.poolgauges import PoolGauges
-from karpy.controllers.pools import PoolController
 from karpy.controllers.provisioning import Guard, ProvisioningController
-from karpy.controllers.rebooting import RebootController
-from karpy.controllers.registrations import RegistrationController
+from karpy.controllers.reboot import RebootController
+from karpy.controllers.registrationhealth import RegistrationHealthController
 from karpy.controllers.remedies import RepairRules
 from karpy.controllers.repair import RepairController
 from karpy.controllers.rollouts import OnVerdict
 from karpy.controllers.seating import Seating
 from karpy.controllers.staticcapacity import StaticCapacityController
-from karpy.controllers.termination import TerminationController
 from karpy.controllers.triggers import Triggers
 from karpy.controllers.unseating import UnseatingController
-from karpy.controllers.upkeep import UpkeepController
 from karpy.controllers.writer import Writer
 from karpy.model.options import Options
 from karpy.model.repairs import RepairPolicy
@@ -155,7 +155,7 @@ class Assembly:
     def _claims(self) -> Iterator[Part]:
         """Build those who look after NodeClaims and nodes."""
         workers, classes = self._options.workers, self._view.classes
-        registrations = RegistrationController(
+        registrations = RegistrationHealthController(
             self._context("nodepool.registrationhealth"), classes.generation_of
         )
         classes.listen(registrations.hear_class)
@@ -169,7 +169,7 @@ class Assembly:
         termination = TerminationController(self._context("node.termination"), evictions)
         expected = self._expectations
         podevents = PodEventController(self._context("nodeclaim.podevents"), expected.is_busy)
-        upkeep = UpkeepController(
+        upkeep = NodeClaimDisruptionController(
             self._context("nodeclaim.disruption"),
             lambda claim: expected.awaits(claim) or podevents.holds(claim),
             expected.is_busy,
@@ -197,7 +197,7 @@ class Assembly:
     def _pools(self) -> Iterator[Part]:
         """Build those who look after NodePools."""
         view, marked = self._view, self._disruption.marked
-        pools = PoolController(
+        pools = NodePoolController(
             self._context("nodepool"),
             view.classes,
             lambda: view.mirror.node_book.joined() if view.mirror.is_synced else None,
@@ -226,7 +226,7 @@ class Assembly:
             context = self._context("metrics.nodepool")
             yield Part(
                 "metrics.nodepool",
-                PoolGauges(context, metrics, self._view.classes.is_our_pool).run,
+                NodePoolMetrics(context, metrics, self._view.classes.is_our_pool).run,
             )
 
     def _make_seating(self) -> Seating | None:

@@ -50,7 +50,7 @@ class Changes(Struct, frozen=True):
     remarks: tuple[Remark, ...] = ()
     requeue_after: timedelta | None = None
     has_registered: bool | None = None
-    """Whether a node of the pool has registered (True) or failed to; None if it is not known yet."""
+    """Join the changes of two steps; the second began with what the first had changed."""
 
 
 def joined(first: Changes, then: Changes) -> Changes:

@@ -5,7 +5,7 @@ from typing import Final
 
 from karpy.codec.unreadable import leaving_pod
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, only, seconds
-from karpy.controllers.evictions import EvictionQueue
+from karpy.controllers.evictionqueue import EvictionQueue
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.changes import Changes, joined
 from karpy.core.lifecycle.reboot import (

@@ -1,4 +1,4 @@
-"""What is looked after on NodeClaims that stand: marks, labels, age, consistency."""
+"""The controllers `nodeclaim.disruption`, expiration, consistency and hydration, in one patch."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -29,7 +29,7 @@ from karpy.ports.records import Kept
 WORKERS: Final = 10
 
 
-class UpkeepController:
+class NodeClaimDisruptionController:
     """Observe, decide, apply. All changes of a claim are written in one patch."""
 
     def __init__(

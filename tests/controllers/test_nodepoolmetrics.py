@@ -3,8 +3,8 @@
 import asyncio
 
 from karpy.adapters.telemetry.metrics import Metrics
-from karpy.controllers.poolgauges import PoolGauges
-from karpy.controllers.pools import PoolController
+from karpy.controllers.nodepoolmetrics import NodePoolMetrics
+from karpy.controllers.nodepools import NodePoolController
 from karpy.errors import CloudUnavailable
 from karpy.model.instances import Catalog
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
@@ -30,8 +30,8 @@ def told(metrics: Metrics) -> dict[str, float]:
     return {series: float(value) for series, value in pairs}
 
 
-def gauges(scene: Scene, metrics: Metrics) -> PoolGauges:
-    return PoolGauges(scene.context, metrics, scene.classes.is_our_pool)
+def gauges(scene: Scene, metrics: Metrics) -> NodePoolMetrics:
+    return NodePoolMetrics(scene.context, metrics, scene.classes.is_our_pool)
 
 
 COST = 'karpenter_nodepools_cost_total{nodepool="web"}'
@@ -48,7 +48,7 @@ def test_a_pool_is_shown_as_long_as_it_is_there() -> None:
         add_class(world)
         shown = []
         async with scene_of(world, Heard()) as scene:
-            pools = PoolController(scene.context, scene.classes, scene.nodes)
+            pools = NodePoolController(scene.context, scene.classes, scene.nodes)
             loops: tuple[Loop, ...] = (pools, gauges(scene, metrics), *claim_writers(scene.context))
             async with running(*loops):
                 world.store.create(NODE_POOL, pool(limits={"cpu": "10"}))

@@ -4,8 +4,8 @@ import asyncio
 
 from karpy.codec.fields import JsonObject
 from karpy.controllers.nodeclasses import NodeClasses
-from karpy.controllers.pools import PoolController
-from karpy.controllers.registrations import RegistrationController
+from karpy.controllers.nodepools import NodePoolController
+from karpy.controllers.registrationhealth import RegistrationHealthController
 from karpy.core.nodepool.hash import VERSION
 from karpy.model.annotations import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE_CLAIM, NODE_POOL
@@ -28,8 +28,8 @@ READY = ("True", "Ready", "")
 OLD = {NODE_POOL_HASH: "1", NODE_POOL_HASH_VERSION: "v2"}
 
 
-def controller(scene: Scene) -> PoolController:
-    return PoolController(scene.context, scene.classes, scene.nodes)
+def controller(scene: Scene) -> NodePoolController:
+    return NodePoolController(scene.context, scene.classes, scene.nodes)
 
 
 def set_ready(world: World, status: str, reason: str, message: str = "") -> None:
@@ -162,7 +162,7 @@ def test_a_pool_of_another_cloud_is_left_alone() -> None:
         made["spec"]["template"]["spec"]["nodeClassRef"] = theirs
         before = world.store.create(NODE_POOL, made)
         async with scene_of(world, Heard()) as scene:
-            health = RegistrationController(scene.context, scene.classes.generation_of)
+            health = RegistrationHealthController(scene.context, scene.classes.generation_of)
             async with running(controller(scene), health):
                 await asyncio.sleep(60)
         world.stop()
@@ -210,7 +210,9 @@ def test_a_node_that_is_chosen_to_go_does_not_count() -> None:
         marked: set[str] = set()
         told = []
         async with scene_of(world, Heard()) as scene:
-            pools = PoolController(scene.context, scene.classes, scene.nodes, marked=lambda: marked)
+            pools = NodePoolController(
+                scene.context, scene.classes, scene.nodes, marked=lambda: marked
+            )
             async with running(pools, *claim_writers(scene.context)):
                 world.store.create(NODE_CLAIM, claim())
                 await until(lambda: is_ready(world))
@@ -235,7 +237,7 @@ def test_nothing_is_counted_before_all_nodes_are_known() -> None:
         world.store.create(NODE_POOL, pool())
         async with (
             scene_of(world, Heard()) as scene,
-            running(PoolController(scene.context, scene.classes, lambda: None)),
+            running(NodePoolController(scene.context, scene.classes, lambda: None)),
         ):
             await asyncio.sleep(60)
         world.stop()
@@ -279,7 +281,7 @@ def test_a_changed_node_class_makes_health_unknown() -> None:
         world.store.create(NODE_POOL, pool())
         told = []
         async with scene_of(world, Heard()) as scene:
-            health = RegistrationController(scene.context, scene.classes.generation_of)
+            health = RegistrationHealthController(scene.context, scene.classes.generation_of)
             scene.classes.listen(health.hear_class)
             async with running(controller(scene), health):
                 await asyncio.sleep(3)
@@ -306,7 +308,7 @@ def test_health_survives_a_restart() -> None:
         world.store.create(NODE_POOL, pool())
         told = []
         async with scene_of(world, Heard()) as scene:
-            health = RegistrationController(scene.context, scene.classes.generation_of)
+            health = RegistrationHealthController(scene.context, scene.classes.generation_of)
             scene.classes.listen(health.hear_class)
             async with running(controller(scene), health):
                 await asyncio.sleep(3)
@@ -314,7 +316,7 @@ def test_health_survives_a_restart() -> None:
                 await asyncio.sleep(3)
         async with scene_of(world, Heard()) as scene:
             classes = NodeClasses(world.objects, (KWOK_NODE_CLASS,))
-            health = RegistrationController(scene.context, classes.generation_of)
+            health = RegistrationHealthController(scene.context, classes.generation_of)
             classes.listen(health.hear_class)
             async with running(health):
                 await asyncio.sleep(1)

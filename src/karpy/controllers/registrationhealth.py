@@ -20,7 +20,7 @@ GenerationOf = Callable[[PoolRecord], int | None]
 """Returns the generation of a pool's node class, None if it is gone or not ours."""
 
 
-class RegistrationController:
+class RegistrationHealthController:
     """Observe, decide, apply. core.nodepool decides."""
 
     def __init__(

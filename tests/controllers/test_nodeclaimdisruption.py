@@ -7,10 +7,10 @@ from typing import Protocol
 
 from karpy.codec.fields import JsonObject
 from karpy.controllers.context import ControllerContext
-from karpy.controllers.garbage import GarbageCollector
+from karpy.controllers.garbagecollection import GarbageCollector
+from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
 from karpy.controllers.podevents import PodEventController
-from karpy.controllers.registrations import RegistrationController
-from karpy.controllers.upkeep import UpkeepController
+from karpy.controllers.registrationhealth import RegistrationHealthController
 from karpy.core.lifecycle.changes import Changes
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.ports.objects import Patch, PatchType
@@ -27,7 +27,7 @@ from tests.controllers.operators import (
     operator,
     until,
 )
-from tests.controllers.test_termination import pod
+from tests.controllers.test_nodetermination import pod
 
 LABEL = "karpenter.kwok.sh/kwoknodeclass"
 
@@ -71,7 +71,10 @@ def test_a_claim_that_is_too_old_ends() -> None:
     async def story() -> tuple[bool, bool]:
         world = World()
         world.start()
-        async with operator(world, heard) as context, running(UpkeepController(context)):
+        async with (
+            operator(world, heard) as context,
+            running(NodeClaimDisruptionController(context)),
+        ):
             world.store.create(NODE_CLAIM, claim(expireAfter="1h"))
             await asyncio.sleep(59 * 60)
             was_ready = is_ready(world)
@@ -89,7 +92,10 @@ def test_a_claim_and_its_node_tell_their_class_and_that_they_are_consistent() ->
     async def story() -> tuple[JsonObject, JsonObject]:
         world = World()
         world.start()
-        async with operator(world, Heard()) as context, running(UpkeepController(context)):
+        async with (
+            operator(world, Heard()) as context,
+            running(NodeClaimDisruptionController(context)),
+        ):
             world.store.create(NODE_CLAIM, claim())
             await asyncio.sleep(120)
             found = world.store.get(NODE_CLAIM, "web-1"), world.store.get(NODE, node_of(world))
@@ -108,7 +114,10 @@ def test_a_claim_drifts_when_its_pool_asks_for_something_else() -> None:
         world = World()
         world.start()
         world.store.create(NODE_POOL, pool())
-        async with operator(world, Heard()) as context, running(UpkeepController(context)):
+        async with (
+            operator(world, Heard()) as context,
+            running(NodeClaimDisruptionController(context)),
+        ):
             world.store.create(NODE_CLAIM, claim())
             await asyncio.sleep(120)
             before = reason_of(world, "Drifted")
@@ -129,7 +138,10 @@ def test_what_the_cloud_says_of_drift_is_written_and_taken_back() -> None:
         world.start()
         world.store.create(NODE_POOL, pool())
         world.cloud.set_drift("web-1", "AMIDrift")
-        async with operator(world, Heard()) as context, running(UpkeepController(context)):
+        async with (
+            operator(world, Heard()) as context,
+            running(NodeClaimDisruptionController(context)),
+        ):
             world.store.create(NODE_CLAIM, claim())
             await asyncio.sleep(120)
             before = reason_of(world, "Drifted")
@@ -149,7 +161,7 @@ def test_a_claim_is_consolidatable_once_its_pods_have_been_quiet() -> None:
         world.store.create(NODE_POOL, pool(consolidateAfter="5m"))
         async with (
             operator(world, Heard()) as context,
-            running(UpkeepController(context), PodEventController(context)),
+            running(NodeClaimDisruptionController(context), PodEventController(context)),
         ):
             world.store.create(NODE_CLAIM, claim())
             await until(lambda: is_ready(world))
@@ -275,7 +287,7 @@ def test_a_pool_tells_whether_its_nodes_register() -> None:
         world.store.create(NODE_POOL, pool())
         told = []
         async with operator(world, Heard()) as context:
-            health = RegistrationController(context)
+            health = RegistrationHealthController(context)
             async with running(health):
                 await asyncio.sleep(1)
                 told.append(health_of(world))
@@ -296,7 +308,11 @@ def health_of(world: World) -> str:
 
 
 async def attempt(
-    world: World, context: ControllerContext, health: RegistrationController, *, is_success: bool
+    world: World,
+    context: ControllerContext,
+    health: RegistrationHealthController,
+    *,
+    is_success: bool,
 ) -> None:
     """Have a node of the pool come, or fail to."""
     made = claim("attempt")

@@ -1,4 +1,4 @@
-"""The controllers `nodepool.hash`, `.validation`, `.readiness` and `.counter`, in one write."""
+"""The controllers `nodepool.hash`, `.validation`, `.readiness` and `.counter`, in one patch."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
@@ -23,7 +23,6 @@ from karpy.model.resources import Resources
 from karpy.ports.records import Kept
 
 WORKERS: Final = 10
-
 Nodes = Callable[[], Sequence[Node] | None]
 """Returns all nodes, the same sequence until one changes; None if not all are known."""
 Marked = Callable[[], Collection[str]]
@@ -39,7 +38,7 @@ class _Reading(Struct, frozen=True):
     faults: tuple[str, ...]
 
 
-class PoolController:
+class NodePoolController:
     """Observe, decide, apply. All changes of a pool are written in one patch."""
 
     def __init__(

@@ -5,7 +5,7 @@ from typing import Final
 from karpy.codec.storage import read_claim
 from karpy.codec.unreadable import attachment, leaving_pod
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, read, seconds
-from karpy.controllers.evictions import EvictionQueue
+from karpy.controllers.evictionqueue import EvictionQueue
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.changes import Changes, joined
 from karpy.core.lifecycle.drain import DrainingNode, find_pending

@@ -17,7 +17,6 @@ from karpy.ports.records import Kept
 PERIOD: Final = timedelta(seconds=10)
 PRICED_FOR: Final = timedelta(hours=1)
 """How long prices are taken to stay the same."""
-
 _Series: TypeAlias = dict[tuple[str, ...], float]
 
 
@@ -31,7 +30,7 @@ class Gauges(Protocol):
         """Set all series of a gauge at once, by the values of its labels in their order."""
 
 
-class PoolGauges:
+class NodePoolMetrics:
     """Sets the gauges of all pools; a pool that is gone has no series."""
 
     def __init__(
