@@ -12,8 +12,7 @@ from karpy.core.nodepool.registrationhealth import (
     record_attempt,
     refresh_health,
 )
-from karpy.model.pools import NodeClassRef
-from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.records import ClaimRecord, NodeClassRef, PoolRecord
 from karpy.ports.records import Kept
 
 GenerationOf = Callable[[PoolRecord], int | None]

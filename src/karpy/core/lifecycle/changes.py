@@ -50,7 +50,7 @@ class Changes(Struct, frozen=True):
     remarks: tuple[Remark, ...] = ()
     requeue_after: timedelta | None = None
     has_registered: bool | None = None
-    """Join the changes of two steps; the second began with what the first had changed."""
+    """Whether a node of the pool has registered or failed to (False); None if that is open."""
 
 
 def joined(first: Changes, then: Changes) -> Changes:
