@@ -136,7 +136,7 @@ def test_everything_else_a_cluster_has_may_be_there() -> None:
     snapshot = read_workload(obj)
 
     assert snapshot.budgets == (DisruptionBudget("x", "ns", wanted, "1"),)
-    assert snapshot.namespaces == {"ns": {"a": "b"}}
+    assert snapshot.namespaces == {"ns": {"kubernetes.io/metadata.name": "ns", "a": "b"}}
     assert snapshot.services == (Service("x", "ns", {"a": "b"}),)
     assert snapshot.controllers == (
         PodController("apps/v1", "ReplicaSet", "x", "ns", "r", wanted),
@@ -230,19 +230,7 @@ def test_a_workload_must_be_an_object() -> None:
     assert fault([]) == "`w.json` is no karpbench/v1 workload: is a list, not an object"
 
 
-def test_a_pod_that_is_only_counted_is_read_with_care_once_somebody_asks() -> None:
-    meta = {"namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z", "uid": "u"}
-    runs: Json = {"nodeName": "n", "status": {"phase": "Running"}}
-    pods = [plain_pod(meta=meta, **runs), plain_pod(meta={**meta, "name": 5}, **runs)]
-    snapshot = read_workload(plain_workload(pods=pods), "w.json")
-
-    with pytest.raises(WorkloadInvalid) as raised:
-        list(snapshot.pods)
-
-    assert "`pods[1].metadata.name` is `5`, not text" in raised.value.message
-
-
-def test_a_waiting_pod_with_a_bad_name_is_named_by_its_place() -> None:
+def test_a_pod_with_a_bad_name_is_named_by_its_place() -> None:
     meta = {"namespace": "shop", "creationTimestamp": "2026-01-01T00:00:00Z", "uid": "u"}
     pods = [plain_pod(meta=meta), plain_pod(meta={**meta, "name": 5})]
 

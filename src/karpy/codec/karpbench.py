@@ -1,11 +1,11 @@
-"""karpbench/v1 workloads (docs/benchmarks.md) to snapshots, fast: this is on the clock."""
+"""Workload files of format karpbench/v1 (docs/benchmarks.md) to snapshots, by the usual readers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final, TypeVar
 
-from karpy.codec.benchnodes import NodeMaker
-from karpy.codec.constraints import read_spreads
+from karpy.codec.clusters import name_namespaces
+from karpy.codec.constraints import read_spreads, read_taints
 from karpy.codec.crds import read_overlay, read_pool
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.instances import InstanceReader
@@ -15,7 +15,6 @@ from karpy.codec.objects import (
     read_namespace,
     read_service,
 )
-from karpy.codec.podrows import PodRows
 from karpy.codec.pods import PodReader
 from karpy.codec.storage import (
     gather_storage,
@@ -26,12 +25,25 @@ from karpy.codec.storage import (
 )
 from karpy.codec.workloads import read_daemon_set
 from karpy.errors import WorkloadInvalid
-from karpy.model.census import CountedPods
-from karpy.model.instances import Catalog, InstanceType
-from karpy.model.labels import NAMESPACE_NAME, WELL_KNOWN
-from karpy.model.nodes import Node
+from karpy.model.instances import Catalog, InstanceType, allocatable
+from karpy.model.labels import (
+    CAPACITY_TYPE,
+    HOSTNAME,
+    INITIALIZED,
+    INSTANCE_TYPE,
+    NAMESPACE_NAME,
+    NODE_POOL,
+    OS,
+    REGISTERED,
+    WELL_KNOWN,
+    ZONE,
+)
+from karpy.model.nodes import KubeNode, Node, NodeClaim, join_node
 from karpy.model.pods import Pod, PodController
 from karpy.model.pools import NodePool
+from karpy.model.requirement import Requirement
+from karpy.model.requirements import collect
+from karpy.model.resources import Resources
 from karpy.model.settings import (
     MinValuesPolicy,
     Packing,
@@ -48,6 +60,7 @@ _CONTROLLERS: Final = (
     ("statefulSets", "StatefulSet"),
     ("replicationControllers", "ReplicationController"),
 )
+_LINUX: Final = "linux"
 
 T = TypeVar("T")
 
@@ -55,30 +68,30 @@ T = TypeVar("T")
 def read_workload(obj: JsonObject, name: str = "workload") -> Snapshot:
     """Read a workload; every pod without a node counts as one kube-scheduler has given up on."""
     try:
-        return _read(Fields(obj), name)
+        return _read(Fields(obj))
     except FieldInvalid as error:
         raise WorkloadInvalid(path=name, problem=str(error)) from error
 
 
-def _read(fields: Fields, name: str) -> Snapshot:
+def _read(fields: Fields) -> Snapshot:
     if fields.text("format") != FORMAT:
         fields.fail("format", "is not `karpbench/v1`", "give a karpbench file")
-    reader = PodRows(is_pending_unschedulable=True)
-    pods = _read_pods(fields, reader, name)
+    reader = PodReader(is_pending_unschedulable=True)
+    pods = _read_pods(fields, reader)
     pools = _each(fields, "nodePools", read_pool)
     catalog = _read_catalog(fields)
     overlays = _each(fields, "nodeOverlays", read_overlay)
-    nodes = _read_nodes(fields, pools, catalog)
+    namespaces = _each(fields, "namespaces", _read_namespace)
     return Snapshot(
         now=fields.time("now") or _latest(reader, fields),
         pods=pods,
-        nodes=nodes,
+        nodes=_read_nodes(fields, pools, catalog),
         pools=pools,
         daemons=_each(fields, "daemonSets", lambda each: read_daemon_set(each, reader)),
         catalog=catalog,
         overlays=overlays,
         storage=_read_storage(fields),
-        namespaces=_named(reader.namespaces) | dict(_each(fields, "namespaces", read_namespace)),
+        namespaces=name_namespaces(namespaces, pods),
         services=_each(fields, "services", read_service),
         controllers=_read_controllers(fields),
         budgets=_each(fields, "pdbs", read_budget),
@@ -90,27 +103,22 @@ def _each(fields: Fields, key: str, read: Callable[[Fields], T]) -> tuple[T, ...
     return tuple([read(each) for each in fields.children(key)])
 
 
-def _read_pods(fields: Fields, reader: PodRows, name: str) -> CountedPods:
-    reader.read_all(fields.items("pods"))
-
-    def finish() -> list[Pod]:
-        try:
-            return reader.finished()
-        except FieldInvalid as error:
-            raise WorkloadInvalid(path=name, problem=str(error)) from error
-
-    return CountedPods(reader.census(), finish)
+def _read_pods(fields: Fields, reader: PodReader) -> tuple[Pod, ...]:
+    objects, pods = fields.items("pods"), list[Pod]()
+    try:
+        pods.extend(reader.read(obj) for obj in objects)
+    except FieldInvalid as error:
+        raise error.within(f"pods[{len(pods)}]") from error
+    return tuple(pods)
 
 
-def _named(namespaces: set[str]) -> dict[str, dict[str, str]]:
-    """Return the namespaces that pods name, with the label every namespace has."""
-    return {name: {NAMESPACE_NAME: name} for name in sorted(namespaces)}
+def _read_namespace(fields: Fields) -> Mapping[str, str]:
+    name, labels = read_namespace(fields)
+    return {NAMESPACE_NAME: name, **labels}
 
 
 def _latest(reader: PodReader, fields: Fields) -> datetime:
-    # Most nodes were made at the same moment, and reading one takes longer than finding that out.
-    by_text = {str(each.get("created")): each for each in fields.items("nodes")}
-    made = [Fields(each).time("created") for each in by_text.values()]
+    made = [each.time("created") for each in fields.children("nodes")]
     return max([reader.latest, *(moment for moment in made if moment)])
 
 
@@ -144,12 +152,89 @@ def _read_catalog(fields: Fields) -> Catalog:
     )
 
 
-def _read_nodes(fields: Fields, pools: tuple[NodePool, ...], catalog: Catalog) -> tuple[Node, ...]:
+def _read_nodes(fields: Fields, pools: Sequence[NodePool], catalog: Catalog) -> tuple[Node, ...]:
     limits = {
         each.child("metadata").needed("name"): read_attach_limits(each)
         for each in fields.children("csiNodes")
     }
-    return _each(fields, "nodes", NodeMaker(pools, catalog, limits).read)
+    types = {each.name: each for each in catalog.types}
+    pool_of = {pool.name: pool for pool in pools}
+    return _each(fields, "nodes", lambda each: _read_node(each, pool_of, types, limits))
+
+
+def _read_node(
+    fields: Fields,
+    pools: Mapping[str, NodePool],
+    types: Mapping[str, InstanceType],
+    limits: Mapping[str, Mapping[str, int | None]],
+) -> Node:
+    """Join the Node and NodeClaim that the instance type and the NodePool of an entry make."""
+    name, type_name, pool_name = (
+        fields.needed("name"),
+        fields.needed("instanceType"),
+        fields.text("nodePool"),
+    )
+    kind, pool = types.get(type_name), pools.get(pool_name)
+    if kind is None:
+        fields.fail("instanceType", f"is `{type_name}`, not on sale", "name a known type")
+    if pool is None and pool_name:
+        fields.fail("nodePool", f"is `{pool_name}`, not there", "name a known pool")
+    zone, capacity_type = fields.text("zone"), fields.text("capacityType")
+    place = {ZONE: zone, CAPACITY_TYPE: capacity_type}
+    labels = {
+        **_type_labels(kind, pool.requirements if pool else ()),
+        **(_pool_labels(pool) if pool else {}),
+        INSTANCE_TYPE: type_name,
+        **{key: value for key, value in place.items() if value},
+        HOSTNAME: name,
+        **fields.labels("labels"),
+    }
+    if pool is None:
+        taints = read_taints(fields, "taints")
+    else:
+        labels |= {REGISTERED: "true"}
+        if fields.flag("initialized", default=True):
+            labels |= {INITIALIZED: "true"}
+        taints = read_taints(fields, "taints") if "taints" in fields else pool.taints
+    capacity, rest = _amounts(kind, zone, capacity_type)
+    is_deleting = "deletionTimestamp" in fields
+    node = KubeNode(name, labels, taints, name, capacity, rest, is_deleting)
+    claim = None
+    if pool is not None:
+        claim = NodeClaim(name, labels, taints, (), name, name, is_deleting=is_deleting)
+    return join_node(node, claim, limits.get(name))
+
+
+def _type_labels(kind: InstanceType, required: Sequence[Requirement]) -> dict[str, str]:
+    """Return the labels of a machine of this type; of several systems, Linux."""
+    labels = {
+        key: next(iter(each.values))
+        for key, each in kind.requirements.items()
+        if len(each.values) == 1 and not each.complement
+    }
+    system = kind.requirements.get(OS)
+    if system is not None and OS not in labels:
+        allowed = collect([system, *(each for each in required if each.key == OS)])[OS]
+        labels[OS] = _LINUX if _LINUX in allowed else min(allowed.values or system.values)
+    return labels
+
+
+def _pool_labels(pool: NodePool) -> dict[str, str]:
+    labels = {**pool.labels, NODE_POOL: pool.name}
+    made_by = pool.node_class
+    if made_by.group and made_by.kind and made_by.name:
+        labels[f"{made_by.group}/{made_by.kind.lower()}"] = made_by.name
+    return labels
+
+
+def _amounts(kind: InstanceType, zone: str, capacity_type: str) -> tuple[Resources, Resources]:
+    """Return capacity and allocatable as the offering there has them."""
+    for offering in kind.offerings:
+        if (offering.zone, offering.capacity_type) == (zone, capacity_type):
+            capacity = {**kind.capacity, **offering.capacity_override}
+            overhead = {**kind.overhead, **offering.overhead_override}
+            return capacity, allocatable(capacity, overhead)
+    return kind.capacity, kind.allocatable
 
 
 def _read_storage(fields: Fields) -> Storage:

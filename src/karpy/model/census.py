@@ -1,7 +1,7 @@
-"""Pods that were counted before anybody asks, so that a decision need not look at each again."""
+"""Pods that are counted as they come and go, so that a decision need not look at each again."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, KeysView, Mapping, Sequence
-from typing import Final, TypeAlias, overload
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import overload
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -10,12 +10,10 @@ from karpy.model.pods import Pod
 from karpy.model.resources import Resources
 
 Pods = tuple[Pod, ...]
-Labels: TypeAlias = KeysView[tuple[str, str]]
-"""Labels as key and value."""
 
 
-class Alike(Struct, frozen=True, gc=False):
-    """Pods on nodes that nobody needs to tell apart; none of them is being deleted."""
+class PlacedPods(Struct, frozen=True, gc=False):
+    """Pods of one namespace with the same labels, all on nodes; none of them is being deleted."""
 
     labels: Mapping[str, str]
     namespace: str
@@ -23,57 +21,30 @@ class Alike(Struct, frozen=True, gc=False):
     """The node of each."""
 
 
-class Crowd:
-    """Pods with a node, those with the same labels together, but for those being deleted."""
-
-    def __init__(self, rows: Iterable[Alike] = ()) -> None:
-        self._rows = tuple(rows)
-
-    def having(self, labels: Labels | None = None) -> Iterable[Alike]:
-        """Return those with at least one of some labels, by default all."""
-        if labels is None:
-            return self._rows
-        return [row for row in self._rows if not labels.isdisjoint(row.labels.items())]
-
-
-NOBODY: Final = Crowd()
-
-
 class Census(Struct, frozen=True, gc=False):
-    """What is known of pods taken together; pods that are over are left out unless it says so."""
+    """What pods come to together; pods that are terminal are left out unless it says so."""
 
     uncounted: Pods
-    """Pods that were not counted, in order: they have no node, or were given one only since."""
+    """Pods that are not counted, in order: they have no node, or were given one only since."""
     requests: Mapping[str, Resources] = {}
     """By node, what its pods ask for together."""
     daemon_requests: Mapping[str, Resources] = {}
     """By node, what those of them ask for that a DaemonSet owns."""
-    crowd: Crowd = NOBODY
-    """Those with a node, whose labels may be looked for."""
+    placed: tuple[PlacedPods, ...] = ()
+    """Those with a node, by labels and namespace."""
     demanding: Pods = ()
-    """All pods, over or not, with a node or without, that take up more than resources; in order."""
+    """All pods, terminal or not, with a node or without, that take up more than resources."""
 
 
 class CountedPods(Sequence[Pod]):
-    """
-    Pods with the census of just these: whoever makes other pods of them has none.
+    """Pods with the census of just these; a plain tuple of the same pods is equal."""
 
-    Most decisions need the census alone; the pods are made when somebody asks for them.
-    """
+    __slots__ = ("_pods", "census")
 
-    __slots__ = ("_make", "_pods", "census")
-
-    def __init__(self, census: Census, make: Callable[[], Iterable[Pod]]) -> None:
-        """Take who makes the pods; always the same ones."""
+    def __init__(self, pods: Iterable[Pod], census: Census) -> None:
+        """Take all pods, and what is known of them together."""
+        self._pods = tuple(pods)
         self.census = census
-        self._make = make
-        self._pods: Pods | None = None
-
-    @classmethod
-    def of(cls, pods: Iterable[Pod], census: Census) -> "CountedPods":
-        counted = cls(census, tuple)
-        counted._pods = tuple(pods)
-        return counted
 
     @overload
     def __getitem__(self, index: int) -> Pod: ...
@@ -82,30 +53,25 @@ class CountedPods(Sequence[Pod]):
     def __getitem__(self, index: slice) -> Pods: ...
 
     def __getitem__(self, index: int | slice) -> Pod | Pods:
-        return self._made()[index]
+        return self._pods[index]
 
     def __iter__(self) -> Iterator[Pod]:
-        return iter(self._made())
+        return iter(self._pods)
 
     def __len__(self) -> int:
-        return len(self._made())
+        return len(self._pods)
 
     def __eq__(self, other: object) -> bool:
         """Compare as a tuple of pods would."""
         if isinstance(other, CountedPods):
-            return self._made() == other._made()
-        return self._made() == other if isinstance(other, tuple) else NotImplemented
+            return self._pods == other._pods
+        return self._pods == other if isinstance(other, tuple) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash(self._made())
+        return hash(self._pods)
 
     def __repr__(self) -> str:
-        return repr(self._made())
-
-    def _made(self) -> Pods:
-        if self._pods is None:
-            self._pods = tuple(self._make())
-        return self._pods
+        return repr(self._pods)
 
 
 def is_demanding(pod: Pod) -> bool:
@@ -114,7 +80,7 @@ def is_demanding(pod: Pod) -> bool:
 
 
 def census_of(pods: Sequence[Pod]) -> Census | None:
-    """Return what was counted of some pods, if anything was."""
+    """Return the census of pods; None if they have none."""
     return pods.census if isinstance(pods, CountedPods) else None
 
 
@@ -124,31 +90,31 @@ def uncounted(pods: Sequence[Pod]) -> Sequence[Pod]:
 
 
 def exchange(pods: Sequence[Pod], changed: Mapping[int, Pod]) -> Sequence[Pod]:
-    """Put others in the place of uncounted pods, which are named by identity."""
+    """Replace uncounted pods; `changed` has the new ones by the identity of the old."""
     exchanged = [changed.get(id(pod), pod) for pod in pods]
     census = census_of(pods)
     if census is None:
         return tuple(exchanged)
     rest = tuple(changed.get(id(pod), pod) for pod in census.uncounted)
-    return CountedPods.of(exchanged, replace(census, uncounted=rest))
+    return CountedPods(exchanged, replace(census, uncounted=rest))
 
 
 def without(pods: Sequence[Pod], gone: Collection[int]) -> Sequence[Pod]:
-    """Leave out uncounted pods, which are named by identity."""
+    """Leave out uncounted pods; `gone` has their identities."""
     rest = tuple(pod for pod in pods if id(pod) not in gone)
     census = census_of(pods)
     if census is None:
         return rest
     waiting = tuple(pod for pod in census.uncounted if id(pod) not in gone)
     demanding = tuple(pod for pod in census.demanding if id(pod) not in gone)
-    return CountedPods.of(rest, replace(census, uncounted=waiting, demanding=demanding))
+    return CountedPods(rest, replace(census, uncounted=waiting, demanding=demanding))
 
 
 def with_more(pods: Sequence[Pod], more: Pods) -> Sequence[Pod]:
-    """Append pods that nobody has counted."""
+    """Append pods that are not counted."""
     census = census_of(pods)
     if census is None:
         return (*pods, *more)
     demanding = (*census.demanding, *filter(is_demanding, more))
     rest = (*census.uncounted, *more)
-    return CountedPods.of((*pods, *more), replace(census, uncounted=rest, demanding=demanding))
+    return CountedPods((*pods, *more), replace(census, uncounted=rest, demanding=demanding))

@@ -13,7 +13,7 @@ from karpy.adapters.mirror.censusbook import CensusBook
 from karpy.adapters.mirror.shelves import Shelf
 from karpy.core.passengers import with_expected, with_passengers
 from karpy.core.scheduling.decide import decide
-from karpy.model.census import NOBODY, Census, CountedPods, uncounted, with_more
+from karpy.model.census import Census, CountedPods, uncounted, with_more
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import DAEMON_SET, HostPort, Pod
 from karpy.model.snapshot import Snapshot
@@ -107,7 +107,7 @@ def rows(census: Census) -> Counter[tuple[frozenset[tuple[str, str]], str, str]]
     """Count pods by labels, namespace and node."""
     return Counter(
         (frozenset(row.labels.items()), row.namespace, node)
-        for row in census.crowd.having()
+        for row in census.placed
         for node in row.nodes
     )
 
@@ -127,7 +127,7 @@ def test_what_is_counted_bit_by_bit_is_as_if_counted_at_once(steps: list[tuple[A
     fresh.put(*mirrored.shelf.values.values())
     census, expected = mirrored.census(), fresh.census()
     assert rows(census) == rows(expected)
-    assert replace(census, crowd=NOBODY) == replace(expected, crowd=NOBODY)
+    assert replace(census, placed=()) == replace(expected, placed=())
     assert mirrored.book.counted() == tuple(mirrored.shelf.values.values())
 
 
@@ -168,7 +168,7 @@ def test_a_node_that_all_pods_have_left_is_forgotten() -> None:
     mirrored.shelf.put("default/a", None)
 
     census = mirrored.census()
-    assert (census.requests, [*census.crowd.having()]) == ({}, [])
+    assert (census.requests, census.placed) == ({}, ())
 
 
 def test_a_census_does_not_change_any_more() -> None:

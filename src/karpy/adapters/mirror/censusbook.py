@@ -4,14 +4,14 @@ from collections.abc import Collection
 from typing import Final, TypeAlias
 
 from karpy.adapters.mirror.shelves import Shelf
-from karpy.model.census import Alike, Census, CountedPods, Crowd, is_demanding
+from karpy.model.census import Census, CountedPods, PlacedPods, is_demanding
 from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.resources import Resources
 
 _TAKE: Final = -1
 _PUT: Final = 1
 _Row: TypeAlias = tuple[int, str]
-"""Pods alike, by the identity of their labels and by their namespace."""
+"""The identity of the labels of pods, and their namespace."""
 
 
 class CensusBook:
@@ -25,9 +25,9 @@ class CensusBook:
         self._is_disordered = False
         self._requests: dict[str, Resources] = {}
         self._daemon_requests: dict[str, Resources] = {}
-        self._alike: dict[_Row, dict[str, Pod]] = {}
+        self._placed: dict[_Row, dict[str, Pod]] = {}
         """Pods with a node, which keep their labels alive."""
-        self._rows: dict[_Row, Alike] = {}
+        self._rows: dict[_Row, PlacedPods] = {}
         self._stale_rows: set[_Row] = set()
         pods.listen(self._hear)
 
@@ -36,20 +36,20 @@ class CensusBook:
         if self._is_disordered:
             self._put_in_order()
         for row in self._stale_rows:
-            alike = self._alike.get(row)
-            if alike is None:
+            placed = self._placed.get(row)
+            if placed is None:
                 self._rows.pop(row, None)
             else:
-                self._rows[row] = _summed_up(alike.values())
+                self._rows[row] = _summed_up(placed.values())
         self._stale_rows.clear()
         census = Census(
             uncounted=tuple(self._waiting.values()),
             requests=self._requests.copy(),
             daemon_requests=self._daemon_requests.copy(),
-            crowd=Crowd(self._rows.values()),
+            placed=tuple(self._rows.values()),
             demanding=tuple(self._demanding.values()),
         )
-        return CountedPods.of(self._pods.values.values(), census)
+        return CountedPods(self._pods.values.values(), census)
 
     def _hear(self, key: str, before: Pod | None, after: Pod | None) -> None:
         _list(self._waiting, key, None if after is None or after.node_name else after)
@@ -73,12 +73,12 @@ class CensusBook:
         row = (id(pod.labels), pod.namespace)
         self._stale_rows.add(row)
         if sign == _PUT:
-            self._alike.setdefault(row, {})[key] = pod
+            self._placed.setdefault(row, {})[key] = pod
             return
-        alike = self._alike[row]
-        del alike[key]
-        if not alike:
-            del self._alike[row]
+        placed = self._placed[row]
+        del placed[key]
+        if not placed:
+            del self._placed[row]
             if row not in self._rows:
                 # A replica that only watches never counts, and would remember such rows for ever.
                 self._stale_rows.discard(row)
@@ -90,9 +90,9 @@ class CensusBook:
         self._is_disordered = False
 
 
-def _summed_up(alike: Collection[Pod]) -> Alike:
-    first = next(iter(alike))
-    return Alike(first.labels, first.namespace, tuple([each.node_name for each in alike]))
+def _summed_up(placed: Collection[Pod]) -> PlacedPods:
+    first = next(iter(placed))
+    return PlacedPods(first.labels, first.namespace, tuple([each.node_name for each in placed]))
 
 
 def _list(pods: dict[str, Pod], key: str, pod: Pod | None) -> None:

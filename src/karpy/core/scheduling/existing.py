@@ -6,7 +6,7 @@ from operator import attrgetter
 from karpy.core.scheduling.labelsets import LabelSets
 from karpy.core.scheduling.templates import daemon_terms
 from karpy.core.scheduling.typetable import Thresholds
-from karpy.model.census import NOBODY, Census, Crowd, census_of
+from karpy.model.census import Census, PlacedPods, census_of
 from karpy.model.constraints import (
     TOLERATE_PREFERENCES,
     Taint,
@@ -30,13 +30,13 @@ _is_initialized = attrgetter("is_initialized")
 class BoundPods:
     """Pods on existing nodes, in the order of the snapshot."""
 
-    __slots__ = ("crowd", "demanding", "nodes", "pods")
+    __slots__ = ("demanding", "nodes", "placed", "pods")
 
     def __init__(self) -> None:
         self.pods: list[Pod] = []
         self.nodes: list[int] = []
         """The number of each pod's node."""
-        self.crowd: Crowd = NOBODY
+        self.placed: tuple[PlacedPods, ...] = ()
         """More of them, whose nodes may take no part."""
         self.demanding: list[tuple[Pod, int]] = []
         """Those of all that take up more than resources."""
@@ -164,7 +164,7 @@ class ExistingNodes:
                 running[number] = add(running[number], requests)
             else:
                 running[number] = requests
-        bound.crowd = census.crowd
+        bound.placed = census.placed
         moved = {pod.key: pod for pod in bound.pods}
         bound.demanding.clear()
         for each in census.demanding:

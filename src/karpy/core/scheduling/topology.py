@@ -167,14 +167,14 @@ class Topology:
                 groups = counted[id(pod.labels)] = self._counting(pod.labels)
             if groups:
                 self._count_in_each(groups, pod, node)
-        for alike in bound.crowd.having(None if self._unindexed else self._by_label.keys()):
+        for placed in bound.placed:
             groups = [
                 group
-                for group in self._counting(alike.labels)
-                if alike.namespace in group.namespaces
+                for group in self._counting(placed.labels)
+                if placed.namespace in group.namespaces
             ]
-            self._effort.spend(len(groups) * len(alike.nodes))
-            for name in alike.nodes if groups else ():
+            self._effort.spend(len(groups) * len(placed.nodes))
+            for name in placed.nodes if groups else ():
                 number = self._number.get(name)
                 if number is not None:
                     for group in groups:

@@ -71,7 +71,7 @@ def test_a_node_may_have_labels_and_taints_of_its_own() -> None:
     assert (node.labels, node.taints) == ({**LABELS, "team": "b", "x": "y"}, ())
 
 
-def test_a_node_may_belong_to_nobody() -> None:
+def test_a_node_may_have_no_pool() -> None:
     assert made({"name": "n", "instanceType": "small"}) == Node(
         name="n",
         labels={INSTANCE_TYPE: "small", ARCH: "amd64", OS: "linux", HOSTNAME: "n"},
@@ -80,7 +80,7 @@ def test_a_node_may_belong_to_nobody() -> None:
     )
 
 
-def test_a_node_may_be_young_or_on_its_way_out() -> None:
+def test_a_node_may_be_uninitialized_or_deleting() -> None:
     node = made(entry(initialized=False, deletionTimestamp="2026-01-01T00:00:00Z"))
 
     assert (node.is_initialized, node.is_deleting) == (False, True)
@@ -120,11 +120,3 @@ def test_a_node_publishes_its_attach_limits() -> None:
     limits = {"metadata": {"name": "n"}, "spec": {"drivers": [{"name": "d"}]}}
 
     assert made(entry(), csiNodes=[limits]).volume_limits == {"d": None}
-
-
-def test_nodes_of_one_make_share_their_amounts() -> None:
-    nodes = read_workload(plain_workload(nodes=[entry(), entry(name="m")])).nodes
-
-    assert nodes[0].capacity is nodes[1].capacity
-    assert nodes[0].allocatable is nodes[1].allocatable
-    assert [node.hostname for node in nodes] == ["n", "m"]
