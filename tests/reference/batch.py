@@ -5,7 +5,6 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from karpy.core.scheduling.costly import CONSTRAINTS_MAX, constraints_of
 from karpy.model.constraints import LabelSelector
 from karpy.model.labels import (
     CAPACITY_TYPE,
@@ -25,6 +24,8 @@ from tests.reference.volumes import why_unusable
 
 REPLICATION_CONTROLLER = ("v1", "ReplicationController")
 REPLICA_SET = ("apps/v1", "ReplicaSet")
+CONSTRAINTS_MAX = 500
+"""A pod with more constraints is placed after all others."""
 
 
 def select(snapshot: Snapshot) -> tuple[list[Pod], dict[str, Reason]]:
@@ -47,7 +48,17 @@ def select(snapshot: Snapshot) -> tuple[list[Pod], dict[str, Reason]]:
         else:
             refused[pod.key] = why
     batch.sort(key=_largest_first)
-    return sorted(batch, key=lambda pod: constraints_of(pod.rules) > CONSTRAINTS_MAX), refused
+    return sorted(batch, key=lambda pod: _count_constraints(pod.rules) > CONSTRAINTS_MAX), refused
+
+
+def _count_constraints(rules: PodRules) -> int:
+    """Count selectors, terms with their expressions, tolerations, spreads, ports and volumes."""
+    terms = [*rules.required_node_terms, *(each.term for each in rules.preferred_node_terms)]
+    asked_of_nodes = [*rules.node_selector, *terms, *rules.tolerations]
+    asked_of_nodes += [expression for term in terms for expression in term.expressions]
+    near = [*rules.affinity, *rules.preferred_affinity]
+    apart = [*rules.anti_affinity, *rules.preferred_anti_affinity, *rules.spreads]
+    return len([*asked_of_nodes, *near, *apart, *rules.ports, *rules.volumes])
 
 
 def _is_unbound(pod: Pod) -> bool:

@@ -4,8 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from karpy.core.scheduling.claimorder import ClaimOrder
-from karpy.core.scheduling.fleet import CLAIMS_SORTED_MAX, FEW_PODS
 from karpy.model.constraints import first_untolerated
 from karpy.model.instances import InstanceType, Offering, micros
 from karpy.model.labels import HOSTNAME
@@ -80,16 +78,11 @@ class Claims:
     """Of reservations, by id."""
     withheld: frozenset[str]
     """Labels that a claim does not get by a pod that shuns them."""
-    pods_to_place: int
     made: list[Claim] = field(default_factory=list)
-    order: ClaimOrder = field(default_factory=ClaimOrder)
-    """Of a few pods: their numbers, equals as Go's sort leaves them."""
 
     def in_order(self) -> list[Claim]:
-        """Return the claims with fewest pods first."""
-        if len(self.made) > CLAIMS_SORTED_MAX and self.pods_to_place > FEW_PODS:
-            return sorted(self.made, key=_pod_count)
-        return [self.made[number] for number in self.order.claims]
+        """Return the claims with fewest pods first, the oldest first among equals."""
+        return sorted(self.made, key=_pod_count)
 
     def try_add(self, claim: Claim, attempt: Attempt) -> Fit | No:
         """Say what the claim would be with the pod, or why it does not take it."""
@@ -221,10 +214,6 @@ class Claims:
             claim.first_types = fit.types
             self.made.append(claim)
             self.topology.hostnames.add(claim.hostname)
-            self.order.add(len(self.made) - 1, 1)
-        else:
-            number = next(index for index, each in enumerate(self.made) if each is claim)
-            self.order.grow(number, len(claim.pods) + 1)
         claim.pods.append(attempt.pod)
         claim.requirements, claim.types, claim.reservations = (
             fit.requirements,

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from karpy.core.scheduling.fleet import claim_order
 from karpy.model.constraints import PREFER_NO_SCHEDULE
 from karpy.model.instances import InstanceType
 from karpy.model.pods import Pod
@@ -106,8 +105,6 @@ class _Solver:
             well_known=snapshot.catalog.well_known,
             capacity=_reservations(sold),
             withheld=frozenset(self._labels_watched(batch) - labels_sold),
-            pods_to_place=len(batch),
-            order=claim_order(len(batch)),
         )
 
     def _labels_watched(self, batch: list[Pod]) -> set[str]:

@@ -66,6 +66,13 @@ def _imported() -> dict[str, str]:
     return {name: _plain(known.get(name, ["?"])[0]) for name in modules - OURS}
 
 
+def test_the_reference_imports_nothing_of_what_it_judges() -> None:
+    reference = sorted((ROOT / "tests" / "reference").glob("*.py"))
+    imported = {name for path in reference for name in _modules(path)}
+
+    assert [name for name in sorted(imported) if name.startswith("karpy.core")] == []
+
+
 def test_every_package_that_is_imported_is_declared_and_no_other() -> None:
     embedded = PROJECT["optional-dependencies"]["embedded"]
 

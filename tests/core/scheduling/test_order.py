@@ -4,7 +4,6 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from karpy.core.scheduling.fleet import FEW_PODS
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, SPOT, ZONE
 from karpy.model.verdicts import Nomination
 from tests.builders import (
@@ -198,57 +197,26 @@ def test_of_claims_with_a_pod_each_the_oldest_comes_first() -> None:
     assert pods_launched(cluster) == [["large-0", "small"], ["large-1"], ["large-2"]]
 
 
-def test_of_claims_with_more_pods_the_one_that_grew_last_comes_first() -> None:
-    """Karpenter's stable re-sort leaves it ahead of those that had as many before."""
+def test_of_claims_with_more_pods_the_oldest_comes_first() -> None:
     cluster = snapshot(
         catalog=FOUR_CPUS,
         pods=[*pods("large", 3, cpu="3"), *pods("middle", 3, cpu="200m"), pod("tiny", cpu="1m")],
     )
 
     assert pods_launched(cluster) == [
-        ["large-0", "middle-0"],
+        ["large-0", "middle-0", "tiny"],
         ["large-1", "middle-1"],
-        ["large-2", "middle-2", "tiny"],
+        ["large-2", "middle-2"],
     ]
 
 
-def test_with_a_dozen_claims_the_one_that_grew_last_still_comes_first() -> None:
+def test_the_oldest_of_equals_comes_first_however_many_there_are() -> None:
     cluster = snapshot(
         catalog=FOUR_CPUS,
-        pods=[*pods("large", 12, cpu="3"), *pods("small", 12), pod("tiny", cpu="1m")],
+        pods=[*pods("large", 30, cpu="3"), *pods("small", 30), *pods("tiny", 481, cpu="1m")],
     )
 
-    assert [len(each) for each in pods_launched(cluster)] == [*[2] * 11, 3]
-
-
-def test_with_more_claims_it_is_the_one_that_gos_sort_puts_first() -> None:
-    cluster = snapshot(
-        catalog=FOUR_CPUS,
-        pods=[*pods("large", 13, cpu="3"), *pods("small", 13), pod("tiny", cpu="1m")],
-    )
-
-    assert [len(each) for each in pods_launched(cluster)] == [2, 3, *[2] * 11]
-
-
-def test_of_many_pods_on_more_than_sixteen_claims_the_oldest_of_equals_comes_first() -> None:
-    tiny = FEW_PODS // 17 * 17 + 1
-    cluster = snapshot(
-        catalog=FOUR_CPUS,
-        pods=[*pods("large", 17, cpu="3"), *pods("tiny", tiny, cpu="1m")],
-    )
-
-    sizes = [len(each) for each in pods_launched(cluster)]
-    assert sizes == [tiny // 17 + 2, *[tiny // 17 + 1] * 16]
-
-
-def test_existing_nodes_do_not_count_as_claims_for_that_rule() -> None:
-    cluster = snapshot(
-        catalog=FOUR_CPUS,
-        nodes=[node(f"n{i}", cpu="0") for i in range(20)],
-        pods=[*pods("large", 2, cpu="3"), *pods("small", 2), pod("tiny", cpu="1m")],
-    )
-
-    assert [len(each) for each in pods_launched(cluster)] == [2, 3]
+    assert [len(each) for each in pods_launched(cluster)] == [19, *[18] * 29]
 
 
 # --- which pool ------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ class _Decision:
             assign_daemons(made, snapshot.daemons, self.signatures)
             self.templates.append(made)
         self.existing = ExistingNodes(snapshot.nodes)
-        self.fleet = Fleet(self.existing, self.signatures, len(batch.pods))
+        self.fleet = Fleet(self.existing, self.signatures)
         self.topology = Topology(
             self.signatures,
             snapshot.namespaces,

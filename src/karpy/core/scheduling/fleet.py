@@ -6,11 +6,9 @@ integer. A claim only ever gets tighter: fewer types, fewer domains, less room.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-from karpy.core.scheduling.bits import members
-from karpy.core.scheduling.claimorder import ClaimOrder
 from karpy.core.scheduling.domains import DomainTable
 from karpy.core.scheduling.existing import ExistingNodes
 from karpy.core.scheduling.groups import AvoidedGroup, DomainGroup, Site
@@ -21,15 +19,7 @@ from karpy.model.pods import HostPort, Pod
 from karpy.model.requirements import from_labels
 from karpy.model.resources import Resources
 
-CLAIMS_SORTED_MAX = 16
-"""Of more claims the oldest of equals comes first, if there are many pods to place."""
-FEW_PODS = 500
 _HOLDS_NOTHING: frozenset[str] = frozenset()
-
-
-def claim_order(pods: int) -> ClaimOrder:
-    """Return the order of claims to begin with; of many pods equals keep theirs, which is quick."""
-    return ClaimOrder() if pods <= FEW_PODS else ClaimOrder(CLAIMS_SORTED_MAX)
 
 
 class Gains:
@@ -44,10 +34,9 @@ class Gains:
 class Fleet:
     """What each node holds and may still become."""
 
-    def __init__(self, existing: ExistingNodes, signatures: Signatures, pods: int) -> None:
-        """Take the nodes that are there, and how many pods are to be placed."""
+    def __init__(self, existing: ExistingNodes, signatures: Signatures) -> None:
+        """Take the nodes that are there."""
         count = existing.count
-        self._sorted_max = max(CLAIMS_SORTED_MAX, pods if pods <= FEW_PODS else 0)
         self.existing = existing
         self.signatures = signatures
         self.existing_mask = (1 << count) - 1
@@ -73,8 +62,6 @@ class Fleet:
         """Claims with so many pods, as bits."""
         self.counts: list[int] = []
         """The pod counts that some claim has, ascending."""
-        self.order: ClaimOrder | None = claim_order(pods)
-        """The order of equals; None if they come oldest first."""
         self.born_as: dict[int, int] = {}
         """Claims by the signature they were made with."""
         self.birth_signatures = 0
@@ -101,8 +88,6 @@ class Fleet:
         self.held += [_HOLDS_NOTHING] * count
         self.relaxed += [template.is_relaxed] * count
         bits = (1 << self.size) - (1 << first)
-        if self.size - self.existing.count > self._sorted_max:
-            self.order = None
         self.by_template[template.index] = self.by_template.get(template.index, 0) | bits
         self.birth_signatures |= 1 << signature
         self.born_as[signature] = self.born_as.get(signature, 0) | bits
@@ -220,7 +205,6 @@ class Fleet:
 
     def put_each(self, first: int, pods: Sequence[Pod], requests: Resources) -> None:
         """Place pods without ports on new claims, one on each."""
-        assert self.order is None
         stop = first + len(pods)
         self.pods[first:stop] = [[pod] for pod in pods]
         self.used[first:stop] = [dict(requests) for _ in pods]
@@ -248,15 +232,10 @@ class Fleet:
                     insort(counts, after)
                 if not left:
                     counts.remove(before)
-        if self.order is not None:
-            (self.order.grow if before else self.order.add)(node, after)
 
     def turns_of(self, node: int, claims: int, most: int) -> int:
         """Count the pods a claim takes in a row, up to so many, before another of them is due."""
         mine, by_count = len(self.pods[node]), self.by_count
-        if self.order is not None and not self.order.is_stable:
-            # Others change places as well where this one overtakes any of them.
-            claims = (1 << self.size) - 1
         others = claims & ~(1 << node)
         if others & (by_count[mine] | by_count[mine - 1]):
             return 0
@@ -264,15 +243,6 @@ class Fleet:
             if by_count[count] & others:
                 return min(most, max(0, count - mine))
         return most
-
-    def ordered(self, count: int, claims: int) -> Iterable[int]:
-        """List some of the claims with `count` pods, first choice first."""
-        if claims & (claims - 1) == 0:
-            return (claims.bit_length() - 1,)
-        if self.order is None or (count == 1 and self.order.is_stable):
-            return members(claims)
-        # Whoever places a pod on one of them asks again.
-        return (node for node in self.order.claims if claims >> node & 1)
 
     def take_ports(self, node: int, pod: Pod) -> None:
         for port in pod.rules.ports:

@@ -8,7 +8,7 @@ any other packer.
 
 from enum import Enum
 
-from karpy.core.scheduling.bits import dense_members
+from karpy.core.scheduling.bits import dense_members, members
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.fitting import Choice, Fitter
 from karpy.core.scheduling.fleet import Fleet
@@ -272,7 +272,7 @@ class Packer:
             if not candidates:
                 continue
             claims ^= candidates
-            for node in fleet.ordered(count, candidates):
+            for node in members(candidates):
                 settled = self.fitter.fit(pod_class, shape, node, choices)
                 if settled is not None:
                     self.fitter.add(pod_class, node, settled, pod)

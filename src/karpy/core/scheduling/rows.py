@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from karpy.core.scheduling.bits import members
 from karpy.core.scheduling.greedy import Packer
 from karpy.core.scheduling.shapes import Shape
 from karpy.core.scheduling.signatures import NEVER
@@ -80,7 +81,7 @@ class Rows:
         for count in fleet.counts:
             claims = by_count[count]
             alone = (claims.bit_length() - 1,)
-            for node in fleet.ordered(count, claims) if claims & (claims - 1) else alone:
+            for node in members(claims) if claims & (claims - 1) else alone:
                 tight = tight_at(node)
                 if tight is not None and requests.get(tight[0], 0) > tight[1]:
                     continue
@@ -155,7 +156,7 @@ class Rows:
                 continue
             several = candidates & (candidates - 1)
             alone = (candidates.bit_length() - 1,)
-            for node in fleet.ordered(count, candidates) if several else alone:
+            for node in members(candidates) if several else alone:
                 tight = tight_at(node)
                 if tight is None or requests.get(tight[0], 0) <= tight[1]:
                     before = fleet.signature[node]
@@ -190,7 +191,7 @@ class Rows:
         claims &= table.nodes_in(domains)
         for count in fleet.counts:
             candidates = fleet.by_count[count] & claims
-            for node in fleet.ordered(count, candidates) if candidates else ():
+            for node in members(candidates):
                 before = fleet.signature[node]
                 signature = signatures.join(before, want)
                 if signature != NEVER:
@@ -240,11 +241,7 @@ class Rows:
         fitter.record(pod_class, node, pod)
         end = start + 1
         # What one claim more has not changed, another will not change either.
-        if (
-            fleet.order is None
-            and not pod_class.pod.rules.ports
-            and not pod_class.may_succeed(opening.index)
-        ):
+        if not pod_class.pod.rules.ports and not pod_class.may_succeed(opening.index):
             while end < stop and queue[end][1] is pod_class:
                 end += 1
             pods = [pod for pod, _ in queue[start + 1 : end]]
