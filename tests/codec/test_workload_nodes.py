@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 
 from karpy.codec.karpbench import read_workload
 from karpy.model.constraints import Taint
@@ -51,7 +52,7 @@ def entry(**fields: Value) -> Json:
 def made(node: Json, **fields: Value) -> Node:
     pools = [plain_pool(labels={"team": "a"}, taints=[TAINT])]
     obj = plain_workload(**{"nodePools": pools, "nodes": [node], **fields})
-    return read_workload(obj).nodes[0]
+    return replace(read_workload(obj).nodes[0], node_record=None, claim_record=None)
 
 
 def test_a_node_is_what_its_type_and_its_pool_make_of_it() -> None:
@@ -63,6 +64,15 @@ def test_a_node_is_what_its_type_and_its_pool_make_of_it() -> None:
         allocatable=ALLOCATABLE,
         claim="n",
     )
+
+
+def test_a_node_is_ready_and_consolidatable() -> None:
+    node = read_workload(plain_workload(nodes=[entry()])).nodes[0]
+
+    assert node.claim_record is not None
+    assert node.node_record is not None
+    assert node.claim_record.conditions.is_true("Consolidatable")
+    assert node.node_record.is_ready
 
 
 def test_a_node_may_have_labels_and_taints_of_its_own() -> None:

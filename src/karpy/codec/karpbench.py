@@ -15,7 +15,7 @@ from karpy.codec.objects import (
     read_namespace,
     read_service,
 )
-from karpy.codec.pods import PodReader
+from karpy.codec.pods import EPOCH, PodReader
 from karpy.codec.storage import (
     gather_storage,
     read_attach_limits,
@@ -25,6 +25,7 @@ from karpy.codec.storage import (
 )
 from karpy.codec.workloads import read_daemon_set
 from karpy.errors import WorkloadInvalid
+from karpy.model.conditions import READY, TRUE, Condition, Conditions
 from karpy.model.instances import Catalog, InstanceType, allocatable
 from karpy.model.labels import (
     CAPACITY_TYPE,
@@ -38,9 +39,10 @@ from karpy.model.labels import (
     WELL_KNOWN,
     ZONE,
 )
-from karpy.model.nodes import KubeNode, Node, NodeClaim, join_node
+from karpy.model.nodes import Node, join_node
 from karpy.model.pods import Pod, PodController
 from karpy.model.pools import NodePool
+from karpy.model.records import ClaimRecord, Identity, NodeRecord
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import collect
 from karpy.model.resources import Resources
@@ -61,6 +63,7 @@ _CONTROLLERS: Final = (
     ("replicationControllers", "ReplicationController"),
 )
 _LINUX: Final = "linux"
+_CONSOLIDATABLE: Final = "Consolidatable"
 
 T = TypeVar("T")
 
@@ -197,11 +200,25 @@ def _read_node(
             labels |= {INITIALIZED: "true"}
         taints = read_taints(fields, "taints") if "taints" in fields else pool.taints
     capacity, rest = _amounts(kind, zone, capacity_type)
-    is_deleting = "deletionTimestamp" in fields
-    node = KubeNode(name, labels, taints, name, capacity, rest, is_deleting)
+    meta = Identity(
+        name,
+        created=fields.time("created"),
+        deleted=fields.time("deletionTimestamp"),
+        labels=labels,
+    )
+    since = meta.created or EPOCH
+    ready = Condition(READY, TRUE, since)
+    node = NodeRecord(meta, name, taints, False, capacity, rest, (ready,))
     claim = None
     if pool is not None:
-        claim = NodeClaim(name, labels, taints, (), name, name, is_deleting=is_deleting)
+        claim = ClaimRecord(
+            meta,
+            pool.node_class,
+            taints=taints,
+            provider_id=name,
+            node_name=name,
+            conditions=Conditions((Condition(_CONSOLIDATABLE, TRUE, since),)),
+        )
     return join_node(node, claim, limits.get(name))
 
 
