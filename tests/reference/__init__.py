@@ -12,6 +12,10 @@ The readable solver: docs/concepts/provisioning.md as plain code.
     launches     section 9      what to ask the cloud for
     solver       section 3      the order of it all
 
+The solver is also what consolidation asks where pods would go:
+
+    consolidation               which nodes go for the sake of cost, and what replaces them
+
 LAW: no bit sets, no clever order, nothing from `karpy.core`. It is slow and right; where it and the
 fast solver differ, one of the two or the page is wrong.
 """

@@ -1,5 +1,6 @@
 """The order of it all: who is placed when, and what is tried first (sections 3 and 11)."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -22,6 +23,17 @@ from tests.reference.topology import Topology
 
 
 @dataclass(frozen=True)
+class Shut:
+    """Pods that move although nothing forces them to, and nodes that take none of those."""
+
+    moved: frozenset[str] = frozenset()
+    closed: frozenset[str] = frozenset()
+
+    def holds(self, pod: str, node: str) -> bool:
+        return pod in self.moved and node in self.closed
+
+
+@dataclass(frozen=True)
 class Placements:
     """Where every pod of the batch goes, and why those that were considered go nowhere."""
 
@@ -41,14 +53,21 @@ class Placements:
         return len([launch for launch in self.launches if launch.is_min_values_relaxed])
 
 
-def solve(snapshot: Snapshot) -> Placements:
-    """Place the pods of a snapshot by the law of docs/concepts/provisioning.md."""
+def solve(
+    snapshot: Snapshot, moved: Collection[str] = (), closed: Collection[str] = ()
+) -> Placements:
+    """
+    Place the pods of a snapshot by the law of docs/concepts/provisioning.md.
+
+    Nodes that are `closed` take no pod that is `moved`.
+    """
     batch, refused = select(snapshot)
-    best = _place_in_order(snapshot, batch, refused)
+    shut = Shut(frozenset(moved), frozenset(closed))
+    best = _place_in_order(snapshot, batch, refused, shut)
     if snapshot.settings.packing is Packing.CHEAPEST and len(best.launches) > 1:
         virtual = {pod.key for pod in batch if pod.is_virtual}
         for order in other_orders(batch, snapshot.catalog.well_known):
-            other = _place_in_order(snapshot, order, refused)
+            other = _place_in_order(snapshot, order, refused, shut)
             best = other if _is_better(other, best, virtual) else best
     return best
 
@@ -65,9 +84,9 @@ def _is_better(one: Placements, other: Placements, virtual: set[str]) -> bool:
 
 
 def _place_in_order(
-    snapshot: Snapshot, batch: list[Pod], left_alone: dict[str, Reason]
+    snapshot: Snapshot, batch: list[Pod], left_alone: dict[str, Reason], shut: Shut
 ) -> Placements:
-    solver = _Solver(snapshot, batch)
+    solver = _Solver(snapshot, batch, shut)
     refused = left_alone | solver.place_all(batch)
     launches = []
     for claim in solver.claims.made:
@@ -85,10 +104,11 @@ def _place_in_order(
 
 
 class _Solver:
-    def __init__(self, snapshot: Snapshot, batch: list[Pod]) -> None:
+    def __init__(self, snapshot: Snapshot, batch: list[Pod], shut: Shut) -> None:
         types = types_by_pool(snapshot)
         pools = pools_in_use(snapshot)
         self.snapshot = snapshot
+        self.shut = shut
         self.steps_down = 0
         self.has_pools = bool(pools)
         self.has_soft_taints = any(
@@ -142,6 +162,8 @@ class _Solver:
 
     def _place_on_node(self, attempt: Attempt) -> bool:
         for node in self.nodes:
+            if self.shut.holds(attempt.pod.key, node.node.name):
+                continue
             if node.accepts(attempt, self.topology):
                 node.add(attempt, self.topology)
                 return True
