@@ -1,9 +1,9 @@
 from datetime import UTC, datetime, timedelta
 
 from karpy.codec.fields import Fields
-from karpy.codec.leaving import read_attachment, read_leaving_pod
+from karpy.codec.leaving import read_leaving_pod
 from karpy.model.constraints import Toleration
-from karpy.model.leaving import Attachment, LeavingPod
+from karpy.model.leaving import LeavingPod
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -66,16 +66,3 @@ def test_a_pod_of_the_kubelet_is_static() -> None:
     pod = read_leaving_pod(Fields({"metadata": {"name": "p", "ownerReferences": owners}}))
 
     assert (pod.is_static, pod.is_daemon) == (True, False)
-
-
-def test_an_attachment_names_its_node_and_volume() -> None:
-    spec = {"nodeName": "n1", "source": {"persistentVolumeName": "pv-1"}}
-    obj = {"metadata": {"name": "va-1"}, "spec": spec}
-
-    assert read_attachment(Fields(obj)) == Attachment("va-1", "n1", "pv-1")
-
-
-def test_an_inline_volume_has_no_name() -> None:
-    obj = {"metadata": {"name": "va-1"}, "spec": {"nodeName": "n1", "source": {}}}
-
-    assert read_attachment(Fields(obj)) == Attachment("va-1", "n1")

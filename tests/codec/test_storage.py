@@ -5,6 +5,7 @@ from karpy.codec.storage import (
     EBS_DRIVER,
     gather_storage,
     read_attach_limits,
+    read_attachment,
     read_claim,
     read_class,
     read_volume,
@@ -19,6 +20,7 @@ from karpy.model.storage import (
     PersistentVolumeClaim,
     Storage,
     StorageClass,
+    VolumeAttachment,
 )
 from tests.codec.plain import Json, Value, wants
 
@@ -198,3 +200,16 @@ def test_without_a_default_class_a_claim_stays_as_it_is() -> None:
     claim = PersistentVolumeClaim("bare", "ns")
 
     assert gather_storage([claim], [], []) == Storage(claims={"ns/bare": claim})
+
+
+def test_an_attachment_names_its_node_and_volume() -> None:
+    spec = {"nodeName": "n1", "source": {"persistentVolumeName": "pv-1"}}
+    obj = {"metadata": {"name": "va-1"}, "spec": spec}
+
+    assert read_attachment(Fields(obj)) == VolumeAttachment("va-1", "n1", "pv-1")
+
+
+def test_an_inline_volume_has_no_name() -> None:
+    obj = {"metadata": {"name": "va-1"}, "spec": {"nodeName": "n1", "source": {}}}
+
+    assert read_attachment(Fields(obj)) == VolumeAttachment("va-1", "n1")

@@ -4,19 +4,20 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.codec.fields import JsonObject
+from karpy.codec.pods import EPOCH
 from karpy.codec.unreadable import (
     WITHOUT_ROOM,
     attachment,
+    bound_pod,
     claim_record,
-    leaving_pod,
     node_record,
     pod_budget,
     tenant,
     unreadable_pod,
 )
-from karpy.model.leaving import Attachment, LeavingPod
-from karpy.model.pods import Owner, Pod, PodRules
+from karpy.model.pods import Owner, Pod, PodDisruption, PodRules
 from karpy.model.resources import CPU, PODS
+from karpy.model.storage import VolumeAttachment
 from tests.builders import pod as known_pod
 from tests.builders.pods import NOON
 
@@ -73,20 +74,29 @@ def test_a_pod_of_which_only_the_name_can_be_read_stays_where_it_was() -> None:
 def test_a_drain_knows_of_an_unreadable_pod_what_can_be_read() -> None:
     spec = {**SPEC, "tolerations": [{"operator": "Odd"}], "terminationGracePeriodSeconds": 5}
 
-    found = leaving_pod({"metadata": META, "spec": spec})
+    found = bound_pod({"metadata": META, "spec": spec})
 
     problem = "`spec.tolerations[0].operator` is `Odd`"
-    assert found == LeavingPod(
-        "a", "shop", "uid-a", "n1", is_daemon=True, unreadable=problem, grace=timedelta(seconds=30)
+    assert replace(found, labels={}, requests={}, owners=(), created=EPOCH) == Pod(
+        name="a",
+        namespace="shop",
+        uid="uid-a",
+        created=EPOCH,
+        labels={},
+        requests={},
+        rules=PodRules(unreadable=problem),
+        node_name="n1",
+        disruption=PodDisruption(grace=timedelta(seconds=5)),
     )
+    assert found.is_daemon
 
 
 @pytest.mark.parametrize("annotations", [3, {"a": 1}, ["b"]])
 def test_a_pod_whose_annotations_cannot_be_read_is_not_to_be_disrupted(annotations: object) -> None:
     obj: JsonObject = {"metadata": {"name": "a", "annotations": annotations}}
 
-    assert leaving_pod(obj).do_not_disrupt == "true"
-    assert tenant(obj).pod == leaving_pod(obj)
+    assert bound_pod(obj).disruption.do_not_disrupt == "true"
+    assert tenant(obj).pod.do_not_disrupt == "true"
 
 
 def test_a_budget_that_cannot_be_read_lets_no_pod_of_its_namespace_go() -> None:
@@ -113,4 +123,4 @@ def test_a_node_waits_for_an_attachment_that_cannot_be_read() -> None:
 
     made = attachment({"metadata": {"name": "va"}, "spec": {"nodeName": "n1", "source": source}})
 
-    assert made == Attachment("va", "n1", "va")
+    assert made == VolumeAttachment("va", "n1", "va")

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import DecodeError
 from msgspec.json import encode
+from msgspec.structs import replace
 
 from karpy.adapters.mirror import recordbook
 from karpy.codec.buffers import buffer_writes, read_buffer_record
@@ -40,7 +41,7 @@ from karpy.core.scheduling.decide import decide
 from karpy.model.disruption import DisruptionPolicy
 from karpy.model.labels import NODE_POOL
 from karpy.model.nodes import join_node
-from karpy.model.pods import Pod
+from karpy.model.pods import Pod, PodDisruption
 from karpy.model.pools import Headcount
 from karpy.model.questions import (
     BrokenNodesQuestion,
@@ -51,6 +52,7 @@ from karpy.model.questions import (
 )
 from karpy.model.snapshot import Snapshot
 from karpy.model.surroundings import NodeState, Surroundings
+from karpy.model.tenants import Tenant
 from karpy.model.times import LONGEST
 from karpy.ports.objects import Reader
 from karpy.ports.records import Kept
@@ -246,19 +248,31 @@ def pauses(outcomes: Iterable[Changes]) -> list[timedelta]:
     return [each.requeue_after for each in outcomes if each.requeue_after is not None]
 
 
+def bound(tenant: Tenant) -> Pod:
+    """Return the pod of a tenant as a drain reads it."""
+    seen = tenant.pod
+    return replace(
+        pod(seen.name, namespace=seen.namespace, on=seen.node_name, phase=seen.phase),
+        started=seen.started,
+        deleted=seen.deleted,
+        is_deleting=seen.is_deleting,
+        disruption=PodDisruption(do_not_disrupt=seen.do_not_disrupt, grace=seen.grace),
+    )
+
+
 def steps(found: NodeState, patience: timedelta | None) -> list[Changes]:
     """Take every step of the life of a claim and its node that there is."""
     claim, seen = found.claim, found.node
     assert claim is not None
     assert seen is not None
-    pods = tuple(each.pod for each in found.tenants)
-    departing = DrainingNode(seen, claim, pods)
+    pods = tuple(bound(each) for each in found.tenants)
+    draining = DrainingNode(seen, claim, pods)
     return [
         advance(claim, ClaimInputs((seen,)), NOON),
         check_expiry(claim, NOON),
         mark_consolidatable(claim, patience, NOON),
         terminate_claim(claim, (seen,), NOON).changes,
-        terminate_node(departing, (), NOON).changes,
+        terminate_node(draining, (), NOON).changes,
         *([reboot(claim, seen, pods, NOON).changes] if is_rebooting(claim) else []),
     ]
 

@@ -1,10 +1,10 @@
-"""Pods and volume attachments as a drain sees them."""
+"""Pods as tenants carry them."""
 
 from karpy.codec.constraints import read_tolerations
 from karpy.codec.fields import Fields
 from karpy.codec.pods import read_owners
 from karpy.model.annotations import DO_NOT_DISRUPT
-from karpy.model.leaving import DEFAULT_GRACE, Attachment, LeavingPod
+from karpy.model.leaving import DEFAULT_GRACE, LeavingPod
 from karpy.model.pods import DAEMON_SET, NODE
 from karpy.model.times import span
 
@@ -29,16 +29,6 @@ def read_leaving_pod(fields: Fields) -> LeavingPod:
         is_daemon=DAEMON_SET in owners,
         is_static=NODE in owners,
         volume_claims=_volume_claims(spec, name),
-    )
-
-
-def read_attachment(fields: Fields) -> Attachment:
-    """Read a VolumeAttachment."""
-    spec = fields.child("spec")
-    return Attachment(
-        name=fields.child("metadata").needed("name"),
-        node_name=spec.text("nodeName"),
-        volume=spec.child("source").text("persistentVolumeName"),
     )
 
 

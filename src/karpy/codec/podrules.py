@@ -30,7 +30,7 @@ def read_rules(spec: Fields, ports: tuple[HostPort, ...] = ()) -> PodRules:
         tolerations=read_tolerations(spec),
         spreads=read_spreads(spec, "topologySpreadConstraints"),
         ports=ports,
-        volumes=_read_volumes(spec),
+        volumes=read_volumes(spec),
         claims_devices=bool(spec.items("resourceClaims")),
     )
     return _with_affinity(rules, spec.child("affinity")) if "affinity" in spec else rules
@@ -57,7 +57,8 @@ def _read_node_selector(spec: Fields) -> tuple[Requirement, ...]:
     return tuple(one_of(name, check_label(selector, name)) for name in names)
 
 
-def _read_volumes(spec: Fields) -> tuple[PodVolume, ...]:
+def read_volumes(spec: Fields) -> tuple[PodVolume, ...]:
+    """Read the volumes of a pod that are claims."""
     volumes = []
     for each in spec.children("volumes"):
         if "persistentVolumeClaim" in each:

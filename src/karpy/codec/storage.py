@@ -17,6 +17,7 @@ from karpy.model.storage import (
     PersistentVolumeClaim,
     Storage,
     StorageClass,
+    VolumeAttachment,
 )
 
 EBS_DRIVER: Final = "ebs.csi.aws.com"
@@ -54,6 +55,16 @@ def read_claim_class(fields: Fields) -> str | None:
         return annotated
     spec = fields.child("spec")
     return spec.text("storageClassName") if "storageClassName" in spec else None
+
+
+def read_attachment(fields: Fields) -> VolumeAttachment:
+    """Read a VolumeAttachment."""
+    spec = fields.child("spec")
+    return VolumeAttachment(
+        name=fields.child("metadata").needed("name"),
+        node_name=spec.text("nodeName"),
+        volume=spec.child("source").text("persistentVolumeName"),
+    )
 
 
 def read_volume(fields: Fields) -> PersistentVolume:

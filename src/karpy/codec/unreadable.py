@@ -1,20 +1,33 @@
 """What stands in for objects that cannot be read: they keep what they hold, and hold it up."""
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
+from karpy.codec.constraints import read_tolerations
 from karpy.codec.disruption import read_pod_budget, read_tenant
 from karpy.codec.fields import Fields, JsonObject
-from karpy.codec.leaving import read_attachment, read_leaving_pod
-from karpy.codec.pods import EPOCH, NEVER, moments_of, read_labels, read_owners, was_given_up
+from karpy.codec.podrules import read_volumes
+from karpy.codec.pods import (
+    EPOCH,
+    NEVER,
+    NO_RULES,
+    PodReader,
+    moments_of,
+    read_labels,
+    read_owners,
+    was_given_up,
+)
 from karpy.codec.records import read_claim_record, read_node_record
 from karpy.codec.requests import effective_requests
+from karpy.codec.storage import read_attachment
 from karpy.model.annotations import DO_NOT_DISRUPT
-from karpy.model.leaving import Attachment, LeavingPod
+from karpy.model.leaving import LeavingPod
 from karpy.model.pods import (
     DAEMON_SET,
+    DEFAULT_GRACE,
     NODE,
     STATEFUL_SET,
     DisruptionBudget,
@@ -25,7 +38,9 @@ from karpy.model.pods import (
 )
 from karpy.model.records import ClaimRecord, Identity, NodeRecord
 from karpy.model.resources import PODS, Resources
+from karpy.model.storage import VolumeAttachment
 from karpy.model.tenants import PodBudget, Tenant
+from karpy.model.times import span
 
 T = TypeVar("T")
 
@@ -78,12 +93,19 @@ def unreadable_budget(obj: JsonObject) -> DisruptionBudget:
     return DisruptionBudget(_text(meta, "name"), namespace, selector=())
 
 
-def leaving_pod(obj: JsonObject) -> LeavingPod:
-    """Read a pod as a drain sees it, as far as it can be read."""
+def bound_pod(obj: JsonObject) -> Pod:
+    """Read a pod of a node, as far as it can be read: what a drain needs above all."""
     try:
-        return read_leaving_pod(Fields(obj))
+        return PodReader().read(obj)
     except Exception as error:
-        return _leaving_pod(obj, _why(error))
+        pod, spec = unreadable_pod(obj, _why(error)), _part(obj, "spec")
+        rules = replace(
+            pod.rules,
+            tolerations=_or(NO_RULES.tolerations, lambda: read_tolerations(spec)),
+            volumes=_or(NO_RULES.volumes, lambda: read_volumes(spec)),
+        )
+        grace = _or(DEFAULT_GRACE, lambda: _grace(spec))
+        return replace(pod, rules=rules, disruption=replace(pod.disruption, grace=grace))
 
 
 def tenant(obj: JsonObject) -> Tenant:
@@ -110,14 +132,14 @@ def pod_budget(obj: JsonObject) -> PodBudget:
         return PodBudget(DisruptionBudget(_text(meta, "name"), namespace, selector=()))
 
 
-def attachment(obj: JsonObject) -> Attachment:
+def attachment(obj: JsonObject) -> VolumeAttachment:
     """Read a VolumeAttachment; the node of one that cannot be read waits for it."""
     try:
         return read_attachment(Fields(obj))
     except Exception:
         name, spec = _text(_part(obj, "metadata"), "name"), _part(obj, "spec")
         volume = _text(_part(spec.obj, "source"), "persistentVolumeName")
-        return Attachment(name, _text(spec, "nodeName"), volume or name)
+        return VolumeAttachment(name, _text(spec, "nodeName"), volume or name)
 
 
 def claim_record(obj: JsonObject) -> ClaimRecord:
@@ -164,6 +186,11 @@ def _leaving_pod(obj: JsonObject, problem: str) -> LeavingPod:
         is_static=_is_owned(meta, NODE),
         unreadable=problem,
     )
+
+
+def _grace(spec: Fields) -> timedelta:
+    seconds = spec.number("terminationGracePeriodSeconds")
+    return DEFAULT_GRACE if seconds is None else span(seconds)
 
 
 def _owners(meta: Fields) -> tuple[Owner, ...]:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from karpy.codec.fields import JsonObject
-from karpy.codec.unreadable import leaving_pod
+from karpy.codec.unreadable import bound_pod
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.changes import Changes
@@ -24,7 +24,7 @@ from karpy.core.lifecycle.eviction import (
 from karpy.core.lifecycle.termination import claim_of
 from karpy.errors import ClusterError, KarpyError, NotFound, Throttled
 from karpy.model.kinds import POD
-from karpy.model.leaving import LeavingPod
+from karpy.model.pods import Pod
 from karpy.model.records import NodeRecord
 from karpy.ports.objects import Removal
 
@@ -44,7 +44,7 @@ class EvictionQueue:
         self._entries: dict[str, Eviction] = {}
         self._refusals: dict[str, str] = {}
 
-    def add(self, entries: Iterable[Eviction], pods: Iterable[LeavingPod]) -> None:
+    def add(self, entries: Iterable[Eviction], pods: Iterable[Pod]) -> None:
         """Queue evictions, except of pods that are deleting already, as `pods` shows."""
         seen = {pod.uid: pod for pod in pods}
         for entry in entries:
@@ -55,7 +55,7 @@ class EvictionQueue:
                 self._entries[entry.key] = wanted
                 self._queue.add(entry.key)
 
-    def refusals(self, pods: Iterable[LeavingPod]) -> Mapping[str, str]:
+    def refusals(self, pods: Iterable[Pod]) -> Mapping[str, str]:
         """Return why the last eviction request of pods, by UID, was refused."""
         return {pod.uid: self._refusals[pod.uid] for pod in pods if pod.uid in self._refusals}
 
@@ -87,15 +87,15 @@ class EvictionQueue:
         assert error is not None
         raise error
 
-    async def _look(self, entry: Eviction) -> LeavingPod | None:
+    async def _look(self, entry: Eviction) -> Pod | None:
         try:
             obj = await self._context.objects.get(POD, entry.name, entry.namespace)
         except NotFound:
             return None
-        return leaving_pod(obj)
+        return bound_pod(obj)
 
     async def _ask(
-        self, move: EvictionStep, pod: LeavingPod
+        self, move: EvictionStep, pod: Pod
     ) -> tuple[EvictionAnswer, ClusterError | None]:
         """Evict or delete a pod; return what the answer means, and the error if there is one."""
         node = self._context.records.nodes.get(pod.node_name)
@@ -122,7 +122,7 @@ class EvictionQueue:
         claims = [] if node is None else self._context.claims_of(node)
         return eviction_reason(claim_of([each.record for each in claims]))
 
-    def _is_settled(self, entry: Eviction, pod: LeavingPod | None) -> bool:
+    def _is_settled(self, entry: Eviction, pod: Pod | None) -> bool:
         return next_step(entry, pod, self._context.clock.now()).verb is EvictionVerb.DROP
 
     def _forget(self, entry: Eviction) -> None:
@@ -137,15 +137,15 @@ class EvictionQueue:
             self._context.on_failure(key, error)
 
 
-def _pause(entry: Eviction, pod: LeavingPod, now: datetime) -> float:
+def _pause(entry: Eviction, pod: Pod, now: datetime) -> float:
     """Return when to retry a protected pod: when its deletion is due, or after five seconds."""
     if entry.deadline is None:
         return _PROTECTED_PAUSE
-    left = (entry.deadline - pod.grace - now).total_seconds()
+    left = (entry.deadline - pod.disruption.grace - now).total_seconds()
     return min(max(left, _LEAST_PAUSE), _PROTECTED_PAUSE)
 
 
-def _eviction(pod: LeavingPod) -> JsonObject:
+def _eviction(pod: Pod) -> JsonObject:
     return {
         "apiVersion": "policy/v1",
         "kind": "Eviction",

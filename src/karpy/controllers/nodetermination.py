@@ -3,7 +3,7 @@
 from typing import Final
 
 from karpy.codec.storage import read_claim
-from karpy.codec.unreadable import attachment, leaving_pod
+from karpy.codec.unreadable import attachment, bound_pod
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, read, seconds
 from karpy.controllers.evictionqueue import EvictionQueue
 from karpy.controllers.queue import WorkQueue
@@ -20,7 +20,7 @@ from karpy.core.lifecycle.termination import (
 )
 from karpy.errors import MachineNotFound, NotFound
 from karpy.model.kinds import PERSISTENT_VOLUME_CLAIM, POD, VOLUME_ATTACHMENT
-from karpy.model.leaving import LeavingPod
+from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.ports.objects import Query
 from karpy.ports.records import Kept
@@ -86,20 +86,20 @@ class TerminationController:
         return seconds(changes.requeue_after)
 
     async def _step(
-        self, node: NodeRecord, claim: ClaimRecord | None, pods: tuple[LeavingPod, ...]
+        self, node: NodeRecord, claim: ClaimRecord | None, pods: tuple[Pod, ...]
     ) -> NodeTermination:
         attachments = await self._attachments(node, pods)
         draining = DrainingNode(node, claim, pods, refused=self._evictions.refusals(pods))
         return terminate_node(draining, attachments, self._context.clock.now())
 
-    async def _pods(self, node: NodeRecord) -> tuple[LeavingPod, ...]:
+    async def _pods(self, node: NodeRecord) -> tuple[Pod, ...]:
         return await self._asked_pods(node) if self._context.records.pods.under(node.name) else ()
 
-    async def _asked_pods(self, node: NodeRecord) -> tuple[LeavingPod, ...]:
+    async def _asked_pods(self, node: NodeRecord) -> tuple[Pod, ...]:
         page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
-        return tuple(leaving_pod(each) for each in page.items)
+        return tuple(bound_pod(each) for each in page.items)
 
-    async def _attachments(self, node: NodeRecord, pods: tuple[LeavingPod, ...]) -> tuple[str, ...]:
+    async def _attachments(self, node: NodeRecord, pods: tuple[Pod, ...]) -> tuple[str, ...]:
         """Name the volume attachments to wait for; none are listed while pods are left."""
         now = self._context.clock.now()
         if any(each.is_waited_for(now) for each in pods):
@@ -110,10 +110,10 @@ class TerminationController:
         volumes = await self._volumes(pods) if here else {}
         return find_pending(here, pods, volumes, now)
 
-    async def _volumes(self, pods: tuple[LeavingPod, ...]) -> dict[tuple[str, str], str]:
+    async def _volumes(self, pods: tuple[Pod, ...]) -> dict[tuple[str, str], str]:
         volumes = {}
         for pod in pods:
-            for name in pod.volume_claims:
+            for name in (volume.claim_of(pod.name) for volume in pod.rules.volumes):
                 try:
                     obj = await self._context.objects.get(
                         PERSISTENT_VOLUME_CLAIM, name, pod.namespace

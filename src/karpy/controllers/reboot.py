@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from karpy.codec.unreadable import leaving_pod
+from karpy.codec.unreadable import bound_pod
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, only, seconds
 from karpy.controllers.evictionqueue import EvictionQueue
 from karpy.controllers.queue import WorkQueue
@@ -19,7 +19,7 @@ from karpy.core.lifecycle.reboot import (
 )
 from karpy.errors import MachineNotFound
 from karpy.model.kinds import POD
-from karpy.model.leaving import LeavingPod
+from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.ports.cloud import RepairCloud
 from karpy.ports.objects import Query
@@ -79,11 +79,11 @@ class RebootController:
             return fail(claim, node, REJECTED, self._context.clock.now(), error.message)
         return issued(claim, node, self._context.clock.now())
 
-    async def _pods(self, node: NodeRecord) -> tuple[LeavingPod, ...]:
+    async def _pods(self, node: NodeRecord) -> tuple[Pod, ...]:
         if not self._context.records.pods.under(node.name):
             return ()
         page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node.name}"))
-        return tuple(leaving_pod(each) for each in page.items)
+        return tuple(bound_pod(each) for each in page.items)
 
     def _hear_claim(
         self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None

@@ -1,4 +1,4 @@
-"""Pods and volumes of a node that is emptied: what a drain needs to know of them."""
+"""Pods of a node as tenants carry them."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.model.constraints import DISRUPTED_TAINT, NO_SCHEDULE, Taint, Toleration
+from karpy.model.pods import PodDisruption
 
 CRITICAL_CLASSES: Final = frozenset({"system-cluster-critical", "system-node-critical"})
 DEFAULT_GRACE: Final = timedelta(seconds=30)
@@ -38,6 +39,11 @@ class LeavingPod(Struct, frozen=True, gc=False):
     """Names of its PersistentVolumeClaims."""
     unreadable: str = ""
     """Why the pod cannot be read in full; what is missing here is not known then."""
+
+    @property
+    def disruption(self) -> PodDisruption:
+        """Return what the pod says about its own disruption."""
+        return PodDisruption(do_not_disrupt=self.do_not_disrupt, grace=self.grace)
 
     @property
     def key(self) -> str:
@@ -76,12 +82,3 @@ class LeavingPod(Struct, frozen=True, gc=False):
     def is_waited_for(self, now: datetime) -> bool:
         """Say whether the node is not empty as long as this pod is there."""
         return not self.is_terminal and self.is_drainable(now)
-
-
-class Attachment(Struct, frozen=True, gc=False):
-    """A volume that is attached to a node."""
-
-    name: str
-    node_name: str
-    volume: str = ""
-    """Name of the PersistentVolume; empty for one without."""

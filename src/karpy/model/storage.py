@@ -48,6 +48,15 @@ class StorageClass(Struct, frozen=True, gc=False):
     is_default: bool = False
 
 
+class VolumeAttachment(Struct, frozen=True, gc=False):
+    """A volume that is attached to a node."""
+
+    name: str
+    node_name: str
+    volume: str = ""
+    """Name of the PersistentVolume; empty for an inline volume."""
+
+
 class Storage(Struct, frozen=True, gc=False):
     """Every claim by `namespace/name`, every volume and class by name."""
 

@@ -1,7 +1,7 @@
 """Claims, nodes and pods for tests of the lifecycle."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final, TypedDict, Unpack
 
 from msgspec.structs import replace
@@ -10,10 +10,11 @@ from karpy.codec.records import CLAIM_DEPENDENTS, POOL_DEPENDENTS
 from karpy.core.lifecycle.conditions import begun
 from karpy.core.lifecycle.records import FINALIZER
 from karpy.model.conditions import TRUE, UNKNOWN, Condition, Conditions
-from karpy.model.constraints import Taint
+from karpy.model.constraints import Taint, Toleration
 from karpy.model.labels import CAPACITY_TYPE, NODE_POOL, SPOT, ZONE
-from karpy.model.leaving import LeavingPod
 from karpy.model.notices import Notice
+from karpy.model.pods import Owner as PodOwner
+from karpy.model.pods import Pod, PodDisruption, PodRules, PodVolume
 from karpy.model.records import ClaimRecord, Identity, NodeRecord, Owner, PoolRecord
 from tests.builders.nodes import NODE_CLASS, NODE_CLASS_LABEL
 from tests.builders.pods import NOON
@@ -140,10 +141,48 @@ def pool(
     )
 
 
-def leaving(name: str, **changes: object) -> LeavingPod:
-    """Build a running pod `shop/NAME` on `node-1`."""
-    pod = LeavingPod(name, "shop", f"uid-{name}", "node-1", "Running", NOON - timedelta(hours=1))
-    return replace(pod, **changes)
+class BoundFields(TypedDict, total=False):
+    """What a bound pod may say."""
+
+    uid: str
+    phase: str
+    started: datetime | None
+    deleted: datetime
+    do_not_disrupt: str
+    priority_class: str
+    grace: timedelta
+    tolerations: Sequence[Toleration]
+    claims: Sequence[str]
+    owner: tuple[str, str]
+
+
+def bound(name: str, **fields: Unpack[BoundFields]) -> Pod:
+    """Build a running pod `shop/NAME` on `node-1`, an hour old."""
+    claims = fields.get("claims", ())
+    owners = (PodOwner(*fields["owner"]),) if "owner" in fields else ()
+    return Pod(
+        name=name,
+        namespace="shop",
+        uid=fields.get("uid", f"uid-{name}"),
+        created=NOON - timedelta(hours=1),
+        labels={},
+        requests={},
+        rules=PodRules(
+            tolerations=tuple(fields.get("tolerations", ())),
+            volumes=tuple(PodVolume(each, each) for each in claims),
+        ),
+        node_name="node-1",
+        phase=fields.get("phase", "Running"),
+        is_deleting="deleted" in fields,
+        owners=owners,
+        disruption=PodDisruption(
+            do_not_disrupt=fields.get("do_not_disrupt"),
+            priority_class=fields.get("priority_class", ""),
+            grace=fields.get("grace", timedelta(seconds=30)),
+        ),
+        started=fields.get("started", NOON - timedelta(hours=1)),
+        deleted=fields.get("deleted"),
+    )
 
 
 def told(notices: Sequence[Notice]) -> list[tuple[str, str, str]]:

@@ -17,11 +17,12 @@ from karpy.core.lifecycle.drain import (
 from karpy.core.lifecycle.eviction import Eviction
 from karpy.model.constraints import Toleration
 from karpy.model.kinds import NODE
-from karpy.model.leaving import Attachment
 from karpy.model.notices import Notice, Subject
+from karpy.model.pods import DAEMON_SET, PodDisruption
 from karpy.model.records import ClaimRecord
+from karpy.model.storage import VolumeAttachment
 from tests.builders.pods import NOON
-from tests.core.lifecycle.scenes import claim, condition_of, leaving, node, told
+from tests.core.lifecycle.scenes import bound, claim, condition_of, node, told
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -37,7 +38,7 @@ def names(entries: tuple[Eviction, ...]) -> list[str]:
 
 
 def test_pods_leave_and_the_node_waits_for_them() -> None:
-    pods = (leaving("b"), leaving("a"), leaving("done", phase="Succeeded"))
+    pods = (bound("b"), bound("a"), bound("done", phase="Succeeded"))
 
     drained = drain(DrainingNode(node(), claim(), pods), NOON)
 
@@ -60,10 +61,10 @@ def test_pods_leave_and_the_node_waits_for_them() -> None:
 
 
 TIERS = (
-    leaving("web"),
-    leaving("logs", is_daemon=True),
-    leaving("dns", priority_class="system-cluster-critical"),
-    leaving("proxy", priority_class="system-node-critical", is_daemon=True),
+    bound("web"),
+    bound("logs", owner=DAEMON_SET),
+    bound("dns", priority_class="system-cluster-critical"),
+    bound("proxy", priority_class="system-node-critical", owner=DAEMON_SET),
 )
 
 
@@ -79,7 +80,7 @@ def test_nobody_is_the_first_of_none() -> None:
 
 
 def test_pods_that_are_late_leave_whatever_their_tier() -> None:
-    proxy = replace(TIERS[3], grace=10 * MINUTE)
+    proxy = replace(TIERS[3], disruption=PodDisruption(grace=10 * MINUTE))
     late = DrainingNode(node(), claim(), (*TIERS[:3], proxy), NOON + 5 * MINUTE)
 
     drained = drain(late, NOON)
@@ -93,11 +94,11 @@ def test_pods_that_are_late_leave_whatever_their_tier() -> None:
 
 def test_whoever_does_not_go_is_named_with_the_reason() -> None:
     pods = (
-        leaving("keep", do_not_disrupt="true"),
-        leaving("budget"),
-        leaving("slow", deleted=NOON + SECOND),
-        leaving("stuck", deleted=NOON - SECOND),
-        leaving("goes"),
+        bound("keep", do_not_disrupt="true"),
+        bound("budget"),
+        bound("slow", deleted=NOON + SECOND),
+        bound("stuck", deleted=NOON - SECOND),
+        bound("goes"),
     )
     draining = DrainingNode(
         node(), claim(), pods, refused={"uid-budget": "evicting pod violates a PDB"}
@@ -117,7 +118,7 @@ def test_whoever_does_not_go_is_named_with_the_reason() -> None:
 
 
 def test_many_that_do_not_go_are_counted() -> None:
-    pods = tuple(leaving(f"p{i}", do_not_disrupt="true") for i in range(7))
+    pods = tuple(bound(f"p{i}", do_not_disrupt="true") for i in range(7))
 
     changes = drain(DrainingNode(node(), claim(), pods), NOON).changes
 
@@ -157,7 +158,7 @@ def test_a_drained_node_is_counted_once() -> None:
 def test_a_pod_that_came_late_is_drained_too() -> None:
     done = claim(said={"Drained": SECOND})
 
-    drained = drain(DrainingNode(node(), done, (leaving("late"),)), NOON)
+    drained = drain(DrainingNode(node(), done, (bound("late"),)), NOON)
 
     assert condition_of(drained.changes.claim, "Drained")[0] == "Unknown"
     assert names(drained.evictions) == ["late"]
@@ -169,14 +170,14 @@ def test_a_node_without_a_claim_is_drained_as_soon_as_it_is_empty() -> None:
 
 def test_only_volumes_of_pods_that_leave_are_waited_for() -> None:
     attachments = [
-        Attachment("va-b", "node-1", "pv-b"),
-        Attachment("va-a", "node-1", "pv-a"),
-        Attachment("va-static", "node-1", "pv-static"),
-        Attachment("va-inline", "node-1"),
+        VolumeAttachment("va-b", "node-1", "pv-b"),
+        VolumeAttachment("va-a", "node-1", "pv-a"),
+        VolumeAttachment("va-static", "node-1", "pv-static"),
+        VolumeAttachment("va-inline", "node-1"),
     ]
     pods = [
-        leaving("web", volume_claims=("a",)),
-        leaving("agent", volume_claims=("static", "unbound"), tolerations=(STAYS,)),
+        bound("web", claims=("a",)),
+        bound("agent", claims=("static", "unbound"), tolerations=(STAYS,)),
     ]
     volumes = {("shop", "a"): "pv-a", ("shop", "static"): "pv-static", ("other", "b"): "pv-b"}
 

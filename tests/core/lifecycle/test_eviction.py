@@ -1,4 +1,4 @@
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -21,10 +21,11 @@ from karpy.core.lifecycle.eviction import (
 )
 from karpy.model.constraints import Toleration
 from karpy.model.kinds import NODE, POD
-from karpy.model.leaving import LeavingPod
 from karpy.model.notices import Notice, Subject
+from karpy.model.pods import DAEMON_SET, Pod
+from karpy.model.pods import NODE as NODE_OWNER
 from tests.builders.pods import NOON
-from tests.core.lifecycle.scenes import claim, leaving, node
+from tests.core.lifecycle.scenes import bound, claim, node
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -60,27 +61,27 @@ def test_the_earlier_deadline_and_the_harder_mode_win(
 @pytest.mark.parametrize(
     ("entry", "pod", "verb"),
     [
-        (WAITS, leaving("web-1"), EvictionVerb.EVICT),
+        (WAITS, bound("web-1"), EvictionVerb.EVICT),
         (WAITS, None, EvictionVerb.DROP),
-        (WAITS, leaving("web-1", uid="another"), EvictionVerb.DROP),
-        (WAITS, leaving("web-1", phase="Succeeded"), EvictionVerb.DROP),
-        (WAITS, leaving("web-1", deleted=NOON), EvictionVerb.DROP),
-        (WAITS, leaving("web-1", is_static=True), EvictionVerb.DROP),
-        (WAITS, leaving("web-1", do_not_disrupt="true"), EvictionVerb.STAY),
-        (until(31), leaving("web-1"), EvictionVerb.EVICT),
-        (until(30), leaving("web-1"), EvictionVerb.EVICT),
-        (until(-9), leaving("web-1", phase="Failed"), EvictionVerb.DROP),
-        (until(1, EvictionMode.TIMEOUT), leaving("web-1"), EvictionVerb.EVICT),
-        (until(0, EvictionMode.TIMEOUT), leaving("web-1"), EvictionVerb.DROP),
+        (WAITS, bound("web-1", uid="another"), EvictionVerb.DROP),
+        (WAITS, bound("web-1", phase="Succeeded"), EvictionVerb.DROP),
+        (WAITS, bound("web-1", deleted=NOON), EvictionVerb.DROP),
+        (WAITS, bound("web-1", owner=NODE_OWNER), EvictionVerb.DROP),
+        (WAITS, bound("web-1", do_not_disrupt="true"), EvictionVerb.STAY),
+        (until(31), bound("web-1"), EvictionVerb.EVICT),
+        (until(30), bound("web-1"), EvictionVerb.EVICT),
+        (until(-9), bound("web-1", phase="Failed"), EvictionVerb.DROP),
+        (until(1, EvictionMode.TIMEOUT), bound("web-1"), EvictionVerb.EVICT),
+        (until(0, EvictionMode.TIMEOUT), bound("web-1"), EvictionVerb.DROP),
         (
             until(0, EvictionMode.TIMEOUT),
-            leaving("web-1", do_not_disrupt="true"),
+            bound("web-1", do_not_disrupt="true"),
             EvictionVerb.DROP,
         ),
     ],
 )
 def test_a_pod_is_sent_off_left_alone_or_waited_for(
-    entry: Eviction, pod: LeavingPod | None, verb: EvictionVerb
+    entry: Eviction, pod: Pod | None, verb: EvictionVerb
 ) -> None:
     assert next_step(entry, pod, NOON) == EvictionStep(verb)
 
@@ -88,16 +89,16 @@ def test_a_pod_is_sent_off_left_alone_or_waited_for(
 @pytest.mark.parametrize(
     ("entry", "pod", "grace"),
     [
-        (until(29), leaving("web-1"), 29),
-        (until(60), leaving("web-1", grace=120 * SECOND), 60),
-        (until(10), leaving("web-1", do_not_disrupt="true"), 10),
-        (until(-3600), leaving("web-1"), 1),
-        (until(10), leaving("web-1", deleted=NOON + 20 * SECOND), 10),
+        (until(29), bound("web-1"), 29),
+        (until(60), bound("web-1", grace=120 * SECOND), 60),
+        (until(10), bound("web-1", do_not_disrupt="true"), 10),
+        (until(-3600), bound("web-1"), 1),
+        (until(10), bound("web-1", deleted=NOON + 20 * SECOND), 10),
     ],
     ids=["in time", "all that is left", "whatever it says", "too late", "less than it has"],
 )
 def test_a_pod_is_deleted_in_time_for_the_end_of_its_node(
-    entry: Eviction, pod: LeavingPod, grace: int
+    entry: Eviction, pod: Pod, grace: int
 ) -> None:
     move = next_step(entry, pod, NOON)
 
@@ -105,7 +106,7 @@ def test_a_pod_is_deleted_in_time_for_the_end_of_its_node(
 
 
 def test_a_forced_end_is_explained() -> None:
-    move = next_step(until(60), leaving("web-1", grace=120 * SECOND), NOON)
+    move = next_step(until(60), bound("web-1", grace=120 * SECOND), NOON)
 
     note = (
         "Deleting the pod because its node ends by 2026-03-02T12:01:00Z. It has 60 of its 120 "
@@ -119,15 +120,15 @@ def test_a_forced_end_is_explained() -> None:
     [(until(10), NOON + 10 * SECOND), (until(-3600), NOON + SECOND), (until(-3600), NOON)],
 )
 def test_a_pod_that_can_be_given_no_less_time_is_not_deleted_again(
-    entry: Eviction, deleted: object
+    entry: Eviction, deleted: datetime
 ) -> None:
-    assert next_step(entry, leaving("web-1", deleted=deleted), NOON) == EvictionStep(
+    assert next_step(entry, bound("web-1", deleted=deleted), NOON) == EvictionStep(
         EvictionVerb.DROP
     )
 
 
 def test_whoever_stays_for_a_while_is_told_until_when() -> None:
-    pod = leaving("web-1", do_not_disrupt="2h", started=NOON - 60 * MINUTE)
+    pod = bound("web-1", do_not_disrupt="2h", started=NOON - 60 * MINUTE)
 
     move = next_step(WAITS, pod, NOON)
 
@@ -137,7 +138,7 @@ def test_whoever_stays_for_a_while_is_told_until_when() -> None:
 
 @pytest.mark.parametrize("code", [200, 201])
 def test_an_evicted_pod_is_done_and_counted(code: int) -> None:
-    assert after_eviction(leaving("web-1"), node(), "Empty", code) == EvictionAnswer(
+    assert after_eviction(bound("web-1"), node(), "Empty", code) == EvictionAnswer(
         is_done=True,
         notices=(Notice(SUBJECT, "Evicted", "Evicted pod: Empty", same_as=("web-1",)),),
         counts=(
@@ -149,14 +150,14 @@ def test_an_evicted_pod_is_done_and_counted(code: int) -> None:
 
 @pytest.mark.parametrize("code", [404, 409])
 def test_a_pod_that_is_gone_already_is_done(code: int) -> None:
-    answered = after_eviction(leaving("web-1"), node(), "Empty", code)
+    answered = after_eviction(bound("web-1"), node(), "Empty", code)
 
     counts = (Count("pods_eviction_requests_total", {"code": str(code)}),)
     assert answered == EvictionAnswer(is_done=True, counts=counts)
 
 
 def test_a_budget_that_forbids_an_eviction_is_told() -> None:
-    answered = after_eviction(leaving("web-1"), node(), "Empty", 429)
+    answered = after_eviction(bound("web-1"), node(), "Empty", 429)
 
     assert answered == EvictionAnswer(
         is_done=False,
@@ -175,7 +176,7 @@ def test_a_budget_that_forbids_an_eviction_is_told() -> None:
 
 
 def test_several_budgets_of_one_pod_are_told() -> None:
-    answered = after_clash(leaving("web-1"), node(), 500)
+    answered = after_clash(bound("web-1"), node(), 500)
 
     assert answered.refusal == "eviction does not support multiple PDBs"
     assert [each.note for each in answered.notices] == [
@@ -185,14 +186,14 @@ def test_several_budgets_of_one_pod_are_told() -> None:
 
 
 def test_a_pod_is_forgotten_with_its_node() -> None:
-    answered = after_eviction(leaving("web-1"), None, "", 429)
+    answered = after_eviction(bound("web-1"), None, "", 429)
 
     counts = (Count("pods_eviction_requests_total", {"code": "429"}),)
     assert answered == EvictionAnswer(is_done=True, counts=counts)
 
 
 def test_any_other_answer_is_tried_again() -> None:
-    answered = after_eviction(leaving("web-1"), node(), "", 503)
+    answered = after_eviction(bound("web-1"), node(), "", 503)
 
     counts = (Count("pods_eviction_requests_total", {"code": "503"}),)
     assert answered == EvictionAnswer(is_done=False, counts=counts)
@@ -220,17 +221,17 @@ def test_pods_learn_why_they_have_to_go() -> None:
 
 
 def test_a_pod_may_forbid_to_be_disturbed() -> None:
-    pod = leaving("web-1", do_not_disrupt="true")
+    pod = bound("web-1", do_not_disrupt="true")
 
     assert protection_of(pod, NOON) == Protection(is_active=True)
 
 
 def test_a_pod_that_says_nothing_may_be_disturbed() -> None:
-    assert protection_of(leaving("web-1"), NOON) == Protection()
+    assert protection_of(bound("web-1"), NOON) == Protection()
 
 
 def test_a_duration_begins_with_the_pod() -> None:
-    pod = leaving("web-1", do_not_disrupt="1h30m", started=NOON - HOUR)
+    pod = bound("web-1", do_not_disrupt="1h30m", started=NOON - HOUR)
 
     assert protection_of(pod, NOON) == Protection(
         is_active=True,
@@ -247,7 +248,7 @@ def test_a_duration_begins_with_the_pod() -> None:
 
 
 def test_a_duration_ends() -> None:
-    pod = leaving("web-1", do_not_disrupt="1h", started=NOON - HOUR)
+    pod = bound("web-1", do_not_disrupt="1h", started=NOON - HOUR)
 
     assert protection_of(pod, NOON) == Protection(
         until=NOON,
@@ -263,7 +264,7 @@ def test_a_duration_ends() -> None:
 
 
 def test_a_duration_holds_for_a_pod_that_has_not_started() -> None:
-    pod = leaving("web-1", do_not_disrupt="1h", started=None)
+    pod = bound("web-1", do_not_disrupt="1h", started=None)
 
     assert protection_of(pod, NOON) == Protection(is_active=True)
 
@@ -275,7 +276,7 @@ def test_what_is_no_positive_duration_protects_nobody_and_is_told(value: str) ->
         "positive duration such as `4h`, ignoring annotation"
     )
 
-    assert protection_of(leaving("web-1", do_not_disrupt=value), NOON) == Protection(
+    assert protection_of(bound("web-1", do_not_disrupt=value), NOON) == Protection(
         notices=(
             Notice(
                 SUBJECT,
@@ -291,15 +292,15 @@ def test_what_is_no_positive_duration_protects_nobody_and_is_told(value: str) ->
 @pytest.mark.parametrize(
     ("pod", "expected"),
     [
-        (leaving("p"), True),
-        (leaving("p", phase="Failed"), False),
-        (leaving("p", deleted=NOON), False),
-        (leaving("p", is_static=True), False),
-        (leaving("p", tolerations=(Toleration(operator="Exists"),)), False),
-        (leaving("p", do_not_disrupt="true"), False),
-        (leaving("p", do_not_disrupt="nonsense"), True),
-        (leaving("p", is_daemon=True), True),
+        (bound("p"), True),
+        (bound("p", phase="Failed"), False),
+        (bound("p", deleted=NOON), False),
+        (bound("p", owner=NODE_OWNER), False),
+        (bound("p", tolerations=(Toleration(operator="Exists"),)), False),
+        (bound("p", do_not_disrupt="true"), False),
+        (bound("p", do_not_disrupt="nonsense"), True),
+        (bound("p", owner=DAEMON_SET), True),
     ],
 )
-def test_some_pods_are_not_asked_to_go(pod: LeavingPod, *, expected: bool) -> None:
+def test_some_pods_are_not_asked_to_go(pod: Pod, *, expected: bool) -> None:
     assert is_evictable(pod, NOON) is expected

@@ -17,10 +17,10 @@ from karpy.core.lifecycle.reboot import (
 )
 from karpy.model.conditions import TRUE, UNKNOWN, Condition
 from karpy.model.constraints import Taint
-from karpy.model.leaving import LeavingPod
+from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord
 from tests.builders.pods import NOON
-from tests.core.lifecycle.scenes import claim, node
+from tests.core.lifecycle.scenes import bound, claim, node
 
 SECOND = timedelta(seconds=1)
 MINUTE = 60 * SECOND
@@ -50,10 +50,6 @@ def machine(
 ) -> NodeRecord:
     said = (Condition("Ready", "True" if ready else "False", NOON),)
     return replace(node(labels=labels or {}), boot_id=boot_id, taints=(TAINT,), conditions=said)
-
-
-def pod(name: str) -> LeavingPod:
-    return LeavingPod(name, "shop", f"uid-{name}", phase="Running")
 
 
 def said(changes: Changes, type_: str) -> tuple[str, str]:
@@ -96,7 +92,7 @@ def test_new_pods_are_kept_off() -> None:
 def test_pods_are_asked_to_leave_but_never_forced(
     grace: str, deadline: datetime | None, left: timedelta
 ) -> None:
-    step = reboot(asked(grace=grace), machine(), (pod("a"),), NOON + 10 * SECOND)
+    step = reboot(asked(grace=grace), machine(), (bound("a"),), NOON + 10 * SECOND)
 
     assert step == RebootStep(
         Changes(requeue_after=left),
@@ -107,15 +103,15 @@ def test_pods_are_asked_to_leave_but_never_forced(
 @pytest.mark.parametrize(
     ("grace", "pods", "now"),
     [
-        ("0s", (pod("a"),), NOON),
-        ("1m0s", (pod("a"),), NOON + MINUTE),
-        ("1s", (pod("a"),), NOON + 5 * SECOND),
+        ("0s", (bound("a"),), NOON),
+        ("1m0s", (bound("a"),), NOON + MINUTE),
+        ("1s", (bound("a"),), NOON + 5 * SECOND),
         ("", (), NOON + 5 * SECOND),
     ],
     ids=["forceful", "time is up", "at least five seconds", "empty"],
 )
 def test_then_it_is_written_down_which_boot_is_to_end(
-    grace: str, pods: tuple[LeavingPod, ...], now: datetime
+    grace: str, pods: tuple[Pod, ...], now: datetime
 ) -> None:
     step = reboot(asked(grace=grace), machine(), pods, now)
 
@@ -132,7 +128,7 @@ def test_an_empty_node_is_watched_for_a_moment() -> None:
 
 
 def test_then_the_cloud_is_asked_always_with_the_same_words() -> None:
-    step = reboot(asked(boot="boot-1"), machine(), (pod("a"),), NOON + MINUTE)
+    step = reboot(asked(boot="boot-1"), machine(), (bound("a"),), NOON + MINUTE)
 
     assert step == RebootStep(Changes(), operation="uid-web-1-1772452800000000000-boot-1")
 

@@ -23,7 +23,7 @@ from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice, Subject
 from karpy.model.records import ClaimRecord, NodeRecord
 from tests.builders.pods import NOON
-from tests.core.lifecycle.scenes import DISRUPTED, claim, condition_of, leaving, node, told
+from tests.core.lifecycle.scenes import DISRUPTED, bound, claim, condition_of, node, told
 
 MINUTE = timedelta(minutes=1)
 TIME = "karpenter.sh/nodeclaim-termination-timestamp"
@@ -74,7 +74,7 @@ def test_a_going_node_is_marked(taints: tuple[Taint, ...]) -> None:
 
 def test_a_node_that_was_deleted_takes_its_claim_along() -> None:
     departure = terminate_node(
-        DrainingNode(node(deleted=MINUTE), claim(), (leaving("web"),)), (), NOON
+        DrainingNode(node(deleted=MINUTE), claim(), (bound("web"),)), (), NOON
     )
 
     changes = departure.changes
@@ -106,9 +106,7 @@ def test_the_end_of_a_claim_is_the_end_of_its_pods() -> None:
     moment = "2026-03-02T12:00:10Z"
     going = claim(deleted=MINUTE, annotations={TIME: moment})
 
-    departure = terminate_node(
-        DrainingNode(node(deleted=MINUTE), going, (leaving("web"),)), (), NOON
-    )
+    departure = terminate_node(DrainingNode(node(deleted=MINUTE), going, (bound("web"),)), (), NOON)
 
     assert told(departure.changes.notices)[0] == (
         "Node",

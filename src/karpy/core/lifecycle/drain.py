@@ -25,9 +25,10 @@ from karpy.core.lifecycle.eviction import (
 from karpy.core.lifecycle.records import about_node, listed
 from karpy.model.annotations import DO_NOT_DISRUPT
 from karpy.model.labels import NODE_POOL
-from karpy.model.leaving import Attachment, LeavingPod
 from karpy.model.notices import Notice
+from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.storage import VolumeAttachment
 
 LEAST_DRAIN: Final = timedelta(seconds=5)
 LOOK_AGAIN: Final = timedelta(seconds=1)
@@ -50,7 +51,7 @@ class DrainingNode(Struct, frozen=True, gc=False):
 
     node: NodeRecord
     claim: ClaimRecord | None = None
-    pods: tuple[LeavingPod, ...] = ()
+    pods: tuple[Pod, ...] = ()
     deadline: datetime | None = None
     """By when all pods must be gone; None is no deadline."""
     refused: Mapping[str, str] = {}
@@ -79,22 +80,22 @@ def drain(draining: DrainingNode, now: datetime) -> Drain:
 
 
 def find_blockers(
-    waiting: Iterable[LeavingPod], refused: Mapping[str, str], now: datetime
+    waiting: Iterable[Pod], refused: Mapping[str, str], now: datetime
 ) -> tuple[str, ...]:
     """Name the pods that block a drain, each with the reason, in the order of their names."""
     named = sorted((pod.key, _why_blocked(pod, refused, now)) for pod in waiting)
     return tuple(f"{key} ({why})" for key, why in named if why)
 
 
-def first_tier(waiting: Sequence[LeavingPod]) -> list[LeavingPod]:
+def first_tier(waiting: Sequence[Pod]) -> list[Pod]:
     """Return the pods to evict first: critical pods come last, daemons after the rest."""
-    ranks = [(pod.is_critical, pod.is_daemon) for pod in waiting]
+    ranks = [(pod.disruption.is_critical, pod.is_daemon) for pod in waiting]
     lowest = min(ranks, default=None)
     return [pod for pod, rank in zip(waiting, ranks, strict=True) if rank == lowest]
 
 
 def _evictions_due(
-    draining: DrainingNode, waiting: Sequence[LeavingPod], now: datetime
+    draining: DrainingNode, waiting: Sequence[Pod], now: datetime
 ) -> tuple[Eviction, ...]:
     deadline = draining.deadline
     late = [
@@ -121,7 +122,7 @@ def _emptied(draining: DrainingNode, now: datetime) -> Drain:
     return Drain(Changes(with_true(claim, DRAINED, now), counts=counts), is_done=True)
 
 
-def _why_blocked(pod: LeavingPod, refused: Mapping[str, str], now: datetime) -> str:
+def _why_blocked(pod: Pod, refused: Mapping[str, str], now: datetime) -> str:
     if pod.deleted is not None:
         return "still there after its grace period" if now > pod.deleted else ""
     if protection_of(pod, now).is_active:
@@ -137,8 +138,8 @@ class Detachment(Struct, frozen=True, gc=False):
 
 
 def find_pending(
-    attachments: Iterable[Attachment],
-    pods: Iterable[LeavingPod],
+    attachments: Iterable[VolumeAttachment],
+    pods: Iterable[Pod],
     volumes: Mapping[tuple[str, str], str],
     now: datetime,
 ) -> tuple[str, ...]:
@@ -148,10 +149,10 @@ def find_pending(
     `volumes` are the PersistentVolumes by namespace and name of their claim.
     """
     kept = {
-        volumes.get((pod.namespace, claim))
+        volumes.get((pod.namespace, volume.claim_of(pod.name)))
         for pod in pods
         if not pod.is_drainable(now)
-        for claim in pod.volume_claims
+        for volume in pod.rules.volumes
     }
     return tuple(sorted(each.name for each in attachments if each.volume not in {"", *kept}))
 

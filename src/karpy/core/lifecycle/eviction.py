@@ -13,6 +13,7 @@ from karpy.core.lifecycle.records import about_node, about_pod
 from karpy.model.annotations import DO_NOT_DISRUPT
 from karpy.model.leaving import LeavingPod
 from karpy.model.notices import Notice
+from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.times import DURATION_LENGTH_MAX, parse_duration, write_moment
 
@@ -90,7 +91,7 @@ def merged(known: Eviction | None, new: Eviction) -> Eviction:
     return replace(new, deadline=min(times, default=None))
 
 
-def next_step(entry: Eviction, pod: LeavingPod | None, now: datetime) -> EvictionStep:
+def next_step(entry: Eviction, pod: Pod | None, now: datetime) -> EvictionStep:
     """Return what to do with a pod that is to be evicted, given its present state."""
     if pod is None or pod.uid != entry.uid:
         return EvictionStep(EvictionVerb.DROP)
@@ -112,18 +113,16 @@ def next_step(entry: Eviction, pod: LeavingPod | None, now: datetime) -> Evictio
     )
 
 
-def is_past_threshold(pod: LeavingPod, deadline: datetime, now: datetime) -> bool:
+def is_past_threshold(pod: Pod, deadline: datetime, now: datetime) -> bool:
     """Say whether a pod must be deleted now to stop before the deadline of its node."""
     if pod.deleted is None:
-        return now > deadline - pod.grace
+        return now > deadline - pod.disruption.grace
     # Differs: Karpenter deletes a pod again and again whose grace period cannot be shortened; Karpy
     # deletes it once.
     return pod.deleted > deadline and pod.deleted > now + _grace(deadline, now)
 
 
-def after_eviction(
-    pod: LeavingPod, node: NodeRecord | None, reason: str, code: int
-) -> EvictionAnswer:
+def after_eviction(pod: Pod, node: NodeRecord | None, reason: str, code: int) -> EvictionAnswer:
     """Read the answer to an eviction; `reason` is why the node is disrupted."""
     counted = Count("pods_eviction_requests_total", {"code": str(code)})
     if _OK <= code < _REDIRECT:
@@ -137,7 +136,7 @@ def after_eviction(
     return EvictionAnswer(False, counts=(counted,))
 
 
-def after_clash(pod: LeavingPod, node: NodeRecord | None, code: int) -> EvictionAnswer:
+def after_clash(pod: Pod, node: NodeRecord | None, code: int) -> EvictionAnswer:
     """Read the refusal of an eviction because several budgets select the pod."""
     counted = Count("pods_eviction_requests_total", {"code": str(code)})
     return _refused(pod, node, PDBS_UNSUPPORTED, counted)
@@ -169,9 +168,9 @@ def drain_failed_notice(node: NodeRecord, why: str, *same_as: str) -> Notice:
     )
 
 
-def _forced(pod: LeavingPod, deadline: datetime, now: datetime) -> EvictionStep:
+def _forced(pod: Pod, deadline: datetime, now: datetime) -> EvictionStep:
     seconds = _grace(deadline, now) // timedelta(seconds=1)
-    own = pod.grace // timedelta(seconds=1)
+    own = pod.disruption.grace // timedelta(seconds=1)
     note = (
         f"Deleting the pod because its node ends by {write_moment(deadline)}. It has {seconds} of "
         f"its {own} seconds to stop, whatever its disruption budgets and annotations say."
@@ -185,7 +184,7 @@ def _grace(deadline: datetime, now: datetime) -> timedelta:
     return max(timedelta(seconds=whole), _LEAST_GRACE)
 
 
-def _refused(pod: LeavingPod, node: NodeRecord | None, why: str, counted: Count) -> EvictionAnswer:
+def _refused(pod: Pod, node: NodeRecord | None, why: str, counted: Count) -> EvictionAnswer:
     if node is None:
         # The node is gone, and so is the pod.
         return EvictionAnswer(True, counts=(counted,))
@@ -207,9 +206,9 @@ class Protection(Struct, frozen=True, gc=False):
     notices: tuple[Notice, ...] = ()
 
 
-def protection_of(pod: LeavingPod, now: datetime) -> Protection:
+def protection_of(pod: Pod | LeavingPod, now: datetime) -> Protection:
     """Read the do-not-disrupt annotation: `true`, or a duration from the start of the pod."""
-    value = pod.do_not_disrupt
+    value = pod.disruption.do_not_disrupt
     if value is None:
         return Protection()
     if value == "true":
@@ -231,14 +230,14 @@ def protection_of(pod: LeavingPod, now: datetime) -> Protection:
     return Protection(is_active=True, until=until, notices=(told,))
 
 
-def is_evictable(pod: LeavingPod, now: datetime) -> bool:
+def is_evictable(pod: Pod | LeavingPod, now: datetime) -> bool:
     """Say whether a pod may be evicted."""
     if not pod.is_active or pod.is_static or pod.tolerates_disruption:
         return False
     return not protection_of(pod, now).is_active
 
 
-def _invalid(pod: LeavingPod, value: str) -> Notice:
+def _invalid(pod: Pod | LeavingPod, value: str) -> Notice:
     shown = value if len(value) <= DURATION_LENGTH_MAX else f"{value[:DURATION_LENGTH_MAX]}..."
     problem = f"`{shown}` is neither `true` nor a positive duration such as `4h`"
     note = f"Invalid {DO_NOT_DISRUPT} annotation: {problem}, ignoring annotation"

@@ -28,8 +28,8 @@ from karpy.model.annotations import REBOOT_BOOT_ID, REBOOT_GRACE_PERIOD
 from karpy.model.conditions import REBOOTING
 from karpy.model.constraints import NO_SCHEDULE, REBOOTING_TAINT, Taint
 from karpy.model.labels import INITIALIZED as INITIALIZED_LABEL
-from karpy.model.leaving import LeavingPod
 from karpy.model.notices import Notice
+from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.times import parse_duration
 
@@ -86,7 +86,7 @@ def has_to_drain(claim: ClaimRecord) -> bool:
 def reboot(
     claim: ClaimRecord,
     node: NodeRecord | None,
-    pods: tuple[LeavingPod, ...],
+    pods: tuple[Pod, ...],
     now: datetime,
     asked_since: datetime | None = None,
 ) -> RebootStep:
@@ -152,7 +152,7 @@ def fail(
 def _drain(
     claim: ClaimRecord,
     node: NodeRecord,
-    pods: tuple[LeavingPod, ...],
+    pods: tuple[Pod, ...],
     grace: timedelta | None,
     now: datetime,
 ) -> RebootStep:
