@@ -54,6 +54,7 @@ REPLICATION_CONTROLLER: Final = Kind("", _CORE, "ReplicationController", "replic
 PERSISTENT_VOLUME: Final = _cluster("", _CORE, "PersistentVolume", "persistentvolumes")
 PERSISTENT_VOLUME_CLAIM: Final = Kind("", _CORE, "PersistentVolumeClaim", "persistentvolumeclaims")
 LIMIT_RANGE: Final = Kind("", _CORE, "LimitRange", "limitranges")
+RESOURCE_QUOTA: Final = Kind("", _CORE, "ResourceQuota", "resourcequotas")
 DEPLOYMENT: Final = Kind("apps", _CORE, "Deployment", "deployments")
 REPLICA_SET: Final = Kind("apps", _CORE, "ReplicaSet", "replicasets")
 STATEFUL_SET: Final = Kind("apps", _CORE, "StatefulSet", "statefulsets")
@@ -99,6 +100,7 @@ BUILT_IN: Final = (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     LIMIT_RANGE,
+    RESOURCE_QUOTA,
     DEPLOYMENT,
     REPLICA_SET,
     STATEFUL_SET,

@@ -8,7 +8,7 @@ from karpy.adapters.apiserver.backend import Backend
 from karpy.adapters.apiserver.calls import json_response
 from karpy.adapters.apiserver.directory import AGGREGATED, Directory
 from karpy.adapters.apiserver.negotiation import JSON, wants_aggregated
-from karpy.adapters.apiserver.openapi import by_path, document, index, old_document
+from karpy.adapters.apiserver.openapi import NO_SCHEMAS, by_path, document, index, old_document
 from karpy.adapters.apiserver.statuses import not_allowed, nothing_there
 from karpy.codec.fields import JsonObject
 from karpy.errors import BadRequest
@@ -25,6 +25,8 @@ _VERSION: Final = {
     "platform": "",
 }
 """Of the API that is spoken; clients look at it before they use what is new."""
+_PROTOBUF_ASKED: Final = "com.github.proto-openapi.spec.v2"
+_PROTOBUF: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 
 
 class Documents:
@@ -88,8 +90,10 @@ class Documents:
 
     def _old_schemas(self, request: web.Request) -> web.Response:
         accept = request.headers.get("Accept", "*/*")
+        if _PROTOBUF_ASKED in accept:
+            # kubectl asks for it where it knows no schema of a kind, and takes no other form.
+            return web.Response(body=NO_SCHEMAS, content_type=_PROTOBUF)
         if JSON not in accept and "*/*" not in accept:
-            # kubectl asks for protobuf, and goes on without these schemas when there is none.
             raise BadRequest(f"only {JSON} is served", status=406)
         response = web.Response(body=old_document(self._backend.resources()))
         response.content_type = JSON

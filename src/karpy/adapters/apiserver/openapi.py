@@ -52,6 +52,10 @@ _NAMED: Final = {
 """Scalars that the world knows by a name."""
 
 
+NO_SCHEMAS: Final = b"\n\x032.0\x12\x13\n\nKubernetes\x12\x05v1.36"
+"""OpenAPI 2.0 without a schema as gnostic writes it in protobuf; version 3 has the schemas."""
+
+
 def index(resources: Sequence[Resource]) -> JsonObject:
     """Answer `/openapi/v3`: where the schemas of each group and version are."""
     paths = {}

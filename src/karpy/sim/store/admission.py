@@ -8,6 +8,7 @@ from karpy.errors import Forbidden
 from karpy.model.kinds import (
     LIMIT_RANGE,
     NAMESPACE,
+    PERSISTENT_VOLUME_CLAIM,
     POD,
     PRIORITY_CLASS,
     RUNTIME_CLASS,
@@ -18,22 +19,25 @@ from karpy.ports.objects import WatchEvent
 from karpy.sim.store.answers import bad_request, forbidden, not_found
 from karpy.sim.store.ledger import Ledger
 from karpy.sim.store.limitranger import LimitRanger
+from karpy.sim.store.quotas import Quotas
 
 _PREEMPTION: Final = "PreemptLowerPriority"
 _NO_OVERHEAD: Final = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
 _OTHER_OVERHEAD: Final = "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+_BOUNDED: Final = frozenset({POD, PERSISTENT_VOLUME_CLAIM})
 _SPECS_MAX: Final = 4096
 
 
 class Admission:
     """Lets objects in, or not, by what else there is."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, quotas: Quotas) -> None:
         self._namespaces = ledger.table(NAMESPACE)
         self._accounts = ledger.table(SERVICE_ACCOUNT)
         self._classes = ledger.table(PRIORITY_CLASS)
         self._runtimes = ledger.table(RUNTIME_CLASS)
         self._limit_ranger = LimitRanger(ledger)
+        self._quotas = quotas
         self._usual: JsonObject | None = None
         self._specs: dict[tuple[int, str], tuple[JsonObject, JsonObject]] = {}
         self.changes = 0
@@ -51,8 +55,20 @@ class Admission:
         self._check_account(obj)
         return self._with_runtime(self._with_priority(kind, obj))
 
+    def check_new(self, kind: Kind, obj: JsonObject) -> None:
+        """Raise Forbidden for a new object that is out of bounds, or beyond a quota."""
+        if kind in _BOUNDED:
+            self._limit_ranger.check(kind, obj)
+        self._quotas.check(kind, obj)
+
+    def counts_pods(self, namespace: str) -> bool:
+        """Say whether every new pod of a namespace must be looked at anew."""
+        return self._quotas.bounds(namespace)
+
     def on_change(self, kind: Kind, new: JsonObject, old: JsonObject) -> JsonObject:
         """Return a changed object as admitted."""
+        if kind == PERSISTENT_VOLUME_CLAIM:
+            self._limit_ranger.check(kind, new)
         if kind != POD:
             return new
         spec, before = new["spec"], old["spec"]

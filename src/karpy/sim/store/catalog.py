@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from karpy.codec.patches.schemas import schema_of
 from karpy.model import kinds
 from karpy.model.kinds import Kind
+from karpy.sim.store.checks import bounds as bound_checks
 from karpy.sim.store.checks import others as checks
 from karpy.sim.store.checks import pods as pod_checks
 from karpy.sim.store.checks import workloads as workload_checks
@@ -93,7 +94,13 @@ _RULES: Final[dict[Kind, Rules]] = {
         checks.check_claim,
         checks.compare_claims,
     ),
-    kinds.LIMIT_RANGE: Rules(defaults.default_limit_range, None, checks.check_limit_range),
+    kinds.LIMIT_RANGE: Rules(defaults.default_limit_range, None, bound_checks.check_limit_range),
+    kinds.RESOURCE_QUOTA: Rules(
+        defaults.default_resource_quota,
+        None,
+        bound_checks.check_resource_quota,
+        bound_checks.compare_resource_quotas,
+    ),
     kinds.DEPLOYMENT: Rules(
         workload_defaults.default_deployment,
         _BEGIN,
@@ -193,6 +200,7 @@ def built_in() -> tuple[Served, ...]:
         _served(kinds.PERSISTENT_VOLUME, "pv", also="status"),
         _served(kinds.PERSISTENT_VOLUME_CLAIM, "pvc", also="status"),
         _served(kinds.LIMIT_RANGE, "limits"),
+        _served(kinds.RESOURCE_QUOTA, "quota", also="status"),
         _served(kinds.DEPLOYMENT, "deploy", also="status scale"),
         _served(kinds.REPLICA_SET, "rs", also="status scale"),
         _served(kinds.STATEFUL_SET, "sts", also="status scale"),

@@ -1,13 +1,15 @@
-"""What containers get that leave it open: the admission plugin LimitRanger."""
+"""What containers get that leave it open, and what is out of bounds: the plugin LimitRanger."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from karpy.codec.admission import LimitRange, read_limit_range, with_usual_amounts
 from karpy.codec.fields import Fields, JsonObject
-from karpy.model.kinds import LIMIT_RANGE
+from karpy.model.kinds import LIMIT_RANGE, POD, Kind
 from karpy.ports.objects import WatchEvent
+from karpy.sim.store.answers import forbidden
 from karpy.sim.store.ledger import Ledger
+from karpy.sim.store.limitbounds import claim_breaches, pod_breaches
 
 _ANNOTATION: Final = "kubernetes.io/limit-ranger"
 _CONTAINERS: Final = (("containers", "container"), ("initContainers", "init container"))
@@ -20,6 +22,7 @@ class LimitRanger:
     def __init__(self, ledger: Ledger) -> None:
         self._table = ledger.table(LIMIT_RANGE)
         self._ranges: dict[str, list[LimitRange]] = {}
+        self._items: dict[str, list[JsonObject]] = {}
         ledger.subscribe(LIMIT_RANGE, self._read)
 
     def admitted(self, pod: JsonObject) -> JsonObject:
@@ -28,11 +31,26 @@ class LimitRanger:
             pod = _filled(pod, each)
         return pod
 
+    def check(self, kind: Kind, obj: JsonObject) -> None:
+        """Raise Forbidden for a pod or a claim that is out of the bounds of its namespace."""
+        meta = obj["metadata"]
+        items = self._items.get(meta["namespace"])
+        if not items:
+            return
+        breaches_of = pod_breaches if kind == POD else claim_breaches
+        found = list(dict.fromkeys(why for item in items for why in breaches_of(item, obj)))
+        if found:
+            why = found[0] if len(found) == 1 else f"[{', '.join(found)}]"
+            raise forbidden(kind, meta.get("name") or "", why)
+
     def _read(self, _event: WatchEvent, _before: JsonObject | None) -> None:
         self._ranges.clear()
+        self._items.clear()
         for obj in self._table.walk():
             found = read_limit_range(Fields(obj))
             self._ranges.setdefault(found.namespace, []).append(found)
+            items = (obj.get("spec") or {}).get("limits") or ()
+            self._items.setdefault(found.namespace, []).extend(items)
 
 
 def _filled(pod: JsonObject, usual: LimitRange) -> JsonObject:

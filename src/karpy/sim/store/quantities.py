@@ -82,6 +82,15 @@ def _scaled(amount: Fraction) -> tuple[int, int]:
     return power, count
 
 
+def amount_text(amount: int, resource: str) -> str:
+    """Write an amount of a resource as an API server does."""
+    if resource == "cpu" or resource.endswith(".cpu"):
+        return _canonical(f"{amount}m") or ""
+    if resource.endswith(("memory", "storage")) and amount >= _KIBI and amount % _KIBI == 0:
+        return _binary(Fraction(amount))
+    return _canonical(str(amount)) or ""
+
+
 def canonical_amounts(amounts: JsonObject) -> JsonObject:
     """Write all quantities of an object canonically; what is none stays for the checks."""
     new: dict[str, Any] = {}

@@ -21,6 +21,7 @@ from karpy.sim.store.names import Names, Times
 from karpy.sim.store.namespaces import Namespaces
 from karpy.sim.store.ownership import apply
 from karpy.sim.store.patching import applier, configuration, named, patched, relevant
+from karpy.sim.store.quotas import Quotas
 from karpy.sim.store.registry import Served
 from karpy.sim.store.remover import Remover
 from karpy.sim.store.subresources import Subresources
@@ -55,7 +56,8 @@ class Store(View):
             if self.kinds.served(kind).has_plain_status
         }
         self._times = Times(clock)
-        admission = Admission(self._ledger)
+        self.quotas: Final = Quotas(self._ledger)
+        admission = Admission(self._ledger, self.quotas)
         self._writer = Writer(self._ledger, Names(seed), self._times, admission)
         self._remover = Remover(self._ledger, self._times)
         self._namespaces = Namespaces(self._ledger, self.kinds, self._remover)

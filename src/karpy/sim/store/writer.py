@@ -80,6 +80,7 @@ class Writer:
         if served.validator is not None:
             draft = served.validator.admit(draft, None)
         self._check(served, draft, [])
+        self._admission.check_new(kind, draft)
         meta = draft["metadata"]
         if table.get(meta.get("namespace", ""), meta["name"]) is not None:
             raise already_exists(kind, meta["name"])
@@ -97,6 +98,8 @@ class Writer:
         if model is None or model.given is not obj or model.changes != self._admission.changes:
             return None
         table, meta = self._ledger.table(POD), model.made["metadata"]
+        if self._admission.counts_pods(meta["namespace"]):
+            return None
         own = {
             **meta,
             "name": self._name(table, meta["namespace"], meta["generateName"]),

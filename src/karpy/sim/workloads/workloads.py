@@ -4,6 +4,7 @@ from karpy.model.kinds import CONTROLLER_REVISION, JOB, POD, REPLICA_SET
 from karpy.ports.clock import Clock
 from karpy.sim.budgets import Budgets
 from karpy.sim.collector import Collector
+from karpy.sim.quotas import Quotas
 from karpy.sim.store.store import Store
 from karpy.sim.workloads.controller import Controller, Surroundings
 from karpy.sim.workloads.cronjobs import CronJobs
@@ -54,6 +55,7 @@ class Workloads:
             CronJobs(around),
             Expiry(around),
             Budgets(around),
+            Quotas(around),
         )
         self._collector = Collector(store)
 

@@ -165,6 +165,16 @@ _EVENTS: Final = Printer(
     _event,
 )
 
+
+def _quota(obj: JsonObject, now: datetime) -> list[Any]:
+    status = part(obj, "status")
+    hard, used = part(status, "hard"), part(status, "used")
+    shown = {name: f"{name}: {used.get(name, '0')}/{hard[name]}" for name in sorted(hard)}
+    limits = [text for name, text in shown.items() if name.startswith("limits.")]
+    requests = [text for name, text in shown.items() if not name.startswith("limits.")]
+    return [name_of(obj), ", ".join(requests), ", ".join(limits), age(obj, now)]
+
+
 CLUSTERS: Final = {
     ("", "Node"): Printer(
         columns(
@@ -180,6 +190,7 @@ CLUSTERS: Final = {
         columns("Name | Type | Cluster-IP | External-IP | Port(s) | Age | (Selector)"), _service
     ),
     ("", "ConfigMap"): Printer(columns("Name | Data | Age"), _config_map),
+    ("", "ResourceQuota"): Printer(columns("Name | Request | Limit | Age"), _quota),
     ("", "Secret"): Printer(columns("Name | Type | Data | Age"), _secret),
     ("scheduling.k8s.io", "PriorityClass"): Printer(
         columns("Name | #Value | ?Global-Default | Age | PreemptionPolicy"), _priority_class

@@ -17,7 +17,6 @@ from karpy.sim.store.answers import (
 from karpy.sim.store.checks.pods import NOT_NEGATIVE, PORT_MAX, PORT_RANGE, amount_of
 from karpy.sim.store.checks.workloads import check_selector
 from karpy.sim.store.metadata import IMMUTABLE, why_no_subdomain
-from karpy.sim.store.quantities import LIMIT_BOUNDS
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _SERVICES: Final = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -192,18 +191,6 @@ def compare_priority_classes(new: JsonObject, old: JsonObject) -> Iterator[Fault
         yield forbidden_field("value", "may not be changed in an update.")
     if new.get("preemptionPolicy") != old.get("preemptionPolicy"):
         yield invalid("preemptionPolicy", new.get("preemptionPolicy"), IMMUTABLE)
-
-
-def check_limit_range(obj: JsonObject) -> Iterator[Fault]:
-    """Name what is wrong with the amounts of a LimitRange."""
-    for index, item in enumerate((obj.get("spec") or {}).get("limits") or ()):
-        path = f"spec.limits[{index}]"
-        if not item.get("type"):
-            yield required(f"{path}.type")
-        for bound in LIMIT_BOUNDS:
-            for name, value in (item.get(bound) or {}).items():
-                if amount_of(value, name) < 0:
-                    yield invalid(f"{path}.{bound}[{name}]", value, NOT_NEGATIVE)
 
 
 def check_runtime_class(obj: JsonObject) -> Iterator[Fault]:

@@ -101,6 +101,13 @@ _SPECS: Final[dict[tuple[str, str], Shape]] = {
         "volumeName": str,
     },
     ("", "LimitRange"): {"limits": [{"type": str, **{bound: {} for bound in LIMIT_BOUNDS}}]},
+    ("", "ResourceQuota"): {
+        "hard": {},
+        "scopes": [str],
+        "scopeSelector": {
+            "matchExpressions": [{"scopeName": str, "operator": str, "values": [str]}]
+        },
+    },
     ("", "PersistentVolume"): {"capacity": {}, "accessModes": [str]},
     ("apps", "Deployment"): _WORKLOAD,
     ("apps", "ReplicaSet"): _WORKLOAD,

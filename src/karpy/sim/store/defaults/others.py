@@ -94,6 +94,11 @@ def _limit_range_item(item: JsonObject) -> JsonObject:
     return {key: each for key, each in with_implied_amounts(item).items() if each}
 
 
+def default_resource_quota(obj: JsonObject) -> JsonObject:
+    """Write the amounts of a ResourceQuota canonically."""
+    return changed(obj, "spec", lambda spec: changed(spec, "hard", _AMOUNTS))
+
+
 def default_runtime_class(obj: JsonObject) -> JsonObject:
     """Write the overhead of a RuntimeClass canonically."""
     return changed(obj, "overhead", lambda overhead: changed(overhead, "podFixed", _AMOUNTS))
