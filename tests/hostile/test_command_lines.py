@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import pytest
 
@@ -166,7 +166,7 @@ def test_a_full_disk_behind_stdout_is_named(command: str) -> None:
 
 def test_a_full_disk_behind_stderr_leaves_the_exit_code() -> None:
     with Path("/dev/full").open("w") as full:
-        assert process("solve", "none.yaml", stderr=full).returncode == 1
+        assert process("solve", "none.yaml", stderr=full.fileno()).returncode == 1
 
 
 def test_a_reader_that_has_gone_is_no_error() -> None:
@@ -179,12 +179,12 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
 
 
 def process(
-    *words: str | Path, stdout: object = subprocess.PIPE, stderr: object = subprocess.PIPE
+    *words: str | Path, stdout: int | IO[str] = subprocess.PIPE, stderr: int = subprocess.PIPE
 ) -> subprocess.CompletedProcess[str]:
-    streams = {"stdout": stdout, "stderr": stderr}
-    return subprocess.run(  # type: ignore[call-overload, no-any-return]  # streams of any kind
+    return subprocess.run(
         [sys.executable, "-m", "karpy", *words],
-        **streams,
+        stdout=stdout,
+        stderr=stderr,
         encoding="utf-8",
         check=False,
         timeout=60,
