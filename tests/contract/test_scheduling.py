@@ -32,6 +32,30 @@ async def add_node(world: World, name: str, **spec: object) -> None:
     await until(is_open)
 
 
+async def test_a_new_node_is_tainted_until_it_is_ready(world: World) -> None:
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+    silent = {"type": "Ready", "status": "Unknown", "reason": "Booting"}
+    own = {"key": "dedicated", "value": "gpu", "effect": "NoSchedule"}
+
+    made = await world.create(NODE, {**node("n1", conditions=[silent]), "spec": {"taints": [own]}})
+    ready = Patch(PatchType.STRATEGIC, {"status": node("n1")["status"]})
+    await world.objects.patch(NODE, "n1", ready, subresource="status")
+
+    async def is_open() -> bool:
+        return bool((await world.get(NODE, "n1"))["spec"]["taints"] == [own])
+
+    assert made["spec"]["taints"] == [own, taint]
+    assert await until(is_open)
+
+
+async def test_the_not_ready_taint_is_given_once(world: World) -> None:
+    taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+
+    made = await world.create(NODE, {**node("n1"), "spec": {"taints": [taint]}})
+
+    assert made["spec"]["taints"] == [taint]
+
+
 def asking(name: str, labels: dict[str, str] | None = None, **spec: object) -> JsonObject:
     """Build a pod for the default scheduler that asks for one core."""
     sized = {**CONTAINER, "resources": {"requests": {"cpu": "1"}}}

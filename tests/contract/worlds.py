@@ -34,7 +34,7 @@ SOON: Final = 30.0
 _GLANCE: Final = 0.02
 _REMEMBERED: Final = 500
 """So many events of each kind the embedded worlds remember."""
-_SHORT: Final = WorldSettings(history=_REMEMBERED)
+_SHORT: Final = WorldSettings(history=_REMEMBERED, taints_nodes=True)
 
 
 class World:

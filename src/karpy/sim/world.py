@@ -62,6 +62,8 @@ class WorldSettings(Struct, frozen=True):
     """How many events of each kind the API server remembers."""
     deletes_nodes: bool = False
     """Whether the cloud's own controller deletes Nodes without a machine."""
+    taints_nodes: bool = False
+    """Whether Nodes made by hand have the not-ready taint, too, until they are Ready."""
     has_events: bool = True
     """Whether scheduler and controllers write Events: half of all writes where pods come and go."""
 
@@ -85,7 +87,13 @@ class World:
         settings = settings or WorldSettings()
         timing = settings.timing
         self.clock = LoopClock(start)
-        self.store = Store(self.clock, seed=seed, history=settings.history, validator=CrdValidator)
+        self.store = Store(
+            self.clock,
+            seed=seed,
+            history=settings.history,
+            validator=CrdValidator,
+            taints_nodes=settings.taints_nodes,
+        )
         for kind in CUSTOM_KINDS:
             self.store.create(CUSTOM_RESOURCE, kind.to_json())
         self.objects = EmbeddedObjects(self.store)

@@ -19,7 +19,7 @@ from karpy.sim.store.registry import Served
 from karpy.sim.store.store import Store
 from karpy.sim.world import World, WorldSettings
 
-_LIVE: Final = WorldSettings(timing=Timing(beat_seconds=10))
+_LIVE: Final = WorldSettings(timing=Timing(beat_seconds=10), taints_nodes=True)
 """People look at leases, and see whether they are renewed."""
 
 

@@ -24,7 +24,8 @@ from karpy.wiring.operator import Operator
 from karpy.wiring.surface import Surface, Voice
 
 BRISK: Final = WorldSettings(
-    timing=Timing(ready_seconds=0, start_seconds=0.5, stop_seconds=0.5, beat_seconds=10)
+    timing=Timing(ready_seconds=0, start_seconds=0.5, stop_seconds=0.5, beat_seconds=10),
+    taints_nodes=True,
 )
 """Nodes are ready as soon as they are there, as KWOK's are; leases are renewed, for people look."""
 _NAME: Final = "karpenter"

@@ -5,9 +5,11 @@ from typing import Final
 from karpy.codec.admission import read_runtime_class, with_runtime
 from karpy.codec.fields import Fields, JsonObject
 from karpy.errors import Forbidden
+from karpy.model.constraints import NO_SCHEDULE, NOT_READY_TAINT
 from karpy.model.kinds import (
     LIMIT_RANGE,
     NAMESPACE,
+    NODE,
     PERSISTENT_VOLUME_CLAIM,
     POD,
     PRIORITY_CLASS,
@@ -31,13 +33,14 @@ _SPECS_MAX: Final = 4096
 class Admission:
     """Lets objects in, or not, by what else there is."""
 
-    def __init__(self, ledger: Ledger, quotas: Quotas) -> None:
+    def __init__(self, ledger: Ledger, quotas: Quotas, *, taints_nodes: bool = False) -> None:
         self._namespaces = ledger.table(NAMESPACE)
         self._accounts = ledger.table(SERVICE_ACCOUNT)
         self._classes = ledger.table(PRIORITY_CLASS)
         self._runtimes = ledger.table(RUNTIME_CLASS)
         self._limit_ranger = LimitRanger(ledger)
         self._quotas = quotas
+        self._taints_nodes = taints_nodes
         self._usual: JsonObject | None = None
         self._specs: dict[tuple[int, str], tuple[JsonObject, JsonObject]] = {}
         self.changes = 0
@@ -49,6 +52,8 @@ class Admission:
     def on_create(self, kind: Kind, obj: JsonObject) -> JsonObject:
         """Return a new object as admitted; raise Forbidden or NotFound."""
         self._check_namespace(kind, obj["metadata"])
+        if kind == NODE and self._taints_nodes:
+            return _with_not_ready(obj)
         if kind != POD:
             return obj
         obj = self._limit_ranger.admitted(obj)
@@ -174,6 +179,16 @@ class Admission:
         found = [each for each in self._classes.walk() if each.get("globalDefault")]
         # Several may be default while one replaces another: the lowest counts.
         self._usual = min(found, key=lambda each: each.get("value", 0)) if found else None
+
+
+def _with_not_ready(node: JsonObject) -> JsonObject:
+    """Add the taint that every new Node has until it is Ready."""
+    spec = node.get("spec") or {}
+    taints = spec.get("taints") or []
+    wanted = {"key": NOT_READY_TAINT, "effect": NO_SCHEDULE}
+    if any({key: each.get(key) for key in wanted} == wanted for each in taints):
+        return node
+    return {**node, "spec": {**spec, "taints": [*taints, wanted]}}
 
 
 def _rejected(name: str, why: str) -> Forbidden:

@@ -48,6 +48,7 @@ class Store(View):
         seed: int = 0,
         history: int = 10_000,
         validator: ValidatorFactory | None = None,
+        taints_nodes: bool = False,
     ) -> None:
         super().__init__(history)
         self._with_plain_status: Final = {
@@ -57,7 +58,7 @@ class Store(View):
         }
         self._times = Times(clock)
         self.quotas: Final = Quotas(self._ledger)
-        admission = Admission(self._ledger, self.quotas)
+        admission = Admission(self._ledger, self.quotas, taints_nodes=taints_nodes)
         self._writer = Writer(self._ledger, Names(seed), self._times, admission)
         self._remover = Remover(self._ledger, self._times)
         self._namespaces = Namespaces(self._ledger, self.kinds, self._remover)
