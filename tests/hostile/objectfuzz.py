@@ -12,20 +12,30 @@ from karpy.adapters.clouds.kwok.provider import KwokProvider
 from karpy.codec.fields import JsonObject
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import Bug
+from karpy.model.constraints import SpreadConstraint, WhenUnsatisfiable
 from karpy.model.kinds import (
     CAPACITY_BUFFER,
+    CSI_NODE,
     DAEMON_SET,
     DEPLOYMENT,
     DISRUPTION_BUDGET,
     KWOK_NODE_CLASS,
+    LIMIT_RANGE,
     NODE_CLAIM,
     NODE_OVERLAY,
     NODE_POOL,
+    PERSISTENT_VOLUME,
     POD,
+    POD_TEMPLATE,
+    REPLICATION_CONTROLLER,
+    RUNTIME_CLASS,
+    SERVICE,
     STATEFUL_SET,
     STORAGE_CLASS,
+    VOLUME_ATTACHMENT,
     Kind,
 )
+from karpy.model.labels import ZONE
 from karpy.model.notices import Notice
 from karpy.model.options import Gates, Options
 from karpy.ports.objects import (
@@ -51,6 +61,7 @@ from tests.scenarios.manifests import (
     budget,
     daemon_set,
     deployment,
+    limit_range,
     node_class,
     one_of,
     pod_spec,
@@ -67,7 +78,8 @@ STEP_SECONDS: Final = 1.0
 _ACT_SECONDS: Final = 120
 _REPLICAS: Final = 3
 _OPTIONS: Final = Options(
-    gates=Gates(static_capacity=True, capacity_buffer=True, node_overlay=True, node_repair=True)
+    gates=Gates(static_capacity=True, capacity_buffer=True, node_overlay=True, node_repair=True),
+    default_spreads=(SpreadConstraint(ZONE, 1, WhenUnsatisfiable.SCHEDULE_ANYWAY),),
 )
 _SETTINGS: Final = WorldSettings(timing=Timing(boot_seconds=10, ready_seconds=2), has_events=False)
 _TAINT: Final = {"key": WITNESS, "effect": "NoSchedule", "value": "yes"}
@@ -81,6 +93,8 @@ class Ending:
     findings: list[str] = field(default_factory=list)
     set_aside: int = 0
     """How many versions of objects could not be read."""
+    kinds: set[Kind] = field(default_factory=set)
+    """The kinds of the objects that were read."""
     contained: list[str] = field(default_factory=list)
     """Unforeseen failures, each held by the barrier around one object."""
 
@@ -100,19 +114,22 @@ class SpoiltObjects(EmbeddedObjects):
         self._ending = ending
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> JsonObject:
+        self._ending.kinds.add(kind)
         return self._mutations.spoil(kind, await super().get(kind, name, namespace))
 
     async def list(
         self, kind: Kind, query: Query = EVERYTHING, *, limit: int = 0, token: str = ""
     ) -> Page:
         page = await super().list(kind, query, limit=limit, token=token)
+        self._ending.kinds |= {kind} if page.items else set()
         items = tuple(self._mutations.spoil(kind, each) for each in page.items)
         return Page(items, page.version, page.token, page.remaining)
 
     def follow(
         self, kind: Kind, reader: Reader[T], query: Query = EVERYTHING
     ) -> AsyncIterator[Change[T] | Synced]:
-        return self._sound.follow(kind, _SpoiltReader(kind, reader, self._mutations), query)
+        spoilt = _SpoiltReader(kind, reader, self._mutations, self._ending)
+        return self._sound.follow(kind, spoilt, query)
 
     def _note_unreadable(self) -> None:
         self._ending.set_aside += 1
@@ -121,12 +138,14 @@ class SpoiltObjects(EmbeddedObjects):
 class _SpoiltReader(Generic[T]):
     """Reads objects from bytes, as over the wire."""
 
-    def __init__(self, kind: Kind, reader: Reader[T], mutations: Mutations) -> None:
+    def __init__(self, kind: Kind, reader: Reader[T], mutations: Mutations, ending: Ending) -> None:
         self._kind = kind
         self._reader = reader
         self._mutations = mutations
+        self._ending = ending
 
     def from_object(self, obj: JsonObject) -> T:
+        self._ending.kinds.add(self._kind)
         return self._reader.from_bytes(encode(self._mutations.spoil(self._kind, obj)))
 
     def from_bytes(self, data: bytes) -> T:
@@ -202,9 +221,18 @@ class _Play:
             (DEPLOYMENT, deployment("web", 3, pod=pod_spec("1", "1Gi"))),
             (DEPLOYMENT, deployment(WITNESS, 1, pod=_witness_pod())),
             (STATEFUL_SET, stateful_set("db", 2, "fast")),
-            (DAEMON_SET, daemon_set("agent", pod_spec("100m"))),
+            (LIMIT_RANGE, limit_range(defaultRequest={"memory": "64Mi"})),
+            (RUNTIME_CLASS, _runtime_class()),
+            (PERSISTENT_VOLUME, _volume()),
+            (VOLUME_ATTACHMENT, _attachment()),
+            (CSI_NODE, _csi_node()),
+            (SERVICE, _in_default("web", selector={"app": "web"}, ports=[{"port": 80}])),
+            (REPLICATION_CONTROLLER, _controller()),
+            (POD_TEMPLATE, _template()),
+            (DAEMON_SET, daemon_set("agent", pod_spec("100m", runtimeClassName="sandbox"))),
             (DISRUPTION_BUDGET, budget("web", minAvailable=1)),
             (CAPACITY_BUFFER, _buffer()),
+            (CAPACITY_BUFFER, _in_default("spare", podTemplateRef={"name": "web"}, replicas=1)),
             (POD, _kept_pod()),
         ]
         for kind, obj in made:
@@ -279,7 +307,7 @@ def _kept_pod() -> JsonObject:
 
 
 def _near() -> JsonObject:
-    terms = [{"matchExpressions": [one_of("kubernetes.io/os", "linux")]}]
+    terms = [{"matchExpressions": [_linux()]}]
     return {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
 
 
@@ -301,3 +329,59 @@ def _buffer() -> JsonObject:
             "replicas": 1,
         },
     }
+
+
+def _in_default(name: str, **spec: object) -> JsonObject:
+    return {"metadata": {"name": name, "namespace": "default"}, "spec": spec}
+
+
+def _runtime_class() -> JsonObject:
+    tolerations = [{"key": "sandbox", "operator": "Exists"}]
+    return {
+        "metadata": {"name": "sandbox"},
+        "handler": "runsc",
+        "overhead": {"podFixed": {"memory": "16Mi"}},
+        "scheduling": {"nodeSelector": {"kubernetes.io/os": "linux"}, "tolerations": tolerations},
+    }
+
+
+def _volume() -> JsonObject:
+    source = {"driver": "csi.example.com", "volumeHandle": "v"}
+    return {
+        "metadata": {"name": "old"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "capacity": {"storage": "1Gi"},
+            "csi": source,
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [_linux()]}]}},
+        },
+    }
+
+
+def _attachment() -> JsonObject:
+    source = {"persistentVolumeName": "old"}
+    spec = {"attacher": "csi.example.com", "nodeName": "elsewhere", "source": source}
+    return {"metadata": {"name": "old"}, "spec": spec}
+
+
+def _csi_node() -> JsonObject:
+    driver = {"name": "csi.example.com", "nodeID": "elsewhere", "allocatable": {"count": 10}}
+    return {"metadata": {"name": "elsewhere"}, "spec": {"drivers": [driver]}}
+
+
+def _controller() -> JsonObject:
+    labels = {"app": "old"}
+    template = {"metadata": {"labels": labels}, "spec": pod_spec("100m")}
+    return _in_default("old", replicas=1, selector=labels, template=template)
+
+
+def _template() -> JsonObject:
+    meta = {"name": "web", "namespace": "default"}
+    return {
+        "metadata": meta,
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod_spec()},
+    }
+
+
+def _linux() -> JsonObject:
+    return one_of("kubernetes.io/os", "linux")
