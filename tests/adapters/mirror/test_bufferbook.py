@@ -2,7 +2,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from karpy.adapters.mirror.bufferbook import BufferBook
+from karpy.adapters.mirror.bufferbook import TOGETHER_MAX, BufferBook
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
 from karpy.model.kinds import CAPACITY_BUFFER, CUSTOM_RESOURCE, POD_TEMPLATE
 from karpy.ports.objects import Patch, PatchType
@@ -102,3 +102,18 @@ def test_only_the_optional_kind_may_be_absent() -> None:
         return [book.buffers.is_synced, book.sources["PodTemplate"].is_synced, book.is_listed]
 
     assert run(story()) == [True, False, False]
+
+
+def test_many_large_buffers_share_what_all_may_have_together() -> None:
+    async def story() -> list[int]:
+        world = World()
+        world.store.create(POD_TEMPLATE, pod_template())
+        for number in range(4):
+            meta = {**BUFFER["metadata"], "name": f"vast-{number}"}
+            spec = {**BUFFER["spec"], "replicas": 2**31 - 1}
+            world.store.create(CAPACITY_BUFFER, {"metadata": meta, "spec": spec})
+        async with following(world) as book:
+            names = [each.key.rpartition("/")[2] for each in book.virtual_pods()]
+            return [sum(f"vast-{number}" in each for each in names) for number in range(4)]
+
+    assert run(story()) == [TOGETHER_MAX // 4] * 4

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import chain
 from typing import Any, Final
 
 from msgspec import Struct
@@ -23,6 +24,10 @@ from karpy.ports.clock import Clock
 from karpy.ports.objects import Feed, Follow, Reader, Synced
 from karpy.ports.records import Kept
 
+TOGETHER_MAX: Final = 20_000
+"""All buffers together keep room for so many pods; one alone for half as many at most."""
+_LOOKED_AT_MAX: Final = 100_000
+"""Buffers that come after so many pods are left out: to make pods takes time, too."""
 _AGAIN_SECONDS: Final = 30.0
 """How long to wait before asking again for a kind that is not served."""
 _decoder: Final = Decoder()
@@ -95,11 +100,18 @@ class BufferBook:
 
     def virtual_pods(self) -> tuple[Pod, ...]:
         """Return all pods for which room is to be kept."""
-        pods: list[Pod] = []
+        rooms: list[tuple[Pod, ...]] = []
+        together = 0
         for key in self.buffers.values:
+            if together > _LOOKED_AT_MAX:
+                break
             with Barrier(partial(self._on_failure, key)):
-                pods += self.room_of(key)
-        return tuple(pods)
+                rooms.append(self.room_of(key))
+                together += len(rooms[-1])
+        if together > TOGETHER_MAX:
+            # Each buffer has the same part of it, so that none crowds the others out.
+            rooms = [each[: max(TOGETHER_MAX // len(rooms), 1)] for each in rooms]
+        return tuple(chain.from_iterable(rooms))
 
     def room_of(self, key: str) -> tuple[Pod, ...]:
         """Return the virtual pods of a CapacityBuffer: the same ones until something changes."""
