@@ -169,11 +169,17 @@ def test_a_full_disk_behind_stderr_leaves_the_exit_code() -> None:
         assert process("solve", "none.yaml", stderr=full.fileno()).returncode == 1
 
 
-def test_a_reader_that_has_gone_is_no_error() -> None:
+@pytest.mark.parametrize("token", [" ", "a\nb", "caf\u00e9", "\udcff"])
+def test_a_token_that_no_request_can_carry_is_refused(token: str) -> None:
+    assert told("cluster", "--token", token) == (1, ["KP1010"], 1)
+
+
+@pytest.mark.parametrize("command", ["crds", "--help", "--version", "solve --help"])
+def test_a_reader_that_has_gone_is_no_error(command: str) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w") as gone:
-        done = process("crds", stdout=gone)
+        done = process(*command.split(), stdout=gone)
 
     assert (done.returncode, done.stderr) == (141, "")
 

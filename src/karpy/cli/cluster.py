@@ -11,7 +11,7 @@ from cyclopts.validators import Number
 from karpy.adapters.apiserver.kubeconfigs import is_ours
 from karpy.cli.extras import import_embedded
 from karpy.cli.options import DONE, Injected
-from karpy.errors import FileUnwritable
+from karpy.errors import FileUnwritable, OptionInvalid
 
 _PORT_MAX: Final = 65_535
 _NODES_MAX: Final = 5_000
@@ -104,6 +104,12 @@ def cluster(
         $ kubectl scale deployment inflate --replicas=20
         $ kubectl get nodeclaims --watch
     """
+    if token and not (token.isascii() and token.isprintable() and token.strip()):
+        raise OptionInvalid(
+            name="--token",
+            problem="is no text that a request can carry",
+            hint="write it in letters, digits and signs of ASCII, without line breaks",
+        )
     if kubeconfig is not None and kubeconfig.exists() and not is_ours(kubeconfig):
         raise FileUnwritable(
             path=str(kubeconfig), problem="it is there already and is not one of ours"

@@ -53,6 +53,13 @@ def width_of(spans: Line) -> int:
     return sum(len(span.text) for span in spans)
 
 
+class _Console(Console):
+    """A console that leaves it to the program what to do when its reader has gone."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class Channel:
     """One output stream: writes lines the way its reader can show them."""
 
@@ -78,7 +85,7 @@ class Channel:
 
     def console(self, width: int) -> Console:
         """Give the help printer a view of this stream."""
-        return Console(
+        return _Console(
             file=self.stream,
             width=width,
             color_system="standard" if self.has_colour else None,
