@@ -10,6 +10,7 @@ from tests.hostile.objectfuzz import play
 NOT_READ: Final = {
     *("configmaps", "secrets", "serviceaccounts", "controllerrevisions", "jobs", "cronjobs"),
     *("events", "priorityclasses", "customresourcedefinitions", "ec2nodeclasses"),
+    "resourcequotas",
 }
 WRITTEN_ONLY: Final = {"leases"}
 """Read to be written: by the election, which these operators do without."""
