@@ -17,6 +17,7 @@ _REFUSALS_MAX: Final = 10
 _NODES_MAX: Final = 20
 _NAMES_MAX: Final = 4
 _SHORT: Final = {
+    Constraint.POOL_EMPTY: "its requirements leave no instance type, {}",
     Constraint.TAINT: "an untolerated taint, {}",
     Constraint.UNDEFINED_LABEL: "an undefined label, {}",
     Constraint.REQUIREMENT: "an unmet requirement, {}",

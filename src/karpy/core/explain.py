@@ -329,7 +329,7 @@ _POOL_FIXES: Final = {
         "lower the pod's {topic} request, or allow larger instance types in {pools}"
     ),
     Constraint.VOLUME_TOPOLOGY: "let {pools} make nodes where the volumes are: {detail}",
-    Constraint.POOL_EMPTY: "loosen the requirements of {pools} so that some instance type is left",
+    Constraint.POOL_EMPTY: "loosen the requirements of {pools} that leave no type: {detail}",
     Constraint.POOL_STATIC: "add a NodePool without `replicas`, or raise those of {pools}",
     Constraint.POOL_NOT_READY: "see why {pools} is not ready (`kubectl describe nodepool`)",
     Constraint.POOL_DELETING: "create a NodePool that takes the place of {pools}",
@@ -378,9 +378,16 @@ def _fix(same: list[PoolRefusal]) -> Fix:
     named = f"NodePool `{pools[0]}`" if len(pools) == 1 else f"one of {len(pools)} NodePools"
     detail = first.decisive.detail
     text = _POOL_FIXES[first.decisive.constraint].format(
-        pools=named, detail=detail or "see the NodePool", topic=detail.partition(":")[0]
+        pools=named, detail=detail or "see the NodePool", topic=_topic(first.decisive)
     )
     return Fix(text, pools, first.decisive.constraint, _is_single(first))
+
+
+def _topic(decisive: Exclusion) -> str:
+    """Return what a constraint is about: a resource, or the labels that lack variety."""
+    if decisive.constraint is not Constraint.MIN_VALUES:
+        return decisive.detail.partition(":")[0]
+    return " and ".join(each.partition(":")[0] for each in decisive.detail.split(", "))
 
 
 def _is_single(pool: PoolRefusal) -> bool:

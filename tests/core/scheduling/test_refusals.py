@@ -172,8 +172,8 @@ def test_every_pool_says_why_heaviest_first_then_those_that_take_no_part() -> No
     assert [(each.pool, each.is_single, each.types) for each in only_refusal(cluster).pools] == [
         ("heavy", False, 12),
         ("light", True, 12),
-        ("static", True, 0),
-        ("empty", True, 12),
+        ("static", False, 0),
+        ("empty", False, 12),
     ]
 
 

@@ -30,6 +30,8 @@ class Hurdle(NamedTuple):
     constraint: Constraint
     detail: str
     cleared: int
+    is_joint: bool = False
+    """Whether several things make it up, so that nobody knows what lifting one of them does."""
 
 
 class Course:
@@ -62,9 +64,9 @@ class Course:
         return found
 
     def _taints(self) -> Iterator[Hurdle]:
-        taint = first_untolerated(self._template.taints, self._step.footing.tolerations)
-        if taint is not None:
-            yield Hurdle(Constraint.TAINT, str(taint), 0)
+        for taint in self._template.taints:
+            if first_untolerated((taint,), self._step.footing.tolerations) is not None:
+                yield Hurdle(Constraint.TAINT, str(taint), 0)
 
     def _requirements(self) -> Iterator[Hurdle]:
         if not self._step.footing.is_possible:
@@ -151,9 +153,9 @@ class Course:
                     name for bit, name in enumerate(rule.table.names) if open_here >> bit & 1
                 ]
                 allowed = ", ".join(open_names) or "nowhere"
-                yield Hurdle(
-                    CONSTRAINTS[tight.kind], f"{describe(tight)}; open: {allowed}", cleared
-                )
+                detail = f"{describe(tight)}; open: {allowed}"
+                is_joint = len(rule.spreads) + len(rule.affinities) + len(rule.antis) > 1
+                yield Hurdle(CONSTRAINTS[tight.kind], detail, cleared, is_joint)
 
     def _limits(self) -> Iterator[Hurdle]:
         limits = self._packer.limits
@@ -187,11 +189,12 @@ class Course:
         options = self._packer.shapes.fresh(shape, self._template)
         for signature, types in options:
             lacking = reached(self._signatures, signature, types)
-            for key, count in sorted(lacking.items()):
-                return Hurdle(Constraint.MIN_VALUES, f"{key}: {count} values left", 0)
+            if lacking:
+                parts = (f"{key}: {count} values left" for key, count in sorted(lacking.items()))
+                return Hurdle(Constraint.MIN_VALUES, ", ".join(parts), 0)
         if options and self._packer.reservations.is_active:
-            return Hurdle(Constraint.RESERVATION, "", 0)
-        return Hurdle(Constraint.OFFERING, "nothing meets all of its demands at once", 0)
+            return Hurdle(Constraint.RESERVATION, "", 0, is_joint=True)
+        return Hurdle(Constraint.OFFERING, "nothing meets all of its demands at once", 0, True)
 
 
 def describe(group: Group) -> str:

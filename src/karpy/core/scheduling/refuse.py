@@ -8,6 +8,7 @@ from karpy.core.scheduling.greedy import Packer
 from karpy.core.scheduling.hurdles import CONSTRAINTS, Course, Hurdle, tightest
 from karpy.core.scheduling.steps import PodClass
 from karpy.core.scheduling.templates import Template
+from karpy.core.scheduling.variety import reached
 from karpy.model.pods import Pod
 from karpy.model.refusals import (
     Constraint,
@@ -72,22 +73,30 @@ class Refuser:
 
     def _tree(self, pod_class: PodClass) -> Refusal:
         pools = [self._judge(pod_class, template) for template in self._templates]
-        pools += [PoolRefusal(each.pool, each.why, True, each.why.count) for each in self._notices]
+        pools += [PoolRefusal(each.pool, each.why, False, each.why.count) for each in self._notices]
         return Refusal(self._reason, (), "", tuple(pools), tuple(self._nodes(pod_class)))
 
     def _judge(self, pod_class: PodClass, template: Template) -> PoolRefusal:
         course = Course(self._packer, pod_class, pod_class.steps.last, template)
         hurdles = course.hurdles()
         exclusions = tuple(self._exclusion(hurdle, template) for hurdle in hurdles)
-        decisive, is_single = _decisive(hurdles, template.mask)
+        decisive, left = _decisive(hurdles, template.mask)
         return PoolRefusal(
             template.name,
             exclusions[decisive],
-            is_single,
+            self._is_enough(hurdles[decisive], left, template),
             self._count(template.mask),
             exclusions,
             self._nearest(hurdles, template),
         )
+
+    def _is_enough(self, hurdle: Hurdle, left: int, template: Template) -> bool:
+        """Say whether the types that all but one hurdle leave would do without it."""
+        if not left or hurdle.is_joint:
+            return False
+        if hurdle.constraint is Constraint.MIN_VALUES:
+            return True
+        return not reached(self._packer.signatures, template.signature, left)
 
     def _exclusion(self, hurdle: Hurdle, template: Template) -> Exclusion:
         count = self._count(template.mask) - self._count(template.mask & hurdle.cleared)
@@ -156,23 +165,24 @@ def _stagewise(nodes: int, stages: Sequence[tuple[Constraint, int]]) -> list[Exc
     return exclusions
 
 
-def _decisive(hurdles: Sequence[Hurdle], types: int) -> tuple[int, bool]:
-    """Return which hurdle to lift, and whether lifting it alone would do."""
-    best, best_left = -1, 0
+def _decisive(hurdles: Sequence[Hurdle], types: int) -> tuple[int, int]:
+    """Return which hurdle to lift, and the types that are left once it is, if any."""
+    best, best_left, best_mask = -1, 0, 0
     # What all after each one let through; with what all before it do, that is all but this one.
     after = [types]
     for hurdle in reversed(hurdles):
         after.append(after[-1] & hurdle.cleared)
     before = types
     for index, hurdle in enumerate(hurdles):
-        left = (before & after[len(hurdles) - 1 - index]).bit_count()
+        mask = before & after[len(hurdles) - 1 - index]
+        left = mask.bit_count()
         if left > best_left:
-            best, best_left = index, left
+            best, best_left, best_mask = index, left, mask
         before &= hurdle.cleared
     if best >= 0:
-        return best, True
+        return best, best_mask
     worst = min(range(len(hurdles)), key=lambda index: (types & hurdles[index].cleared).bit_count())
-    return worst, False
+    return worst, 0
 
 
 def _fewest_failed(hurdles: Sequence[Hurdle], types: int) -> int:

@@ -150,16 +150,37 @@ def build_template(
     if mask and signatures.varieties[signature]:
         lacking = reached(signatures, signature, mask)
         if lacking and policy is MinValuesPolicy.STRICT:
-            label, count = next(iter(lacking.items()))
-            return Exclusion(Constraint.MIN_VALUES, f"{label}: {count} values on offer", len(types))
+            detail = ", ".join(f"{key}: {count} values on offer" for key, count in lacking.items())
+            return Exclusion(Constraint.MIN_VALUES, detail, len(types))
         if lacking:
             signature = relax(signatures, signature, lacking)
             is_relaxed = True
     if not mask:
-        return Exclusion(Constraint.POOL_EMPTY, pool.name, len(types))
+        detail = _why_empty(pool, table.mask_of(types) & table.sound, signatures)
+        return Exclusion(Constraint.POOL_EMPTY, detail, len(types))
     template = Template(pool, signature, mask, table.allocatable)
     template.is_relaxed = is_relaxed
     return template
+
+
+def _why_empty(pool: NodePool, types: int, signatures: Signatures) -> str:
+    """Name the requirement that leaves no type: one alone, else the one that does after others."""
+    if not types:
+        return "the catalog has no type for it"
+    table = signatures.table
+    written = [*pool.requirements, *(one_of(key, each) for key, each in pool.labels.items())]
+    for each in written:
+        if not types & table.allowing(each):
+            return str(each)
+    narrowing: list[str] = []
+    for each in written:
+        left = types & table.allowing(each)
+        if not left:
+            return f"{each}, after {', '.join(narrowing)}"
+        if left != types:
+            narrowing.append(str(each))
+            types = left
+    return f"nothing is on sale that meets {', '.join(narrowing) or 'them'}"
 
 
 def assign_daemons(
