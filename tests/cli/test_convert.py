@@ -71,6 +71,20 @@ def test_a_check_prints_no_object_and_says_whether_anything_is_lost(
     assert (run.code, run.out) == (code, "")
 
 
+def test_a_check_as_json_has_notes_and_errors(karpy: Karpy) -> None:
+    words = ("--check", "--output", "json")
+
+    run = karpy("convert", "-", *words, stdin=stream(PROVISIONER, LAUNCH_TEMPLATE))
+
+    answer = json.loads(run.out)
+    assert (run.code, answer["isLossless"]) == (3, False)
+    assert {(each["object"], each["change"]) for each in answer["notes"]} >= {
+        ("Provisioner karpenter/web", "LOST"),
+        ("Provisioner karpenter/web", "DROPPED"),
+    }
+    assert [each["object"] for each in answer["findings"]] == ["AWSNodeTemplate web"]
+
+
 def test_files_of_a_directory_are_seen_together(karpy: Karpy, tmp_path: Path) -> None:
     (tmp_path / "deeper").mkdir()
     (tmp_path / "deeper" / "settings.yaml").write_text(

@@ -172,3 +172,13 @@ def test_time_that_runs_out_shows_what_there_is(karpy: Karpy) -> None:
 
     assert run.code == 3
     assert "Time ran out; this is what was decided so far." in run.out
+
+
+def test_pods_that_would_not_be_created_are_a_no(karpy: Karpy) -> None:
+    quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: shop}\n"
+
+    run = karpy("solve", "-", *NOW, stdin=stream(FITS, f"{quota}spec: {{hard: {{pods: 1}}}}\n"))
+
+    assert run.code == 3
+    assert "1 new node for 1 pod" in run.out
+    assert "keeps 1 pod from being created (shop/web-1)" in run.err

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 
+from karpy.cli.findings import findings_answer
 from karpy.cli.inputs import read_documents
 from karpy.cli.options import ANSWERED_NO, DONE, FAILED, Injected
 from karpy.cli.solve import Files
@@ -19,6 +20,7 @@ from karpy.codec.convert.manifests import convert as convert_documents
 from karpy.codec.convert.manifests import convert_groups
 from karpy.codec.convert.yamltexts import to_yaml
 from karpy.codec.documents import read_documents as documents_in
+from karpy.codec.findings import of_problem, place_of
 
 _STYLES: Final = {
     Change.ADDED: Style.CARE,
@@ -103,7 +105,7 @@ def convert(
         Parameter(
             negative="",
             show_default=False,
-            help="Print no objects; exit with 3 if something would be lost.",
+            help="Print no objects; exit with 3 if something would be lost. JSON has the notes.",
         ),
     ] = False,
     output: Annotated[Literal["yaml", "json"], Parameter(help="How to write them.")] = "yaml",
@@ -133,7 +135,9 @@ def convert(
     ]
     change = convert_groups if from_nodegroups else convert_documents
     conversion = change(documents, place.role, place.cluster)
-    if not check:
+    if check and output == "json":
+        terminal.answer_json(_report(conversion))
+    elif not check:
         _answer(conversion, output, terminal)
     terminal.tell(*_notes(conversion.notes), *_problems(conversion), _summary(conversion))
     if check:
@@ -147,6 +151,25 @@ def _answer(conversion: Conversion, output: str, terminal: Terminal) -> None:
         terminal.answer_json({"apiVersion": "v1", "kind": "List", "items": items})
     elif conversion.objects:
         terminal.answer_text(to_yaml(conversion.objects))
+
+
+def _report(conversion: Conversion) -> dict[str, Any]:
+    """Write for a machine what would become of each field, without the objects."""
+    return {
+        "isLossless": conversion.is_lossless,
+        "converted": conversion.converted,
+        "unchanged": conversion.unchanged,
+        "notes": [
+            {
+                "change": each.change.name,
+                **dict(zip(("source", "object"), place_of(each.where), strict=True)),
+                "path": each.path,
+                "message": each.text,
+            }
+            for each in conversion.notes
+        ],
+        "findings": findings_answer([of_problem(each) for each in conversion.problems]),
+    }
 
 
 def _notes(notes: Sequence[Note]) -> list[Line]:

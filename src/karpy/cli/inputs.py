@@ -17,7 +17,7 @@ from karpy.codec.findings import Finding, is_partial, note
 from karpy.codec.manifests import read_manifests
 from karpy.codec.narrowing import find_narrowing
 from karpy.core.scheduling.decide import decide
-from karpy.errors import FileUnreadable
+from karpy.errors import FileUnreadable, QuotaExceeded
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 
@@ -41,6 +41,12 @@ class Decided(Struct, frozen=True):
     def is_partial(self) -> bool:
         """Whether the answer is only about a part of the input."""
         return is_partial(self.findings)
+
+    @property
+    def is_no(self) -> bool:
+        """Whether some pod gets no place, or would not even be created."""
+        is_short = any(each.code == QuotaExceeded.code for each in self.findings)
+        return is_short or bool(self.verdict.refusals)
 
 
 def decide_files(files: Sequence[str], question: Question, terminal: Terminal) -> Decided:

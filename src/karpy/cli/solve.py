@@ -54,8 +54,8 @@ def solve(
         $ kubectl get nodepools,pods,nodes,daemonsets -A -o yaml | karpy solve -
 
     Pods, nodes, NodePools and workloads are read from FILES; nothing is changed anywhere.
-    Exits with 3 if a pod stays pending, and with 1 if a part of the input that may matter takes no
-    part in the answer; stderr and --output json say which.
+    Exits with 3 if a pod stays pending or would not be created, and with 1 if a part of the input
+    that may matter takes no part in the answer; stderr and --output json say which.
     """
     decided = decide_files(files, question, terminal)
     if output == "json":
@@ -72,7 +72,7 @@ def solve(
         terminal.answer(lines)
     if decided.is_partial:
         return FAILED
-    return ANSWERED_NO if decided.verdict.refusals else DONE
+    return ANSWERED_NO if decided.is_no else DONE
 
 
 def _again(files: list[str]) -> str:

@@ -35,11 +35,24 @@ class RuntimeClass(Struct, frozen=True):
     tolerations: tuple[JsonObject, ...]
 
 
+class PriorityClass(Struct, frozen=True):
+    """How much pods matter that name the class, or those that name none."""
+
+    name: str
+    value: int
+    is_usual: bool = False
+    """Whether pods that name no class get this one."""
+    preemption: str = ""
+
+
 class AdmissionRules:
-    """The LimitRanges and RuntimeClasses of a cluster."""
+    """The LimitRanges, RuntimeClasses and PriorityClasses of a cluster."""
 
     def __init__(
-        self, ranges: Iterable[LimitRange] = (), runtimes: Iterable[RuntimeClass] = ()
+        self,
+        ranges: Iterable[LimitRange] = (),
+        runtimes: Iterable[RuntimeClass] = (),
+        priorities: Iterable[PriorityClass] = (),
     ) -> None:
         # Parity: of two LimitRanges with a default for one resource the first counts, and an API
         # server takes them in any order. Ours is by name.
@@ -47,6 +60,10 @@ class AdmissionRules:
         for each in sorted(ranges, key=lambda found: found.name):
             self._ranges.setdefault(each.namespace, []).append(each)
         self._runtimes = {each.name: each for each in runtimes}
+        self._priorities = {each.name: each for each in priorities}
+        # Parity: of several classes for all pods the one of the lowest value counts.
+        usual = (each for each in self._priorities.values() if each.is_usual)
+        self._usual = min(usual, key=lambda each: (each.value, each.name), default=None)
 
     def amounts_added(self, spec: JsonObject, namespace: str) -> int:
         """Count what `admitted` writes into a spec at most; in proportion to this it takes time."""
@@ -60,10 +77,14 @@ class AdmissionRules:
 
     def admitted(self, spec: JsonObject, namespace: str) -> JsonObject:
         """Return the spec that a pod of this namespace has once it is admitted."""
-        # Parity: the plugins LimitRanger and RuntimeClass, in this order.
+        # Parity: the plugins LimitRanger, Priority and RuntimeClass, in this order.
         fields = Fields(spec, "spec")
         for limits in self._ranges.get(namespace, ()):
             fields = Fields(with_usual_amounts(fields, limits), "spec")
+        name = fields.text("priorityClassName")
+        priority = self._priorities.get(name) if name else self._usual
+        if priority is not None:
+            fields = Fields(with_priority(fields, priority), "spec")
         runtime = self._runtimes.get(fields.text("runtimeClassName"))
         return fields.obj if runtime is None else with_runtime(fields, runtime)
 
@@ -100,6 +121,24 @@ def read_runtime_class(fields: Fields) -> RuntimeClass:
         {key: check_label(selector, key) for key in scheduling.labels("nodeSelector")},
         tuple(scheduling.items("tolerations")),
     )
+
+
+def read_priority_class(fields: Fields) -> PriorityClass:
+    """Read what a PriorityClass gives pods."""
+    return PriorityClass(
+        fields.child("metadata").needed("name"),
+        fields.number("value", 0) or 0,
+        fields.flag("globalDefault"),
+        fields.text("preemptionPolicy"),
+    )
+
+
+def with_priority(spec: Fields, priority: PriorityClass) -> JsonObject:
+    """Return the spec of a pod with the priority of its class."""
+    given = {"priorityClassName": priority.name, "priority": priority.value}
+    if priority.preemption:
+        given["preemptionPolicy"] = priority.preemption
+    return {**spec.obj, **given}
 
 
 def with_implied_amounts(item: JsonObject) -> JsonObject:

@@ -12,9 +12,11 @@ NAMESPACED: Final = frozenset(
         "DaemonSet",
         "Deployment",
         "Job",
+        "LimitRange",
         "Pod",
         "ReplicaSet",
         "ReplicationController",
+        "ResourceQuota",
         "StatefulSet",
     }
 )

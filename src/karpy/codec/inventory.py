@@ -11,8 +11,10 @@ from karpy.codec.admission import (
     AS_WRITTEN,
     AdmissionRules,
     LimitRange,
+    PriorityClass,
     RuntimeClass,
     read_limit_range,
+    read_priority_class,
     read_runtime_class,
 )
 from karpy.codec.constraints import check_label
@@ -26,6 +28,7 @@ from karpy.codec.objects import (
 )
 from karpy.codec.pods import PodReader
 from karpy.codec.poolrules import check_overlay, check_pool, why_not_ready
+from karpy.codec.quotas import ResourceQuota, read_quota
 from karpy.codec.records import read_claim_record, read_node_record, read_pool_record
 from karpy.codec.storage import read_attach_limits, read_claim, read_class, read_volume
 from karpy.codec.vocabulary import unknown_in_overlay, unknown_in_pod, unknown_in_pool
@@ -81,6 +84,8 @@ class Inventory:
         self.namespaces: dict[Key, Mapping[str, str]] = {}
         self.limit_ranges: dict[Key, LimitRange] = {}
         self.runtime_classes: dict[Key, RuntimeClass] = {}
+        self.priority_classes: dict[Key, PriorityClass] = {}
+        self.quotas: dict[Key, ResourceQuota] = {}
         self.attach_limits: dict[Key, Mapping[str, int | None]] = {}
         self.made_claims: list[PersistentVolumeClaim] = []
         """Claims that come into being with pods that are not in the cluster yet."""
@@ -105,8 +110,9 @@ class Inventory:
     def admit(self) -> None:
         """Have pods that are not in the cluster yet ask for what they will be admitted with."""
         ranges, runtimes = self.limit_ranges.values(), self.runtime_classes.values()
-        if ranges or runtimes:
-            admission = AdmissionRules(ranges, runtimes)
+        priorities = self.priority_classes.values()
+        if ranges or runtimes or priorities:
+            admission = AdmissionRules(ranges, runtimes, priorities)
             for read in self._unadmitted.values():
                 read(admission)
 
@@ -117,6 +123,13 @@ class Inventory:
             ("", "PersistentVolume", self.volumes, read_volume),
             ("", "PersistentVolumeClaim", self.volume_claims, read_claim),
             ("", "LimitRange", self.limit_ranges, read_limit_range),
+            ("", "ResourceQuota", self.quotas, read_quota),
+            (
+                "scheduling.k8s.io",
+                "PriorityClass",
+                self.priority_classes,
+                read_priority_class,
+            ),
             ("node.k8s.io", "RuntimeClass", self.runtime_classes, read_runtime_class),
             (_STORAGE, "StorageClass", self.classes, read_class),
             (_STORAGE, "CSINode", self.attach_limits, read_attach_limits),

@@ -14,6 +14,7 @@ from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.findings import Finding, note, of_problem, said
 from karpy.codec.idle import NAMESPACED, idle_notes, notes_on
 from karpy.codec.inventory import Inventory, Key
+from karpy.codec.quotas import created_pods
 from karpy.codec.storage import gather_storage, with_usual_class
 from karpy.errors import ManifestInvalid, NotRead
 from karpy.model.instances import Catalog
@@ -95,10 +96,11 @@ class _Batch:
         have = self._inventory
         have.admit()
         people = populate(have)
+        pods, refused = created_pods(people.pods, have.quotas.values(), self._origins)
         classes, assumed = with_usual_class(people.claims, have.classes.values())
         snapshot = Snapshot(
             now=now,
-            pods=people.pods,
+            pods=pods,
             nodes=join_nodes(have),
             pools=tuple(have.pools.values()),
             daemons=join_daemons(have),
@@ -116,6 +118,8 @@ class _Batch:
             *self._bystanders.findings(),
             *_repeated_notes(have.repeated),
             *idle_notes(have.workloads.values()),
+            *refused,
+            *_priority_notes(snapshot),
             *_assumed_notes(assumed),
             *_stray_notes(snapshot),
         )
@@ -190,6 +194,23 @@ def _assumed_notes(names: Sequence[str]) -> Iterator[Finding]:
             " volumes in the zone of their pod"
         )
         yield note("USUAL_STORAGE_CLASS", message, hint="add the StorageClass to the input")
+
+
+def _priority_notes(snapshot: Snapshot) -> Iterator[Finding]:
+    """Mention that pods which run may have to make room for others."""
+    running = [each for each in snapshot.pods if each.node_name and each.is_active]
+    lowest = min((each.disruption.priority for each in running), default=None)
+    above = [
+        each.key
+        for each in snapshot.pods
+        if lowest is not None and not each.node_name and each.disruption.priority > lowest
+    ]
+    if above:
+        message = (
+            f"pods have a higher priority than some that run: {_few(above)}; kube-scheduler may end"
+            " those for them, which the answer does not count on, as Karpenter does not"
+        )
+        yield note("PRIORITY", message)
 
 
 def _stray_notes(snapshot: Snapshot) -> Iterator[Finding]:
