@@ -79,8 +79,8 @@ def test_a_check_as_json_has_notes_and_errors(karpy: Karpy) -> None:
     answer = json.loads(run.out)
     assert (run.code, answer["isLossless"]) == (3, False)
     assert {(each["object"], each["change"]) for each in answer["notes"]} >= {
-        ("Provisioner karpenter/web", "LOST"),
-        ("Provisioner karpenter/web", "DROPPED"),
+        ("Provisioner web", "LOST"),
+        ("Provisioner web", "DROPPED"),
     }
     assert [each["object"] for each in answer["findings"]] == ["AWSNodeTemplate web"]
 

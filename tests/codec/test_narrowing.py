@@ -115,7 +115,7 @@ def test_a_pod_may_ask_for_labels_of_nodes_that_are_there() -> None:
 
 
 def test_a_pod_that_asks_for_a_label_nothing_has_is_warned() -> None:
-    assert told(plain_pod("a", nodeSelector={"tier": "a"})) == [
+    assert told(plain_pool("p"), plain_pod("a", nodeSelector={"tier": "a"})) == [
         ("warning", "KP1022", "Pod a", "spec.nodeSelector[tier]")
     ]
 

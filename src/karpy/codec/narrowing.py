@@ -202,7 +202,8 @@ class _Check:
     def _undefined(self, subject: _Subject, asked: _Asked) -> Iterator[Finding]:
         key = asked.requirement.key
         near = nearest(key, self._near | self._defined)
-        if near is None and (asked.requirement.is_negative or subject.is_daemon):
+        is_usual = asked.requirement.is_negative or subject.is_daemon or not self._pools
+        if near is None and is_usual:
             return
         problem = f"is about `{key}`, a label that no type, NodePool or node of the input has"
         hint = f"write `{near}` if that is meant" if near else f"let a NodePool define `{key}`"
