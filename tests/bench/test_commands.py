@@ -106,7 +106,9 @@ def test_bench_without_a_file_is_misuse(context: ControllerContext) -> None:
 def test_the_first_rules_broken_are_named_and_the_rest_counted(context: ControllerContext) -> None:
     breaches = [Breach(Rule.TAINT, f"node-{number}", "a/b") for number in range(12)]
 
-    Channel(context.err, has_colour=False).write(breach_lines(Path("w.json"), breaches))
+    Channel(context.err, has_colour=False).write(
+        breach_lines(Path("w.json"), [str(each) for each in breaches])
+    )
 
     lines = context.err.getvalue().splitlines()
     assert lines[:2] == ["w.json: the plan breaks 12 rules", "  TAINT node-0 a/b"]

@@ -12,6 +12,8 @@ from karpy.codec.jsontext import check_keys, parse_json
 from karpy.codec.limits import Unparsable
 from karpy.errors import FileUnreadable, FileUnwritable, WorkloadInvalid
 
+PROVISION: Final = "provision"
+CONSOLIDATE: Final = "consolidate"
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _SHOWN_MAX: Final = 60
 
@@ -31,7 +33,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse_workload(path: Path, data: bytes) -> Json:
-    """Make fresh objects of a provisioning workload, one for each pod."""
+    """Make fresh objects of a workload, one for each pod."""
     try:
         value = parse_json(data)
         check_keys(data, value)
@@ -44,8 +46,9 @@ def parse_workload(path: Path, data: bytes) -> Json:
     if value.get("format") != FORMAT:
         problem = f"its `format` is {_shown(value.get('format'))}"
         raise WorkloadInvalid(path=str(path), problem=problem)
-    if value.get("kind", "provision") != "provision":
-        problem = f"its `kind` is {_shown(value['kind'])}, and only `provision` can be measured"
+    if value.get("kind", PROVISION) not in {PROVISION, CONSOLIDATE}:
+        shown = _shown(value["kind"])
+        problem = f"its `kind` is {shown}, and neither `provision` nor `consolidate`"
         raise WorkloadInvalid(path=str(path), problem=problem)
     return value
 

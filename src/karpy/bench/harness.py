@@ -8,16 +8,17 @@ decision is made, the instance types to launch with included. Nothing is kept fr
 import gc
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from msgspec import UNSET, Struct, UnsetType, structs
 
-from karpy.bench.files import parse_workload, read_bytes
+from karpy.bench.consolidation import Consolidated, Consolidation
+from karpy.bench.files import CONSOLIDATE, parse_workload, read_bytes
 from karpy.bench.results import Result, Times, summarise
 from karpy.bench.shapes import Json
 from karpy.codec.karpbench import read_workload
-from karpy.core.check.breaches import Breach
 from karpy.core.check.plan import check_plan
 from karpy.core.scheduling.decide import decide
 from karpy.model.snapshot import Snapshot
@@ -29,55 +30,99 @@ _KIB_PER_MB: Final = 1000 * 1000 / 1024
 
 
 class Measured(Struct, frozen=True):
-    """A run and what the checker found in it."""
+    """A run and what the checker found in it, a sentence each."""
 
-    result: Result
-    breaches: tuple[Breach, ...] = ()
+    result: Result | Consolidated
+    breaches: tuple[str, ...] = ()
 
 
 def measure(
-    path: Path, *, runs: int = 1, has_detail: bool = False, is_checked: bool | None = None
+    path: Path,
+    *,
+    runs: int = 1,
+    has_detail: bool = False,
+    is_checked: bool | None = None,
+    converges: bool = False,
 ) -> Iterator[Measured]:
     """
     Run a workload file so many times, each on fresh objects.
 
-    Plans of up to 5,000 pods are checked unless told otherwise; checking is off the clock.
+    Plans of up to 5,000 pods are checked unless `is_checked` says otherwise; checking is off the
+    clock. Where nodes are consolidated, every command is checked, and carried out until nothing
+    more can go if it `converges`.
     """
     data = read_bytes(path)
     for run in range(runs):
-        yield _measure_once(path, data, run, has_detail=has_detail, is_checked=is_checked)
+        workload = parse_workload(path, data)
+        if workload.get("kind") == CONSOLIDATE:
+            yield _consolidate(path, workload, run, converges=converges)
+        else:
+            yield _provision(path, workload, run, has_detail=has_detail, is_checked=is_checked)
 
 
-def _measure_once(
-    path: Path, data: bytes, run: int, *, has_detail: bool, is_checked: bool | None
+def _consolidate(path: Path, workload: Json, run: int, *, converges: bool) -> Measured:
+    with _without_collector():
+        began = time.perf_counter()
+        snapshot = read_workload(workload, str(path))
+        setup_s = time.perf_counter() - began
+        made = Consolidation(snapshot)
+        (made.converge if converges else made.decide_once)()
+    result = Consolidated(
+        harness="karpy",
+        workload=str(workload.get("name", "")),
+        run=run,
+        instance_types=len(snapshot.catalog.types),
+        nodes=len(snapshot.nodes),
+        pods=len(snapshot.pods),
+        cost=made.cost(snapshot),
+        converge=converges,
+        wall_s=setup_s + made.seconds,
+        setup_s=setup_s,
+        nodes_after=len(made.snapshot.nodes),
+        cost_after=made.cost(made.snapshot),
+        decisions=tuple(made.decisions),
+        peak_rss_mb=_peak_rss_mb(),
+        breaches=len(made.problems),
+    )
+    return Measured(result, tuple(made.problems))
+
+
+def _provision(
+    path: Path, workload: Json, run: int, *, has_detail: bool, is_checked: bool | None
 ) -> Measured:
-    workload = parse_workload(path, data)
     snapshot, verdict, times = _decide_on_the_clock(path, workload)
     result = summarise(workload, snapshot, verdict, times, run=run, has_detail=has_detail)
     if is_checked is None:
         is_checked = result.pods <= CHECKED_PODS_MAX
     if not is_checked:
         return Measured(result)
-    breaches = check_plan(snapshot, verdict)
+    breaches = tuple(str(each) for each in check_plan(snapshot, verdict))
     return Measured(structs.replace(result, breaches=len(breaches)), breaches)
 
 
 def _decide_on_the_clock(path: Path, workload: Json) -> tuple[Snapshot, Verdict, Times]:
-    gc.collect()
-    # What was there before the run is no garbage of the run, and a run makes no cycles of its own.
-    gc.freeze()
-    gc.disable()
-    try:
+    with _without_collector():
         began = time.perf_counter()
         snapshot = read_workload(workload, str(path))
         read = time.perf_counter()
         verdict = decide(snapshot)
         decided = time.perf_counter()
+    times = Times(setup_s=read - began, solve_s=decided - read, peak_rss_mb=_peak_rss_mb())
+    return snapshot, verdict, times
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep the garbage collector from looking at a run."""
+    gc.collect()
+    # What was there before the run is no garbage of the run, and a run makes no cycles of its own.
+    gc.freeze()
+    gc.disable()
+    try:
+        yield
     finally:
         gc.enable()
         gc.unfreeze()
-    times = Times(setup_s=read - began, solve_s=decided - read, peak_rss_mb=_peak_rss_mb())
-    return snapshot, verdict, times
 
 
 def _peak_rss_mb() -> float | UnsetType:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from karpy.codec.clusters import name_namespaces
 from karpy.codec.constraints import read_spreads, read_taints
@@ -62,6 +62,9 @@ _CONTROLLERS: Final = (
     ("statefulSets", "StatefulSet"),
     ("replicationControllers", "ReplicationController"),
 )
+AttachLimits: TypeAlias = Mapping[str, Mapping[str, int | None]]
+"""Volumes that nodes can attach, by node and CSI driver."""
+NO_LIMITS: Final[AttachLimits] = {}
 _LINUX: Final = "linux"
 _CONSOLIDATABLE: Final = "Consolidatable"
 
@@ -162,14 +165,14 @@ def _read_nodes(fields: Fields, pools: Sequence[NodePool], catalog: Catalog) -> 
     }
     types = {each.name: each for each in catalog.types}
     pool_of = {pool.name: pool for pool in pools}
-    return _each(fields, "nodes", lambda each: _read_node(each, pool_of, types, limits))
+    return _each(fields, "nodes", lambda each: read_workload_node(each, pool_of, types, limits))
 
 
-def _read_node(
+def read_workload_node(
     fields: Fields,
     pools: Mapping[str, NodePool],
     types: Mapping[str, InstanceType],
-    limits: Mapping[str, Mapping[str, int | None]],
+    limits: AttachLimits = NO_LIMITS,
 ) -> Node:
     """Join the Node and NodeClaim that the instance type and the NodePool of an entry make."""
     name, type_name, pool_name = (

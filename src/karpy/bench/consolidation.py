@@ -1,0 +1,458 @@
+"""Decisions about nodes in use on a workload file of kind `consolidate`: made, checked, applied."""
+
+import time
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from fractions import Fraction
+from math import fsum
+from typing import Final
+
+from msgspec import UNSET, Struct, UnsetType, field
+from msgspec.structs import replace
+
+from karpy.codec.fields import Fields
+from karpy.codec.karpbench import read_workload_node
+from karpy.core.check.plan import check_plan
+from karpy.core.disruption.budgets import permit
+from karpy.core.scheduling.decide import decide
+from karpy.model.disruption import DisruptionReason
+from karpy.model.instances import MICROS_PER_DOLLAR, Catalog, InstanceType, Offering
+from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
+from karpy.model.nodes import Node
+from karpy.model.pods import Pod
+from karpy.model.requirement import one_of
+from karpy.model.requirements import Requirements, merge, why_incompatible
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import DisruptionVerdict, Launch, NodeChoice, Verdict
+
+
+class Method(Enum):
+    """How nodes are chosen; the values are those of the result line."""
+
+    EMPTY = "empty"
+    MULTI = "multi"
+    SINGLE = "single"
+
+
+REASONS: Final = {
+    Method.EMPTY: DisruptionReason.EMPTY,
+    Method.MULTI: DisruptionReason.UNDERUTILIZED,
+    Method.SINGLE: DisruptionReason.UNDERUTILIZED,
+}
+
+
+def consolidate_once(snapshot: Snapshot, method: Method) -> DisruptionVerdict:
+    """
+    Choose nodes to delete, and what replaces them, by one method.
+
+    Each set of nodes that is tried costs a full decision. What pods and their budgets forbid is
+    not looked at: the nodes of workload files are free to go.
+    """
+    candidates = _within_budgets(
+        snapshot, REASONS[method], _Candidates(snapshot).best_first(method)
+    )
+    if method is Method.EMPTY:
+        return _verdict(method, candidates) if candidates else DisruptionVerdict(REASONS[method])
+    found = None
+    if method is Method.SINGLE:
+        tried = (_try(snapshot, method, [each]) for each in candidates)
+        found = next((each for each in tried if each is not None), None)
+    least, most = 2, len(candidates)
+    while method is Method.MULTI and least <= most:
+        middle = (least + most) // 2
+        verdict = _try(snapshot, method, candidates[:middle])
+        found, least, most = (
+            (found, least, middle - 1) if verdict is None else (verdict, middle + 1, most)
+        )
+    return found or DisruptionVerdict(REASONS[method])
+
+
+class _Candidate(Struct, frozen=True):
+    node: Node
+    price: int
+    pods: int
+
+
+class _Candidates:
+    """The nodes of a snapshot with their prices and the pods that would have to move."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        moved: dict[str, int] = {}
+        for pod in snapshot.pods:
+            if pod.node_name and pod.is_reschedulable:
+                moved[pod.node_name] = moved.get(pod.node_name, 0) + 1
+        prices = Prices(snapshot.catalog)
+        self._all = [
+            _Candidate(each, prices.of(each), moved.get(each.name, 0))
+            for each in snapshot.nodes
+            if each.claim and each.is_initialized and not each.is_deleting
+        ]
+
+    def best_first(self, method: Method) -> list[_Candidate]:
+        wanted = [each for each in self._all if (not each.pods) == (method is Method.EMPTY)]
+        return sorted(
+            wanted, key=lambda each: (-Fraction(each.price, 1 + each.pods), each.node.name)
+        )
+
+
+def _within_budgets(
+    snapshot: Snapshot, reason: DisruptionReason, candidates: list[_Candidate]
+) -> list[_Candidate]:
+    left = {}
+    for pool in snapshot.pools:
+        nodes = sum(each.pool == pool.name for each in snapshot.nodes)
+        left[pool.name] = permit(pool.policy, reason, nodes, snapshot.now).nodes
+    chosen = []
+    for each in candidates:
+        if left.get(each.node.pool, 0) > 0:
+            left[each.node.pool] -= 1
+            chosen.append(each)
+    return chosen
+
+
+def _try(
+    snapshot: Snapshot, method: Method, candidates: Sequence[_Candidate]
+) -> DisruptionVerdict | None:
+    """Delete candidates or replace them by one cheaper node; None if that is not possible."""
+    names = {each.node.name for each in candidates}
+    plan = decide(without(snapshot, names))
+    moved = {pod.key for pod in moving_pods(snapshot, names)}
+    if moved - placed_by(plan) or len(plan.launches) > 1:
+        return None
+    if not plan.launches:
+        return _verdict(method, candidates)
+    (launch,) = plan.launches
+    price = sum(each.price for each in candidates)
+    cheaper = _cheaper(launch, price, snapshot.catalog)
+    if len(candidates) > 1:
+        types = {each.instance_type for each in cheaper.options}
+        same = [each.price for each in candidates if each.node.labels.get(INSTANCE_TYPE) in types]
+        cheaper = _cheaper(cheaper, min(same, default=price), snapshot.catalog)
+    return _verdict(method, candidates, (cheaper,)) if cheaper.options else None
+
+
+def _cheaper(launch: Launch, price: int, catalog: Catalog) -> Launch:
+    """Keep the options that cost less than a price wherever they are launched."""
+    kinds = {each.name: each for each in catalog.types_for(launch.pool)}
+    options = tuple(
+        each
+        for each in launch.options
+        if _worst_price(kinds[each.instance_type], launch.requirements, catalog) < price
+    )
+    return replace(launch, options=options)
+
+
+def _worst_price(kind: InstanceType, requirements: Requirements, catalog: Catalog) -> int:
+    """Return the highest price of the capacity type that would be launched."""
+    allowed = requirements.get(CAPACITY_TYPE)
+    for capacity_type in (RESERVED, SPOT, ON_DEMAND):
+        if allowed is None or capacity_type in allowed:
+            known = merge(requirements, {CAPACITY_TYPE: one_of(CAPACITY_TYPE, capacity_type)})
+            prices = [
+                each.price
+                for each in kind.offerings
+                if each.is_launchable
+                and why_incompatible(known, each.requirements, catalog.well_known) is None
+            ]
+            if prices:
+                return max(prices)
+    return MICROS_PER_DOLLAR * MICROS_PER_DOLLAR
+
+
+def _verdict(
+    method: Method, candidates: Sequence[_Candidate], launches: tuple[Launch, ...] = ()
+) -> DisruptionVerdict:
+    choices = tuple(
+        NodeChoice(each.node.name, each.node.claim, each.node.pool, each.price)
+        for each in candidates
+    )
+    return DisruptionVerdict(REASONS[method], choices, launches=launches)
+
+
+# --- the result line ----------------------------------------------------------------------------
+
+
+class Replacement(Struct, frozen=True):
+    """The node that a command launches, as the cheapest of its options."""
+
+    instance_type: str = field(name="type")
+    zone: str
+    capacity_type: str
+    price: float
+
+
+class Decision(Struct, frozen=True):
+    """One decision; field names are those of the karpbench/v1 result line."""
+
+    method: str
+    decision: str
+    """`no-op`, `delete` or `replace`."""
+    candidates: int
+    """Nodes with a claim that are initialized: empty ones for `empty`, those in use otherwise."""
+    decision_s: float
+    removed: tuple[str, ...]
+    pods_moved: int
+    replacement: Replacement | None
+    savings: float
+    hit_timeout: bool = False
+    """Always False: no decision has a limit of time."""
+    nodes_after: int | UnsetType = UNSET
+    cost_after: float | UnsetType = UNSET
+    elapsed_s: float | UnsetType = UNSET
+    """Seconds of decisions until the command was decided, if all commands are carried out."""
+
+
+class Consolidated(Struct, frozen=True):
+    """One run on a workload file of kind `consolidate`."""
+
+    harness: str
+    workload: str
+    run: int
+    instance_types: int
+    nodes: int
+    pods: int
+    cost: float
+    """Dollars per hour, as `cost_after`."""
+    converge: bool
+    wall_s: float
+    setup_s: float
+    nodes_after: int
+    cost_after: float
+    decisions: tuple[Decision, ...]
+    peak_rss_mb: float | UnsetType = UNSET
+    breaches: int | UnsetType = UNSET
+    """What is wrong with the commands according to our checker; absent if it was not asked."""
+
+
+class Consolidation:
+    """One run: decides by each method on the same cluster, or until nothing more can go."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.start = self.snapshot = snapshot
+        self.decisions: list[Decision] = []
+        self.problems: list[str] = []
+        self._prices = Prices(snapshot.catalog)
+
+    @property
+    def seconds(self) -> float:
+        return fsum(each.decision_s for each in self.decisions)
+
+    def decide_once(self) -> None:
+        """Decide by each method, and carry out the command of the first that has one."""
+        applied: Snapshot | None = None
+        for method in Method:
+            self.snapshot = self.start
+            after = self._decide(method)
+            applied = applied or after
+        self.snapshot = applied or self.start
+
+    def converge(self) -> None:
+        """Carry out command after command until no method has one."""
+        while True:
+            for method in Method:
+                after = self._decide(method)
+                if after is not None:
+                    self.snapshot = after
+                    self.decisions[-1] = replace(
+                        self.decisions[-1],
+                        nodes_after=len(after.nodes),
+                        cost_after=self.cost(after),
+                        elapsed_s=self.seconds,
+                    )
+                    break
+            else:
+                return
+
+    def cost(self, snapshot: Snapshot) -> float:
+        """Return the dollars per hour of all nodes."""
+        return self._prices.total(snapshot.nodes) / MICROS_PER_DOLLAR
+
+    def _decide(self, method: Method) -> Snapshot | None:
+        """Make one decision on the clock; return the cluster after its command, if it has one."""
+        began = time.perf_counter()
+        verdict = consolidate_once(self.snapshot, method)
+        seconds = time.perf_counter() - began
+        names = {each.node for each in verdict.choices}
+        self.decisions.append(
+            Decision(
+                method=method.value,
+                decision="replace" if verdict.launches else "delete" if names else "no-op",
+                candidates=_count_candidates(self.snapshot, method),
+                decision_s=seconds,
+                removed=tuple(sorted(names)),
+                pods_moved=sum(1 for _ in moving_pods(self.snapshot, names)),
+                replacement=_replacement(verdict),
+                savings=savings_of(verdict) / MICROS_PER_DOLLAR,
+            )
+        )
+        if not names:
+            return None
+        applied = carry_out(self.snapshot, verdict)
+        self.problems += [f"{method.value}: {each}" for each in applied.problems]
+        return applied.snapshot
+
+
+def _count_candidates(snapshot: Snapshot, method: Method) -> int:
+    used = {pod.node_name for pod in snapshot.pods if pod.node_name and pod.is_reschedulable}
+    return sum(
+        (each.name in used) != (method is Method.EMPTY)
+        for each in snapshot.nodes
+        if each.claim and each.is_initialized and not each.is_deleting
+    )
+
+
+def _replacement(verdict: DisruptionVerdict) -> Replacement | None:
+    if not verdict.launches:
+        return None
+    best = verdict.launches[0].options[0]
+    price = best.price / MICROS_PER_DOLLAR
+    return Replacement(best.instance_type, best.zone, best.capacity_type, price)
+
+
+# --- carrying a command out ---------------------------------------------------------------------
+
+
+class Prices:
+    """What nodes cost, in micro-dollars per hour."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._known: dict[tuple[str, ...], int] = {}
+
+    def of(self, node: Node) -> int:
+        """Return the price of the offering that a node is; 0 if the catalog lacks it."""
+        labels = node.labels
+        name, zone, capacity_type = (
+            labels.get(key, "") for key in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE)
+        )
+        key = (node.pool, name, zone, capacity_type)
+        if key not in self._known:
+            self._known[key] = next(
+                (
+                    offering.price
+                    for kind in self._catalog.types_for(node.pool)
+                    if kind.name == name
+                    for offering in kind.offerings
+                    if (offering.zone, offering.capacity_type) == (zone, capacity_type)
+                ),
+                0,
+            )
+        return self._known[key]
+
+    def total(self, nodes: Sequence[Node]) -> int:
+        return sum(self.of(each) for each in nodes)
+
+
+class Applied(Struct, frozen=True):
+    """A cluster after a command, and what is wrong with the command."""
+
+    snapshot: Snapshot
+    problems: tuple[str, ...] = ()
+
+
+def carry_out(snapshot: Snapshot, verdict: DisruptionVerdict) -> Applied:
+    """
+    Move the pods of a command's nodes as a full decision places them, and judge the outcome.
+
+    Every pod that moves needs a legal place on the nodes that stay and on the replacement that the
+    command asks for, and the price of the cluster must fall by what the command claims.
+    """
+    names = {each.node for each in verdict.choices}
+    rest = without(snapshot, names)
+    offered = replace(rest, catalog=_only_launches(snapshot.catalog, verdict.launches))
+    plan = decide(offered)
+    problems = [str(breach) for breach in check_plan(offered, plan)]
+    homeless = {pod.key for pod in moving_pods(snapshot, names)} - placed_by(plan)
+    problems += [f"HOMELESS {key}" for key in sorted(homeless)]
+    after = _moved(snapshot, plan, names)
+    prices = Prices(snapshot.catalog)
+    fell = prices.total(snapshot.nodes) - prices.total(after.nodes)
+    claimed = savings_of(verdict)
+    if fell != claimed:
+        problems.append(f"PRICE falls by {fell} micro-dollars, and {claimed} are claimed")
+    if fell <= 0 and verdict.launches:
+        problems.append(f"PRICE falls by {fell} micro-dollars, which is no saving")
+    return Applied(after, tuple(problems))
+
+
+def savings_of(verdict: DisruptionVerdict) -> int:
+    """Return what a command claims to save, in micro-dollars per hour."""
+    launched = sum(each.price for each in verdict.launches)
+    return sum(each.price for each in verdict.choices) - launched
+
+
+def without(snapshot: Snapshot, names: set[str]) -> Snapshot:
+    """See nodes as deleting: they take no pod, and theirs need another node."""
+    nodes = tuple(
+        replace(each, is_deleting=True) if each.name in names else each for each in snapshot.nodes
+    )
+    return replace(snapshot, nodes=nodes)
+
+
+def moving_pods(snapshot: Snapshot, names: set[str]) -> Iterator[Pod]:
+    """Find the pods that need another node if some nodes go."""
+    return (pod for pod in snapshot.pods if pod.node_name in names and pod.is_reschedulable)
+
+
+def placed_by(plan: Verdict) -> set[str]:
+    """Return the pods that a plan places."""
+    launched = {key for each in plan.launches for key in each.pods}
+    return launched | {key for each in plan.nominations for key in each.pods}
+
+
+def _only_launches(catalog: Catalog, launches: Sequence[Launch]) -> Catalog:
+    """Keep of a catalog what the launches of a command may become."""
+
+    def kept(types: Sequence[InstanceType]) -> tuple[InstanceType, ...]:
+        return tuple(
+            replace(each, offerings=tuple(_suiting(each, launch, catalog)))
+            for launch in launches
+            for each in types
+            if each.name in {option.instance_type for option in launch.options}
+        )
+
+    by_pool = {pool: kept(types) for pool, types in catalog.by_pool.items()}
+    return replace(catalog, types=kept(catalog.types), by_pool=by_pool)
+
+
+def _suiting(kind: InstanceType, launch: Launch, catalog: Catalog) -> Iterator[Offering]:
+    for each in kind.offerings:
+        if why_incompatible(launch.requirements, each.requirements, catalog.well_known) is None:
+            yield each
+
+
+def _moved(snapshot: Snapshot, plan: Verdict, names: set[str]) -> Snapshot:
+    """Return the cluster with the nodes gone, their replacement there and the pods moved."""
+    known = {each.name for each in snapshot.nodes}
+    places = {key: each.node for each in plan.nominations for key in each.pods}
+    nodes = [each for each in snapshot.nodes if each.name not in names]
+    for launch in plan.launches:
+        number = len(known)
+        while (name := f"replacement-{number:05d}") in known:
+            number += 1
+        known.add(name)
+        nodes.append(_launched(launch, name, snapshot))
+        places |= dict.fromkeys(launch.pods, name)
+    pods = tuple(
+        replace(pod, node_name=places[pod.key], is_unschedulable=False)
+        if pod.key in places
+        else pod
+        for pod in snapshot.pods
+        if pod.node_name not in names or pod.key in places
+    )
+    return replace(snapshot, nodes=tuple(nodes), pods=pods)
+
+
+def _launched(launch: Launch, name: str, snapshot: Snapshot) -> Node:
+    best = launch.options[0]
+    entry = {
+        "name": name,
+        "nodePool": launch.pool,
+        "instanceType": best.instance_type,
+        "zone": best.zone,
+        "capacityType": best.capacity_type,
+        "created": snapshot.now.isoformat(),
+    }
+    pools = {each.name: each for each in snapshot.pools}
+    types = {each.name: each for each in snapshot.catalog.types_for(launch.pool)}
+    return read_workload_node(Fields(entry), pools, types)
