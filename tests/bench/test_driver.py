@@ -93,9 +93,10 @@ def test_all_requirements_can_be_met() -> None:
 @pytest.mark.parametrize(
     ("measurement", "figure", "missed"),
     [
-        (_measurement("real-50000", 1.1, theirs=(1.0,)), _figure(), ["time : prototype"]),
-        (_measurement("mixed-2000", 1.6, theirs=(1.0,)), None, ["time : real-10000"]),
-        (_measurement("mixed-2000", 1.4, theirs=(1.0,)), None, []),
+        (_measurement("real-50000", 1.6, theirs=(1.0,)), _figure(), ["time : prototype"]),
+        (_measurement("mixed-1000", 1.6, theirs=(1.0,)), None, ["time : real-10000"]),
+        (_measurement("mixed-1000", 1.4, theirs=(1.0,)), None, []),
+        (_measurement("mixed-2000", 9.9), None, []),
         (_measurement("real-50000", 0.9), _figure(price=9.9), ["price"]),
         (_measurement("real-50000", 0.9), _figure(failed=2), ["pods without a place"]),
         (
