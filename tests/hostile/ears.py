@@ -9,10 +9,9 @@ from io import BytesIO
 from typing import Any
 
 from karpy.adapters.clouds.kwok.provider import KwokProvider
-from karpy.adapters.telemetry.logs import Lines, make_log
+from karpy.adapters.telemetry.logs import Lines, Teller, make_log
 from karpy.adapters.telemetry.metrics import Metrics
-from karpy.adapters.telemetry.runtimemetrics import metric_specs
-from karpy.adapters.telemetry.telling import Teller
+from karpy.adapters.telemetry.specs import metric_specs
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE_POOL

@@ -15,8 +15,7 @@ from karpy.adapters.clock import WallClock
 from karpy.adapters.controlplane.loopback import free_ports
 from karpy.adapters.kube.auth import Identity
 from karpy.adapters.kube.connection import credentials_of, find_access
-from karpy.adapters.telemetry.profiling import profiling_application
-from karpy.adapters.telemetry.sites import Site
+from karpy.adapters.telemetry.servers import Site, profiling_application
 from karpy.errors import CredentialsRefused
 from karpy.sim.world import WorldSettings
 from karpy.wiring.embedded import embedded_world, serve

@@ -9,7 +9,7 @@ from karpy.adapters.clock import WallClock
 from karpy.adapters.kube.events import EventRecorder
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.adapters.telemetry.metrics import Metrics
-from karpy.adapters.telemetry.runtimemetrics import metric_specs
+from karpy.adapters.telemetry.specs import metric_specs
 from karpy.adapters.telemetry.statemetrics import Sources, StateMetrics
 from karpy.codec.fields import JsonObject
 from karpy.codec.podjson import PodJsonReader

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from karpy.adapters.telemetry.health import health_application
-from karpy.adapters.telemetry.sites import Site
+from karpy.adapters.telemetry.servers import Site
 from karpy.codec.fields import JsonObject
 from karpy.errors import FileUnreadable, OptionInvalid
 from karpy.model.kinds import EVENTS_EVENT, KWOK_NODE_CLASS, LEASE, NODE, NODE_POOL, POD

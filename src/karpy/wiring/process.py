@@ -20,15 +20,13 @@ from karpy.adapters.kube.events import EventRecorder
 from karpy.adapters.kube.fence import Fence
 from karpy.adapters.kube.leases import Candidacy, Election
 from karpy.adapters.kube.retry import TokenBucket
+from karpy.adapters.telemetry.controllermetrics import RequestMetrics
 from karpy.adapters.telemetry.health import health_application, ping
-from karpy.adapters.telemetry.logs import Log, make_log, open_lines
+from karpy.adapters.telemetry.logs import Log, Teller, make_log, open_lines
 from karpy.adapters.telemetry.metrics import Metrics
-from karpy.adapters.telemetry.profiling import HOST as LOOPBACK
-from karpy.adapters.telemetry.profiling import profiling_application
-from karpy.adapters.telemetry.requestmetrics import RequestMetrics
-from karpy.adapters.telemetry.runtimemetrics import metric_specs
-from karpy.adapters.telemetry.sites import Site, metrics_application
-from karpy.adapters.telemetry.telling import Teller
+from karpy.adapters.telemetry.servers import HOST as LOOPBACK
+from karpy.adapters.telemetry.servers import Site, metrics_application, profiling_application
+from karpy.adapters.telemetry.specs import metric_specs
 from karpy.barriers import known
 from karpy.codec.catalogs import kwok_catalog, read_catalog
 from karpy.codec.jsontext import parse_json

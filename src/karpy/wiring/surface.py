@@ -5,8 +5,8 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
+from karpy.adapters.telemetry.health import Progress
 from karpy.adapters.telemetry.metrics import Metrics
-from karpy.adapters.telemetry.progress import Progress
 from karpy.controllers.writer import Telling
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, Kind

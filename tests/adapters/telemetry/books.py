@@ -8,7 +8,7 @@ from prometheus_client.samples import Sample
 from karpy.adapters.mirror.recordbook import RecordBook
 from karpy.adapters.mirror.shelves import IndexedShelf
 from karpy.adapters.telemetry.metrics import Metrics
-from karpy.adapters.telemetry.runtimemetrics import metric_specs
+from karpy.adapters.telemetry.specs import metric_specs
 from karpy.model.notices import Notice
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord

@@ -3,7 +3,7 @@ from math import inf, nan
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from karpy.adapters.telemetry.exposition import LineWriter, head, number_text
+from karpy.adapters.telemetry.metrics import LineWriter, head, number_text
 from karpy.adapters.telemetry.specs import gauge
 
 

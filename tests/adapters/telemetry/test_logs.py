@@ -8,9 +8,8 @@ from typing import Any, TypedDict, Unpack
 
 import pytest
 
-from karpy.adapters.telemetry.logs import Lines, Log, make_log, open_lines
+from karpy.adapters.telemetry.logs import Lines, Log, Teller, make_log, open_lines
 from karpy.adapters.telemetry.metrics import Metrics
-from karpy.adapters.telemetry.telling import Teller
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import FileUnwritable, NoCapacity
 from karpy.model.options import LogLevel

@@ -2,8 +2,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from karpy.adapters.telemetry.podmetrics import PodMetrics
-from karpy.adapters.telemetry.podtimes import PodTimes
+from karpy.adapters.telemetry.podmetrics import PodMetrics, PodTimes
 from karpy.model.labels import ARCH
 from karpy.model.pods import Pod
 from karpy.model.refusals import Reason, Refusal

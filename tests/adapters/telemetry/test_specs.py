@@ -4,16 +4,15 @@ import re
 
 import pytest
 
-from karpy.adapters.telemetry.karpentermetrics import karpenter_specs
-from karpy.adapters.telemetry.metrics import Metrics
-from karpy.adapters.telemetry.runtimemetrics import metric_specs
-from karpy.adapters.telemetry.series import bound_text
+from karpy.adapters.telemetry.metrics import Metrics, bound_text
 from karpy.adapters.telemetry.specs import (
     DURATION_BUCKETS,
     LIFETIME_BUCKETS,
     MetricSpec,
     MetricType,
     exponential,
+    karpenter_specs,
+    metric_specs,
 )
 from karpy.core.lifecycle.changes import Count
 from karpy.model.labels import WELL_KNOWN

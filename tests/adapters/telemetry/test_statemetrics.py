@@ -4,7 +4,7 @@ import asyncio
 
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.adapters.telemetry.metrics import Metrics
-from karpy.adapters.telemetry.runtimemetrics import metric_specs
+from karpy.adapters.telemetry.specs import metric_specs
 from karpy.adapters.telemetry.statemetrics import Sources, StateMetrics
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject

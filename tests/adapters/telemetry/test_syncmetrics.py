@@ -2,7 +2,7 @@ import asyncio
 
 from msgspec.structs import replace
 
-from karpy.adapters.telemetry.syncmetrics import SyncMetrics
+from karpy.adapters.telemetry.statemetrics import SyncMetrics
 from tests.adapters.kube.clocks import run
 from tests.adapters.telemetry.books import Book
 from tests.core.lifecycle.scenes import claim, node

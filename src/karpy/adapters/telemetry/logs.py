@@ -1,4 +1,4 @@
-"""Logs as JSON lines in Karpenter's shape, so that whatever reads its lines reads ours."""
+"""Logs as JSON lines in the format of Karpenter, and the sink of counts and log lines."""
 
 import sys
 import time
@@ -7,19 +7,21 @@ from contextlib import suppress
 from pathlib import Path
 from traceback import format_exception
 from typing import IO, Any, Final, TypeAlias
+from uuid import uuid4
 
 import structlog
 from msgspec.json import Encoder
 from structlog.processors import CallsiteParameter, CallsiteParameterAdder
 from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
+from karpy.adapters.telemetry.metrics import Metrics
+from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import Bug, FileUnwritable, KarpyError
 from karpy.model.options import LogLevel
 from karpy.ports.clock import Clock
 
 Log: TypeAlias = FilteringBoundLogger
 """`log.info("created nodeclaim", NodeClaim="a")`: constant words, then fields."""
-
 _LOGGER: Final = "controller"
 _LEVELS: Final = {"debug": "DEBUG", "info": "INFO", "warning": "WARN", "error": "ERROR"}
 _KINDS: Final = frozenset({"Pod", "Node", "NodeClaim", "NodePool", "NodeClass", "CapacityBuffer"})
@@ -28,6 +30,7 @@ _SAMPLES_PER_SECOND: Final = 100
 _SAMPLE_EVERY: Final = 100
 _THRESHOLDS: Final = {LogLevel.DEBUG: 10, LogLevel.INFO: 20, LogLevel.ERROR: 40}
 _STANDARD: Final = ("stdout", "stderr")
+_ERRORS: Final = "controller_runtime_reconcile_errors_total"
 
 
 class Lines:
@@ -185,3 +188,37 @@ def _stream(name: str) -> IO[bytes]:
         return Path(name).open("ab")
     except OSError as error:
         raise FileUnwritable(path=name, problem=error.strerror or str(error)) from error
+
+
+class Teller:
+    """Metrics and log behind one face, for one controller or for one look of it."""
+
+    def __init__(self, metrics: Metrics, log: Log) -> None:
+        self._metrics = metrics
+        self._log = log
+
+    def about(self, controller: str, name: str = "", namespace: str = "") -> "Teller":
+        """Return one whose lines carry who speaks, about which object, and a number of its own."""
+        log = self._log.bind(
+            controller=controller, namespace=namespace, name=name, reconcileID=str(uuid4())
+        )
+        return Teller(self._metrics, log)
+
+    def count(self, count: Count) -> None:
+        """Count something that happened."""
+        self._metrics.count(count)
+
+    def remark(self, remark: Remark) -> None:
+        """Write a line to the log."""
+        log = self._log.bind(**remark.fields)
+        if remark.is_error:
+            log.error(remark.event)
+        else:
+            log.info(remark.event)
+
+    def fail(self, controller: str, key: str, error: BaseException) -> None:
+        """Tell that a controller could not work on an object; it will try again."""
+        namespace, _, name = key.rpartition("/")
+        self._metrics.count(Count(_ERRORS, {"controller": controller}))
+        log = self._log.bind(controller=controller, namespace=namespace, name=name)
+        log.error("Reconciler error", error=error)

@@ -1,23 +1,35 @@
-"""Metrics: counted here, and told to Prometheus when it asks."""
+"""The registry of metrics: counters, gauges and histograms, rendered for Prometheus."""
 
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from functools import cache, partial
+from itertools import accumulate
+from math import ceil, inf, isfinite, isinf, isnan, nan
+from operator import itemgetter
 from typing import Final, TypeAlias
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
-from karpy.adapters.telemetry.exposition import Values, head
-from karpy.adapters.telemetry.karpentermetrics import PREFIX
-from karpy.adapters.telemetry.runtimemetrics import metric_specs
-from karpy.adapters.telemetry.series import Series, make_series
-from karpy.adapters.telemetry.specs import MetricSpec, MetricType
+from karpy.adapters.telemetry.specs import PREFIX, QUANTILES, MetricSpec, MetricType, metric_specs
 from karpy.barriers import Barrier, OnError, fail_at_once
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import KarpyError
 
+Values: TypeAlias = tuple[str, ...]
+"""The values of a metric's labels, in the order of its labels."""
+_ESCAPES: Final = {"\\": r"\\", '"': r"\"", "\n": r"\n"}
+_SPECIAL: Final = tuple(_ESCAPES)
+_IN_LABELS: Final = str.maketrans(_ESCAPES)
+_IN_HELP: Final = str.maketrans({"\\": r"\\", "\n": r"\n"})
+_WINDOW_SECONDS: Final = 600.0
+_WINDOW_MAX: Final = 10_000
+_PLAIN_EXPONENTS: Final = range(-4, 6)
+"""Numbers of this size Go writes without an exponent."""
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 Told: TypeAlias = Mapping[str, Mapping[Values, float]]
 """Series of gauges by metric, those of ages as moments."""
@@ -29,6 +41,174 @@ It is called by the one thread that writes, takes down what there is and returns
 returns works that out, in a thread of its own.
 """
 _TIMEOUTS: Final = "voluntary_disruption_consolidation_timeouts_total"
+
+
+class LineWriter:
+    """Writes the lines of one name; made once, since there may be a hundred thousand of them."""
+
+    def __init__(self, name: str, labels: Sequence[str] = ()) -> None:
+        places = sorted(range(len(labels)), key=lambda place: labels[place])
+        self._sorted = None if places == list(range(len(labels))) else itemgetter(*places)
+        pairs = ",".join(f'{labels[place]}="%s"' for place in places)
+        self._form = f"{name}{{{pairs}}} %s\n" if labels else f"{name} %s\n"
+
+    def write(self, values: Values, number: float) -> str:
+        """Write one number; labels come in the order of their names."""
+        text = "".join(values)
+        # Most values are plain; to look at each of them would take longer than all the rest.
+        if any(special in text for special in _SPECIAL):
+            values = tuple(value.translate(_IN_LABELS) for value in values)
+        if self._sorted is not None:
+            values = self._sorted(values)
+        return self._form % (*values, number_text(number))
+
+
+def head(spec: MetricSpec) -> str:
+    """Write what a metric is."""
+    said = spec.help.translate(_IN_HELP)
+    return f"# HELP {spec.name} {said}\n# TYPE {spec.name} {spec.type.value}\n"
+
+
+def number_text(number: float) -> str:
+    """Write a number so that Go can read it."""
+    if isfinite(number):
+        return repr(float(number))
+    return "NaN" if isnan(number) else "+Inf" if number > 0 else "-Inf"
+
+
+class Series:
+    """All series of one metric; counters and gauges are a number each."""
+
+    def __init__(self, spec: MetricSpec) -> None:
+        self.spec = spec
+        self.numbers: dict[Values, float] = {}
+        self._line = LineWriter(spec.name, spec.labels)
+
+    def add(self, values: Values, amount: float) -> None:
+        """Count, or take down what was measured."""
+        self.numbers[values] = self.numbers.get(values, 0.0) + amount
+
+    def lines(self, more: Mapping[Values, float] | None = None) -> list[str]:
+        """Write what there is now; the copy is made at once, since others go on counting."""
+        return self._written({**self.numbers, **(more or {})})
+
+    def _written(self, numbers: Mapping[Values, float]) -> list[str]:
+        write = self._line.write
+        return [write(values, number) for values, number in numbers.items()]
+
+
+class Ages(Series):
+    """Moments, told by how long ago they were."""
+
+    def __init__(self, spec: MetricSpec, today: Callable[[], float]) -> None:
+        super().__init__(spec)
+        self._today = today
+
+    def _written(self, numbers: Mapping[Values, float]) -> list[str]:
+        write, now = self._line.write, self._today()
+        return [write(values, max(0.0, now - since)) for values, since in numbers.items()]
+
+
+class Histograms(Series):
+    """What was measured, by size."""
+
+    def __init__(self, spec: MetricSpec) -> None:
+        super().__init__(spec)
+        self._counts: dict[Values, list[int]] = {}
+        self._bounds = [bound_text(bound) for bound in (*spec.buckets, inf)]
+        self._bucket = LineWriter(f"{spec.name}_bucket", (*spec.labels, "le"))
+        self._sum = LineWriter(f"{spec.name}_sum", spec.labels)
+        self._count = LineWriter(f"{spec.name}_count", spec.labels)
+
+    def add(self, values: Values, amount: float) -> None:
+        counts = self._counts.get(values)
+        if counts is None:
+            counts = self._counts[values] = [0] * len(self._bounds)
+        counts[bisect_left(self.spec.buckets, amount)] += 1
+        super().add(values, amount)
+
+    def lines(self, more: Mapping[Values, float] | None = None) -> list[str]:
+        del more
+        return [
+            line
+            for values, counts in list(self._counts.items())
+            for line in self._of(values, tuple(accumulate(counts)))
+        ]
+
+    def _of(self, values: Values, counts: tuple[int, ...]) -> list[str]:
+        return [
+            *(
+                self._bucket.write((*values, bound), count)
+                for bound, count in zip(self._bounds, counts, strict=True)
+            ),
+            self._sum.write(values, self.numbers.get(values, 0.0)),
+            self._count.write(values, counts[-1]),
+        ]
+
+
+class Summaries(Series):
+    """What was measured, and the quantiles of the last ten minutes."""
+
+    def __init__(self, spec: MetricSpec, now: Callable[[], float]) -> None:
+        super().__init__(spec)
+        self._now = now
+        self._counts: dict[Values, int] = {}
+        self._latest: dict[Values, deque[tuple[float, float]]] = {}
+        self._part = LineWriter(spec.name, (*spec.labels, "quantile"))
+        self._sum = LineWriter(f"{spec.name}_sum", spec.labels)
+        self._count = LineWriter(f"{spec.name}_count", spec.labels)
+
+    def add(self, values: Values, amount: float) -> None:
+        super().add(values, amount)
+        self._counts[values] = self._counts.get(values, 0) + 1
+        latest = self._latest.setdefault(values, deque(maxlen=_WINDOW_MAX))
+        latest.append((self._now(), amount))
+
+    def lines(self, more: Mapping[Values, float] | None = None) -> list[str]:
+        del more
+        return [line for values in list(self._counts) for line in self._of(values)]
+
+    def _of(self, values: Values) -> list[str]:
+        since = self._now() - _WINDOW_SECONDS
+        latest = sorted(amount for at, amount in tuple(self._latest[values]) if at >= since)
+        return [
+            *(
+                self._part.write((*values, bound_text(each)), _quantile(latest, each))
+                for each in QUANTILES
+            ),
+            self._sum.write(values, self.numbers[values]),
+            self._count.write(values, self._counts[values]),
+        ]
+
+
+def make_series(spec: MetricSpec, now: Callable[[], float], today: Callable[[], float]) -> Series:
+    """Make what a metric needs; `now` is for spans, `today` for moments that others wrote down."""
+    if spec.is_age:
+        return Ages(spec, today)
+    match spec.type:
+        case MetricType.HISTOGRAM:
+            return Histograms(spec)
+        case MetricType.SUMMARY:
+            return Summaries(spec, now)
+    return Series(spec)
+
+
+@cache
+def bound_text(bound: float) -> str:
+    """Write a bound as Go does: it is a label, and queries compare labels by their text."""
+    if isinf(bound):
+        return "+Inf"
+    number = Decimal(repr(bound)).normalize()
+    mantissa, _, exponent = f"{number:e}".partition("e")
+    if int(exponent) in _PLAIN_EXPONENTS:
+        return f"{number:f}"
+    return f"{mantissa}e{int(exponent):+03d}"
+
+
+def _quantile(ordered: list[float], share: float) -> float:
+    if not ordered:
+        return nan
+    return ordered[max(0, ceil(share * len(ordered)) - 1)]
 
 
 class Metrics:

@@ -4,10 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from karpy.adapters.telemetry.exposition import Values
-from karpy.adapters.telemetry.karpentermetrics import label_name
-from karpy.adapters.telemetry.metrics import Metrics, Told
-from karpy.core.observation.nodes import (
+from karpy.adapters.telemetry.metrics import Metrics, Told, Values
+from karpy.adapters.telemetry.specs import label_name
+from karpy.core.observation.nodeusage import (
     NodeSums,
     find_utilization,
     in_units,

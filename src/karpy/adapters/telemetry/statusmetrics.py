@@ -6,10 +6,9 @@ from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from karpy.adapters.telemetry.exposition import Values
-from karpy.adapters.telemetry.metrics import Metrics, Told
-from karpy.adapters.telemetry.runtimemetrics import status_label
-from karpy.core.observation.statuses import ObservedKind, ObservedObject, compare
+from karpy.adapters.telemetry.metrics import Metrics, Told, Values
+from karpy.adapters.telemetry.specs import status_label
+from karpy.core.observation.transitions import ObservedKind, ObservedObject, compare
 from karpy.model.buffers import BufferRecord
 from karpy.model.kinds import CAPACITY_BUFFER, NODE, NODE_CLAIM, NODE_POOL
 from karpy.model.labels import INITIALIZED

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from karpy.adapters.telemetry.exposition import Values
-from karpy.adapters.telemetry.metrics import Metrics, Told
-from karpy.core.observation.verdicts import UNFINISHED, decision_labels, verdict_counts
+from karpy.adapters.telemetry.metrics import Metrics, Told, Values
+from karpy.core.observation.scheduling import UNFINISHED, decision_labels, verdict_counts
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 from karpy.ports.clock import Clock

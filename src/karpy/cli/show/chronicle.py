@@ -22,7 +22,7 @@ from karpy.cli.show.sentences import (
 )
 from karpy.cli.terminal import Style
 from karpy.core.lifecycle.changes import Count, Remark
-from karpy.core.observation.verdicts import NO_DECISION
+from karpy.core.observation.scheduling import NO_DECISION
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice
 from karpy.model.questions import DisruptionQuestion, PoolQuestion

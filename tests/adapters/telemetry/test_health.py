@@ -1,11 +1,8 @@
-"""`/healthz` names the controllers that have work and finish none of it."""
-
 import pytest
 from aiohttp import ClientSession
 
-from karpy.adapters.telemetry.health import health_application, ping
-from karpy.adapters.telemetry.progress import PATIENCE_SECONDS, Progress
-from karpy.adapters.telemetry.sites import Site
+from karpy.adapters.telemetry.health import PATIENCE_SECONDS, Progress, health_application, ping
+from karpy.adapters.telemetry.servers import Site
 from karpy.controllers.queue import UNOBSERVED
 from karpy.ports.observers import Observer, Result
 

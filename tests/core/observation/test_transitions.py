@@ -3,7 +3,7 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Count
-from karpy.core.observation.statuses import ObservedKind, ObservedObject, Transitions, compare
+from karpy.core.observation.transitions import ObservedKind, ObservedObject, Transitions, compare
 from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
 from karpy.model.kinds import NODE, NODE_CLAIM
 from karpy.model.labels import NODE_POOL

@@ -10,8 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from karpy.adapters.telemetry.health import Check, health_application
 from karpy.adapters.telemetry.metrics import Metrics, Told
-from karpy.adapters.telemetry.profiling import profiling_application
-from karpy.adapters.telemetry.sites import Site, metrics_application
+from karpy.adapters.telemetry.servers import Site, metrics_application, profiling_application
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import OptionInvalid
 
