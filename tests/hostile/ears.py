@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import Any
 
 from karpy.adapters.clouds.kwok.provider import KwokProvider
-from karpy.adapters.telemetry.logs import Lines, Teller, make_log
+from karpy.adapters.telemetry.logs import Lines, Reporter, make_log
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.specs import metric_specs
 from karpy.codec.catalogs import kwok_catalog
@@ -43,7 +43,7 @@ class Ears:
         specs = metric_specs(kwok_catalog().well_known, (class_label(KWOK_NODE_CLASS),))
         self.metrics = Metrics(specs)
         log = make_log(Lines([self._lines], []), Noon())
-        self.voice = Teller(self.metrics, log)
+        self.voice = Reporter(self.metrics, log)
         self.notices: list[Notice] = []
 
     def tell(self, notice: Notice) -> None:

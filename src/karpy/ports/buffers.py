@@ -1,4 +1,4 @@
-"""CapacityBuffers, as they were last seen."""
+"""The cache of CapacityBuffers and the objects that they refer to."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -9,7 +9,7 @@ from karpy.ports.records import Kept, Watched
 
 
 class Buffers(Protocol):
-    """What is known of CapacityBuffers and of what they refer to."""
+    """The cached CapacityBuffers and the objects that they refer to."""
 
     @property
     def buffers(self) -> Watched[Kept[BufferRecord]]:
@@ -17,7 +17,7 @@ class Buffers(Protocol):
 
     @property
     def sources(self) -> Mapping[str, Watched[PodSource]]:
-        """What their pods can be made from, by kind; each by namespace and name."""
+        """The objects that their pods are made from, by kind; each by namespace and name."""
 
     def room_of(self, key: str) -> tuple[Pod, ...]:
         """Return the virtual pods of a CapacityBuffer: equal ones until something changes."""

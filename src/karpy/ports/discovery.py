@@ -1,4 +1,4 @@
-"""What an API server serves, as its clients are told."""
+"""The port of API discovery."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -22,7 +22,7 @@ class Resource(Struct, frozen=True):
 
 
 class Discovery(Protocol):
-    """Tells what is served now; CustomResourceDefinitions come and go."""
+    """Lists the kinds that are served now; CustomResourceDefinitions change them."""
 
     def resources(self) -> Sequence[Resource]:
         """List every kind that is served."""

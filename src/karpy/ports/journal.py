@@ -1,4 +1,4 @@
-"""Where decisions are told."""
+"""The port that records decisions."""
 
 from typing import Protocol
 
@@ -8,13 +8,13 @@ from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
 
 
 class Journal(Protocol):
-    """Takes down what was decided; events, metrics, logs and recordings are views of it."""
+    """Records decisions; events, metrics, logs and recordings are views of them."""
 
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
-        """Take down one decision and what it was made on."""
+        """Record one decision and its snapshot."""
 
     def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
-        """Take down one decision about the disruption of nodes, and what it was made on."""
+        """Record one decision about the disruption of nodes, and its question."""
 
     def record_pool(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
-        """Take down one decision about the size of a NodePool, and what it was made on."""
+        """Record one decision about the size of a NodePool, and its question."""

@@ -1,4 +1,4 @@
-"""Where people are told about objects."""
+"""The port that emits events about objects."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from karpy.model.notices import Notice
 
 
 class Notices(Protocol):
-    """Tells people; never waits and never fails."""
+    """Emits events; never blocks and never fails."""
 
     def tell(self, notice: Notice) -> None:
-        """Have a notice said, unless the same was said a moment ago."""
+        """Emit an event, unless an equal one was emitted a moment ago."""

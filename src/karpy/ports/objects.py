@@ -75,7 +75,7 @@ class Patch(Struct, frozen=True):
     manager: str = "karpy"
     """Who owns the fields; APPLY and managedFields need it."""
     is_forced: bool = False
-    """APPLY only: take over fields that somebody else owns."""
+    """APPLY only: take over fields of other managers."""
 
 
 class Removal(Struct, frozen=True):
@@ -86,7 +86,7 @@ class Removal(Struct, frozen=True):
     uid: str = ""
     """Delete only this incarnation."""
     version: str = ""
-    """Delete only if nobody has changed it since."""
+    """Delete only if the object has not changed since."""
     propagation: str = ""
     """Background, Foreground or Orphan; empty leaves it to the kind."""
 
@@ -206,7 +206,7 @@ Follow: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Feed(Protocol):
-    """Follows all objects of a kind for as long as anybody listens."""
+    """Watches all objects of a kind until the iterator is closed."""
 
     def follow(
         self, kind: Kind, reader: Reader[T], query: Query = EVERYTHING

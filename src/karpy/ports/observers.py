@@ -1,34 +1,34 @@
-"""Where it is told how work goes on."""
+"""The port that observes work queues."""
 
 from enum import Enum
 from typing import Protocol
 
 
 class Result(Enum):
-    """How a look at an object ended; the value is the word that metrics have for it."""
+    """How a reconcile ended; the value is the label in metrics."""
 
     SUCCESS = "success"
     AGAIN = "requeue_after"
-    """Well, and somebody will look again after a while."""
+    """Success, with a reconcile after a while."""
     ERROR = "error"
     BUG = "panic"
-    """An error that nobody has thought of."""
+    """A bug: an error of no known class."""
 
 
 class Observer(Protocol):
-    """Hears of the work of one controller; never waits and never fails."""
+    """Observes the work of one controller; never blocks and never fails."""
 
     def employ(self, workers: int) -> None:
-        """Hear how many objects are worked on side by side at most."""
+        """Take the number of workers of the controller."""
 
     def add(self, key: str) -> None:
-        """Hear that an object waits for its turn."""
+        """Note that a key is queued."""
 
     def take(self, key: str) -> None:
-        """Hear that somebody has begun to work on an object."""
+        """Note that a reconcile begins."""
 
     def finish(self, key: str, result: Result) -> None:
-        """Hear how that has ended."""
+        """Note how a reconcile ended."""
 
     def put_off(self, key: str) -> None:
-        """Hear that an object waits for later: it failed, or is to be looked at again."""
+        """Note that a key is delayed: it failed, or its reconcile asked for that."""

@@ -1,4 +1,4 @@
-"""The objects that controllers keep up, as they were last seen."""
+"""The cache of the objects that controllers reconcile."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Generic, Protocol, TypeVar
@@ -22,7 +22,7 @@ class Kept(Struct, Generic[T], frozen=True):
 
 
 class Watched(Protocol[T_co]):
-    """All objects of a kind; of one that cannot be read any more, what was last read."""
+    """All objects of a kind; one that cannot be read any more stays as it was last read."""
 
     @property
     def unreadable(self) -> Mapping[str, str]:
@@ -38,11 +38,11 @@ class Watched(Protocol[T_co]):
         """Return those with a mark: NodeClaims and Nodes by provider ID, pods by node."""
 
     def listen(self, listener: Callable[[str, T_co | None, T_co | None], None]) -> None:
-        """Have somebody told the key of whatever changes, what it was, and what it is now."""
+        """Call a listener with the key, the old and the new value of each change."""
 
 
 class Records(Protocol):
-    """What is known of NodeClaims, Nodes, NodePools, NodeOverlays and pods."""
+    """The cached NodeClaims, Nodes, NodePools, NodeOverlays and pods."""
 
     @property
     def claims(self) -> Watched[Kept[ClaimRecord]]:

@@ -22,7 +22,7 @@ from karpy.adapters.kube.leases import Candidacy, Election
 from karpy.adapters.kube.retry import TokenBucket
 from karpy.adapters.telemetry.controllermetrics import RequestMetrics
 from karpy.adapters.telemetry.health import health_application, ping
-from karpy.adapters.telemetry.logs import Log, Teller, make_log, open_lines
+from karpy.adapters.telemetry.logs import Log, Reporter, make_log, open_lines
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.servers import HOST as LOOPBACK
 from karpy.adapters.telemetry.servers import Site, metrics_application, profiling_application
@@ -102,7 +102,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
             Surface(objects, connection.feed, clock, cloud, lambda: catalog, seats.objects),
             options,
             notices=recorder,
-            voice=Teller(metrics, log),
+            voice=Reporter(metrics, log),
             journal=_journal(options, troubles, stack),
             metrics=metrics,
         )

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 import pytest
 
-from karpy.adapters.telemetry.logs import Lines, Log, Teller, make_log, open_lines
+from karpy.adapters.telemetry.logs import Lines, Log, Reporter, make_log, open_lines
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import FileUnwritable, NoCapacity
@@ -147,7 +147,7 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 def test_remarks_are_lines_and_counts_are_metrics(out: io.BytesIO) -> None:
     metrics = Metrics()
-    teller = Teller(metrics, _log(out)).about("nodeclaim.lifecycle", "default-abc")
+    teller = Reporter(metrics, _log(out)).about("nodeclaim.lifecycle", "default-abc")
 
     teller.remark(Remark("launched nodeclaim", {"provider-id": "kwok://a", "event": "x"}))
     teller.remark(Remark("consistency error", {"error": "it is gone"}, is_error=True))
@@ -172,7 +172,9 @@ def test_remarks_are_lines_and_counts_are_metrics(out: io.BytesIO) -> None:
 def test_a_failure_is_a_line_and_a_metric(out: io.BytesIO) -> None:
     metrics = Metrics()
 
-    Teller(metrics, _log(out)).fail("eviction-queue", "shop/web", NoCapacity(claim="a", options=1))
+    Reporter(metrics, _log(out)).fail(
+        "eviction-queue", "shop/web", NoCapacity(claim="a", options=1)
+    )
 
     line = _read(out)[0]
     assert (line["message"], line["controller"]) == ("Reconciler error", "eviction-queue")

@@ -135,7 +135,7 @@ def test_a_gauge_that_is_counted_takes_on_the_value(metrics: Metrics) -> None:
 
 def test_what_is_asked_for_joins_what_was_set(metrics: Metrics) -> None:
     metrics.replace("pods_state", {("a", "shop"): 1, ("b", "shop"): 1})
-    metrics.ask(lambda: lambda: {"pods_state": {("b", "shop"): 2, ("c", "shop"): 3}})
+    metrics.add_source(lambda: lambda: {"pods_state": {("b", "shop"): 2, ("c", "shop"): 3}})
 
     told = _lines(metrics)
 
@@ -147,7 +147,7 @@ def test_what_is_asked_for_joins_what_was_set(metrics: Metrics) -> None:
 
 
 def test_only_gauges_can_be_asked_for(metrics: Metrics) -> None:
-    metrics.ask(lambda: lambda: {"nodes_created_total": {("a", "z"): 1}})
+    metrics.add_source(lambda: lambda: {"nodes_created_total": {("a", "z"): 1}})
 
     with pytest.raises(AssertionError, match="is counted, not set"):
         metrics.render()

@@ -9,7 +9,7 @@ from aiohttp import ClientConnectorError, ClientSession
 from prometheus_client.parser import text_string_to_metric_families
 
 from karpy.adapters.telemetry.health import Check, health_application
-from karpy.adapters.telemetry.metrics import Metrics, Told
+from karpy.adapters.telemetry.metrics import GaugeValues, Metrics
 from karpy.adapters.telemetry.servers import Site, metrics_application, profiling_application
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import OptionInvalid
@@ -46,15 +46,15 @@ async def test_gauges_can_be_worked_out_for_each_scrape() -> None:
     metrics, values = Metrics(), iter([1.0, 2.0])
     threads = []
 
-    def count() -> Callable[[], Told]:
+    def count() -> Callable[[], GaugeValues]:
         threads.append(current_thread())
         return partial(work_out, next(values))
 
-    def work_out(value: float) -> Told:
+    def work_out(value: float) -> GaugeValues:
         threads.append(current_thread())
         return {"cluster_state_node_count": {(): value}}
 
-    metrics.ask(count)
+    metrics.add_source(count)
     async with Site(metrics_application(metrics), 0, flag="-") as site:
         texts = [(await _get(site, "/metrics"))[1], (await _get(site, "/metrics"))[1]]
 

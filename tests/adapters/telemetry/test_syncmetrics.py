@@ -22,7 +22,7 @@ def test_it_is_told_for_how_long_nothing_can_be_decided() -> None:
     told = [gauges(book)]
 
     answers.append(False)
-    sync.look()
+    sync.refresh()
     book.wait(3)
     told.append(gauges(book))
     book.wait(2)

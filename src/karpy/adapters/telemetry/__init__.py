@@ -1,1 +1,1 @@
-"""What is told to those who watch: metrics, logs and health; nothing here decides anything."""
+"""Metrics, logs and health checks; nothing here decides anything."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from karpy.adapters.telemetry.metrics import Metrics, Told
+from karpy.adapters.telemetry.metrics import GaugeValues, Metrics
 from karpy.core.lifecycle.changes import Count
 from karpy.ports.observers import Result
 
@@ -43,7 +43,7 @@ class ControllerMetrics:
 
 
 class ControllerObserver:
-    """The port Observer: counts what happens, and tells what goes on when that is asked."""
+    """The port Observer: counts reconciles, and collects the gauges of its queue at a scrape."""
 
     def __init__(self, metrics: Metrics, controller: str, now: Callable[[], float]) -> None:
         self._now = now
@@ -58,7 +58,7 @@ class ControllerObserver:
         self._put_off = metrics.meter("workqueue_retries_total", queue)
         self._waited = metrics.meter("workqueue_queue_duration_seconds", queue)
         self._worked = metrics.meter("workqueue_work_duration_seconds", queue)
-        self._looked = metrics.meter(f"{_RUNTIME}reconcile_time_seconds", by)
+        self._reconciled = metrics.meter(f"{_RUNTIME}reconcile_time_seconds", by)
         self._ended = {
             result: metrics.meter(f"{_RUNTIME}reconcile_total", {**by, "result": result})
             for result in _RESULTS
@@ -68,20 +68,20 @@ class ControllerObserver:
             count(0.0)
         for metric in _FAILURES:
             metrics.count(Count(metric, by, 0.0))
-        metrics.ask(self._look)
+        metrics.add_source(self._collect)
 
     def employ(self, workers: int) -> None:
-        """Hear how many objects are worked on side by side at most."""
+        """Set the greatest number of concurrent reconciles."""
         labels = {"controller": self._controller}
         self._metrics.set(f"{_RUNTIME}max_concurrent_reconciles", float(workers), labels)
 
     def add(self, key: str) -> None:
-        """Hear that an object waits for its turn."""
+        """Count a key that is queued."""
         self._added(1.0)
         self._waiting.setdefault(key, self._now())
 
     def take(self, key: str) -> None:
-        """Hear that somebody has begun to work on an object."""
+        """Measure how long a key has waited; its reconcile begins."""
         now = self._now()
         since = self._waiting.pop(key, None)
         if since is not None:
@@ -89,22 +89,22 @@ class ControllerObserver:
         self._running[key] = now
 
     def finish(self, key: str, result: Result) -> None:
-        """Hear how that has ended."""
+        """Count the result of a reconcile, and measure how long it took."""
         began = self._running.pop(key, None)
         if began is not None:
             took = self._now() - began
             self._worked(took)
-            self._looked(took)
+            self._reconciled(took)
         if result is Result.BUG:
             self._panicked(1.0)
         self._ended[_ENDS[result]](1.0)
 
     def put_off(self, key: str) -> None:
-        """Hear that an object waits for later."""
+        """Count a key that is delayed."""
         del key
         self._put_off(1.0)
 
-    def _look(self) -> Callable[[], Told]:
+    def _collect(self) -> Callable[[], GaugeValues]:
         now = self._now()
         going = [now - began for began in self._running.values()]
         return partial(
@@ -119,7 +119,7 @@ class ControllerObserver:
         )
 
 
-def _told(controller: str, values: Mapping[str, float]) -> Told:
+def _told(controller: str, values: Mapping[str, float]) -> GaugeValues:
     labels = {
         "workqueue_depth": (controller, controller, _PRIORITY),
         f"{_RUNTIME}active_workers": (controller,),
@@ -140,7 +140,7 @@ class RequestMetrics:
         self._measured: dict[tuple[str, ...], Callable[[float], None]] = {}
 
     def answered(self, method: str, path: str, status: int, seconds: float) -> None:
-        """Hear of a request: what was asked, the answer (0 is none), and how long that took."""
+        """Record a request: method, path, status (0 without an answer) and duration."""
         for count in self._counts(method, status):
             count(1.0)
         labels = request_labels(method, path)

@@ -10,7 +10,7 @@ from aiohttp.typedefs import Handler
 from karpy.ports.observers import Observer, Result
 
 Check: TypeAlias = Callable[[], str]
-"""Says why something is not well; empty if it is."""
+"""Returns why a check fails; empty if it passes."""
 _OK: Final = "ok"
 _FAILED: Final = 500
 _NOT_FOUND: Final = 404
@@ -19,7 +19,7 @@ PATIENCE_SECONDS: Final = 300.0
 
 
 def ping() -> str:
-    """Be well: whoever can ask gets an answer, so the loop runs."""
+    """Pass: a request that is answered proves that the event loop runs."""
     return ""
 
 

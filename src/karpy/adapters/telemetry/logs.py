@@ -190,19 +190,19 @@ def _stream(name: str) -> IO[bytes]:
         raise FileUnwritable(path=name, problem=error.strerror or str(error)) from error
 
 
-class Teller:
-    """Metrics and log behind one face, for one controller or for one look of it."""
+class Reporter:
+    """The sink of counts and log lines, for one controller or one reconcile."""
 
     def __init__(self, metrics: Metrics, log: Log) -> None:
         self._metrics = metrics
         self._log = log
 
-    def about(self, controller: str, name: str = "", namespace: str = "") -> "Teller":
-        """Return one whose lines carry who speaks, about which object, and a number of its own."""
+    def about(self, controller: str, name: str = "", namespace: str = "") -> "Reporter":
+        """Return a reporter whose lines carry controller, object and a reconcile ID."""
         log = self._log.bind(
             controller=controller, namespace=namespace, name=name, reconcileID=str(uuid4())
         )
-        return Teller(self._metrics, log)
+        return Reporter(self._metrics, log)
 
     def count(self, count: Count) -> None:
         """Count something that happened."""
@@ -217,7 +217,7 @@ class Teller:
             log.info(remark.event)
 
     def fail(self, controller: str, key: str, error: BaseException) -> None:
-        """Tell that a controller could not work on an object; it will try again."""
+        """Report that a reconcile failed; the controller retries it."""
         namespace, _, name = key.rpartition("/")
         self._metrics.count(Count(_ERRORS, {"controller": controller}))
         log = self._log.bind(controller=controller, namespace=namespace, name=name)

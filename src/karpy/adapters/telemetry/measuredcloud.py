@@ -1,4 +1,4 @@
-"""A cloud whose calls are measured; to whoever calls it, it is the cloud itself."""
+"""A cloud provider that measures the calls to another."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence

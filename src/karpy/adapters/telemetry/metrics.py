@@ -31,14 +31,14 @@ _WINDOW_MAX: Final = 10_000
 _PLAIN_EXPONENTS: Final = range(-4, 6)
 """Numbers of this size Go writes without an exponent."""
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
-Told: TypeAlias = Mapping[str, Mapping[Values, float]]
+GaugeValues: TypeAlias = Mapping[str, Mapping[Values, float]]
 """Series of gauges by metric, those of ages as moments."""
-Source: TypeAlias = Callable[[], Callable[[], Told]]
+Source: TypeAlias = Callable[[], Callable[[], GaugeValues]]
 """
-Tells gauges that nobody needs before they are asked for.
+Collects gauges when metrics are scraped.
 
-It is called by the one thread that writes, takes down what there is and returns at once; what it
-returns works that out, in a thread of its own.
+The event loop calls it; it copies the present state and returns at once. The function that it
+returns computes the gauges in another thread.
 """
 _TIMEOUTS: Final = "voluntary_disruption_consolidation_timeouts_total"
 
@@ -55,7 +55,7 @@ class LineWriter:
     def write(self, values: Values, number: float) -> str:
         """Write one number; labels come in the order of their names."""
         text = "".join(values)
-        # Most values are plain; to look at each of them would take longer than all the rest.
+        # Most values are plain; checking each of them would take longer than all the rest.
         if any(special in text for special in _SPECIAL):
             values = tuple(value.translate(_IN_LABELS) for value in values)
         if self._sorted is not None:
@@ -98,7 +98,7 @@ class Series:
 
 
 class Ages(Series):
-    """Moments, told by how long ago they were."""
+    """Moments, reported as their age."""
 
     def __init__(self, spec: MetricSpec, today: Callable[[], float]) -> None:
         super().__init__(spec)
@@ -236,7 +236,7 @@ class Metrics:
         ProcessCollector(registry=self._process)
         self._sources: list[Source] = []
         self.on_failure: OnError = fail_at_once
-        """Is told why some gauges are missing; all others are told all the same."""
+        """Called with the error of a source whose gauges are missing; the others are reported."""
         self._missing: list[KarpyError] = []
 
     def has(self, metric: str) -> bool:
@@ -265,7 +265,7 @@ class Metrics:
         return partial(series.add, _values(series.spec, labels or {}))
 
     def set(self, metric: str, value: float, labels: Mapping[str, str] | None = None) -> None:
-        """Set a gauge; one that tells an age is set to when that began, in seconds since 1970."""
+        """Set a gauge; one that reports an age is set to its start, in seconds since 1970."""
         series = self._gauge(metric)
         series.numbers[_values(series.spec, labels or {})] = value
 
@@ -297,16 +297,16 @@ class Metrics:
         for kind in ("multi", "single"):
             self.count(Count(_TIMEOUTS, {"consolidation_type": kind}, 0.0))
 
-    def ask(self, source: Source) -> None:
-        """Have somebody asked for gauges each time they are told."""
+    def add_source(self, source: Source) -> None:
+        """Add a source that is collected at each scrape."""
         self._sources.append(source)
 
     def prepare(self) -> Callable[[], bytes]:
         """Take down what there is now; what is returned writes it as Prometheus reads it."""
-        # Whoever renders is in a thread of its own; what fails there is told on the next occasion.
+        # Rendering runs in another thread; its errors are reported at the next scrape.
         while self._missing:
             self.on_failure(self._missing.pop())
-        works: list[Callable[[], Told]] = []
+        works: list[Callable[[], GaugeValues]] = []
         for source in self._sources:
             with Barrier(self.on_failure):
                 works.append(source())
@@ -316,7 +316,7 @@ class Metrics:
         """Write everything as Prometheus reads it."""
         return self.prepare()()
 
-    def _render(self, works: Iterable[Callable[[], Told]]) -> bytes:
+    def _render(self, works: Iterable[Callable[[], GaugeValues]]) -> bytes:
         told: dict[str, Mapping[Values, float]] = {}
         is_heard = self.on_failure is not fail_at_once
         barrier = Barrier(self._missing.append if is_heard else fail_at_once)
@@ -329,7 +329,7 @@ class Metrics:
         parts: list[str] = []
         for series in self._made:
             lines = series.lines(told.get(series.spec.name))
-            # A metric without any series is not told, as in Go.
+            # A metric without any series is left out, as in Go.
             if lines:
                 parts += (head(series.spec), *lines)
         return "".join(parts).encode() + generate_latest(self._process)

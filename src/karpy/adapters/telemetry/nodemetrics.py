@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from karpy.adapters.telemetry.metrics import Metrics, Told, Values
+from karpy.adapters.telemetry.metrics import GaugeValues, Metrics, Values
 from karpy.adapters.telemetry.specs import label_name
 from karpy.core.observation.nodeusage import (
     NodeSums,
@@ -26,7 +26,7 @@ _AMOUNTS: Final = {
     "nodes_total_daemon_limits": "daemon_limits",
     "nodes_system_overhead": "overhead",
 }
-"""Metrics, and the fields of NodeSums that they tell."""
+"""Metrics, and the fields of NodeSums that they report."""
 _LIFETIME: Final = "nodes_current_lifetime_seconds"
 _UTILIZATION: Final = "cluster_utilization_percent"
 _PHASE: Final = ""
@@ -34,19 +34,19 @@ _PHASE: Final = ""
 
 
 class NodeMetrics:
-    """Tells how nodes are when that is asked; `well_known` is what the specs were made with."""
+    """Collects the gauges of nodes; `well_known` are the labels that the specs were made with."""
 
     def __init__(
         self, metrics: Metrics, records: Records, well_known: Iterable[str] = WELL_KNOWN
     ) -> None:
         self._records = records
         self._keys = _keys(well_known)
-        metrics.ask(self._look)
+        metrics.add_source(self._collect)
 
-    def _look(self) -> Callable[[], Told]:
+    def _collect(self) -> Callable[[], GaugeValues]:
         records = self._records
         return partial(
-            tell_nodes,
+            node_gauges,
             tuple(records.nodes.all()),
             tuple(records.claims.all()),
             tuple(records.pods.all()),
@@ -54,13 +54,13 @@ class NodeMetrics:
         )
 
 
-def tell_nodes(
+def node_gauges(
     nodes: Iterable[Kept[NodeRecord]],
     claims: Iterable[Kept[ClaimRecord]],
     pods: Iterable[Pod],
     keys: Sequence[str],
-) -> Told:
-    """Tell what nodes have and what their pods take; `keys` are the labels they are known by."""
+) -> GaugeValues:
+    """Return the gauges of nodes; `keys` are the node labels that become labels of metrics."""
     behind = {kept.record.provider_id: kept.record for kept in claims if kept.record.provider_id}
     tenants = _by_node(pods)
     told: dict[str, dict[Values, float]] = {metric: {} for metric in (*_AMOUNTS, _LIFETIME)}

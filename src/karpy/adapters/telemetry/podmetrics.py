@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from karpy.adapters.telemetry.metrics import Metrics, Told, Values
+from karpy.adapters.telemetry.metrics import GaugeValues, Metrics, Values
 from karpy.core.lifecycle.changes import Count
 from karpy.core.observation.podlatency import (
     NO_WAITS,
@@ -107,7 +107,7 @@ class PodTimes:
 
 
 class PodMetrics:
-    """Measures how long pods take as it happens; tells how each one is when that is asked."""
+    """Measures latencies as they happen; collects the state of each pod at a scrape."""
 
     def __init__(self, metrics: Metrics, records: Records, times: PodTimes) -> None:
         self._metrics = metrics
@@ -120,12 +120,12 @@ class PodMetrics:
         records.pods.listen(self._hear_pod)
         for pod in records.pods.all():
             self._hear_pod(pod.key, None, pod)
-        metrics.ask(self._look)
+        metrics.add_source(self._collect)
 
-    def _look(self) -> Callable[[], Told]:
+    def _collect(self) -> Callable[[], GaugeValues]:
         records = self._records
         return partial(
-            tell_pods,
+            pod_gauges,
             tuple(records.pods.all()),
             tuple(records.nodes.all()),
             frozenset(self._starting),
@@ -157,13 +157,13 @@ class PodMetrics:
             self._metrics.count(count)
 
 
-def tell_pods(
+def pod_gauges(
     pods: Iterable[Pod],
     nodes: Iterable[Kept[NodeRecord]],
     starting: Collection[str],
     timings: Mapping[str, PodTiming],
-) -> Told:
-    """Tell how each pod is, and since when it waits for what it has not got."""
+) -> GaugeValues:
+    """Return the gauges of the state of each pod, and since when it waits for each step."""
     places = {kept.record.name: _place(kept.record.meta.labels) for kept in nodes}
     links = _Links()
     states: dict[Values, float] = {}

@@ -106,7 +106,7 @@ def metrics_application(metrics: Metrics) -> web.Application:
     """Serve `/metrics`."""
 
     async def answer(_request: web.Request) -> web.Response:
-        # In a thread: a hundred thousand series take a second, and nobody should wait for that.
+        # In a thread: a hundred thousand series take a second, which would block the event loop.
         body = await asyncio.to_thread(metrics.prepare())
         response = web.Response(body=body, headers={"Content-Type": CONTENT_TYPE})
         response.enable_compression()

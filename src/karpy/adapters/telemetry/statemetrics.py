@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.adapters.telemetry.metrics import Metrics, Told
+from karpy.adapters.telemetry.metrics import GaugeValues, Metrics
 from karpy.adapters.telemetry.nodemetrics import NodeMetrics
 from karpy.adapters.telemetry.podmetrics import PodMetrics, PodTimes
 from karpy.adapters.telemetry.statusmetrics import StatusMetrics
@@ -25,7 +25,7 @@ _PERIOD_SECONDS: Final = 1.0
 
 
 class SyncMetrics:
-    """Looks every second whether what we know can be decided on."""
+    """Checks every second whether the cache is synced."""
 
     def __init__(
         self, metrics: Metrics, records: Records, clock: Clock, is_synced: Callable[[], bool]
@@ -35,15 +35,15 @@ class SyncMetrics:
         self._clock = clock
         self._is_synced = is_synced
         self._unsynced_since: float | None = None
-        metrics.ask(self._look)
+        metrics.add_source(self._collect)
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
+        """Check every second, until cancelled."""
         while True:
-            self.look()
+            self.refresh()
             await asyncio.sleep(_PERIOD_SECONDS)
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Note whether decisions can be made now, and for how long they could not."""
         now = self._clock.now().timestamp()
         is_synced = self._is_synced()
@@ -55,8 +55,8 @@ class SyncMetrics:
         self._metrics.set("cluster_state_synced", float(is_synced))
         self._metrics.set("cluster_state_unsynced_time_seconds", now - since)
 
-    def _look(self) -> Callable[[], Told]:
-        self.look()
+    def _collect(self) -> Callable[[], GaugeValues]:
+        self.refresh()
         nodes, claims = self._records.nodes, self._records.claims
         ids = {kept.record.provider_id for kept in nodes.all()}
         launched = {kept.record.provider_id for kept in claims.all()} - {""}
@@ -64,7 +64,7 @@ class SyncMetrics:
         return partial(_told, float(count))
 
 
-def _told(count: float) -> Told:
+def _told(count: float) -> GaugeValues:
     return {"cluster_state_node_count": {(): count}}
 
 
@@ -85,7 +85,7 @@ class StateMetrics:
     """
     Feeds all that is told of the cluster; for the leader alone, since it makes events, too.
 
-    Series of single objects are worked out when somebody asks for them. Without `has_details`
+    Series of single objects are computed at each scrape. Without `has_details`
     there are none, nor events about conditions.
     """
 
@@ -110,7 +110,7 @@ class StateMetrics:
         self._times.acked(pod)
 
     def deciding(self, snapshot: Snapshot) -> None:
-        """Note that somebody begins to decide about pending pods."""
+        """Note that a decision about pending pods begins."""
         self._verdicts.begin(snapshot)
 
     def decided(self, snapshot: Snapshot, verdict: Verdict) -> None:

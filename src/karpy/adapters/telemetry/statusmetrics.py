@@ -6,7 +6,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from karpy.adapters.telemetry.metrics import Metrics, Told, Values
+from karpy.adapters.telemetry.metrics import GaugeValues, Metrics, Values
 from karpy.adapters.telemetry.specs import status_label
 from karpy.core.observation.transitions import ObservedKind, ObservedObject, compare
 from karpy.model.buffers import BufferRecord
@@ -58,13 +58,13 @@ class StatusMetrics:
         self._follow(ObservedKind(CAPACITY_BUFFER), buffers)
 
     def _follow(self, kind: ObservedKind, watched: Watched[Kept[R]]) -> None:
-        def look() -> Callable[[], Told]:
-            return partial(tell_statuses, kind, [kept.record for kept in watched.all()])
+        def look() -> Callable[[], GaugeValues]:
+            return partial(status_gauges, kind, [kept.record for kept in watched.all()])
 
         for kept in watched.all():
             self._hear(kind, kept.record.meta.name, None, kept)
         watched.listen(partial(self._hear, kind))
-        self._metrics.ask(look)
+        self._metrics.add_source(look)
 
     def _hear(
         self, kind: ObservedKind, _: str, before: Kept[R] | None, after: Kept[R] | None
@@ -72,7 +72,7 @@ class StatusMetrics:
         was = None if before is None else observed(before.record)
         now = None if after is None else observed(after.record)
         if was is not None and now is not None and was.meta.uid != now.meta.uid:
-            # One of the same name has come so soon that nobody saw the end of the other.
+            # The watch merged the deletion of an object and the creation of one of that name.
             self._tell(kind, was, None)
             was = None
         self._tell(kind, was, now)
@@ -95,15 +95,15 @@ class _Names(Struct, frozen=True):
 
 
 def observed(record: _Record) -> ObservedObject:
-    """Return what is said of an object."""
+    """Return the metadata and the conditions of an object."""
     conditions = record.conditions
     items = conditions if isinstance(conditions, tuple) else conditions.items
     namespace = record.namespace if isinstance(record, BufferRecord) else ""
     return ObservedObject(record.meta, items, namespace)
 
 
-def tell_statuses(kind: ObservedKind, records: Iterable[_Record]) -> Told:
-    """Tell every condition of every object, since when it is so, and which objects are going."""
+def status_gauges(kind: ObservedKind, records: Iterable[_Record]) -> GaugeValues:
+    """Return the gauges of every condition of every object, and of deleting objects."""
     told: _Gauges = {}
     shared = _Names("operator_", tuple(kind.shared().values()))
     for record in records:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from karpy.adapters.telemetry.metrics import Metrics, Told, Values
+from karpy.adapters.telemetry.metrics import GaugeValues, Metrics, Values
 from karpy.core.observation.scheduling import UNFINISHED, decision_labels, verdict_counts
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
@@ -11,15 +11,15 @@ from karpy.ports.clock import Clock
 
 
 class VerdictMetrics:
-    """Keeps the last decision, and tells what it came to when that is asked."""
+    """Keeps the last decision, and collects its gauges at a scrape."""
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
         self._clock = clock
         self._last: _Decision | None = None
         self._work: _Work | None = None
-        metrics.ask(self._look)
-        metrics.ask(self._look_at_work)
+        metrics.add_source(self._collect)
+        metrics.add_source(self._collect_unfinished)
 
     def begin(self, snapshot: Snapshot) -> None:
         """Note that a decision is being made."""
@@ -31,10 +31,10 @@ class VerdictMetrics:
         if self._work is not None:
             self._work.ended = self._clock.now()
 
-    def _look(self) -> Callable[[], Told]:
+    def _collect(self) -> Callable[[], GaugeValues]:
         return dict if self._last is None else self._last.told
 
-    def _look_at_work(self) -> Callable[[], Told]:
+    def _collect_unfinished(self) -> Callable[[], GaugeValues]:
         work = self._work
         if work is None:
             return dict
@@ -52,14 +52,14 @@ class _Work:
 
 
 class _Decision:
-    """One decision; what it was made on is kept until somebody wants to know about it."""
+    """One decision; its snapshot is kept until the first scrape."""
 
     def __init__(self, metrics: Metrics, snapshot: Snapshot, verdict: Verdict) -> None:
         self._metrics = metrics
         self._made: tuple[Snapshot, Verdict] | None = (snapshot, verdict)
-        self._told: Told = {}
+        self._told: GaugeValues = {}
 
-    def told(self) -> Told:
+    def told(self) -> GaugeValues:
         """Work out the gauges, once."""
         made = self._made
         if made is not None:
@@ -68,7 +68,7 @@ class _Decision:
                 names = self._metrics.labels(count.metric)
                 values = tuple(count.labels[name] for name in names)
                 gauges.setdefault(count.metric, {})[values] = count.value
-            # In this order: somebody else may ask at the same time.
+            # In this order: two scrapes may run at the same time.
             self._told = gauges
             self._made = None
         return self._told
