@@ -25,8 +25,8 @@ before its variable, a variable before the default.
 
 A flag or a word that cannot be ends the start with an error (KP1010). A number, a duration or a
 truth value that cannot be read in a *variable* is ignored, as Karpenter does; the log says so.
-Unknown feature gates are ignored, too. Durations are written as `10s` or `1m30s`. `KARPY_…`
-variables are ours.
+Unknown feature gates are ignored, too. The last column says which flags and gates have no effect.
+Durations are written as `10s` or `1m30s`. `KARPY_…` variables are ours.
 """
 _GATES_NOTE: Final = """\
 `--feature-gates=NodeRepair=true,NodeOverlay=true`; what is not named keeps its default.
@@ -36,8 +36,7 @@ Served for Prometheus at `:8080/metrics`. Names, types, labels and buckets are K
 dashboards and alerts keep working. Metrics of the process (`process_…`) come on top. Labels of
 nodes and claims depend on the cloud: these are KWOK's.
 
-Series of single pods, nodes and conditions are worked out when somebody asks for them, and are as
-of then; `--disable-cluster-state-observability` leaves them out.
+Series of single pods, nodes and conditions are computed at each scrape; `--disable-cluster-state-observability` leaves them out.
 """
 _EVENTS_NOTE: Final = """\
 What `kubectl describe` and `kubectl get events` tell. The reasons are Karpenter's and never

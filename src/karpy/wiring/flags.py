@@ -70,7 +70,7 @@ FLAGS: Final = (
         "The cluster to work for. Without it: `KUBECONFIG`, `~/.kube/config`, our own pod's.",
     ),
     Flag("context", "context", TEXT, "Which context of the kubeconfig."),
-    _shared("karpenter-service", "service", TEXT, "Name of our Service; nothing depends on it."),
+    _shared("karpenter-service", "service", TEXT, "Has no effect: Karpy needs no Service."),
     _shared("metrics-port", "metrics_port", PORT, "Where `/metrics` is served; 0 takes any port."),
     _shared(
         "health-probe-port",
@@ -104,7 +104,7 @@ FLAGS: Final = (
         "disable-controller-warmup",
         "has_warmup",
         SWITCH,
-        "Start watching only once we lead. `false` makes a change of leader faster.",
+        "Has no effect yet: replicas start to watch once they lead.",
         is_negated=True,
     ),
     _shared(
@@ -234,23 +234,29 @@ GATE_NOTES: Final = (
         "NodeRepair", "alpha", "Replace or reboot nodes that the cloud's policies call unhealthy."
     ),
     Gate("ReservedCapacity", "beta", "Launch into capacity reservations, before anything else."),
-    Gate("SpotToSpotConsolidation", "alpha", "Replace spot nodes by cheaper spot nodes."),
+    Gate(
+        "SpotToSpotConsolidation",
+        "alpha",
+        "Has no effect yet. Replace spot nodes by cheaper spot nodes.",
+    ),
     Gate("NodeOverlay", "alpha", "Let NodeOverlays correct prices and capacity."),
     Gate("StaticCapacity", "alpha", "Keep NodePools with `spec.replicas` at that many nodes."),
     Gate("CapacityBuffer", "alpha", "Keep spare capacity as CapacityBuffers describe it."),
     Gate(
         "TerminateFirstDrift",
         "alpha",
-        "End a drifted node before its replacement is there, where there is no room for both.",
+        "Has no effect yet. Delete a drifted node before its replacement, if there is no room for "
+        "both.",
     ),
     Gate(
         "TerminateFirstRepair",
         "alpha",
-        "The same for unhealthy nodes. Needs NodeRepair.",
+        "Delete an unhealthy node before its replacement, if there is no room for both. Needs "
+        "NodeRepair.",
     ),
     Gate(
         "PodDeletionCostManagement",
         "alpha",
-        "Mark pods so that a workload that shrinks gives up those on nodes that should go.",
+        "Writes no pod deletion costs yet; it only stops reading them as disruption costs.",
     ),
 )
