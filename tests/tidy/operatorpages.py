@@ -36,7 +36,8 @@ Served for Prometheus at `:8080/metrics`. Names, types, labels and buckets are K
 dashboards and alerts keep working. Metrics of the process (`process_…`) come on top. Labels of
 nodes and claims depend on the cloud: these are KWOK's.
 
-Series of single pods, nodes and conditions are computed at each scrape; `--disable-cluster-state-observability` leaves them out.
+Series of single pods, nodes and conditions are computed at each scrape;
+`--disable-cluster-state-observability` leaves them out.
 """
 _EVENTS_NOTE: Final = """\
 What `kubectl describe` and `kubectl get events` tell. The reasons are Karpenter's and never
