@@ -188,7 +188,10 @@ def test_a_pod_at_the_limit_has_its_usual_turn() -> None:
 
 def test_of_many_costly_pods_only_so_many_are_decided_about_at_once() -> None:
     each = TOGETHER_MAX // 2
-    costly = [pod(f"costly-{number}", cpu="100m", **_tolerations(each - 1)) for number in range(3)]
+    costly = [
+        pod(f"costly-{number}", cpu="100m", labels={"n": str(number)}, **_tolerations(each - 1))
+        for number in range(3)
+    ]
 
     verdict = decide(_cluster(*costly, pod("usual", cpu="100m")))
 
@@ -200,7 +203,10 @@ def test_of_many_pods_just_below_the_limit_those_beyond_an_allowance_come_after_
     """Each of them is large, so that all would have their turn before the usual one."""
     count = HEAVY_TOGETHER_MAX // CONSTRAINTS_MAX + 2
     most = [_tolerations(CONSTRAINTS_MAX - 1) for _ in range(count)]
-    heavy = [pod(f"heavy-{number}", cpu="2", **each) for number, each in enumerate(most)]
+    heavy = [
+        pod(f"heavy-{number}", cpu="2", labels={"n": str(number)}, **each)
+        for number, each in enumerate(most)
+    ]
 
     parted = part((*heavy, pod("usual")))
 

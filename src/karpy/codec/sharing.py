@@ -2,7 +2,7 @@
 Snapshots as rows and tables, so that what was one object before is one object again.
 
 Pods of one workload share their rules, labels and requests, NodePools share their instance types.
-Decisions tell pods apart by that, and it is most of what there is to write.
+It is most of what there is to write, and decisions on shared objects are faster.
 """
 
 from collections.abc import Mapping

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from msgspec.structs import replace
 
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, SPOT, ZONE
@@ -191,62 +192,28 @@ def test_the_claim_with_the_fewest_pods_comes_first() -> None:
     ]
 
 
-def test_of_claims_with_a_pod_each_the_oldest_comes_first() -> None:
-    cluster = snapshot(catalog=FOUR_CPUS, pods=[*pods("large", 3, cpu="3"), pod("small")])
-
-    assert pods_launched(cluster) == [["large-0", "small"], ["large-1"], ["large-2"]]
-
-
-def test_of_claims_with_more_pods_the_oldest_comes_first() -> None:
+@pytest.mark.parametrize("claims", [2, 13, 60])
+def test_of_claims_with_as_many_pods_the_oldest_comes_first(claims: int) -> None:
     cluster = snapshot(
         catalog=FOUR_CPUS,
-        pods=[*pods("large", 3, cpu="3"), *pods("middle", 3, cpu="200m"), pod("tiny", cpu="1m")],
+        pods=[
+            *pods("large", claims, cpu="3"),
+            *pods("small", claims, cpu="10m"),
+            pod("tiny", cpu="1m"),
+        ],
     )
 
-    assert pods_launched(cluster) == [
-        ["large-0", "middle-0", "tiny"],
-        ["large-1", "middle-1"],
-        ["large-2", "middle-2"],
-    ]
+    assert [len(each) for each in pods_launched(cluster)] == [3, *[2] * (claims - 1)]
 
 
-def test_the_oldest_of_equals_comes_first_however_many_there_are() -> None:
+@pytest.mark.parametrize("pods_to_place", [400, 500, 501, 502, 600])
+def test_the_order_of_claims_does_not_depend_on_the_number_of_pods(pods_to_place: int) -> None:
+    tiny = pods_to_place - 17
     cluster = snapshot(
         catalog=FOUR_CPUS,
-        pods=[*pods("large", 30, cpu="3"), *pods("small", 30), *pods("tiny", 481, cpu="1m")],
+        pods=[*pods("large", 17, cpu="3"), *pods("tiny", tiny, cpu="1m")],
     )
 
-    assert [len(each) for each in pods_launched(cluster)] == [19, *[18] * 29]
-
-
-# --- which pool ------------------------------------------------------------------------------
-
-
-def test_heavier_pools_come_first_then_the_last_name() -> None:
-    pools = [pool("a"), pool("b"), pool("c", weight=1, requirements=[is_in(FAMILY, "c")])]
-
-    assert hosts(snapshot(pods=[pod("any")], pools=pools)) == {"any": "c-0"}
-    assert hosts(snapshot(pods=[pod("m", selector={FAMILY: "m"})], pools=pools)) == {"m": "b-0"}
-
-
-def test_weight_beats_price() -> None:
-    dear, cheap = instance_type("dear", dollars=9), instance_type("cheap", dollars=1)
-    cluster = snapshot(
-        pods=[pod("p")],
-        pools=[pool("heavy", weight=1), pool("light")],
-        catalog=catalog(by_pool={"heavy": [dear], "light": [cheap]}),
-    )
-
-    assert hosts(cluster) == {"p": "heavy-0"}
-
-
-def test_a_launch_is_named_after_its_pool_and_its_turn() -> None:
-    pools = [pool("a"), pool("b", requirements=[is_in(FAMILY, "c")])]
-    batch = [pod("m", cpu="2", selector={FAMILY: "m"}), pod("c", selector={FAMILY: "c"})]
-
-    assert [
-        launch.name for launch in decide_checked(snapshot(pods=batch, pools=pools)).launches
-    ] == [
-        "a-0",
-        "b-1",
-    ]
+    sizes = [len(each) for each in pods_launched(cluster)]
+    more = tiny % 17
+    assert sizes == [*[tiny // 17 + 2] * more, *[tiny // 17 + 1] * (17 - more)]

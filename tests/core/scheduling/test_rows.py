@@ -120,7 +120,7 @@ def test_a_row_goes_to_the_claim_with_fewer_pods_until_both_have_as_many() -> No
     assert [len(some) for some in launched] == [4, 4]
 
 
-@pytest.mark.parametrize("count", [2, 17, 60])
+@pytest.mark.parametrize("count", [2, 16, 17, 60])
 def test_every_pod_of_a_row_that_shuns_itself_gets_a_claim(count: int) -> None:
     batch = pods("p", count, labels=WEB, anti_affinity=[anti_affinity(HOSTNAME, WEB)])
 

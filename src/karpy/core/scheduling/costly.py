@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from karpy.core.scheduling.interning import Interner
 from karpy.model.pods import Pod, PodRules
 from karpy.model.refusals import Reason, Refusal
 
@@ -78,10 +79,11 @@ class _Allowance:
         self._most = most
         self._together = 0
         self._seen: set[tuple[int, int]] = set()
+        self._interner = Interner()
 
     def admits(self, pod: Pod, count: int) -> bool:
         # Pods that are alike cost no more than one of them.
-        alike = id(pod.rules), id(pod.labels)
+        alike = id(self._interner.rules(pod.rules)), id(self._interner.labels(pod.labels))
         if alike in self._seen:
             return True
         if self._together and self._together + count > self._most:

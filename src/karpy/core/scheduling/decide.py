@@ -5,41 +5,22 @@ from msgspec.structs import replace
 from karpy.core.scheduling.costly import WORK_MAX, part, refuse_costly
 from karpy.core.scheduling.defaults import with_default_spreads
 from karpy.core.scheduling.effort import Effort, KeepGoing, OutOfTime
-from karpy.core.scheduling.existing import BoundPods, ExistingNodes
-from karpy.core.scheduling.fleet import Fleet
-from karpy.core.scheduling.greedy import Outcome, Packer
-from karpy.core.scheduling.groups import Site
+from karpy.core.scheduling.greedy import Outcome
 from karpy.core.scheduling.launches import Launcher
-from karpy.core.scheduling.limits import Limits
-from karpy.core.scheduling.overlays import apply_overlays
 from karpy.core.scheduling.pending import Batch, collect_batch
-from karpy.core.scheduling.planner import Planner
 from karpy.core.scheduling.portfolio import Draft, better, is_worth_another_look, other_orders
+from karpy.core.scheduling.problem import Problem
 from karpy.core.scheduling.refuse import Refuser
-from karpy.core.scheduling.reservations import Reservations
 from karpy.core.scheduling.rows import Rows
-from karpy.core.scheduling.signatures import Signatures
+from karpy.core.scheduling.state import State
 from karpy.core.scheduling.steps import PodClass
-from karpy.core.scheduling.templates import (
-    PoolDomains,
-    Template,
-    assign_daemons,
-    build_template,
-    has_soft_taint,
-    labels_asked_for,
-    usable_pools,
-)
-from karpy.core.scheduling.topology import Topology
-from karpy.core.scheduling.typetable import TypeTable
-from karpy.core.scheduling.volumes import attachments_of
+from karpy.core.scheduling.templates import usable_pools
 from karpy.errors import LimitPassed
-from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod
-from karpy.model.refusals import Exclusion, Reason, Refusal
-from karpy.model.requirements import from_labels
-from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy
+from karpy.model.refusals import Reason, Refusal
+from karpy.model.settings import MinValuesPolicy, Packing
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, Nomination, PoolNotice, Verdict
+from karpy.model.verdicts import Launch, Nomination, Verdict
 
 _PODS_BETWEEN_LOOKS_AT_THE_CLOCK = 16
 
@@ -112,57 +93,14 @@ class _Decision:
         self.batch = batch
         self.keep_going = keep_going
         self.effort = Effort(keep_going, most_work)
-        settings = snapshot.settings
-        catalog = snapshot.catalog
-        if settings.node_overlay:
-            catalog = apply_overlays(catalog, snapshot.pools, snapshot.overlays)
-        pools, notices = usable_pools(snapshot.pools)
-        self.pools = pools
-        self.notices: list[PoolNotice] = notices
-        types_of = {pool.name: catalog.types_for(pool.name) for pool in pools}
-        distinct = {id(types): types for types in types_of.values()}
-        table = TypeTable(
-            (each for types in distinct.values() for each in types),
-            catalog.well_known,
-            waits_for_reserved=settings.reserved_capacity,
-        )
-        self.signatures = Signatures(table)
-        self.templates: list[Template] = []
-        for pool in pools:
-            made = build_template(
-                pool, types_of[pool.name], self.signatures, settings.min_values_policy
-            )
-            if isinstance(made, Exclusion):
-                self.notices.append(PoolNotice(pool.name, made))
-                continue
-            made.index = len(self.templates)
-            assign_daemons(made, snapshot.daemons, self.signatures)
-            self.templates.append(made)
-        self.existing = ExistingNodes(snapshot.nodes)
-        self.fleet = Fleet(self.existing, self.signatures)
-        self.topology = Topology(
-            self.signatures,
-            snapshot.namespaces,
-            PoolDomains(pools, types_of),
-            self.fleet.site,
-            self.effort,
-        )
-        self.topology.know_nodes(self.existing)
-        self.packer = Packer(
-            self.fleet,
-            Limits(self.templates, snapshot.nodes, table, len(batch.pods)),
-            Reservations(table, settings.reserved_mode, is_enabled=settings.reserved_capacity),
-            catalog,
-            self.effort,
-        )
-        self.packer.fitter.use(
-            pools,
-            relaxes_variety=settings.min_values_policy is MinValuesPolicy.BEST_EFFORT,
-        )
+        self.problem = Problem(snapshot, batch, effort=self.effort)
 
     def run(self) -> Draft:
         try:
-            queue = self._prepare()
+            self.problem.prepare()
+            queue = self.problem.planner.classes()
+            state = State(self.problem, self.snapshot.settings.reserved_mode, len(queue))
+            self.packer, self.fleet = state.packer, state.fleet
             if self.keep_going is not None:
                 queue = self._hopeless_last(queue)
         except OutOfTime:
@@ -173,51 +111,9 @@ class _Decision:
     def _verdict_without_time(self) -> Verdict:
         keys = tuple(pod.key for pod in self.batch.pods)
         refusals = (*self.batch.refusals, Refusal(Reason.UNDECIDED, keys))
-        return Verdict(refusals=refusals, pools=tuple(self.notices), is_complete=False)
-
-    def _prepare(self) -> list[Entry]:
-        """Count what is there, make groups and classes; return the queue."""
-        snapshot, batch = self.snapshot, self.batch
-        bound = self._settle_existing()
-        planner = Planner(
-            self.signatures, self.topology, self.existing, self.templates, self.effort
+        return Verdict(
+            refusals=refusals, pools=tuple(self.problem.offer.notices), is_complete=False
         )
-        planner.register(
-            batch,
-            respects_preferences=snapshot.settings.preference_policy is PreferencePolicy.RESPECT,
-            can_tolerate=has_soft_taint(self.pools),
-        )
-        self.topology.count_bound(bound, planner.waiting_labels)
-        self._count_leaving()
-        self.fleet.tables = list(self.topology.tables.values())
-        self.fleet.avoided = self.topology.avoided
-        self.signatures.watched = labels_asked_for(snapshot.daemons) | self.topology.avoided.keys()
-        return planner.classes()
-
-    def _settle_existing(self) -> BoundPods:
-        """Work out what is left on existing nodes; return the pods bound there."""
-        if not self.existing.count:
-            return BoundPods()
-        bound = self.existing.settle(self.snapshot.pods, self.snapshot.daemons)
-        for pod, node in bound.demanding:
-            rules = pod.rules
-            if rules.ports:
-                self.fleet.take_ports(node, pod)
-            if rules.volumes:
-                self.fleet.attach(node, attachments_of(pod, self.snapshot.storage))
-        return bound
-
-    def _count_leaving(self) -> None:
-        """Count pods that are left to go down with their node."""
-        leaving = {node.name: node for node in self.snapshot.nodes if node.is_deleting}
-        if not leaving:
-            return
-        placed_again = {pod.uid for pod in self.batch.pods if pod.node_name}
-        for pod in self.snapshot.pods:
-            node = leaving.get(pod.node_name)
-            if node is not None and pod.is_active and pod.uid not in placed_again:
-                labels = {**node.labels, HOSTNAME: node.hostname}
-                self.topology.count_leaving(pod, Site(from_labels(labels), node.taints), labels)
 
     def _hopeless_last(self, queue: list[Entry]) -> list[Entry]:
         known: dict[int, bool] = {}
@@ -276,7 +172,7 @@ class _Decision:
 
     def _verdict(self, left: "_Leftover") -> Verdict:
         launches, dropped = self._launches()
-        existing, pods = self.existing, self.fleet.pods
+        existing, pods = self.problem.existing, self.fleet.pods
         nominations = tuple(
             Nomination(existing.nodes[node].name, tuple(pod.key for pod in pods[node]))
             for node in range(existing.count)
@@ -286,22 +182,30 @@ class _Decision:
         if dropped:
             refusals.append(Refusal(Reason.MIN_VALUES_TRUNCATED, tuple(dropped)))
         if left.hopeless or left.again:
-            why = Reason.NO_HOST if self.pools else Reason.NO_POOL
-            refuser = Refuser(self.packer, self.templates, self.notices, why)
+            why = Reason.NO_HOST if self.problem.offer.pools else Reason.NO_POOL
+            refuser = Refuser(
+                self.packer, self.problem.offer.templates, self.problem.offer.notices, why
+            )
             refusals += refuser.refuse((*left.hopeless, *left.again), left.waiting)
         if left.undecided:
             refusals.append(Refusal(Reason.UNDECIDED, tuple(pod.key for pod, _ in left.undecided)))
         return Verdict(
-            tuple(launches), nominations, tuple(refusals), tuple(self.notices), left.is_complete
+            tuple(launches),
+            nominations,
+            tuple(refusals),
+            tuple(self.problem.offer.notices),
+            left.is_complete,
         )
 
     def _launches(self) -> tuple[list[Launch], list[str]]:
         """Turn claims into launches; return also the pods of claims that had to be dropped."""
-        launcher = Launcher(self.fleet, self.signatures, self.snapshot.catalog.reservation_label)
+        launcher = Launcher(
+            self.fleet, self.problem.offer.signatures, self.snapshot.catalog.reservation_label
+        )
         is_strict = self.snapshot.settings.min_values_policy is MinValuesPolicy.STRICT
         launches: list[Launch] = []
         dropped: list[str] = []
-        for node in range(self.existing.count, self.fleet.size):
+        for node in range(self.problem.existing.count, self.fleet.size):
             launch = launcher.launch(node, is_strict=is_strict)
             if launch is None:
                 dropped += [pod.key for pod in self.fleet.pods[node]]

@@ -11,6 +11,7 @@ class DomainTable:
     """One topology key: its domains by name, and the nodes (as bits) that each may hold."""
 
     __slots__ = (
+        "_allowed",
         "_index",
         "_narrowed",
         "_settled",
@@ -33,6 +34,7 @@ class DomainTable:
         self.is_well_known = key in signatures.table.well_known
         self._index = {name: index for index, name in enumerate(self.names)}
         self._signatures = signatures
+        self._allowed: dict[int, int] = {}
         self._narrowed: dict[int, int] = {}
         self._settled: dict[int, int] = {}
 
@@ -54,15 +56,14 @@ class DomainTable:
 
     def of_signature(self, signature: int) -> int:
         """Return the domains a claim may still land in; none if it cannot carry the label."""
-        memo = self._signatures.domain_masks[signature]
-        mask = memo.get(self.key)
+        mask = self._allowed.get(signature)
         if mask is None:
             requirement = self._signatures.requirements[signature].get(self.key)
             if requirement is None and not self.is_well_known:
                 mask = 0
             else:
                 mask = self.allowed_by(requirement)
-            memo[self.key] = mask
+            self._allowed[signature] = mask
         return mask
 
     def is_absent(self, signature: int) -> bool:
@@ -119,6 +120,11 @@ class DomainTable:
             self.anywhere |= nodes
         for bit in members(domains):
             self.nodes[bit] |= nodes
+
+    def keep_only(self, nodes: int) -> None:
+        """Forget all nodes but some."""
+        self.anywhere &= nodes
+        self.nodes = [each & nodes for each in self.nodes]
 
     def move(self, node: int, before: int, after: int) -> None:
         """Note that a node can be in other domains than before: fewer, or some after none."""

@@ -16,20 +16,26 @@ class OutOfTime(Exception):
 class Effort:
     """Counts the work of a decision, ends it after the most allowed, and looks at the clock."""
 
-    __slots__ = ("_is_over", "_keep_going", "_most", "_next_look", "spent")
+    __slots__ = ("_done", "_is_over", "_keep_going", "_most", "_next_look", "spent")
 
     def __init__(self, keep_going: KeepGoing | None = None, most: int | None = None) -> None:
         self._keep_going = keep_going
         self._most = most
         self.spent = 0
+        self._done = 0
         self._next_look = _WORK_BETWEEN_LOOKS
         self._is_over = False
 
     def spend(self, work: int) -> None:
         """Count some work that is about to be done; raise OutOfTime if time is up."""
         self.spent += work
-        if self.spent >= self._next_look:
-            self._next_look = self.spent + _WORK_BETWEEN_LOOKS
+        self.pass_time(work)
+
+    def pass_time(self, work: int) -> None:
+        """Look at the clock as `spend` does; the work does not count, since it depends on memos."""
+        self._done += work
+        if self._done >= self._next_look:
+            self._next_look = self._done + _WORK_BETWEEN_LOOKS
             if self._is_over or self._must_end():
                 self._is_over, self._next_look = True, 0
                 raise OutOfTime

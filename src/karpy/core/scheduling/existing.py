@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 
+from karpy.core.scheduling.groups import Site
 from karpy.core.scheduling.labelsets import LabelSets
 from karpy.core.scheduling.templates import daemon_terms
 from karpy.core.scheduling.typetable import Thresholds
@@ -96,6 +97,9 @@ class ExistingNodes:
         self.open = 0
         """Nodes that are not oversold to begin with, as bits."""
         self._tables: dict[str, Thresholds] = {}
+        self._settled: dict[str, list[int]] = {}
+        """What was left before any pod was placed."""
+        self._sites: dict[int, Site] = {}
         sets, bit = LabelSets(), 1
         for node in self.nodes:
             labels, label_set = sets.find(node)
@@ -116,6 +120,7 @@ class ExistingNodes:
             self._take_counted(census, bound, running)
         if daemons:
             self._expect_daemons(daemons, running)
+        self._settled = {name: [*column] for name, column in self.free.items()}
         self.open = (1 << self.count) - 1
         for number in self.free.oversold():
             self.open ^= 1 << number
@@ -201,6 +206,14 @@ class ExistingNodes:
         if any(rows):
             self.free.take_off(rows)
 
+    def site(self, node: int) -> Site:
+        """Return what topology knows of a node."""
+        known = self._sites.get(node)
+        if known is None:
+            known = Site(from_labels(self.labels[node]), self.nodes[node].taints)
+            self._sites[node] = known
+        return known
+
     def tolerated_by(self, tolerations: Sequence[Toleration]) -> int:
         """Return the nodes all of whose taints are tolerated."""
         mask = 0
@@ -217,7 +230,8 @@ class ExistingNodes:
                 continue
             table = self._tables.get(resource)
             if table is None:
-                table = self._tables[resource] = Thresholds(enumerate(self.free[resource]))
+                left = self._settled.get(resource) or [0] * self.count
+                table = self._tables[resource] = Thresholds(enumerate(left))
             mask &= table.reaching(amount)
         return mask
 

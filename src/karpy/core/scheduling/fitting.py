@@ -219,40 +219,26 @@ class Fitter:
     def count(self, pod_class: PodClass, node: int) -> None:
         """Let all groups know that a pod was placed."""
         for group in pod_class.counted:
-            if group.filter is None or group.filter.accepts(node):
+            if group.filter is None or group.filter.accepts(self.fleet.site(node)):
                 self._count(group, node)
         for group in pod_class.owned_inverse:
             self._count(group, node)
-
-    def record_each(self, pod_class: PodClass, first: int, pods: Sequence[Pod]) -> None:
-        """Put pods of one class on new claims, one on each, all claims alike."""
-        self.fleet.put_each(first, pods, pod_class.requests)
-        groups = [
-            group
-            for group in pod_class.counted
-            if group.filter is None or group.filter.accepts(first)
-        ]
-        groups += pod_class.owned_inverse
-        seen: set[int] = set()
-        for group in groups:
-            if isinstance(group, HostGroup) and id(group) not in seen:
-                seen.add(id(group))
-                group.add_each(first, len(pods))
-            else:
-                for node in range(first, first + len(pods)):
-                    self._count(group, node)
 
     def _count(self, group: AnyGroup, node: int) -> None:
         fleet = self.fleet
         if isinstance(group, DomainGroup):
             if domain := fleet.domain_of(group.domains, node):
                 group.add(domain)
+                fleet.undo_log.append((group.remove, domain))
             else:
                 fleet.uncounted.setdefault(node, []).append(group)
         elif isinstance(group, HostGroup):
             group.add(node)
+            fleet.undo_log.append((group.remove, node))
         else:
-            group.add(node, fleet.domains_in(group.domains, node))
+            domains = fleet.domains_in(group.domains, node)
+            group.add(node, domains)
+            fleet.undo_log.append((group.remove, node, domains))
 
     def _is_attachable(self, node: int, pod_class: PodClass) -> bool:
         attachments = pod_class.volumes.attachments

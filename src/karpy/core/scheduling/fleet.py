@@ -6,8 +6,9 @@ integer. A claim only ever gets tighter: fewer types, fewer domains, less room.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from karpy.core.scheduling.domains import DomainTable
 from karpy.core.scheduling.existing import ExistingNodes
@@ -16,7 +17,6 @@ from karpy.core.scheduling.signatures import Signatures
 from karpy.core.scheduling.templates import Template
 from karpy.core.scheduling.typetable import Thresholds
 from karpy.model.pods import HostPort, Pod
-from karpy.model.requirements import from_labels
 from karpy.model.resources import Resources
 
 _HOLDS_NOTHING: frozenset[str] = frozenset()
@@ -40,14 +40,20 @@ class Fleet:
         self.existing = existing
         self.signatures = signatures
         self.existing_mask = (1 << count) - 1
+        self.open_nodes = self.existing_mask
+        """Existing nodes that take part, as bits."""
         self.size = count
+        self.epoch = 0
+        """Moves when everything is undone: what was remembered of new nodes is void then."""
+        self.undo_log: list[tuple[Callable[..., object], *tuple[Any, ...]]] = []
+        """What to call, last first, to undo all that was done to existing nodes and groups."""
+        self.last = -1
+        """The node that took a pod last."""
         self.templates: list[Template | None] = [None] * count
         self.signature: list[int] = [-1] * count
         self.types: list[int] = [0] * count
         self.rooms: list[dict[str, Thresholds]] = [{}] * count
         """What the types of a claim leave for pods, by resource; shared with its template."""
-        self.moment = 0
-        """How many pods have been placed."""
         self.used: list[dict[str, int]] = [{}] * count
         """Requests of the pods placed on each claim, by resource."""
         self.tight: dict[int, tuple[str, int]] = {}
@@ -73,28 +79,56 @@ class Fleet:
         self.avoided: Mapping[str, Sequence[AvoidedGroup]] = {}
         self._ports: dict[tuple[str, int], list[tuple[HostPort, int]]] = {}
         self._attached: dict[int, dict[str, set[str]]] = {}
-        self._sites: dict[int, Site] = {}
 
-    def open_claims(self, template: Template, signature: int, types: int, count: int) -> int:
-        """Add claims without pods, all alike; return the number of the first."""
-        first = self.size
-        self.size += count
-        self.templates += [template] * count
-        self.signature += [signature] * count
-        self.types += [types] * count
-        self.rooms += [template.rooms] * count
-        self.used += [{} for _ in range(count)]
-        self.pods += [[] for _ in range(count)]
-        self.held += [_HOLDS_NOTHING] * count
-        self.relaxed += [template.is_relaxed] * count
-        bits = (1 << self.size) - (1 << first)
-        self.by_template[template.index] = self.by_template.get(template.index, 0) | bits
+    def open_claim(self, template: Template, signature: int, types: int) -> int:
+        """Add a claim without pods; return its number."""
+        node = self.size
+        self.size += 1
+        self.templates.append(template)
+        self.signature.append(signature)
+        self.types.append(types)
+        self.rooms.append(template.rooms)
+        self.used.append({})
+        self.pods.append([])
+        self.held.append(_HOLDS_NOTHING)
+        self.relaxed.append(template.is_relaxed)
+        bit = 1 << node
+        self.by_template[template.index] = self.by_template.get(template.index, 0) | bit
         self.birth_signatures |= 1 << signature
-        self.born_as[signature] = self.born_as.get(signature, 0) | bits
-        self._note_gain(template.signature, signature, count)
+        self.born_as[signature] = self.born_as.get(signature, 0) | bit
+        self._note_gain(template.signature, signature)
         for table in self.tables:
-            table.place(bits, table.of_signature(signature))
-        return first
+            table.place(bit, table.of_signature(signature))
+        return node
+
+    def undo(self) -> None:
+        """Take back all pods placed and all claims made since the log was empty."""
+        for call, *arguments in reversed(self.undo_log):
+            call(*arguments)
+        self.undo_log.clear()
+        self.uncounted.clear()
+        self.epoch += 1
+        count = self.existing.count
+        if self.size > count:
+            for each in (
+                self.templates,
+                self.signature,
+                self.types,
+                self.rooms,
+                self.used,
+                self.pods,
+                self.held,
+                self.relaxed,
+            ):
+                del each[count:]
+            self.size = count
+            for table in self.tables:
+                table.keep_only(self.existing_mask)
+            self.tight.clear()
+            self.by_template.clear()
+            self.by_count, self.counts = [0, 0], []
+            self.born_as.clear()
+            self.birth_signatures = 0
 
     def types_left(self, node: int, requests: Resources) -> int:
         """Return the types of a claim that have room for more, as bits."""
@@ -126,9 +160,9 @@ class Fleet:
             self.types_left(node, requests)
             return False
         self.types[node] = types
+        self.last = node
         pods = self.pods[node]
         pods.append(pod)
-        self.moment += 1
         count = len(pods)
         self._promote(node, count - 1, count)
         return True
@@ -147,12 +181,12 @@ class Fleet:
                 self._count_late(node, table)
             if table.claimed(before) != table.claimed(signature):
                 for group in self.avoided.get(table.key, ()):
-                    group.requeue_after(node, partial(self.domains_in, table))
+                    group.look_again(node, partial(self.domains_in, table))
 
-    def _note_gain(self, before: int, after: int, count: int = 1) -> None:
+    def _note_gain(self, before: int, after: int) -> None:
         known = self.signatures.requirements
         if len(known[after]) > len(known[before]):
-            self.gains.version += count
+            self.gains.version += 1
 
     def _count_late(self, node: int, table: DomainTable) -> None:
         """Count pods of a claim in a domain that has only now become certain."""
@@ -162,6 +196,7 @@ class Fleet:
             waiting = self.uncounted[node]
             for group in [each for each in waiting if each.key == table.key]:
                 group.add(domain)
+                self.undo_log.append((group.remove, domain))
                 waiting.remove(group)
 
     def domain_of(self, table: DomainTable, node: int) -> int:
@@ -180,11 +215,12 @@ class Fleet:
         """Place a pod."""
         pods = self.pods[node]
         pods.append(pod)
-        self.moment += 1
+        self.last = node
         if node < self.existing.count:
             free = self.existing.free
             for resource, amount in requests.items():
                 free[resource][node] -= amount
+            self.undo_log.append((_take_back, pods, free, node, requests))
         else:
             used = self.used[node]
             for resource, amount in requests.items():
@@ -198,20 +234,9 @@ class Fleet:
         pods, used = self.pods[node], self.used[node]
         count = len(pods)
         pods += more
-        self.moment += len(more)
         for resource, amount in requests.items():
             used[resource] = used.get(resource, 0) + amount * len(more)
         self._promote(node, count, len(pods))
-
-    def put_each(self, first: int, pods: Sequence[Pod], requests: Resources) -> None:
-        """Place pods without ports on new claims, one on each."""
-        stop = first + len(pods)
-        self.pods[first:stop] = [[pod] for pod in pods]
-        self.used[first:stop] = [dict(requests) for _ in pods]
-        self.moment += len(pods)
-        if not self.by_count[1]:
-            insort(self.counts, 1)
-        self.by_count[1] |= (1 << stop) - (1 << first)
 
     def _promote(self, node: int, before: int, after: int) -> None:
         """Note that a claim has more pods than before."""
@@ -235,13 +260,12 @@ class Fleet:
 
     def turns_of(self, node: int, claims: int, most: int) -> int:
         """Count the pods a claim takes in a row, up to so many, before another of them is due."""
-        mine, by_count = len(self.pods[node]), self.by_count
-        others = claims & ~(1 << node)
-        if others & (by_count[mine] | by_count[mine - 1]):
-            return 0
+        mine, by_count, others = len(self.pods[node]), self.by_count, claims & ~(1 << node)
         for count in self.counts:
-            if by_count[count] & others:
-                return min(most, max(0, count - mine))
+            if waiting := by_count[count] & others:
+                # Of equals the oldest comes first.
+                is_first = node < (waiting & -waiting).bit_length() - 1
+                return min(most, max(0, count - mine + is_first))
         return most
 
     def take_ports(self, node: int, pod: Pod) -> None:
@@ -250,9 +274,11 @@ class Fleet:
             for index, (known, nodes) in enumerate(users):
                 if known == port:
                     users[index] = (known, nodes | 1 << node)
+                    self.undo_log.append((users.__setitem__, index, (known, nodes)))
                     break
             else:
                 users.append((port, 1 << node))
+                self.undo_log.append((users.pop,))
 
     def with_port_clash(self, ports: tuple[HostPort, ...]) -> int:
         """Return the nodes where one of the ports is taken."""
@@ -266,7 +292,10 @@ class Fleet:
     def attach(self, node: int, attachments: tuple[tuple[str, str], ...]) -> None:
         drivers = self._attached.setdefault(node, {})
         for driver, claim in attachments:
-            drivers.setdefault(driver, set()).add(claim)
+            claims = drivers.setdefault(driver, set())
+            if claim not in claims:
+                claims.add(claim)
+                self.undo_log.append((claims.discard, claim))
 
     def attached_with(
         self, node: int | None, attachments: tuple[tuple[str, str], ...]
@@ -283,14 +312,18 @@ class Fleet:
     def site(self, node: int) -> Site:
         """Return what is known of a node: labels or requirements, and its taints."""
         if node < self.existing.count:
-            known = self._sites.get(node)
-            if known is None:
-                labels: Mapping[str, str] = self.existing.labels[node]
-                known = Site(from_labels(labels), self.existing.nodes[node].taints)
-                self._sites[node] = known
-            return known
+            return self.existing.site(node)
         template = self.templates[node]
         assert template is not None
         # Parity: a claim that does not say yet what a spreading pod asks for is not counted, though
         # its node may well have the label in the end.
         return Site(self.signatures.requirements[self.signature[node]], template.taints)
+
+
+def _take_back(
+    pods: list[Pod], free: Mapping[str, list[int]], node: int, requests: Resources
+) -> None:
+    """Remove the last pod of an existing node."""
+    pods.pop()
+    for resource, amount in requests.items():
+        free[resource][node] += amount

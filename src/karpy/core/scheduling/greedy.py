@@ -8,7 +8,7 @@ any other packer.
 
 from enum import Enum
 
-from karpy.core.scheduling.bits import dense_members, members
+from karpy.core.scheduling.bits import members
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.fitting import Choice, Fitter
 from karpy.core.scheduling.fleet import Fleet
@@ -21,18 +21,16 @@ from karpy.core.scheduling.signatures import Signatures
 from karpy.core.scheduling.steps import (
     FOR_GOOD,
     Failure,
-    Opening,
     PodClass,
     Step,
     Versioned,
 )
+from karpy.core.scheduling.templates import Template
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
 
 _SHORT = 4
 """Fewer steps that ask the same of a node are tried one by one."""
-_NEAR = 8
-"""Where two nodes are full, so many of their neighbours are looked at, then as many times more."""
 
 
 class Outcome(Enum):
@@ -62,6 +60,10 @@ class Packer:
         self.reservations = reservations
         self.fitter = Fitter(fleet, reservations, catalog, effort)
         self.effort = effort
+        self.closed = 0
+        """Nodes that the pod to be placed may not go to, as bits."""
+        self.ceiling: int | None = None
+        """What a new node must cost less than, in micro-dollars per hour."""
         self.steps_down = 0
         """How far below their first step pods were placed, all together."""
 
@@ -141,6 +143,8 @@ class Packer:
             if shape is None:
                 shape = self.shapes.of(pod_class, pod_class.steps[index])
                 known[id(pod_class.requests)] = shape
+            if shape.epoch != self.fleet.epoch:
+                self.shapes.renew(shape)
             pod_class.shape(index, shape)
         return shape
 
@@ -175,22 +179,7 @@ class Packer:
                 candidates ^= existing
             if candidates and self._place_on_claim(pod_class, shape, candidates, choices, pod):
                 return Outcome.PLACED
-        outcome = self._open_claim(pod_class, step, shape, choices, pod)
-        if outcome is Outcome.PLACED and step.is_exclusive:
-            self._remember_opening(pod_class, index)
-        return outcome
-
-    def _remember_opening(self, pod_class: PodClass, index: int) -> None:
-        fleet = self.fleet
-        template = fleet.templates[-1]
-        if (
-            template is not None
-            and self.fitter.is_plain
-            and self.limits.left(template.name) is None
-        ):
-            opening = Opening(index, template, fleet.signature[-1], fleet.types[-1])
-            opening.moment = fleet.moment
-            pod_class.reopening = opening
+        return self._open_claim(pod_class, step, shape, choices, pod)
 
     def _candidates(self, step: Step, shape: Shape, choices: list[Choice]) -> int:
         """Return the nodes that have not said no, and where the pod's neighbours allow it."""
@@ -213,58 +202,41 @@ class Packer:
                 candidates &= table.nodes_in(domains)
         if candidates and shape.ports:
             candidates &= ~self.fleet.with_port_clash(shape.ports)
+        if self.closed:
+            candidates &= ~self.closed
         return candidates
 
     def _place_on_existing(self, pod_class: PodClass, shape: Shape, nodes: int, pod: Pod) -> bool:
-        first = self.next_existing(pod_class, shape)
-        if first is None:
+        node = self.first_existing(pod_class, shape, nodes)
+        if node is None:
             return False
-        # Nodes before it have said no for good.
-        nodes = nodes >> first << first
+        self.fitter.record(pod_class, node, pod)
+        return True
+
+    def first_existing(self, pod_class: PodClass, shape: Shape, nodes: int) -> int | None:
+        """Return the first of some existing nodes that takes a shape; it forgets those before."""
+        full, found = 0, None
+        demands, accepts = shape.demands, self.fitter.accepts
         while nodes:
             low = nodes & -nodes
-            nodes ^= low
             node = low.bit_length() - 1
-            for free, amount in shape.demands:
+            for free, amount in demands:
                 if free[node] < amount:
-                    shape.alive ^= low
                     break
             else:
-                if self.fitter.accepts(pod_class, shape, node):
-                    self.fitter.record(pod_class, node, pod)
-                    return True
-                shape.alive ^= low
-        return False
-
-    def next_existing(self, pod_class: PodClass, shape: Shape) -> int | None:
-        """Return the first existing node that takes a shape, wherever its pods' neighbours are."""
-        queue = shape.next_existing
-        if queue is None:
-            queue = shape.next_existing = dense_members(shape.alive & self.fleet.existing_mask)
-            queue.reverse()
-        # Nodes that said no are behind for good; where two are full, more may be.
-        near = 1
-        while queue:
-            node = queue[-1]
-            for free, amount in shape.demands:
-                if free[node] < amount:
-                    if near == 1:
-                        queue.pop()
-                    else:
-                        queue[-near:] = [each for each in queue[-near:] if free[each] >= amount]
-                    near *= _NEAR
+                if shape.is_sure or accepts(pod_class, shape, node):
+                    found = node
                     break
-            else:
-                if shape.is_sure or self.fitter.accepts(pod_class, shape, node):
-                    return node
-                queue.pop()
-        count = self.fleet.existing.count
-        shape.alive = shape.alive >> count << count
-        return None
+            full |= low
+            nodes ^= low
+        shape.alive ^= full
+        return found
 
     def _place_on_claim(
         self, pod_class: PodClass, shape: Shape, claims: int, choices: list[Choice], pod: Pod
     ) -> bool:
+        # Differs: Karpenter sorts its claims by their pods before each pod, and where equals end up
+        # follows from Go's sort, which is not stable. Of equals the oldest comes first here.
         fleet = self.fleet
         by_count = fleet.by_count
         for count in fleet.counts:
@@ -291,9 +263,7 @@ class Packer:
             options = shape.fresh.get(template.index)
             if options is None:
                 options = self.shapes.fresh(shape, template)
-            within = self.limits.types_within(template.name) if options else 0
-            if pod_class.volumes.attachments:
-                within &= self.fitter.types_attaching(None, pod_class)
+            within = self._types_within(template, pod_class) if options else 0
             has_to_wait = False
             for signature, types in options:
                 left = types if within == -1 else types & within
@@ -302,10 +272,19 @@ class Packer:
                 settled = self.fitter.settle(signature, left, choices, None)
                 has_to_wait = has_to_wait or settled is Refused.WAIT
                 if isinstance(settled, tuple):
-                    node = self.fleet.open_claims(template, settled[0], settled[1], 1)
+                    node = self.fleet.open_claim(template, settled[0], settled[1])
                     self.limits.spend(template.name, settled[1])
                     self.fitter.add(pod_class, node, settled, pod)
                     return Outcome.PLACED
             if has_to_wait:
                 return Outcome.WAITS
         return Outcome.REFUSED
+
+    def _types_within(self, template: Template, pod_class: PodClass) -> int:
+        """Return the types that limits, the price and volumes leave to a new claim; -1 for all."""
+        within = self.limits.types_within(template.name)
+        if self.ceiling is not None:
+            within &= self.signatures.cheaper_than(self.ceiling, template.signature)
+        if pod_class.volumes.attachments:
+            within &= self.fitter.types_attaching(None, pod_class)
+        return within

@@ -34,6 +34,11 @@ class Group:
         self.version = 0
         """Moves when a count does that may turn a no into a yes."""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no pod is counted anywhere."""
+        raise NotImplementedError
+
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
         return (
             self.selector is not None
@@ -59,17 +64,15 @@ class Site:
 class NodeFilter:
     """Which nodes a spread counts: those the pod's own node rules would allow."""
 
-    __slots__ = ("_known", "_site_of", "allows")
+    __slots__ = ("_known", "allows")
 
-    def __init__(self, allows: Callable[[Site], bool], site_of: Callable[[int], Site]) -> None:
+    def __init__(self, allows: Callable[[Site], bool]) -> None:
         self.allows = allows
-        self._site_of = site_of
         self._known: dict[tuple[int, int], bool] = {}
         """By the identity of what nodes are known to be, which outlives the filter."""
 
-    def accepts(self, node: int) -> bool:
-        """Say whether pods on a node (by number) count."""
-        site = self._site_of(node)
+    def accepts(self, site: Site) -> bool:
+        """Say as `allows` does whether pods there count; the answer is remembered."""
         key = (id(site.requirements), id(site.taints))
         known = self._known.get(key)
         if known is None:
@@ -101,12 +104,16 @@ class HostGroup(Group):
         self.at_least[count] |= 1 << node
         self.version += 1
 
-    def add_each(self, first: int, count: int) -> None:
-        """Count one pod on each of some nodes in a row that had none."""
-        stop = first + count
-        self.counts.update(dict.fromkeys(range(first, stop), 1))
-        self.at_least[1] |= (1 << stop) - (1 << first)
-        self.version += count
+    def remove(self, node: int) -> None:
+        """Undo `add`."""
+        count = self.counts[node]
+        self.counts[node] = count - 1
+        self.at_least[count] ^= 1 << node
+        self.version += 1
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.at_least[1] and not self.is_elsewhere
 
     def nodes_with(self, count: int) -> int:
         """Return the nodes with at least `count` of the pods."""
@@ -163,10 +170,10 @@ class DomainGroup(_KeyGroup):
         "counts",
         "honors_affinity",
         "is_elsewhere",
-        "is_required",
         "known",
         "max_skew",
         "min_domains",
+        "of_pools",
         "there",
     )
 
@@ -176,18 +183,31 @@ class DomainGroup(_KeyGroup):
         self.honors_affinity = True
         self.is_elsewhere = False
         """Whether a pod of the group is in a domain that goes with its node."""
-        self.is_required = False
-        """Whether some pod must be near the pods of the group, not only would like to be."""
         self.known = table.all
+        self.of_pools = table.all
+        """Those of the known domains that pools can make nodes in."""
         self.there = 0
         """Domains of nodes that pass the filter by another term than the one a pod is placed by."""
         self.counts = [0] * len(table.names)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.nonzero
 
     def add(self, domain: int) -> None:
         """Count a pod in a domain."""
         if domain:
             self.counts[domain.bit_length() - 1] += 1
             self.nonzero |= domain
+            self.version += 1
+
+    def remove(self, domain: int) -> None:
+        """Undo `add`."""
+        if domain:
+            index = domain.bit_length() - 1
+            self.counts[index] -= 1
+            if not self.counts[index]:
+                self.nonzero ^= domain
             self.version += 1
 
     def within_skew(self, pod_domains: int, is_selected: int) -> int:
@@ -216,27 +236,44 @@ class DomainGroup(_KeyGroup):
 class AvoidedGroup(_KeyGroup):
     """A group over the domains of a label key that pods keep away from, or that keeps them away."""
 
-    __slots__ = ("_claims", "_settled")
+    __slots__ = ("_claims", "_counts", "_settled")
 
     def _begin(self, table: DomainTable) -> None:
         del table
         self._settled = 0
-        self._claims: set[int] = set()
+        self._counts: dict[int, int] = {}
+        """Pods that are certain to be in a domain, by its bit."""
+        self._claims: dict[int, int] = {}
+        """Pods that are not, by their node."""
 
     def add(self, node: int, domains: int) -> None:
         """Note that a pod is on a node, and where that may be."""
         self.nonzero |= domains
         if domains and not domains & (domains - 1):
             self._settled |= domains
+            self._counts[domains] = self._counts.get(domains, 0) + 1
         else:
-            self._claims.add(node)
+            self._claims[node] = self._claims.get(node, 0) + 1
+
+    def remove(self, node: int, domains: int) -> None:
+        """Undo `add`; claims must be removed before they are forgotten."""
+        if domains and not domains & (domains - 1):
+            self._counts[domains] -= 1
+            if not self._counts[domains]:
+                self._settled ^= domains
+        else:
+            self._claims[node] -= 1
+            if not self._claims[node]:
+                del self._claims[node]
+        self.nonzero = self._settled
+        self.version += 1
 
     @property
     def is_empty(self) -> bool:
         """Whether no pod of the group is anywhere."""
         return not self.nonzero and not self._claims
 
-    def requeue_after(self, node: int, domains_of: Callable[[int], int]) -> None:
+    def look_again(self, node: int, domains_of: Callable[[int], int]) -> None:
         """Take note that a claim says something else than before about where it may be."""
         if node in self._claims:
             left = self._settled

@@ -64,14 +64,26 @@ class Launcher:
         self._stripped: dict[int, Requirements] = {}
         self._orders: dict[tuple[int, int, int, bool], _Order] = {}
 
-    def launch(self, node: int, *, is_strict: bool) -> Launch | None:
-        """Return the launch of a claim, or None if its cheapest types lack variety."""
+    def launch(
+        self, node: int, *, is_strict: bool, price_below: int | None = None
+    ) -> Launch | None:
+        """
+        Return the launch of a claim, or None if its cheapest types lack variety.
+
+        With a price only types are left that cost less wherever they are launched; the result is
+        None if there is none, or if these lack variety.
+        """
         fleet = self._fleet
         template = fleet.templates[node]
         assert template is not None
         held = fleet.held[node]
         signature = self._signature(node) if held else fleet.signature[node]
-        kind = (template.index, signature, fleet.types[node], bool(held))
+        types = fleet.types[node]
+        if price_below is not None:
+            types = self._signatures.cheaper_at_worst(price_below, signature, types)
+            if not types or reached(self._signatures, signature, types):
+                return None
+        kind = (template.index, signature, types, bool(held))
         order = self._orders.get(kind)
         if order is None:
             order = self._order(template, signature, kind[2], is_held=kind[3])

@@ -29,6 +29,17 @@ class Limits:
 
         for template in templates:
             self._drop_if_out_of_reach(template, pods)
+        self._all_left = {pool: dict(left) for pool, left in self._left.items()}
+
+    def reset(self, gone: Iterable[Node] = ()) -> None:
+        """Forget what was spent, and what some nodes use up."""
+        self._within.clear()
+        self._left = {pool: dict(left) for pool, left in self._all_left.items()}
+        for node in gone:
+            left = self._left.get(node.pool)
+            for resource in left or ():
+                assert left is not None
+                left[resource] += 1 if resource == NODES else node.capacity.get(resource, 0)
 
     def _drop_if_out_of_reach(self, template: Template, pods: int) -> None:
         """Forget limits that not even the largest type, once for each pod, would exhaust."""

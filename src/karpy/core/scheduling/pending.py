@@ -1,6 +1,7 @@
 """Which pods are to be placed, in which order, and why not the others."""
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from operator import attrgetter
 
 from msgspec import Struct
@@ -37,7 +38,13 @@ def collect_batch(snapshot: Snapshot) -> Batch:
     collector = _Collector(snapshot)
     are_fine, beside = collector.are_fine, collector.beside
     deleting = {node.name for node in snapshot.nodes if node.is_deleting}
-    pods = snapshot.pods if deleting else uncounted(snapshot.pods)
+    pods = uncounted(snapshot.pods)
+    if deleting and pods is not snapshot.pods:
+        pods = [
+            pod
+            for pod in snapshot.pods
+            if not pod.node_name or pod.is_expected or pod.node_name in deleting
+        ]
     for pod in collector.not_withheld(pods) if snapshot.vain_launches else pods:
         if pod.node_name:
             if pod.is_expected:
@@ -63,17 +70,39 @@ def collect_batch(snapshot: Snapshot) -> Batch:
     return collector.batch()
 
 
-class _Collector:
-    """Sorts pods into those to place, by size, and those left out, by reason."""
+class Judge:
+    """Says which pods no node could take, whatever it is, and what the volumes of others ask."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._storage = snapshot.storage
         self._well_known = snapshot.catalog.well_known
         self._ignores_devices = snapshot.settings.ignore_device_claims
+        self._judged: dict[int, tuple[Reason, str] | None] = {}
+        self.volumes: dict[str, VolumeFacts] = {}
+        """By UID, for the pods with volumes that some node may take."""
+
+    def why_not(self, pod: Pod) -> tuple[Reason, str] | None:
+        rules = pod.rules
+        if id(rules) not in self._judged:
+            self._judged[id(rules)] = _why_not(
+                rules, self._well_known, ignores_devices=self._ignores_devices
+            )
+        why = self._judged[id(rules)]
+        if why is None and rules.volumes:
+            facts = volume_facts(pod, self._storage)
+            if isinstance(facts, VolumeRefusal):
+                return facts.reason, facts.detail
+            self.volumes[pod.uid] = facts
+        return why
+
+
+class _Collector:
+    """Sorts pods into those to place, by size, and those left out, by reason."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._judge = Judge(snapshot)
         self._withheld = withheld(snapshot)
         self._left_out: dict[tuple[Reason, str], list[str]] = {}
-        self._judged: dict[int, tuple[Reason, str] | None] = {}
-        self._volumes: dict[str, VolumeFacts] = {}
         self._by_size: dict[int, list[Pod]] = {}
         self.are_fine: set[int] = set()
         """Rules that let every pod in."""
@@ -104,23 +133,12 @@ class _Collector:
 
     def judge(self, pod: Pod) -> None:
         """Take a pod that waits for a place, or leave it out with a reason."""
-        rules = pod.rules
-        if id(rules) not in self._judged:
-            self._judged[id(rules)] = _why_not(
-                rules, self._well_known, ignores_devices=self._ignores_devices
-            )
-        why = self._judged[id(rules)]
-        if why is None and rules.volumes:
-            facts = volume_facts(pod, self._storage)
-            if isinstance(facts, VolumeRefusal):
-                why = facts.reason, facts.detail
-            else:
-                self._volumes[pod.uid] = facts
+        why = self._judge.why_not(pod)
         if why is not None:
             self.leave_out(pod, *why)
             return
-        if not rules.volumes:
-            self.are_fine.add(id(rules))
+        if not pod.rules.volumes:
+            self.are_fine.add(id(pod.rules))
         if pod.is_virtual:
             # Differs: Karpenter places large virtual pods before smaller ones that exist, which may
             # find a limit used up by room for nobody.
@@ -150,7 +168,13 @@ class _Collector:
             Refusal(reason, tuple(keys), detail)
             for (reason, detail), keys in self._left_out.items()
         )
-        return Batch(tuple(chosen), self._volumes, refusals)
+        return Batch(tuple(chosen), self._judge.volumes, refusals)
+
+
+def turn(pod: Pod) -> tuple[int, datetime, str]:
+    """Return what pods are sorted by for their turns."""
+    size = _size(pod.requests)
+    return (_VIRTUAL - size if pod.is_virtual else -size, pod.created, pod.uid)
 
 
 def _size(requests: Resources) -> int:

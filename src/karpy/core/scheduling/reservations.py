@@ -30,6 +30,13 @@ class Reservations:
                     capacity if known is None else min(known, capacity)
                 )
 
+        self._all_left = dict(self._left)
+
+    def reset(self, mode: ReservedMode) -> None:
+        """Forget what was taken."""
+        self._is_strict = mode is ReservedMode.STRICT
+        self._left = dict(self._all_left)
+
     def offer(
         self, signatures: Signatures, signature: int, types: int, held: frozenset[str]
     ) -> frozenset[str] | Refused:

@@ -9,7 +9,6 @@ from karpy.core.scheduling.shapes import Shape
 from karpy.core.scheduling.signatures import NEVER
 from karpy.core.scheduling.steps import PodClass
 from karpy.model.pods import Pod
-from karpy.model.resources import Resources
 
 _Queue = Sequence[tuple[Pod, PodClass]]
 
@@ -23,17 +22,12 @@ class Rows:
         self._shapes = packer.shapes
         self._fitter = packer.fitter
         self._signatures = packer.signatures
-        self._has_nodes = packer.fleet.existing_mask > 0
 
     def place(self, queue: _Queue, start: int, stop: int) -> int:
         """Place the next pods of a queue as long as that is easy; return how many."""
-        first = queue[start][1]
-        if first.is_simple:
-            if not self._fitter.is_plain:
-                return 0
-            fill = self._fill_one_by_one if first.is_alone and not self._has_nodes else self._fill
-            return fill(queue, start, stop)
-        return self._open_again(queue, start, stop) if first.reopening is not None else 0
+        if queue[start][1].is_simple and self._fitter.is_plain:
+            return self._fill(queue, start, stop)
+        return 0
 
     def _fill(self, queue: _Queue, start: int, stop: int) -> int:
         """Put pods on nodes and claims that ask for room and labels, and to be spread at most."""
@@ -43,9 +37,10 @@ class Rows:
             pod, pod_class = queue[turn]
             if not pod_class.is_simple:
                 break
-            shape, claims = self._look_for(pod_class)
+            shape = self._refreshed(pod_class)
+            claims = shape.alive
             if claims & fleet.existing_mask:
-                if shape is None or pod_class.spread is not None:
+                if pod_class.spread is not None:
                     break
                 if placed := self._fill_nodes(queue, turn, stop, shape):
                     turn += placed
@@ -60,49 +55,20 @@ class Rows:
             turn += 1
             if pod_class.is_counted:
                 self._fitter.count(pod_class, node)
-            elif shape is not None and turn < stop and queue[turn][1].shapes[0] is shape:
+            elif turn < stop and queue[turn][1].shapes[0] is shape:
                 turn += self._fill_up(queue, turn, stop, node)
         return turn - start
 
-    def _fill_one_by_one(self, queue: _Queue, start: int, stop: int) -> int:
-        """Put pods on claims that ask for room alone, and each for another amount."""
-        put = self._put_anywhere
-        for turn in range(start, stop):
-            pod, pod_class = queue[turn]
-            if not pod_class.is_alone or not put(pod, pod_class.requests):
-                return turn - start
-        return stop - start
-
-    def _put_anywhere(self, pod: Pod, requests: Resources) -> bool:
-        """Put a pod on the first claim that has room; say whether there is one."""
-        # Nobody will ask again, so that it is not worth while to remember who said no.
-        fleet = self._fleet
-        by_count, tight_at = fleet.by_count, fleet.tight.get
-        for count in fleet.counts:
-            claims = by_count[count]
-            alone = (claims.bit_length() - 1,)
-            for node in members(claims) if claims & (claims - 1) else alone:
-                tight = tight_at(node)
-                if tight is not None and requests.get(tight[0], 0) > tight[1]:
-                    continue
-                if fleet.take(node, pod, requests, fleet.types[node]):
-                    return True
-        return False
-
-    def _look_for(self, pod_class: PodClass) -> tuple[Shape | None, int]:
-        """Return the shape of a class, if it has to have one, and who may take it."""
-        fleet, shape = self._fleet, pod_class.shapes[0]
-        is_alone = shape is None and pod_class.is_single and not self._has_nodes
-        if is_alone and pod_class.steps.first.takes_any_claim:
-            return None, (1 << fleet.size) - 1
-        shape = shape or self._packer.shape_of(pod_class, 0)
-        if shape.seen < fleet.size:
+    def _refreshed(self, pod_class: PodClass) -> Shape:
+        """Return the shape of a class, all claims considered."""
+        shape = pod_class.shapes[0] or self._packer.shape_of(pod_class, 0)
+        if shape.seen < self._fleet.size:
             self._shapes.refresh(shape)
-        return shape, shape.alive
+        return shape
 
     def _fill_nodes(self, queue: _Queue, start: int, stop: int, shape: Shape) -> int:
         """Put pods in a row that ask alike on existing nodes with room; return how many."""
-        packer, pods_on, demands = self._packer, self._fleet.pods, shape.demands
+        packer, fleet, mask = self._packer, self._fleet, self._fleet.existing_mask
         turn = start
         while turn < stop:
             pod, pod_class = queue[turn]
@@ -110,16 +76,13 @@ class Rows:
                 break
             if (pod_class.shapes[0] or packer.shape_of(pod_class, 0)) is not shape:
                 break
-            node = packer.next_existing(pod_class, shape)
+            node = packer.first_existing(pod_class, shape, shape.alive & mask)
             if node is None:
                 break
-            pods_on[node].append(pod)
-            for free, amount in demands:
-                free[node] -= amount
+            fleet.put(node, pod, pod_class.requests)
             if pod_class.is_counted:
                 self._fitter.count(pod_class, node)
             turn += 1
-        self._fleet.moment += turn - start
         return turn - start
 
     def _fill_up(self, queue: _Queue, start: int, stop: int, node: int) -> int:
@@ -146,7 +109,7 @@ class Rows:
             fleet.put_more(node, pods, shape.requests)
         return most
 
-    def _put(self, pod: Pod, pod_class: PodClass, claims: int, shape: Shape | None) -> int | None:
+    def _put(self, pod: Pod, pod_class: PodClass, claims: int, shape: Shape) -> int | None:
         """Put a pod on the first of some claims that can take it; the shape forgets the others."""
         fleet, want, requests = self._fleet, pod_class.steps.first.wants[0], pod_class.requests
         by_count, tight_at = fleet.by_count, fleet.tight.get
@@ -154,9 +117,7 @@ class Rows:
             candidates = by_count[count] & claims
             if not candidates:
                 continue
-            several = candidates & (candidates - 1)
-            alone = (candidates.bit_length() - 1,)
-            for node in members(candidates) if several else alone:
+            for node in members(candidates):
                 tight = tight_at(node)
                 if tight is None or requests.get(tight[0], 0) <= tight[1]:
                     before = fleet.signature[node]
@@ -170,16 +131,13 @@ class Rows:
                             if not is_same:
                                 fleet.retype(node, signature)
                             return node
-                if shape is not None:
-                    shape.alive ^= 1 << node
+                shape.alive ^= 1 << node
         return None
 
     def _may_become(self, before: int, after: int) -> bool:
         return after != NEVER and not self._signatures.bestows(before, after)
 
-    def _put_in_turn(
-        self, pod: Pod, pod_class: PodClass, claims: int, shape: Shape | None
-    ) -> int | None:
+    def _put_in_turn(self, pod: Pod, pod_class: PodClass, claims: int, shape: Shape) -> int | None:
         """Do the same for a pod that is to be spread."""
         fleet, signatures, spread = self._fleet, self._signatures, pod_class.spread
         assert spread is not None
@@ -205,7 +163,7 @@ class Rows:
                             if not is_same:
                                 fleet.retype(node, each)
                             return node
-                if shape is not None and not self._types_left(pod_class, node, signature):
+                if not self._types_left(pod_class, node, signature):
                     shape.alive ^= 1 << node
         return None
 
@@ -225,34 +183,6 @@ class Rows:
             return 0
         types = self._fleet.types_left(node, pod_class.requests)
         return types & self._signatures.masks[signature]
-
-    def _open_again(self, queue: _Queue, start: int, stop: int) -> int:
-        """Make claims like the last for more pods of its class, if nothing came between."""
-        fleet, fitter = self._fleet, self._fitter
-        pod, pod_class = queue[start]
-        opening = pod_class.reopening
-        if (
-            opening is None
-            or opening.moment != fleet.moment
-            or pod_class.may_succeed(opening.index)
-        ):
-            return 0
-        node = fleet.open_claims(opening.template, opening.signature, opening.types, 1)
-        fitter.record(pod_class, node, pod)
-        end = start + 1
-        # What one claim more has not changed, another will not change either.
-        if not pod_class.pod.rules.ports and not pod_class.may_succeed(opening.index):
-            while end < stop and queue[end][1] is pod_class:
-                end += 1
-            pods = [pod for pod, _ in queue[start + 1 : end]]
-            if pods:
-                node = fleet.open_claims(
-                    opening.template, opening.signature, opening.types, len(pods)
-                )
-                fitter.record_each(pod_class, node, pods)
-        opening.moment = fleet.moment
-        self._packer.steps_down += opening.index * (end - start)
-        return end - start
 
 
 def _asks_only_for(shape: Shape, pod_class: PodClass) -> bool:

@@ -21,10 +21,11 @@ class Shape:
 
     __slots__ = (
         "alive",
+        "base",
         "demands",
+        "epoch",
         "fresh",
         "is_sure",
-        "next_existing",
         "ports",
         "reach",
         "requests",
@@ -41,13 +42,14 @@ class Shape:
         self.reach = reach
         self.takes_any = False
         self.ports: tuple[HostPort, ...] = ()
+        self.base = 0
+        """Existing nodes that may take one before any pod is placed, as bits."""
+        self.epoch = 0
         self.alive = 0
         """Nodes that may still take one, as bits."""
         self.is_sure = False
         """Whether existing nodes among them need nothing but room."""
         self.seen = 0
-        self.next_existing: list[int] | None = None
-        """Existing nodes that may still take one, last choice first."""
         self.fresh: dict[int, list[tuple[int, int]]] = {}
         """By template: signature and types of a new claim, for each alternative that has any."""
 
@@ -77,9 +79,15 @@ class Shapes:
                 free = self._fleet.existing.free
                 asked = pod_class.requests.items()
                 shape.demands = [(free[name], amount) for name, amount in asked if amount > 0]
-            shape.alive = self._existing_alive(shape)
-            shape.seen = self._fleet.existing.count
+            shape.base = self._existing_alive(shape)
+            self.renew(shape)
         return shape
+
+    def renew(self, shape: Shape) -> None:
+        """Forget what was learned about a shape since pods were placed."""
+        fleet = self._fleet
+        shape.alive, shape.seen = shape.base & fleet.open_nodes, fleet.existing.count
+        shape.epoch = fleet.epoch
 
     def refresh(self, shape: Shape) -> None:
         """Let the shape know of claims made since it was last used."""
@@ -91,6 +99,8 @@ class Shapes:
             return
         allowed = 0
         for want in shape.wants:
+            if want.epoch != fleet.epoch:
+                want.claims, want.seen, want.epoch = 0, 0, fleet.epoch
             if want.seen < size:
                 self._catch_up(want)
             allowed |= want.claims

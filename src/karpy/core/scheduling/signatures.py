@@ -10,11 +10,12 @@ from typing import Final
 
 from karpy.core.scheduling.typetable import Market, TypeTable
 from karpy.model.instances import PRICE_MAX
-from karpy.model.labels import HOSTNAME
+from karpy.model.labels import HOSTNAME, ON_DEMAND, RESERVED, SPOT
 from karpy.model.requirement import Requirement
 from karpy.model.requirements import Requirements, merge, why_disjoint, why_incompatible
 
 NEVER: Final = -1
+_LAUNCH_ORDER: Final = (RESERVED, SPOT, ON_DEMAND)
 NOT_SOLD: Final = PRICE_MAX + 1
 """More than anything costs."""
 
@@ -24,6 +25,7 @@ class Want:
 
     __slots__ = (
         "claims",
+        "epoch",
         "has_hostname",
         "index",
         "is_patient",
@@ -47,6 +49,7 @@ class Want:
         """Whether existing nodes match, by their label set."""
         self.claims = 0
         """Claims that could take such a pod when they were made, as bits."""
+        self.epoch = 0
         self.seen = 0
         """How many nodes `claims` has taken into account."""
         self.is_patient = False
@@ -67,12 +70,12 @@ class Signatures:
         self.markets: list[tuple[Market, ...]] = []
         self.varieties: list[tuple[Requirement, ...]] = []
         """Requirements with minValues."""
-        self.domain_masks: list[dict[str, int]] = []
         self.watched: frozenset[str] = frozenset()
         """Labels that daemons ask for, or that pods are kept apart by."""
         self._ids: dict[frozenset[Requirement], int] = {}
         self._wants: dict[frozenset[Requirement], Want] = {}
         self._key_users: dict[str, _KeyUsers] = {}
+        self._cheaper: dict[tuple[int, int], int] = {}
         self._prices: dict[tuple[int, int], int] = {}
         self._bestowed: dict[tuple[int, int], bool] = {}
 
@@ -95,10 +98,19 @@ class Signatures:
         self.masks.append(mask)
         self.markets.append(markets)
         self.varieties.append(tuple(each for each in requirements.values() if each.min_values))
-        self.domain_masks.append({})
         for requirement in requirements.values():
             self._users_of(requirement.key).add(signature, requirement)
         return signature
+
+    def watch(self, keys: frozenset[str]) -> None:
+        """Take the labels that daemons ask for, or that pods are kept apart by."""
+        if keys != self.watched:
+            self.watched = keys
+            self._bestowed.clear()
+
+    def forget_wants(self) -> None:
+        """Forget what pods require: other pods and nodes come."""
+        self._wants.clear()
 
     def want(self, requirements: Requirements) -> Want:
         """Return the one object for what pods require."""
@@ -191,6 +203,33 @@ class Signatures:
                     lowest = min(lowest, market.lowest_price(sold))
             self._prices[signature, types] = lowest
         return lowest
+
+    def cheaper_than(self, price: int, signature: int) -> int:
+        """Return the types that some offering within a signature sells for less than a price."""
+        known = self._cheaper.get((price, signature))
+        if known is None:
+            known = 0
+            for market in self.markets[signature]:
+                known |= market.cheaper_than(price)
+            self._cheaper[price, signature] = known
+        return known
+
+    def cheaper_at_worst(self, price: int, signature: int, types: int) -> int:
+        """
+        Return those of some types that cost less than a price wherever they are launched.
+
+        A type is launched with the first capacity type that it has: reserved, spot, on-demand.
+        """
+        result = 0
+        for capacity_type in _LAUNCH_ORDER:
+            sold = dear = 0
+            for market in self.markets[signature]:
+                if market.capacity_type == capacity_type:
+                    sold |= market.launchable
+                    dear |= market.launchable & ~market.cheaper_than(price)
+            result |= types & sold & ~dear
+            types &= ~sold
+        return result
 
     def label_fits(self, labels: Mapping[str, str], label_set: int, want: Want) -> bool:
         """Say whether an existing node's labels meet a want; absent keys only by negation."""

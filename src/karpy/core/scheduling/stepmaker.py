@@ -131,18 +131,3 @@ def _sum_up(step: Step, about: About) -> None:
         and not about.has_ports
         and not about.volumes.attachments
     )
-    step.asks_for_room = step.is_simple and step.spread is None and step.takes_any_claim
-    step.is_exclusive = (
-        not step.keys
-        and not step.is_patient
-        and not about.volumes.attachments
-        and any(is_selected and _parts(group) for group, is_selected in step.hosts)
-        and all(group.kind is not Kind.AFFINITY for group, _ in step.hosts)
-    )
-
-
-def _parts(group: HostGroup) -> bool:
-    """Say whether a group keeps two pods that it selects off the same node."""
-    if group.kind is Kind.SPREAD:
-        return group.max_skew == 1 and group.filter is None
-    return group.kind is Kind.ANTI_AFFINITY

@@ -162,10 +162,8 @@ class Step:
     """One rung of a ladder, made ready."""
 
     __slots__ = (
-        "asks_for_room",
         "footing",
         "hosts",
-        "is_exclusive",
         "is_patient",
         "is_simple",
         "keys",
@@ -194,10 +192,6 @@ class Step:
         """Whether nothing is asked but room and labels, and to be spread over one key."""
         self.spread: KeyRule | None = None
         """The rule for that key."""
-        self.asks_for_room = False
-        """Whether every claim will do that has room."""
-        self.is_exclusive = False
-        """Whether two pods that take this step never share a node, and nothing else binds them."""
         self.is_patient = any(want.is_patient for want in wants)
         """Whether a label that a claim gains may turn a no into a yes."""
 
@@ -309,21 +303,6 @@ _STEPS_KEPT: Final = 64
 """Of longer ladders steps are made again when pods get there again: thousands are too large."""
 
 
-class Opening:
-    """How a claim was made for a pod of a class, if the next one will need one of the same kind."""
-
-    __slots__ = ("index", "moment", "signature", "template", "types")
-
-    def __init__(self, index: int, template: Template, signature: int, types: int) -> None:
-        self.index = index
-        """The step that was taken."""
-        self.template = template
-        self.signature = signature
-        self.types = types
-        self.moment = 0
-        """When that was: how many pods had been placed."""
-
-
 class PodClass(Struct, eq=False, gc=False):
     """Pods that are alike in all that matters to the packer."""
 
@@ -337,16 +316,11 @@ class PodClass(Struct, eq=False, gc=False):
     """Groups that count the pods."""
     owned_inverse: tuple[AnyGroup, ...] = ()
     """Groups by which the pods keep others away."""
-    reopening: Opening | None = None
-    is_single: bool = True
-    """Whether there is one pod only."""
     spread: KeyRule | None = None
     """The rule by which the first step spreads pods, if it asks for little else."""
     is_counted: bool = False
     is_simple: bool = False
     """Whether the first step is."""
-    is_alone: bool = False
-    """Whether there is one pod only, for which every claim will do, and which nobody counts."""
     is_hopeless: bool = False
     """Whether every step has failed for good."""
     failures: tuple[Failure | None] | list[Failure | None] = _NOTHING_YET
@@ -365,9 +339,14 @@ class PodClass(Struct, eq=False, gc=False):
         self.ladder = steps
         self.is_simple = first.is_simple
         self.spread = first.spread
-        self.is_alone = self.is_single and first.asks_for_room
-        if len(steps) > 1:
-            self.failures, self.shapes = [None] * len(steps), [None] * len(steps)
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget what became of the steps."""
+        self.is_hopeless = False
+        self.failures = self.shapes = _NOTHING_YET
+        if (length := len(self.steps)) > 1:
+            self.failures, self.shapes = [None] * length, [None] * length
 
     def fail(self, step: int, failure: Failure, stop: int | None = None) -> None:
         """Note that a step did not work, nor would those after it up to another."""

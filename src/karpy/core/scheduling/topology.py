@@ -1,6 +1,7 @@
 """Topology groups of one decision: made from rules, found by labels, counted from bound pods."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from karpy.core.scheduling.bits import members
 from karpy.core.scheduling.domains import DomainTable
@@ -36,6 +37,10 @@ _NO_CLAIM = -1
 AnyGroup = HostGroup | DomainGroup | AvoidedGroup
 
 
+Undo: TypeAlias = tuple[Callable[..., object], *tuple[Any, ...]]
+"""What to call, and with what."""
+
+
 class Topology:
     """All groups of a decision."""
 
@@ -44,7 +49,6 @@ class Topology:
         signatures: Signatures,
         namespaces: Mapping[str, Mapping[str, str]],
         pool_domains: PoolDomains,
-        site_of: Callable[[int], Site],
         effort: Effort,
     ) -> None:
         self.tables: dict[str, DomainTable] = {}
@@ -54,16 +58,18 @@ class Topology:
         self._signatures = signatures
         self._namespaces = namespaces
         self._pool_domains = pool_domains
-        self._site_of = site_of
         self._effort = effort
         self._by_identity: dict[object, AnyGroup] = {}
         self._filters: dict[object, tuple[NodeFilter, int]] = {}
         self._filters_of: dict[tuple[int, bool, bool], tuple[NodeFilter | None, int]] = {}
         """The same by the identity of rules: comparing thousands of them takes its time."""
         self._tolerated: dict[tuple[int, tuple[Taint, ...]], bool] = {}
+        self._waiting: set[tuple[str, str]] = set()
+        """Labels of all pods that may have to be placed."""
         self._by_label: dict[tuple[str, str], list[AnyGroup]] = {}
         self._unindexed: list[AnyGroup] = []
         self._selected: dict[tuple[str, int], tuple[AnyGroup, ...]] = {}
+        self._fragile_of: dict[str, Sequence[DomainGroup]] = {}
         self._existing: Sequence[Mapping[str, str]] = ()
         """Labels of existing nodes, in the order of their numbers."""
         self._number: Mapping[str, int] = {}
@@ -72,6 +78,7 @@ class Topology:
     def know_nodes(self, existing: ExistingNodes) -> None:
         """Learn the labels of existing nodes."""
         self._existing = existing.labels
+        self._site_of = existing.site
         self._number = existing.number
         self._label_sets = existing.label_sets
 
@@ -173,7 +180,7 @@ class Topology:
                 for group in self._counting(placed.labels)
                 if placed.namespace in group.namespaces
             ]
-            self._effort.spend(len(groups) * len(placed.nodes))
+            self._effort.pass_time(len(groups) * len(placed.nodes))
             for name in placed.nodes if groups else ():
                 number = self._number.get(name)
                 if number is not None:
@@ -183,7 +190,7 @@ class Topology:
     def _counting(self, labels: Mapping[str, str]) -> list[AnyGroup]:
         """Return the groups that count pods with these labels, in whichever namespace."""
         candidates = self._candidates(labels)
-        self._effort.spend(len(candidates))
+        self._effort.pass_time(len(candidates))
         return [
             group
             for group in candidates
@@ -192,7 +199,7 @@ class Topology:
 
     def _count_in_each(self, groups: Sequence[AnyGroup], pod: Pod, node: int) -> None:
         if not pod.is_deleting:
-            self._effort.spend(len(groups))
+            self._effort.pass_time(len(groups))
             for group in groups:
                 if pod.namespace in group.namespaces:
                     self._count(group, node)
@@ -205,7 +212,7 @@ class Topology:
         """Count pods on existing nodes in the groups by which they keep others away."""
         if not pods:
             return
-        waiting = waiting_labels()
+        self._waiting = waiting_labels()
         known: dict[tuple[int, int, str], list[AnyGroup]] = {}
         for pod, node in pods:
             if pod.is_deleting:
@@ -214,14 +221,37 @@ class Topology:
             key = (id(terms), id(pod.labels), pod.namespace)
             groups = known.get(key)
             if groups is None:
-                groups = known[key] = [
-                    self.affinity(Kind.INVERSE, term, pod)
-                    for term in terms
-                    if not _concerns_nobody(term, waiting)
-                ]
-            self._effort.spend(len(groups))
+                groups = known[key] = self.keeping_away(pod)
+            self._effort.pass_time(len(groups))
             for group in groups:
                 self._count(group, node)
+
+    def keeping_away(self, pod: Pod) -> list[AnyGroup]:
+        """Return the groups by which a pod on a node keeps others away that wait."""
+        return [
+            self.affinity(Kind.INVERSE, term, pod)
+            for term in pod.rules.anti_affinity
+            if not _concerns_nobody(term, self._waiting)
+        ]
+
+    def forget(self, pod: Pod, node: int, groups: Iterable[AnyGroup]) -> Iterator[Undo]:
+        """Count a pod on an existing node no longer; give what undoes that."""
+        if pod.is_deleting:
+            return
+        for group in groups:
+            if group.filter is not None and not group.filter.accepts(self._site_of(node)):
+                continue
+            if isinstance(group, HostGroup):
+                group.remove(node)
+                yield group.add, node
+                continue
+            domain = group.domains.bit(self._existing[node].get(group.key, ""))
+            if isinstance(group, DomainGroup):
+                group.remove(domain)
+                yield group.add, domain
+            else:
+                group.remove(_NO_CLAIM, domain)
+                yield group.add, _NO_CLAIM, domain
 
     def count_leaving(self, pod: Pod, site: Site, labels: Mapping[str, str]) -> None:
         """Count a pod that stays on a node being deleted: the domain knows it till the end."""
@@ -234,7 +264,7 @@ class Topology:
             _count_in(self.affinity(Kind.INVERSE, term, pod), labels)
 
     def _count(self, group: AnyGroup, node: int) -> None:
-        if group.filter is not None and not group.filter.accepts(node):
+        if group.filter is not None and not group.filter.accepts(self._site_of(node)):
             return
         if isinstance(group, HostGroup):
             group.add(node)
@@ -309,7 +339,7 @@ class Topology:
                 have = site.requirements
                 return any(why_incompatible(have, each) is None for each in alternatives)
 
-            made = NodeFilter(allows, self._site_of)
+            made = NodeFilter(allows)
             known = self._filters[identity] = made, len(self._filters) + 1
         return known
 
@@ -323,6 +353,7 @@ class Topology:
                 self._is_tolerated(taints, rules) for taints in taint_sets
             ):
                 known |= table.bit(name)
+        group.of_pools = known
         return known | self._domains_of_nodes(group, besides=known)
 
     def _is_tolerated(self, taints: tuple[Taint, ...], rules: PodRules) -> bool:
@@ -333,12 +364,58 @@ class Topology:
             self._tolerated[id(rules), taints] = known
         return known
 
-    def _domains_of_nodes(self, group: DomainGroup, besides: int = 0) -> int:
+    def without_nodes(self, gone: int) -> dict[DomainGroup, tuple[int, int]] | None:
+        """
+        Return by spread what it knows of domains when some nodes are gone, where that changes.
+
+        None if a domain is gone with them.
+        """
+        changed: dict[DomainGroup, tuple[int, int]] = {}
+        for table in self.tables.values():
+            lost = 0
+            for domain, nodes in enumerate(table.nodes):
+                if nodes & gone:
+                    lost |= 1 << domain
+            if not lost:
+                continue
+            offered = self._pool_domains.of(table.key)
+            if any(
+                not table.nodes[domain] & ~gone and table.names[domain] not in offered
+                for domain in members(lost)
+            ):
+                return None
+            for group in self._fragile(table):
+                known, there = group.known, group.there
+                if at_stake := lost & known & ~group.of_pools:
+                    known = known & ~at_stake | self._domains_of_nodes(group, ~at_stake, gone)
+                if at_stake := lost & there:
+                    there = there & ~at_stake | self._domains_of_nodes(group, ~at_stake, gone)
+                if (known, there) != (group.known, group.there):
+                    changed[group] = known, there
+        return changed
+
+    def _fragile(self, table: DomainTable) -> Sequence[DomainGroup]:
+        """Return the spreads over a key that know some domains by existing nodes alone."""
+        found = self._fragile_of.get(table.key)
+        if found is None:
+            found = self._fragile_of[table.key] = [
+                group
+                for group in self.groups
+                if isinstance(group, DomainGroup)
+                and group.domains is table
+                and group.kind is Kind.SPREAD
+                and (group.known & ~group.of_pools or group.there)
+            ]
+        return found
+
+    def _domains_of_nodes(self, group: DomainGroup, besides: int = 0, gone: int = 0) -> int:
         """Return the domains of existing nodes that pass the filter of a group."""
         found = 0
         for domain in members(group.domains.all & ~besides):
-            nodes = group.domains.nodes[domain]
-            if group.filter is None or any(group.filter.accepts(node) for node in members(nodes)):
+            nodes = group.domains.nodes[domain] & ~gone
+            if group.filter is None or any(
+                group.filter.accepts(self._site_of(node)) for node in members(nodes)
+            ):
                 found |= 1 << domain
         return found
 

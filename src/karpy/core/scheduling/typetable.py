@@ -8,6 +8,7 @@ left.
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from karpy.core.scheduling.bits import flags
 from karpy.model.instances import InstanceType, Offering, allocatable, columns
@@ -105,18 +106,6 @@ class _KeyIndex:
 class Market:
     """All offerings with equal requirements: who sells there, and at what price."""
 
-    __slots__ = (
-        "_cheapest_first",
-        "available",
-        "capacity_type",
-        "index",
-        "is_reserved",
-        "prices",
-        "requirements",
-        "reserved",
-        "zone",
-    )
-
     def __init__(self, index: int, offering: Offering) -> None:
         self.index = index
         self.requirements = offering.requirements
@@ -147,6 +136,19 @@ class Market:
             self._cheapest_first = sorted(self.prices, key=self.prices.__getitem__)
         are_in = flags(mask, self.available.bit_length())
         return self.prices[next(bit for bit in self._cheapest_first if are_in[bit])]
+
+    @property
+    def launchable(self) -> int:
+        """Return the bits of the types that can be had here now."""
+        return self._by_price.at_least[0]
+
+    def cheaper_than(self, price: int) -> int:
+        """Return the bits of the types that cost less than a price here."""
+        return self._by_price.below(price - 1)
+
+    @cached_property
+    def _by_price(self) -> Thresholds:
+        return Thresholds(self.prices.items())
 
 
 class _Places:
@@ -186,13 +188,22 @@ class TypeTable:
         self._keys: dict[str, _KeyIndex] = {}
         self._key_masks: dict[Requirement, int] = {}
         self._capacity: dict[str, Thresholds] = {}
+        by_name: dict[str, list[InstanceType]] = {}
+        """Distinct types of one name: pools may see a type with other prices."""
         for each in types:
-            if id(each) not in self._bits:
+            if id(each) in self._bits:
+                continue
+            alike = by_name.setdefault(each.name, [])
+            same = next((known for known in alike if known == each), None)
+            if same is None:
+                alike.append(each)
                 self._add(each)
+            else:
+                self._bits[id(each)] = self._bits[id(same)]
         for places in self._places.values():
             self._open(places)
         self.size = len(self.types)
-        self.is_split = self.size > len(self._bits)
+        self.is_split = self.size > sum(map(len, by_name.values()))
         """Whether some type has several bits."""
         self.sound = (1 << self.size) - 1
         """Types that the system leaves at least nothing of."""

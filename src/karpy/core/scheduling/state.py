@@ -1,0 +1,71 @@
+"""The scratch state of one decision or question: what pods have been put where so far."""
+
+from collections.abc import Mapping, Sequence
+
+from karpy.core.scheduling.fleet import Fleet
+from karpy.core.scheduling.greedy import Packer
+from karpy.core.scheduling.groups import DomainGroup
+from karpy.core.scheduling.launches import Launcher
+from karpy.core.scheduling.limits import Limits
+from karpy.core.scheduling.problem import Problem
+from karpy.core.scheduling.reservations import Reservations
+from karpy.core.scheduling.steps import PodClass
+from karpy.core.scheduling.volumes import attachments_of
+from karpy.model.pods import Pod
+from karpy.model.settings import MinValuesPolicy, ReservedMode
+
+
+class State:
+    """The nodes, limits and reservations of a problem while pods are placed."""
+
+    def __init__(self, problem: Problem, mode: ReservedMode, pods: int) -> None:
+        """Take a prepared problem, and how many pods may be placed at once."""
+        snapshot, offer = problem.snapshot, problem.offer
+        settings = snapshot.settings
+        self.problem = problem
+        self.fleet = fleet = Fleet(problem.existing, offer.signatures)
+        for pod, node in problem.bound.demanding:
+            rules = pod.rules
+            if rules.ports:
+                fleet.take_ports(node, pod)
+            if rules.volumes:
+                fleet.attach(node, attachments_of(pod, snapshot.storage))
+        fleet.tables = list(problem.topology.tables.values())
+        fleet.avoided = problem.topology.avoided
+        fleet.undo_log.clear()
+        self.limits = Limits(offer.templates, snapshot.nodes, offer.table, pods)
+        self.reservations = Reservations(offer.table, mode, is_enabled=settings.reserved_capacity)
+        self.packer = Packer(fleet, self.limits, self.reservations, offer.catalog, problem.effort)
+        self.packer.fitter.use(
+            offer.pools,
+            relaxes_variety=settings.min_values_policy is MinValuesPolicy.BEST_EFFORT,
+        )
+        self.launcher = Launcher(fleet, offer.signatures, offer.catalog.reservation_label)
+
+    def leave_out(
+        self,
+        nodes: Sequence[int],
+        movers: Sequence[tuple[Pod, PodClass]],
+        spreads: Mapping[DomainGroup, tuple[int, int]],
+        mode: ReservedMode,
+    ) -> None:
+        """Take away existing nodes, and pods on them that are counted no more; until `undo`."""
+        problem, fleet, log = self.problem, self.fleet, self.fleet.undo_log
+        number = problem.existing.number
+        for node in nodes:
+            fleet.open_nodes &= ~(1 << node)
+        self.limits.reset([problem.existing.nodes[node] for node in nodes])
+        self.reservations.reset(mode)
+        for spread, (known, there) in spreads.items():
+            log.append((setattr, spread, "known", spread.known))
+            log.append((setattr, spread, "there", spread.there))
+            spread.known, spread.there = known, there
+        for pod, pod_class in movers:
+            node = number.get(pod.node_name, -1)
+            if node >= 0:
+                log.extend(problem.topology.forget(pod, node, problem.planner.counting(pod_class)))
+
+    def undo(self) -> None:
+        """Put back what was taken away, and take back what was placed."""
+        self.fleet.undo()
+        self.fleet.open_nodes = self.fleet.existing_mask

@@ -1,0 +1,321 @@
+"""Where the pods of nodes would go if these nodes were gone."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import TypedDict, Unpack
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.announcements import why
+from karpy.core.scheduling.costly import CONSTRAINTS_MAX, constraints_of
+from karpy.core.scheduling.greedy import Outcome
+from karpy.core.scheduling.pending import turn
+from karpy.core.scheduling.problem import Problem, batch_of
+from karpy.core.scheduling.refuse import Refuser
+from karpy.core.scheduling.state import State
+from karpy.core.scheduling.steps import PodClass
+from karpy.model.instances import MICROS_PER_DOLLAR, Catalog
+from karpy.model.pods import Pod
+from karpy.model.refusals import Reason, Refusal
+from karpy.model.settings import MinValuesPolicy, ReservedMode
+from karpy.model.verdicts import Launch, Nomination
+
+Entry = tuple[Pod, PodClass]
+
+
+class Relocation(Struct, frozen=True, gc=False):
+    """Where pods go that lose their node, and which of them find no place."""
+
+    launches: tuple[Launch, ...] = ()
+    """New nodes that take at least one of the pods; pending pods may be on them, too."""
+    nodes: tuple[str, ...] = ()
+    """Names of existing nodes that take some of the pods."""
+    homeless: tuple[str, ...] = ()
+    """The pods without a place, each as `namespace/name: reason`."""
+    placements: tuple[Nomination, ...] = ()
+    """Which of the pods go to which existing node."""
+    pods: int = 0
+    """How many had to move."""
+    needs_more_nodes: bool = False
+    """Whether the search ended because it takes more new nodes than allowed."""
+
+
+class Terms(TypedDict, total=False):
+    """What a question allows."""
+
+    closed: Collection[str]
+    """Names of nodes that take no pod that must move."""
+    price_below: int | None
+    """What a new node must cost less than, in micro-dollars per hour; None for any price."""
+    new_nodes_max: int | None
+    """How many new nodes the pods may take; None for any number."""
+    reserved_mode: ReservedMode
+    stops_early: bool
+    """Whether the search ends at the first pod that finds no place."""
+
+
+class _Question(Struct, frozen=True):
+    """The terms of a question, those that were left out by their defaults."""
+
+    closed: Collection[str] = ()
+    price_below: int | None = None
+    new_nodes_max: int | None = None
+    reserved_mode: ReservedMode = ReservedMode.FALLBACK
+    stops_early: bool = True
+
+
+class WhatIf:
+    """
+    Answers questions about one snapshot, one after the other.
+
+    Pods are placed in Karpenter's order, whatever the packing of the settings. Each question
+    costs what it changes; all is undone after it.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._state: State | None = None
+        self._other: tuple[Catalog, WhatIf] | None = None
+        """Answers with another catalog, the last one asked for."""
+
+    def ask(
+        self,
+        without: Collection[str],
+        *,
+        moved: Sequence[Pod] | None = None,
+        catalog: Catalog | None = None,
+        **terms: Unpack[Terms],
+    ) -> Relocation:
+        """
+        Find another place for pods of some nodes, which are named, as if these were deleting.
+
+        `moved` are the pods on these nodes that must move, by default all that are reschedulable
+        and can be read. Pending pods take part, but need not find a place. New nodes are of types
+        that cost less than `price_below` wherever they are launched. The search ends when it takes
+        more than `new_nodes_max` new nodes, and at the first pod to be moved that finds no place,
+        unless `stops_early` is False: then each such pod gets a full reason.
+        """
+        if catalog is not None and catalog is not self._problem.snapshot.catalog:
+            return self._with_catalog(catalog).ask(without, moved=moved, **terms)
+        question = _Question(**terms)
+        problem, gone = self._problem, frozenset(without)
+        chosen = None if moved is None else frozenset(pod.uid for pod in moved)
+        movers, refused = problem.pods_to_move(gone, chosen)
+        count = len(movers) + len(refused)
+        if not count:
+            return Relocation()
+        if refused and question.stops_early:
+            return Relocation(homeless=_sorted(refused), pods=count)
+        found = self._ask_quickly(gone, movers, question)
+        if found is None:
+            found = _ask_afresh(problem, gone, movers, question)
+        homeless = _sorted((*refused, *found.homeless))
+        return replace(found, homeless=homeless, pods=count)
+
+    def _with_catalog(self, catalog: Catalog) -> "WhatIf":
+        if self._other is None or self._other[0] is not catalog:
+            snapshot = replace(self._problem.snapshot, catalog=catalog)
+            self._other = catalog, WhatIf(Problem.of(snapshot))
+        return self._other[1]
+
+    def _ask_quickly(
+        self, gone: frozenset[str], movers: list[Entry], question: _Question
+    ) -> Relocation | None:
+        """Answer by a change of the state; None if the nodes mean more to topology than pods."""
+        problem = self._problem
+        numbers = [
+            number for name in gone if (number := problem.existing.number.get(name)) is not None
+        ]
+        changed = problem.topology.without_nodes(sum(1 << number for number in numbers))
+        if changed is None or not problem.keeps_labels([each for _, each in movers]):
+            return None
+        if self._state is None:
+            pods = len(problem.batch.pods) + sum(map(len, problem.movable.values()))
+            self._state = State(problem, question.reserved_mode, pods)
+        state = self._state
+        try:
+            state.leave_out(numbers, movers, changed, question.reserved_mode)
+            queue = _merged(problem.queue, movers)
+            problem.planner.compose(list({id(each): each for _, each in queue}.values()))
+            return _Search(state, question, {pod.uid for pod, _ in movers}).run(queue)
+        finally:
+            state.undo()
+
+
+def _ask_afresh(
+    problem: Problem,
+    gone: frozenset[str],
+    movers: list[Entry],
+    question: _Question,
+) -> Relocation:
+    """Answer by a problem of its own."""
+    snapshot, moving = problem.snapshot, {pod.uid for pod, _ in movers}
+    nodes = tuple(
+        replace(node, is_deleting=True) if node.name in gone else node for node in snapshot.nodes
+    )
+    snapshot = replace(snapshot, nodes=nodes)
+    batch = batch_of(snapshot)
+    pods = tuple(pod for pod in batch.pods if pod.node_name not in gone or pod.uid in moving)
+    other = Problem(snapshot, replace(batch, pods=pods))
+    other.prepare()
+    queue = other.planner.classes()
+    state = State(other, question.reserved_mode, len(queue))
+    return _Search(state, question, moving).run(_costly_last(queue))
+
+
+def _merged(waiting: Sequence[Entry], movers: list[Entry]) -> list[Entry]:
+    """Put pending pods and those to be moved in their order."""
+    known = {pod.uid for pod, _ in waiting}
+    queue = [*waiting, *(entry for entry in movers if entry[0].uid not in known)]
+    queue.sort(key=lambda entry: turn(entry[0]))
+    return _costly_last(queue)
+
+
+def _costly_last(queue: list[Entry]) -> list[Entry]:
+    costs = {id(each): constraints_of(each.pod.rules) for _, each in queue}
+    if max(costs.values(), default=0) <= CONSTRAINTS_MAX:
+        return queue
+    return sorted(queue, key=lambda entry: costs[id(entry[1])] > CONSTRAINTS_MAX)
+
+
+def _sorted(homeless: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(homeless))
+
+
+class _Search:
+    """One question: pods are placed until it is answered."""
+
+    def __init__(self, state: State, question: _Question, moving: Collection[str]) -> None:
+        """Take which pods must move, by UID."""
+        self._state = state
+        self._question = question
+        self._moving = moving
+        self._closed = 0
+        number = state.problem.existing.number
+        for name in question.closed:
+            if name in number:
+                self._closed |= 1 << number[name]
+        self._claims: dict[int, None] = {}
+        """New nodes with pods that had to move."""
+        self._placements: dict[int, list[str]] = {}
+        self._homeless: dict[str, str] = {}
+        self._needs_more = False
+
+    def run(self, queue: list[Entry]) -> Relocation:
+        """Place pods in their order until no more can be placed, or the answer is certain."""
+        packer = self._state.packer
+        packer.ceiling = self._question.price_below
+        if self._closed:
+            queue = self._apart(queue)
+        waiting: set[str] = set()
+        hopeless: list[Entry] = []
+        while queue:
+            again: list[Entry] = []
+            waiting.clear()
+            for entry in queue:
+                pod, pod_class = entry
+                is_moved = pod.uid in self._moving
+                packer.closed = self._closed if is_moved else 0
+                outcome = Outcome.REFUSED if pod_class.is_hopeless else packer.place(pod_class, pod)
+                if outcome is Outcome.PLACED:
+                    if is_moved and self._is_over(pod):
+                        return self._answer()
+                    continue
+                if outcome is Outcome.WAITS:
+                    waiting.add(pod.uid)
+                if not pod_class.is_hopeless:
+                    again.append(entry)
+                elif is_moved and self._question.stops_early:
+                    self._homeless[pod.key] = self._brief_reason()
+                    return self._answer()
+                else:
+                    hopeless.append(entry)
+            if len(again) == len(queue) or not any(each.may_succeed() for _, each in again):
+                hopeless += again
+                break
+            queue = again
+        self._give_up([entry for entry in hopeless if entry[0].uid in self._moving], waiting)
+        return self._answer()
+
+    def _apart(self, queue: list[Entry]) -> list[Entry]:
+        """Give pending pods classes of their own: nodes are closed to the others alone."""
+        twins: dict[int, PodClass] = {}
+        result: list[Entry] = []
+        for pod, pod_class in queue:
+            if pod.uid in self._moving:
+                result.append((pod, pod_class))
+                continue
+            if id(pod_class) not in twins:
+                twins[id(pod_class)] = twin = replace(pod_class)
+                twin.begin()
+            result.append((pod, twins[id(pod_class)]))
+        return result
+
+    def _is_over(self, pod: Pod) -> bool:
+        """Note where a pod was put; say whether the question is answered by that."""
+        fleet, existing = self._state.fleet, self._state.problem.existing
+        node = fleet.last
+        if node >= existing.count:
+            self._claims[node] = None
+            most = self._question.new_nodes_max
+            self._needs_more = most is not None and len(self._claims) > most
+            return self._needs_more
+        self._placements.setdefault(node, []).append(pod.key)
+        if existing.nodes[node].is_initialized:
+            return False
+        name = existing.nodes[node].name
+        self._homeless[pod.key] = f"would schedule against uninitialized node {name}"
+        return self._question.stops_early
+
+    def _give_up(self, left: list[Entry], waiting: set[str]) -> None:
+        """Note why pods find no place."""
+        if not left:
+            return
+        if self._question.stops_early:
+            self._homeless[left[0][0].key] = self._brief_reason()
+            return
+        offer = self._state.problem.offer
+        reason = Reason.NO_HOST if offer.pools else Reason.NO_POOL
+        refuser = Refuser(self._state.packer, offer.templates, offer.notices, reason)
+        for refusal in refuser.refuse(left, waiting):
+            self._homeless.update(dict.fromkeys(refusal.pods, why(refusal)))
+
+    def _brief_reason(self) -> str:
+        price = self._question.price_below
+        if price is None:
+            return why(Refusal(Reason.NO_HOST, ()))
+        detail = f"no other node, and no new one for less than ${price / MICROS_PER_DOLLAR:.4f}/h"
+        return why(Refusal(Reason.NO_HOST, (), detail))
+
+    def _answer(self) -> Relocation:
+        existing = self._state.problem.existing
+        is_lost = self._needs_more or (self._homeless and self._question.stops_early)
+        launches = () if is_lost else tuple(self._launches())
+        placements = tuple(
+            Nomination(existing.nodes[node].name, tuple(keys))
+            for node, keys in sorted(self._placements.items())
+        )
+        return Relocation(
+            launches,
+            tuple(each.node for each in placements),
+            tuple(f"{key}: {reason}" for key, reason in self._homeless.items()),
+            placements,
+            needs_more_nodes=self._needs_more,
+        )
+
+    def _launches(self) -> Iterable[Launch]:
+        """Turn new nodes into launches; pods of those that cannot be launched are homeless."""
+        fleet, snapshot = self._state.fleet, self._state.problem.snapshot
+        launcher = self._state.launcher
+        is_strict = snapshot.settings.min_values_policy is MinValuesPolicy.STRICT
+        price = self._question.price_below
+        for node in sorted(self._claims):
+            launch = launcher.launch(node, is_strict=is_strict, price_below=price)
+            if launch is not None:
+                yield launch
+                continue
+            lacking = why(Refusal(Reason.MIN_VALUES_TRUNCATED, ()))
+            reason = lacking if price is None else self._brief_reason()
+            for pod in fleet.pods[node]:
+                if pod.uid in self._moving:
+                    self._homeless[pod.key] = reason
