@@ -230,7 +230,7 @@ class _Check:
         if provider is None:
             problem = f"is {kind}: types and prices of the answer are not of its cloud"
             error = CatalogMissing(catalog=self._supply.name, problem=problem)
-            return said(error, where=where, path=path, is_warning=True)
+            return said(error, where=where, path=path, is_warning=not pool.node_class.kind)
         problem = f"is {kind}: its nodes are {provider.title} machines"
         error = CatalogMissing(catalog=self._supply.name, problem=problem)
         return said(error, where=where, path=path)
