@@ -78,7 +78,14 @@ def test_what_scheduling_does_not_depend_on_is_a_quiet_note() -> None:
 
 
 def test_a_node_class_says_which_of_its_fields_matter() -> None:
-    spec = {"role": "r", "tags": {}, "kubelet": {"maxPods": 20}, "subnetSelectorTerms": [{}]}
+    spec = {
+        "role": "r",
+        "tags": {},
+        "kubelet": {"maxPods": 20},
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "subnetSelectorTerms": [{"id": "subnet-1"}],
+        "securityGroupSelectorTerms": [{"id": "sg-1"}],
+    }
 
     (found,) = read(other("karpenter.k8s.aws/v1", "EC2NodeClass", spec=spec)).findings
 
@@ -89,7 +96,7 @@ def test_a_node_class_says_which_of_its_fields_matter() -> None:
 
 
 def test_a_node_class_without_such_fields_is_a_note() -> None:
-    (found,) = read(other("karpenter.k8s.aws/v1", "EC2NodeClass", spec={"role": "r"})).findings
+    (found,) = read(other("eks.amazonaws.com/v1", "NodeClass", spec={"role": "r"})).findings
 
     assert (found.severity.value, found.code) == ("note", "CLASS_NOT_READ")
 

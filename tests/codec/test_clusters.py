@@ -18,7 +18,11 @@ def node(name: str, provider: str = "", **fields: Value) -> Json:
 
 def claim(name: str, **status: Value) -> Json:
     labels = {NODE_POOL: "default"}
-    spec = {"taints": [{"key": "k", "effect": "NoSchedule"}]}
+    spec = {
+        "nodeClassRef": {"group": "g", "kind": "Class", "name": "n"},
+        "requirements": [],
+        "taints": [{"key": "k", "effect": "NoSchedule"}],
+    }
     return obj("NodeClaim", name, meta={"labels": labels}, spec=spec, status=status)
 
 

@@ -120,13 +120,11 @@ def test_a_slip_of_the_pen_is_noted() -> None:
     reading = read(
         plain_pod("a", nodeSelectors={}),
         workload("Job", "j", pod={"colour": []}),
-        plain_pool("p", limit={}),
     )
 
     assert [(each.code, each.object, each.path) for each in reading.notes] == [
         ("KP1023", "Pod a", "spec.nodeSelectors"),
         ("KP1023", "Job j", "spec.template.spec.colour"),
-        ("KP1023", "NodePool p", "spec.limit"),
     ]
     assert is_partial(reading.findings)
 
@@ -246,3 +244,77 @@ def test_a_selector_of_a_spread_with_bad_syntax_is_named() -> None:
         "`0.yaml` document 1, Pod shop/bad:"
         " `spec.topologySpreadConstraints[0].labelSelector.matchLabels[app name]` is no label key"
     )
+
+
+PROVISIONER = """\
+apiVersion: karpenter.sh/v1alpha5
+kind: Provisioner
+metadata: {name: batch}
+spec:
+  providerRef: {name: default}
+  limits: {resources: {cpu: 10}}
+"""
+
+
+def test_an_old_pool_is_converted_and_planned_with_the_notes_of_the_conversion() -> None:
+    reading = read_texts(PROVISIONER)
+
+    (pool,) = reading.snapshot.pools
+    assert (pool.name, pool.limits) == ("batch", {"cpu": 10_000})
+    assert {each.key for each in pool.requirements} == {
+        "karpenter.sh/capacity-type",
+        "kubernetes.io/arch",
+        "kubernetes.io/os",
+        "karpenter.k8s.aws/instance-category",
+        "karpenter.k8s.aws/instance-generation",
+    }
+    assert (
+        "note CONVERTED: `0.yaml` document 1, Provisioner batch: `spec.limits.resources` "
+        "is renamed: it is `spec.limits` today"
+    ) in notes_of(reading)
+    assert reading.problems == ()
+
+
+def test_a_workload_that_names_the_label_of_old_pools_gets_that_of_today() -> None:
+    reading = read(plain_pod("a", nodeSelector={"karpenter.sh/provisioner-name": "batch"}))
+
+    (pod,) = reading.snapshot.pods
+    assert [term.key for term in pod.rules.node_selector] == ["karpenter.sh/nodepool"]
+    assert notes_of(reading) == [
+        (
+            "note CONVERTED: `0.yaml` document 1, Pod a: "
+            "`spec.nodeSelector.karpenter.sh/provisioner-name` is renamed: "
+            "it is `karpenter.sh/nodepool` today"
+        )
+    ]
+
+
+def test_a_node_class_is_held_to_its_definition() -> None:
+    node_class = {
+        "apiVersion": "karpenter.k8s.aws/v1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "a"},
+        "spec": {"role": "r", "instanceProfile": "p"},
+    }
+
+    assert [each.path for each in read(node_class).problems] == [
+        "spec.amiSelectorTerms",
+        "spec.securityGroupSelectorTerms",
+        "spec.subnetSelectorTerms",
+        "spec",
+    ]
+
+
+def test_a_workload_that_is_not_filled_in_is_refused() -> None:
+    reading = read(plain_pod("a", nodeSelector={"pool": "${POOL}"}))
+
+    assert (reading.snapshot.pods, [each.hint for each in reading.problems]) == (
+        (),
+        ["fill in `${POOL}` first, for example with `envsubst` or `helm template`"],
+    )
+
+
+def test_the_variables_of_a_container_are_no_placeholders() -> None:
+    pod = plain_pod("a", containers=[container(args=["$(HOME)", "${HOME}"])])
+
+    assert read(pod).problems == ()

@@ -195,7 +195,7 @@ def _problems(conversion: Conversion) -> list[Line]:
 
 
 def _summary(conversion: Conversion) -> Line:
-    failed = len(conversion.problems)
+    failed = conversion.failed
     read = conversion.converted + conversion.unchanged + failed
     changes = Counter(each.change for each in conversion.notes)
     fields = ", ".join(f"{changes[each]} {each.value}" for each in Change)

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from karpy.codec.jsontext import check_keys, parse_json, parse_json_at
 from karpy.codec.limits import Refused, Unparsable
+from karpy.codec.placeholders import fill_in, placeholders_in
 from karpy.codec.yamltext import parse_yaml
 from karpy.errors import ManifestInvalid
 
@@ -150,6 +151,8 @@ def _told(what: str, error: Unparsable, above: int = 0, hint: str = "") -> _Unre
 def _way_out(text: str, otherwise: str) -> str:
     if "{{" in text:
         return "render the template first, for example with `helm template`"
+    if names := placeholders_in(text):
+        return fill_in(names)
     if _TABS.search(text):
         return "replace the tabs by spaces"
     return otherwise

@@ -1,6 +1,6 @@
 """Read plain objects field by field; what is wrong is told with its path and a way out."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final, NoReturn, TypeAlias
 
@@ -30,6 +30,8 @@ class FieldInvalid(ValueError):
         self.path = path
         self.problem = problem
         self.hint = hint
+        self.others: tuple[FieldInvalid, ...] = ()
+        """What else is wrong with the same object."""
 
     def within(self, prefix: str) -> "FieldInvalid":
         """Return the same as seen from further up."""
@@ -260,6 +262,14 @@ def _read_unusual(text: str, resource: str) -> int:
     # Rounding up must not make nothing of what is less than nothing.
     is_negative = text.startswith("-") and any(digit in text for digit in "123456789")
     return min(amount, -1) if is_negative else amount
+
+
+def caught(check: Callable[[], object]) -> Iterator[FieldInvalid]:
+    """Return what a check raises."""
+    try:
+        check()
+    except FieldInvalid as fault:
+        yield fault
 
 
 def describe(value: object) -> str:

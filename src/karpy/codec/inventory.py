@@ -1,6 +1,6 @@
 """Everything read from manifests so far, by kind and name."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
@@ -27,11 +27,11 @@ from karpy.codec.objects import (
     read_service,
 )
 from karpy.codec.pods import PodReader
-from karpy.codec.poolrules import check_overlay, check_pool, why_not_ready
+from karpy.codec.poolrules import find_faults, find_overlay_faults
 from karpy.codec.quotas import ResourceQuota, read_quota
 from karpy.codec.records import read_claim_record, read_node_record, read_pool_record
 from karpy.codec.storage import read_attach_limits, read_claim, read_class, read_volume
-from karpy.codec.vocabulary import unknown_in_overlay, unknown_in_pod, unknown_in_pool
+from karpy.codec.vocabulary import unknown_in_pod
 from karpy.codec.workloads import (
     Workload,
     ephemeral_volumes,
@@ -96,6 +96,10 @@ class Inventory:
         self._unadmitted: dict[Key, Callable[[AdmissionRules], None]] = {}
         """Reads again what is not in the cluster yet, as it will be admitted."""
         self._readers = self._table()
+
+    def knows(self, group: str, kind: str) -> bool:
+        """Say whether objects of a kind are read."""
+        return (group, kind) in self._readers
 
     def add(self, group: str, kind: str, fields: Fields) -> list[str] | None:
         """
@@ -227,26 +231,29 @@ class Inventory:
         self._keep_unadmitted(self.daemons, "DaemonSet", fields, read)
         return unknown_in_pod(template.child("spec"))
 
-    def _add_pool(self, fields: Fields) -> Iterator[str]:
-        check_pool(fields)
+    def _add_pool(self, fields: Fields) -> None:
         pool = replace(read_pool(fields), record=read_pool_record(fields))
-        fault = why_not_ready(fields, self._well_known)
-        if fault:
+        faults = find_faults(fields, self._well_known)
+        if faults:
             pool = replace(pool, is_ready=False)
         self._keep(self.pools, "NodePool", fields, pool)
-        if fault:
-            raise fault
-        return unknown_in_pool(fields)
+        _raise_all(faults)
 
-    def _add_overlay(self, fields: Fields) -> Iterator[str]:
+    def _add_overlay(self, fields: Fields) -> None:
         overlay = read_overlay(fields)
-        check_overlay(fields, self._well_known)
+        _raise_all(tuple(find_overlay_faults(fields, self._well_known)))
         self._keep(self.overlays, "NodeOverlay", fields, overlay)
-        return unknown_in_overlay(fields)
 
     def _add_namespace(self, fields: Fields) -> None:
         name, labels = read_namespace(fields)
         self._keep(self.namespaces, "Namespace", fields, {NAMESPACE_NAME: name, **labels})
+
+
+def _raise_all(faults: Sequence[FieldInvalid]) -> None:
+    """Raise the first fault, if there is one, with the others in it."""
+    for fault in faults[:1]:
+        fault.others = tuple(faults[1:])
+        raise fault
 
 
 def _check_labels(meta: Fields) -> None:

@@ -6,16 +6,26 @@ from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from karpy.codec.bystanders import Bystanders
 from karpy.codec.clusters import join_daemons, join_nodes, name_namespaces, populate
+from karpy.codec.convert.conversion import Change, Note
+from karpy.codec.convert.manifests import KARPENTER_GROUPS, carry_over
+from karpy.codec.convert.objects import Found
+from karpy.codec.convert.oldfields import Notes
+from karpy.codec.convert.workloads import OLD_NAMES, renamed
+from karpy.codec.crdfaults import custom_faults, is_custom
 from karpy.codec.documents import Document, read_documents
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.findings import Finding, note, of_problem, said
 from karpy.codec.idle import NAMESPACED, idle_notes, notes_on
 from karpy.codec.inventory import Inventory, Key
+from karpy.codec.objectmeta import metadata_faults
+from karpy.codec.placeholders import SIGNS, placeholder_faults
 from karpy.codec.quotas import created_pods
 from karpy.codec.storage import gather_storage, with_usual_class
+from karpy.codec.versions import check_version, is_old
 from karpy.errors import ManifestInvalid, NotRead
 from karpy.model.instances import Catalog
 from karpy.model.settings import Settings
@@ -23,6 +33,7 @@ from karpy.model.snapshot import Snapshot
 
 _LIST: Final = "List"
 _KIND_HINT: Final = "add `apiVersion` and `kind`, as in any Kubernetes manifest"
+_LOST_HINT: Final = "see the guide on old manifests for what to write instead"
 _SLIP_HINT: Final = "correct its name, or remove it"
 _SHOWN_MAX: Final = 3
 
@@ -51,48 +62,109 @@ def read_manifests(
 
     What cannot be read is left out and named, one problem each; everything else is kept.
     """
-    batch = _Batch(Inventory(catalog.well_known, now))
+    batch = _Batch(Inventory(catalog.well_known, now), catalog.well_known)
     for file, text in documents:
+        signs = _Signs(any(map(text.__contains__, OLD_NAMES)), any(map(text.__contains__, SIGNS)))
         for document in read_documents(file, text):
-            batch.add_document(document)
+            batch.add_document(document, signs)
     return batch.finish(catalog, settings, now)
 
 
+class _Signs(Struct, frozen=True):
+    """What the text of a file may hold; what it does not hold need not be looked for."""
+
+    has_old_names: bool = False
+    has_placeholders: bool = False
+
+
 class _Batch:
-    def __init__(self, inventory: Inventory) -> None:
+    def __init__(self, inventory: Inventory, well_known: frozenset[str]) -> None:
         self._inventory = inventory
+        self._well_known = well_known
+        self._ours: list[Found] = []
+        """Objects of Karpenter's groups: of old ones only all together make sense."""
         self._problems: list[ManifestInvalid] = []
         self._notes: list[Finding] = []
         self._bystanders = Bystanders()
         self._origins: dict[Key, str] = {}
 
-    def add_document(self, document: Document | ManifestInvalid) -> None:
+    def add_document(self, document: Document | ManifestInvalid, signs: _Signs) -> None:
         if isinstance(document, ManifestInvalid):
             self._problems.append(document)
             return
         try:
             for path, value in _objects(document.value):
-                self._add_object(document.where, value, path)
+                self._add_object(document, value, path, signs)
         except FieldInvalid as error:
-            self._problems.append(_problem(document.where, error))
+            self._refuse(document.where, error)
 
-    def _add_object(self, where: str, value: object, path: str) -> None:
+    def _add_object(self, document: Document, value: object, path: str, signs: _Signs) -> None:
+        where = document.where
         try:
             fields = Fields(value, path)
-            kind, group = fields.needed("kind"), _group(fields)
+            kind, version = fields.needed("kind"), _version(fields)
             where = f"{where}, {kind} {_name(fields)}"
-            self._origins[_key(kind, fields)] = where
-            unknown = self._inventory.add(group, kind, fields)
+            check_version(version, kind)
         except FieldInvalid as error:
-            self._problems.append(_problem(where, error))
+            self._refuse(where, error)
+            return
+        found = Found(document.file, where, fields.obj, path)
+        if found.group in KARPENTER_GROUPS:
+            self._ours.append(found)
+            return
+        if signs.has_old_names:
+            notes = Notes(where)
+            found = replace(found, value=renamed(found.value, path, notes))
+            self._notes += map(_changed, notes.all)
+        if self._is_refused(found, signs):
+            return
+        self._read(found)
+
+    def _is_refused(self, found: Found, signs: _Signs) -> bool:
+        """Say whether an API server would refuse an object, and have told why if so."""
+        faults: Sequence[FieldInvalid] = ()
+        if is_custom(found.version, found.kind):
+            faults = custom_faults(found.value, self._well_known)
+        elif self._inventory.knows(found.group, found.kind):
+            faults = list(metadata_faults(found.value))
+            if signs.has_placeholders:
+                faults = [*placeholder_faults(found.value), *faults]
+        for each in faults:
+            self._refuse(found.where, each.within(found.path))
+        return bool(faults)
+
+    def _read(self, found: Found) -> None:
+        fields = Fields(found.value, found.path)
+        self._origins[_key(found.kind, fields)] = found.where
+        try:
+            unknown = self._inventory.add(found.group, found.kind, fields)
+        except FieldInvalid as error:
+            self._refuse(found.where, error)
             return
         if unknown is None:
-            self._bystanders.add(group, kind, fields, where)
+            self._bystanders.add(found.group, found.kind, fields, found.where)
             return
-        self._notes += [_slip(where, each) for each in unknown]
-        self._notes += notes_on(kind, fields, where)
+        self._notes += [_slip(found.where, each) for each in unknown]
+        self._notes += notes_on(found.kind, fields, found.where)
+
+    def _refuse(self, where: str, error: FieldInvalid) -> None:
+        self._problems += [_problem(where, each) for each in (error, *error.others)]
+
+    def _carry_over(self) -> None:
+        """Read the objects of Karpenter's groups, old ones as what they are today."""
+        if not any(is_old(each.version, each.kind) for each in self._ours):
+            for each in self._ours:
+                if not self._is_refused(each, _Signs()):
+                    self._read(each)
+            return
+        for draft in carry_over(self._ours, self._problems):
+            self._problems += draft.problems
+            self._notes += map(_changed, draft.notes)
+            for obj in draft.objects if draft.is_filled_in else ():
+                self._read(Found(draft.file, draft.where, obj))
 
     def finish(self, catalog: Catalog, settings: Settings, now: datetime) -> Reading:
+        self._carry_over()
         have = self._inventory
         have.admit()
         people = populate(have)
@@ -149,11 +221,20 @@ def _with_defaults(value: object, defaults: JsonObject) -> object:
     return value
 
 
-def _group(fields: Fields) -> str:
+def _version(fields: Fields) -> str:
     version = fields.text("apiVersion")
     if not version:
         fields.fail("apiVersion", "is missing", _KIND_HINT)
-    return version.rpartition("/")[0]
+    return version
+
+
+def _changed(change: Note) -> Finding:
+    """Say what became of a field of an old version."""
+    if change.change is Change.LOST:
+        error = NotRead(problem=f"is lost: {change.text}", hint=_LOST_HINT)
+        return said(error, where=change.where, path=change.path, is_warning=True)
+    message = f"is {change.change.value}: {change.text}"
+    return note("CONVERTED", message, where=change.where, path=change.path)
 
 
 def _name(fields: Fields) -> str:

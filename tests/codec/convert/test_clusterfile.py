@@ -165,7 +165,10 @@ WEB: Final = "karpenter.node_pools.web"
             ONE % "key: karpenter.k8s.aws/instance-catgory, operator: Exists",
             (
                 "spec.template.spec.requirements[0].key",
-                "is `karpenter.k8s.aws/instance-catgory`, and no node has such a label",
+                (
+                    "is `karpenter.k8s.aws/instance-catgory`: "
+                    'label domain "karpenter.k8s.aws" is restricted'
+                ),
                 "write `karpenter.k8s.aws/instance-category`",
             ),
         ),

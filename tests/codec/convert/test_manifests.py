@@ -8,7 +8,9 @@ TODAY = """\
 apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: a, uid: x, namespace: y}
-spec: {lables: {}, template: {spec: {kubelet: {maxPods: 1}}}}
+spec:
+  template:
+    spec: {requirements: [], nodeClassRef: {group: example.com, kind: Class, name: a}}
 ---
 apiVersion: karpenter.k8s.aws/v1
 kind: EC2NodeClass
@@ -27,6 +29,54 @@ def test_objects_of_today_pass_unchanged() -> None:
     assert again(conversion) == conversion
     assert (conversion.notes, conversion.problems) == ((), ())
     assert (conversion.converted, conversion.unchanged) == (0, 3)
+
+
+def test_objects_of_today_are_held_to_their_definitions() -> None:
+    conversion = converted(TODAY.replace("requirements: []", "kubelet: {maxPods: 1}"))
+
+    assert refused(conversion) == [
+        (
+            "spec.template.spec.kubelet",
+            "is not known here",
+            "move it to the node class, whose `spec.kubelet` it is today",
+        ),
+        ("spec.template.spec.requirements", "is missing", "add `requirements`; `[]` is enough"),
+    ]
+    assert (len(conversion.objects), conversion.unchanged, conversion.failed) == (2, 2, 1)
+
+
+def test_what_is_not_filled_in_is_converted_and_named() -> None:
+    conversion = converted(NODE_CLASS.replace("role: Nodes", 'role: "nodes-${CLUSTER}"'))
+
+    assert refused(conversion) == [
+        (
+            "spec.role",
+            "is `nodes-${CLUSTER}`, which is not filled in",
+            "fill in `${CLUSTER}` first, for example with `envsubst` or `helm template`",
+        )
+    ]
+    assert len(conversion.objects) == 1
+
+
+def test_what_v1beta1_refuses_and_today_takes_is_named_and_converted() -> None:
+    old = POOL.replace("consolidationPolicy: WhenEmpty", "consolidationPolicy: WhenUnderutilized")
+    conversion = converted(old.replace("disruption:", "disruption:\n    consolidateAfter: 30s", 1))
+
+    assert refused(conversion) == [
+        (
+            "spec.disruption.consolidateAfter",
+            "is there next to `WhenUnderutilized`, which v1beta1 refuses",
+            "remove it, or convert: today both may stand together",
+        )
+    ]
+    assert len(conversion.objects) == 1
+
+
+def test_an_old_object_that_no_server_would_take_today_is_left_out() -> None:
+    conversion = converted(POOL.replace("weight: 5", "weight: 500"))
+
+    assert refused(conversion) == [("spec.weight", "is `500`", "write a number from 1 to 100")]
+    assert (conversion.objects, conversion.converted, conversion.failed) == ((), 0, 1)
 
 
 def test_what_is_converted_once_is_not_converted_again() -> None:
@@ -76,23 +126,26 @@ def test_smart_quotes_are_taken_off() -> None:
             PROVISIONER.replace("v1alpha5", "v1", 1),
             (
                 "apiVersion",
-                "is `karpenter.sh/v1`, which has no kind Provisioner",
-                "write one of: karpenter.sh/v1alpha5",
+                "is `karpenter.sh/v1`, and Provisioner has no such version",
+                (
+                    "write `karpenter.sh/v1alpha5`; as NodePool and EC2NodeClass it has newer "
+                    "versions"
+                ),
             ),
         ),
         (
             POOL.replace("v1beta1", "v9", 1),
             (
                 "apiVersion",
-                "is `karpenter.sh/v9`, which has no kind NodePool",
-                "write one of: karpenter.sh/v1, karpenter.sh/v1beta1",
+                "is `karpenter.sh/v9`, and NodePool has no such version",
+                "write one of: karpenter.sh/v1beta1, karpenter.sh/v1",
             ),
         ),
         (
             "apiVersion: karpenter.sh/v1alpha5\nkind: Machine\nmetadata: {name: a}\n",
             (
                 "kind",
-                "is `Machine`, which is not converted",
+                "is `Machine`, which is not read from karpenter.sh",
                 "remove the object: controllers make what they need anew",
             ),
         ),
@@ -134,5 +187,5 @@ def test_conversions_join_in_their_order() -> None:
 
     both = join(first, second)
 
-    assert both == Conversion(first.objects, first.notes, second.problems, 1, 0)
+    assert both == Conversion(first.objects, first.notes, second.problems, 1, 0, 1)
     assert not both.is_lossless

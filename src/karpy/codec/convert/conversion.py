@@ -43,6 +43,8 @@ class Conversion(Struct, frozen=True):
     """How many objects of the input are others today."""
     unchanged: int = 0
     """How many objects of the input are returned as they are."""
+    failed: int = 0
+    """How many objects or documents of the input are not among those returned."""
 
     @property
     def is_lossless(self) -> bool:
@@ -58,4 +60,5 @@ def join(*parts: Conversion) -> Conversion:
         tuple(each for part in parts for each in part.problems),
         sum(part.converted for part in parts),
         sum(part.unchanged for part in parts),
+        sum(part.failed for part in parts),
     )

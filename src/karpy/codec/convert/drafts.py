@@ -10,6 +10,7 @@ from karpy.codec.convert.conversion import Note
 from karpy.codec.convert.objects import Found
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.fields import JsonObject
+from karpy.errors import ManifestInvalid
 
 CORE: Final = "karpenter.sh/v1"
 AWS_GROUP: Final = "karpenter.k8s.aws"
@@ -71,6 +72,12 @@ class Draft(Struct, frozen=True):
     kubelet: JsonObject | None = None
     """What a pool tells its node class to do."""
     kubelet_path: str = ""
+    problems: tuple[ManifestInvalid, ...] = ()
+    """What is wrong with it, whether or not there are objects."""
+    is_refused: bool = False
+    """Whether its objects are left out, since an API server would refuse one of them."""
+    is_filled_in: bool = True
+    """Whether no placeholder of a template is left in its objects."""
 
     @property
     def name(self) -> str:

@@ -20,12 +20,14 @@ from karpy.codec.convert.drafts import (
     Surroundings,
 )
 from karpy.codec.convert.groups import groups_in, is_group
+from karpy.codec.convert.held import held, why_not_ready
 from karpy.codec.convert.kubelets import place_kubelets
 from karpy.codec.convert.objects import Found, objects_in, without_smart_quotes
 from karpy.codec.convert.oldfields import Notes, OldFields
 from karpy.codec.convert.workloads import renamed
 from karpy.codec.documents import Document
 from karpy.codec.fields import FieldInvalid
+from karpy.codec.versions import check_version
 from karpy.errors import ManifestInvalid
 
 _OLD: Final[Mapping[tuple[str, str], Callable[[OldFields, Surroundings], Converted]]] = {
@@ -43,7 +45,7 @@ _TODAY: Final = frozenset(
         (AWS, EC2_CLASS),
     }
 )
-_GROUPS: Final = frozenset({"karpenter.sh", AWS_GROUP})
+KARPENTER_GROUPS: Final = frozenset({"karpenter.sh", AWS_GROUP})
 _SETTINGS: Final = "karpenter-global-settings"
 _PROFILE: Final = "aws.defaultInstanceProfile"
 _TOO_DEEP: Final = FieldInvalid("", "is nested too deeply", "check that it is a manifest")
@@ -81,11 +83,16 @@ def convert_groups(
     return _conversion(_drafts(groups_in(found), surroundings, problems), problems)
 
 
+def carry_over(found: Sequence[Found], problems: list[ManifestInvalid]) -> Sequence[Draft]:
+    """Return what objects of any version are today; add what cannot be one to the problems."""
+    return _drafts(found, _surroundings(found, ""), problems)
+
+
 def _drafts(
     parts: Iterable[Found | Source], surroundings: Surroundings, problems: list[ManifestInvalid]
 ) -> Sequence[Draft]:
     """Return what the parts become; add what cannot be converted to the problems."""
-    drafts = []
+    drafts: list[Draft] = []
     for each in parts:
         try:
             drafts.append(_draft(each, surroundings))
@@ -93,7 +100,7 @@ def _drafts(
             problems.append(_problem(each.where, error))
         except RecursionError:
             problems.append(_problem(each.where, _TOO_DEEP))
-    return place_kubelets(drafts)
+    return [held(each) for each in place_kubelets(drafts)]
 
 
 def _parts(found: Found) -> Sequence[Found | Source]:
@@ -119,13 +126,18 @@ def _objects(
 
 
 def _conversion(drafts: Sequence[Draft], problems: Sequence[ManifestInvalid]) -> Conversion:
-    converted = sum(each.is_converted for each in drafts)
+    converted = sum(each.is_converted and not each.is_refused for each in drafts)
+    refused = sum(each.is_refused for each in drafts)
     return Conversion(
         objects=tuple(obj for each in drafts for obj in each.objects),
         notes=tuple(note for each in drafts for note in each.notes),
-        problems=tuple(problems),
+        problems=(
+            *problems,
+            *(told for each in drafts for told in (*each.problems, *why_not_ready(each))),
+        ),
         converted=converted,
-        unchanged=len(drafts) - converted,
+        unchanged=len(drafts) - converted - refused,
+        failed=len(problems) + refused,
     )
 
 
@@ -133,9 +145,11 @@ def _draft(found: Found | Source, surroundings: Surroundings) -> Draft:
     if isinstance(found, Source):
         return _changed(found, surroundings)
     known = (found.version, found.kind)
+    if found.kind:
+        check_version(found.version, found.kind)
     if known in _TODAY:
         return Draft(found.file, found.where, (found.value,))
-    if found.group in _GROUPS:
+    if found.group in KARPENTER_GROUPS:
         return _old_draft(found, surroundings)
     notes = Notes(found.where)
     if not found.kind:
@@ -152,7 +166,7 @@ def _draft(found: Found | Source, surroundings: Surroundings) -> Draft:
 def _old_draft(found: Found, surroundings: Surroundings) -> Draft:
     change = _OLD.get((found.version, found.kind))
     if change is None:
-        raise _unknown(found)
+        raise FieldInvalid("kind", "is missing", _KIND_HINT)
     return _changed(Source(found, change), surroundings)
 
 
@@ -169,16 +183,8 @@ def _changed(source: Source, surroundings: Surroundings) -> Draft:
         is_converted=bool(made.objects),
         kubelet=made.kubelet,
         kubelet_path=made.kubelet_path,
+        problems=tuple(_problem(found.where, each) for each in notes.problems),
     )
-
-
-def _unknown(found: Found) -> FieldInvalid:
-    versions = [version for version, kind in (*_OLD, *_TODAY) if kind == found.kind]
-    what = f"is `{found.version}`, which has no kind {found.kind or 'without a name'}"
-    if versions:
-        return FieldInvalid("apiVersion", what, f"write one of: {', '.join(sorted(versions))}")
-    hint = "remove the object: controllers make what they need anew"
-    return FieldInvalid("kind", f"is `{found.kind}`, which is not converted", hint)
 
 
 def _surroundings(found: Iterable[Found], role: str) -> Surroundings:

@@ -5,6 +5,7 @@ from typing import Final
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.convert.workloads import renamed
 from karpy.codec.fields import JsonObject
+from karpy.codec.objectmeta import UNINDENTED
 
 _WRITTEN: Final = (
     "uid",
@@ -32,6 +33,8 @@ def new_object(root: OldFields, version: str, kind: str) -> JsonObject:
     """Return the head of the new object; call this before anything else of the old one is read."""
     root.carry("apiVersion", "kind")
     root.drop("status", "controllers write it")
+    if "name" in root and "metadata" not in root:
+        root.fail("name", "stands outside `metadata`", UNINDENTED)
     return {"apiVersion": version, "kind": kind, "metadata": _metadata(root.child("metadata"))}
 
 

@@ -13,6 +13,8 @@ class Notes:
     def __init__(self, where: str) -> None:
         self.where = where
         self.all: list[Note] = []
+        self.problems: list[FieldInvalid] = []
+        """What the old version refuses, and what can be converted nevertheless."""
 
     def add(self, change: Change, path: str, text: str) -> None:
         self.all.append(Note(self.where, path, change, text))

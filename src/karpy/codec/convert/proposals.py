@@ -8,10 +8,7 @@ from typing import Final
 from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.drafts import AWS, AWS_GROUP, CORE, EC2_CLASS, Surroundings
 from karpy.codec.convert.oldfields import OldFields
-from karpy.codec.fields import Fields, JsonObject
-from karpy.codec.poolrules import check_pool, find_faults
-from karpy.codec.schemas.labelrules import AWS_LABELS
-from karpy.model.labels import WELL_KNOWN
+from karpy.codec.fields import JsonObject
 
 DISCOVERY: Final = "karpenter.sh/discovery"
 LATEST: Final = "al2023@latest"
@@ -96,11 +93,7 @@ def root_disk(size: str, device: str = "/dev/xvda") -> JsonObject:
 def pool_and_class(
     name: str, template: JsonObject, spec: JsonObject, class_spec: JsonObject
 ) -> tuple[JsonObject, JsonObject]:
-    """
-    Return both objects under one name; the spec of the template refers to the class.
-
-    A label, taint or requirement that no NodePool can have fails by its place in the NodePool.
-    """
+    """Return both objects under one name; the spec of the template refers to the class."""
     ref = {"group": AWS_GROUP, "kind": EC2_CLASS, "name": name}
     inner = {"nodeClassRef": ref, **template["spec"]}
     pool: JsonObject = {
@@ -109,7 +102,6 @@ def pool_and_class(
         "metadata": {"name": name},
         "spec": {"template": {**template, "spec": inner}, **spec},
     }
-    _check(pool)
     node_class: JsonObject = {
         "apiVersion": AWS,
         "kind": EC2_CLASS,
@@ -117,27 +109,6 @@ def pool_and_class(
         "spec": class_spec,
     }
     return pool, node_class
-
-
-def _check(pool: JsonObject) -> None:
-    """Refuse a NodePool that an API server would refuse, or that would never be ready."""
-    fields = Fields(pool)
-    check_pool(fields)
-    for fault in find_faults(fields, WELL_KNOWN):
-        raise fault
-    template = fields.child("spec").child("template")
-    for each in template.child("spec").children("requirements"):
-        _check_key(each, "key", each.text("key"))
-    labels = template.child("metadata").child("labels")
-    for key in labels.obj:
-        _check_key(labels, f"[{key}]", key)
-
-
-def _check_key(fields: Fields, at: str, key: str) -> None:
-    if key.startswith(f"{AWS_GROUP}/") and key not in AWS_LABELS:
-        near = get_close_matches(key, AWS_LABELS, 1)
-        hint = f"write `{near[0]}`" if near else "use a label of your own domain"
-        fields.fail(at, f"is `{key}`, and no node has such a label", hint)
 
 
 def only(old: OldFields, known: Iterable[str]) -> None:

@@ -24,7 +24,7 @@ from karpy.codec.convert.kubelets import kubelet_of
 from karpy.codec.convert.metadata import new_object, template_metadata_of
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.convert.requirements import requirements_of, taints_of
-from karpy.codec.fields import JsonObject
+from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.schemas.ec2nodeclasses import EC2NodeClassSpec
 from karpy.model.labels import NODE_POOL
 
@@ -182,6 +182,11 @@ def _disruption(old: OldFields) -> JsonObject:
         old.fail(
             "consolidationPolicy", f"is `{policy}`", "use one of: WhenEmpty, WhenUnderutilized"
         )
+    if policy == "WhenUnderutilized" and "consolidateAfter" in old:
+        path = old.path_of("consolidateAfter")
+        what = "is there next to `WhenUnderutilized`, which v1beta1 refuses"
+        hint = "remove it, or convert: today both may stand together"
+        old.notes.problems.append(FieldInvalid(path, what, hint))
     if policy in _POLICIES:
         told = f"it is `{_POLICIES[policy]}` today"
         old.note(Change.RENAMED, "consolidationPolicy", told)

@@ -14,6 +14,8 @@ _RENAMED: Final = {
     "karpenter.sh/do-not-evict": _DO_NOT_DISRUPT,
     "karpenter.sh/do-not-consolidate": _DO_NOT_DISRUPT,
 }
+OLD_NAMES: Final = tuple(_RENAMED)
+"""A text without any of these needs no change."""
 _NAMING: Final = frozenset({"key", "topologyKey"})
 """Fields whose value is the name of a label: in affinity, tolerations and spread constraints."""
 

@@ -1,26 +1,33 @@
 """The CEL library, and how a function of ours is told to it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from itertools import groupby
-from typing import Any, Final, Protocol
+from types import ModuleType
+from typing import Any, Protocol
 
 from msgspec import Struct
 
-CEL: Final[Any] = import_module("cel_expr_python.cel")
-"""The package says nothing about its types, so nothing is known about them here."""
 
-_TYPE: Final = CEL.Type
-_TYPES: Final[dict[str, Any]] = {
-    "bool": _TYPE.BOOL,
-    "int": _TYPE.INT,
-    "double": _TYPE.DOUBLE,
-    "string": _TYPE.STRING,
-    "dyn": _TYPE.DYN,
-    "list": _TYPE.List(_TYPE.DYN),
-    "object": _TYPE.Map(_TYPE.STRING, _TYPE.DYN),
-}
-ERROR: Final[object] = _TYPE.ERROR
+@cache
+def _library() -> ModuleType:
+    """Return the package, which says nothing about its types, when it is first asked."""
+    return import_module("cel_expr_python.cel")
+
+
+@cache
+def _types() -> Mapping[str, Any]:
+    each = _library().Type
+    return {
+        "bool": each.BOOL,
+        "int": each.INT,
+        "double": each.DOUBLE,
+        "string": each.STRING,
+        "dyn": each.DYN,
+        "list": each.List(each.DYN),
+        "object": each.Map(each.STRING, each.DYN),
+    }
 
 
 class Answer(Protocol):
@@ -29,6 +36,11 @@ class Answer(Protocol):
     def value(self) -> object: ...
 
     def type(self) -> object: ...
+
+
+def is_error(answer: Answer) -> bool:
+    """Say whether an answer is that something went wrong."""
+    return bool(answer.type() == _library().Type.ERROR)
 
 
 class Expression(Protocol):
@@ -46,7 +58,7 @@ class Environment(Protocol):
 
 
 class CelFunction(Struct, frozen=True):
-    """A function that rules may call; types are named as in `_TYPES`."""
+    """A function that rules may call; types are named as in `_types`."""
 
     name: str
     parameters: tuple[str, ...]
@@ -64,13 +76,14 @@ def method(
 
 def new_environment(functions: Sequence[CelFunction]) -> Environment:
     """Return what rules are compiled in: `self`, `oldSelf`, and all that Kubernetes adds to CEL."""
+    types = _types()
     extensions = [
         getattr(import_module(f"cel_expr_python.ext.ext_{name}"), f"Ext{name.capitalize()}")()
         for name in ("strings", "optional", "bindings")
     ]
     by_name = groupby(sorted(functions, key=_name), key=_name)
-    made: Environment = CEL.NewEnv(
-        variables={"self": _TYPE.DYN, "oldSelf": _TYPE.DYN, "olds": _TYPES["list"]},
+    made: Environment = _library().NewEnv(
+        variables={"self": types["dyn"], "oldSelf": types["dyn"], "olds": types["list"]},
         functions=[_declared(name, tuple(group)) for name, group in by_name],
         extensions=extensions,
     )
@@ -82,14 +95,15 @@ def _name(function: CelFunction) -> str:
 
 
 def _declared(name: str, functions: Sequence[CelFunction]) -> object:
+    cel, types = _library(), _types()
     overloads = [
-        CEL.Overload(
+        cel.Overload(
             f"{name}_{'_'.join(each.parameters)}",
-            _TYPES[each.result],
-            [_TYPES[parameter] for parameter in each.parameters],
+            types[each.result],
+            [types[parameter] for parameter in each.parameters],
             each.is_method,
             each.call,
         )
         for each in functions
     ]
-    return CEL.FunctionDecl(name, overloads)
+    return cel.FunctionDecl(name, overloads)

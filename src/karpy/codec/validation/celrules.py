@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from karpy.codec.validation.celfunctions import FUNCTIONS
-from karpy.codec.validation.cellibrary import ERROR, Environment, Expression, new_environment
+from karpy.codec.validation.cellibrary import Environment, Expression, is_error, new_environment
 from karpy.codec.validation.correlation import NOTHING
 from karpy.codec.validation.faults import Fault, FaultKind, Omitted
 
@@ -77,7 +77,8 @@ class CelRule(Struct, frozen=True):
         if answer is True:
             return None
         if answer is not False:
-            return Fault(FaultKind.INVALID, path, self.type, self._broken(answer))
+            told = self._broken(answer)
+            return Fault(FaultKind.INVALID, path, self.type, told, is_broken=True)
         where = ".".join(each for each in (path, self.field) if each)
         kind = _REASONS.get(self.source.get("reason", ""), FaultKind.INVALID)
         if isinstance(shown, dict | list):
@@ -165,7 +166,7 @@ def _answer(expression: Expression, data: Mapping[str, object]) -> object:
         # It costs too much, or is given what no value of CEL can be.
         return CelError(str(error))
     value = answer.value()
-    is_answer = isinstance(value, bool) or answer.type() != ERROR
+    is_answer = isinstance(value, bool) or not is_error(answer)
     return value if is_answer else CelError(str(value))
 
 

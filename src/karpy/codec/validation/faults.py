@@ -52,6 +52,8 @@ class Fault(Struct, frozen=True):
     """Where, as `spec.weight`; empty for the object itself."""
     value: object = Omitted.VALUE
     detail: str = ""
+    is_broken: bool = False
+    """Whether a rule came to no answer, rather than to a no."""
 
     @property
     def blocks_rules(self) -> bool:

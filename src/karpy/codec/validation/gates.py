@@ -3,11 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from jsonschema_rs import Draft4Validator
-
 from karpy.codec.fields import JsonObject
 from karpy.codec.validation.formats import FORMATS
-from karpy.codec.validation.patterns import LINEAR
+from karpy.codec.validation.patterns import json_schema, linear
 from karpy.codec.validation.shaping import Schema
 
 _NUMBERS: Final = {"int32": 2**31, "int64": 2**63}
@@ -38,16 +36,18 @@ def gate(schema: Schema) -> Callable[[object], bool]:
     for no integer, for example. `schema_faults` decides.
     """
     try:
-        return Draft4Validator(
+        made = json_schema().Draft4Validator(
             _draft4(schema),
             formats=dict(FORMATS),
             validate_formats=True,
-            pattern_options=LINEAR,
+            pattern_options=linear(),
             offline=True,
-        ).is_valid
+        )
     except ValueError:
         # A pattern it cannot compile; then everything is looked at by hand.
         return lambda _: False
+    is_valid: Callable[[object], bool] = made.is_valid
+    return is_valid
 
 
 def _draft4(schema: Schema) -> JsonObject:

@@ -2,14 +2,23 @@
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
+from importlib import import_module
+from types import ModuleType
 from typing import Final
-
-from jsonschema_rs import Draft4Validator, RegexOptions
 
 from karpy.codec.validation.celrules import CelError, compile_test
 
-LINEAR: Final = RegexOptions()
-"""Never takes longer than the text is long, as Go."""
+
+@cache
+def json_schema() -> ModuleType:
+    """Return the package that checks schemas, when it is first asked."""
+    return import_module("jsonschema_rs")
+
+
+def linear() -> object:
+    """Return options for patterns that never take longer than the text is long, as Go's."""
+    return json_schema().RegexOptions()
+
 
 _INVALID: Final = "INVALID_ARGUMENT: invalid regular expression: "
 
@@ -33,10 +42,12 @@ def matches(pattern: str, text: str) -> bool:
 @lru_cache(maxsize=1024)
 def _matcher(pattern: str) -> Callable[[str], bool]:
     try:
-        return Draft4Validator({"pattern": pattern}, pattern_options=LINEAR).is_valid
+        made = json_schema().Draft4Validator({"pattern": pattern}, pattern_options=linear())
     except ValueError:
         # Something only Go knows, such as a named group.
         return lambda text: _search(pattern, text) is True
+    is_valid: Callable[[str], bool] = made.is_valid
+    return is_valid
 
 
 def _search(pattern: str, text: str) -> object:

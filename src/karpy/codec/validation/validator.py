@@ -1,6 +1,6 @@
 """Admit custom resources as an API server does, by their CustomResourceDefinition."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from karpy.codec.fields import JsonObject
@@ -18,6 +18,8 @@ _EVERYTHING: Final[Schema] = {"type": "object", "x-kubernetes-preserve-unknown-f
 _NAMES: Final = ("name", "generateName")
 _INT32_MAX: Final = 2**31 - 1
 _DEFINITION: Final = "CustomResourceDefinition.apiextensions.k8s.io"
+_NOT_ASKED: Final = (AttributeError, KeyError, TypeError, ValueError)
+"""What comes of asking rules about values of the wrong type."""
 _NEEDED: Final = ("spec.group", "spec.names.kind", "spec.names.plural", "spec.versions")
 _GO_TYPES: Final = {
     bool: "bool",
@@ -64,6 +66,20 @@ class CrdValidator:
             name = obj.get("metadata", {}).get("name", "")
             raise refuse(self._kind, name, faults)
         return made
+
+    def faults(self, obj: JsonObject) -> list[Fault]:
+        """
+        List what is wrong with a new object, as far as it can be found.
+
+        An API server asks no rule before all types are right; here a rule that says no is told,
+        and one that cannot be asked is not.
+        """
+        version = self._version(obj)
+        return version.all_faults(shaped(obj, version.schema))
+
+    def schema(self, obj: JsonObject) -> Schema:
+        """Return the schema of an object, by its version."""
+        return self._version(obj).schema
 
     def complete(self, obj: JsonObject) -> JsonObject:
         """Return a stored object as the definition has it now; call this after it has changed."""
@@ -117,6 +133,18 @@ class _Version:
             before = NOTHING if old is None else _visible(old)
             yield from self.rules.faults(_visible(obj), before)
 
+    def all_faults(self, obj: JsonObject) -> list[Fault]:
+        """Find everything that is wrong with a new object, whether or not its types are right."""
+        found = [*self._schema_faults(obj, None, is_status=False), *self._list_faults(obj, None)]
+        if not any(fault.blocks_rules for fault in found):
+            return [*found, *self.rules.faults(_visible(obj), NOTHING)]
+        try:
+            told = self.rules.faults(_visible(obj), NOTHING)
+        except _NOT_ASKED:
+            told = []
+        mistyped = [each.path for each in found if each.kind is FaultKind.TYPE_INVALID]
+        return [*found, *(each for each in told if not _is_moot(each, mistyped))]
+
     def _schema_faults(
         self, obj: JsonObject, old: JsonObject | None, *, is_status: bool
     ) -> list[Fault]:
@@ -150,6 +178,11 @@ class _Version:
             elif number > _INT32_MAX:
                 detail = f"should be less than or equal to {_INT32_MAX}"
                 yield Fault(FaultKind.INVALID, path, number, detail)
+
+
+def _is_moot(fault: Fault, mistyped: Sequence[str]) -> bool:
+    """Say whether a rule came to no answer, or to one about a value of the wrong type."""
+    return fault.is_broken or any(path.startswith(fault.path) for path in mistyped)
 
 
 def _check_definition(crd: JsonObject) -> None:

@@ -1,0 +1,71 @@
+"""Objects that come out of a conversion, held to the CustomResourceDefinitions of today."""
+
+from typing import Final
+
+from msgspec.structs import replace
+
+from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.drafts import Draft
+from karpy.codec.crdfaults import custom_faults, is_custom
+from karpy.codec.fields import FieldInvalid, Fields, JsonObject
+from karpy.codec.placeholders import PlaceholderLeft
+from karpy.codec.poolrules import find_faults
+from karpy.errors import ManifestInvalid
+from karpy.model.labels import WELL_KNOWN
+
+_IDENTITY: Final = "'role', 'instanceProfile'"
+
+
+def held(draft: Draft) -> Draft:
+    """Return a draft with all that is wrong with its objects; those an API server refuses go."""
+    has_role = all(
+        each.change is not Change.LOST or each.path.rpartition(".")[2] != "role"
+        for each in draft.notes
+    )
+    problems, is_refused, is_filled_in = [], False, True
+    for obj in draft.objects:
+        for each in _faults_of(obj):
+            if not has_role and _IDENTITY in each.problem:
+                continue
+            problems.append(_problem(_where(draft, obj), each))
+            if isinstance(each, PlaceholderLeft):
+                is_filled_in = False
+            else:
+                is_refused = True
+    return replace(
+        draft,
+        objects=() if is_refused else draft.objects,
+        problems=(*draft.problems, *problems),
+        is_refused=is_refused,
+        is_filled_in=is_filled_in,
+    )
+
+
+def why_not_ready(draft: Draft) -> list[ManifestInvalid]:
+    """List what an API server takes in the NodePools of a draft, and Karpenter does not."""
+    return [
+        _problem(_where(draft, obj), each)
+        for obj in draft.objects
+        if is_custom(str(obj.get("apiVersion")), str(obj.get("kind")))
+        and obj.get("kind") == "NodePool"
+        and draft.is_filled_in
+        for each in find_faults(Fields(obj), WELL_KNOWN)
+    ]
+
+
+def _faults_of(obj: JsonObject) -> tuple[FieldInvalid, ...]:
+    if not is_custom(str(obj.get("apiVersion")), str(obj.get("kind"))):
+        return ()
+    return custom_faults(obj, WELL_KNOWN)
+
+
+def _where(draft: Draft, obj: JsonObject) -> str:
+    if not draft.is_converted:
+        return draft.where
+    meta = obj.get("metadata")
+    name = meta.get("name", "") if isinstance(meta, dict) else ""
+    return f"{draft.where}, as {obj.get('kind')} {name}"
+
+
+def _problem(where: str, fault: FieldInvalid) -> ManifestInvalid:
+    return ManifestInvalid(where=where, path=fault.path, problem=fault.problem, hint=fault.hint)

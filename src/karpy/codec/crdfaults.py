@@ -1,0 +1,449 @@
+"""What is wrong with an object of a custom kind: all of it at once, with a way out for each."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache, lru_cache, partial
+from typing import Any, Final
+
+from msgspec import Struct
+
+from karpy.codec.constraints import KEY_HINT
+from karpy.codec.crdhints import GONE_HINTS, MISSING_HINTS, PATTERN_HINTS, rule_hint
+from karpy.codec.fields import FieldInvalid, Fields, JsonObject, caught, describe, shown
+from karpy.codec.objectmeta import METADATA, metadata_faults, unknown_metadata
+from karpy.codec.placeholders import placeholder_faults, placeholders_in
+from karpy.codec.poolrules import find_faults, find_overlay_faults
+from karpy.codec.schemas.definitions import CUSTOM_KINDS, CustomKind
+from karpy.codec.schemas.labelrules import AWS_LABELS
+from karpy.codec.syntax import is_label_key
+from karpy.codec.validation.celrules import compile_test
+from karpy.codec.validation.faults import Fault, FaultKind
+from karpy.codec.validation.shaping import Schema
+from karpy.codec.validation.validator import CrdValidator
+from karpy.model.labels import ARCH, CAPACITY_TYPE, OS
+
+_KINDS: Final[Mapping[tuple[str, str], CustomKind]] = {
+    (each.kind.api_version, each.kind.name): each for each in CUSTOM_KINDS
+}
+_NEAR: Final = 0.75
+_LABEL_FAULTS: Final[
+    Mapping[str, Callable[[Fields, frozenset[str]], Iterator[FieldInvalid] | tuple[Any, ...]]]
+] = {"NodePool": find_faults, "NodeOverlay": find_overlay_faults}
+_LOWER_CASE: Final = frozenset(
+    {
+        ARCH,
+        CAPACITY_TYPE,
+        OS,
+        *(
+            f"karpenter.k8s.aws/instance-{each}"
+            for each in ("category", "family", "hypervisor", "size")
+        ),
+    }
+)
+"""Labels whose values have no capital letter, whatever the machine is."""
+_QUOTES: Final = "\u201c\u201d\u201e\u201f\u2018\u2019"
+_TYPES: Final = {
+    "array": ("a list", "write it as a list, `- ...`"),
+    "boolean": ("true or false", "write true or false"),
+    "integer": ("a whole number", "write a whole number"),
+    "number": ("a number", "write a number"),
+    "object": ("an object", "write it as `name: value` pairs"),
+}
+_LABELS: Final = re.compile(r"\.(requirements|labels)(\[[^\]]*\])?$")
+"""Places of which Karpenter knows more than the definition."""
+_NO_INTEGER: Final = "Checked value must be of type integer"
+_BROKEN: Final = "is wrong: "
+_MISSING: Final = object()
+
+
+def is_custom(api_version: str, kind: str) -> bool:
+    """Say whether Karpy ships a CustomResourceDefinition for this version of a kind."""
+    return (api_version, kind) in _KINDS
+
+
+def custom_faults(obj: JsonObject, well_known: frozenset[str]) -> tuple[FieldInvalid, ...]:
+    """
+    List all that keeps an API server from taking an object of a custom kind.
+
+    Fields that it does not know are among them, as for `kubectl apply`, and placeholders that
+    nobody has filled in. The status counts as right: controllers write it.
+    """
+    try:
+        return _each_place_once(list(_strange_keys(obj, "")) or _faults(obj, well_known))
+    except RecursionError:
+        return (FieldInvalid("", "is nested too deeply", "check that it is a manifest"),)
+
+
+def _strange_keys(value: object, path: str) -> Iterator[FieldInvalid]:
+    """Find keys that are no text, which JSON does not have."""
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if not isinstance(key, str):
+                what = f"has the key {describe(key)}, not text"
+                yield FieldInvalid(path, what, f'quote it: `"{shown(key)}"`')
+            yield from _strange_keys(each, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _strange_keys(each, f"{path}[{index}]")
+
+
+def _faults(obj: JsonObject, well_known: frozenset[str]) -> list[FieldInvalid]:
+    kind = str(obj.get("kind"))
+    validator = validator_of(str(obj.get("apiVersion")), kind)
+    plain = {key: each for key, each in obj.items() if key != "status"}
+    schema = validator.schema(plain)
+    unfilled = [
+        *placeholder_faults(plain.get("metadata"), "metadata"),
+        *placeholder_faults(plain.get("spec"), "spec"),
+    ]
+    before = [
+        *unfilled,
+        *metadata_faults(plain),
+        *_unknown_at_top(plain, schema, kind),
+        *_unknown(plain.get("spec"), _below(schema, "spec"), "spec", schema),
+        *_capital_faults(plain),
+        *_template_faults(plain),
+    ]
+    told = [told for each in validator.faults(plain) for told in _told(each, plain, schema)]
+    find = _LABEL_FAULTS.get(kind)
+    if find is None or not (before or told):
+        return [*before, *told]
+    # Karpenter finds the same and more when the object is there; it may know the place better.
+    return [*before, *_all_caught(partial(find, Fields(plain), well_known)), *told]
+
+
+@cache
+def validator_of(api_version: str, kind: str) -> CrdValidator:
+    """Return the validator of a custom kind, compiled once."""
+    return CrdValidator(_KINDS[api_version, kind].to_json())
+
+
+def _all_caught(find: Callable[[], Any]) -> list[FieldInvalid]:
+    found: list[FieldInvalid] = []
+    found += caught(lambda: found.extend(find()))
+    return found
+
+
+def _each_place_once(faults: list[FieldInvalid]) -> tuple[FieldInvalid, ...]:
+    """
+    Keep what is said first of a place, and nothing of what is within it.
+
+    A rule about a whole object leaves open what else is wrong there.
+    """
+    kept: dict[str, FieldInvalid] = {}
+    closed: list[str] = []
+    for each in faults:
+        is_rule = each.problem.startswith(_BROKEN)
+        is_coarse = (
+            is_rule
+            and bool(_LABELS.search(each.path))
+            and any(path.startswith((f"{each.path}.", f"{each.path}[")) for path in kept)
+        )
+        if each.path not in kept and not is_coarse and not each.path.startswith(tuple(closed)):
+            kept[each.path] = each
+            if each.path and not is_rule:
+                closed += (f"{each.path}.", f"{each.path}[")
+    return tuple(kept.values())
+
+
+def _below(schema: Schema, key: str) -> Schema:
+    found: Schema = schema.get("properties", {}).get(key, {})
+    return found
+
+
+# --- fields that nobody knows ------------------------------------------------------------------
+
+
+def _unknown_at_top(obj: JsonObject, schema: Schema, kind: str) -> Iterator[FieldInvalid]:
+    has_metadata = isinstance(obj.get("metadata"), dict)
+    for key in obj:
+        if key in schema["properties"] or (key == "name" and not has_metadata):
+            continue
+        what = f"is no field of a {kind}"
+        if key in METADATA:
+            yield FieldInvalid(str(key), what, "indent it: it belongs below `metadata`")
+        elif key in _below(schema, "spec").get("properties", {}):
+            yield FieldInvalid(str(key), what, "indent it: it belongs below `spec`")
+        else:
+            yield FieldInvalid(str(key), what, _way_back(str(key), schema, schema))
+
+
+def _unknown(value: object, schema: Schema, path: str, whole: Schema) -> Iterator[FieldInvalid]:
+    if isinstance(value, list):
+        items = schema.get("items", {})
+        for index, each in enumerate(value):
+            yield from _unknown(each, items, f"{path}[{index}]", whole)
+        return
+    if not isinstance(value, dict) or schema.get("x-kubernetes-preserve-unknown-fields"):
+        return
+    properties, others = schema.get("properties", {}), schema.get("additionalProperties")
+    for key, each in value.items():
+        if key in properties:
+            yield from _unknown(each, properties[key], f"{path}.{key}", whole)
+        elif isinstance(others, dict):
+            yield from _unknown(each, others, f"{path}[{key}]", whole)
+        elif properties:
+            yield _unknown_field(f"{path}.{key}", str(key), each, schema, whole)
+
+
+def _unknown_field(
+    path: str, key: str, value: object, schema: Schema, whole: Schema
+) -> FieldInvalid:
+    known = schema["properties"]
+    if set(known) == {"annotations", "labels"}:
+        found = list(unknown_metadata(path.rpartition(".")[0], {key: value}))
+        return found[0] if found else FieldInvalid(path, "has no effect here", "remove it")
+    if key == "apiVersion" and "group" in known:
+        group = str(value).partition("/")[0]
+        return FieldInvalid(path, "is not known here", f"write `group: {group}` instead")
+    return FieldInvalid(path, "is not known here", _way_back(key, schema, whole))
+
+
+def _way_back(key: str, schema: Schema, whole: Schema) -> str:
+    """Say where a field belongs, or how it is written."""
+    if key in GONE_HINTS:
+        return GONE_HINTS[key]
+    elsewhere = [path for path in _paths(whole) if path.rpartition(".")[2] == key]
+    if elsewhere:
+        return f"move it to `{elsewhere[0]}`"
+    known = sorted(schema.get("properties", ()))
+    near = get_close_matches(key, known, 1, _NEAR) or [
+        each for each in known if each.lower() == key.lower()
+    ]
+    if near:
+        return f"write `{near[0]}`"
+    return f"remove it, or write one of: {', '.join(known)}" if known else "remove it"
+
+
+def _paths(schema: Schema, path: str = "") -> Iterator[str]:
+    """Name all fields of an object that are in no list."""
+    for key, below in schema.get("properties", {}).items():
+        if key not in {"metadata", "status"} or path:
+            at = f"{path}.{key}" if path else key
+            yield at
+            yield from _paths(below, at)
+
+
+# --- what the schema and its rules say ---------------------------------------------------------
+
+
+class _Found(Struct, frozen=True):
+    """A value that a fault is about."""
+
+    path: str
+    """As we write it: keys of mappings in brackets."""
+    place: str
+    """The same with `[]` for entries."""
+    value: object
+    schema: Schema
+
+
+def _told(fault: Fault, obj: JsonObject, schema: Schema) -> Iterator[FieldInvalid]:
+    path = fault.path.removeprefix(".")
+    if fault.detail.startswith(_NO_INTEGER):
+        path = fault.detail.rpartition(" in ")[2]
+    found = _find(path, obj, schema)
+    value = found.value
+    if fault.detail.startswith(_NO_INTEGER):
+        bits = found.schema.get("format", "int64").removeprefix("int")
+        what = f"is {_shown(value)}, not a whole number of {bits} bits"
+        yield FieldInvalid(found.path, what, "write a smaller whole number")
+    elif fault.kind is FaultKind.REQUIRED:
+        name = found.path.rpartition(".")[2]
+        hint = MISSING_HINTS.get(name, f"add `{name}`")
+        yield FieldInvalid(found.path, "is missing", hint)
+    elif fault.kind is FaultKind.TYPE_INVALID:
+        yield _type_told(found)
+    elif fault.kind is FaultKind.NOT_SUPPORTED:
+        yield FieldInvalid(found.path, f"is {_shown(value)}", _choice(value, found.schema))
+    elif fault.kind is FaultKind.TOO_LONG:
+        yield FieldInvalid(found.path, fault.detail.replace("may not be", "is"), "shorten it")
+    elif fault.kind is FaultKind.TOO_MANY:
+        size = len(value) if isinstance(value, list | dict) else 0
+        most = found.schema.get("maxItems", found.schema.get("maxProperties"))
+        yield FieldInvalid(found.path, f"has {size} entries, more than {most}", "remove some")
+    elif fault.kind is FaultKind.DUPLICATE:
+        yield FieldInvalid(found.path, "is there twice", "remove one of the two")
+    elif " in body " in fault.detail:
+        yield _body_told(found, fault.detail)
+    else:
+        yield from _rule_told(found, fault.detail)
+
+
+def _type_told(found: _Found) -> FieldInvalid:
+    name = found.schema.get("type", "string")
+    value = found.value
+    if name == "string" and found.schema.get("format") and isinstance(value, str):
+        what = f"is {_shown(value)}, which is no {found.schema['format']}"
+        return FieldInvalid(found.path, what, f"write it as a {found.schema['format']}")
+    text = ("text", f'quote it: `"{shown(value)}"`')
+    if not isinstance(value, str | int | float):
+        text = ("text", "write one text")
+    wanted, hint = _TYPES.get(name, text)
+    if found.schema.get("x-kubernetes-int-or-string"):
+        wanted, hint = "a number or text", "write a number or text"
+    return FieldInvalid(found.path, f"is {describe(value)}, not {wanted}", hint)
+
+
+def _body_told(found: _Found, detail: str) -> FieldInvalid:
+    said = detail.partition(" in body ")[2]
+    value, least, most = found.value, found.schema.get("minimum"), found.schema.get("maximum")
+    if said.startswith("should match"):
+        hint = PATTERN_HINTS.get(found.place, f"write it as {said.removeprefix('should match ')}")
+        return FieldInvalid(found.path, f"is {_shown(value)}", _plain_quotes(value) or hint)
+    hint = f"change it: it {said}"
+    if least is not None and most is not None:
+        hint = f"write a number from {least} to {most}"
+    elif least is not None or most is not None:
+        hint = f"write a number of {most} or less" if least is None else f"write {least} or more"
+    what = f"is {_shown(value)}" if isinstance(value, int | float) else said
+    if isinstance(value, list | dict):
+        what, hint = ("is empty", "add an entry") if not value else (said, hint)
+    return FieldInvalid(found.path, "is empty" if value == "" else what, hint)
+
+
+def _rule_told(found: _Found, message: str) -> Iterator[FieldInvalid]:
+    hint = rule_hint(_rule_in(message)) or "change it so that this holds"
+    if isinstance(found.value, list | dict):
+        parts = _culprits(found, message)
+        for at in parts:
+            name = at.removeprefix("[").removesuffix("]")
+            near = _near_label(name, message)
+            yield FieldInvalid(f"{found.path}{at}", f"{_BROKEN}{_rule_in(message)}", near or hint)
+        if not parts:
+            yield FieldInvalid(found.path, f"{_BROKEN}{_rule_in(message)}", hint)
+    else:
+        near = _near_label(str(found.value), message)
+        what = f"is {_shown(found.value)}: {_rule_in(message)}"
+        yield FieldInvalid(found.path, what, near or hint)
+
+
+def _rule_in(message: str) -> str:
+    """Return the message of a rule that came to no answer, or of one that said no."""
+    return message.rpartition("rule: ")[2]
+
+
+def _near_label(key: str, message: str) -> str:
+    if not message.startswith("label domain") or not key.startswith("karpenter.k8s.aws/"):
+        return ""
+    near = get_close_matches(key, AWS_LABELS, 1, _NEAR)
+    return f"write `{near[0]}`" if near else ""
+
+
+def _culprits(found: _Found, message: str) -> list[str]:
+    """Name the entries that break a rule about all of them."""
+    texts = [
+        each["rule"]
+        for each in found.schema.get("x-kubernetes-validations", ())
+        if each.get("message") == _rule_in(message) and ".all(" in each["rule"]
+    ]
+    if not texts:
+        return []
+    holds, value = _test(texts[0]), found.value
+    if isinstance(value, dict):
+        return [f"[{key}]" for key, each in value.items() if not holds({key: each})]
+    if isinstance(value, list):
+        return [f"[{index}]" for index, each in enumerate(value) if not holds([each])]
+    return []
+
+
+@lru_cache(maxsize=256)
+def _test(rule: str) -> Callable[[object], bool]:
+    test = compile_test(rule)
+    return lambda value: test is None or test({"self": value}) is True
+
+
+def _choice(value: object, schema: Schema) -> str:
+    known = [str(each) for each in schema.get("enum", ())]
+    near = get_close_matches(str(value), known, 1, _NEAR) or [
+        each for each in known if each.lower() == str(value).lower()
+    ]
+    hint = f"write one of: {', '.join(known)}"
+    if near:
+        hint = f"write `{near[0]}`; known are: {', '.join(known)}"
+    return _plain_quotes(value) or hint
+
+
+def _plain_quotes(value: object) -> str:
+    if isinstance(value, str) and value[:1] in _QUOTES and value:
+        return 'write plain quotation marks, `"`, or none'
+    return ""
+
+
+def _shown(value: object) -> str:
+    return describe(value) if isinstance(value, list | dict | None) else f"`{shown(value)}`"
+
+
+def _find(path: str, obj: JsonObject, schema: Schema) -> _Found:
+    """Follow a path as an API server writes it, in which keys may contain anything."""
+    value: object = obj
+    at = place = ""
+    while path:
+        step, path = _step(path, value)
+        if step.startswith("[") and isinstance(value, list):
+            index = step.strip("[]")
+            value = value[int(index)] if int(index) < len(value) else _MISSING
+            at, place, schema = f"{at}{step}", f"{place}[]", schema.get("items", {})
+            continue
+        key = step.removeprefix("[").removesuffix("]")
+        properties = schema.get("properties", {})
+        if key in properties or not isinstance(schema.get("additionalProperties"), dict):
+            dot = "." if at else ""
+            at, place, schema = f"{at}{dot}{key}", f"{place}{dot}{key}", properties.get(key, {})
+        else:
+            at, place, schema = f"{at}[{key}]", f"{place}[]", schema["additionalProperties"]
+        value = value.get(key, _MISSING) if isinstance(value, dict) else _MISSING
+    return _Found(at, place, None if value is _MISSING else value, schema)
+
+
+def _step(path: str, value: object) -> tuple[str, str]:
+    """Split the first step off a path; where a key has dots itself, the longest that is there."""
+    if isinstance(value, dict):
+        for key in sorted(map(str, value), key=len, reverse=True):
+            for name in (key, f"[{key}]"):
+                rest = path[len(name) :]
+                if path.startswith(name) and (not rest or rest[0] in ".["):
+                    return name, rest.removeprefix(".")
+    if path.startswith("["):
+        end = path.index("]") + 1
+        return path[:end], path[end:].removeprefix(".")
+    ends = [at for sign in ".[" if (at := path.find(sign)) > 0]
+    end = min(ends, default=len(path))
+    return path[:end], path[end:].removeprefix(".")
+
+
+def _template_faults(obj: JsonObject) -> Iterator[FieldInvalid]:
+    """Find label keys of a template that no Node could have; the definition lets them pass."""
+    found: object = obj
+    for key in ("spec", "template", "metadata", "labels"):
+        found = found.get(key) if isinstance(found, dict) else None
+    for key in found if isinstance(found, dict) else ():
+        if not is_label_key(key) and not placeholders_in(key):
+            yield FieldInvalid(f"spec.template.metadata.labels[{key}]", "is no label key", KEY_HINT)
+
+
+# --- values that no machine has ----------------------------------------------------------------
+
+
+def _capital_faults(obj: JsonObject) -> Iterator[FieldInvalid]:
+    """Find values with capital letters for labels that never have any."""
+    for path, each in _requirements(obj):
+        key, values = each.get("key"), each.get("values")
+        if not isinstance(key, str) or key not in _LOWER_CASE or not isinstance(values, list):
+            continue
+        for index, value in enumerate(values):
+            is_text = isinstance(value, str) and not placeholders_in(value)
+            if is_text and value != value.lower():
+                what = f"is `{shown(value)}`, and `{key}` has no such value"
+                yield FieldInvalid(f"{path}.values[{index}]", what, f"write `{value.lower()}`")
+
+
+def _requirements(obj: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    for path in ("spec.template.spec", "spec"):
+        found: object = obj
+        for key in (*path.split("."), "requirements"):
+            found = found.get(key) if isinstance(found, dict) else None
+        for index, each in enumerate(found if isinstance(found, list) else ()):
+            if isinstance(each, dict):
+                yield f"{path}.requirements[{index}]", each

@@ -1,0 +1,74 @@
+"""What a template leaves in a manifest when nobody has filled it in."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from karpy.codec.fields import FieldInvalid
+
+
+class PlaceholderLeft(FieldInvalid):
+    """A text is not filled in; all else about it cannot be known yet."""
+
+
+_PLACEHOLDER: Final = re.compile(
+    r"\$\{[^{}\s]+\}|\$\([\w.-]+\)|<<[^<>\s]+>>|__[A-Za-z](?:\w*?[A-Za-z0-9])?__|\{\{[^{}]*\}\}"
+)
+_FREE: Final = frozenset(
+    {
+        "annotations",
+        "args",
+        "command",
+        "data",
+        "env",
+        "envFrom",
+        "image",
+        "lifecycle",
+        "livenessProbe",
+        "managedFields",
+        "readinessProbe",
+        "startupProbe",
+        "status",
+        "stringData",
+        "userData",
+        "volumeMounts",
+        "volumes",
+    }
+)
+"""Fields whose text is for others: shells, kubelets and containers have variables of their own."""
+
+
+_SHOWN_MAX: Final = 5
+SIGNS: Final = ("${", "$(", "<<", "__", "{{")
+"""A text without any of these has no placeholder."""
+
+
+def placeholders_in(text: str) -> tuple[str, ...]:
+    """Name the placeholders in a text, each once."""
+    return tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
+
+
+def fill_in(names: tuple[str, ...]) -> str:
+    """Return the hint for these placeholders."""
+    shown = ", ".join(f"`{each}`" for each in names[:_SHOWN_MAX])
+    return f"fill in {shown} first, for example with `envsubst` or `helm template`"
+
+
+def placeholder_faults(value: object, path: str = "") -> Iterator[PlaceholderLeft]:
+    """Find texts with placeholders, wherever Karpy or Karpenter reads them."""
+    match value:
+        case str():
+            if names := placeholders_in(value):
+                yield PlaceholderLeft(path, f"is `{value}`, which is not filled in", fill_in(names))
+        case list():
+            for index, each in enumerate(value):
+                yield from placeholder_faults(each, f"{path}[{index}]")
+        case dict():
+            for key, each in value.items():
+                if key in _FREE:
+                    continue
+                at = f"[{key}]" if {*".-/"} & {*str(key)} else f".{key}"
+                at = f"{path}{at}".removeprefix(".")
+                if isinstance(key, str) and (names := placeholders_in(key)):
+                    yield PlaceholderLeft(at, "is not filled in", fill_in(names))
+                yield from placeholder_faults(each, at)

@@ -1,0 +1,391 @@
+"""Custom kinds, held to their definitions: all faults, each with its place and a way out."""
+
+import copy
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from karpy.codec.crdfaults import custom_faults, validator_of
+from karpy.codec.crdhints import PATTERN_HINTS, rule_hint
+from karpy.codec.fields import JsonObject
+from karpy.codec.schemas.definitions import CUSTOM_KINDS, CustomKind
+from karpy.model.labels import WELL_KNOWN
+from tests.codec.plain import Json, Value, plain_pool, wants
+from tests.codec.reading import obj, read
+from tests.codec.test_robustness import RICH_POOL, changed, odd_values, places
+
+NODE_CLASS: Final[Json] = {
+    "apiVersion": "karpenter.k8s.aws/v1",
+    "kind": "EC2NodeClass",
+    "metadata": {"name": "default"},
+    "spec": {
+        "role": "nodes",
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "subnetSelectorTerms": [{"tags": {"a": "b"}}],
+        "securityGroupSelectorTerms": [{"tags": {"a": "b"}}],
+    },
+}
+UNDERUTILIZED: Final = "WhenEmptyOrUnderutilized"
+FAMILIES: Final = "'al2', 'al2023', 'bottlerocket', 'windows2019', 'windows2022', 'windows2025'"
+INNER: Final = "spec.template.spec"
+
+
+def told(value: Json) -> list[tuple[str, str, str]]:
+    """Return path, problem and hint of each fault."""
+    return [(each.path, each.problem, each.hint) for each in custom_faults(value, WELL_KNOWN)]
+
+
+def pool_with(way: str, value: Value) -> Json:
+    """Build a NodePool with one field set, by its path."""
+    made: Any = copy.deepcopy(plain_pool("p"))
+    *above, last = way.split(".")
+    target = made
+    for key in above:
+        target = target.setdefault(key, {})
+    target[last] = value
+    return dict(made)
+
+
+def class_with(**fields: Value) -> Json:
+    return {**NODE_CLASS, "spec": {**NODE_CLASS["spec"], **fields}}
+
+
+@pytest.mark.parametrize("value", [plain_pool("p"), RICH_POOL, NODE_CLASS])
+def test_what_is_right_has_no_faults(value: Json) -> None:
+    assert told(value) == []
+
+
+@pytest.mark.parametrize(
+    ("way", "value", "expected"),
+    [
+        (
+            f"{INNER}.nodeClassRef",
+            {"kind": "EC2NodeClass", "name": "a"},
+            (
+                f"{INNER}.nodeClassRef.group",
+                "is missing",
+                "add the group of the node class, such as `group: karpenter.k8s.aws`",
+            ),
+        ),
+        (
+            "spec.disruption.consolidationPolicy",
+            "WhenUnderutilized",
+            (
+                "spec.disruption.consolidationPolicy",
+                "is `WhenUnderutilized`",
+                f"write `{UNDERUTILIZED}`; known are: Balanced, WhenEmpty, {UNDERUTILIZED}",
+            ),
+        ),
+        (
+            "spec.disruption.consolidateAfter",
+            "abc",
+            (
+                "spec.disruption.consolidateAfter",
+                "is `abc`",
+                "write a duration such as `30s` or `1h30m`, or `Never`",
+            ),
+        ),
+        (
+            "spec.disruption.budgets",
+            [{"nodes": "200%"}],
+            (
+                "spec.disruption.budgets[0].nodes",
+                "is `200%`",
+                "write a number of nodes or a share up to `100%`",
+            ),
+        ),
+        (
+            "spec.disruption.budgets",
+            [{"nodes": "1"}, {"schedule": "@daily"}],
+            (
+                "spec.disruption.budgets[1]",
+                "is wrong: 'schedule' must be set with 'duration'",
+                "write both, or neither",
+            ),
+        ),
+        ("spec.weight", 500, ("spec.weight", "is `500`", "write a number from 1 to 100")),
+        (
+            "spec.weight",
+            "5",
+            ("spec.weight", "is the text `5`, not a whole number", "write a whole number"),
+        ),
+        (
+            "spec.replicas",
+            -1,
+            ("spec.replicas", "is `-1`", "write 0 or more"),
+        ),
+        (
+            f"{INNER}.requirements",
+            {"key": "a"},
+            (f"{INNER}.requirements", "is an object, not a list", "write it as a list, `- ...`"),
+        ),
+        (
+            f"{INNER}.requirements",
+            [wants("karpenter.k8s.aws/instance-category", "In", "C")],
+            (
+                f"{INNER}.requirements[0].values[0]",
+                "is `C`, and `karpenter.k8s.aws/instance-category` has no such value",
+                "write `c`",
+            ),
+        ),
+        (
+            f"{INNER}.requirements",
+            [wants("karpenter.k8s.aws/instance-catgory", "In", "c")],
+            (
+                f"{INNER}.requirements[0].key",
+                (
+                    "is `karpenter.k8s.aws/instance-catgory`: "
+                    'label domain "karpenter.k8s.aws" is restricted'
+                ),
+                "write `karpenter.k8s.aws/instance-category`",
+            ),
+        ),
+        (
+            f"{INNER}.requirements",
+            [{**wants("kubernetes.io/arch", "In", "arm64"), "minvalues": 1}],
+            (f"{INNER}.requirements[0].minvalues", "is not known here", "write `minValues`"),
+        ),
+        (
+            f"{INNER}.nodeClassRef.apiVersion",
+            "karpenter.k8s.aws/v1",
+            (
+                f"{INNER}.nodeClassRef.apiVersion",
+                "is not known here",
+                "write `group: karpenter.k8s.aws` instead",
+            ),
+        ),
+        (
+            "spec.disruption.expireAfter",
+            "1h",
+            (
+                "spec.disruption.expireAfter",
+                "is not known here",
+                "move it to `spec.template.spec.expireAfter`",
+            ),
+        ),
+        (
+            f"{INNER}.kubelet",
+            {"maxPods": 5},
+            (
+                f"{INNER}.kubelet",
+                "is not known here",
+                "move it to the node class, whose `spec.kubelet` it is today",
+            ),
+        ),
+        (
+            "spec.template.metadata.lables",
+            {"a": "b"},
+            ("spec.template.metadata.lables", "is no field of metadata", "write `labels`"),
+        ),
+        (
+            "metadata.team",
+            "shop",
+            (
+                "metadata.team",
+                "is no field of metadata",
+                "indent it below `labels`, if `team` is to be a label; otherwise remove it",
+            ),
+        ),
+        ("Spec", {}, ("Spec", "is no field of a NodePool", "write `spec`")),
+        (
+            "limits",
+            {},
+            ("limits", "is no field of a NodePool", "indent it: it belongs below `spec`"),
+        ),
+        (
+            "metadata.name",
+            "Pool A",
+            (
+                "metadata.name",
+                "is `Pool A`, which is no name",
+                "use lower-case letters, digits, `-` and `.`, as in `web-1`",
+            ),
+        ),
+        (
+            "metadata.labels",
+            {"my team": "x"},
+            (
+                "metadata.labels[my team]",
+                "is no label key",
+                "use letters, digits, `-`, `_` and `.`, as in `example.com/name`",
+            ),
+        ),
+        (
+            f"{INNER}.expireAfter",
+            "\u201c720h\u201d",
+            (
+                f"{INNER}.expireAfter",
+                "is `\u201c720h\u201d`",
+                'write plain quotation marks, `"`, or none',
+            ),
+        ),
+        (
+            f"{INNER}.requirements",
+            [wants("a", "In", "<<ZONE>>")],
+            (
+                f"{INNER}.requirements[0].values[0]",
+                "is `<<ZONE>>`, which is not filled in",
+                "fill in `<<ZONE>>` first, for example with `envsubst` or `helm template`",
+            ),
+        ),
+    ],
+)
+def test_a_fault_of_a_pool_is_named_with_a_way_out(
+    way: str, value: Value, expected: tuple[str, str, str]
+) -> None:
+    assert told(pool_with(way, value)) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (
+            class_with(amiSelectorTerms={"id": "ami-1"}),
+            ("spec.amiSelectorTerms", "is an object, not a list", "write it as a list, `- ...`"),
+        ),
+        (
+            class_with(subnetSelectorTerms=[{"id": "subnet-1", "tags": {"a": "b"}}]),
+            (
+                "spec.subnetSelectorTerms[0]",
+                "is wrong: 'id' cannot be set together with 'tags'",
+                "keep one of them",
+            ),
+        ),
+        (
+            class_with(instanceProfile="nodes"),
+            (
+                "spec",
+                "is wrong: must specify exactly one of 'role', 'instanceProfile'",
+                "write exactly one of them",
+            ),
+        ),
+        (
+            class_with(instanceStorePolicy="NVME"),
+            ("spec.instanceStorePolicy", "is `NVME`", "write one of: RAID0"),
+        ),
+        (
+            class_with(amiSelectorTerms=[{"alias": "ubuntu@latest"}]),
+            (
+                "spec.amiSelectorTerms[0].alias",
+                f"is `ubuntu@latest`: the family of 'alias' must be one of {FAMILIES}",
+                "use one of these families, as in `al2023@latest`",
+            ),
+        ),
+        (
+            class_with(tags={"kubernetes.io/cluster/shop": "owned"}),
+            (
+                "spec.tags[kubernetes.io/cluster/shop]",
+                "is wrong: tag contains a restricted tag matching kubernetes.io/cluster/",
+                "remove it: the autoscaler sets this tag itself",
+            ),
+        ),
+    ],
+)
+def test_a_fault_of_a_node_class_is_named_with_a_way_out(
+    value: Json, expected: tuple[str, str, str]
+) -> None:
+    assert told(value) == [expected]
+
+
+def test_all_faults_are_told_at_once_those_of_rules_too() -> None:
+    faults = told(
+        plain_pool(
+            "p",
+            wants("karpenter.sh/x", "Exists"),
+            wants("a", "In"),
+            wants("b", "Gt", "many"),
+            weight="heavy",
+            lables={},
+            disruption={"consolidateAfter": 5},
+            labels={"kubernetes.io/hostname": "n", "karpenter.sh/y": "z"},
+        )
+    )
+
+    assert [path for path, _, _ in faults] == [
+        "spec.lables",
+        "spec.template.metadata.labels[karpenter.sh/y]",
+        "spec.template.metadata.labels[kubernetes.io/hostname]",
+        f"{INNER}.requirements[0].key",
+        f"{INNER}.requirements[1].values",
+        f"{INNER}.requirements[2].values",
+        "spec.weight",
+        "spec.disruption.consolidateAfter",
+    ]
+
+
+def test_shell_variables_of_user_data_are_no_placeholders() -> None:
+    assert told(class_with(userData="#!/bin/sh\necho ${HOME} $(date)\n")) == []
+
+
+def test_what_a_status_holds_is_nobodys_fault() -> None:
+    assert told({**plain_pool("p"), "status": {"nodes": "many", "colour": 1}}) == []
+
+
+def test_keys_that_are_no_text_are_named() -> None:
+    pool = pool_with("spec.limits", {1: 2})
+
+    assert told(pool) == [("spec.limits", "has the key `1`, not text", 'quote it: `"1"`')]
+
+
+@given(st.data(), odd_values)
+def test_what_has_no_faults_is_admitted_and_what_has_is_not_unless_it_is_pruned(
+    data: st.DataObject, odd: Value
+) -> None:
+    way = data.draw(st.sampled_from(places(RICH_POOL["spec"])))
+    pool = {key: each for key, each in RICH_POOL.items() if key != "status"}
+    value = changed(pool, ("spec", *way), odd)
+
+    faults = custom_faults(value, WELL_KNOWN)
+
+    assert all(each.hint for each in faults)
+    assert faults or validator_of("karpenter.sh/v1", "NodePool").admit(value, None)
+
+
+def test_a_thousand_pools_compile_their_definition_once() -> None:
+    validator_of.cache_clear()
+
+    reading = read([plain_pool(f"p{number}") for number in range(1000)])
+
+    assert (len(reading.snapshot.pools), reading.problems) == (1000, ())
+    assert validator_of.cache_info().misses == 1
+
+
+@pytest.mark.parametrize("kind", CUSTOM_KINDS, ids=lambda each: each.kind.name)
+def test_every_pattern_and_rule_has_a_way_out(kind: CustomKind) -> None:
+    spec = kind.schema()["properties"]["spec"]
+
+    assert [each for each in patterns(spec, "spec") if each not in PATTERN_HINTS] == []
+    assert [each for each in rules(spec) if not rule_hint(each)] == []
+
+
+def parts(schema: JsonObject, path: str) -> list[tuple[str, JsonObject]]:
+    """List the schemas directly below one, with their places."""
+    below = [(f"{path}.{key}", each) for key, each in schema.get("properties", {}).items()]
+    entries = [schema.get("items"), schema.get("additionalProperties")]
+    return below + [(f"{path}[]", each) for each in entries if isinstance(each, dict)]
+
+
+def patterns(schema: JsonObject, path: str) -> list[str]:
+    """List the places of texts that must match something."""
+    found = [path] if "pattern" in schema else []
+    return found + [each for at, below in parts(schema, path) for each in patterns(below, at)]
+
+
+def rules(schema: JsonObject) -> list[str]:
+    """List what rules say."""
+    found = [each["message"] for each in schema.get("x-kubernetes-validations", ())]
+    return found + [each for _, below in parts(schema, "") for each in rules(below)]
+
+
+def test_an_overlay_is_held_to_its_definition() -> None:
+    overlay = obj("NodeOverlay", "o", spec={"requirements": [], "price": "1", "cost": "2"})
+
+    assert told(overlay) == [
+        (
+            "spec.cost",
+            "is not known here",
+            "remove it, or write one of: capacity, price, priceAdjustment, requirements, weight",
+        )
+    ]

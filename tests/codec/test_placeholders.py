@@ -1,0 +1,47 @@
+import pytest
+
+from karpy.codec.documents import read_documents
+from karpy.codec.placeholders import placeholder_faults, placeholders_in
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("${CLUSTER_NAME}-pool", ("${CLUSTER_NAME}",)),
+        ("<<ZONE>>", ("<<ZONE>>",)),
+        ("$(REGION)a", ("$(REGION)",)),
+        ("__NAME__", ("__NAME__",)),
+        ("{{ .Values.name }}-{{ .Values.name }}", ("{{ .Values.name }}",)),
+        ("plain-text_1", ()),
+        ("a__b", ()),
+        ("$5 (about)", ()),
+    ],
+)
+def test_placeholders_of_all_kinds_are_named_once(text: str, expected: tuple[str, ...]) -> None:
+    assert placeholders_in(text) == expected
+
+
+def test_what_is_no_yaml_for_its_placeholders_says_so() -> None:
+    (problem,) = read_documents("f", "values: [${ZONE_A}, ${ZONE_B}]\n")
+
+    assert getattr(problem, "hint", "") == (
+        "fill in `${ZONE_A}`, `${ZONE_B}` first, for example with `envsubst` or `helm template`"
+    )
+
+
+def test_a_placeholder_is_named_by_its_place() -> None:
+    value = {
+        "metadata": {"name": "${A}", "annotations": {"x": "${B}"}},
+        "spec": {
+            "userData": "${C}",
+            "tags": {"example.com/x": "${D}", "${E}": "y"},
+            "containers": [{"env": [{"value": "$(F)"}], "resources": {"cpu": "__G__"}}],
+        },
+    }
+
+    assert [(each.path, each.hint.split("`")[1]) for each in placeholder_faults(value)] == [
+        ("metadata.name", "${A}"),
+        ("spec.tags[example.com/x]", "${D}"),
+        ("spec.tags.${E}", "${E}"),
+        ("spec.containers[0].resources.cpu", "__G__"),
+    ]
