@@ -33,7 +33,7 @@ def test_each_newcomer_prolongs_the_wait_up_to_an_end() -> None:
     assert len(batch) == 12
 
 
-def test_somebody_who_asks_again_prolongs_nothing() -> None:
+def test_a_trigger_that_comes_twice_prolongs_nothing() -> None:
     async def story() -> tuple[frozenset[str], float]:
         batcher, loop = Batcher(), asyncio.get_running_loop()
         batcher.trigger("a")

@@ -252,7 +252,7 @@ def test_a_machine_that_no_claim_knows_is_ended() -> None:
         async with operator(world, Heard()):
             world.store.create(NODE_CLAIM, claim())
             await asyncio.sleep(0.5)
-        # Its operator died while the machine was asked for, and somebody took the claim away.
+        # Its operator died while the machine was asked for, and the claim was removed by hand.
         patch = Patch(PatchType.MERGE, {"metadata": {"finalizers": None}})
         world.store.patch(NODE_CLAIM, "web-1", patch)
         world.store.delete(NODE_CLAIM, "web-1")

@@ -303,7 +303,7 @@ def is_unready(world: World, node: str) -> bool:
     return not any(each["type"] == "Ready" and each["status"] == "True" for each in told)
 
 
-def test_a_node_of_nobody_is_not_touched() -> None:
+def test_a_node_without_a_claim_is_not_touched() -> None:
     async def story() -> list[JsonObject]:
         world = World()
         world.start()

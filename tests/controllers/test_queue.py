@@ -30,7 +30,7 @@ class Worker:
         self.busy.remove(key)
         if self.fails:
             self.fails -= 1
-            raise Conflict("somebody was faster")
+            raise Conflict("another writer was faster")
         again, self.again = self.again, None
         return again
 
@@ -117,10 +117,10 @@ def test_who_fails_is_told() -> None:
         await running
         return told
 
-    assert run(story()) == ["a: somebody was faster"]
+    assert run(story()) == ["a: another writer was faster"]
 
 
-def test_a_mistake_of_ours_is_told_and_stops_nobody() -> None:
+def test_a_bug_is_reported_and_stops_no_other_key() -> None:
     async def story() -> tuple[list[str], list[str]]:
         queue, told, done = WorkQueue(), list[str](), list[str]()
 

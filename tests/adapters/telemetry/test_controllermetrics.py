@@ -26,7 +26,7 @@ async def work(key: str) -> float | None:
     """Take a second, and end in the way that the key says."""
     await asyncio.sleep(1)
     if key == "fails":
-        raise Conflict("somebody was faster")
+        raise Conflict("another writer was faster")
     if key == "breaks":
         raise ZeroDivisionError
     return {"well": None, "again": 60.0}[key]

@@ -115,7 +115,7 @@ def test_too_many_equal_lines_are_thinned_out(out: io.BytesIO) -> None:
     assert numbers == [*range(100), 199, 299, 350]
 
 
-def test_a_full_disk_stops_nobody(out: io.BytesIO) -> None:
+def test_a_full_disk_stops_no_controller(out: io.BytesIO) -> None:
     errors = io.BytesIO()
     log = make_log(Lines([_Full(), out], [_Full(), errors]), _Noon())
 

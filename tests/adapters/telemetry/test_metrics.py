@@ -115,7 +115,7 @@ def test_gauges_are_set_replaced_and_forgotten(metrics: Metrics) -> None:
     assert _lines(metrics) == first[4:]
 
 
-def test_a_metric_that_nobody_knows_is_a_mistake(metrics: Metrics) -> None:
+def test_an_unknown_metric_is_a_mistake(metrics: Metrics) -> None:
     with pytest.raises(KeyError):
         metrics.count(Count("nodes_made_total"))
 

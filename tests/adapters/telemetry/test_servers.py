@@ -63,7 +63,7 @@ async def test_gauges_can_be_worked_out_for_each_scrape() -> None:
     assert [each is current_thread() for each in threads] == [True, False, True, False]
 
 
-async def test_a_scrape_is_compressed_for_whoever_takes_that() -> None:
+async def test_a_scrape_is_compressed_for_clients_that_accept_it() -> None:
     async with (
         Site(metrics_application(Metrics()), 0, flag="--metrics-port") as site,
         ClientSession(auto_decompress=False, headers={"Accept-Encoding": "gzip"}) as session,
@@ -96,7 +96,7 @@ async def test_a_port_that_is_taken_is_told_by_its_flag() -> None:
         ("/readyz/x", (404, "use one of: manager, crd, readyz\n")),
     ],
 )
-async def test_whoever_is_not_ready_says_why(path: str, expected: tuple[int, str]) -> None:
+async def test_a_failed_readiness_check_says_why(path: str, expected: tuple[int, str]) -> None:
     checks: dict[str, Check] = {"manager": lambda: "", "crd": lambda: "no NodePool"}
 
     async with Site(health_application(checks), 0, flag="--health-probe-port") as site:

@@ -27,7 +27,7 @@ EACH = (
 
 
 class Watcher:
-    """Scrapes a world in which somebody decides and a machine comes by hand."""
+    """Scrapes a world in which a decision is made and a machine comes by hand."""
 
     def __init__(self, *, has_details: bool = True) -> None:
         self.has_details = has_details

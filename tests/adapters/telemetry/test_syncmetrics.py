@@ -33,7 +33,7 @@ def test_it_is_told_for_how_long_nothing_can_be_decided() -> None:
     assert told == [(1.0, 0.0), (0.0, 3.0), (0.0, 5.0), (1.0, 0.0)]
 
 
-def test_nobody_needs_to_ask_for_it_to_be_noticed() -> None:
+def test_the_sync_state_is_checked_without_a_scrape() -> None:
     book, looks = Book(), iter(range(100))
     sync = SyncMetrics(book.metrics, book.records, book, lambda: next(looks) >= 0)
 

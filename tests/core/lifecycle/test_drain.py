@@ -75,7 +75,7 @@ def test_critical_pods_leave_last_and_daemons_after_the_rest(gone: int, next_: s
     assert names(drained.evictions) == [next_]
 
 
-def test_nobody_is_the_first_of_none() -> None:
+def test_no_pods_have_no_first_tier() -> None:
     assert first_tier([]) == []
 
 
@@ -92,7 +92,7 @@ def test_pods_that_are_late_leave_whatever_their_tier() -> None:
     ]
 
 
-def test_whoever_does_not_go_is_named_with_the_reason() -> None:
+def test_pods_that_block_a_drain_are_named_with_the_reason() -> None:
     pods = (
         bound("keep", do_not_disrupt="true"),
         bound("budget"),

@@ -80,7 +80,7 @@ def test_the_earlier_deadline_and_the_harder_mode_win(
         ),
     ],
 )
-def test_a_pod_is_sent_off_left_alone_or_waited_for(
+def test_a_pod_is_evicted_left_alone_or_retried(
     entry: Eviction, pod: Pod | None, verb: EvictionVerb
 ) -> None:
     assert next_step(entry, pod, NOON) == EvictionStep(verb)
@@ -127,7 +127,7 @@ def test_a_pod_that_can_be_given_no_less_time_is_not_deleted_again(
     )
 
 
-def test_whoever_stays_for_a_while_is_told_until_when() -> None:
+def test_the_owner_of_a_protected_pod_gets_an_event_that_says_until_when() -> None:
     pod = bound("web-1", do_not_disrupt="2h", started=NOON - 60 * MINUTE)
 
     move = next_step(WAITS, pod, NOON)
@@ -270,7 +270,9 @@ def test_a_duration_holds_for_a_pod_that_has_not_started() -> None:
 
 
 @pytest.mark.parametrize("value", ["false", "", "-1h", "0s", "1 day"])
-def test_what_is_no_positive_duration_protects_nobody_and_is_told(value: str) -> None:
+def test_an_annotation_without_a_positive_duration_protects_no_pod_and_is_reported(
+    value: str,
+) -> None:
     note = (
         f"Invalid karpenter.sh/do-not-disrupt annotation: `{value}` is neither `true` nor a "
         "positive duration such as `4h`, ignoring annotation"
@@ -302,5 +304,5 @@ def test_what_is_no_positive_duration_protects_nobody_and_is_told(value: str) ->
         (bound("p", owner=DAEMON_SET), True),
     ],
 )
-def test_some_pods_are_not_asked_to_go(pod: Pod, *, expected: bool) -> None:
+def test_some_pods_are_not_evictable(pod: Pod, *, expected: bool) -> None:
     assert is_evictable(pod, NOON) is expected

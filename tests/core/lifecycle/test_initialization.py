@@ -1,17 +1,21 @@
+from collections.abc import Mapping
 from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes, Remark
-from karpy.core.lifecycle.initialization import initialize
+from karpy.core.lifecycle.initialization import check_consistency, initialize
 from karpy.model.constraints import Taint
+from karpy.model.kinds import NODE_CLAIM
+from karpy.model.notices import Notice, Subject
 from karpy.model.records import ClaimRecord, NodeRecord
 from tests.builders.pods import NOON
 from tests.core.lifecycle.scenes import claim, condition_of, node
 
 STARTUP = Taint("cilium", "NoExecute", "wait")
 MINUTE = timedelta(minutes=1)
+GI = 2**30
 
 
 def registered(**requests: int) -> ClaimRecord:
@@ -103,3 +107,58 @@ def test_an_initialized_claim_stays_so_whatever_its_node_does() -> None:
     done = claim(said={"Registered": MINUTE, "Initialized": MINUTE})
 
     assert initialize(done, (), NOON) == Changes(done)
+
+
+def initialized(
+    capacity: Mapping[str, int], requests: Mapping[str, int] | None = None
+) -> ClaimRecord:
+    said = {"Registered": MINUTE, "Initialized": MINUTE}
+    asked = {"memory": GI} if requests is None else requests
+    return claim(said=said, capacity=capacity, requests=asked)
+
+
+def test_a_node_with_less_than_promised_is_reported() -> None:
+    made = initialized({"memory": 128 * GI})
+
+    changes = check_consistency(made, node(capacity={"memory": 64 * GI}), NOON)
+
+    issue = "expected 128Gi of resource memory, but found 64Gi (50.0% of expected)"
+    expected = ("False", "ConsistencyCheckFailed", "Consistency Check Failed")
+    assert condition_of(changes.claim, "ConsistentStateFound") == expected
+    assert replace(changes, claim=None) == Changes(
+        notices=(
+            Notice(
+                Subject(NODE_CLAIM, "web-1", uid="uid-web-1"),
+                "FailedConsistencyCheck",
+                issue,
+                is_warning=True,
+                same_as=("uid-web-1", issue),
+            ),
+        ),
+        remarks=(Remark("consistency error", {"error": issue}, True),),
+        requeue_after=10 * MINUTE,
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        (initialized({"memory": 100}), {"memory": 90}),
+        (initialized({"memory": 100}, {"memory": 0}), {}),
+        (initialized({}), {}),
+        (claim(capacity={"cpu": 1000}), {}),
+    ],
+    ids=["nearly all of it", "not asked for", "not promised", "not initialized"],
+)
+def test_what_was_promised_and_asked_for_is_compared(
+    made: ClaimRecord, found: Mapping[str, int]
+) -> None:
+    changes = check_consistency(made, node(capacity=found), NOON)
+
+    expected = ("True", "ConsistentStateFound", "")
+    assert condition_of(changes.claim, "ConsistentStateFound") == expected
+    assert changes.notices == ()
+
+
+def test_a_deleting_claim_is_not_checked() -> None:
+    assert check_consistency(claim(deleted=MINUTE), node(), NOON) == Changes()

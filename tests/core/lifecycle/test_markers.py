@@ -1,5 +1,5 @@
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -8,18 +8,22 @@ from karpy.core.lifecycle.changes import Changes
 from karpy.core.lifecycle.markers import (
     AWAITED_PERIOD,
     BUSY_TIME,
+    PodEvent,
+    can_wait,
     find_drift,
     is_markable,
     is_type_check_due,
     mark_consolidatable,
     mark_drifted,
+    note_pod_event,
 )
 from karpy.model.instances import Catalog
 from karpy.model.labels import INSTANCE_TYPE
+from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
 from karpy.model.requirement import Operator, Requirement, one_of, require
 from tests.builders.clouds import RESERVATION, WELL_KNOWN_HERE, instance_type, offering
-from tests.builders.pods import NOON
+from tests.builders.pods import NOON, daemon_pod, pod
 from tests.core.lifecycle.scenes import claim, condition_of, pool
 
 MINUTE = timedelta(minutes=1)
@@ -225,3 +229,61 @@ def test_a_node_that_pods_are_on_their_way_to_is_not_quiet() -> None:
 
     assert condition_of(changes.claim, "Consolidatable")[0] == "absent"
     assert changes.requeue_after == AWAITED_PERIOD
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (pod("p"), pod("p", on="node-1")),
+        (pod("p", on="node-1"), pod("p", on="node-1", phase="Succeeded")),
+        (pod("p", on="node-1"), pod("p", on="node-1", deleting=True)),
+        (None, pod("p", on="node-1")),
+    ],
+    ids=["bound", "ended", "leaves", "first seen"],
+)
+def test_a_pod_that_comes_or_leaves_is_noted(before: Pod | None, after: Pod) -> None:
+    changes = note_pod_event(claim(), PodEvent(before, after, NOON))
+
+    assert changes == Changes(replace(claim(), last_pod_event=NOON))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (pod("p"), pod("p")),
+        (pod("p", on="node-1"), pod("p", on="node-1")),
+        (pod("p", on="node-1", deleting=True), pod("p", on="node-1", deleting=True)),
+        (daemon_pod("p"), daemon_pod("p", on="node-1")),
+    ],
+    ids=["pending", "running", "leaving", "daemon"],
+)
+def test_nothing_else_is_noted(before: Pod, after: Pod) -> None:
+    assert note_pod_event(claim(), PodEvent(before, after, NOON)) == Changes()
+
+
+@pytest.mark.parametrize(("seconds", "is_noted"), [(9, False), (10, True)])
+def test_a_claim_is_written_every_ten_seconds_at_most(seconds: int, *, is_noted: bool) -> None:
+    busy = replace(claim(), last_pod_event=NOON - timedelta(seconds=seconds))
+
+    changes = note_pod_event(busy, PodEvent(pod("p"), pod("p", on="node-1"), NOON))
+
+    assert (changes.claim is not None) is is_noted
+
+
+def test_a_restart_takes_no_old_pod_for_a_new_one() -> None:
+    known = replace(claim(), last_pod_event=NOON - MINUTE)
+    old, new = pod("old", on="node-1", age=2 * MINUTE), pod("new", on="node-1", age=0 * MINUTE)
+
+    assert note_pod_event(known, PodEvent(None, old, NOON)) == Changes()
+    assert note_pod_event(known, PodEvent(None, new, NOON)).claim is not None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "last", "is_patient"), [(14, None, True), (15, None, False), (1, NOON, False)]
+)
+def test_the_first_pods_of_a_node_are_noted_when_there_is_time(
+    seconds: int, last: datetime | None, *, is_patient: bool
+) -> None:
+    can = can_wait(replace(claim(), last_pod_event=last), NOON, NOON + timedelta(seconds=seconds))
+
+    assert can is is_patient

@@ -218,7 +218,12 @@ def test_a_node_that_runs_on_as_if_nothing_had_happened_is_waited_for() -> None:
             "reboot was not issued within the issuance timeout",
         ),
     ],
-    ids=["it does not come back", "it is gone", "nobody reboots it", "it was never there"],
+    ids=[
+        "it does not come back",
+        "it is gone",
+        "the cloud does not reboot it",
+        "it was never there",
+    ],
 )
 def test_a_node_that_does_not_come_back_in_time_is_given_up(
     claimed: ClaimRecord,
@@ -247,7 +252,7 @@ def test_the_pods_of_a_node_that_is_given_up_have_their_time() -> None:
 
 
 @pytest.mark.parametrize("grace", ["soon", "-5s"])
-def test_a_request_that_nobody_understands_is_refused_and_the_node_kept(grace: str) -> None:
+def test_an_invalid_reboot_request_is_refused_and_the_node_kept(grace: str) -> None:
     changes = reboot(asked(grace=grace), machine(), (), NOON).changes
 
     assert said(changes, "Rebooting") == ("False", "RebootFailed")

@@ -190,11 +190,11 @@ def test_a_node_that_is_being_disrupted_needs_no_gate() -> None:
     assert with_gate(node(taints=(UNREGISTERED, DISRUPTED)), NOON).taints == (DISRUPTED,)
 
 
-def test_a_node_that_ends_nobody_stays_as_it_is() -> None:
+def test_a_node_without_the_unregistered_taint_gets_no_gate() -> None:
     assert with_gate(node(taints=(GPU,)), NOON).taints == (GPU,)
 
 
-def test_a_node_opens_when_all_have_heard_that_it_ends_nobody() -> None:
+def test_the_gate_is_removed_once_the_noexecute_taint_is_seen_to_be_gone() -> None:
     made = node(taints=(GPU, gate(NOON)))
 
     early = with_gate_opened(made, GatePolicy.FREE, NOON + HEARING_TIME / 4)

@@ -101,7 +101,7 @@ def test_claims_are_hashed_anew_if_the_pool_was_hashed_in_another_way() -> None:
 
 
 def test_a_claim_that_has_drifted_stays_so() -> None:
-    """Its old hash says that it differs, and nobody can tell any more whether it still would."""
+    """Its old hash says that it differs, and whether it still would is not known any more."""
     drifted = claim(
         "web-1", annotations=OLD, conditions=[Condition("Drifted", TRUE, NOON, "NodePoolDrifted")]
     )

@@ -152,7 +152,7 @@ def test_a_claim_of_a_static_pool_asks_for_what_its_template_says() -> None:
     assert launch == Launch("web", "web", (), collect(wanted), {}, ())
 
 
-def test_a_pool_gives_up_those_first_that_nobody_misses() -> None:
+def test_a_surplus_is_deleted_in_the_order_of_disruption_cost() -> None:
     nodes = [
         state("protected", tenants=[tenant("x", do_not_disrupt="true")]),
         state("busy", tenants=[tenant("x"), tenant("y")]),
@@ -234,7 +234,9 @@ def test_a_surplus_is_what_a_pool_has_beyond_its_number(active: int, expected: i
 
 
 @pytest.mark.parametrize(("active", "expected"), [(0, 4), (1, 3), (4, 0), (9, 0)])
-def test_a_shortage_is_what_a_pool_lacks_and_nobody_replaces(active: int, expected: int) -> None:
+def test_a_shortage_is_what_a_pool_lacks_and_no_command_replaces(
+    active: int, expected: int
+) -> None:
     heads = Headcount(active=active, disrupting=1, deleting=1)
 
     assert shortage(static(5), heads) == expected

@@ -150,7 +150,7 @@ def test_other_pods_leave_less(zones: tuple[str, ...], fields: PodFields, expect
     assert zone_of(crowded(*zones), **fields) == expected
 
 
-def test_wishes_do_not_count_if_nobody_respects_them() -> None:
+def test_preferences_do_not_count_if_they_are_ignored() -> None:
     settings = Settings(preference_policy=PreferencePolicy.IGNORE)
     nodes = [node(f"n-{zone}", zone=zone) for zone in (ZONE_A, ZONE_B)]
     cluster = snapshot(
