@@ -41,19 +41,19 @@ class EvictionQueue:
     def __init__(self, context: ControllerContext) -> None:
         self._context = context
         self._queue = WorkQueue(context.observer)
-        self._entries: dict[str, Eviction] = {}
+        self._evictions: dict[str, Eviction] = {}
         self._refusals: dict[str, str] = {}
 
-    def add(self, entries: Iterable[Eviction], pods: Iterable[Pod]) -> None:
+    def add(self, evictions: Iterable[Eviction], pods: Iterable[Pod]) -> None:
         """Queue evictions, except of pods that are deleting already, as `pods` shows."""
         seen = {pod.uid: pod for pod in pods}
-        for entry in entries:
-            known = self._entries.get(entry.key)
-            wanted = merged(known, entry)
+        for eviction in evictions:
+            known = self._evictions.get(eviction.key)
+            wanted = merged(known, eviction)
             # A pod that is queued again must not be retried before its backoff ends.
-            if wanted != known and not self._is_settled(entry, seen.get(entry.uid)):
-                self._entries[entry.key] = wanted
-                self._queue.add(entry.key)
+            if wanted != known and not self._is_settled(eviction, seen.get(eviction.uid)):
+                self._evictions[eviction.key] = wanted
+                self._queue.add(eviction.key)
 
     def refusals(self, pods: Iterable[Pod]) -> Mapping[str, str]:
         """Return why the last eviction request of pods, by UID, was refused."""
@@ -65,37 +65,37 @@ class EvictionQueue:
 
     async def reconcile(self, key: str) -> float | None:
         """Evict one pod; return after how long to reconcile again."""
-        entry = self._entries.get(key)
-        if entry is None:
+        eviction = self._evictions.get(key)
+        if eviction is None:
             return None
-        pod = await self._look(entry)
+        pod = await self._get(eviction)
         now = self._context.clock.now()
-        move = next_step(entry, pod, now)
-        await self._context.writer.carry_out(Changes(notices=move.notices))
-        if pod is None or move.verb is EvictionVerb.DROP:
-            self._forget(entry)
+        step = next_step(eviction, pod, now)
+        await self._context.writer.carry_out(Changes(notices=step.notices))
+        if pod is None or step.verb is EvictionVerb.DROP:
+            self._forget(eviction)
             return None
-        if move.verb is EvictionVerb.STAY:
-            return _pause(entry, pod, now)
-        answered, error = await self._ask(move, pod)
-        told = Changes(notices=answered.notices, counts=answered.counts)
-        await self._context.writer.carry_out(told)
-        if answered.is_done:
-            self._forget(entry)
+        if step.verb is EvictionVerb.STAY:
+            return _pause(eviction, pod, now)
+        answer, error = await self._evict(step, pod)
+        reported = Changes(notices=answer.notices, counts=answer.counts)
+        await self._context.writer.carry_out(reported)
+        if answer.is_done:
+            self._forget(eviction)
             return None
-        self._refusals[entry.uid] = answered.refusal or str(error and error.message)
+        self._refusals[eviction.uid] = answer.refusal or str(error and error.message)
         assert error is not None
         raise error
 
-    async def _look(self, entry: Eviction) -> Pod | None:
+    async def _get(self, eviction: Eviction) -> Pod | None:
         try:
-            obj = await self._context.objects.get(POD, entry.name, entry.namespace)
+            obj = await self._context.objects.get(POD, eviction.name, eviction.namespace)
         except NotFound:
             return None
         return bound_pod(obj)
 
-    async def _ask(
-        self, move: EvictionStep, pod: Pod
+    async def _evict(
+        self, step: EvictionStep, pod: Pod
     ) -> tuple[EvictionAnswer, ClusterError | None]:
         """Evict or delete a pod; return what the answer means, and the error if there is one."""
         node = self._context.records.nodes.get(pod.node_name)
@@ -103,8 +103,8 @@ class EvictionQueue:
         reason = self._reason(record)
         error, code = None, _OK
         try:
-            if move.verb is EvictionVerb.DELETE:
-                removal = Removal(grace_seconds=move.grace_seconds, uid=pod.uid)
+            if step.verb is EvictionVerb.DELETE:
+                removal = Removal(grace_seconds=step.grace_seconds, uid=pod.uid)
                 await self._context.objects.delete(
                     POD, pod.name, namespace=pod.namespace, removal=removal
                 )
@@ -112,7 +112,7 @@ class EvictionQueue:
                 await self._context.objects.create(POD, _eviction(pod), subresource="eviction")
         except ClusterError as caught:
             error, code = caught, caught.status
-        if move.verb is EvictionVerb.DELETE:
+        if step.verb is EvictionVerb.DELETE:
             return after_deletion(reason, code), error
         if error is not None and _CLASH in error.message:
             return after_clash(pod, record, code), error
@@ -122,14 +122,14 @@ class EvictionQueue:
         claims = [] if node is None else self._context.claims_of(node)
         return eviction_reason(claim_of([each.record for each in claims]))
 
-    def _is_settled(self, entry: Eviction, pod: Pod | None) -> bool:
-        return next_step(entry, pod, self._context.clock.now()).verb is EvictionVerb.DROP
+    def _is_settled(self, eviction: Eviction, pod: Pod | None) -> bool:
+        return next_step(eviction, pod, self._context.clock.now()).verb is EvictionVerb.DROP
 
-    def _forget(self, entry: Eviction) -> None:
+    def _forget(self, eviction: Eviction) -> None:
         # It may have been replaced meanwhile by an eviction with an earlier deadline.
-        if self._entries.get(entry.key) == entry:
-            del self._entries[entry.key]
-        self._refusals.pop(entry.uid, None)
+        if self._evictions.get(eviction.key) == eviction:
+            del self._evictions[eviction.key]
+        self._refusals.pop(eviction.uid, None)
 
     def _fail(self, key: str, error: KarpyError) -> None:
         # A refusal by a budget is no failure; the node and the claim report it.
@@ -137,11 +137,11 @@ class EvictionQueue:
             self._context.on_failure(key, error)
 
 
-def _pause(entry: Eviction, pod: Pod, now: datetime) -> float:
+def _pause(eviction: Eviction, pod: Pod, now: datetime) -> float:
     """Return when to retry a protected pod: when its deletion is due, or after five seconds."""
-    if entry.deadline is None:
+    if eviction.deadline is None:
         return _PROTECTED_PAUSE
-    left = (entry.deadline - pod.disruption.grace - now).total_seconds()
+    left = (eviction.deadline - pod.disruption.grace - now).total_seconds()
     return min(max(left, _LEAST_PAUSE), _PROTECTED_PAUSE)
 
 

@@ -62,12 +62,12 @@ class NodeClaimDisruptionController:
         if kept is None or kept.record.meta.is_deleting:
             return None
         node = only(self._context.nodes_of(kept.record))
-        changes = await self._look(kept.record, node)
+        changes = await self._reconciled(kept.record, node)
         if not await self._context.writer.carry_out(changes, claim=kept, node=node):
             return AFTER_CONFLICT
         return seconds(changes.requeue_after)
 
-    async def _look(self, claim: ClaimRecord, node: Kept[NodeRecord] | None) -> Changes:
+    async def _reconciled(self, claim: ClaimRecord, node: Kept[NodeRecord] | None) -> Changes:
         now = self._context.clock.now()
         pods = () if node is None else self._context.records.pods.under(node.record.name)
         expiry = check_expiry(claim, now, count_reschedulable(pods))

@@ -27,28 +27,28 @@ def begun(claim: ClaimRecord, now: datetime) -> ClaimRecord:
 
 def with_true(claim: ClaimRecord, type_: str, now: datetime) -> ClaimRecord:
     """Set a condition to True; its type is the reason."""
-    return _said(claim, Condition(type_, TRUE, now, type_), now)
+    return _with_condition(claim, Condition(type_, TRUE, now, type_), now)
 
 
 def with_true_because(
     claim: ClaimRecord, type_: str, reason: str, message: str, now: datetime
 ) -> ClaimRecord:
     """Set a condition to True, with a reason and a message."""
-    return _said(claim, Condition(type_, TRUE, now, reason, message), now)
+    return _with_condition(claim, Condition(type_, TRUE, now, reason, message), now)
 
 
 def with_unknown(
     claim: ClaimRecord, type_: str, reason: str, message: str, now: datetime
 ) -> ClaimRecord:
     """Set a condition to Unknown, with what it waits for."""
-    return _said(claim, Condition(type_, UNKNOWN, now, reason, message), now)
+    return _with_condition(claim, Condition(type_, UNKNOWN, now, reason, message), now)
 
 
 def with_false(
     claim: ClaimRecord, type_: str, reason: str, message: str, now: datetime
 ) -> ClaimRecord:
     """Set a condition to False, with a reason and a message."""
-    return _said(claim, Condition(type_, FALSE, now, reason, message), now)
+    return _with_condition(claim, Condition(type_, FALSE, now, reason, message), now)
 
 
 def without(claim: ClaimRecord, type_: str) -> ClaimRecord:
@@ -61,7 +61,7 @@ def without(claim: ClaimRecord, type_: str) -> ClaimRecord:
 def restated(claim: ClaimRecord, type_: str, now: datetime) -> ClaimRecord:
     """Set a condition to its present value for the present generation of the claim."""
     condition = claim.conditions.get(type_)
-    return claim if condition is None else _said(claim, condition, now)
+    return claim if condition is None else _with_condition(claim, condition, now)
 
 
 def is_decided(claim: ClaimRecord, type_: str) -> bool:
@@ -78,8 +78,8 @@ def changed(claim: ClaimRecord, type_: str) -> datetime:
     return claim.meta.created
 
 
-def _said(claim: ClaimRecord, condition: Condition, now: datetime) -> ClaimRecord:
+def _with_condition(claim: ClaimRecord, condition: Condition, now: datetime) -> ClaimRecord:
     meta = claim.meta
     condition = replace(condition, generation=meta.generation)
-    said = claim.conditions.with_condition(condition, now, is_deleting=meta.is_deleting)
-    return claim if said is claim.conditions else replace(claim, conditions=said)
+    updated = claim.conditions.with_condition(condition, now, is_deleting=meta.is_deleting)
+    return claim if updated is claim.conditions else replace(claim, conditions=updated)

@@ -171,10 +171,10 @@ def await_detachment(draining: DrainingNode, pending: Sequence[str], now: dateti
     if claim is not None:
         claim = with_unknown(claim, VOLUMES_DETACHED, _AWAITING, _AWAITING, now)
     node = draining.node
-    told = Notice(
+    notice = Notice(
         about_node(node),
         _AWAITING,
         f"Awaiting deletion of bound volumeattachments ({listed(tuple(pending))})",
         same_as=(node.name,),
     )
-    return Detachment(Changes(claim, notices=(told,), requeue_after=LOOK_AGAIN))
+    return Detachment(Changes(claim, notices=(notice,), requeue_after=LOOK_AGAIN))

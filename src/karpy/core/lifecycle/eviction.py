@@ -91,19 +91,23 @@ def merged(known: Eviction | None, new: Eviction) -> Eviction:
     return replace(new, deadline=min(times, default=None))
 
 
-def next_step(entry: Eviction, pod: Pod | None, now: datetime) -> EvictionStep:
+def next_step(eviction: Eviction, pod: Pod | None, now: datetime) -> EvictionStep:
     """Return what to do with a pod that is to be evicted, given its present state."""
-    if pod is None or pod.uid != entry.uid:
+    if pod is None or pod.uid != eviction.uid:
         return EvictionStep(EvictionVerb.DROP)
-    is_forced = entry.mode is EvictionMode.FORCE_DELETE
-    if not is_forced and entry.deadline is not None and now >= entry.deadline:
+    is_forced = eviction.mode is EvictionMode.FORCE_DELETE
+    if not is_forced and eviction.deadline is not None and now >= eviction.deadline:
         return EvictionStep(EvictionVerb.DROP)
     # Differs: Karpenter also deletes a pod that has completed meanwhile, and its result with it;
     # Karpy leaves it.
     if pod.is_terminal:
         return EvictionStep(EvictionVerb.DROP)
-    if is_forced and entry.deadline is not None and is_past_threshold(pod, entry.deadline, now):
-        return _forced(pod, entry.deadline, now)
+    if (
+        is_forced
+        and eviction.deadline is not None
+        and is_past_threshold(pod, eviction.deadline, now)
+    ):
+        return _forced(pod, eviction.deadline, now)
     if pod.is_deleting or pod.is_static or pod.tolerates_disruption:
         return EvictionStep(EvictionVerb.DROP)
     protection = protection_of(pod, now)
@@ -126,9 +130,9 @@ def after_eviction(pod: Pod, node: NodeRecord | None, reason: str, code: int) ->
     """Read the answer to an eviction; `reason` is why the node is disrupted."""
     counted = Count("pods_eviction_requests_total", {"code": str(code)})
     if _OK <= code < _REDIRECT:
-        told = Notice(about_pod(pod), "Evicted", f"Evicted pod: {reason}", same_as=(pod.name,))
+        notice = Notice(about_pod(pod), "Evicted", f"Evicted pod: {reason}", same_as=(pod.name,))
         asked = Count("pods_eviction_requests_total", {"code": str(_OK)})
-        return EvictionAnswer(True, notices=(told,), counts=(asked, _drained(reason)))
+        return EvictionAnswer(True, notices=(notice,), counts=(asked, _drained(reason)))
     if code in {_NOT_FOUND, _CONFLICT}:
         return EvictionAnswer(True, counts=(counted,))
     if code == _TOO_MANY:
@@ -175,8 +179,8 @@ def _forced(pod: Pod, deadline: datetime, now: datetime) -> EvictionStep:
         f"Deleting the pod because its node ends by {write_moment(deadline)}. It has {seconds} of "
         f"its {own} seconds to stop, whatever its disruption budgets and annotations say."
     )
-    told = Notice(about_pod(pod), "Disrupted", note, same_as=(pod.name,))
-    return EvictionStep(EvictionVerb.DELETE, seconds, (told,))
+    notice = Notice(about_pod(pod), "Disrupted", note, same_as=(pod.name,))
+    return EvictionStep(EvictionVerb.DELETE, seconds, (notice,))
 
 
 def _grace(deadline: datetime, now: datetime) -> timedelta:
@@ -189,8 +193,8 @@ def _refused(pod: Pod, node: NodeRecord | None, why: str, counted: Count) -> Evi
         # The node is gone, and so is the pod.
         return EvictionAnswer(True, counts=(counted,))
     # Differs: Karpenter emits one event per node and names one pod; Karpy emits one for each pod.
-    told = drain_failed_notice(node, f"{why} (Pod={pod.key})", pod.key)
-    return EvictionAnswer(False, why, (told,), (counted,))
+    notice = drain_failed_notice(node, f"{why} (Pod={pod.key})", pod.key)
+    return EvictionAnswer(False, why, (notice,), (counted,))
 
 
 def _drained(reason: str) -> Count:
@@ -220,14 +224,14 @@ def protection_of(pod: Pod | LeavingPod, now: datetime) -> Protection:
         return Protection(is_active=True)
     until = pod.started + duration
     if now >= until:
-        told = Notice(
+        notice = Notice(
             about_pod(pod), "DoNotDisruptGracePeriodElapsed", _ELAPSED, same_as=(pod.uid,)
         )
-        return Protection(until=until, notices=(told,))
+        return Protection(until=until, notices=(notice,))
     moment = write_moment(until)
     note = f"The {DO_NOT_DISRUPT} grace period will elapse at {moment}"
-    told = Notice(about_pod(pod), "DoNotDisruptUntil", note, same_as=(pod.uid, moment))
-    return Protection(is_active=True, until=until, notices=(told,))
+    notice = Notice(about_pod(pod), "DoNotDisruptUntil", note, same_as=(pod.uid, moment))
+    return Protection(is_active=True, until=until, notices=(notice,))
 
 
 def is_evictable(pod: Pod | LeavingPod, now: datetime) -> bool:

@@ -153,8 +153,8 @@ def check_consistency(claim: ClaimRecord, node: NodeRecord, now: datetime) -> Ch
     )
     remarks = tuple(Remark("consistency error", {"error": each}, True) for each in issues)
     message = "Consistency Check Failed"
-    said = with_false(claim, CONSISTENT, "ConsistencyCheckFailed", message, now)
-    return Changes(said, notices=notices, remarks=remarks, requeue_after=PERIOD)
+    updated = with_false(claim, CONSISTENT, "ConsistencyCheckFailed", message, now)
+    return Changes(updated, notices=notices, remarks=remarks, requeue_after=PERIOD)
 
 
 def find_issues(claim: ClaimRecord, node: NodeRecord) -> tuple[str, ...]:

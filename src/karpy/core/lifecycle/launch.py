@@ -79,7 +79,7 @@ def launch_succeeded(claim: ClaimRecord, machine: LaunchedMachine, now: datetime
 
 def launch_sold_out(claim: ClaimRecord, problem: str, pods: Iterable[Pod] = ()) -> Changes:
     """Delete a claim for which there is no capacity; its pending pods get an event."""
-    told = Notice(
+    notice = Notice(
         about_claim(claim),
         _NO_CAPACITY,
         shortened(f"NodeClaim {claim.name} event: {problem}"),
@@ -94,7 +94,7 @@ def launch_sold_out(claim: ClaimRecord, problem: str, pods: Iterable[Pod] = ()) 
     )
     return Changes(
         deletes_claim=True,
-        notices=(told, *others),
+        notices=(notice, *others),
         counts=disruption_counts(claim, "insufficient_capacity"),
         remarks=(_failure(problem),),
     )
@@ -113,8 +113,8 @@ def launch_failed(
     claim: ClaimRecord, problem: str, now: datetime, reason: str = "LaunchFailed"
 ) -> Changes:
     """Set Launched to Unknown with the error; the launch is tried again later."""
-    said = with_unknown(claim, LAUNCHED, reason, shortened(problem), now)
-    return Changes(said, remarks=(_failure(problem),))
+    updated = with_unknown(claim, LAUNCHED, reason, shortened(problem), now)
+    return Changes(updated, remarks=(_failure(problem),))
 
 
 def shortened(text: str) -> str:

@@ -77,8 +77,8 @@ def mark_drifted(claim: ClaimRecord, reason: str, now: datetime) -> Changes:
     """Set Drifted on a claim, or remove it."""
     if not reason or not claim.conditions.is_true(LAUNCHED):
         return Changes(without(claim, DRIFTED), requeue_after=DRIFT_PERIOD)
-    said = with_true_because(claim, DRIFTED, reason, reason, now)
-    return Changes(said, requeue_after=DRIFT_PERIOD)
+    updated = with_true_because(claim, DRIFTED, reason, reason, now)
+    return Changes(updated, requeue_after=DRIFT_PERIOD)
 
 
 def mark_consolidatable(

@@ -67,8 +67,8 @@ def register(
     changes = _alarm(claim, node)
     if pending:
         hooks = ", ".join(pending)
-        said = with_unknown(claim, REGISTERED, "RegistrationHookPending", hooks, now)
-        return replace(changes, claim=said, node=synced(node, claim))
+        updated = with_unknown(claim, REGISTERED, "RegistrationHookPending", hooks, now)
+        return replace(changes, claim=updated, node=synced(node, claim))
     return replace(
         changes,
         claim=with_true(replace(claim, node_name=node.name), REGISTERED, now),
@@ -106,7 +106,7 @@ def _alarm(claim: ClaimRecord, node: NodeRecord) -> Changes:
     """Warn if pods may have been bound to the node before it registered."""
     if REGISTERED_LABEL in node.meta.labels or any(map(is_unregistered, node.taints)):
         return Changes()
-    told = Notice(
+    notice = Notice(
         about_claim(claim),
         "UnregisteredTaintMissing",
         _MISSING,
@@ -115,7 +115,7 @@ def _alarm(claim: ClaimRecord, node: NodeRecord) -> Changes:
     )
     fields = {"taint": UNREGISTERED_TAINT, "Node": node.name}
     remark = Remark("node has no taint that keeps pods away until registration", fields, True)
-    return Changes(notices=(told,), remarks=(remark,))
+    return Changes(notices=(notice,), remarks=(remark,))
 
 
 def _registered(node: NodeRecord, now: datetime) -> NodeRecord:

@@ -86,10 +86,10 @@ def machine_answered(
     """Set InstanceTerminating; once the machine is gone, remove the finalizer of the node."""
     if claim is None:
         return node_gone(node, now)
-    said = with_true(claim, INSTANCE_TERMINATING, now)
+    updated = with_true(claim, INSTANCE_TERMINATING, now)
     if not is_gone:
-        return Changes(said, requeue_after=MACHINE_PERIOD)
-    return joined(Changes(said), node_gone(node, now))
+        return Changes(updated, requeue_after=MACHINE_PERIOD)
+    return joined(Changes(updated), node_gone(node, now))
 
 
 def node_gone(node: NodeRecord, now: datetime) -> Changes:
@@ -142,14 +142,14 @@ def _warning(node: NodeRecord, claim: ClaimRecord | None) -> tuple[Notice, ...]:
     moment = claim.meta.annotations.get(TERMINATION_TIME) if claim is not None else None
     if moment is None:
         return ()
-    told = Notice(
+    notice = Notice(
         about_node(node),
         "TerminationGracePeriodExpiring",
         f"All pods will be deleted by {moment}",
         is_warning=True,
         same_as=(node.name,),
     )
-    return (told,)
+    return (notice,)
 
 
 class ClaimTermination(Struct, frozen=True, gc=False):
@@ -188,14 +188,14 @@ def terminate_claim(
 
 def claim_machine_answered(claim: ClaimRecord, now: datetime, *, is_gone: bool) -> Changes:
     """Set InstanceTerminating; once the machine is gone, remove the finalizer of the claim."""
-    said = with_true(claim, INSTANCE_TERMINATING, now)
+    updated = with_true(claim, INSTANCE_TERMINATING, now)
     if not is_gone:
-        return Changes(said, requeue_after=MACHINE_PERIOD)
-    took = (now - changed(said, INSTANCE_TERMINATING)).total_seconds()
+        return Changes(updated, requeue_after=MACHINE_PERIOD)
+    took = (now - changed(updated, INSTANCE_TERMINATING)).total_seconds()
     counted = Count(
         "nodeclaims_instance_termination_duration_seconds", {"nodepool": claim.pool}, took
     )
-    return joined(Changes(said, counts=(counted,)), _released(said, now))
+    return joined(Changes(updated, counts=(counted,)), _released(updated, now))
 
 
 def _has_joined(node: NodeRecord) -> bool:
@@ -208,7 +208,7 @@ def _with_deadline(claim: ClaimRecord) -> Changes:
     if claim.grace_period is None or deleted is None or TERMINATION_TIME in claim.meta.annotations:
         return Changes()
     moment = write_moment(deleted + claim.grace_period)
-    told = Notice(
+    notice = Notice(
         about_claim(claim),
         "TerminationGracePeriodExpiring",
         f"All pods will be deleted by {moment}",
@@ -217,7 +217,7 @@ def _with_deadline(claim: ClaimRecord) -> Changes:
     )
     return Changes(
         replace(claim, meta=with_annotations(claim.meta, {TERMINATION_TIME: moment})),
-        notices=(told,),
+        notices=(notice,),
         remarks=(Remark("annotated nodeclaim", {TERMINATION_TIME: moment}),),
     )
 

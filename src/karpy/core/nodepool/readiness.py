@@ -17,24 +17,24 @@ NODE_CLASS_READY: Final = "NodeClassReady"
 
 def with_true(pool: PoolRecord, type_: str, now: datetime) -> PoolRecord:
     """Set a condition of a pool to True; its type is the reason."""
-    return _said(pool, Condition(type_, TRUE, now, type_), now)
+    return _with_condition(pool, Condition(type_, TRUE, now, type_), now)
 
 
 def with_false(
     pool: PoolRecord, type_: str, reason: str, message: str, now: datetime
 ) -> PoolRecord:
     """Set a condition of a pool to False, with a reason and a message."""
-    return _said(pool, Condition(type_, FALSE, now, reason, message), now)
+    return _with_condition(pool, Condition(type_, FALSE, now, reason, message), now)
 
 
-def _said(pool: PoolRecord, condition: Condition, now: datetime) -> PoolRecord:
+def _with_condition(pool: PoolRecord, condition: Condition, now: datetime) -> PoolRecord:
     meta = pool.meta
     # All conditions that Ready depends on are set with the first one, as Unknown.
     begun = pool.conditions.begun(meta.created or now, now, meta.generation)
-    said = begun.with_condition(
+    updated = begun.with_condition(
         replace(condition, generation=meta.generation), now, is_deleting=meta.is_deleting
     )
-    return pool if said is pool.conditions else replace(pool, conditions=said)
+    return pool if updated is pool.conditions else replace(pool, conditions=updated)
 
 
 def judge_readiness(pool: PoolRecord, node_class: ClassState | None, now: datetime) -> Changes:

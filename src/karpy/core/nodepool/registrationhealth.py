@@ -50,12 +50,12 @@ def record_attempt(
     if not any(each.kind == "NodePool" and each.uid == pool.meta.uid for each in claim.meta.owners):
         return HealthUpdate(health, pool)
     after = health.with_attempt(is_success=is_success)
-    told = pool.conditions.status(NODE_REGISTRATION_HEALTHY)
+    status = pool.conditions.status(NODE_REGISTRATION_HEALTHY)
     if is_success and after.status == TRUE:
-        pool = _said(pool, TRUE, NODE_REGISTRATION_HEALTHY, "", now)
-    elif not is_success and after.status == FALSE and told != FALSE:
+        pool = _with_condition(pool, TRUE, NODE_REGISTRATION_HEALTHY, "", now)
+    elif not is_success and after.status == FALSE and status != FALSE:
         reason, message = _failure(claim)
-        pool = _said(pool, FALSE, reason, message, now)
+        pool = _with_condition(pool, FALSE, reason, message, now)
     return HealthUpdate(after, pool)
 
 
@@ -74,7 +74,7 @@ def refresh_health(
         or condition.generation != pool.meta.generation
     )
     if condition is None or is_stale:
-        reset = _said(pool, UNKNOWN, "AwaitingReconciliation", _WAITS, now)
+        reset = _with_condition(pool, UNKNOWN, "AwaitingReconciliation", _WAITS, now)
         return HealthUpdate(RegistrationHealth(), replace(reset, class_generation=class_generation))
     if not health.attempts:
         remembered = {TRUE: (True,), FALSE: (False,) * FAILURES_MAX}
@@ -92,8 +92,10 @@ def _failure(claim: ClaimRecord) -> tuple[str, str]:
     return launched.reason, launched.message
 
 
-def _said(pool: PoolRecord, status: str, reason: str, message: str, now: datetime) -> PoolRecord:
+def _with_condition(
+    pool: PoolRecord, status: str, reason: str, message: str, now: datetime
+) -> PoolRecord:
     meta = pool.meta
     condition = Condition(NODE_REGISTRATION_HEALTHY, status, now, reason, message, meta.generation)
-    said = pool.conditions.with_condition(condition, now, is_deleting=meta.is_deleting)
-    return replace(pool, conditions=said)
+    updated = pool.conditions.with_condition(condition, now, is_deleting=meta.is_deleting)
+    return replace(pool, conditions=updated)
