@@ -76,7 +76,7 @@ def main() -> int:
 
 def _measure_own(name: str, asked: argparse.Namespace) -> Measurement:
     path = make_file(name, FILES)
-    # Whoever knows no running nodes decides something else there.
+    # The other solver does not know running nodes, and would decide something else.
     against = None if name.startswith(HAS_NODES) else asked.against
     return measure_file(path, rounds=asked.rounds, against=against)
 

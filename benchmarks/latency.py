@@ -83,11 +83,11 @@ class Silence:
         """Hear what was decided."""
 
     def places(self) -> dict[str, str]:
-        """Know of nobody who is on his way."""
+        """Know of no pod that is on its way."""
         return {}
 
     def settling(self) -> tuple[str, ...]:
-        """Know of nobody who waits."""
+        """Know of no pod that waits."""
         return ()
 
     async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
@@ -161,7 +161,7 @@ class TimedCluster(MirroredCluster):
 
 
 class Bench:
-    """A cluster that waits for pods, and whoever is measured."""
+    """A cluster that waits for pods, with the part that is measured."""
 
     def __init__(self) -> None:
         self.world = World()

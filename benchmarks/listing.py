@@ -110,7 +110,7 @@ async def _list_theirs(kubeconfig: str, pods: int) -> float:
 
 
 async def _fill(kubeconfig: str, pods: int) -> None:
-    """Make pods as workloads make them; nobody schedules them."""
+    """Make pods as workloads make them, with a scheduler that does not exist."""
     gate = asyncio.Semaphore(_AT_ONCE)
     async with Connection(find_access(kubeconfig=kubeconfig), rate=Rate(5000, 5000)) as connection:
 
@@ -138,7 +138,7 @@ def _pod(number: int) -> dict[str, Any]:
             "namespace": "default",
             "labels": {"app": app, "team": f"team-{number % 20}"},
         },
-        "spec": {"schedulerName": "nobody", "containers": [container]},
+        "spec": {"schedulerName": "absent", "containers": [container]},
     }
 
 

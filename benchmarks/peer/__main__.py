@@ -117,7 +117,7 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     unknown = [name for name in asked.names if name not in SCENARIOS]
     if unknown:
         parser.error(f"no such scenario: {', '.join(unknown)}; there are {', '.join(SCENARIOS)}")
-    # Only what anybody would measure goes to the page by itself.
+    # Only the usual scenarios go to the page by default.
     if not (asked.names or asked.only or asked.ours or asked.page):
         asked.page = PAGE
     asked.names = asked.names or USUAL

@@ -35,7 +35,7 @@ class Share(Struct, frozen=True):
 
     what: str
     value: float | None
-    """None if there is nothing to divide by, since somebody did not finish."""
+    """None if there is nothing to divide by, since a run did not finish."""
     most: float
     is_bound: bool = False
     """Whether the true share is smaller still: the peer's time was up before it was done."""

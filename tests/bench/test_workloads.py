@@ -72,7 +72,7 @@ def test_every_family_can_be_read(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "diverse", "diverse-", "diverse-0", "nothing-5", "real-5x0"])
-def test_a_name_nobody_knows_is_refused_with_those_there_are(name: str) -> None:
+def test_an_unknown_name_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(ObjectNotFound, match="KP1005") as caught:
         find_recipe(name)
 

@@ -100,7 +100,7 @@ def adjusted(price: int, overlay: NodeOverlay) -> int:
 
 
 def _on_sale(kind: InstanceType, snapshot: Snapshot) -> InstanceType:
-    """Take full reservations off the market if nobody waits for them."""
+    """Take full reservations off sale if no pod waits for them."""
     if snapshot.settings.reserved_capacity:
         return kind
     offerings = tuple(replace(each, is_available=each.is_launchable) for each in kind.offerings)

@@ -73,7 +73,7 @@ def test_strict_is_the_selector_and_the_first_term_full_adds_the_heaviest_wish()
 
 
 def test_only_the_heaviest_wish_left_counts() -> None:
-    """A heavy wish that nobody grants is dropped, and then the next one counts."""
+    """A heavy preference that no node meets is dropped, and then the next one counts."""
     impossible, possible = term(is_in(FAMILY, "nothing")), term(is_in(ZONE, ZONE_B))
 
     def zones(*weights: int) -> list[list[str]]:

@@ -239,8 +239,8 @@ def test_pods_that_select_themselves_begin_in_one_domain_and_stay_there() -> Non
     assert values_launched(cluster, ZONE) == [[ZONE_A]] * 3
 
 
-def test_a_pod_begins_only_where_nobody_else_has() -> None:
-    """kube-scheduler lets it begin only if there is nobody to be near to, not even out of reach."""
+def test_a_pod_begins_only_where_no_other_has() -> None:
+    """kube-scheduler lets it begin only if there is no pod to be near to, not even out of reach."""
     nodes = [node("n", zone=ZONE_B, cpu="0")]
     batch = [pod("old", labels=WEB, on="n"), *_webs(1, affinity=[affinity(ZONE, WEB)])]
     elsewhere = _webs(1, affinity=[affinity(ZONE, WEB)], selector={ZONE: ZONE_C})
@@ -249,7 +249,7 @@ def test_a_pod_begins_only_where_nobody_else_has() -> None:
     assert hosts(snapshot(pods=[batch[0], *elsewhere], nodes=nodes)) == {"web-0": "NO_HOST"}
 
 
-def test_affinity_to_nobody_is_refused_unless_only_preferred() -> None:
+def test_affinity_to_no_pod_is_refused_unless_only_preferred() -> None:
     near = affinity(HOSTNAME, {"app": "nobody"})
 
     assert hosts(snapshot(pods=[pod("must", affinity=[near])])) == {"must": "NO_HOST"}
@@ -287,7 +287,7 @@ def test_pods_that_shun_each_other_get_a_host_each() -> None:
 
 
 def test_a_pod_that_shuns_a_zone_counts_in_every_zone_it_may_land_in() -> None:
-    """The first one could become a node in any zone, so that nobody else can be safe."""
+    """The first one could become a node in any zone, so that no other pod is safe."""
     away = [anti_affinity(ZONE, WEB)]
     pinned = _webs(3, anti_affinity=away, spreads=[spread(ZONE, WEB)])
 
@@ -317,8 +317,8 @@ def test_placed_pods_of_the_batch_keep_those_they_shun_away() -> None:
     assert hosts(snapshot(pods=[shy, *_webs(1)])) == {"shy": "default#0", "web-0": "default#1"}
 
 
-def test_a_claim_without_the_key_counts_for_nobody() -> None:
-    """It might land in any zone, so that nobody can be near it before it has."""
+def test_a_claim_without_the_key_does_not_count() -> None:
+    """It might land in any zone, so that no pod can be near it before it has."""
     near = pod("near", prefers_near=[(1, affinity(ZONE, WEB))], selector={FAMILY: "c"})
     free = pod("web", cpu="4", labels=WEB, selector={FAMILY: "m"})
     pinned = pod("web", cpu="4", labels=WEB, selector={FAMILY: "m", ZONE: ZONE_B})
@@ -336,7 +336,7 @@ def test_a_pod_that_others_must_be_near_to_is_settled_in_one_domain() -> None:
 
 
 def test_nothing_is_shunned_where_a_node_cannot_carry_the_key() -> None:
-    """Nobody can meet anybody in a rack that does not exist."""
+    """No pods meet in a rack that does not exist."""
     away = [anti_affinity("rack", WEB)]
     racked = pool("racked", weight=9, labels={"rack": "1"}, limits={"nodes": "1"})
 

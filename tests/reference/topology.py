@@ -258,7 +258,7 @@ class Topology:
         Yield what topology asks of a node for a pod, the best choice first.
 
         Each choice has one requirement for each key that some group is about, unless the node
-        cannot have the label and nobody needs it. No choice: no place. Domains that are equally
+        cannot have the label and no pod needs it. No choice: no place. Domains that are equally
         good are told apart by what the node costs there.
         """
         groups = self.groups(pod, rules)
@@ -269,7 +269,7 @@ class Topology:
             mine = [group for group in groups if group.key == key]
             wanted = pod_side.get(key, anything(key))
             there = node.get(key)
-            is_shunned = there is None or there.is_negative or self._is_nobody_there(mine)
+            is_shunned = there is None or there.is_negative or self._is_no_pod_there(mine)
             if there is None:
                 there = anything(key) if key in may_be_undefined else Requirement(key)
             is_needed = any(each.kind in {Kind.SPREAD, Kind.AFFINITY} for each in mine)
@@ -281,7 +281,7 @@ class Topology:
         for combination in product(*per_key):
             yield {each.key: each for each in combination if each is not None}
 
-    def _is_nobody_there(self, groups: list[Group]) -> bool:
+    def _is_no_pod_there(self, groups: list[Group]) -> bool:
         return not any(
             self._counts_place(group, place) for group in groups for place in self.places
         )

@@ -83,7 +83,7 @@ def _is_sound(combination: tuple[Requirements, ...]) -> bool:
 
 
 def attachments(pod: Pod, storage: Storage) -> Attachments:
-    """Return the volumes a pod attaches, by driver; those nobody counts are left out."""
+    """Return the volumes a pod attaches, by driver; those that no driver counts are left out."""
     result: Attachments = {}
     for claim in claims_of(pod, storage):
         driver = _driver(claim, storage) if claim else None

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.bench.draws import Draws
-from karpy.bench.shapes import GPU, Json, expression
+from karpy.bench.objects import GPU, Json, expression
 from karpy.model.instances import MICROS_PER_DOLLAR
 from karpy.model.labels import (
     ARCH,

@@ -43,7 +43,7 @@ class Draws:
         return self.below(100) < percent
 
     def pick(self, items: Sequence[T]) -> T:
-        """Draw one of the items, all alike."""
+        """Draw one of the items, each with the same chance."""
         return items[self.below(len(items))]
 
     def weighted(self, table: Sequence[tuple[T, int]]) -> T:

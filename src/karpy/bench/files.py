@@ -6,7 +6,7 @@ import zlib
 from pathlib import Path
 from typing import Final
 
-from karpy.bench.shapes import Json
+from karpy.bench.objects import Json
 from karpy.bench.workloads import FORMAT
 from karpy.codec.jsontext import check_keys, parse_json
 from karpy.codec.limits import Unparsable

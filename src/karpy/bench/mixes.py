@@ -1,4 +1,4 @@
-"""Families of pods on the linear catalog: Karpenter's own benchmarks, and inputs made to hurt."""
+"""Families of pods on the linear catalog: Karpenter's own benchmarks, and hard inputs."""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
@@ -11,23 +11,23 @@ from karpy.bench.catalogs import (
     linear_types,
 )
 from karpy.bench.draws import Draws
-from karpy.bench.shapes import (
+from karpy.bench.objects import (
     PREFERRED,
     REQUIRED,
     Json,
-    Shape,
+    PodTemplate,
     expression,
-    node_wish,
     pod,
     pool,
+    preferred_nodes,
+    preferred_pods,
     spread,
     term,
-    wish,
 )
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, SPOT, ZONE
 
-ShapeOf: TypeAlias = Callable[[Draws, int], Shape]
-"""The shape of the n-th pod."""
+TemplateOf: TypeAlias = Callable[[Draws, int], PodTemplate]
+"""The template of the n-th pod."""
 
 CPUS_MILLI: Final = (100, 250, 500, 1000, 1500)
 MEMORIES_MIB: Final = (100, 256, 512, 1024, 2048, 4096)
@@ -53,133 +53,147 @@ def diverse(draws: Draws, pods: int, types: int | None) -> Json:
 
 
 def preference(draws: Draws, pods: int, types: int | None) -> Json:
-    """Make Karpenter's preference benchmark: equal pods, two wishes that hold, one that cannot."""
+    """Make Karpenter's preference benchmark: equal pods with three preferences, one in vain."""
     affinity: Json = {
-        "nodeAffinity": {PREFERRED: [node_wish(1, expression(ZONE, "In", LINEAR_ZONES[0]))]},
-        "podAntiAffinity": {PREFERRED: [wish(10, ZONE, _NGINX), wish(1, HOSTNAME, _NGINX)]},
+        "nodeAffinity": {PREFERRED: [preferred_nodes(1, expression(ZONE, "In", LINEAR_ZONES[0]))]},
+        "podAntiAffinity": {
+            PREFERRED: [preferred_pods(10, ZONE, _NGINX), preferred_pods(1, HOSTNAME, _NGINX)]
+        },
     }
-    shape = _drawn_shape(draws, _NGINX, affinity=affinity)
-    return _on_linear_catalog(draws, [shape] * pods, types)
+    template = _drawn_template(draws, _NGINX, affinity=affinity)
+    return _on_linear_catalog(draws, [template] * pods, types)
 
 
-def adversarial(shape_of: ShapeOf) -> Callable[[Draws, int, int | None], Json]:
-    """Make a family out of the shape of its n-th pod."""
+def adversarial(template_of: TemplateOf) -> Callable[[Draws, int, int | None], Json]:
+    """Make a family out of the template of its n-th pod."""
 
     def make(draws: Draws, pods: int, types: int | None) -> Json:
-        return _on_linear_catalog(draws, [shape_of(draws, index) for index in range(pods)], types)
+        return _on_linear_catalog(
+            draws, [template_of(draws, index) for index in range(pods)], types
+        )
 
     return make
 
 
-def distinct(draws: Draws, index: int) -> Shape:
-    """Make no two pods alike."""
+def distinct(draws: Draws, index: int) -> PodTemplate:
+    """Make pods of which no two are equal."""
     labels = {"app": f"app-{index}", "number": str(index)}
-    return Shape(labels, draws.between(50, 4000), draws.between(64, 8192))
+    return PodTemplate(labels, draws.between(50, 4000), draws.between(64, 8192))
 
 
-def host_averse(_: Draws, __: int) -> Shape:
-    """Make one deployment that wants a node for each of its pods."""
-    return Shape(_NGINX, 500, 512, rules={"affinity": _away_from(HOSTNAME, _NGINX)})
+def host_averse(_: Draws, __: int) -> PodTemplate:
+    """Make one deployment of pods that need a node each."""
+    return PodTemplate(_NGINX, 500, 512, rules={"affinity": _away_from(HOSTNAME, _NGINX)})
 
 
 def zone_spread(draws: Draws, pods: int, types: int | None) -> Json:
     """Make one deployment per twenty pods, each spread evenly over the zones."""
     groups = max(3, pods // 20)
-    shapes = []
+    templates = []
     for index in range(pods):
         labels = {"app": f"group-{index % groups}"}
         rules = {"topologySpreadConstraints": [spread(ZONE, labels)]}
-        shapes.append(_group_shape(index % groups, labels, rules))
-    return _on_linear_catalog(draws, shapes, types)
+        templates.append(_group_template(index % groups, labels, rules))
+    return _on_linear_catalog(draws, templates, types)
 
 
-def preferring(_: Draws, index: int) -> Shape:
-    """Make pods with six wishes; the first ones to be dropped are those that cannot hold."""
+def preferring(_: Draws, index: int) -> PodTemplate:
+    """Make pods with six preferences; those that cannot hold are dropped first."""
     group = index % _PREFERRING_GROUPS
     labels = {"app": f"group-{group}"}
-    nobody = {"app": "nobody"}
+    absent = {"app": "nobody"}
     affinity: Json = {
-        "podAffinity": {PREFERRED: [wish(50, ZONE, nobody)]},
-        "podAntiAffinity": {PREFERRED: [wish(40, ZONE, labels), wish(10, HOSTNAME, labels)]},
+        "podAffinity": {PREFERRED: [preferred_pods(50, ZONE, absent)]},
+        "podAntiAffinity": {
+            PREFERRED: [preferred_pods(40, ZONE, labels), preferred_pods(10, HOSTNAME, labels)]
+        },
         "nodeAffinity": {
             PREFERRED: [
-                node_wish(30, expression(ZONE, "In", "nowhere")),
-                node_wish(20, expression(CAPACITY_TYPE, "In", SPOT)),
+                preferred_nodes(30, expression(ZONE, "In", "nowhere")),
+                preferred_nodes(20, expression(CAPACITY_TYPE, "In", SPOT)),
             ]
         },
     }
     soft = [spread(ZONE, labels, soft=True)]
     rules = {"affinity": affinity, "topologySpreadConstraints": soft}
-    return _group_shape(group, labels, rules)
+    return _group_template(group, labels, rules)
 
 
-def unschedulable(_: Draws, index: int) -> Shape:
-    """Make every other pod impossible: by a label nobody has, or by its size."""
+def unschedulable(_: Draws, index: int) -> PodTemplate:
+    """Make every other pod impossible: by a label that no node has, or by its size."""
     group = index % _UNSCHEDULABLE_GROUPS
     labels = {"app": f"group-{group}"}
     match index % 4:
         case 0:
-            return Shape(labels, 500, 512, rules={"nodeSelector": {"nobody.karpy.dev/has": "this"}})
+            return PodTemplate(
+                labels, 500, 512, rules={"nodeSelector": {"nobody.karpy.dev/has": "this"}}
+            )
         case 2:
-            return Shape(labels, 1_000_000, 512)
+            return PodTemplate(labels, 1_000_000, 512)
         case _:
-            return _group_shape(group, labels, {})
+            return _group_template(group, labels, {})
 
 
 def selectors(draws: Draws, pods: int, types: int | None) -> Json:
-    """Pin each pod to one instance type, so that no two nodes are alike."""
+    """Pin each pod to one instance type, so that no two nodes are equal."""
     count = types or LINEAR_TYPES
-    shapes = []
+    templates = []
     for index in range(pods):
         name = linear_name(index % count + 1)
-        shapes.append(Shape({"app": name}, 100, 128, rules={"nodeSelector": {INSTANCE_TYPE: name}}))
-    return _on_linear_catalog(draws, shapes, types)
+        templates.append(
+            PodTemplate({"app": name}, 100, 128, rules={"nodeSelector": {INSTANCE_TYPE: name}})
+        )
+    return _on_linear_catalog(draws, templates, types)
 
 
-def _on_linear_catalog(draws: Draws, shapes: list[Shape], types: int | None) -> Json:
+def _on_linear_catalog(draws: Draws, templates: list[PodTemplate], types: int | None) -> Json:
     return {
         "wellKnownLabels": list(LINEAR_WELL_KNOWN),
         "instanceTypes": linear_types(types or LINEAR_TYPES),
         "nodePools": [pool("default")],
-        "pods": [pod(shape, f"p{index:06d}", draws.uid()) for index, shape in enumerate(shapes)],
+        "pods": [
+            pod(template, f"p{index:06d}", draws.uid()) for index, template in enumerate(templates)
+        ],
     }
 
 
-def _free(draws: Draws) -> Shape:
-    return _drawn_shape(draws, {"group": draws.pick(GROUPS)})
+def _free(draws: Draws) -> PodTemplate:
+    return _drawn_template(draws, {"group": draws.pick(GROUPS)})
 
 
-def _zone_spread(draws: Draws) -> Shape:
-    return _spread_shape(draws, ZONE)
+def _zone_spread(draws: Draws) -> PodTemplate:
+    return _spread_template(draws, ZONE)
 
 
-def _host_spread(draws: Draws) -> Shape:
-    return _spread_shape(draws, HOSTNAME)
+def _host_spread(draws: Draws) -> PodTemplate:
+    return _spread_template(draws, HOSTNAME)
 
 
-def _spread_shape(draws: Draws, key: str) -> Shape:
+def _spread_template(draws: Draws, key: str) -> PodTemplate:
     rule = spread(key, {"group": draws.pick(GROUPS)})
-    return _drawn_shape(draws, {"group": draws.pick(GROUPS)}, topologySpreadConstraints=[rule])
+    return _drawn_template(draws, {"group": draws.pick(GROUPS)}, topologySpreadConstraints=[rule])
 
 
-def _zone_affine(draws: Draws) -> Shape:
+def _zone_affine(draws: Draws) -> PodTemplate:
     labels = {"kin": draws.pick(GROUPS)}
-    return _drawn_shape(draws, labels, affinity={"podAffinity": {REQUIRED: [term(ZONE, labels)]}})
+    return _drawn_template(
+        draws, labels, affinity={"podAffinity": {REQUIRED: [term(ZONE, labels)]}}
+    )
 
 
-def _host_averse(draws: Draws) -> Shape:
-    return _drawn_shape(draws, _NGINX, affinity=_away_from(HOSTNAME, _NGINX))
+def _host_averse(draws: Draws) -> PodTemplate:
+    return _drawn_template(draws, _NGINX, affinity=_away_from(HOSTNAME, _NGINX))
 
 
 def _away_from(key: str, labels: dict[str, str]) -> Json:
     return {"podAntiAffinity": {REQUIRED: [term(key, labels)]}}
 
 
-def _drawn_shape(draws: Draws, labels: dict[str, str], **rules: object) -> Shape:
-    return Shape(labels, draws.pick(CPUS_MILLI), draws.pick(MEMORIES_MIB), rules=rules)
+def _drawn_template(draws: Draws, labels: dict[str, str], **rules: object) -> PodTemplate:
+    return PodTemplate(labels, draws.pick(CPUS_MILLI), draws.pick(MEMORIES_MIB), rules=rules)
 
 
-def _group_shape(group: int, labels: dict[str, str], rules: Json) -> Shape:
+def _group_template(group: int, labels: dict[str, str], rules: Json) -> PodTemplate:
     cpu = CPUS_MILLI[group % len(CPUS_MILLI)]
     memory = MEMORIES_MIB[group % len(MEMORIES_MIB)]
-    return Shape(labels, cpu, memory, rules=rules)
+    return PodTemplate(labels, cpu, memory, rules=rules)

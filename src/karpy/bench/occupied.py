@@ -7,13 +7,12 @@ from msgspec import Struct
 
 from karpy.bench.catalogs import CATEGORY, CLOUD_WELL_KNOWN, CLOUD_ZONES, cloud_types
 from karpy.bench.draws import Draws
-from karpy.bench.realistic import daemons, drawn_size
-from karpy.bench.shapes import (
+from karpy.bench.objects import (
     CREATED,
     GPU,
     REQUIRED,
     Json,
-    Shape,
+    PodTemplate,
     daemon_set,
     daemon_uid,
     expression,
@@ -22,6 +21,7 @@ from karpy.bench.shapes import (
     spread,
     term,
 )
+from karpy.bench.realistic import daemons, drawn_size
 from karpy.model.instances import allocatable
 from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, OS, ZONE
 from karpy.model.resources import CPU, MEMORY, PODS, add, fits, parse_quantity, subtract
@@ -41,7 +41,7 @@ class _Service(Struct):
     name: str
     rule: str
     zone: str
-    shape: Shape
+    template: PodTemplate
     requests: Mapping[str, int]
     zones: dict[str, int]
     last_node: str = ""
@@ -63,7 +63,7 @@ class _Service(Struct):
         self.zones[zone] += 1
         self.replicas += 1
         self.last_node = node
-        return pod(self.shape, f"{self.name}-{self.replicas:05d}", draws.uid(), node)
+        return pod(self.template, f"{self.name}-{self.replicas:05d}", draws.uid(), node)
 
 
 def mixed(draws: Draws, nodes: int, types: int | None) -> Json:
@@ -83,7 +83,7 @@ def mixed(draws: Draws, nodes: int, types: int | None) -> Json:
         "wellKnownLabels": list(CLOUD_WELL_KNOWN),
         "instanceTypes": catalog,
         "nodePools": [_pool()],
-        "daemonSets": [daemon_set(name, shape) for name, shape in _daemons().items()],
+        "daemonSets": [daemon_set(name, template) for name, template in _daemons().items()],
         "nodes": written,
         "pods": pods,
     }
@@ -126,27 +126,27 @@ def _service(draws: Draws, number: int) -> _Service:
         "one-zone": {"nodeSelector": {ZONE: zone}},
         "plain": {},
     }
-    shape = _modest_shape(draws, labels, rules[rule])
-    return _Service(name, rule, zone, shape, _requests(shape), dict.fromkeys(CLOUD_ZONES, 0))
+    template = _modest_template(draws, labels, rules[rule])
+    return _Service(name, rule, zone, template, _requests(template), dict.fromkeys(CLOUD_ZONES, 0))
 
 
-def _modest_shape(draws: Draws, labels: Mapping[str, str], rules: Json) -> Shape:
+def _modest_template(draws: Draws, labels: Mapping[str, str], rules: Json) -> PodTemplate:
     cpu, memory = drawn_size(draws)
-    return Shape(labels, min(cpu, _CPU_MAX), min(memory, _MEMORY_MAX), rules=rules)
+    return PodTemplate(labels, min(cpu, _CPU_MAX), min(memory, _MEMORY_MAX), rules=rules)
 
 
-def _requests(shape: Shape) -> dict[str, int]:
-    return {CPU: shape.cpu_milli, MEMORY: shape.memory_mib << 20, PODS: 1}
+def _requests(template: PodTemplate) -> dict[str, int]:
+    return {CPU: template.cpu_milli, MEMORY: template.memory_mib << 20, PODS: 1}
 
 
-def _daemons() -> dict[str, Shape]:
-    return {name: shape for name, shape in daemons().items() if not shape.rules}
+def _daemons() -> dict[str, PodTemplate]:
+    return {name: template for name, template in daemons().items() if not template.rules}
 
 
 def _free_space(machine: Json) -> dict[str, int]:
     """Say what a node of this type offers besides its daemons."""
     overhead = add(*(_amounts(part) for part in machine["overhead"].values()))
-    taken = add(*(_requests(shape) for shape in _daemons().values()))
+    taken = add(*(_requests(template) for template in _daemons().values()))
     return subtract(allocatable(_amounts(machine["capacity"]), overhead), taken)
 
 
@@ -179,8 +179,8 @@ def _percent_used(size: Mapping[str, int], free: Mapping[str, int]) -> int:
 
 def _daemon_pods(draws: Draws, node: str) -> list[Json]:
     pods = []
-    for name, shape in _daemons().items():
-        written = pod(shape, f"{name}-{node}", draws.uid(), node)
+    for name, template in _daemons().items():
+        written = pod(template, f"{name}-{node}", draws.uid(), node)
         written["spec"]["tolerations"] = [{"operator": "Exists"}]
         owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name}
         written["metadata"]["ownerReferences"] = [
@@ -192,12 +192,12 @@ def _daemon_pods(draws: Draws, node: str) -> list[Json]:
 
 def _pending(draws: Draws, services: Sequence[_Service], count: int) -> list[Json]:
     fresh = [
-        _modest_shape(draws, {"app": f"new-{number:04d}"}, {})
+        _modest_template(draws, {"app": f"new-{number:04d}"}, {})
         for number in range(max(2, count // 40))
     ]
     pods = []
     for number in range(count):
         is_old = draws.happens(_OLD_PERCENT)
-        shape = draws.pick(services).shape if is_old else draws.pick(fresh)
-        pods.append(pod(shape, f"pending-{number:05d}", draws.uid()))
+        template = draws.pick(services).template if is_old else draws.pick(fresh)
+        pods.append(pod(template, f"pending-{number:05d}", draws.uid()))
     return pods

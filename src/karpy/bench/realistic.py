@@ -12,20 +12,20 @@ from karpy.bench.catalogs import (
     cloud_types,
 )
 from karpy.bench.draws import Draws
-from karpy.bench.shapes import (
+from karpy.bench.objects import (
     GPU,
     PREFERRED,
     REQUIRED,
     Json,
-    Shape,
+    PodTemplate,
     daemon_set,
     expression,
     node_terms,
     pod,
     pool,
+    preferred_pods,
     spread,
     term,
-    wish,
 )
 from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, OS, SPOT, ZONE
 
@@ -51,15 +51,17 @@ def real(draws: Draws, pods: int, types: int | None) -> Json:
     """Make a realistic batch of pending pods in arrival order."""
     batch = []
     for number, replicas in enumerate(_replica_counts(draws, pods)):
-        shape, most = _deployment(draws, number)
-        names = [f"{shape.labels['app']}-{replica:05d}" for replica in range(min(replicas, most))]
-        batch += [pod(shape, name, draws.uid()) for name in names]
+        template, most = _deployment(draws, number)
+        names = [
+            f"{template.labels['app']}-{replica:05d}" for replica in range(min(replicas, most))
+        ]
+        batch += [pod(template, name, draws.uid()) for name in names]
     draws.shuffle(batch)
     return {
         "wellKnownLabels": list(CLOUD_WELL_KNOWN),
         "instanceTypes": cloud_types(types),
         "nodePools": pools(),
-        "daemonSets": [daemon_set(name, shape) for name, shape in daemons().items()],
+        "daemonSets": [daemon_set(name, template) for name, template in daemons().items()],
         "pods": batch,
     }
 
@@ -96,7 +98,7 @@ def pools() -> list[Json]:
     ]
 
 
-def daemons() -> dict[str, Shape]:
+def daemons() -> dict[str, PodTemplate]:
     """List what runs on every node, and what runs on those with a GPU, by name."""
     sizes = {
         "network": (30, 72),
@@ -104,14 +106,14 @@ def daemons() -> dict[str, Shape]:
         "log-agent": (110, 240),
         "node-metrics": (20, 40),
     }
-    shapes = {name: _daemon(name, cpu, memory, {}) for name, (cpu, memory) in sizes.items()}
+    templates = {name: _daemon(name, cpu, memory, {}) for name, (cpu, memory) in sizes.items()}
     on_gpus = node_terms([expression(GPU_MAKER, "In", "nvidia")])
-    shapes["gpu-plugin"] = _daemon("gpu-plugin", 50, 128, {"affinity": on_gpus})
-    return shapes
+    templates["gpu-plugin"] = _daemon("gpu-plugin", 50, 128, {"affinity": on_gpus})
+    return templates
 
 
-def _daemon(name: str, cpu: int, memory: int, rules: Json) -> Shape:
-    return Shape({"daemon": name}, cpu, memory, namespace="kube-system", rules=rules)
+def _daemon(name: str, cpu: int, memory: int, rules: Json) -> PodTemplate:
+    return PodTemplate({"daemon": name}, cpu, memory, namespace="kube-system", rules=rules)
 
 
 def _replica_counts(draws: Draws, pods: int) -> list[int]:
@@ -123,7 +125,7 @@ def _replica_counts(draws: Draws, pods: int) -> list[int]:
     return counts
 
 
-def _deployment(draws: Draws, number: int) -> tuple[Shape, int]:
+def _deployment(draws: Draws, number: int) -> tuple[PodTemplate, int]:
     """Draw a deployment, and how many replicas it would have at most."""
     name = f"d{number:05d}"
     labels = {"app": name, "tier": draws.pick(TIERS)}
@@ -147,7 +149,7 @@ def _deployment(draws: Draws, number: int) -> tuple[Shape, int]:
     if node_selector:
         rules["nodeSelector"] = node_selector
     namespace = f"team-{number % NAMESPACES}"
-    return Shape(labels, cpu, memory, namespace=namespace, gpus=gpus, rules=rules), most
+    return PodTemplate(labels, cpu, memory, namespace=namespace, gpus=gpus, rules=rules), most
 
 
 def _habit_rules(habit: str, own: dict[str, str]) -> dict[str, Any]:
@@ -162,7 +164,9 @@ def _habit_rules(habit: str, own: dict[str, str]) -> dict[str, Any]:
             soft = [spread(ZONE, own, soft=True), spread(HOSTNAME, own, skew=3, soft=True)]
             return {"topologySpreadConstraints": soft}
         case "soft-averse":
-            return {"affinity": {"podAntiAffinity": {PREFERRED: [wish(100, HOSTNAME, own)]}}}
+            return {
+                "affinity": {"podAntiAffinity": {PREFERRED: [preferred_pods(100, HOSTNAME, own)]}}
+            }
     return {}
 
 

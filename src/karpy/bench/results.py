@@ -5,7 +5,7 @@ from math import fsum
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-from karpy.bench.shapes import Json
+from karpy.bench.objects import Json
 from karpy.model.instances import MICROS_PER_DOLLAR
 from karpy.model.labels import ZONE
 from karpy.model.requirements import Requirements, why_incompatible
@@ -162,7 +162,7 @@ def summarise(
     run: int,
     has_detail: bool,
 ) -> Result:
-    """Say what a run came to; `has_detail` adds node by node who goes where."""
+    """Say what a run came to; `has_detail` adds the pods of each node."""
     shop = Shop(workload, snapshot)
     pending = [pod for pod in snapshot.pods if not pod.node_name]
     on_new = sum(len(launch.pods) for launch in verdict.launches)

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from karpy.bench import mixes
 from karpy.bench.draws import Draws
+from karpy.bench.objects import Json
 from karpy.bench.occupied import mixed
 from karpy.bench.realistic import real
-from karpy.bench.shapes import Json
 from karpy.errors import ObjectNotFound
 
 FORMAT: Final = "karpbench/v1"
@@ -34,14 +34,12 @@ FAMILIES: Final = {
     "preference": Family("Karpenter's preference benchmark: N equal pods", mixes.preference),
     "real": Family("a company's deployments: about N pods, 4 NodePools, 5 DaemonSets", real),
     "mixed": Family("N running nodes at about 70 %, 10 N pending pods", mixed),
-    "adv-distinct": Family("N pods, no two alike", mixes.adversarial(mixes.distinct)),
+    "adv-distinct": Family("N pods, no two of them equal", mixes.adversarial(mixes.distinct)),
     "adv-hostanti": Family(
-        "N pods that want a node each (anti-affinity)", mixes.adversarial(mixes.host_averse)
+        "N pods that need a node each (anti-affinity)", mixes.adversarial(mixes.host_averse)
     ),
     "adv-zonespread": Family("N pods in N/20 deployments spread over zones", mixes.zone_spread),
-    "adv-prefs": Family(
-        "N pods with six preferences to give up", mixes.adversarial(mixes.preferring)
-    ),
+    "adv-prefs": Family("N pods with six preferences to drop", mixes.adversarial(mixes.preferring)),
     "adv-unschedulable": Family(
         "N pods, every other one impossible", mixes.adversarial(mixes.unschedulable)
     ),

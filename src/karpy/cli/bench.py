@@ -26,9 +26,7 @@ def bench(
     runs: Annotated[
         int, Parameter(help="How often, each on fresh objects.", validator=Number(gte=1))
     ] = 1,
-    detail: Annotated[
-        bool, Parameter(help="Add node by node who goes where.", negative=())
-    ] = False,
+    detail: Annotated[bool, Parameter(help="Add the pods of each node.", negative=())] = False,
     check: Annotated[
         bool | None, Parameter(help="Check every plan; by default those of up to 5,000 pods.")
     ] = None,

@@ -18,10 +18,10 @@ _COLUMNS: Final = (
     Column("pods", Align.RIGHT),
     Column("cpu", Align.RIGHT),
     Column("memory", Align.RIGHT),
-    Column("needs and wishes"),
+    Column("constraints"),
     Column("goes to"),
 )
-_WISHES_AT: Final = 4
+_CONSTRAINTS_AT: Final = 4
 _DOMAIN: Final = re.compile(r"[\w.-]+/(?=[\w.-]+ (?:In|NotIn|Exists|DoesNotExist)\b)")
 """The part of a label key that a reader of a narrow table can do without."""
 
@@ -33,10 +33,10 @@ def workload_lines(snapshot: Snapshot, verdict: Verdict, width: int) -> list[Lin
     for pod in snapshot.pods:
         workloads.setdefault(_workload_of(pod), []).append(pod)
     rows = [_cells(name, pods, hosts) for name, pods in workloads.items()]
-    bare = [[*row[:_WISHES_AT], line(""), row[-1]] for row in rows]
-    room = width - table_width(_COLUMNS, bare) + len(_COLUMNS[_WISHES_AT].title)
+    bare = [[*row[:_CONSTRAINTS_AT], line(""), row[-1]] for row in rows]
+    room = width - table_width(_COLUMNS, bare) + len(_COLUMNS[_CONSTRAINTS_AT].title)
     for row, (name, pods) in zip(rows, workloads.items(), strict=True):
-        row[_WISHES_AT] = line(cut(_wishes(name, pods[0]), room))
+        row[_CONSTRAINTS_AT] = line(cut(_constraints(name, pods[0]), room))
     return [heading("Workloads"), *table(_COLUMNS, rows)]
 
 
@@ -57,7 +57,7 @@ def _cells(workload: str, pods: Sequence[Pod], hosts: Mapping[str, Launch]) -> l
     ]
 
 
-def _wishes(name: str, pod: Pod) -> str:
+def _constraints(name: str, pod: Pod) -> str:
     text = "; ".join(asks_of(pod)[1:])
     return _DOMAIN.sub("", text).replace(pod.name, name.rpartition("/")[2])
 

@@ -15,7 +15,7 @@ AMPLE: Final = {"cpu": "10000000", "memory": "10000000Gi"}
 _SCHEDULER_GAVE_UP: Final = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
 
-class Shape(Struct, frozen=True):
+class PodTemplate(Struct, frozen=True):
     """What all pods of one deployment have in common."""
 
     labels: Mapping[str, str]
@@ -27,23 +27,23 @@ class Shape(Struct, frozen=True):
     """Fields of the pod spec that scheduling reads: nodeSelector, affinity and the like."""
 
 
-def pod(shape: Shape, name: str, uid: str, node: str = "") -> Json:
+def pod(template: PodTemplate, name: str, uid: str, node: str = "") -> Json:
     """Write one pod out in full: bound to the node, or pending if none is given."""
-    requests = {"cpu": f"{shape.cpu_milli}m", "memory": f"{shape.memory_mib}Mi"}
+    requests = {"cpu": f"{template.cpu_milli}m", "memory": f"{template.memory_mib}Mi"}
     resources: Json = {"requests": requests}
-    if shape.gpus:
-        requests[GPU] = str(shape.gpus)
-        resources["limits"] = {GPU: str(shape.gpus)}
-    spec: Json = {"containers": [{"name": "main", "resources": resources}], **shape.rules}
+    if template.gpus:
+        requests[GPU] = str(template.gpus)
+        resources["limits"] = {GPU: str(template.gpus)}
+    spec: Json = {"containers": [{"name": "main", "resources": resources}], **template.rules}
     status: Json = {"phase": "Pending", "conditions": [_SCHEDULER_GAVE_UP]}
     if node:
         spec["nodeName"] = node
         status = {"phase": "Running"}
     metadata = {
         "name": name,
-        "namespace": shape.namespace,
+        "namespace": template.namespace,
         "uid": uid,
-        "labels": shape.labels,
+        "labels": template.labels,
         "creationTimestamp": CREATED,
     }
     return {"metadata": metadata, "spec": spec, "status": status}
@@ -77,12 +77,12 @@ def term(key: str, labels: Mapping[str, str]) -> Json:
     return {"topologyKey": key, "labelSelector": selector(labels)}
 
 
-def wish(weight: int, key: str, labels: Mapping[str, str]) -> Json:
+def preferred_pods(weight: int, key: str, labels: Mapping[str, str]) -> Json:
     """Write a preferred pod affinity term."""
     return {"weight": weight, "podAffinityTerm": term(key, labels)}
 
 
-def node_wish(weight: int, *expressions: Json) -> Json:
+def preferred_nodes(weight: int, *expressions: Json) -> Json:
     """Write a preferred node affinity term."""
     return {"weight": weight, "preference": {"matchExpressions": list(expressions)}}
 
@@ -129,16 +129,19 @@ def pool(
     }
 
 
-def daemon_set(name: str, shape: Shape) -> Json:
+def daemon_set(name: str, template: PodTemplate) -> Json:
     """Write a DaemonSet; its pods tolerate every taint."""
-    template = pod(shape, name, uid="")
-    requests = template["spec"]["containers"]
-    spec: Json = {"containers": requests, "tolerations": [{"operator": "Exists"}], **shape.rules}
+    containers = pod(template, name, uid="")["spec"]["containers"]
+    spec: Json = {
+        "containers": containers,
+        "tolerations": [{"operator": "Exists"}],
+        **template.rules,
+    }
     return {
-        "metadata": {"name": name, "namespace": shape.namespace, "uid": daemon_uid(name)},
+        "metadata": {"name": name, "namespace": template.namespace, "uid": daemon_uid(name)},
         "spec": {
-            "selector": selector(shape.labels),
-            "template": {"metadata": {"labels": shape.labels}, "spec": spec},
+            "selector": selector(template.labels),
+            "template": {"metadata": {"labels": template.labels}, "spec": spec},
         },
     }
 
