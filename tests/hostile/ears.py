@@ -9,7 +9,7 @@ from io import BytesIO
 from typing import Any
 
 from karpy.adapters.clouds.kwok.provider import KwokProvider
-from karpy.adapters.telemetry.logs import Lines, Reporter, make_log
+from karpy.adapters.telemetry.logs import LogStreams, Reporter, make_log
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.specs import metric_specs
 from karpy.codec.catalogs import kwok_catalog
@@ -42,7 +42,7 @@ class Ears:
         self._lines = BytesIO()
         specs = metric_specs(kwok_catalog().well_known, (class_label(KWOK_NODE_CLASS),))
         self.metrics = Metrics(specs)
-        log = make_log(Lines([self._lines], []), Noon())
+        log = make_log(LogStreams([self._lines], []), Noon())
         self.voice = Reporter(self.metrics, log)
         self.notices: list[Notice] = []
 

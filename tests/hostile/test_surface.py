@@ -15,7 +15,7 @@ from karpy.adapters.clock import WallClock
 from karpy.adapters.controlplane.loopback import free_ports
 from karpy.adapters.kube.auth import Identity
 from karpy.adapters.kube.connection import credentials_of, find_access
-from karpy.adapters.telemetry.servers import Site, profiling_application
+from karpy.adapters.telemetry.servers import HttpServer, profiling_application
 from karpy.errors import CredentialsRefused
 from karpy.sim.world import WorldSettings
 from karpy.wiring.embedded import embedded_world, serve
@@ -113,7 +113,7 @@ async def test_nothing_is_profiled_unless_asked_for(tmp_path: Path) -> None:
     ids=lambda each: each[:9],
 )
 async def test_a_profile_of_no_length_is_refused_at_once(seconds: str) -> None:
-    async with Site(profiling_application(), 0, flag="-", host=HERE) as site:
+    async with HttpServer(profiling_application(), 0, flag="-", host=HERE) as site:
         path = f"/debug/pprof/profile?seconds={seconds}"
         assert await _status(HERE, site.port, path) == 400
 

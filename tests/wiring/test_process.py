@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from karpy.adapters.telemetry.health import health_application
-from karpy.adapters.telemetry.servers import Site
+from karpy.adapters.telemetry.servers import HttpServer
 from karpy.codec.fields import JsonObject
 from karpy.errors import FileUnreadable, OptionInvalid
 from karpy.model.kinds import EVENTS_EVENT, KWOK_NODE_CLASS, LEASE, NODE, NODE_POOL, POD
@@ -137,7 +137,7 @@ async def test_decisions_are_recorded(tmp_path: Path) -> None:
 
 async def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     taken = health_application({})
-    async with Site(taken, 0, flag="--metrics-port") as site:
+    async with HttpServer(taken, 0, flag="--metrics-port") as site:
         with pytest.raises(OptionInvalid, match=f"is {site.port}, where we cannot listen"):
             async with process(tmp_path, f"--metrics-port={site.port}"):
                 await asyncio.sleep(1)

@@ -34,7 +34,7 @@ from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.clock import Clock
 from karpy.ports.cluster import Cluster
 from karpy.ports.notices import Notices
-from karpy.ports.observers import Observer, Result
+from karpy.ports.observers import Observer, ReconcileResult
 
 _DECISION: Final = "decision"
 _FIRST_PAUSE: Final = 1.0
@@ -120,7 +120,7 @@ class ProvisioningController:
             return None
         self._guard.observer.take(_DECISION)
         verdict = await self._decide_and_act()
-        self._guard.observer.finish(_DECISION, Result.SUCCESS)
+        self._guard.observer.finish(_DECISION, ReconcileResult.SUCCESS)
         return verdict
 
     async def _decide_and_act(self) -> Verdict:
@@ -174,7 +174,7 @@ class ProvisioningController:
             self._audience.failed(launch, error)
 
     def _fail(self, error: KarpyError) -> None:
-        result = Result.BUG if isinstance(error, Bug) else Result.ERROR
+        result = ReconcileResult.BUG if isinstance(error, Bug) else ReconcileResult.ERROR
         self._guard.observer.finish(_DECISION, result)
         self._guard.on_failure(_DECISION, error)
 

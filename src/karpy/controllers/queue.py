@@ -9,7 +9,7 @@ from typing import Final
 from karpy.barriers import Barrier
 from karpy.errors import Bug, KarpyError, LimitPassed
 from karpy.model.backoff import Backoff
-from karpy.ports.observers import Observer, Result
+from karpy.ports.observers import Observer, ReconcileResult
 
 _KEYS_MAX: Final = 2_000_000
 
@@ -31,7 +31,7 @@ class Unobserved:
     def take(self, key: str) -> None:
         """Hear nothing."""
 
-    def finish(self, key: str, result: Result) -> None:
+    def finish(self, key: str, result: ReconcileResult) -> None:
         """Hear nothing."""
 
     def put_off(self, key: str) -> None:
@@ -166,7 +166,9 @@ class WorkQueue:
         try:
             with Barrier(partial(self._fail, key, on_failure)):
                 again = await work(key)
-                self._observer.finish(key, Result.SUCCESS if again is None else Result.AGAIN)
+                self._observer.finish(
+                    key, ReconcileResult.SUCCESS if again is None else ReconcileResult.AGAIN
+                )
                 self.forget(key)
                 if again is not None:
                     self.add_after(key, again)
@@ -178,7 +180,9 @@ class WorkQueue:
             self.done(key)
 
     def _fail(self, key: str, on_failure: OnFailure, error: KarpyError) -> None:
-        self._observer.finish(key, Result.BUG if isinstance(error, Bug) else Result.ERROR)
+        self._observer.finish(
+            key, ReconcileResult.BUG if isinstance(error, Bug) else ReconcileResult.ERROR
+        )
         self.retry(key)
         on_failure(key, error)
 

@@ -4,7 +4,7 @@ from enum import Enum
 from typing import Protocol
 
 
-class Result(Enum):
+class ReconcileResult(Enum):
     """How a reconcile ended; the value is the label in metrics."""
 
     SUCCESS = "success"
@@ -27,7 +27,7 @@ class Observer(Protocol):
     def take(self, key: str) -> None:
         """Note that a reconcile begins."""
 
-    def finish(self, key: str, result: Result) -> None:
+    def finish(self, key: str, result: ReconcileResult) -> None:
         """Note how a reconcile ended."""
 
     def put_off(self, key: str) -> None:

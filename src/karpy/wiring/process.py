@@ -25,7 +25,7 @@ from karpy.adapters.telemetry.health import health_application, ping
 from karpy.adapters.telemetry.logs import Log, Reporter, make_log, open_lines
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.servers import HOST as LOOPBACK
-from karpy.adapters.telemetry.servers import Site, metrics_application, profiling_application
+from karpy.adapters.telemetry.servers import HttpServer, metrics_application, profiling_application
 from karpy.adapters.telemetry.specs import metric_specs
 from karpy.barriers import known
 from karpy.codec.catalogs import kwok_catalog, read_catalog
@@ -165,11 +165,11 @@ async def _serve(
     if options.has_profiling:
         port, flag = options.profiling_port, "--profiling-port"
         await stack.enter_async_context(
-            Site(profiling_application(), port, flag=flag, host=LOOPBACK)
+            HttpServer(profiling_application(), port, flag=flag, host=LOOPBACK)
         )
     measured = metrics_application(metrics)
     await stack.enter_async_context(
-        Site(measured, options.metrics_port, flag="--metrics-port", host=host)
+        HttpServer(measured, options.metrics_port, flag="--metrics-port", host=host)
     )
 
     def unlisted(*kinds: Kind) -> str:
@@ -183,7 +183,7 @@ async def _serve(
         {"ping": ping, "controllers": operator.why_stuck},
     )
     await stack.enter_async_context(
-        Site(health, options.health_port, flag="--health-probe-port", host=host)
+        HttpServer(health, options.health_port, flag="--health-probe-port", host=host)
     )
 
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
-from karpy.adapters.telemetry.health import Progress
+from karpy.adapters.telemetry.health import ProgressCheck
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.controllers.writer import Telling
 from karpy.model.instances import Catalog
@@ -46,4 +46,4 @@ class Speech(Struct, frozen=True):
     notices: Notices
     journal: Journal | None = None
     metrics: Metrics | None = None
-    progress: Progress = field(default_factory=Progress)
+    progress: ProgressCheck = field(default_factory=ProgressCheck)

@@ -1,10 +1,15 @@
 import pytest
 from aiohttp import ClientSession
 
-from karpy.adapters.telemetry.health import PATIENCE_SECONDS, Progress, health_application, ping
-from karpy.adapters.telemetry.servers import Site
+from karpy.adapters.telemetry.health import (
+    PATIENCE_SECONDS,
+    ProgressCheck,
+    health_application,
+    ping,
+)
+from karpy.adapters.telemetry.servers import HttpServer
 from karpy.controllers.queue import UNOBSERVED
-from karpy.ports.observers import Observer, Result
+from karpy.ports.observers import Observer, ReconcileResult
 
 
 class _Clock:
@@ -21,21 +26,21 @@ def clock() -> _Clock:
 
 
 @pytest.fixture
-def progress(clock: _Clock) -> Progress:
-    return Progress(clock)
+def progress(clock: _Clock) -> ProgressCheck:
+    return ProgressCheck(clock)
 
 
 @pytest.fixture
-def observer(progress: Progress) -> Observer:
+def observer(progress: ProgressCheck) -> Observer:
     return progress.of("nodepool", UNOBSERVED)
 
 
 def test_a_controller_without_work_is_well_for_ever(
-    progress: Progress, observer: Observer, clock: _Clock
+    progress: ProgressCheck, observer: Observer, clock: _Clock
 ) -> None:
     observer.add("a")
     observer.take("a")
-    observer.finish("a", Result.SUCCESS)
+    observer.finish("a", ReconcileResult.SUCCESS)
     observer.put_off("a")
 
     clock.now = 10 * PATIENCE_SECONDS
@@ -45,7 +50,7 @@ def test_a_controller_without_work_is_well_for_ever(
 
 @pytest.mark.parametrize(("seconds", "is_well"), [(0, True), (1, False)])
 def test_work_that_waits_too_long_is_told(
-    progress: Progress, observer: Observer, clock: _Clock, seconds: float, *, is_well: bool
+    progress: ProgressCheck, observer: Observer, clock: _Clock, seconds: float, *, is_well: bool
 ) -> None:
     observer.add("a")
     observer.add("b")
@@ -58,12 +63,12 @@ def test_work_that_waits_too_long_is_told(
 
 
 def test_what_fails_again_and_again_is_progress(
-    progress: Progress, observer: Observer, clock: _Clock
+    progress: ProgressCheck, observer: Observer, clock: _Clock
 ) -> None:
     observer.add("waiting")
     observer.take("failing")
     clock.now = PATIENCE_SECONDS
-    observer.finish("failing", Result.ERROR)
+    observer.finish("failing", ReconcileResult.ERROR)
 
     clock.now = 2 * PATIENCE_SECONDS
 
@@ -71,14 +76,14 @@ def test_what_fails_again_and_again_is_progress(
 
 
 async def test_a_kubelet_hears_of_stuck_controllers(
-    progress: Progress, observer: Observer, clock: _Clock
+    progress: ProgressCheck, observer: Observer, clock: _Clock
 ) -> None:
     observer.take("a")
     clock.now = PATIENCE_SECONDS + 1
     checks = {"ping": ping, "controllers": progress.check}
 
     async with (
-        Site(health_application({}, checks), 0, flag="-") as site,
+        HttpServer(health_application({}, checks), 0, flag="-") as site,
         ClientSession() as session,
         session.get(f"http://localhost:{site.port}/healthz") as response,
     ):

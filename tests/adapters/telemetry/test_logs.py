@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 import pytest
 
-from karpy.adapters.telemetry.logs import Lines, Log, Reporter, make_log, open_lines
+from karpy.adapters.telemetry.logs import Log, LogStreams, Reporter, make_log, open_lines
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import FileUnwritable, NoCapacity
@@ -38,7 +38,7 @@ class LogFields(TypedDict, total=False):
 
 
 def _log(out: io.BytesIO, **fields: Unpack[LogFields]) -> Log:
-    return make_log(Lines([out], []), _Noon(), **fields)
+    return make_log(LogStreams([out], []), _Noon(), **fields)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_too_many_equal_lines_are_thinned_out(out: io.BytesIO) -> None:
 
 def test_a_full_disk_stops_no_controller(out: io.BytesIO) -> None:
     errors = io.BytesIO()
-    log = make_log(Lines([_Full(), out], [_Full(), errors]), _Noon())
+    log = make_log(LogStreams([_Full(), out], [_Full(), errors]), _Noon())
 
     log.info("a")
     log.info("b")

@@ -7,7 +7,7 @@ from typing import Final
 
 from karpy.adapters.telemetry.metrics import GaugeValues, Metrics
 from karpy.core.lifecycle.changes import Count
-from karpy.ports.observers import Result
+from karpy.ports.observers import ReconcileResult
 
 _RUNTIME: Final = "controller_runtime_"
 _FAILURES: Final = (
@@ -17,7 +17,10 @@ _FAILURES: Final = (
     f"{_RUNTIME}reconcile_timeouts_total",
 )
 _RESULTS: Final = ("success", "requeue_after", "requeue", "error")
-_ENDS: Final = {**{each: each.value for each in Result}, Result.BUG: Result.ERROR.value}
+_ENDS: Final = {
+    **{each: each.value for each in ReconcileResult},
+    ReconcileResult.BUG: ReconcileResult.ERROR.value,
+}
 _PRIORITY: Final = "0"
 """Nothing goes before anything else."""
 _VERBS: Final = {"POST": "CREATE", "PUT": "UPDATE"}
@@ -88,14 +91,14 @@ class ControllerObserver:
             self._waited(now - since)
         self._running[key] = now
 
-    def finish(self, key: str, result: Result) -> None:
+    def finish(self, key: str, result: ReconcileResult) -> None:
         """Count the result of a reconcile, and measure how long it took."""
         began = self._running.pop(key, None)
         if began is not None:
             took = self._now() - began
             self._worked(took)
             self._reconciled(took)
-        if result is Result.BUG:
+        if result is ReconcileResult.BUG:
             self._panicked(1.0)
         self._ended[_ENDS[result]](1.0)
 

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from karpy.ports.observers import Observer, Result
+from karpy.ports.observers import Observer, ReconcileResult
 
 Check: TypeAlias = Callable[[], str]
 """Returns why a check fails; empty if it passes."""
@@ -71,7 +71,7 @@ def _one_of(checks: Mapping[str, Check]) -> Handler:
     return answer
 
 
-class Progress:
+class ProgressCheck:
     """Watches the work of all controllers."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
@@ -122,7 +122,7 @@ class _Watched:
         self._open.setdefault(key, self._now())
         self._observer.take(key)
 
-    def finish(self, key: str, result: Result) -> None:
+    def finish(self, key: str, result: ReconcileResult) -> None:
         self._open.pop(key, None)
         self._finished = self._now()
         self._observer.finish(key, result)

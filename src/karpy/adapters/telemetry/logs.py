@@ -33,7 +33,7 @@ _STANDARD: Final = ("stdout", "stderr")
 _ERRORS: Final = "controller_runtime_reconcile_errors_total"
 
 
-class Lines:
+class LogStreams:
     """
     Where lines go.
 
@@ -77,7 +77,7 @@ class Lines:
 
 
 def make_log(
-    lines: Lines,
+    lines: LogStreams,
     clock: Clock,
     *,
     level: LogLevel = LogLevel.INFO,
@@ -101,9 +101,11 @@ def make_log(
     return log
 
 
-def open_lines(outputs: Sequence[str], error_outputs: Sequence[str]) -> Lines:
+def open_lines(outputs: Sequence[str], error_outputs: Sequence[str]) -> LogStreams:
     """Open the places that lines go to: `stdout`, `stderr` or files; raise FileUnwritable."""
-    return Lines([_stream(each) for each in outputs], [_stream(each) for each in error_outputs])
+    return LogStreams(
+        [_stream(each) for each in outputs], [_stream(each) for each in error_outputs]
+    )
 
 
 class Sampler:

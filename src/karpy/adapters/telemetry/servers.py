@@ -34,7 +34,7 @@ _INDEX: Final = """\
 """
 
 
-class Site:
+class HttpServer:
     """
     Serves an application for as long as it is entered; port 0 is any free one.
 

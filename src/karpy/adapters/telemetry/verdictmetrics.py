@@ -16,7 +16,7 @@ class VerdictMetrics:
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
         self._clock = clock
-        self._last: _Decision | None = None
+        self._last: _LastDecision | None = None
         self._work: _Work | None = None
         metrics.add_source(self._collect)
         metrics.add_source(self._collect_unfinished)
@@ -27,7 +27,7 @@ class VerdictMetrics:
 
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
         """Take down one decision and what it was made on."""
-        self._last = _Decision(self._metrics, snapshot, verdict)
+        self._last = _LastDecision(self._metrics, snapshot, verdict)
         if self._work is not None:
             self._work.ended = self._clock.now()
 
@@ -51,7 +51,7 @@ class _Work:
         self.ended: datetime | None = None
 
 
-class _Decision:
+class _LastDecision:
     """One decision; its snapshot is kept until the first scrape."""
 
     def __init__(self, metrics: Metrics, snapshot: Snapshot, verdict: Verdict) -> None:
