@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from threading import BoundedSemaphore
@@ -10,17 +10,17 @@ from typing import Final
 
 from karpy import __version__
 from karpy.codec.recordings import (
-    catalogs_of,
     encode_catalog,
     encode_decision,
     encode_disruption,
     encode_pool,
 )
 from karpy.errors import FileUnreadable, FileUnwritable, KarpyError
+from karpy.model.commands import DisruptionVerdict
 from karpy.model.instances import Catalog
-from karpy.model.questions import DisruptionQuestion, PoolQuestion
+from karpy.model.questions import NodeQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
+from karpy.model.verdicts import PoolVerdict, Verdict
 
 _NAME: Final = re.compile(r"decisions-([0-9]{6,})\.jsonl")
 _WAITING_MAX: Final = 16
@@ -59,20 +59,20 @@ class JournalFiles:
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
         """Write a decision; raise FileUnwritable."""
         self._append(
-            (snapshot.catalog,),
-            lambda digests: encode_decision(snapshot, verdict, digests[0], __version__),
+            snapshot.catalog,
+            lambda digest: encode_decision(snapshot, verdict, digest, __version__),
         )
 
-    def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+    def record_disruption(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
         """Write a decision about the disruption of nodes; raise FileUnwritable."""
         self._append(
-            catalogs_of(question),
-            lambda digests: encode_disruption(question, verdict, digests, __version__),
+            question.snapshot.catalog,
+            lambda digest: encode_disruption(question, verdict, digest, __version__),
         )
 
     def record_pool(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
         """Write a decision about the size of a NodePool; raise FileUnwritable."""
-        self._append((), lambda _: encode_pool(question, verdict, __version__))
+        self._append(None, lambda _: encode_pool(question, verdict, __version__))
 
     def close(self) -> None:
         """Close the current file."""
@@ -80,26 +80,23 @@ class JournalFiles:
             os.close(self._file)
             self._file = -1
 
-    def _append(self, on_sale: Sequence[Catalog], encode: Callable[[Sequence[str]], bytes]) -> None:
-        """Write a line that names catalogs by their digests, after the catalogs themselves."""
+    def _append(self, on_sale: Catalog | None, encode: Callable[[str], bytes]) -> None:
+        """Write a line that names a catalog by its digest, after the catalog itself."""
         try:
-            digests, catalogs = self._catalog_lines(on_sale)
-            decision = encode(digests)
-            if self._size and self._size + len(decision) + len(catalogs) > self._file_bytes:
+            digest, catalog = self._catalog_line(on_sale)
+            decision = encode(digest)
+            if self._size and self._size + len(decision) + len(catalog) > self._file_bytes:
                 self._open(max(_numbers(self._folder), default=0) + 1)
-                digests, catalogs = self._catalog_lines(on_sale)
-            self._write(catalogs + decision)
-            self._told.update(digests)
+                digest, catalog = self._catalog_line(on_sale)
+            self._write(catalog + decision)
+            self._told.add(digest)
         except OSError as error:
             raise _unwritable(self._folder, error) from error
 
-    def _catalog_lines(self, on_sale: Sequence[Catalog]) -> tuple[list[str], bytes]:
-        """Return the digests of catalogs, and the lines of those that the file has not yet."""
-        lines = [self._catalog_line(each) for each in on_sale]
-        return [digest for digest, _ in lines], b"".join(dict(lines).values())
-
-    def _catalog_line(self, catalog: Catalog) -> tuple[str, bytes]:
+    def _catalog_line(self, catalog: Catalog | None) -> tuple[str, bytes]:
         """Return the digest of a catalog, and its line unless the file has it already."""
+        if catalog is None:
+            return "", b""
         known = self._catalog
         if known is not None and known[0] is catalog and known[1] in self._told:
             return known[1], b""
@@ -152,7 +149,7 @@ class BackgroundJournal:
         """Take down one decision and what it was made on."""
         self._submit(lambda: self._files.record(snapshot, verdict))
 
-    def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+    def record_disruption(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
         """Take down one decision about the disruption of nodes, and what it was made on."""
         self._submit(lambda: self._files.record_disruption(question, verdict))
 

@@ -1,9 +1,8 @@
 """Decisions about nodes in use on a workload file of kind `consolidate`: made, checked, applied."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
-from fractions import Fraction
 from math import fsum
 from typing import Final
 
@@ -13,17 +12,20 @@ from msgspec.structs import replace
 from karpy.codec.fields import Fields
 from karpy.codec.karpbench import read_workload_node
 from karpy.core.check.plan import check_plan
-from karpy.core.disruption.budgets import permit
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.method import DisruptionMethod
+from karpy.core.disruption.methods.emptiness import Emptiness
+from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
+from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
+from karpy.core.disruption.prices import Prices
 from karpy.core.scheduling.decide import decide
-from karpy.model.disruption import DisruptionReason
+from karpy.model.commands import Command
 from karpy.model.instances import MICROS_PER_DOLLAR, Catalog, InstanceType, Offering
-from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
-from karpy.model.requirement import one_of
-from karpy.model.requirements import Requirements, merge, why_incompatible
+from karpy.model.requirements import why_incompatible
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, Launch, NodeChoice, Verdict
+from karpy.model.verdicts import Launch, Verdict
 
 
 class Method(Enum):
@@ -34,139 +36,17 @@ class Method(Enum):
     SINGLE = "single"
 
 
-REASONS: Final = {
-    Method.EMPTY: DisruptionReason.EMPTY,
-    Method.MULTI: DisruptionReason.UNDERUTILIZED,
-    Method.SINGLE: DisruptionReason.UNDERUTILIZED,
+_METHODS: Final[Mapping[Method, DisruptionMethod]] = {
+    Method.EMPTY: Emptiness(),
+    Method.MULTI: MultiNodeConsolidation(),
+    Method.SINGLE: SingleNodeConsolidation(),
 }
 
 
-def consolidate_once(snapshot: Snapshot, method: Method) -> DisruptionVerdict:
-    """
-    Choose nodes to delete, and what replaces them, by one method.
-
-    Each set of nodes that is tried costs a full decision. What pods and their budgets forbid is
-    not looked at: the nodes of workload files are free to go.
-    """
-    candidates = _within_budgets(
-        snapshot, REASONS[method], _Candidates(snapshot).best_first(method)
-    )
-    if method is Method.EMPTY:
-        return _verdict(method, candidates) if candidates else DisruptionVerdict(REASONS[method])
-    found = None
-    if method is Method.SINGLE:
-        tried = (_try(snapshot, method, [each]) for each in candidates)
-        found = next((each for each in tried if each is not None), None)
-    least, most = 2, len(candidates)
-    while method is Method.MULTI and least <= most:
-        middle = (least + most) // 2
-        verdict = _try(snapshot, method, candidates[:middle])
-        found, least, most = (
-            (found, least, middle - 1) if verdict is None else (verdict, middle + 1, most)
-        )
-    return found or DisruptionVerdict(REASONS[method])
-
-
-class _Candidate(Struct, frozen=True):
-    node: Node
-    price: int
-    pods: int
-
-
-class _Candidates:
-    """The nodes of a snapshot with their prices and the pods that would have to move."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        moved: dict[str, int] = {}
-        for pod in snapshot.pods:
-            if pod.node_name and pod.is_reschedulable:
-                moved[pod.node_name] = moved.get(pod.node_name, 0) + 1
-        prices = Prices(snapshot.catalog)
-        self._all = [
-            _Candidate(each, prices.of(each), moved.get(each.name, 0))
-            for each in snapshot.nodes
-            if each.claim and each.is_initialized and not each.is_deleting
-        ]
-
-    def best_first(self, method: Method) -> list[_Candidate]:
-        wanted = [each for each in self._all if (not each.pods) == (method is Method.EMPTY)]
-        return sorted(
-            wanted, key=lambda each: (-Fraction(each.price, 1 + each.pods), each.node.name)
-        )
-
-
-def _within_budgets(
-    snapshot: Snapshot, reason: DisruptionReason, candidates: list[_Candidate]
-) -> list[_Candidate]:
-    left = {}
-    for pool in snapshot.pools:
-        nodes = sum(each.pool == pool.name for each in snapshot.nodes)
-        left[pool.name] = permit(pool.policy, reason, nodes, snapshot.now).nodes
-    chosen = []
-    for each in candidates:
-        if left.get(each.node.pool, 0) > 0:
-            left[each.node.pool] -= 1
-            chosen.append(each)
-    return chosen
-
-
-def _try(
-    snapshot: Snapshot, method: Method, candidates: Sequence[_Candidate]
-) -> DisruptionVerdict | None:
-    """Delete candidates or replace them by one cheaper node; None if that is not possible."""
-    names = {each.node.name for each in candidates}
-    plan = decide(without(snapshot, names))
-    moved = {pod.key for pod in moving_pods(snapshot, names)}
-    if moved - placed_by(plan) or len(plan.launches) > 1:
-        return None
-    if not plan.launches:
-        return _verdict(method, candidates)
-    (launch,) = plan.launches
-    price = sum(each.price for each in candidates)
-    cheaper = _cheaper(launch, price, snapshot.catalog)
-    if len(candidates) > 1:
-        types = {each.instance_type for each in cheaper.options}
-        same = [each.price for each in candidates if each.node.labels.get(INSTANCE_TYPE) in types]
-        cheaper = _cheaper(cheaper, min(same, default=price), snapshot.catalog)
-    return _verdict(method, candidates, (cheaper,)) if cheaper.options else None
-
-
-def _cheaper(launch: Launch, price: int, catalog: Catalog) -> Launch:
-    """Keep the options that cost less than a price wherever they are launched."""
-    kinds = {each.name: each for each in catalog.types_for(launch.pool)}
-    options = tuple(
-        each
-        for each in launch.options
-        if _worst_price(kinds[each.instance_type], launch.requirements, catalog) < price
-    )
-    return replace(launch, options=options)
-
-
-def _worst_price(kind: InstanceType, requirements: Requirements, catalog: Catalog) -> int:
-    """Return the highest price of the capacity type that would be launched."""
-    allowed = requirements.get(CAPACITY_TYPE)
-    for capacity_type in (RESERVED, SPOT, ON_DEMAND):
-        if allowed is None or capacity_type in allowed:
-            known = merge(requirements, {CAPACITY_TYPE: one_of(CAPACITY_TYPE, capacity_type)})
-            prices = [
-                each.price
-                for each in kind.offerings
-                if each.is_launchable
-                and why_incompatible(known, each.requirements, catalog.well_known) is None
-            ]
-            if prices:
-                return max(prices)
-    return MICROS_PER_DOLLAR * MICROS_PER_DOLLAR
-
-
-def _verdict(
-    method: Method, candidates: Sequence[_Candidate], launches: tuple[Launch, ...] = ()
-) -> DisruptionVerdict:
-    choices = tuple(
-        NodeChoice(each.node.name, each.node.claim, each.node.pool, each.price)
-        for each in candidates
-    )
-    return DisruptionVerdict(REASONS[method], choices, launches=launches)
+def consolidate_once(snapshot: Snapshot, method: Method) -> Command | None:
+    """Ask one method on a snapshot that nothing is derived from yet; None if it has no command."""
+    proposal = _METHODS[method].propose(Evaluation(snapshot))
+    return proposal.commands[0] if proposal.commands else None
 
 
 # --- the result line ----------------------------------------------------------------------------
@@ -270,24 +150,24 @@ class Consolidation:
     def _decide(self, method: Method) -> Snapshot | None:
         """Make one decision on the clock; return the cluster after its command, if it has one."""
         began = time.perf_counter()
-        verdict = consolidate_once(self.snapshot, method)
+        command = consolidate_once(self.snapshot, method)
         seconds = time.perf_counter() - began
-        names = {each.node for each in verdict.choices}
+        names = set[str]() if command is None else {each.node for each in command.nodes}
         self.decisions.append(
             Decision(
                 method=method.value,
-                decision="replace" if verdict.launches else "delete" if names else "no-op",
+                decision="no-op" if command is None else command.decision,
                 candidates=_count_candidates(self.snapshot, method),
                 decision_s=seconds,
                 removed=tuple(sorted(names)),
                 pods_moved=sum(1 for _ in moving_pods(self.snapshot, names)),
-                replacement=_replacement(verdict),
-                savings=savings_of(verdict) / MICROS_PER_DOLLAR,
+                replacement=_replacement(command),
+                savings=0.0 if command is None else command.savings / MICROS_PER_DOLLAR,
             )
         )
-        if not names:
+        if command is None:
             return None
-        applied = carry_out(self.snapshot, verdict)
+        applied = carry_out(self.snapshot, command)
         self.problems += [f"{method.value}: {each}" for each in applied.problems]
         return applied.snapshot
 
@@ -301,46 +181,15 @@ def _count_candidates(snapshot: Snapshot, method: Method) -> int:
     )
 
 
-def _replacement(verdict: DisruptionVerdict) -> Replacement | None:
-    if not verdict.launches:
+def _replacement(command: Command | None) -> Replacement | None:
+    if command is None or not command.replacements:
         return None
-    best = verdict.launches[0].options[0]
+    best = command.replacements[0].launch.options[0]
     price = best.price / MICROS_PER_DOLLAR
     return Replacement(best.instance_type, best.zone, best.capacity_type, price)
 
 
 # --- carrying a command out ---------------------------------------------------------------------
-
-
-class Prices:
-    """What nodes cost, in micro-dollars per hour."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._known: dict[tuple[str, ...], int] = {}
-
-    def of(self, node: Node) -> int:
-        """Return the price of the offering that a node is; 0 if the catalog lacks it."""
-        labels = node.labels
-        name, zone, capacity_type = (
-            labels.get(key, "") for key in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE)
-        )
-        key = (node.pool, name, zone, capacity_type)
-        if key not in self._known:
-            self._known[key] = next(
-                (
-                    offering.price
-                    for kind in self._catalog.types_for(node.pool)
-                    if kind.name == name
-                    for offering in kind.offerings
-                    if (offering.zone, offering.capacity_type) == (zone, capacity_type)
-                ),
-                0,
-            )
-        return self._known[key]
-
-    def total(self, nodes: Sequence[Node]) -> int:
-        return sum(self.of(each) for each in nodes)
 
 
 class Applied(Struct, frozen=True):
@@ -350,16 +199,17 @@ class Applied(Struct, frozen=True):
     problems: tuple[str, ...] = ()
 
 
-def carry_out(snapshot: Snapshot, verdict: DisruptionVerdict) -> Applied:
+def carry_out(snapshot: Snapshot, command: Command) -> Applied:
     """
     Move the pods of a command's nodes as a full decision places them, and judge the outcome.
 
     Every pod that moves needs a legal place on the nodes that stay and on the replacement that the
     command asks for, and the price of the cluster must fall by what the command claims.
     """
-    names = {each.node for each in verdict.choices}
+    names = {each.node for each in command.nodes}
+    launches = [each.launch for each in command.replacements]
     rest = without(snapshot, names)
-    offered = replace(rest, catalog=_only_launches(snapshot.catalog, verdict.launches))
+    offered = replace(rest, catalog=_only_launches(snapshot.catalog, launches))
     plan = decide(offered)
     problems = [str(breach) for breach in check_plan(offered, plan)]
     homeless = {pod.key for pod in moving_pods(snapshot, names)} - placed_by(plan)
@@ -367,18 +217,12 @@ def carry_out(snapshot: Snapshot, verdict: DisruptionVerdict) -> Applied:
     after = _moved(snapshot, plan, names)
     prices = Prices(snapshot.catalog)
     fell = prices.total(snapshot.nodes) - prices.total(after.nodes)
-    claimed = savings_of(verdict)
+    claimed = command.savings
     if fell != claimed:
         problems.append(f"PRICE falls by {fell} micro-dollars, and {claimed} are claimed")
-    if fell <= 0 and verdict.launches:
+    if fell <= 0 and launches:
         problems.append(f"PRICE falls by {fell} micro-dollars, which is no saving")
     return Applied(after, tuple(problems))
-
-
-def savings_of(verdict: DisruptionVerdict) -> int:
-    """Return what a command claims to save, in micro-dollars per hour."""
-    launched = sum(each.price for each in verdict.launches)
-    return sum(each.price for each in verdict.choices) - launched
 
 
 def without(snapshot: Snapshot, names: set[str]) -> Snapshot:

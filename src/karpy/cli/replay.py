@@ -22,7 +22,7 @@ from karpy.codec.recordings import (
     RecordingReader,
 )
 from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
-from karpy.core.disruption.decide import decide_disruption
+from karpy.core.disruption.decide import decide_nodes
 from karpy.core.scheduling.apart import decide_apart
 from karpy.core.staticpools import decide_pool
 from karpy.errors import FileUnreadable
@@ -124,7 +124,7 @@ def _replay(where: str, recording: AnyRecording) -> Replayed:
 
 def _decide_again(recording: AnyRecording) -> bytes:
     if isinstance(recording, DisruptionRecording):
-        return disruption_to_json(decide_disruption(recording.question))
+        return disruption_to_json(decide_nodes(recording.question))
     if isinstance(recording, PoolRecording):
         return pool_verdict_to_json(decide_pool(recording.question))
     return verdict_to_json(decide_apart(recording.snapshot).verdict)

@@ -6,13 +6,12 @@ to the next, so it has a line of its own, which others name by its digest:
 
     {"karpy": "catalog/v1", "digest": "…", "catalog": {…}}
     {"karpy": "decision/v1", "by": "0.1.0", "catalog": "…", "snapshot": {…}, "verdict": {…}}
-    {"karpy": "disruption/v1", "by": "0.1.0", "catalog": "…", "question": {…}, "verdict": {…}}
-    {"karpy": "treatment/v1", "by": "0.1.0", "catalog": "…", "snapshot_catalog": "…",
-     "question": {…}, "snapshot": {…}, "verdict": {…}}
+    {"karpy": "disruption/v2", "by": "0.1.0", "catalog": "…", "question": {…}, "snapshot": {…},
+     "verdict": {…}}
     {"karpy": "pool/v1", "by": "0.1.0", "question": {…}, "verdict": {…}}
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from hashlib import sha256
 from typing import Final, Literal, ParamSpec, TypeVar
@@ -30,19 +29,18 @@ from karpy.codec.sharing import (
     share_snapshot,
 )
 from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
+from karpy.model.commands import DisruptionVerdict
 from karpy.model.instances import Catalog
-from karpy.model.questions import DisruptionQuestion, PlainQuestion, PoolQuestion, TreatmentQuestion
+from karpy.model.questions import NodeQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
+from karpy.model.verdicts import PoolVerdict, Verdict
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Q = TypeVar("Q", PlainQuestion, TreatmentQuestion)
 
 _CATALOG: Final = "catalog/v1"
 _DECISION: Final = "decision/v1"
-_DISRUPTION: Final = "disruption/v1"
-_TREATMENT: Final = "treatment/v1"
+_DISRUPTION: Final = "disruption/v2"
 _POOL: Final = "pool/v1"
 _DIGEST_LENGTH: Final = 16
 
@@ -76,22 +74,8 @@ class DisruptionLine(Struct, frozen=True, tag_field="karpy", tag=_DISRUPTION):
     """The version of Karpy that decided."""
     catalog: str
     """Digest of what was on sale."""
-    question: PlainQuestion
-    """But for what was on sale."""
-    verdict: Raw
-
-
-class TreatmentLine(Struct, frozen=True, tag_field="karpy", tag=_TREATMENT):
-    """One decision on how a node is repaired; the verdict is kept as it was written."""
-
-    by: str
-    """The version of Karpy that decided."""
-    catalog: str
-    """Digest of what was on sale when nodes were looked at."""
-    snapshot_catalog: str
-    """Digest of what was on sale when pods were; mostly the same."""
-    question: TreatmentQuestion
-    """But for what was on sale, and for the snapshot."""
+    question: NodeQuestion
+    """But for the snapshot."""
     snapshot: SharedSnapshot
     verdict: Raw
 
@@ -122,13 +106,13 @@ class DisruptionRecording(Struct, frozen=True):
     """One decision about the disruption of nodes, and what it was made on."""
 
     by: str
-    question: DisruptionQuestion
+    question: NodeQuestion
     verdict: bytes
     """As `disruption_to_json` writes it."""
 
     @property
     def moment(self) -> datetime:
-        return self.question.surroundings.now
+        return self.question.snapshot.now
 
 
 class PoolRecording(Struct, frozen=True):
@@ -149,10 +133,10 @@ AnyRecording = Recording | DisruptionRecording | PoolRecording
 
 
 class _Head(Struct):
-    karpy: Literal["catalog/v1", "decision/v1", "disruption/v1", "treatment/v1", "pool/v1"]
+    karpy: Literal["catalog/v1", "decision/v1", "disruption/v2", "pool/v1"]
 
 
-_Line = CatalogLine | DecisionLine | DisruptionLine | TreatmentLine | PoolLine
+_Line = CatalogLine | DecisionLine | DisruptionLine | PoolLine
 _ENCODER: Final = Encoder()
 _HEAD: Final = Decoder(_Head)
 _LINE: Final = Decoder(_Line)
@@ -171,26 +155,13 @@ def encode_decision(snapshot: Snapshot, verdict: Verdict, catalog: str, by: str)
     return _ENCODER.encode(line) + b"\n"
 
 
-def catalogs_of(question: DisruptionQuestion) -> tuple[Catalog, ...]:
-    """Return what was on sale, as often as the line of a question names it."""
-    own = question.surroundings.catalog
-    return (own, question.snapshot.catalog) if isinstance(question, TreatmentQuestion) else (own,)
-
-
 def encode_disruption(
-    question: DisruptionQuestion, verdict: DisruptionVerdict, catalogs: Sequence[str], by: str
+    question: NodeQuestion, verdict: DisruptionVerdict, catalog: str, by: str
 ) -> bytes:
-    """Write a decision about nodes as a line; `catalogs` are the digests of its `catalogs_of`."""
-    written = Raw(disruption_to_json(verdict))
-    line: DisruptionLine | TreatmentLine
-    if isinstance(question, TreatmentQuestion):
-        catalog, snapshot_catalog = catalogs
-        shared = share_snapshot(question.snapshot)
-        bare = replace(_amid(question, Catalog()), snapshot=Snapshot(now=question.snapshot.now))
-        line = TreatmentLine(by, catalog, snapshot_catalog, bare, shared, written)
-    else:
-        (catalog,) = catalogs
-        line = DisruptionLine(by, catalog, _amid(question, Catalog()), written)
+    """Write a decision about nodes as a line; `catalog` is the digest of what was on sale."""
+    bare = replace(question, snapshot=Snapshot(now=question.snapshot.now))
+    shared = share_snapshot(question.snapshot)
+    line = DisruptionLine(by, catalog, bare, shared, Raw(disruption_to_json(verdict)))
     return _ENCODER.encode(line) + b"\n"
 
 
@@ -218,12 +189,8 @@ class RecordingReader:
         if isinstance(read, DecisionLine):
             snapshot = _joined(join_snapshot, read.snapshot, catalog)
             return Recording(read.by, snapshot, verdict)
-        if isinstance(read, TreatmentLine):
-            other = self._catalog(read.snapshot_catalog)
-            snapshot = _joined(join_snapshot, read.snapshot, other)
-            question = replace(_amid(read.question, catalog), snapshot=snapshot)
-            return DisruptionRecording(read.by, question, verdict)
-        return DisruptionRecording(read.by, _amid(read.question, catalog), verdict)
+        snapshot = _joined(join_snapshot, read.snapshot, catalog)
+        return DisruptionRecording(read.by, replace(read.question, snapshot=snapshot), verdict)
 
     def _catalog(self, digest: str) -> Catalog:
         catalog = self._catalogs.get(digest)
@@ -244,11 +211,6 @@ def _read(line: bytes) -> _Line:
     return read
 
 
-def _amid(question: Q, catalog: Catalog) -> Q:
-    """Ask the same with something else on sale."""
-    return replace(question, surroundings=replace(question.surroundings, catalog=catalog))
-
-
 def _joined(join: Callable[P, T], *parts: P.args, **more: P.kwargs) -> T:
     try:
         return join(*parts, **more)
@@ -260,6 +222,6 @@ def _why(line: bytes, error: ValidationError) -> str:
     try:
         _HEAD.decode(line)
     except ValidationError:
-        kinds = f"{_CATALOG} nor {_DECISION} nor {_DISRUPTION} nor {_TREATMENT} nor {_POOL}"
+        kinds = f"{_CATALOG} nor {_DECISION} nor {_DISRUPTION} nor {_POOL}"
         return f"it is neither {kinds}; a newer karpy may read it"
     return f"its fields are not what this karpy expects: {error}"

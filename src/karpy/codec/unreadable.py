@@ -7,8 +7,8 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from karpy.codec.constraints import read_tolerations
-from karpy.codec.disruption import read_pod_budget, read_tenant
 from karpy.codec.fields import Fields, JsonObject
+from karpy.codec.objects import read_budget
 from karpy.codec.podrules import read_volumes
 from karpy.codec.pods import (
     EPOCH,
@@ -24,12 +24,8 @@ from karpy.codec.records import read_claim_record, read_node_record
 from karpy.codec.requests import effective_requests
 from karpy.codec.storage import read_attachment
 from karpy.model.annotations import DO_NOT_DISRUPT
-from karpy.model.leaving import LeavingPod
 from karpy.model.pods import (
-    DAEMON_SET,
     DEFAULT_GRACE,
-    NODE,
-    STATEFUL_SET,
     DisruptionBudget,
     Owner,
     Pod,
@@ -39,7 +35,6 @@ from karpy.model.pods import (
 from karpy.model.records import ClaimRecord, Identity, NodeRecord
 from karpy.model.resources import PODS, Resources
 from karpy.model.storage import VolumeAttachment
-from karpy.model.tenants import PodBudget, Tenant
 from karpy.model.times import span
 
 T = TypeVar("T")
@@ -108,28 +103,12 @@ def bound_pod(obj: JsonObject) -> Pod:
         return replace(pod, rules=rules, disruption=replace(pod.disruption, grace=grace))
 
 
-def tenant(obj: JsonObject) -> Tenant:
-    """Read a pod as disruption weighs it, as far as it can be read."""
-    try:
-        return read_tenant(Fields(obj))
-    except Exception as error:
-        meta = _part(obj, "metadata")
-        return Tenant(
-            pod=_leaving_pod(obj, _why(error)),
-            labels=_or({}, lambda: meta.labels("labels")),
-            annotations=_or({}, lambda: meta.labels("annotations")),
-            is_stateful=_is_owned(meta, STATEFUL_SET),
-        )
-
-
-def pod_budget(obj: JsonObject) -> PodBudget:
+def pod_budget(obj: JsonObject) -> DisruptionBudget:
     """Read a PodDisruptionBudget; one that cannot be read lets no pod of its namespace go."""
     try:
-        return read_pod_budget(Fields(obj))
+        return read_budget(Fields(obj))
     except Exception:
-        meta = _part(obj, "metadata")
-        namespace = _text(meta, "namespace") or "default"
-        return PodBudget(DisruptionBudget(_text(meta, "name"), namespace, selector=()))
+        return unreadable_budget(obj)
 
 
 def attachment(obj: JsonObject) -> VolumeAttachment:
@@ -168,26 +147,6 @@ def node_record(obj: JsonObject) -> NodeRecord:
         return NodeRecord(identity, provider_id=_text(spec, "providerID"))
 
 
-def _leaving_pod(obj: JsonObject, problem: str) -> LeavingPod:
-    meta, spec, status = (_part(obj, key) for key in ("metadata", "spec", "status"))
-    # Annotations that cannot be read may forbid what nothing else forbids.
-    annotations = _or({DO_NOT_DISRUPT: _YES}, lambda: meta.labels("annotations"))
-    return LeavingPod(
-        name=_text(meta, "name"),
-        namespace=_text(meta, "namespace") or "default",
-        uid=_text(meta, "uid"),
-        node_name=_text(spec, "nodeName"),
-        phase=_text(status, "phase"),
-        started=_or(None, lambda: status.time("startTime")),
-        deleted=_or(None, lambda: meta.time("deletionTimestamp")),
-        priority_class=_text(spec, "priorityClassName"),
-        do_not_disrupt=annotations.get(DO_NOT_DISRUPT),
-        is_daemon=_is_owned(meta, DAEMON_SET),
-        is_static=_is_owned(meta, NODE),
-        unreadable=problem,
-    )
-
-
 def _grace(spec: Fields) -> timedelta:
     seconds = spec.number("terminationGracePeriodSeconds")
     return DEFAULT_GRACE if seconds is None else span(seconds)
@@ -195,10 +154,6 @@ def _grace(spec: Fields) -> timedelta:
 
 def _owners(meta: Fields) -> tuple[Owner, ...]:
     return _or((), lambda: read_owners(meta))
-
-
-def _is_owned(meta: Fields, kind: tuple[str, str]) -> bool:
-    return any((each.api_version, each.kind) == kind for each in _owners(meta))
 
 
 def _part(obj: JsonObject, key: str) -> Fields:

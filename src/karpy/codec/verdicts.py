@@ -5,16 +5,16 @@ from typing import Any
 
 from msgspec.json import encode
 
+from karpy.model.commands import Command, CommandNode, DisruptionVerdict
 from karpy.model.instances import MICROS_PER_DOLLAR
 from karpy.model.refusals import Exclusion, NearMiss, NodeRefusal, PoolRefusal, Refusal
 from karpy.model.requirement import Operator, Requirement
 from karpy.model.requirements import Requirements
 from karpy.model.resources import Resources, format_quantity
+from karpy.model.times import write_moment
 from karpy.model.verdicts import (
-    DisruptionVerdict,
     Launch,
     LaunchOption,
-    NodeChoice,
     Nomination,
     PoolNotice,
     PoolVerdict,
@@ -46,18 +46,11 @@ def disruption_to_json(verdict: DisruptionVerdict) -> bytes:
 
 def disruption_to_dict(verdict: DisruptionVerdict) -> dict[str, Any]:
     """Write a verdict about the disruption of nodes as plain objects."""
-    written = {
-        "reason": verdict.reason.value,
-        "choices": [_choice(each) for each in verdict.choices],
-        "refusals": [_node_refusal(each) for each in verdict.refusals],
+    return {
+        "method": verdict.method,
+        "commands": [_command(each) for each in verdict.commands],
+        "refusals": [node_refusal_to_dict(each) for each in verdict.refusals],
     }
-    # What nothing replaces is written as it was before there were replacements: byte for byte.
-    replaced = {
-        "launches": [_launch(each) for each in verdict.launches],
-        "expectedOn": list(verdict.expected_on),
-        "goesFirst": verdict.goes_first,
-    }
-    return {**written, **{key: value for key, value in replaced.items() if value}}
 
 
 def pool_verdict_to_json(verdict: PoolVerdict) -> bytes:
@@ -73,7 +66,7 @@ def pool_verdict_to_dict(verdict: PoolVerdict) -> dict[str, Any]:
         "launch": None if verdict.launch is None else _launch(verdict.launch),
         "withheld": None if verdict.withheld is None else _exclusion(verdict.withheld),
         "deletes": list(verdict.deletes),
-        "refusals": [_node_refusal(each) for each in verdict.refusals],
+        "refusals": [node_refusal_to_dict(each) for each in verdict.refusals],
     }
 
 
@@ -193,20 +186,46 @@ def _notice(notice: PoolNotice) -> dict[str, Any]:
     return {"pool": notice.pool, **_exclusion(notice.why)}
 
 
-def _choice(choice: NodeChoice) -> dict[str, Any]:
+def _command(command: Command) -> dict[str, Any]:
     return {
-        "node": choice.node,
-        "nodeClaim": choice.claim,
-        "pool": choice.pool,
-        "dollarsPerHour": dollars(choice.price),
-        "remedy": None if choice.remedy is None else choice.remedy.value,
+        "method": command.method,
+        "reason": command.reason.value,
+        "decision": command.decision,
+        "nodes": [_command_node(each) for each in command.nodes],
+        "launches": [_launch(each.launch) for each in command.replacements],
+        "nominated": list(command.nominated),
+        "terminatesFirst": command.terminates_first,
+        "savingsPerHour": dollars(command.savings),
     }
 
 
-def _node_refusal(refusal: NodeRefusal) -> dict[str, Any]:
+def _command_node(node: CommandNode) -> dict[str, Any]:
     return {
-        "obstacle": refusal.why.name,
+        "node": node.node,
+        "nodeClaim": node.claim,
+        "pool": node.pool,
+        "dollarsPerHour": dollars(node.price),
+        "pods": node.pods,
+        "action": node.action.value,
+        "condition": node.condition,
+    }
+
+
+def node_refusal_to_dict(refusal: NodeRefusal) -> dict[str, Any]:
+    """Write why a node was left alone as plain objects; numbers that are not known are null."""
+    return {
+        "reason": refusal.why.name,
         "sentence": refusal.why.value,
         "node": refusal.node,
         "detail": refusal.detail,
+        "method": refusal.method,
+        "pods": list(refusal.pods),
+        "dollarsPerHour": _dollars_or_none(refusal.price),
+        "replacementDollarsPerHour": _dollars_or_none(refusal.replacement),
+        "score": None if refusal.score is None else float(refusal.score),
+        "until": None if refusal.until is None else write_moment(refusal.until),
     }
+
+
+def _dollars_or_none(price: int | None) -> float | None:
+    return None if price is None else dollars(price)

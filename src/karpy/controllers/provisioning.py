@@ -1,7 +1,7 @@
 """Pending pods become NodeClaims."""
 
 import asyncio
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from functools import partial
 from itertools import chain
@@ -21,7 +21,7 @@ from karpy.core.announcements import (
     pool_notices,
     refusal_notices,
 )
-from karpy.core.passengers import with_expected, with_passengers
+from karpy.core.passengers import with_passengers
 from karpy.core.scheduling.apart import decide_apart
 from karpy.errors import Bug, KarpyError
 from karpy.model.backoff import Backoff
@@ -49,12 +49,6 @@ class Audience(Protocol):
 
     def decided(self, snapshot: Snapshot, verdict: Verdict, duration: timedelta) -> None:
         """Hear what was decided, on what, and how long that took."""
-
-    def places(self) -> Mapping[str, str]:
-        """Say by NodeClaim where pods are about to go that were decided about before."""
-
-    def settling(self) -> Collection[str]:
-        """Return the NodeClaims of which others, made together with them, are about to open."""
 
     async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
         """Say for which pods of a snapshot, about to be decided on, nothing may be launched."""
@@ -125,9 +119,7 @@ class ProvisioningController:
 
     async def _decide_and_act(self) -> Verdict:
         audience = self._audience
-        places, settling = audience.places(), audience.settling()
-        seen = with_expected(self._cluster.snapshot(), places, settling)
-        snapshot = with_passengers(seen)
+        snapshot = with_passengers(self._cluster.snapshot())
         vain = await audience.vain_launches(snapshot)
         snapshot = replace(snapshot, vain_launches=vain) if vain else snapshot
         began = self._clock.now()

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, seconds
+from karpy.controllers.disruptionqueue import OnVerdict
 from karpy.controllers.queue import WorkQueue
-from karpy.controllers.rollouts import OnVerdict
-from karpy.core.disruption.decide import give_up, verdict_of_repair
-from karpy.core.lifecycle.changes import count_reschedulable
+from karpy.core.disruption.decide import repair_at_once, verdict_of_legacy_repair
 from karpy.core.lifecycle.repair import find_unhealthy_condition
 from karpy.core.lifecycle.termination import claim_of
 from karpy.model.labels import NODE_POOL
+from karpy.model.nodes import join_node
 from karpy.model.questions import LegacyRepairQuestion
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.repairs import RepairPolicy
-from karpy.model.surroundings import NodeState, Surroundings
+from karpy.model.repairs import RepairPolicy, RepairRules
+from karpy.model.snapshot import Snapshot
 from karpy.ports.records import Kept
 
 WORKERS: Final = 10
@@ -55,18 +55,22 @@ class RepairController:
         if claim is None:
             return None
         question = self._question(claim.record, node.record)
-        pods = count_reschedulable(self._context.records.pods.under(name))
-        repaired = give_up(question, pods)
-        self._on_verdict(question, verdict_of_repair(question.broken, repaired))
+        repaired = repair_at_once(question)
+        self._on_verdict(question, verdict_of_legacy_repair(question, repaired))
         outcome = repaired.changes
         if not await self._context.writer.carry_out(outcome, claim=claim, node=node):
             return AFTER_CONFLICT
         return seconds(outcome.requeue_after)
 
     def _question(self, claim: ClaimRecord, node: NodeRecord) -> LegacyRepairQuestion:
-        peers = tuple(NodeState(node=each) for each in self._peers(claim))
-        around = Surroundings(self._context.clock.now(), peers)
-        return LegacyRepairQuestion(around, NodeState(claim, node), tuple(self._policies))
+        peers = (each for each in self._peers(claim) if each.name != node.name)
+        snapshot = Snapshot(
+            now=self._context.clock.now(),
+            pods=tuple(self._context.records.pods.under(node.name)),
+            nodes=(join_node(node, claim), *(join_node(each, None) for each in peers)),
+            repair=RepairRules(tuple(self._policies)),
+        )
+        return LegacyRepairQuestion(snapshot, claim.name)
 
     def _claim(self, node: NodeRecord) -> Kept[ClaimRecord] | None:
         claims = self._context.claims_of(node)

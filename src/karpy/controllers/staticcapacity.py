@@ -9,10 +9,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from karpy.codec.crds import read_pool
-from karpy.controllers.context import ControllerContext, only, read, seconds
+from karpy.controllers.context import ControllerContext, read, seconds
 from karpy.controllers.offloading import decide_aside
 from karpy.controllers.queue import WorkQueue
-from karpy.controllers.tenants import Tenants
 from karpy.core.lifecycle.changes import Changes
 from karpy.core.nodepool.staticcapacity import count_claims, shortage, surplus
 from karpy.core.remarks import created_count, created_remark
@@ -21,10 +20,10 @@ from karpy.errors import ClusterError, NotFound
 from karpy.model.backoff import Backoff
 from karpy.model.conditions import READY
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
+from karpy.model.nodes import Node
 from karpy.model.pools import Headcount
 from karpy.model.questions import FillUpQuestion, PoolQuestion, ThinOutQuestion
 from karpy.model.records import ClaimRecord, PoolRecord
-from karpy.model.surroundings import NodeState
 from karpy.model.verdicts import Launch, PoolVerdict
 from karpy.ports.cluster import Cluster
 from karpy.ports.records import Kept
@@ -71,7 +70,6 @@ class StaticCapacityController:
         self._is_our_pool = is_our_pool
         self._is_listed = is_listed
         self._disrupting = disrupting
-        self._tenants = Tenants(context)
         self._queue = WorkQueue(context.observer)
         self._memories: dict[str, _Memory] = {}
         self._listeners: list[OnVerdict] = []
@@ -127,16 +125,15 @@ class StaticCapacityController:
 
     async def _thin_out(self, name: str, memory: _Memory) -> float | None:
         """Delete what is too much; what is not told of yet has its turn when it is."""
-        kept, states = self._find(name), list[NodeState]()
-        if kept is not None and surplus(kept.record, self._count(kept.record, memory)):
-            states = await self._look(kept.record, memory)
-            # Found and counted again, for asking for pods takes its time.
-            kept = self._find(name)
+        kept = self._find(name)
         if kept is None:
             return None
-        heads = self._count(kept.record, memory)
-        now = self._context.clock.now()
-        pause, verdict = await self._decide(ThinOutQuestion(now, kept.record, heads, (*states,)))
+        heads, nodes = self._count(kept.record, memory), tuple[Node, ...]()
+        if surplus(kept.record, heads):
+            nodes = self._nodes(kept.record, memory)
+        pods = tuple(pod for each in nodes for pod in self._context.records.pods.under(each.name))
+        question = ThinOutQuestion(self._context.clock.now(), kept.record, heads, nodes, pods)
+        pause, verdict = await self._decide(question)
         await _all_done([self._delete(each, memory) for each in verdict.deletes])
         return pause
 
@@ -149,24 +146,16 @@ class StaticCapacityController:
         await self._context.writer.carry_out(Changes(remarks=adjustment.remarks))
         return seconds(adjustment.requeue_after), verdict
 
-    async def _look(self, pool: PoolRecord, memory: _Memory) -> list[NodeState]:
-        """See the nodes of a pool with their pods."""
-        nodes = [place for each in self._states(pool, memory) if (place := _place(each))]
-        census = await self._tenants.count(nodes, fresh=nodes)
-        tenants = {**census.tenants, "": ()}
-        return [
-            replace(each, tenants=tenants[_place(each)])
-            for each in self._states(pool, memory)
-            if _place(each) in tenants
-        ]
-
-    def _states(self, pool: PoolRecord, memory: _Memory) -> list[NodeState]:
-        going, states = self._going(memory), []
-        for claim in self._claims_of(pool):
-            node = only(self._context.nodes_of(claim))
-            record = None if node is None else node.record
-            states.append(NodeState(claim, record, is_marked=claim.name in going))
-        return states
+    def _nodes(self, pool: PoolRecord, memory: _Memory) -> tuple[Node, ...]:
+        """Return the nodes of a pool; those in a command count as deleting."""
+        going = self._going(memory)
+        return tuple(
+            replace(each, is_deleting=True) if each.claim in going else each
+            for each in self._cluster.snapshot().nodes
+            if each.claim_record is not None
+            and each.claim_record.pool == pool.name
+            and not each.is_foreign
+        )
 
     def _count(self, pool: PoolRecord, memory: _Memory) -> Headcount:
         return count_claims(pool.name, self._claims_of(pool), self._going(memory))
@@ -256,11 +245,6 @@ async def _all_done(calls: Iterable[Coroutine[Any, Any, ClusterError | None]]) -
 
 def _is_staying(kept: Kept[ClaimRecord] | None) -> bool:
     return kept is not None and not kept.record.meta.is_deleting
-
-
-def _place(state: NodeState) -> str:
-    """Name the node that a claim has; empty if it has none."""
-    return "" if state.node is None else state.node.name
 
 
 def _size(pool: PoolRecord) -> tuple[object, ...]:

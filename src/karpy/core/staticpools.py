@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from karpy.core.disruption.cost import disruption_cost
+from karpy.core.disruption.cost import Costs
 from karpy.core.lifecycle.eviction import protection_of
 from karpy.core.nodepool.staticcapacity import (
     PERIOD,
@@ -13,11 +13,10 @@ from karpy.core.nodepool.staticcapacity import (
     surplus,
     template_launch,
 )
-from karpy.model.pools import Headcount
-from karpy.model.questions import FillUpQuestion, PoolQuestion
-from karpy.model.records import PoolRecord
-from karpy.model.refusals import NodeRefusal, Obstacle
-from karpy.model.surroundings import NodeState
+from karpy.model.nodes import Node
+from karpy.model.pods import Pod
+from karpy.model.questions import FillUpQuestion, PoolQuestion, ThinOutQuestion
+from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.verdicts import Launch, PoolVerdict
 
 
@@ -30,7 +29,7 @@ def adjust(question: PoolQuestion) -> Adjustment:
     """Return the adjustment that brings a pool to its size, with its log lines."""
     if isinstance(question, FillUpQuestion):
         return fill_up(question.pool, question.heads, is_synced=question.is_synced)
-    return give_up_surplus(question.pool, question.heads, question.nodes, question.now)
+    return give_up_surplus(question)
 
 
 def verdict_of_adjustment(question: PoolQuestion, adjustment: Adjustment) -> PoolVerdict:
@@ -51,18 +50,17 @@ def is_news(verdict: PoolVerdict, before: PoolVerdict | None) -> bool:
     return bool(verdict.creates or verdict.deletes) or verdict != known
 
 
-def give_up_surplus(
-    pool: PoolRecord, heads: Headcount, nodes: Sequence[NodeState], now: datetime
-) -> Adjustment:
+def give_up_surplus(question: ThinOutQuestion) -> Adjustment:
     """Delete the surplus of a pool: claims without a node first, then empty nodes, then by cost."""
+    pool, heads = question.pool, question.heads
     if pool.replicas is None or pool.meta.is_deleting:
         return Adjustment()
     excess = surplus(pool, heads)
     if not excess:
         return Adjustment(requeue_after=PERIOD)
     remark = remark_of(pool, heads, "deprovision", "deprovisioning", excess)
-    chosen = tuple(_by_disruption_cost(pool.name, nodes, now)[:excess])
-    refusals = _kept(pool.name, nodes, chosen)
+    chosen = tuple(_by_disruption_cost(question)[:excess])
+    refusals = _kept(pool.name, question.nodes, chosen)
     return Adjustment(deletes=chosen, refusals=refusals, remarks=(remark,), requeue_after=PERIOD)
 
 
@@ -72,38 +70,39 @@ def _launch(question: PoolQuestion) -> Launch | None:
     return None
 
 
-def _by_disruption_cost(pool: str, nodes: Sequence[NodeState], now: datetime) -> list[str]:
+def _by_disruption_cost(question: ThinOutQuestion) -> list[str]:
     """Order the claims of a pool: those without a machine, empty ones, the others by cost."""
-    ranked = []
-    for state in nodes:
-        claim = state.claim
-        if claim is None or claim.pool != pool or state.is_leaving:
+    now, costs, ranked = question.now, Costs(), []
+    for node in question.nodes:
+        claim = node.claim_record
+        if claim is None or claim.pool != question.pool.name or node.is_deleting:
             continue
-        cost = disruption_cost(state.tenants, claim, now)
+        pods = [pod for pod in question.pods if pod.node_name == node.name]
+        cost = costs.of_disruption(pods, claim, now)
         if not claim.provider_id:
             rank, cost = 0, cost * 0
-        elif _is_empty(state, now):
+        elif _is_empty(pods, now):
             rank, cost = 1, cost * 0
         else:
-            rank = 3 if _is_protected(state, now) else 2
+            rank = 3 if _is_protected(pods, now) else 2
         ranked.append((rank, cost, claim.name))
     return [name for _, _, name in sorted(ranked)]
 
 
-def _kept(
-    pool: str, nodes: Sequence[NodeState], chosen: Collection[str]
-) -> tuple[NodeRefusal, ...]:
+def _kept(pool: str, nodes: Sequence[Node], chosen: Collection[str]) -> tuple[NodeRefusal, ...]:
     """Say why the other nodes of a pool are kept."""
     return tuple(
-        NodeRefusal(Obstacle.LEAVING if each.is_leaving else Obstacle.POOL_SIZE, each.name)
+        NodeRefusal(NodeReason.DELETING if each.is_deleting else NodeReason.POOL_SIZE, each.name)
         for each in sorted(nodes, key=lambda each: each.name)
-        if each.claim is not None and each.claim.pool == pool and each.claim.name not in chosen
+        if each.claim_record is not None
+        and each.claim_record.pool == pool
+        and each.claim not in chosen
     )
 
 
-def _is_empty(state: NodeState, now: datetime) -> bool:
-    return all(each.pod.is_daemon for each in state.tenants) and not _is_protected(state, now)
+def _is_empty(pods: Sequence[Pod], now: datetime) -> bool:
+    return all(each.is_daemon for each in pods) and not _is_protected(pods, now)
 
 
-def _is_protected(state: NodeState, now: datetime) -> bool:
-    return any(protection_of(each.pod, now).is_active for each in state.tenants)
+def _is_protected(pods: Sequence[Pod], now: datetime) -> bool:
+    return any(protection_of(each, now).is_active for each in pods)

@@ -64,6 +64,8 @@ class Node(Struct, frozen=True, gc=False):
     """How many pods of CapacityBuffers have their place there."""
     unreadable: str = ""
     """Why its Node, NodeClaim or NodePool cannot be read; what is known is not current then."""
+    is_foreign: bool = False
+    """Whether its NodeClaim is of a node class that another provider serves."""
 
     @property
     def hostname(self) -> str:

@@ -97,6 +97,10 @@ class Options(Struct, frozen=True, kw_only=True):
             ignore_device_claims=self.ignore_device_claims,
             default_spreads=self.default_spreads,
             packing=self.packing,
+            spot_to_spot_consolidation=self.gates.spot_to_spot_consolidation,
+            terminate_first_drift=self.gates.terminate_first_drift,
+            terminate_first_repair=self.gates.terminate_first_repair,
+            manages_deletion_cost=self.gates.pod_deletion_cost_management,
         )
 
     def workers(self, least: int, most: int) -> int:

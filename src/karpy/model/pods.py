@@ -299,6 +299,11 @@ class DisruptionBudget(Struct, frozen=True, gc=False):
         """Namespace and name, as users write it."""
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def forbids_all(self) -> bool:
+        """Whether it lets no pod go as long as it is written as it is."""
+        return self.max_unavailable in {"0", "0%"} or self.min_available == "100%"
+
     def covers(self, pod: Pod) -> bool:
         """Say whether it protects a pod."""
         if self.selector is None or self.namespace != pod.namespace:

@@ -4,7 +4,9 @@ Every reason for a no: a stable name, and the sentence people read.
 The member names are the interface: JSON, events and metrics carry them. The values are prose.
 """
 
+from datetime import datetime
 from enum import Enum
+from fractions import Fraction
 
 from msgspec import Struct
 
@@ -66,42 +68,54 @@ class Constraint(Enum):
     RESERVATION = "reserved capacity is taken"
 
 
-class Obstacle(Enum):
+class NodeReason(Enum):
     """Why a node was left alone."""
 
-    GONE = "it is gone already"
-    IN_ROLLOUT = "it is being disrupted already"
-    UNMANAGED = "there is no NodeClaim behind it"
+    GONE = "its NodeClaim does not exist any more"
+    IN_COMMAND = "a disruption command is about it already"
+    UNMANAGED = "no NodeClaim of ours is behind it"
     NO_NODE = "its NodeClaim has no Node yet"
     UNREADABLE = "its Node, NodeClaim or NodePool cannot be read"
     REBOOTING = "it is rebooting"
-    LEAVING = "it is being deleted, or chosen for it"
+    DELETING = "it is being deleted"
     UNREGISTERED = "it is neither initialized nor registered"
     UNINITIALIZED = "it is not initialized"
-    NOMINATED = "a pending pod is expected on it"
-    DO_NOT_DISRUPT = "its annotation forbids disruption"
+    NOMINATED = "a pending pod is nominated to it"
+    DO_NOT_DISRUPT = "its annotation karpenter.sh/do-not-disrupt forbids disruption"
     NO_POOL_LABEL = "no label says which NodePool it belongs to"
     POOL_MISSING = "its NodePool does not exist, or has no instance types"
     POD_UNREADABLE = "a pod there cannot be read"
-    POD_DO_NOT_DISRUPT = "the annotation of a pod there forbids disruption"
-    POD_BUDGETS = (
-        "more than one PodDisruptionBudget covers a pod there, so that it cannot be evicted"
-    )
+    POD_DO_NOT_DISRUPT = "the annotation karpenter.sh/do-not-disrupt of a pod forbids disruption"
+    POD_BUDGETS = "several PodDisruptionBudgets cover a pod, so that it cannot be evicted"
     POD_BUDGET = "a PodDisruptionBudget lets no pod go"
+    BUDGET_SPENT = "the disruption budgets of its NodePool let no more nodes go"
     POOL_STATIC = "its NodePool keeps a fixed number of nodes"
-    CONSOLIDATION_DISABLED = "its NodePool never consolidates"
+    CONSOLIDATION_DISABLED = "consolidateAfter of its NodePool is Never"
+    WHEN_EMPTY_ONLY = "its NodePool consolidates empty nodes only"
+    NOT_QUIET = "pods came or went within consolidateAfter of its NodePool"
     BUFFER_PODS = "it keeps room for a CapacityBuffer"
     NOT_EMPTY = "pods there would have to move"
-    NOT_QUIET = "its pods have not been quiet for as long as the NodePool asks"
-    BUDGET_SPENT = "the disruption budgets of its NodePool let no more nodes go"
-    DO_NOT_REPAIR = "its annotation forbids repair"
+    EMPTY = "it is empty, which is decided by emptiness"
+    TYPE_UNKNOWN = "the catalog does not have its instance type"
+    LABEL_MISSING = "it lacks the label of its zone or capacity type"
+    SCALING_OUT = "nodes for pending pods are on their way, and pods there are not moved meanwhile"
+    ROLLOUT = "a Deployment with a pod there is in the middle of a rollout"
+    PODS_UNPLACED = "pods there would find no other place"
+    NEEDS_MORE_NODES = "its pods would take more than one new node"
+    NOT_CHEAPER = "no replacement is cheaper than the node"
+    SPOT_TO_SPOT_DISABLED = "a spot node is replaced by a spot node only behind a feature gate"
+    SPOT_TO_SPOT_TYPES = "too few cheaper spot types would be left to choose from"
+    SCORE_TOO_LOW = "the move would save too little for the pods that it disrupts"
+    NOT_CONSIDERED = "another command was found first"
+    NOT_DRIFTED = "it matches its NodePool and its node class"
+    DO_NOT_REPAIR = "its annotation karpenter.sh/do-not-repair forbids repair"
     REPAIR_NEEDS_POOL = "it is broken, but without a NodePool nothing can replace it safely"
-    REPAIR_NEEDS_GRACE = "pods there forbid disruption, and no grace period ends that"
+    REPAIR_NEEDS_GRACE = "it is broken, pods forbid its disruption, and no grace period ends that"
     MOSTLY_UNHEALTHY = "too many nodes of its NodePool are unhealthy at once"
     POOL_SHRINKING = "its NodePool is about to give up nodes anyway"
     POOL_SIZE = "its NodePool needs it to have as many nodes as it should"
     NO_REPLACEMENT = "nothing that could take its place can be launched before it goes"
-    PODS_UNPLACED = "pods there would find no other place"
+    CHANGED = "what was decided about it does not hold any more"
 
 
 class Exclusion(Struct, frozen=True, gc=False):
@@ -146,10 +160,29 @@ class Refusal(Struct, frozen=True, gc=False):
 
 
 class NodeRefusal(Struct, frozen=True, gc=False):
-    """Why one node was left alone."""
+    """Why one node was left alone, with the numbers behind it."""
 
-    why: Obstacle
+    why: NodeReason
     node: str
     """Its name, or that of its NodeClaim while there is no Node."""
     detail: str = ""
-    """The pod, budget or pool meant."""
+    """The pod, budget, pool or resource meant."""
+    method: str = ""
+    """The method that left it alone; empty if no method may touch it."""
+    pods: tuple[str, ...] = ()
+    """Pods that keep it, as `namespace/name`; the first few of them."""
+    price: int | None = None
+    """What it costs, in micro-dollars per hour; None if that is not known or decides nothing."""
+    replacement: int | None = None
+    """What the cheapest replacement costs; None if none was found."""
+    score: Fraction | None = None
+    """What a Balanced NodePool makes of the move; at least one half is approved."""
+    until: datetime | None = None
+    """When the reason ends by itself, if that is known."""
+
+    @property
+    def saving(self) -> int | None:
+        """Micro-dollars per hour that the best replacement would save; at most 0 is no saving."""
+        if self.price is None or self.replacement is None:
+            return None
+        return self.price - self.replacement

@@ -1,6 +1,7 @@
 """When a cloud calls a node broken, and what is to be done about it."""
 
-from datetime import timedelta
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from enum import Enum
 
 from msgspec import Struct
@@ -27,3 +28,11 @@ class RepairPolicy(Struct, frozen=True, gc=False):
     priority: int = 0
     grace_period: timedelta | None = None
     """Bounds the drain; None leaves that to the claim."""
+
+
+class RepairRules(Struct, frozen=True, gc=False):
+    """When nodes are broken, and which were rebooted lately; without policies none is repaired."""
+
+    policies: tuple[RepairPolicy, ...] = ()
+    reboots: Mapping[str, tuple[datetime, ...]] = {}
+    """When nodes were rebooted, by the UID of their NodeClaim."""

@@ -56,3 +56,8 @@ class Settings(Struct, frozen=True, gc=False):
     ignore_device_claims: bool = True
     default_spreads: tuple[SpreadConstraint, ...] = ()
     packing: Packing = Packing.KARPENTER
+    spot_to_spot_consolidation: bool = False
+    terminate_first_drift: bool = False
+    terminate_first_repair: bool = False
+    manages_deletion_cost: bool = False
+    """Whether Karpy writes `pod-deletion-cost` itself, so that it is not what a user asks for."""

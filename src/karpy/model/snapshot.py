@@ -9,6 +9,7 @@ from karpy.model.instances import Catalog
 from karpy.model.nodes import Node
 from karpy.model.pods import DaemonSet, DisruptionBudget, Pod, PodController, Service
 from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.repairs import RepairRules
 from karpy.model.settings import Settings
 from karpy.model.storage import Storage
 from karpy.model.vain import VainLaunches
@@ -33,3 +34,6 @@ class Snapshot(Struct, frozen=True, gc=False):
     settings: Settings = Settings()
     vain_launches: tuple[VainLaunches, ...] = ()
     """By group of pods, where launches were in vain."""
+    in_command: frozenset[str] = frozenset()
+    """NodeClaims that a disruption command is about; no other command may be."""
+    repair: RepairRules = RepairRules()

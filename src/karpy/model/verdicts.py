@@ -2,9 +2,7 @@
 
 from msgspec import Struct
 
-from karpy.model.disruption import DisruptionReason
 from karpy.model.refusals import Exclusion, NodeRefusal, Refusal
-from karpy.model.repairs import RepairAction
 from karpy.model.requirements import Requirements
 from karpy.model.resources import Resources
 
@@ -69,33 +67,6 @@ class Verdict(Struct, frozen=True, gc=False):
     def price(self) -> int:
         """Micro-dollars per hour of all launches."""
         return sum(launch.price for launch in self.launches)
-
-
-class NodeChoice(Struct, frozen=True, gc=False):
-    """A node to disrupt."""
-
-    node: str
-    claim: str
-    pool: str
-    price: int = 0
-    """Micro-dollars per hour; nothing if that is not known."""
-    remedy: RepairAction | None = None
-    """What mends it; None if it just goes."""
-
-
-class DisruptionVerdict(Struct, frozen=True, gc=False):
-    """Nodes to disrupt and what replaces them, and a refusal for every other one considered."""
-
-    reason: DisruptionReason
-    choices: tuple[NodeChoice, ...] = ()
-    """In the order in which they were chosen."""
-    refusals: tuple[NodeRefusal, ...] = ()
-    launches: tuple[Launch, ...] = ()
-    """Replacements, which must be there before the nodes go."""
-    expected_on: tuple[str, ...] = ()
-    """Names of nodes that take some of their pods."""
-    goes_first: str = ""
-    """Why the nodes go before anything replaces them; empty if that is not so."""
 
 
 class PoolVerdict(Struct, frozen=True, gc=False):

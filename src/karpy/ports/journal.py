@@ -2,9 +2,10 @@
 
 from typing import Protocol
 
-from karpy.model.questions import DisruptionQuestion, PoolQuestion
+from karpy.model.commands import DisruptionVerdict
+from karpy.model.questions import NodeQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
+from karpy.model.verdicts import PoolVerdict, Verdict
 
 
 class Journal(Protocol):
@@ -13,7 +14,7 @@ class Journal(Protocol):
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
         """Record one decision and its snapshot."""
 
-    def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+    def record_disruption(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
         """Record one decision about the disruption of nodes, and its question."""
 
     def record_pool(self, question: PoolQuestion, verdict: PoolVerdict) -> None:

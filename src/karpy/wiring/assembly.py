@@ -13,8 +13,11 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.controllers.batching import Batcher
 from karpy.controllers.breaker import Breaker
 from karpy.controllers.buffers import BufferController
+from karpy.controllers.clusterstate import ClusterState, Promises
+from karpy.controllers.commands import Commands
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
+from karpy.controllers.disruptionqueue import OnVerdict
 from karpy.controllers.evictionqueue import EvictionQueue
 from karpy.controllers.expectations import Expectations
 from karpy.controllers.garbagecollection import GarbageCollector
@@ -30,9 +33,7 @@ from karpy.controllers.podevents import PodEventController
 from karpy.controllers.provisioning import Guard, ProvisioningController
 from karpy.controllers.reboot import RebootController
 from karpy.controllers.registrationhealth import RegistrationHealthController
-from karpy.controllers.remedies import RepairRules
 from karpy.controllers.repair import RepairController
-from karpy.controllers.rollouts import OnVerdict
 from karpy.controllers.seating import Seating
 from karpy.controllers.staticcapacity import StaticCapacityController
 from karpy.controllers.triggers import Triggers
@@ -91,15 +92,16 @@ class Assembly:
             self._batcher.trigger,
         )
         self._nominations = Nominations(surface.clock, options.batch_max)
+        self._commands = Commands()
         self._seating = self._make_seating()
         self._buffers = self._make_buffers()
-        self._disruption = self._make_disruption()
+        self._state = self._make_state()
 
     def parts(self) -> Iterator[Part]:
         """Give each controller to run."""
         yield from self._provisioning()
         yield from self._claims()
-        yield Part("disruption", self._disruption.run)
+        yield Part("disruption", self._make_disruption().run)
         yield from self._pools()
         yield from self._gauges()
         if self._buffers is not None:
@@ -123,7 +125,7 @@ class Assembly:
         audience.on_look = self._breaker.vain_launches
         triggers = Triggers(view.mirror.records, self._batcher, on_pod=self._instruments.acked)
         provisioning = ProvisioningController(
-            view.cluster,
+            self._state,
             self._batcher,
             speech.notices,
             self._surface.clock,
@@ -196,22 +198,22 @@ class Assembly:
 
     def _pools(self) -> Iterator[Part]:
         """Build those who look after NodePools."""
-        view, marked = self._view, self._disruption.marked
+        view, commands = self._view, self._commands
         pools = NodePoolController(
             self._context("nodepool"),
             view.classes,
             lambda: view.mirror.node_book.joined() if view.mirror.is_synced else None,
-            marked=marked,
+            marked=lambda: commands.deleting,
             well_known=self._surface.catalog().well_known,
         )
         yield Part("nodepool", partial(pools.run, self._options.workers(10, 1000)))
         if self._options.gates.static_capacity:
             static = StaticCapacityController(
                 self._context("static"),
-                view.cluster,
+                self._state,
                 is_our_pool=view.classes.is_our_pool,
                 is_listed=lambda: view.mirror.is_listed,
-                disrupting=self._disruption.disrupting,
+                disrupting=lambda: commands.disrupting,
             )
             if self._speech.journal is not None:
                 static.listen(PoolAudience(self._speech.journal).decided)
@@ -244,19 +246,27 @@ class Assembly:
             return None
         return BufferController(self._context("capacitybuffer"), book, self._batcher.trigger)
 
+    def _make_state(self) -> ClusterState:
+        """Build what every decision is made on."""
+        view, buffers = self._view, self._buffers
+        promises = Promises(self._commands, self._nominations, self._expectations)
+        return ClusterState(
+            view.cluster,
+            promises,
+            is_ours=view.classes.is_ours,
+            virtual_pods=tuple if view.buffers is None else view.buffers.virtual_pods,
+            buffer_pods=(lambda _: 0) if buffers is None else buffers.pods_on,
+            repair_policies=() if self._options.has_legacy_repair else self._policies(),
+        )
+
     def _make_disruption(self) -> DisruptionController:
-        cluster, buffers = self._view.cluster, self._buffers
-        gates = self._options.gates
-        rules = RepairRules(self._policies(), may_go_first=gates.terminate_first_repair)
         disruption = DisruptionController(
             self._context("disruption"),
-            cluster,
+            self._state,
+            self._commands,
             self._nominations,
-            buffer_pods=(lambda _: 0) if buffers is None else buffers.pods_on,
-            reads_deletion_cost=not gates.pod_deletion_cost_management,
-            repair=None if self._options.has_legacy_repair else rules,
+            lambda: self._view.mirror.consolidation_version,
         )
-        cluster.marked = disruption.marked
         disruption.listen(self._node_audience())
         return disruption
 

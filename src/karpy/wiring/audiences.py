@@ -1,6 +1,6 @@
 """Those who hear of decisions: journal, log, metrics, and whoever must remember."""
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
@@ -11,10 +11,11 @@ from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.remarks import created_count, created_remark, decision_remarks
 from karpy.core.staticpools import is_news as is_news_of_pool
 from karpy.errors import KarpyError
-from karpy.model.questions import DisruptionQuestion, LegacyRepairQuestion, PoolQuestion
+from karpy.model.commands import DisruptionVerdict
+from karpy.model.questions import LegacyRepairQuestion, NodeQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
 from karpy.model.vain import VainLaunches
-from karpy.model.verdicts import DisruptionVerdict, Launch, Nomination, PoolVerdict, Verdict
+from karpy.model.verdicts import Launch, Nomination, PoolVerdict, Verdict
 from karpy.ports.journal import Journal
 
 T = TypeVar("T")
@@ -74,14 +75,6 @@ class DecisionAudience:
         for remark in decision_remarks(verdict, duration):
             self._telling.remark(remark)
 
-    def places(self) -> Mapping[str, str]:
-        """Say by NodeClaim where pods are about to go."""
-        return self._expectations.places()
-
-    def settling(self) -> Collection[str]:
-        """Return the NodeClaims of which others, made together with them, are about to open."""
-        return self._expectations.settling()
-
     async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
         """Say for which pods of a snapshot nothing may be launched."""
         return await self.on_look(snapshot)
@@ -116,10 +109,10 @@ class DisruptionAudience:
         self._journal = journal
         self._recorded: _Recent[DisruptionVerdict] = _Recent()
 
-    def decided(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+    def decided(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
         """Record a decision; nodes are looked at all the time, mostly with the same verdict."""
         # All others are about all nodes at once.
-        one = question.broken.name if isinstance(question, LegacyRepairQuestion) else ""
+        one = question.claim if isinstance(question, LegacyRepairQuestion) else ""
         topic = (type(question).__name__, one)
         if is_news(question, verdict, self._recorded.get(topic)):
             self._recorded.keep(topic, verdict)

@@ -62,8 +62,6 @@ class Operator:
             if options.gates.capacity_buffer
             else None
         )
-        if buffers is not None:
-            self.cluster.virtual_pods = buffers.virtual_pods
         self._view = View(self.mirror, self.cluster, classes, buffers)
 
     def why_stuck(self) -> str:

@@ -1,11 +1,8 @@
 """The port Cluster: read from the mirror, written to the API server."""
 
 import asyncio
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
-
-from msgspec.structs import replace
 
 from karpy.adapters.mirror.hashes import Hashes
 from karpy.adapters.mirror.mirror import Mirror
@@ -13,9 +10,7 @@ from karpy.codec.claims import write_node_claim
 from karpy.codec.fields import Fields
 from karpy.codec.records import read_claim_record
 from karpy.errors import ClusterError, CredentialsRefused, NotFound
-from karpy.model.census import with_more
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
-from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch
 from karpy.ports.objects import Objects
@@ -31,10 +26,6 @@ class MirroredCluster:
         self._mirror = mirror
         self._objects = objects
         self._hashes = Hashes()
-        self.marked: Callable[[], frozenset[str]] = frozenset
-        """Names the claims whose pods need another place, though nobody has deleted them yet."""
-        self.virtual_pods: Callable[[], tuple[Pod, ...]] = tuple
-        """Returns pods that do not exist and need room all the same, as CapacityBuffers say."""
 
     @property
     def is_synced(self) -> bool:
@@ -46,17 +37,8 @@ class MirroredCluster:
         await self._mirror.wait_until_synced()
 
     def snapshot(self) -> Snapshot:
-        """Return everything as of now; nodes that are marked count as going."""
-        snapshot, marked = self._mirror.snapshot(), self.marked()
-        if virtual := self.virtual_pods():
-            snapshot = replace(snapshot, pods=with_more(snapshot.pods, virtual))
-        if not marked:
-            return snapshot
-        nodes = (
-            replace(each, is_deleting=True) if each.claim in marked else each
-            for each in snapshot.nodes
-        )
-        return replace(snapshot, nodes=tuple(nodes))
+        """Return everything that watches tell, as of now."""
+        return self._mirror.snapshot()
 
     async def apply(self, launch: Launch) -> str:
         """Create the NodeClaim of a launch; return its name."""

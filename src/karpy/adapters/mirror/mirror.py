@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from karpy.adapters.mirror import readers, recordbook
 from karpy.adapters.mirror.censusbook import CensusBook
+from karpy.adapters.mirror.consolidationclock import ConsolidationClock
 from karpy.adapters.mirror.daemonbook import DaemonBook
 from karpy.adapters.mirror.nodebook import NodeBook
 from karpy.adapters.mirror.recordbook import Entry, RecordBook
@@ -46,6 +47,7 @@ from karpy.model.kinds import (
     STORAGE_CLASS,
     Kind,
 )
+from karpy.model.nodes import Node
 from karpy.model.pods import Pod, PodController
 from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.records import ClaimRecord, Identity
@@ -121,6 +123,14 @@ class Mirror:
             self._shelves[SERVICE] = (Shelf(), readers.SERVICES)
             for kind in _SPREADING:
                 self._shelves[kind] = (Shelf(), readers.controller_reader(kind.name))
+        self._clock_of_consolidation = ConsolidationClock(
+            self.pods,
+            self.node_book.nodes,
+            self.node_book.claims,
+            self.pools,
+            self.overlays,
+            self._shelves[DISRUPTION_BUDGET][0],
+        )
         self._on_failure = on_failure
         for shelf in (*self._in_full.values(), *(shelf for shelf, _ in self._shelves.values())):
             shelf.on_failure = on_failure
@@ -242,7 +252,7 @@ class Mirror:
         return Snapshot(
             now=self._clock.now(),
             pods=self._census.counted(),
-            nodes=self.node_book.joined(),
+            nodes=self._nodes(),
             pools=tuple(map(self._pool_in_full, self.pools.values.values())),
             daemons=self.daemon_book.daemons(),
             catalog=self.catalog(),
@@ -258,6 +268,26 @@ class Mirror:
             budgets=self._values(DISRUPTION_BUDGET),
             settings=self._settings,
         )
+
+    @property
+    def consolidation_version(self) -> tuple[int, int]:
+        """A value that differs once consolidation may find something that it did not before."""
+        return self._clock_of_consolidation.version, id(self.catalog())
+
+    def _nodes(self) -> tuple[Node, ...]:
+        """Return all nodes; of those that cannot be read as they are now, say why."""
+        nodes, records = self.node_book.joined(), self.records
+        if not (records.claims.unreadable or records.nodes.unreadable):
+            return nodes
+        return tuple(
+            replace(each, unreadable=problem) if (problem := self._why_unreadable(each)) else each
+            for each in nodes
+        )
+
+    def _why_unreadable(self, node: Node) -> str:
+        records, claim = self.records, node.claim_record
+        name = node.name if claim is None or not claim.node_name else claim.node_name
+        return records.claims.unreadable.get(node.claim) or records.nodes.unreadable.get(name, "")
 
     def _pool_in_full(self, pool: NodePool) -> NodePool:
         kept = self.records.pools.get(pool.name)

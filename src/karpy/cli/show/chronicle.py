@@ -23,11 +23,12 @@ from karpy.cli.show.sentences import (
 from karpy.cli.terminal import Style
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.observation.scheduling import NO_DECISION
+from karpy.model.commands import DisruptionVerdict
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice
-from karpy.model.questions import DisruptionQuestion, PoolQuestion
+from karpy.model.questions import NodeQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
+from karpy.model.verdicts import PoolVerdict, Verdict
 from karpy.ports.clock import Clock
 from karpy.sim.store.store import Store
 
@@ -126,7 +127,7 @@ class Chronicle:
         if verdict.launches:
             self.say("decide", decision_text(verdict), Style.STRONG)
 
-    def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+    def record_disruption(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
         """Hear of a decision about nodes; what comes of it is told by notices."""
         del question, verdict
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from karpy.cli.show.board import NodeCard, PodCard
 from karpy.cli.tables import count_of, dollars, few_of
-from karpy.core.disruption.rollout import VALIDATION_DELAY
+from karpy.core.disruption.progress import VALIDATION_DELAY
 from karpy.model.verdicts import Verdict
 
 _NAMED_MAX: Final = 2
@@ -58,7 +58,7 @@ def look_text(nodes: int) -> str:
     """Say how many nodes may go, and why they stay a little longer."""
     wait = f"{VALIDATION_DELAY.total_seconds():.0f} s"
     they = "it goes" if nodes == 1 else "they go"
-    return f"{count_of(nodes, 'node')} found empty; {they} if a second look in {wait} agrees"
+    return f"{count_of(nodes, 'node')} found empty; {they} if that still holds in {wait}"
 
 
 def removal_text(cards: Sequence[NodeCard], reason: str) -> str:

@@ -1,19 +1,22 @@
-"""How many nodes of each NodePool may go now, for a reason."""
+"""How many nodes of each NodePool may be disrupted now, for a reason."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
 
+from karpy.core.disruption.candidates import Candidate, refuse
+from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.cron import ScheduleInvalid, read_schedule
 from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
 from karpy.model.kinds import NODE_POOL
+from karpy.model.nodes import Node
 from karpy.model.notices import Notice, Subject
-from karpy.model.records import PoolRecord
-from karpy.model.surroundings import NodeState, Surroundings
+from karpy.model.pools import NodePool
+from karpy.model.refusals import NodeReason, NodeRefusal
 
 UNLIMITED: Final = 2**31 - 1
 _BLOCKED_WINDOW: Final = 60.0
@@ -38,16 +41,22 @@ class Allowance(Struct, frozen=True, gc=False):
     """How many nodes the pool has, as far as they count."""
     allowed: int
     consumed: int
-    """How many are going or in trouble already."""
+    """How many are being disrupted or not ready already."""
     faults: tuple[str, ...] = ()
 
     @property
     def remaining(self) -> int:
         return max(0, self.allowed - self.consumed)
 
+    def __str__(self) -> str:
+        """Write it as refusals do."""
+        if self.faults:
+            return f"a budget is invalid: {self.faults[0]}"
+        return f"{self.allowed} of {self.nodes} nodes allowed, {self.consumed} taken"
+
 
 class Allowances(Struct, frozen=True, gc=False):
-    """What is allowed to each pool, and what is told about it."""
+    """What is allowed to each pool for one reason, with the events and gauges on that."""
 
     by_pool: Mapping[str, Allowance]
     notices: tuple[Notice, ...] = ()
@@ -58,6 +67,25 @@ class Allowances(Struct, frozen=True, gc=False):
     def remaining(self) -> dict[str, int]:
         """Return how many nodes of each pool may still go, to be counted down."""
         return {name: each.remaining for name, each in self.by_pool.items()}
+
+    def within(
+        self, candidates: Iterable[Candidate], method: str
+    ) -> tuple[list[Candidate], list[NodeRefusal]]:
+        """Take candidates in order while the budget of their pool lasts; refuse the others."""
+        remaining = self.remaining()
+        chosen, refused = [], []
+        for each in candidates:
+            if remaining[each.pool.name]:
+                remaining[each.pool.name] -= 1
+                chosen.append(each)
+            else:
+                refused.append(self.refusal_of(each, method))
+        return chosen, refused
+
+    def refusal_of(self, candidate: Candidate, method: str) -> NodeRefusal:
+        """Return the refusal of a candidate whose pool has no budget left."""
+        allowance = self.by_pool[candidate.pool.name]
+        return refuse(candidate, NodeReason.BUDGET_SPENT, method, str(allowance))
 
 
 def permit(policy: DisruptionPolicy, reason: DisruptionReason, nodes: int, now: datetime) -> Permit:
@@ -91,24 +119,24 @@ def is_active(budget: Budget, now: datetime) -> bool:
     return begins is not None and begins <= now
 
 
-def find_allowances(surroundings: Surroundings, reason: DisruptionReason) -> Allowances:
+def find_allowances(evaluation: Evaluation, reason: DisruptionReason) -> Allowances:
     """Work out what each pool is allowed for a reason."""
     nodes: dict[str, int] = {}
     consumed: dict[str, int] = {}
-    for state in surroundings.nodes:
-        if _is_counted(state):
-            nodes[state.pool] = nodes.get(state.pool, 0) + 1
-            if _consumes(state, reason):
-                consumed[state.pool] = consumed.get(state.pool, 0) + 1
+    for node in evaluation.snapshot.nodes:
+        if _is_counted(node):
+            nodes[node.pool] = nodes.get(node.pool, 0) + 1
+            if _consumes(node, reason):
+                consumed[node.pool] = consumed.get(node.pool, 0) + 1
     by_pool = {}
-    for name in sorted(surroundings.pools):
+    for name, pool in sorted(evaluation.pools.items()):
         total = nodes.get(name, 0)
-        allowed = permit(surroundings.policy_of(name), reason, total, surroundings.now)
+        allowed = permit(pool.policy, reason, total, evaluation.now)
         by_pool[name] = Allowance(total, allowed.nodes, consumed.get(name, 0), allowed.faults)
     return Allowances(
         by_pool,
         notices=tuple(
-            _blocked(surroundings.pools[name], reason)
+            _blocked(evaluation.pools[name], reason)
             for name, each in by_pool.items()
             if each.nodes and not each.allowed
         ),
@@ -117,6 +145,11 @@ def find_allowances(surroundings: Surroundings, reason: DisruptionReason) -> All
         ),
         remarks=tuple(_faulty(name, each) for name, each in by_pool.items() if each.faults),
     )
+
+
+def is_constrained(refusals: Sequence[NodeRefusal]) -> bool:
+    """Say whether a budget is why some node is left alone, which may change at any moment."""
+    return any(each.why is NodeReason.BUDGET_SPENT for each in refusals)
 
 
 def _value(budget: Budget, nodes: int, now: datetime) -> int:
@@ -131,26 +164,27 @@ def _value(budget: Budget, nodes: int, now: datetime) -> int:
     return -(-nodes * int(match["share"]) // 100)
 
 
-def _is_counted(state: NodeState) -> bool:
-    if state.claim is None or state.is_machine_ending:
+def _is_counted(node: Node) -> bool:
+    if node.claim_record is None or node.is_foreign or node.is_instance_terminating:
         return False
-    return state.is_initialized or state.is_rebooting
+    return node.is_initialized or node.is_rebooting
 
 
-def _consumes(state: NodeState, reason: DisruptionReason) -> bool:
-    if state.is_leaving or state.is_rebooting:
+def _consumes(node: Node, reason: DisruptionReason) -> bool:
+    if node.is_deleting or node.is_rebooting:
         return True
-    # Trouble is what repair is there for; it must not stand in its way.
-    is_ready = state.node is not None and state.node.is_ready
+    # A node that is not ready is what repair is there for; it must not take repair's budget.
+    is_ready = node.node_record is not None and node.node_record.is_ready
     return not is_ready and reason is not DisruptionReason.UNHEALTHY
 
 
-def _blocked(pool: PoolRecord, reason: DisruptionReason) -> Notice:
+def _blocked(pool: NodePool, reason: DisruptionReason) -> Notice:
+    uid = "" if pool.record is None else pool.record.meta.uid
     return Notice(
-        Subject(NODE_POOL, pool.name, uid=pool.meta.uid),
+        Subject(NODE_POOL, pool.name, uid=uid),
         "DisruptionBlocked",
         f"No allowed disruptions for disruption reason {reason.value} due to blocking budget",
-        same_as=(pool.meta.uid, reason.value),
+        same_as=(uid, reason.value),
         window_seconds=_BLOCKED_WINDOW,
     )
 

@@ -1,6 +1,7 @@
-"""Which nodes may be touched at all, and why not the others."""
+"""Which nodes may be disrupted at all, and why not the others."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from enum import Enum
 from fractions import Fraction
 from typing import Final
@@ -8,45 +9,25 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.disruption.cost import POD, moving_cost
-from karpy.core.disruption.guards import Guards
+from karpy.core.disruption.cost import POD
+from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.lifecycle.eviction import protection_of
-from karpy.core.lifecycle.records import about_claim, about_node
 from karpy.model.annotations import DO_NOT_DISRUPT
-from karpy.model.disruption import DisruptionPolicy
-from karpy.model.instances import InstanceType
-from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
+from karpy.model.commands import CommandNode
+from karpy.model.labels import NODE_POOL
+from karpy.model.nodes import Node
 from karpy.model.notices import Notice
-from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
-from karpy.model.refusals import NodeRefusal, Obstacle
-from karpy.model.surroundings import NodeState, Surroundings
+from karpy.model.pods import Pod
+from karpy.model.pools import NodePool
+from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.refusals import NodeReason, NodeRefusal
 
-_TOLD: Final = {
-    Obstacle.REPAIR_NEEDS_POOL: (
-        "repair requires a NodePool to construct and budget a safe replacement"
-    ),
-    Obstacle.NO_NODE: "Nodeclaim does not have an associated node",
-    Obstacle.UNREADABLE: "Node, NodeClaim or NodePool cannot be read: {detail}",
-    Obstacle.REBOOTING: "Node is rebooting",
-    Obstacle.LEAVING: "Node is deleting or marked for deletion",
-    Obstacle.UNREGISTERED: "Node isn't initialized nor registered",
-    Obstacle.UNINITIALIZED: "Node isn't initialized",
-    Obstacle.NOMINATED: "Node is nominated for a pending pod",
-    Obstacle.DO_NOT_DISRUPT: f'Disruption is blocked through the "{DO_NOT_DISRUPT}" annotation',
-    Obstacle.NO_POOL_LABEL: f"Node doesn't have required label (label={NODE_POOL})",
-    Obstacle.POOL_MISSING: "NodePool not found (NodePool={detail})",
-    Obstacle.POD_UNREADABLE: "Pod cannot be read (Pod={detail})",
-    Obstacle.POD_DO_NOT_DISRUPT: f'Pod has "{DO_NOT_DISRUPT}" annotation (Pod={{detail}})',
-    Obstacle.POD_BUDGETS: (
-        "Eviction does not support multiple PDBs (PodDisruptionBudget(s)=[{detail}])"
-    ),
-    Obstacle.POD_BUDGET: "Pdb prevents pod evictions (PodDisruptionBudget=[{detail}])",
-}
-"""What events say; tools look for these texts."""
+PODS_SHOWN_MAX: Final = 5
+_YES: Final = "true"
 
 
-class Manner(Enum):
-    """How a node is disrupted: by its pods' leave, or in the end against it."""
+class DisruptionClass(Enum):
+    """What a method heeds of what pods and nodes forbid."""
 
     GRACEFUL = "graceful"
     """What pods and their budgets forbid does not happen."""
@@ -57,191 +38,213 @@ class Manner(Enum):
 
 
 class Candidate(Struct, frozen=True, gc=False):
-    """A node that may be touched, and what that would save and cost."""
+    """A node that may be disrupted, and what that would save and cost."""
 
+    node: Node
     claim: ClaimRecord
-    node: NodeRecord
-    pool: PoolRecord
-    policy: DisruptionPolicy
+    record: NodeRecord
+    pool: NodePool
+    pods: tuple[Pod, ...] = ()
+    """Those that need another node."""
     price: int = 0
-    """Micro-dollars per hour; nothing if that is not known."""
+    """Micro-dollars per hour; 0 if that is not known."""
     moving_cost: int = POD
-    """Trouble for the pods that need another node; `POD` if there are none."""
-    pods: int = 0
-    """How many need another node."""
-    buffer_pods: int = 0
-    is_blocked: bool = False
-    """Whether pods there, or their budgets, forbid it for now."""
+    """What it costs to move its pods; `POD` if there are none."""
+    blocker: NodeRefusal | None = None
+    """What pods there, or their budgets, forbid for now."""
 
     @property
     def name(self) -> str:
         return self.node.name
 
     @property
-    def is_static(self) -> bool:
-        return self.pool.replicas is not None
-
-    @property
     def is_empty(self) -> bool:
-        """Whether nobody minds: nothing needs to move, or nothing that counts."""
+        """Whether no pod has to move, or none whose move costs anything."""
         return self.moving_cost <= POD
 
     @property
     def savings_ratio(self) -> Fraction:
-        """Money per trouble."""
+        """Price per cost of moving the pods."""
         return Fraction(self.price, self.moving_cost)
 
 
 class Found(Struct, frozen=True, gc=False):
-    """Nodes that may be touched, and a refusal for every other one."""
+    """Nodes that may be disrupted, and a refusal for every other one."""
 
     candidates: tuple[Candidate, ...] = ()
     refusals: tuple[NodeRefusal, ...] = ()
     notices: tuple[Notice, ...] = ()
+    """On pods whose annotation protects them for some time, or is invalid."""
 
 
-def find_candidates(surroundings: Surroundings, manner: Manner = Manner.GRACEFUL) -> Found:
-    """Sort the nodes of a cluster into those that may be touched and all others, by name."""
-    guards, prices = Guards(surroundings.pod_budgets), _Prices(surroundings)
-    candidates, refusals, notices = [], [], []
-    for state in sorted(surroundings.nodes, key=lambda each: each.name):
-        blocker, refusal = None, _why_not(state, surroundings, manner)
+def find_candidates(
+    evaluation: Evaluation,
+    class_: DisruptionClass = DisruptionClass.GRACEFUL,
+    nodes: Iterable[Node] | None = None,
+) -> Found:
+    """Sort nodes, by default all, into those that may be disrupted and all others, by name."""
+    candidates, refusals, notices = [], [], list[Notice]()
+    chosen = evaluation.snapshot.nodes if nodes is None else nodes
+    for node in sorted(chosen, key=lambda each: each.name):
+        refusal = _why_not_node(node, evaluation, class_)
+        blocker = None
         if refusal is None:
-            blocker, told = why_not_pods(state, surroundings, guards)
+            blocker, told = why_not_pods(node, evaluation)
             notices += told
-            refusal = None if _can_only_delay(state, manner) else blocker
+            refusal = None if _can_only_delay(node, class_) else blocker
         if refusal is None:
-            candidate = _candidate(state, surroundings, prices.of(state))
-            candidates.append(replace(candidate, is_blocked=blocker is not None))
+            candidates.append(_candidate(node, evaluation, blocker))
         else:
             refusals.append(refusal)
-            notices += blocked_notices(state, refusal)
     return Found(tuple(candidates), tuple(refusals), tuple(notices))
 
 
-def best_first(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Put those first that save most money per trouble; the name decides between equals."""
+def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Put those first that save most for the cost of moving their pods; names decide ties."""
     return sorted(candidates, key=lambda each: (-each.savings_ratio, each.name))
 
 
-def blocked_notices(state: NodeState, refusal: NodeRefusal, text: str = "") -> list[Notice]:
-    """Tell a node and its claim why it is left alone, if anybody wants to hear that."""
-    note = text or _TOLD.get(refusal.why, "").format(detail=refusal.detail)
-    if not note:
-        return []
-    subjects = [about_node(state.node)] if state.node is not None else []
-    subjects += [about_claim(state.claim)] if state.claim is not None else []
-    return [
-        Notice(each, "DisruptionBlocked", note, same_as=(each.uid,), can_wait=True)
-        for each in subjects
-    ]
-
-
-def _why_not(state: NodeState, surroundings: Surroundings, manner: Manner) -> NodeRefusal | None:
-    why = _why_not_node(state, surroundings, manner)
-    if why is not None:
-        return NodeRefusal(why, state.name, state.unreadable if why is Obstacle.UNREADABLE else "")
-    pool = state.pool
-    if pool not in surroundings.pools or not surroundings.catalog.types_for(pool):
-        return NodeRefusal(Obstacle.POOL_MISSING, state.name, pool)
-    return None
-
-
-def _why_not_node(state: NodeState, surroundings: Surroundings, manner: Manner) -> Obstacle | None:
-    if state.claim is None:
-        return Obstacle.UNMANAGED
-    if state.claim.name in surroundings.busy:
-        return Obstacle.IN_ROLLOUT
-    if manner is Manner.REPAIR and not state.claim.pool:
-        return Obstacle.REPAIR_NEEDS_POOL
-    if state.unreadable:
-        return Obstacle.UNREADABLE
-    if state.node is None:
-        return Obstacle.NO_NODE
-    if state.is_rebooting:
-        return Obstacle.REBOOTING
-    if state.is_leaving:
-        return Obstacle.LEAVING
-    if not state.is_registered:
-        return Obstacle.UNREGISTERED
-    return _why_unwanted(state, surroundings, manner)
-
-
-def _why_unwanted(state: NodeState, surroundings: Surroundings, manner: Manner) -> Obstacle | None:
-    is_repair = manner is Manner.REPAIR
-    if not state.is_initialized:
-        # A node that broke before it was ready has nothing to lose.
-        return None if is_repair else Obstacle.UNINITIALIZED
-    if state.is_nominated(surroundings.now):
-        return Obstacle.NOMINATED
-    if not is_repair and state.annotations.get(DO_NOT_DISRUPT) == "true":
-        return Obstacle.DO_NOT_DISRUPT
-    return None if NODE_POOL in state.labels else Obstacle.NO_POOL_LABEL
-
-
-def why_not_pods(
-    state: NodeState, surroundings: Surroundings, guards: Guards
-) -> tuple[NodeRefusal | None, list[Notice]]:
-    """Return what pods there forbid, if anything, and what their owners are told."""
-    notices: list[Notice] = []
-    tenants = sorted(state.tenants, key=lambda each: each.pod.key)
-    for tenant in tenants:
-        # Daemons and static pods count here, too: somebody wrote the annotation on purpose.
-        if tenant.pod.is_active and tenant.pod.do_not_disrupt is not None:
-            protection = protection_of(tenant.pod, surroundings.now)
-            notices += protection.notices
-            if protection.is_active:
-                why = Obstacle.POD_DO_NOT_DISRUPT
-                return NodeRefusal(why, state.name, tenant.pod.key), notices
-        if tenant.pod.unreadable and tenant.is_reschedulable:
-            return NodeRefusal(Obstacle.POD_UNREADABLE, state.name, tenant.pod.key), notices
-    for tenant in tenants:
-        blocked = guards.why_not_evicted(tenant, surroundings.now)
-        if blocked is not None:
-            return NodeRefusal(blocked.why, state.name, " ".join(blocked.budgets)), notices
-    return None, notices
-
-
-def _can_only_delay(state: NodeState, manner: Manner) -> bool:
-    """Say whether pods can only delay what is about to happen."""
-    assert state.claim is not None
-    if manner is Manner.EVENTUAL:
-        return state.claim.grace_period is not None
-    return manner is Manner.REPAIR
-
-
-def _candidate(state: NodeState, surroundings: Surroundings, price: int) -> Candidate:
-    assert state.claim is not None
-    assert state.node is not None
-    return Candidate(
-        claim=state.claim,
-        node=state.node,
-        pool=surroundings.pools[state.pool],
-        policy=surroundings.policy_of(state.pool),
-        price=price,
-        moving_cost=moving_cost(
-            state.tenants, reads_deletion_cost=surroundings.reads_deletion_cost
-        ),
-        pods=sum(each.is_reschedulable for each in state.tenants),
-        buffer_pods=state.buffer_pods,
+def as_command_node(candidate: Candidate) -> CommandNode:
+    """Return what a command keeps of a node."""
+    return CommandNode(
+        candidate.name,
+        candidate.claim.name,
+        candidate.pool.name,
+        candidate.price,
+        len(candidate.pods),
     )
 
 
-class _Prices:
-    """What nodes cost; a type is found by its name, for there are many of both."""
+def refuse(
+    candidate: Candidate, why: NodeReason, method: str, detail: str = "", **numbers: object
+) -> NodeRefusal:
+    """Return the refusal of a candidate by a method; with its price."""
+    refusal = NodeRefusal(why, candidate.name, detail, method, price=candidate.price)
+    return replace(refusal, **numbers) if numbers else refusal
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._catalog = surroundings.catalog
-        self._types: dict[str, dict[str, InstanceType]] = {}
 
-    def of(self, state: NodeState) -> int:
-        """Return micro-dollars per hour; nothing if that is not known."""
-        pool, labels = state.pool, state.labels
-        if pool not in self._types:
-            self._types[pool] = {each.name: each for each in self._catalog.types_for(pool)}
-        type_ = self._types[pool].get(labels.get(INSTANCE_TYPE, ""))
-        place = (labels.get(ZONE), labels.get(CAPACITY_TYPE))
-        for offering in () if type_ is None else type_.offerings:
-            if (offering.zone, offering.capacity_type) == place:
-                return offering.price
-        return 0
+def why_not_pods(node: Node, evaluation: Evaluation) -> tuple[NodeRefusal | None, list[Notice]]:
+    """Return what pods on a node forbid, if anything, and notices on their annotations."""
+    notices: list[Notice] = []
+    now, protected, unreadable = evaluation.now, list[str](), ""
+    until: datetime | None = None
+    for pod in evaluation.pods_on(node):
+        # Daemons and static pods count here, too: their annotation was written on purpose.
+        if pod.disruption.do_not_disrupt is not None and pod.is_active:
+            protection = protection_of(pod, now)
+            notices += protection.notices
+            if protection.is_active:
+                protected.append(pod.key)
+                until = _later(until, protection.until, is_first=len(protected) == 1)
+        if pod.rules.unreadable and pod.is_reschedulable:
+            unreadable = min(unreadable or pod.key, pod.key)
+    if protected:
+        return _blocked_by(NodeReason.POD_DO_NOT_DISRUPT, node, protected, until=until), notices
+    if unreadable:
+        return _blocked_by(NodeReason.POD_UNREADABLE, node, [unreadable]), notices
+    return _why_not_evicted(node, evaluation), notices
+
+
+def _later(known: datetime | None, other: datetime | None, *, is_first: bool) -> datetime | None:
+    """Return the later of two ends; None is no end."""
+    if is_first:
+        return other
+    return None if known is None or other is None else max(known, other)
+
+
+def _why_not_evicted(node: Node, evaluation: Evaluation) -> NodeRefusal | None:
+    if evaluation.budgets.is_empty:
+        return None
+    held: dict[tuple[NodeReason, str], list[str]] = {}
+    for pod in evaluation.pods_on(node):
+        blocked = evaluation.budgets.why_not_evicted(pod, evaluation.now)
+        if blocked is not None:
+            held.setdefault((blocked.why, " ".join(blocked.budgets)), []).append(pod.key)
+    if not held:
+        return None
+    (why, budgets), pods = min(held.items(), key=lambda each: min(each[1]))
+    return _blocked_by(why, node, pods, budgets)
+
+
+def _blocked_by(
+    why: NodeReason,
+    node: Node,
+    pods: Sequence[str],
+    detail: str = "",
+    until: datetime | None = None,
+) -> NodeRefusal:
+    shown = tuple(sorted(pods)[:PODS_SHOWN_MAX])
+    return NodeRefusal(why, node.name, detail or shown[0], pods=shown, until=until)
+
+
+def _why_not_node(
+    node: Node, evaluation: Evaluation, class_: DisruptionClass
+) -> NodeRefusal | None:
+    why = _why_not_managed(node, evaluation, class_) or _why_not_ready(node, evaluation, class_)
+    if why is not None:
+        detail = node.unreadable if why is NodeReason.UNREADABLE else ""
+        until = node.nominated_until if why is NodeReason.NOMINATED else None
+        return NodeRefusal(why, node.name, detail, until=until)
+    catalog = evaluation.snapshot.catalog
+    if node.pool not in evaluation.pools or not catalog.types_for(node.pool):
+        return NodeRefusal(NodeReason.POOL_MISSING, node.name, node.pool)
+    return None
+
+
+def _why_not_managed(
+    node: Node, evaluation: Evaluation, class_: DisruptionClass
+) -> NodeReason | None:
+    claim = node.claim_record
+    if claim is None or node.is_foreign:
+        return NodeReason.UNMANAGED
+    if claim.name in evaluation.snapshot.in_command:
+        return NodeReason.IN_COMMAND
+    if class_ is DisruptionClass.REPAIR and not claim.pool:
+        return NodeReason.REPAIR_NEEDS_POOL
+    pool = evaluation.pools.get(claim.pool)
+    if node.unreadable or (pool is not None and pool.unreadable):
+        return NodeReason.UNREADABLE
+    return NodeReason.NO_NODE if node.node_record is None else None
+
+
+def _why_not_ready(
+    node: Node, evaluation: Evaluation, class_: DisruptionClass
+) -> NodeReason | None:
+    if node.is_rebooting:
+        return NodeReason.REBOOTING
+    if node.is_deleting:
+        return NodeReason.DELETING
+    if not node.is_registered:
+        return NodeReason.UNREGISTERED
+    is_repair = class_ is DisruptionClass.REPAIR
+    if not node.is_initialized:
+        # A node that broke before it was initialized runs no pod that could be harmed.
+        return None if is_repair else NodeReason.UNINITIALIZED
+    if node.is_nominated(evaluation.now):
+        return NodeReason.NOMINATED
+    if not is_repair and node.annotations.get(DO_NOT_DISRUPT) == _YES:
+        return NodeReason.DO_NOT_DISRUPT
+    return None if NODE_POOL in node.labels else NodeReason.NO_POOL_LABEL
+
+
+def _can_only_delay(node: Node, class_: DisruptionClass) -> bool:
+    """Say whether pods can only delay the disruption of a node."""
+    if class_ is DisruptionClass.EVENTUAL:
+        return node.claim_record is not None and node.claim_record.grace_period is not None
+    return class_ is DisruptionClass.REPAIR
+
+
+def _candidate(node: Node, evaluation: Evaluation, blocker: NodeRefusal | None) -> Candidate:
+    assert node.claim_record is not None
+    assert node.node_record is not None
+    pods = tuple(pod for pod in evaluation.pods_on(node) if pod.is_reschedulable)
+    return Candidate(
+        node=node,
+        claim=node.claim_record,
+        record=node.node_record,
+        pool=evaluation.pools[node.pool],
+        pods=pods,
+        price=evaluation.prices.of(node),
+        moving_cost=evaluation.costs.of_moving(pods),
+        blocker=blocker,
+    )

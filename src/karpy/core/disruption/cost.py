@@ -10,11 +10,9 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Final
 
+from karpy.model.pods import Pod, PodDisruption
 from karpy.model.records import ClaimRecord
-from karpy.model.tenants import Tenant
 
-DISRUPTION_COST: Final = "karpenter.sh/disruption-cost"
-POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 POD: Final = 2**27
 """What an ordinary pod costs, and a node on top of its pods."""
 _PER_PRIORITY: Final = 4
@@ -23,36 +21,37 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,20}", re.ASCII)
 _INT32: Final = range(-(2**31), 2**31)
 
 
-def eviction_cost(tenant: Tenant, *, reads_deletion_cost: bool = True) -> int:
-    """Say what it costs to move a pod: more by wish and by priority, within bounds."""
-    annotations = tenant.annotations
-    wish = annotations.get(DISRUPTION_COST)
-    if wish is None and reads_deletion_cost:
-        wish = annotations.get(POD_DELETION_COST)
-    cost = POD + _number(wish) + _PER_PRIORITY * tenant.priority
-    return max(-_MOST, min(cost, _MOST))
+class Costs:
+    """What it costs to move pods; pods that say the same of their disruption are looked at once."""
 
+    def __init__(self, *, reads_deletion_cost: bool = True) -> None:
+        """Take whether `pod-deletion-cost` is what a user asks for; not where Karpy writes it."""
+        self._reads_deletion_cost = reads_deletion_cost
+        self._known: dict[int, tuple[PodDisruption, int]] = {}
 
-def moving_cost(tenants: Iterable[Tenant], *, reads_deletion_cost: bool = True) -> int:
-    """Say what it costs to move the pods that want another node; the node itself counts as one."""
-    costs = (
-        eviction_cost(each, reads_deletion_cost=reads_deletion_cost)
-        for each in tenants
-        if each.is_reschedulable
-    )
-    return POD + sum(max(0, each) for each in costs)
+    def of(self, pod: Pod) -> int:
+        """Return what it costs to move a pod: more by annotation and by priority, within bounds."""
+        said = pod.disruption
+        known = self._known.get(id(said))
+        if known is None:
+            # The value is kept beside its identity, so that no other value can have it.
+            known = self._known[id(said)] = said, self._cost(said)
+        return known[1]
 
+    def of_moving(self, pods: Iterable[Pod]) -> int:
+        """Return what it costs to move the pods of a node, which itself counts as one."""
+        return POD + sum(max(0, self.of(each)) for each in pods)
 
-def disruption_cost(
-    tenants: Iterable[Tenant],
-    claim: ClaimRecord,
-    now: datetime,
-    *,
-    reads_deletion_cost: bool = True,
-) -> Fraction:
-    """Say what it costs to disrupt all pods of a node, less the nearer its end is anyway."""
-    costs = (eviction_cost(each, reads_deletion_cost=reads_deletion_cost) for each in tenants)
-    return sum(costs) * lifetime_remaining(claim, now)
+    def of_disruption(self, pods: Iterable[Pod], claim: ClaimRecord, now: datetime) -> Fraction:
+        """Return what it costs to disrupt all pods of a node, less the nearer its end is anyway."""
+        return sum(self.of(each) for each in pods) * lifetime_remaining(claim, now)
+
+    def _cost(self, said: PodDisruption) -> int:
+        text = said.disruption_cost
+        if text is None and self._reads_deletion_cost:
+            text = said.deletion_cost
+        cost = POD + _number(text) + _PER_PRIORITY * said.priority
+        return max(-_MOST, min(cost, _MOST))
 
 
 def lifetime_remaining(claim: ClaimRecord, now: datetime) -> Fraction:

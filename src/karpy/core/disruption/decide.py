@@ -1,116 +1,175 @@
-"""Answer a question about the disruption of nodes, from what was seen to a verdict."""
+"""Answers to questions about nodes: what to disrupt, what still holds, and why not the rest."""
 
-from karpy.core.disruption.candidates import Candidate
-from karpy.core.disruption.confirming import confirm
-from karpy.core.disruption.emptiness import Proposal, propose_empty
-from karpy.core.disruption.repairing import REASON, Triage, triage
-from karpy.core.disruption.secondlook import SecondLook, requeue_after
-from karpy.core.disruption.treatment import Visit, visit
-from karpy.core.lifecycle.repair import Repair, repair
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from karpy.core.disruption.confirmation import confirm
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.method import DisruptionMethod, Proposal, Validation
+from karpy.core.disruption.methods.drift import Drift
+from karpy.core.disruption.methods.emptiness import Emptiness
+from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
+from karpy.core.disruption.methods.repair import Repair
+from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
+from karpy.core.disruption.methods.staticdrift import StaticDrift
+from karpy.core.disruption.notices import refusal_notices
+from karpy.core.lifecycle.repair import Repair as LegacyRepair
+from karpy.core.lifecycle.repair import repair
+from karpy.model.commands import Command, CommandNode, DisruptionVerdict
 from karpy.model.disruption import DisruptionReason
 from karpy.model.questions import (
-    BrokenNodesQuestion,
     ConfirmationQuestion,
     DisruptionQuestion,
-    EmptyConfirmationQuestion,
-    EmptyNodesQuestion,
     LegacyRepairQuestion,
-    RepairConfirmationQuestion,
-    SecondLookQuestion,
-    TreatmentQuestion,
+    NodeQuestion,
+    ValidationQuestion,
 )
-from karpy.model.repairs import RepairAction
-from karpy.model.surroundings import NodeState
-from karpy.model.verdicts import DisruptionVerdict, NodeChoice
+from karpy.model.refusals import NodeRefusal
+
+METHODS: Final[tuple[DisruptionMethod, ...]] = (
+    Repair(),
+    Emptiness(),
+    StaticDrift(),
+    Drift(),
+    MultiNodeConsolidation(),
+    SingleNodeConsolidation(),
+)
+"""In the order in which they are asked: the first with a command ends a pass."""
+_BY_NAME: Final = {each.name: each for each in METHODS}
+LEGACY_REPAIR: Final = "legacy-repair"
+
+
+class Pass:
+    """One go through the methods, on one snapshot, until one of them has a command."""
+
+    def __init__(self, question: DisruptionQuestion, previous: "Pass | None" = None) -> None:
+        """Take a question; what the previous pass derived from equal parts is kept."""
+        self.question = question
+        before: Evaluation | None = None if previous is None else previous.evaluation
+        self.evaluation: Evaluation = Evaluation(question.snapshot, before)
+        self._proposals: dict[str, Proposal] = {}
+
+    def methods(self) -> Iterator[DisruptionMethod]:
+        """Give the methods to ask, one after the other, until one has a command."""
+        for method in METHODS:
+            if method.name not in self.question.settled:
+                yield method
+                if self._proposals[method.name].commands:
+                    return
+
+    def propose(self, method: DisruptionMethod) -> Proposal:
+        """Ask one method; events on refusals that others have given before are left out."""
+        known = {_key(each) for some in self._proposals.values() for each in some.refusals}
+        made = method.propose(self.evaluation)
+        self._proposals[method.name] = made
+        news = [each for each in made.refusals if _key(each) not in known]
+        notices = (*made.notices, *refusal_notices(news, self.evaluation))
+        return replace(made, refusals=tuple(news), notices=notices)
+
+    def settled(self) -> frozenset[str]:
+        """Return the methods that find nothing until the cluster changes."""
+        found = {name for name, each in self._proposals.items() if each.is_settled}
+        return self.question.settled | found
+
+    def verdict(self) -> DisruptionVerdict:
+        """Return what the methods asked so far come to."""
+        refusals: dict[tuple[object, ...], NodeRefusal] = {}
+        name, commands = "", tuple[Command, ...]()
+        for method, made in self._proposals.items():
+            for each in made.refusals:
+                refusals.setdefault(_key(each), each)
+            if made.commands:
+                name, commands = method, made.commands
+        chosen = {each.node for command in commands for each in command.nodes}
+        left = tuple(each for each in refusals.values() if each.node not in chosen)
+        return DisruptionVerdict(name, commands, left)
+
+
+def decide_nodes(question: NodeQuestion) -> DisruptionVerdict:
+    """Answer a question about nodes; equal questions have equal verdicts, always."""
+    match question:
+        case DisruptionQuestion():
+            return decide_disruption(question)
+        case ValidationQuestion():
+            return verdict_of_validation(question, validate(question))
+        case ConfirmationQuestion():
+            return confirm(question, _BY_NAME[question.method].reason)
+        case LegacyRepairQuestion():
+            return verdict_of_legacy_repair(question, repair_at_once(question))
 
 
 def decide_disruption(question: DisruptionQuestion) -> DisruptionVerdict:
-    """Decide which nodes are to be disrupted; the same question has the same verdict, always."""
-    if isinstance(question, EmptyNodesQuestion):
-        return verdict_of_proposal(propose_empty(question.surroundings))
-    if isinstance(question, SecondLookQuestion):
-        return verdict_of_second_look(requeue_after(question))
-    if isinstance(question, ConfirmationQuestion):
-        return confirm(question)
-    if isinstance(question, LegacyRepairQuestion):
-        return verdict_of_repair(question.broken, give_up(question))
-    found = triage(question.surroundings, question.policies, question.reboots)
-    if isinstance(question, TreatmentQuestion):
-        return verdict_of_visit(visit(question, found.patients))
-    return verdict_of_triage(found)
+    """Ask the methods in their order until one has a command."""
+    made = Pass(question)
+    for method in made.methods():
+        made.propose(method)
+    return made.verdict()
 
 
-def verdict_of_proposal(proposal: Proposal) -> DisruptionVerdict:
-    """Say which nodes should go, and why not the others."""
-    choices = tuple(_choice(each) for each in proposal.candidates)
-    return DisruptionVerdict(proposal.reason, choices, proposal.refusals)
+def method_of(command: Command) -> DisruptionMethod:
+    """Return the method of a command."""
+    return _BY_NAME[command.method]
 
 
-def verdict_of_second_look(seen: SecondLook) -> DisruptionVerdict:
-    """Say which proposed nodes should still go, and why not the others."""
-    choices = tuple(_choice(each) for each in seen.candidates)
-    return DisruptionVerdict(DisruptionReason.EMPTY, choices, seen.refusals)
+def validate(question: ValidationQuestion, previous: Pass | None = None) -> Validation:
+    """Say what of a command still holds."""
+    before = None if previous is None else previous.evaluation
+    evaluation = Evaluation(question.snapshot, before)
+    made = method_of(question.command).validate(question.command, evaluation)
+    return replace(made, notices=(*made.notices, *refusal_notices(made.refusals, evaluation)))
 
 
-def verdict_of_triage(found: Triage) -> DisruptionVerdict:
-    """Say which broken nodes should be repaired, and why not the others."""
-    choices = tuple(_choice(each.candidate, each.remedy.action) for each in found.patients)
-    return DisruptionVerdict(REASON, choices, found.refusals)
+def verdict_of_validation(
+    question: ValidationQuestion, validation: Validation
+) -> DisruptionVerdict:
+    """Return a validation as recordings keep it."""
+    kept = validation.command
+    commands = () if kept is None else (kept,)
+    return DisruptionVerdict(question.command.method, commands, validation.refusals)
 
 
-def verdict_of_visit(visited: Visit) -> DisruptionVerdict:
-    """Say which broken node is repaired and what replaces it, and why not those before it."""
-    refusals = tuple(each.refusal for each in visited.refused if each.refusal is not None)
-    patient, treatment = visited.patient, visited.treatment
-    if patient is None:
-        return DisruptionVerdict(REASON, (), refusals)
-    rollout = treatment.rollout
-    return DisruptionVerdict(
-        REASON,
-        (_choice(patient.candidate, patient.remedy.action),),
-        refusals,
-        launches=() if rollout is None else tuple(each.launch for each in rollout.replacements),
-        expected_on=treatment.expected_on,
-        goes_first="" if rollout is None else rollout.goes_first,
+def repair_at_once(question: LegacyRepairQuestion) -> LegacyRepair:
+    """Delete the NodeClaim of a broken node, or say why not: Karpenter's way before v1.15."""
+    snapshot = question.snapshot
+    broken = next((each for each in snapshot.nodes if each.claim == question.claim), None)
+    if broken is None or broken.claim_record is None or broken.node_record is None:
+        return LegacyRepair()
+    peers = [each.node_record for each in snapshot.nodes if each.node_record is not None]
+    pods = sum(
+        pod.node_name == broken.node_record.name and pod.is_reschedulable for pod in snapshot.pods
     )
+    policies = snapshot.repair.policies
+    return repair(broken.claim_record, broken.node_record, policies, peers, snapshot.now, pods)
 
 
-def give_up(question: LegacyRepairQuestion, pods: int = 0) -> Repair:
-    """Give up a broken node, or say why not; `pods` are those that will have to move."""
-    claim, node = question.broken.claim, question.broken.node
-    if claim is None or node is None:
-        return Repair()
-    around = question.surroundings
-    peers = [each.node for each in around.nodes if each.node is not None]
-    return repair(claim, node, question.policies, peers, around.now, pods)
-
-
-def verdict_of_repair(broken: NodeState, repaired: Repair) -> DisruptionVerdict:
-    """Say whether a broken node is given up, and why not if it stays."""
+def verdict_of_legacy_repair(
+    question: LegacyRepairQuestion, repaired: LegacyRepair
+) -> DisruptionVerdict:
+    """Return whether a broken node is deleted, and why not if it stays."""
     refusals = () if repaired.refusal is None else (repaired.refusal,)
-    claim, node = broken.claim, broken.node
-    if not repaired.changes.deletes_claim or claim is None or node is None:
-        return DisruptionVerdict(REASON, (), refusals)
-    choice = NodeChoice(node.name, claim.name, claim.pool, remedy=RepairAction.REPLACE)
-    return DisruptionVerdict(REASON, (choice,), refusals)
+    broken = next((each for each in question.snapshot.nodes if each.claim == question.claim), None)
+    if not repaired.changes.deletes_claim or broken is None:
+        return DisruptionVerdict(LEGACY_REPAIR, (), refusals)
+    node = CommandNode(broken.name, broken.claim, broken.pool)
+    command = Command(LEGACY_REPAIR, DisruptionReason.UNHEALTHY, (node,))
+    return DisruptionVerdict(LEGACY_REPAIR, (command,), refusals)
 
 
 def is_news(
-    question: DisruptionQuestion, verdict: DisruptionVerdict, before: DisruptionVerdict | None
+    question: NodeQuestion, verdict: DisruptionVerdict, before: DisruptionVerdict | None
 ) -> bool:
-    """Say whether a verdict is worth telling after another: it does something, or has changed."""
-    known = DisruptionVerdict(verdict.reason) if before is None else before
-    match question:
-        case SecondLookQuestion() | EmptyConfirmationQuestion() | RepairConfirmationQuestion():
-            # The one is taken once for each proposal, the others are told if a node is refused.
-            return True
-        case BrokenNodesQuestion():
-            # They are chosen again and again as long as nothing can be done about them.
-            return verdict != known
-    return bool(verdict.choices) or verdict != known
+    """Say whether a verdict is worth recording after another: it does something, or has changed."""
+    if isinstance(question, ValidationQuestion | ConfirmationQuestion):
+        return True
+    known = DisruptionVerdict(verdict.method) if before is None else before
+    return bool(verdict.commands) or _essence(verdict) != _essence(known)
 
 
-def _choice(candidate: Candidate, remedy: RepairAction | None = None) -> NodeChoice:
-    return NodeChoice(
-        candidate.name, candidate.claim.name, candidate.pool.name, candidate.price, remedy
-    )
+def _essence(verdict: DisruptionVerdict) -> frozenset[tuple[object, ...]]:
+    return frozenset((*_key(each), each.method) for each in verdict.refusals)
+
+
+def _key(refusal: NodeRefusal) -> tuple[object, ...]:
+    return refusal.node, refusal.why, refusal.detail

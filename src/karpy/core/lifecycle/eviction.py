@@ -11,7 +11,6 @@ from karpy.core.lifecycle.changes import Count
 from karpy.core.lifecycle.conditions import DISRUPTION_REASON
 from karpy.core.lifecycle.records import about_node, about_pod
 from karpy.model.annotations import DO_NOT_DISRUPT
-from karpy.model.leaving import LeavingPod
 from karpy.model.notices import Notice
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord
@@ -210,7 +209,7 @@ class Protection(Struct, frozen=True, gc=False):
     notices: tuple[Notice, ...] = ()
 
 
-def protection_of(pod: Pod | LeavingPod, now: datetime) -> Protection:
+def protection_of(pod: Pod, now: datetime) -> Protection:
     """Read the do-not-disrupt annotation: `true`, or a duration from the start of the pod."""
     value = pod.disruption.do_not_disrupt
     if value is None:
@@ -234,14 +233,14 @@ def protection_of(pod: Pod | LeavingPod, now: datetime) -> Protection:
     return Protection(is_active=True, until=until, notices=(notice,))
 
 
-def is_evictable(pod: Pod | LeavingPod, now: datetime) -> bool:
+def is_evictable(pod: Pod, now: datetime) -> bool:
     """Say whether a pod may be evicted."""
     if not pod.is_active or pod.is_static or pod.tolerates_disruption:
         return False
     return not protection_of(pod, now).is_active
 
 
-def _invalid(pod: Pod | LeavingPod, value: str) -> Notice:
+def _invalid(pod: Pod, value: str) -> Notice:
     shown = value if len(value) <= DURATION_LENGTH_MAX else f"{value[:DURATION_LENGTH_MAX]}..."
     problem = f"`{shown}` is neither `true` nor a positive duration such as `4h`"
     note = f"Invalid {DO_NOT_DISRUPT} annotation: {problem}, ignoring annotation"

@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from karpy.core.lifecycle.changes import Changes
 from karpy.model.annotations import TERMINATION_FINALIZER
 from karpy.model.kinds import NODE, NODE_CLAIM, POD
-from karpy.model.leaving import LeavingPod
 from karpy.model.notices import Subject
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, Identity, NodeClassRef, NodeRecord
@@ -54,7 +53,7 @@ def about_node(node: NodeRecord) -> Subject:
     return Subject(NODE, node.name, uid=node.meta.uid)
 
 
-def about_pod(pod: LeavingPod | Pod) -> Subject:
+def about_pod(pod: Pod) -> Subject:
     """Return the subject of an event about a Pod."""
     return Subject(POD, pod.name, pod.namespace, pod.uid)
 

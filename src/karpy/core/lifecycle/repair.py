@@ -20,7 +20,7 @@ from karpy.model.kinds import NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE
 from karpy.model.notices import Notice, Subject
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.refusals import NodeRefusal, Obstacle
+from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.repairs import RepairAction, RepairPolicy
 from karpy.model.times import parse_moment, write_moment
 
@@ -66,10 +66,10 @@ def repair(
         return Repair(Changes(requeue_after=fault.tolerated_until - now))
     if not are_mostly_healthy(peers, policies):
         blocked = Changes(notices=_blocked(claim, node), requeue_after=BLOCKED_PERIOD)
-        return Repair(blocked, NodeRefusal(Obstacle.MOSTLY_UNHEALTHY, node.name, claim.pool))
+        return Repair(blocked, NodeRefusal(NodeReason.MOSTLY_UNHEALTHY, node.name, claim.pool))
     hastened = with_termination_deadline(claim, now)
     if claim.meta.is_deleting:
-        return Repair(Changes(hastened), NodeRefusal(Obstacle.LEAVING, node.name))
+        return Repair(Changes(hastened), NodeRefusal(NodeReason.DELETING, node.name))
     count = unhealthy_count(claim, fault.condition.type, claim.grace_period)
     changes = Changes(
         hastened,

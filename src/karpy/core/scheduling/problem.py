@@ -72,17 +72,16 @@ class Offer:
             self.templates.append(made)
 
     def is_made_of(self, snapshot: Snapshot) -> bool:
-        """Say whether another snapshot has the very same pools, types, daemons and settings."""
-        return all(
-            mine is other
-            for mine, other in zip(self._made_of, _parts_of_offer(snapshot), strict=True)
-        )
+        """Say whether another snapshot has the same types, and equal pools and daemons."""
+        (catalog, *rest), (other, *others) = self._made_of, _parts_of_offer(snapshot)
+        return catalog is other and rest == others
 
 
 def _parts_of_offer(snapshot: Snapshot) -> tuple[object, ...]:
     return (
         snapshot.catalog,
-        snapshot.pools,
+        # The status of a NodePool changes with each node, and no launch depends on it.
+        tuple([replace(each, record=None) for each in snapshot.pools]),
         snapshot.daemons,
         snapshot.overlays,
         snapshot.settings,

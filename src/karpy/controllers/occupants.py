@@ -1,15 +1,16 @@
 """The pods of nodes, as the API server lists them at that moment."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
-from karpy.codec.unreadable import pod_budget, tenant
+from msgspec.structs import replace
+
+from karpy.codec.unreadable import bound_pod, pod_budget
 from karpy.controllers.context import ControllerContext
-from karpy.core.disruption.confirming import Occupancy
-from karpy.core.disruption.tenancies import doubted
+from karpy.core.disruption.confirmation import Occupancy
 from karpy.model.kinds import DISRUPTION_BUDGET, POD
-from karpy.model.tenants import Tenant
+from karpy.model.pods import Pod
 from karpy.ports.objects import Query
 
 _REQUESTS_AT_ONCE: Final = 10
@@ -31,9 +32,19 @@ class Occupants:
             budgets = [pod_budget(each) for each in page.items]
         return Occupancy(dict(zip(nodes, listed, strict=True)), tuple(budgets))
 
-    async def _list(self, node: str) -> tuple[Tenant, ...]:
+    async def _list(self, node: str) -> tuple[Pod, ...]:
         async with self._room:
             page = await self._context.objects.list(POD, Query(fields=f"spec.nodeName={node}"))
-        return doubted(
-            [tenant(each) for each in page.items], self._context.records.pods.under(node)
-        )
+        watched = self._context.records.pods.under(node)
+        return _doubted([bound_pod(each) for each in page.items], watched)
+
+
+def _doubted(pods: Sequence[Pod], watched: Collection[Pod]) -> tuple[Pod, ...]:
+    """Mark the pods that are watched and cannot be read."""
+    problems = {pod.uid: pod.unreadable for pod in watched if pod.unreadable}
+    return tuple(
+        replace(each, rules=replace(each.rules, unreadable=problems[each.uid]))
+        if each.uid in problems
+        else each
+        for each in pods
+    )

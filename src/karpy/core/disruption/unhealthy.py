@@ -1,4 +1,4 @@
-"""What is to be done about a broken node, going by the policies of its cloud."""
+"""Conditions that nodes are repaired for, by the policies of their cloud."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,15 +21,15 @@ _SEVERITY: Final = {RepairAction.REBOOT: 0, RepairAction.REPLACE: 1}
 
 
 class Match(Struct, frozen=True, gc=False):
-    """A condition of a node, a policy that is about it, and when that begins to apply."""
+    """A condition of a node, a policy that matches it, and when that policy begins to apply."""
 
     condition: Condition
     policy: RepairPolicy
     due: datetime
 
 
-class Remedy(Struct, frozen=True, gc=False):
-    """What mends a node, and how badly it is needed."""
+class DueRepair(Struct, frozen=True, gc=False):
+    """How a node is repaired, and how urgent that is."""
 
     action: RepairAction
     match: Match
@@ -39,27 +39,27 @@ class Remedy(Struct, frozen=True, gc=False):
     score: Fraction = Fraction()
 
 
-def find_remedy(
+def find_repair(
     claim: ClaimRecord, node: NodeRecord, policies: Sequence[RepairPolicy], now: datetime
-) -> Remedy | None:
-    """Say what a node needs now; None if it is well, or put up with for the time being."""
+) -> DueRepair | None:
+    """Return the repair that is due for a node; None if it is healthy, or tolerated for now."""
     due = [each for each in find_matches(claim, node, policies) if each.due <= now]
     if not due:
         return None
-    first = min(due, key=_hardest_first)
+    first = min(due, key=_most_disruptive_first)
     periods = [each.policy.grace_period for each in due if each.policy.grace_period is not None]
     priorities = sorted({each.priority for each in policies})
     scores = (
         priorities.index(each.policy.priority) + Fraction((now - each.due) // _MOMENT, _AGEING)
         for each in due
     )
-    return Remedy(first.policy.action, first, min(periods, default=None), max(scores))
+    return DueRepair(first.policy.action, first, min(periods, default=None), max(scores))
 
 
 def find_matches(
     claim: ClaimRecord, node: NodeRecord, policies: Sequence[RepairPolicy]
 ) -> Iterator[Match]:
-    """Find the policies that are about the conditions of a node, now or soon."""
+    """Find the policies that match conditions of a node, now or soon."""
     known = {(each.condition, each.status) for each in policies}
     for condition in node.conditions:
         if (condition.type, condition.status) in known:
@@ -70,13 +70,15 @@ def find_matches(
 
 
 def is_unhealthy(node: NodeRecord, policies: Sequence[RepairPolicy]) -> bool:
-    """Say whether a policy is about a node's condition, whatever the reason and since when ever."""
+    """Say whether a policy matches a condition of a node, whatever its reason and its age."""
     known = {(each.condition, each.status) for each in policies}
     return any((each.type, each.status) in known for each in node.conditions)
 
 
 def find_policy_faults(policies: Sequence[RepairPolicy]) -> tuple[str, ...]:
     """Say what is wrong with a cloud's policies; with any of it nothing is repaired."""
+    if not policies:
+        return ()
     faults = [fault for each in policies for fault in _faults(each)]
     fallbacks = [each for each in policies if not each.reason_pattern]
     if len(fallbacks) != 1:
@@ -106,7 +108,7 @@ def _beginnings(claim: ClaimRecord, node: NodeRecord) -> list[datetime]:
     return found
 
 
-def _hardest_first(match: Match) -> tuple[int, int, datetime, str]:
+def _most_disruptive_first(match: Match) -> tuple[int, int, datetime, str]:
     policy = match.policy
     return -_SEVERITY[policy.action], -policy.priority, match.due, match.condition.type
 

@@ -1,0 +1,111 @@
+"""The snapshot that every decision is made on: what watches tell, and what decisions promised."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.controllers.commands import Commands
+from karpy.controllers.expectations import Expectations
+from karpy.controllers.nominations import Nominations
+from karpy.core.passengers import with_expected
+from karpy.model.census import with_more
+from karpy.model.nodes import Node
+from karpy.model.pods import Pod
+from karpy.model.records import ClaimRecord
+from karpy.model.repairs import RepairPolicy, RepairRules
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Launch
+from karpy.ports.cluster import Cluster
+
+BufferPods = Callable[[str], int]
+"""Says how many pods of CapacityBuffers have their place on a node, by its name."""
+
+
+class Promises(Struct, frozen=True):
+    """What decisions have promised, and who keeps it in mind."""
+
+    commands: Commands
+    nominations: Nominations
+    expectations: Expectations
+
+
+class ClusterState:
+    """
+    The port Cluster with everything that decisions about pods and nodes read.
+
+    It holds no state of its own but when nodes were rebooted.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        promises: Promises,
+        *,
+        is_ours: Callable[[ClaimRecord], bool] = lambda _: True,
+        virtual_pods: Callable[[], tuple[Pod, ...]] = tuple,
+        buffer_pods: BufferPods = lambda _: 0,
+        repair_policies: tuple[RepairPolicy, ...] = (),
+    ) -> None:
+        """Take also what CapacityBuffers keep room for, and when nodes are called broken."""
+        self._cluster = cluster
+        self._promises = promises
+        self._is_ours = is_ours
+        self._virtual_pods = virtual_pods
+        self._buffer_pods = buffer_pods
+        self._policies = repair_policies
+        self._reboots: Mapping[str, tuple[datetime, ...]] = {}
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether the snapshot can be trusted with decisions."""
+        return self._cluster.is_synced
+
+    async def wait_until_synced(self) -> None:
+        """Return as soon as the snapshot can be trusted with decisions."""
+        await self._cluster.wait_until_synced()
+
+    async def apply(self, launch: Launch) -> str:
+        """Create the NodeClaim of a launch; return its name."""
+        return await self._cluster.apply(launch)
+
+    def snapshot(self) -> Snapshot:
+        """Return everything as of now."""
+        snapshot, commands = self._cluster.snapshot(), self._promises.commands
+        deleting = commands.deleting
+        if virtual := self._virtual_pods():
+            snapshot = replace(snapshot, pods=with_more(snapshot.pods, virtual))
+        snapshot = replace(
+            snapshot,
+            nodes=tuple([self._promised(each, deleting) for each in snapshot.nodes]),
+            in_command=commands.claims,
+            repair=RepairRules(self._policies, self._reboots),
+        )
+        expectations = self._promises.expectations
+        return with_expected(snapshot, expectations.places(), expectations.settling())
+
+    def note_reboot(self, uid: str, now: datetime, since: datetime) -> None:
+        """Remember that the node of a claim was rebooted, and forget reboots before some time."""
+        reboots = {**self._reboots, uid: (*self._reboots.get(uid, ()), now)}
+        self._reboots = {
+            key: recent
+            for key, times in reboots.items()
+            if (recent := tuple(each for each in times if each >= since))
+        }
+
+    def _promised(self, node: Node, deleting: frozenset[str]) -> Node:
+        until = self._promises.nominations.until(node.claim, node.name)
+        pods = self._buffer_pods(node.name)
+        is_deleting = node.is_deleting or node.claim in deleting
+        claim = node.claim_record
+        is_foreign = claim is not None and not self._is_ours(claim)
+        if until is None and not pods and not is_foreign and is_deleting == node.is_deleting:
+            return node
+        return replace(
+            node,
+            nominated_until=until,
+            buffer_pods=pods,
+            is_deleting=is_deleting,
+            is_foreign=is_foreign,
+        )

@@ -1,0 +1,246 @@
+"""Disruption commands are carried out, each to its end."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.codec.uids import derived_uid
+from karpy.controllers.clusterstate import ClusterState
+from karpy.controllers.commands import Commands
+from karpy.controllers.context import ControllerContext
+from karpy.controllers.nominations import Nominations
+from karpy.controllers.occupants import Occupants
+from karpy.controllers.offloading import decide_aside
+from karpy.core.disruption.confirmation import ask, unconfirmed
+from karpy.core.disruption.decide import (
+    Pass,
+    decide_nodes,
+    method_of,
+    validate,
+    verdict_of_validation,
+)
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.progress import (
+    PACE,
+    NodeChange,
+    Progress,
+    advance,
+    start,
+    start_validated,
+    validation_due,
+    with_launched,
+    without_refused,
+)
+from karpy.core.lifecycle.changes import Changes
+from karpy.core.remarks import created_count, created_remark
+from karpy.errors import ClusterError, KarpyError, NotFound
+from karpy.model.commands import Command, DisruptionVerdict
+from karpy.model.kinds import NODE_CLAIM
+from karpy.model.questions import NodeQuestion, ValidationQuestion
+from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.snapshot import Snapshot
+from karpy.ports.records import Kept
+
+REMEMBERED: Final = timedelta(hours=24)
+"""How long reboots count against another one."""
+
+OnVerdict = Callable[[NodeQuestion, DisruptionVerdict], None]
+"""Hears what was decided about nodes, and on what."""
+
+
+class Observation(Struct, frozen=True):
+    """A snapshot, and the objects that it was made of at that moment."""
+
+    snapshot: Snapshot
+    claims: Mapping[str, Kept[ClaimRecord]]
+    """By name."""
+    nodes: Mapping[str, Kept[NodeRecord]]
+    """By name."""
+
+
+class DisruptionQueue:
+    """Shows each command the cluster, does what it asks for, and keeps what it has become."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        state: ClusterState,
+        commands: Commands,
+        nominations: Nominations,
+        on_verdict: OnVerdict = lambda *_: None,
+    ) -> None:
+        self._context = context
+        self._state = state
+        self._commands = commands
+        self._nominations = nominations
+        self._on_verdict = on_verdict
+        self._occupants = Occupants(context)
+        self._started = 0
+        self._deleted: set[str] = set()
+        """UIDs of claims that were deleted, whether a watch has told so or not."""
+        self._unseen: set[str] = set()
+        """Names of replacements that no watch has told of yet."""
+
+    def observe(self) -> Observation:
+        """Return everything as of now."""
+        records = self._context.records
+        return Observation(
+            self._state.snapshot(),
+            {each.record.name: each for each in records.claims.all()},
+            {each.record.name: each for each in records.nodes.all()},
+        )
+
+    async def add(self, command: Command, seen: Observation) -> None:
+        """Take in a command: it waits for its validation, or is carried out at once."""
+        self._started += 1
+        id_ = derived_uid("Command", command.method, str(command.proposed), str(self._started))
+        named = replace(command, id=id_)
+        for node in command.nominated:
+            self._nominations.note(node)
+        if method_of(command).is_validated:
+            self._commands.keep(named)
+        else:
+            await self._start(named, seen)
+
+    async def go_on(self) -> timedelta | None:
+        """Go on with commands that have begun; return after how long to look again."""
+        begun = self._commands.begun()
+        if not begun:
+            return None
+        pauses = [await self._go_on(each) for each in begun]
+        return min((each for each in pauses if each is not None), default=None)
+
+    async def validate(self, previous: Pass | None) -> timedelta | None:
+        """Validate commands whose time has come; return after how long the next is due."""
+        pauses = []
+        for command in self._commands.proposed():
+            left = validation_due(command) - self._context.clock.now()
+            if left > timedelta():
+                pauses.append(left)
+            else:
+                pauses.append(await self._validate(command, previous) or PACE)
+        return min(pauses, default=None)
+
+    async def carry_out(self, changes: Iterable[NodeChange], seen: Observation) -> None:
+        """Change what was seen; what fails is reported, and shows when it is looked at again."""
+        await asyncio.gather(*(self._change(each, seen) for each in changes))
+
+    async def _validate(self, command: Command, previous: Pass | None) -> timedelta | None:
+        seen = self.observe()
+        others = seen.snapshot.in_command - command.claims
+        question = ValidationQuestion(replace(seen.snapshot, in_command=others), command)
+        validation = await decide_aside(lambda: validate(question, previous))
+        self._on_verdict(question, verdict_of_validation(question, validation))
+        kept = validation.command
+        for node in () if kept is None else kept.nominated:
+            self._nominations.note(node)
+        progress = start_validated(command, validation, seen.snapshot)
+        return await self._take(progress, seen)
+
+    async def _start(self, command: Command, seen: Observation) -> timedelta | None:
+        for each in command.nodes if command.is_reboot else ():
+            uid, now = seen.claims[each.claim].record.meta.uid, self._context.clock.now()
+            self._state.note_reboot(uid, now, now - REMEMBERED)
+        return await self._take(start(command, seen.snapshot), seen)
+
+    async def _go_on(self, command: Command) -> timedelta | None:
+        names = {each.claim for each in command.nodes}
+        names |= {each.claim for each in command.replacements}
+        if await self._are_missing(names & self._unseen):
+            return PACE
+        seen = self.observe()
+        return await self._take(advance(command, seen.snapshot), seen)
+
+    async def _take(self, planned: Progress, seen: Observation) -> timedelta | None:
+        progress = await self._confirmed(planned, seen)
+        if progress is None:
+            return PACE
+        # Before anything is done: the next decision must know which nodes go.
+        self._commands.keep(progress.command)
+        await self.carry_out(progress.changes, seen)
+        if progress.launches:
+            await self._launch(progress)
+        await self._context.writer.carry_out(progress.outcome)
+        if not len(self._commands):
+            self._deleted.clear()
+        return progress.outcome.requeue_after
+
+    async def _confirmed(self, progress: Progress, seen: Observation) -> Progress | None:
+        """Leave out nodes whose pods forbid what is planned; None if these cannot be listed."""
+        nodes = [
+            each
+            for each in unconfirmed(progress, seen.snapshot)
+            if seen.claims[each.claim].record.meta.uid not in self._deleted
+        ]
+        if not nodes:
+            return progress
+        try:
+            occupancy = await self._occupants.list([each.node for each in nodes])
+        except KarpyError as error:
+            self._context.on_failure(progress.command.id, error)
+            return None
+        question = ask(progress.command, nodes, seen.snapshot, occupancy)
+        verdict = decide_nodes(question)
+        if not verdict.refusals:
+            return progress
+        self._on_verdict(question, verdict)
+        return without_refused(progress, verdict.refusals, Evaluation(seen.snapshot))
+
+    async def _change(self, change: NodeChange, seen: Observation) -> bool:
+        """Change one node that was seen; say whether that is done."""
+        claim = seen.claims[change.claim]
+        uid = claim.record.meta.uid
+        if change.changes.deletes_claim and uid in self._deleted:
+            return True
+        try:
+            is_done = await self._context.writer.carry_out(
+                change.changes, claim=claim, node=seen.nodes.get(change.node)
+            )
+        except KarpyError as error:
+            # Other nodes of the command go on.
+            self._context.on_failure(change.claim, error)
+            return False
+        if is_done and change.changes.deletes_claim:
+            self._deleted.add(uid)
+        return is_done
+
+    async def _are_missing(self, names: Iterable[str]) -> bool:
+        """Say whether claims exist of which no watch has told yet."""
+        for name in sorted(names):
+            if self._context.claim(name) is None:
+                with suppress(NotFound):
+                    await self._context.objects.get(NODE_CLAIM, name)
+                    return True
+            self._unseen.discard(name)
+        return False
+
+    async def _launch(self, progress: Progress) -> None:
+        """Create the claims of all replacements, or of none."""
+        answers = await asyncio.gather(
+            *(self._state.apply(each) for each in progress.launches), return_exceptions=True
+        )
+        made = [each for each in answers if isinstance(each, str)]
+        failures = [each for each in answers if isinstance(each, BaseException)]
+        if not failures:
+            self._unseen |= set(made)
+            self._commands.keep(with_launched(progress.command, made))
+            reason = progress.command.reason.value.lower()
+            counts = tuple(created_count(each, reason) for each in progress.launches)
+            remarks = tuple(map(created_remark, progress.launches, made))
+            for name in made:
+                self._nominations.note(name)
+            await self._context.writer.carry_out(Changes(counts=counts, remarks=remarks))
+            return
+        for name in made:
+            # It is not needed; should its deletion fail, too, its node is empty and goes in time.
+            with suppress(ClusterError):
+                await self._context.objects.delete(NODE_CLAIM, name)
+        for failure in failures:
+            if not isinstance(failure, KarpyError):
+                raise failure
+            self._context.on_failure(progress.command.id, failure)

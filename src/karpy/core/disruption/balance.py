@@ -1,0 +1,109 @@
+"""Balanced NodePools: whether a move saves enough for the pods that it disrupts."""
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import Final
+
+from karpy.core.disruption.candidates import Candidate
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.notices import subjects_of
+from karpy.core.lifecycle.changes import Count
+from karpy.model.commands import Command
+from karpy.model.disruption import ConsolidationPolicy
+from karpy.model.kinds import NODE_POOL
+from karpy.model.notices import Notice, Subject
+
+K: Final = 2
+"""How much more of the pods a move may disrupt than it saves of the price."""
+THRESHOLD: Final = Fraction(1, K)
+
+
+class Balance:
+    """Scores moves by what each NodePool costs, and what moving all of its pods would."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self._evaluation = evaluation
+        self._totals: dict[str, tuple[int, int]] = {}
+
+    def scores(
+        self, candidates: Sequence[Candidate], savings: int
+    ) -> Iterator[tuple[str, Fraction]]:
+        """Score a move in each NodePool of its candidates, whatever their policy is."""
+        price = sum(each.price for each in candidates)
+        for pool in sorted({each.pool.name for each in candidates}):
+            own = [each for each in candidates if each.pool.name == pool]
+            share = Fraction(sum(each.price for each in own), price) if price else Fraction(0)
+            total_price, total_cost = self._total(pool)
+            cost = sum(each.moving_cost for each in own)
+            yield pool, _score(savings * share, cost, total_price, total_cost)
+
+    def lowest_score(self, candidates: Sequence[Candidate], savings: int) -> Fraction | None:
+        """Return the lowest score among Balanced NodePools; None if none is balanced."""
+        if not any(self._is_balanced(each.pool.name) for each in candidates):
+            return None
+        scores = self.scores(candidates, savings)
+        return min(score for pool, score in scores if self._is_balanced(pool))
+
+    def is_approved(self, score: Fraction) -> bool:
+        """Say whether a score is high enough."""
+        return score >= THRESHOLD
+
+    def counts(self, command: Command, candidates: Sequence[Candidate]) -> Iterator[Count]:
+        """Count a move for each of its NodePools; with a score where that is balanced."""
+        for pool, score in self.scores(candidates, command.savings):
+            policy = self._evaluation.pools[pool].policy.consolidation.value
+            labels = {"decision": command.decision, "nodepool": pool, "policy": policy}
+            yield Count("consolidation_moves_total", labels)
+            if self._is_balanced(pool):
+                yield Count("consolidation_score", labels, float(score))
+
+    def notices(self, command: Command, candidates: Sequence[Candidate]) -> Iterator[Notice]:
+        """Return the events on an approved move: on a single node, or on NodePools."""
+        for pool, score in self.scores(candidates, command.savings):
+            if not self._is_balanced(pool):
+                continue
+            note = self._note(pool, score, candidates, command.savings)
+            for subject in self._subjects(pool, candidates):
+                yield Notice(subject, "ConsolidationApproved", note, same_as=(subject.uid,))
+
+    def _note(
+        self, pool: str, score: Fraction, candidates: Sequence[Candidate], savings: int
+    ) -> str:
+        total_price, total_cost = self._total(pool)
+        cost = sum(each.moving_cost for each in candidates if each.pool.name == pool)
+        saved = Fraction(savings, total_price) if total_price else Fraction(0)
+        return (
+            f"score {float(score):.2f} >= threshold {float(THRESHOLD):.2f} (k: {K}, savings"
+            f" {float(saved):.1%}, disruption {cost / total_cost:.1%})"
+        )
+
+    def _subjects(self, pool: str, candidates: Sequence[Candidate]) -> list[Subject]:
+        if len(candidates) == 1:
+            return subjects_of(candidates[0].node)
+        record = self._evaluation.pools[pool].record
+        return [Subject(NODE_POOL, pool, uid="" if record is None else record.meta.uid)]
+
+    def _is_balanced(self, pool: str) -> bool:
+        policy = self._evaluation.pools[pool].policy
+        return policy.consolidation is ConsolidationPolicy.BALANCED
+
+    def _total(self, pool: str) -> tuple[int, int]:
+        """Return what all nodes of a pool cost, and what moving all their pods would."""
+        if pool not in self._totals:
+            evaluation = self._evaluation
+            nodes = [each for each in evaluation.snapshot.nodes if each.pool == pool and each.claim]
+            cost = sum(
+                evaluation.costs.of_moving(
+                    pod for pod in evaluation.pods_on(node) if pod.is_reschedulable
+                )
+                for node in nodes
+            )
+            self._totals[pool] = evaluation.prices.total(nodes), cost
+        return self._totals[pool]
+
+
+def _score(savings: Fraction, cost: int, total_price: int, total_cost: int) -> Fraction:
+    """Divide the share of the price that is saved by the share of the cost of moving all pods."""
+    if savings <= 0 or not total_price or not total_cost:
+        return Fraction(0)
+    return (savings / total_price) / Fraction(cost, total_cost)

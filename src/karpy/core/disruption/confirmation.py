@@ -1,0 +1,96 @@
+"""
+Nodes confirmed just before they are tainted or deleted, with the pods the API server lists there.
+
+Watches may be late, and a node with a pod on it that was bound a moment ago is not empty.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.disruption.candidates import why_not_pods
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.progress import Progress
+from karpy.model.commands import Command, CommandNode, DisruptionVerdict
+from karpy.model.disruption import DisruptionReason
+from karpy.model.nodes import Node
+from karpy.model.pods import DisruptionBudget, Pod
+from karpy.model.questions import ConfirmationQuestion
+from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.snapshot import Snapshot
+
+
+class Occupancy(Struct, frozen=True):
+    """What the API server lists on nodes, and which budgets protect that."""
+
+    pods: Mapping[str, tuple[Pod, ...]]
+    """By node."""
+    budgets: tuple[DisruptionBudget, ...] = ()
+
+
+def unconfirmed(progress: Progress, snapshot: Snapshot) -> tuple[CommandNode, ...]:
+    """List the nodes that are about to be tainted or deleted and whose pods may forbid that."""
+    nodes = {each.claim: each for each in snapshot.nodes if each.claim}
+    disrupted = {each.claim for each in progress.changes if each.is_disruptive}
+    return tuple(
+        each
+        for each in progress.command.nodes
+        if each.claim in disrupted and not _is_forced(progress.command, each, nodes[each.claim])
+    )
+
+
+def ask(
+    command: Command, nodes: Sequence[CommandNode], snapshot: Snapshot, occupancy: Occupancy
+) -> ConfirmationQuestion:
+    """Ask whether nodes may be disrupted, going by what was listed there."""
+    claims = {each.claim for each in nodes}
+    listed = Snapshot(
+        now=snapshot.now,
+        pods=tuple(pod for each in nodes for pod in occupancy.pods[each.node]),
+        nodes=tuple(each for each in snapshot.nodes if each.claim in claims),
+        budgets=occupancy.budgets,
+        settings=snapshot.settings,
+    )
+    return ConfirmationQuestion(listed, command.method, tuple(nodes))
+
+
+def confirm(question: ConfirmationQuestion, reason: DisruptionReason) -> DisruptionVerdict:
+    """Say which nodes pods allow to be disrupted, and why not the others."""
+    evaluation = Evaluation(question.snapshot)
+    kept, refusals = [], []
+    for each in question.nodes:
+        node = evaluation.nodes.get(each.claim)
+        if node is None:
+            refusals.append(NodeRefusal(NodeReason.GONE, each.node, method=question.method))
+            continue
+        refusal, _ = why_not_pods(node, evaluation)
+        if refusal is None and reason is DisruptionReason.EMPTY:
+            refusal = _why_not_empty(node, evaluation)
+        if refusal is None:
+            kept.append(each)
+        else:
+            refusals.append(replace(refusal, node=each.node, method=question.method))
+    command = Command(question.method, reason, tuple(kept))
+    return DisruptionVerdict(question.method, (command,) if kept else (), tuple(refusals))
+
+
+def _why_not_empty(node: Node, evaluation: Evaluation) -> NodeRefusal | None:
+    """Name the first pod that would have to move, if there is one."""
+    movers = [
+        pod.key
+        for pod in evaluation.pods_on(node)
+        if pod.is_reschedulable and evaluation.costs.of(pod) > 0
+    ]
+    if not movers:
+        return None
+    return NodeRefusal(NodeReason.NOT_EMPTY, node.name, min(movers), pods=(min(movers),))
+
+
+def _is_forced(command: Command, chosen: CommandNode, node: Node) -> bool:
+    """Say whether no pod holds a node up: its drain has an end, and the method relies on that."""
+    claim = node.claim_record
+    has_end = chosen.drain_bound is not None or (
+        claim is not None and claim.grace_period is not None
+    )
+    return has_end and command.reason in {DisruptionReason.UNHEALTHY, DisruptionReason.DRIFTED}

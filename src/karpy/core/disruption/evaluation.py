@@ -1,0 +1,121 @@
+"""One snapshot with everything that methods of disruption derive from it, each part once."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+from karpy.core.disruption.cost import Costs
+from karpy.core.disruption.poddisruptionbudgets import PodDisruptionBudgets
+from karpy.core.disruption.prices import Prices
+from karpy.core.disruption.rollouts import find_rollouts, is_scaling_out, replica_set_uid
+from karpy.core.lifecycle.conditions import INITIALIZED, changed
+from karpy.core.scheduling.overlays import apply_overlays
+from karpy.core.scheduling.problem import Problem
+from karpy.core.scheduling.whatif import WhatIf
+from karpy.model.nodes import Node
+from karpy.model.pods import Pod
+from karpy.model.pools import NodePool
+from karpy.model.snapshot import Snapshot
+
+_NONE: Sequence[Pod] = ()
+
+
+class Evaluation:
+    """
+    What methods ask about one snapshot.
+
+    It holds memos alone: the same question has the same answer at any time.
+    """
+
+    def __init__(self, snapshot: Snapshot, previous: "Evaluation | None" = None) -> None:
+        """Take a snapshot; what the previous evaluation derived from equal parts is kept."""
+        self.snapshot = snapshot
+        self.pools: Mapping[str, NodePool] = {each.name: each for each in snapshot.pools}
+        self.nodes: Mapping[str, Node] = {each.claim: each for each in snapshot.nodes if each.claim}
+        """By the name of their NodeClaim."""
+        self.costs = Costs(reads_deletion_cost=not snapshot.settings.manages_deletion_cost)
+        self.budgets = PodDisruptionBudgets(snapshot.budgets)
+        self._pods_on: dict[str, list[Pod]] | None = None
+        self._previous = previous
+        self._problem: Problem | None = None
+        self._what_if: WhatIf | None = None
+        self._prices: Prices | None = None
+        self._unsettled: frozenset[str] | None = None
+        self._rollouts: frozenset[str] | None = None
+        self._is_scaling_out: bool | None = None
+
+    @property
+    def now(self) -> datetime:
+        return self.snapshot.now
+
+    @property
+    def prices(self) -> Prices:
+        """Prices with NodeOverlays applied: those that replacements are chosen by."""
+        if self._prices is None:
+            snapshot, catalog = self.snapshot, self.snapshot.catalog
+            if snapshot.settings.node_overlay:
+                catalog = apply_overlays(catalog, snapshot.pools, snapshot.overlays)
+            self._prices = Prices(catalog)
+        return self._prices
+
+    @property
+    def what_if(self) -> WhatIf:
+        """Answers where the pods of nodes would go without these nodes."""
+        if self._what_if is None:
+            self._what_if = WhatIf(self.problem)
+        return self._what_if
+
+    @property
+    def problem(self) -> Problem:
+        """The snapshot made ready for the solver."""
+        if self._problem is None:
+            previous = None if self._previous is None else self._previous._problem  # noqa: SLF001
+            self._problem = Problem.of(self.snapshot, previous)
+            self._previous = None
+        return self._problem
+
+    @property
+    def unsettled(self) -> frozenset[str]:
+        """Names of nodes with a pod event within consolidateAfter: no pod is moved there."""
+        if self._unsettled is None:
+            self._unsettled = frozenset(
+                each.name for each in self.snapshot.nodes if self._is_unsettled(each)
+            )
+        return self._unsettled
+
+    @property
+    def is_scaling_out(self) -> bool:
+        """Whether nodes for pending pods are on their way, or are about to be launched."""
+        if self._is_scaling_out is None:
+            self._is_scaling_out = is_scaling_out(self.snapshot)
+        return self._is_scaling_out
+
+    def in_rollout(self, pods: Iterable[Pod]) -> Pod | None:
+        """Return the first of some pods that a rollout of its Deployment is about to replace."""
+        if self._rollouts is None:
+            self._rollouts = find_rollouts(self.snapshot.pods, self.now)
+        if not self._rollouts:
+            return None
+        return next((each for each in pods if replica_set_uid(each) in self._rollouts), None)
+
+    def pods_on(self, node: Node) -> Sequence[Pod]:
+        """Return the pods that are bound to a node, in the order of the snapshot."""
+        if self._pods_on is None:
+            self._pods_on = {}
+            for pod in self.snapshot.pods:
+                if pod.node_name and not pod.is_expected:
+                    self._pods_on.setdefault(pod.node_name, []).append(pod)
+        return self._pods_on.get(node.name, _NONE)
+
+    def quiet_at(self, node: Node) -> datetime | None:
+        """Return when consolidateAfter ends for a node; None if it never does, or is not set."""
+        pool, claim = self.pools.get(node.pool), node.claim_record
+        after = None if pool is None else pool.policy.consolidate_after
+        if after is None or claim is None or not claim.conditions.is_true(INITIALIZED):
+            return None
+        return (claim.last_pod_event or changed(claim, INITIALIZED)) + after
+
+    def _is_unsettled(self, node: Node) -> bool:
+        quiet_at = self.quiet_at(node)
+        if quiet_at is None or self.now >= quiet_at:
+            return False
+        return self.pools[node.pool].policy.consolidate_after != timedelta()

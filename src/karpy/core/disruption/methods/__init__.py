@@ -1,0 +1,1 @@
+"""The methods of disruption, one a module; no method knows another."""

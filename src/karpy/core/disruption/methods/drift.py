@@ -1,0 +1,127 @@
+"""Replace nodes that differ from what their NodePool or node class asks for."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from karpy.core.disruption.budgets import find_allowances
+from karpy.core.disruption.candidates import (
+    Candidate,
+    DisruptionClass,
+    as_command_node,
+    find_candidates,
+    refuse,
+)
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.method import Proposal, Validation, eligible_count
+from karpy.core.disruption.terminatefirst import NO_RESERVED_CAPACITY, relocate_with_credit
+from karpy.core.lifecycle.conditions import DRIFTED, changed
+from karpy.core.lifecycle.eviction import protection_of
+from karpy.core.scheduling.whatif import Relocation
+from karpy.model.commands import Command, Replacement
+from karpy.model.disruption import DisruptionReason
+from karpy.model.pods import Pod
+from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.settings import ReservedMode
+
+_SHOWN_MAX = 3
+
+
+class Drift:
+    """Replaces one drifted node at a time, the empty ones first, then the oldest drift."""
+
+    name = "drift"
+    reason = DisruptionReason.DRIFTED
+    consolidation_type = ""
+    disruption_class = DisruptionClass.EVENTUAL
+    is_validated = False
+
+    def propose(self, evaluation: Evaluation) -> Proposal:
+        """Find the first drifted node whose pods have another place."""
+        found = find_candidates(evaluation, self.disruption_class)
+        drifted, refusals = list[Candidate](), [*found.refusals]
+        for each in found.candidates:
+            if each.pool.is_static:
+                continue
+            if each.claim.conditions.is_true(DRIFTED):
+                drifted.append(each)
+            else:
+                refusals.append(refuse(each, NodeReason.NOT_DRIFTED, self.name))
+        gauge = eligible_count(self, len(drifted))
+        if not drifted:
+            return Proposal((), tuple(refusals), found.notices, (gauge,))
+        allowances = find_allowances(evaluation, self.reason)
+        command = None
+        for each in sorted(drifted, key=_oldest_first):
+            if command is not None:
+                refusals.append(refuse(each, NodeReason.NOT_CONSIDERED, self.name))
+            elif not allowances.by_pool[each.pool.name].remaining:
+                refusals.append(allowances.refusal_of(each, self.name))
+            else:
+                decided = self._replace(each, evaluation)
+                if isinstance(decided, Command):
+                    command = decided
+                else:
+                    refusals.append(decided)
+        return Proposal(
+            () if command is None else (command,),
+            tuple(refusals),
+            (*found.notices, *allowances.notices),
+            (gauge, *allowances.counts),
+            allowances.remarks,
+        )
+
+    def validate(self, command: Command, evaluation: Evaluation) -> Validation:
+        """Keep the command: drift is carried out at once."""
+        del evaluation
+        return Validation(command)
+
+    def _replace(self, candidate: Candidate, evaluation: Evaluation) -> Command | NodeRefusal:
+        moved = _movable(candidate, evaluation)
+        found = evaluation.what_if.ask(
+            {candidate.name},
+            moved=moved,
+            reserved_mode=ReservedMode.FALLBACK,
+            stops_early=False,
+        )
+        if not found.homeless:
+            return self._command(candidate, found, evaluation)
+        if evaluation.snapshot.settings.terminate_first_drift:
+            credited = relocate_with_credit(candidate, evaluation, moved)
+            if credited is not None:
+                return self._command(candidate, credited, evaluation, NO_RESERVED_CAPACITY)
+        shown = "; ".join(found.homeless[:_SHOWN_MAX])
+        pods = tuple(each.partition(": ")[0] for each in found.homeless)
+        return refuse(candidate, NodeReason.PODS_UNPLACED, self.name, shown, pods=pods)
+
+    def _command(
+        self,
+        candidate: Candidate,
+        found: Relocation,
+        evaluation: Evaluation,
+        terminates_first: str = "",
+    ) -> Command:
+        return Command(
+            self.name,
+            self.reason,
+            (as_command_node(candidate),),
+            tuple(Replacement(each) for each in found.launches),
+            found.nodes,
+            terminates_first,
+            proposed=evaluation.now,
+        )
+
+
+def _oldest_first(candidate: Candidate) -> tuple[bool, datetime, str]:
+    """Put nodes without pods first, then those that drifted first; names decide ties."""
+    return bool(candidate.pods), changed(candidate.claim, DRIFTED), candidate.name
+
+
+def _movable(candidate: Candidate, evaluation: Evaluation) -> Sequence[Pod]:
+    """Leave out pods that stay until the grace period of the claim ends, and need no place yet."""
+    return [
+        pod
+        for pod in candidate.pods
+        if not pod.unreadable
+        and not protection_of(pod, evaluation.now).is_active
+        and not any(each.forbids_all and each.covers(pod) for each in evaluation.snapshot.budgets)
+    ]

@@ -1,0 +1,291 @@
+"""Reboot or replace broken nodes, as the policies of their cloud ask for."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from fractions import Fraction
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.disruption.budgets import find_allowances
+from karpy.core.disruption.candidates import (
+    Candidate,
+    DisruptionClass,
+    as_command_node,
+    find_candidates,
+    refuse,
+)
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.method import Proposal, Validation, eligible_count
+from karpy.core.disruption.terminatefirst import (
+    AT_LIMIT,
+    FULL,
+    NO_RESERVED_CAPACITY,
+    heads_of,
+    plan_static,
+    relocate_with_credit,
+    reservation_of,
+)
+from karpy.core.disruption.unhealthy import (
+    DueRepair,
+    find_policy_faults,
+    find_repair,
+    is_unhealthy,
+)
+from karpy.core.lifecycle.changes import Remark
+from karpy.core.lifecycle.records import about_claim, about_node
+from karpy.core.lifecycle.repair import UNHEALTHY_SHARE
+from karpy.core.nodepool.staticcapacity import template_launch
+from karpy.model.annotations import DO_NOT_REPAIR
+from karpy.model.commands import Command, Replacement
+from karpy.model.disruption import DisruptionReason
+from karpy.model.kinds import NODE_POOL
+from karpy.model.labels import NODE_POOL as NODE_POOL_LABEL
+from karpy.model.notices import Notice, Subject
+from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.repairs import RepairAction
+from karpy.model.settings import ReservedMode
+from karpy.model.times import write_duration, write_moment
+
+_REBOOTS_MAX: Final = 2
+_REBOOTS_COUNT: Final = timedelta(hours=24)
+_BLOCKED_WINDOW: Final = 15 * 60.0
+_SHOWN_MAX: Final = 3
+
+
+class Broken(Struct, frozen=True, gc=False):
+    """A broken node, and how it is repaired."""
+
+    candidate: Candidate
+    repair: DueRepair
+    cost: Fraction
+    """What it costs to disrupt its pods."""
+
+    @property
+    def drain_bound(self) -> timedelta | None:
+        """How long its drain may take at most; None leaves that to its claim."""
+        own, claims = self.repair.grace_period, self.candidate.claim.grace_period
+        return own if own is None or claims is None else min(own, claims)
+
+
+class Repair:
+    """Repairs one broken node at a time, the most urgent first."""
+
+    name = "repair"
+    reason = DisruptionReason.UNHEALTHY
+    consolidation_type = ""
+    disruption_class = DisruptionClass.REPAIR
+    is_validated = False
+
+    def propose(self, evaluation: Evaluation) -> Proposal:
+        """Find the first broken node that can be repaired."""
+        faults = find_policy_faults(evaluation.snapshot.repair.policies)
+        if faults:
+            fields = {"error": "; ".join(faults)}
+            remark = Remark("invalid repair policies, no node is repaired", fields, is_error=True)
+            return Proposal(remarks=(remark,))
+        due = _find_due(evaluation)
+        nodes = [evaluation.nodes[claim] for claim in due]
+        found = find_candidates(evaluation, self.disruption_class, nodes)
+        refusals, broken = [*found.refusals], list[Broken]()
+        for each in found.candidates:
+            one = _broken(each, due[each.claim.name], evaluation)
+            why = _why_forbidden(one)
+            if why is None:
+                broken.append(one)
+            else:
+                refusals.append(refuse(each, why, self.name))
+        gauge = eligible_count(self, len(broken))
+        if not broken:
+            return Proposal((), tuple(refusals), found.notices, (gauge,))
+        allowances = find_allowances(evaluation, self.reason)
+        decided, more = self._first(broken, evaluation, allowances.remaining(), refusals)
+        return Proposal(
+            () if decided is None else (decided,),
+            tuple(refusals),
+            (*found.notices, *allowances.notices, *more.notices),
+            (gauge, *allowances.counts),
+            (*allowances.remarks, *more.remarks),
+        )
+
+    def validate(self, command: Command, evaluation: Evaluation) -> Validation:
+        """Keep the command: a repair is carried out at once."""
+        del evaluation
+        return Validation(command)
+
+    def _first(
+        self,
+        broken: list[Broken],
+        evaluation: Evaluation,
+        remaining: Mapping[str, int],
+        refusals: list[NodeRefusal],
+    ) -> tuple[Command | None, Proposal]:
+        """Decide on broken nodes in their order until one is repaired; also return the events."""
+        shares, notices = _UnhealthyShares(evaluation), list[Notice]()
+        command, remarks = None, list[Remark]()
+        broken.sort(key=lambda each: (-each.repair.score, each.cost, each.candidate.name))
+        for each in broken:
+            pool = each.candidate.pool.name
+            if command is not None:
+                refusals.append(refuse(each.candidate, NodeReason.NOT_CONSIDERED, self.name))
+            elif shares.is_too_large(pool):
+                refusals.append(refuse(each.candidate, NodeReason.MOSTLY_UNHEALTHY, self.name))
+                notices += _mostly_unhealthy(each.candidate)
+            elif each.candidate.node.is_initialized and not remaining[pool]:
+                refusals.append(refuse(each.candidate, NodeReason.BUDGET_SPENT, self.name))
+            else:
+                decided = self._repair(each, evaluation)
+                if isinstance(decided, Command):
+                    command, remarks = decided, [_selected(each)]
+                else:
+                    refusals.append(decided)
+        return command, Proposal(notices=tuple(notices), remarks=tuple(remarks))
+
+    def _repair(self, broken: Broken, evaluation: Evaluation) -> Command | NodeRefusal:
+        if broken.repair.action is RepairAction.REBOOT:
+            return self._command(broken, evaluation)
+        if broken.candidate.pool.is_static:
+            return self._replace_static(broken, evaluation)
+        return self._replace_dynamic(broken, evaluation)
+
+    def _replace_dynamic(self, broken: Broken, evaluation: Evaluation) -> Command | NodeRefusal:
+        candidate = broken.candidate
+        found = evaluation.what_if.ask(
+            {candidate.name}, reserved_mode=ReservedMode.FALLBACK, stops_early=False
+        )
+        if found.homeless and evaluation.snapshot.settings.terminate_first_repair:
+            credited = relocate_with_credit(candidate, evaluation)
+            if credited is not None:
+                first = self._command(broken, evaluation, NO_RESERVED_CAPACITY)
+                return replace(first, nominated=credited.nodes)
+        if found.homeless:
+            shown = "; ".join(found.homeless[:_SHOWN_MAX])
+            pods = tuple(each.partition(": ")[0] for each in found.homeless)
+            return refuse(candidate, NodeReason.PODS_UNPLACED, self.name, shown, pods=pods)
+        replacements = tuple(Replacement(each) for each in found.launches)
+        command = self._command(broken, evaluation)
+        return replace(command, replacements=replacements, nominated=found.nodes)
+
+    def _replace_static(self, broken: Broken, evaluation: Evaluation) -> Command | NodeRefusal:
+        candidate = broken.candidate
+        pool, heads = candidate.pool, heads_of(candidate.pool, evaluation)
+        replicas = 0 if pool.record is None else pool.record.replicas or 0
+        if heads.active + heads.disrupting > replicas:
+            return refuse(candidate, NodeReason.POOL_SHRINKING, self.name)
+        may = evaluation.snapshot.settings.terminate_first_repair
+        plan = plan_static(pool, heads, evaluation, wanted=1, may=may)
+        if plan.slots:
+            launch = Replacement(template_launch(pool))
+            return replace(self._command(broken, evaluation), replacements=(launch,))
+        is_able = not plan.is_full or bool(reservation_of(candidate, evaluation))
+        if plan.terminates_first and is_able:
+            return self._command(broken, evaluation, plan.terminates_first)
+        text = FULL if plan.is_full else AT_LIMIT
+        return refuse(candidate, NodeReason.NO_REPLACEMENT, self.name, text)
+
+    def _command(
+        self, broken: Broken, evaluation: Evaluation, terminates_first: str = ""
+    ) -> Command:
+        match = broken.repair.match
+        node = replace(
+            as_command_node(broken.candidate),
+            action=broken.repair.action,
+            condition=f"{match.condition.type}/{match.condition.reason}",
+            drain_bound=broken.drain_bound,
+        )
+        return Command(
+            self.name,
+            self.reason,
+            (node,),
+            terminates_first=terminates_first,
+            proposed=evaluation.now,
+        )
+
+
+class _UnhealthyShares:
+    """How many nodes of each pool are unhealthy: with many, something else is wrong."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        policies = evaluation.snapshot.repair.policies
+        self._nodes: dict[str, int] = {}
+        self._unhealthy: dict[str, int] = {}
+        for node in evaluation.snapshot.nodes:
+            if node.node_record is not None:
+                pool = node.node_record.meta.labels.get(NODE_POOL_LABEL, "")
+                self._nodes[pool] = self._nodes.get(pool, 0) + 1
+                if is_unhealthy(node.node_record, policies):
+                    self._unhealthy[pool] = self._unhealthy.get(pool, 0) + 1
+
+    def is_too_large(self, pool: str) -> bool:
+        most = -(-self._nodes.get(pool, 0) * UNHEALTHY_SHARE // 100)
+        return self._unhealthy.get(pool, 0) > most
+
+
+def _find_due(evaluation: Evaluation) -> dict[str, DueRepair]:
+    """Return the repairs that are due, by the name of the NodeClaim."""
+    policies, due = evaluation.snapshot.repair.policies, {}
+    for node in evaluation.snapshot.nodes if policies else ():
+        if node.claim_record is not None and node.node_record is not None:
+            found = find_repair(node.claim_record, node.node_record, policies, evaluation.now)
+            if found is not None:
+                due[node.claim_record.name] = found
+    return due
+
+
+def _broken(candidate: Candidate, repair: DueRepair, evaluation: Evaluation) -> Broken:
+    rebooted = evaluation.snapshot.repair.reboots.get(candidate.claim.meta.uid, ())
+    recent = [each for each in rebooted if evaluation.now - each < _REBOOTS_COUNT]
+    if repair.action is RepairAction.REBOOT and len(recent) >= _REBOOTS_MAX:
+        # Reboots do not mend the node.
+        repair = replace(repair, action=RepairAction.REPLACE)
+    pods = evaluation.pods_on(candidate.node)
+    cost = evaluation.costs.of_disruption(pods, candidate.claim, evaluation.now)
+    return Broken(candidate, repair, cost)
+
+
+def _why_forbidden(broken: Broken) -> NodeReason | None:
+    """Say what forbids a repair: an annotation, or pods that nothing overrides."""
+    candidate = broken.candidate
+    if candidate.node.annotations.get(DO_NOT_REPAIR) == "true":
+        return NodeReason.DO_NOT_REPAIR
+    graces = (broken.repair.grace_period, candidate.claim.grace_period)
+    if candidate.blocker is not None and graces == (None, None):
+        return NodeReason.REPAIR_NEEDS_GRACE
+    return None
+
+
+def _mostly_unhealthy(candidate: Candidate) -> Iterator[Notice]:
+    pool = candidate.pool
+    uid = "" if pool.record is None else pool.record.meta.uid
+    subjects = (
+        about_node(candidate.record),
+        about_claim(candidate.claim),
+        Subject(NODE_POOL, pool.name, uid=uid),
+    )
+    for each in subjects:
+        yield Notice(
+            each,
+            "NodeRepairBlocked",
+            f'more than {UNHEALTHY_SHARE}% of nodes in nodepool "{pool.name}" are unhealthy',
+            is_warning=True,
+            same_as=(each.uid,),
+            window_seconds=_BLOCKED_WINDOW,
+        )
+
+
+def _selected(broken: Broken) -> Remark:
+    match, grace = broken.repair.match, broken.repair.grace_period
+    fields = {
+        "Node": broken.candidate.name,
+        "NodeClaim": broken.candidate.claim.name,
+        "condition": match.condition.type,
+        "status": match.condition.status,
+        "reason": match.condition.reason,
+        "reason-regex": match.policy.reason_pattern,
+        "fallback": "false" if match.policy.reason_pattern else "true",
+        "action": broken.repair.action.value,
+        "eligible-at": write_moment(match.due),
+        "termination-grace-period": "" if grace is None else write_duration(grace),
+    }
+    return Remark("selected repair policy", fields)

@@ -1,0 +1,116 @@
+"""Replace drifted nodes of NodePools that keep a fixed number of nodes."""
+
+from collections.abc import Iterator, Sequence
+
+from karpy.core.disruption.budgets import Allowances, find_allowances
+from karpy.core.disruption.candidates import (
+    Candidate,
+    DisruptionClass,
+    as_command_node,
+    find_candidates,
+    refuse,
+)
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.method import Proposal, Validation, eligible_count
+from karpy.core.disruption.terminatefirst import (
+    AT_LIMIT,
+    FULL,
+    StaticPlan,
+    are_reservations_full,
+    heads_of,
+    plan_static,
+    reservation_of,
+)
+from karpy.core.lifecycle.conditions import DRIFTED
+from karpy.core.nodepool.staticcapacity import template_launch
+from karpy.model.commands import Command, Replacement
+from karpy.model.disruption import DisruptionReason
+from karpy.model.refusals import NodeReason, NodeRefusal
+
+
+class StaticDrift:
+    """Replaces drifted nodes one by one from the template, as many as budgets and limits allow."""
+
+    name = "static-drift"
+    reason = DisruptionReason.DRIFTED
+    consolidation_type = ""
+    disruption_class = DisruptionClass.EVENTUAL
+    is_validated = False
+
+    def propose(self, evaluation: Evaluation) -> Proposal:
+        """Choose drifted nodes of each static pool, by name."""
+        found = find_candidates(evaluation, self.disruption_class)
+        by_pool: dict[str, list[Candidate]] = {}
+        refusals: list[NodeRefusal] = []
+        for each in found.candidates:
+            if not each.pool.is_static:
+                continue
+            if each.claim.conditions.is_true(DRIFTED):
+                by_pool.setdefault(each.pool.name, []).append(each)
+            else:
+                refusals.append(refuse(each, NodeReason.NOT_DRIFTED, self.name))
+        gauge = eligible_count(self, sum(map(len, by_pool.values())))
+        if not by_pool:
+            return Proposal((), tuple(refusals), found.notices, (gauge,))
+        allowances = find_allowances(evaluation, self.reason)
+        commands: list[Command] = []
+        for _, drifted in sorted(by_pool.items()):
+            for decided in self._replace(drifted, allowances, evaluation):
+                if isinstance(decided, Command):
+                    commands.append(decided)
+                else:
+                    refusals.append(decided)
+        return Proposal(
+            tuple(commands),
+            (*found.refusals, *refusals),
+            (*found.notices, *allowances.notices),
+            (gauge, *allowances.counts),
+            allowances.remarks,
+        )
+
+    def validate(self, command: Command, evaluation: Evaluation) -> Validation:
+        """Keep the command: drift is carried out at once."""
+        del evaluation
+        return Validation(command)
+
+    def _replace(
+        self, drifted: Sequence[Candidate], allowances: Allowances, evaluation: Evaluation
+    ) -> Iterator[Command | NodeRefusal]:
+        """Decide on the drifted nodes of one pool."""
+        pool = drifted[0].pool
+        may = evaluation.snapshot.settings.terminate_first_drift
+        if may and are_reservations_full(pool, evaluation.snapshot.catalog):
+            drifted = sorted(drifted, key=lambda each: not reservation_of(each, evaluation))
+        chosen, spent = allowances.within(drifted, self.name)
+        yield from spent
+        if not chosen:
+            return
+        heads = heads_of(pool, evaluation)
+        replicas = 0 if pool.record is None else pool.record.replicas or 0
+        if heads.active + heads.disrupting > replicas:
+            for each in chosen:
+                yield refuse(each, NodeReason.POOL_SHRINKING, self.name)
+            return
+        plan = plan_static(pool, heads, evaluation, wanted=len(chosen), may=may)
+        yield from self._carry_out(plan, chosen, evaluation)
+
+    def _carry_out(
+        self, plan: StaticPlan, chosen: Sequence[Candidate], evaluation: Evaluation
+    ) -> Iterator[Command | NodeRefusal]:
+        launch = template_launch(chosen[0].pool)
+        for number, each in enumerate(chosen):
+            first = plan.terminates_first
+            if plan.is_full and not reservation_of(each, evaluation):
+                first = ""
+            if number >= plan.slots and not first:
+                text = FULL if plan.is_full else AT_LIMIT
+                yield refuse(each, NodeReason.NO_REPLACEMENT, self.name, text)
+                continue
+            yield Command(
+                self.name,
+                self.reason,
+                (as_command_node(each),),
+                (Replacement(launch),) if number < plan.slots else (),
+                terminates_first="" if number < plan.slots else first,
+                proposed=evaluation.now,
+            )

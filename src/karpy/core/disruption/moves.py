@@ -1,0 +1,96 @@
+"""Consolidation commands: their events, and whether they still hold when they are validated."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from karpy.core.disruption.budgets import find_allowances, is_constrained
+from karpy.core.disruption.candidates import Candidate, as_command_node
+from karpy.core.disruption.consolidation import Consolidation, Move, find_eligible, options_of
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.method import DisruptionMethod, Validation
+from karpy.core.disruption.notices import candidate_notices, rejected_notices
+from karpy.core.disruption.revalidation import still_there
+from karpy.core.lifecycle.changes import Count
+from karpy.model.commands import Command
+from karpy.model.notices import Notice
+from karpy.model.refusals import NodeReason, NodeRefusal
+
+
+def proposed_move(
+    move: Move,
+    candidates: Sequence[Candidate],
+    consolidation: Consolidation,
+    evaluation: Evaluation,
+) -> Iterator[Notice]:
+    """Return the events on a move that was found."""
+    if move.command is not None:
+        yield from candidate_notices(move.command, evaluation)
+        yield from consolidation.balance.notices(move.command, candidates)
+
+
+def moved_counts(
+    move: Move, candidates: Sequence[Candidate], consolidation: Consolidation
+) -> Iterator[Count]:
+    """Count a move that was found, and its scores."""
+    if move.command is not None:
+        yield from consolidation.balance.counts(move.command, candidates)
+
+
+def validate_move(
+    method: DisruptionMethod, command: Command, evaluation: Evaluation, *, may_shrink: bool
+) -> Validation:
+    """
+    Say what of a consolidation still holds.
+
+    A command all of whose nodes may still go is kept if its pods still find places in the same
+    way. One with fewer is decided again for these, if it may shrink.
+    """
+    nodes, gone = still_there(command, evaluation)
+    eligible = find_eligible(evaluation, method.name, nodes)
+    valid = {each.claim.name: each for each in eligible.candidates}
+    in_order = [valid[each.claim] for each in command.nodes if each.claim in valid]
+    chosen, spent = find_allowances(evaluation, method.reason).within(in_order, method.name)
+    refusals = (*gone, *eligible.refusals, *spent)
+    consolidation = Consolidation(evaluation, method.name, method.consolidation_type)
+    if len(chosen) == len(command.nodes):
+        why = _why_changed(command, chosen, consolidation)
+        if why is None:
+            kept = replace(command, nodes=tuple(as_command_node(each) for each in chosen))
+            return Validation(kept)
+        refusals = (*refusals, *_changed(chosen, command, why))
+        return _rejected(command, refusals, "scheduling", evaluation)
+    if chosen and may_shrink:
+        # Differs: Karpenter drops the whole command if a single node of it has changed.
+        move = consolidation.move(chosen)
+        if move.command is not None:
+            again = replace(
+                move.command, id=command.id, proposed=command.proposed, stage=command.stage
+            )
+            return Validation(again, refusals)
+    return _rejected(command, refusals, "budget" if is_constrained(spent) else "churn", evaluation)
+
+
+def _why_changed(
+    command: Command, candidates: Sequence[Candidate], consolidation: Consolidation
+) -> str | None:
+    """Say how the places of the pods differ from what the command was decided for."""
+    found = consolidation.relocate(candidates)
+    if found.homeless:
+        return found.homeless[0]
+    if found.needs_more_nodes or len(found.launches) != len(command.replacements):
+        return f"{len(command.replacements)} new nodes were expected"
+    asked = options_of(each.launch for each in command.replacements)
+    if not asked <= options_of(found.launches):
+        return "the pods need another instance type by now"
+    return None
+
+
+def _changed(candidates: Sequence[Candidate], command: Command, why: str) -> list[NodeRefusal]:
+    return [NodeRefusal(NodeReason.CHANGED, each.name, why, command.method) for each in candidates]
+
+
+def _rejected(
+    command: Command, refusals: tuple[NodeRefusal, ...], why: str, evaluation: Evaluation
+) -> Validation:
+    return Validation(None, refusals, why, tuple(rejected_notices(command, why, evaluation)))

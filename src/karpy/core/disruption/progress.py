@@ -1,0 +1,425 @@
+"""
+What a command does next when it sees the cluster again.
+
+A command is a value: the controller shows it a snapshot, does what comes out, and keeps what the
+command has become; nothing sleeps. What was asked for and is not seen is asked for again.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.method import Validation
+from karpy.core.disruption.notices import refusal_notices, subjects_of
+from karpy.core.disruption.taints import tainted, untainted
+from karpy.core.lifecycle.changes import (
+    Changes,
+    Count,
+    Remark,
+    disruption_counts,
+    joined,
+    termination_mode,
+)
+from karpy.core.lifecycle.conditions import DISRUPTION_REASON, INITIALIZED, with_true_because
+from karpy.core.lifecycle.records import about_claim
+from karpy.core.lifecycle.repair import snake_case, unhealthy_count, with_termination_deadline
+from karpy.model.annotations import REBOOT_GRACE_PERIOD
+from karpy.model.commands import Command, CommandNode, Replacement, Stage
+from karpy.model.conditions import REBOOTING
+from karpy.model.labels import CAPACITY_TYPE
+from karpy.model.nodes import Node
+from karpy.model.notices import Notice
+from karpy.model.records import ClaimRecord
+from karpy.model.refusals import NodeRefusal
+from karpy.model.snapshot import Snapshot
+from karpy.model.times import write_duration
+from karpy.model.verdicts import Launch
+
+VALIDATION_DELAY: Final = timedelta(seconds=15)
+"""How long a proposal waits before it is validated: pods come and go."""
+PACE: Final = timedelta(seconds=1)
+PATIENCE_LEAST: Final = timedelta(minutes=10)
+PATIENCE_MOST: Final = timedelta(hours=1)
+_PATIENCE_PER_NODE: Final = timedelta(milliseconds=80)
+_REBOOT_REQUESTED: Final = "RebootRequested"
+_SPARED: Final = "leaving nodes out of a disruption command, pods there forbid it"
+
+
+class NodeChange(Struct, frozen=True, gc=False):
+    """What is to be done to one node: to its NodeClaim, its Node or both."""
+
+    claim: str
+    node: str
+    changes: Changes
+    is_disruptive: bool = False
+    """Whether it taints or deletes, so that the pods of the node are confirmed before."""
+
+
+class Progress(Struct, frozen=True, gc=False):
+    """What a command has become, and what it asks for."""
+
+    command: Command
+    changes: tuple[NodeChange, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    """NodeClaims to create; `with_launched` takes their names, and all of them or none."""
+    outcome: Changes = Changes()
+    """What is emitted on the command as a whole, and when to look again."""
+
+
+def validation_due(command: Command) -> datetime:
+    """Return when a proposed command is validated."""
+    assert command.proposed is not None
+    return command.proposed + VALIDATION_DELAY
+
+
+def start(command: Command, snapshot: Snapshot) -> Progress:
+    """Begin to carry out a command that needs no validation, or has just had it."""
+    begun = replace(command, stage=Stage.TAINTING, begun=snapshot.now)
+    remark = Changes(remarks=(_beginning(begun),))
+    if command.is_reboot:
+        progress = _reboot(begun, snapshot)
+        return replace(progress, outcome=joined(remark, progress.outcome))
+    progress = _taint(begun, snapshot)
+    return replace(progress, outcome=joined(remark, progress.outcome))
+
+
+def start_validated(command: Command, validation: Validation, snapshot: Snapshot) -> Progress:
+    """Go on with what is left of a command after its validation, or abandon it."""
+    kept = validation.command
+    left = 0 if kept is None else len(kept.nodes)
+    counts = failed_validations(command, len(command.nodes) - left)
+    told = Changes(notices=validation.notices, counts=counts)
+    if kept is None:
+        text = f"abandoning {command.method} attempt, command is no longer valid"
+        fields = {"command": str(command), "reason": validation.why}
+        abandoned = Changes(remarks=(Remark(text, fields),))
+        return Progress(replace(command, stage=Stage.ABANDONED), outcome=joined(told, abandoned))
+    progress = start(kept, snapshot)
+    return replace(progress, outcome=joined(told, progress.outcome))
+
+
+def advance(command: Command, snapshot: Snapshot) -> Progress:
+    """Take the next step of a command that has begun, if it is time for one."""
+    match command.stage:
+        case Stage.TAINTING:
+            return _taint(command, snapshot)
+        case Stage.LAUNCHING:
+            return _launch(command, snapshot)
+        case Stage.WAITING:
+            return _wait(command, snapshot)
+    return Progress(command)
+
+
+def with_launched(command: Command, claims: Sequence[str]) -> Command:
+    """Note the names of the replacements' NodeClaims, in their order."""
+    named = zip(command.replacements, claims, strict=True)
+    return replace(
+        command,
+        replacements=tuple(replace(each, claim=name) for each, name in named),
+        stage=Stage.WAITING,
+    )
+
+
+def without_refused(
+    progress: Progress, refusals: Sequence[NodeRefusal], evaluation: Evaluation
+) -> Progress:
+    """
+    Leave the refused nodes alone, and remove what is written on them.
+
+    The others go on, unless replacements were chosen for all of them together.
+    """
+    command, refused = progress.command, {each.node for each in refusals}
+    left = tuple(each for each in command.nodes if each.node not in refused)
+    told = _spared(command, refusals, evaluation)
+    if command.replacements or not left:
+        given_up = replace(command, stage=Stage.FAILED)
+        undone = _untainted({each.claim for each in command.nodes}, evaluation.nodes)
+        return replace(progress, command=given_up, changes=undone, launches=(), outcome=told)
+    claims = {each.claim for each in command.nodes if each.node in refused}
+    changes = tuple(each for each in progress.changes if each.claim not in claims)
+    return replace(
+        progress,
+        command=replace(command, nodes=left),
+        changes=(*changes, *_untainted(claims, evaluation.nodes)),
+        outcome=joined(told, progress.outcome),
+    )
+
+
+def failed_validations(command: Command, nodes: int) -> tuple[Count, ...]:
+    """Count nodes of a command that are left alone after all."""
+    if not nodes:
+        return ()
+    labels = {"consolidation_type": command.consolidation_type}
+    return (Count("voluntary_disruption_failed_validations_total", labels, float(nodes)),)
+
+
+def patience(nodes: int) -> timedelta:
+    """Return how long a command may take while so many nodes are in one: clouds get slow."""
+    return max(PATIENCE_LEAST, min(nodes * _PATIENCE_PER_NODE, PATIENCE_MOST))
+
+
+def _reboot(command: Command, snapshot: Snapshot) -> Progress:
+    """Ask for the reboot of the one node of a command, which is over with that."""
+    nodes = _by_claim(snapshot)
+    changes = []
+    for each in command.nodes:
+        node = nodes.get(each.claim)
+        if node is not None and node.claim_record is not None:
+            changes.append(
+                NodeChange(each.claim, each.node, _request_reboot(each, node.claim_record, command))
+            )
+    done = replace(command, stage=Stage.DONE)
+    return Progress(done, tuple(changes), outcome=Changes(counts=_decisions(command)))
+
+
+def _request_reboot(node: CommandNode, claim: ClaimRecord, command: Command) -> Changes:
+    assert command.begun is not None
+    grace = claim.grace_period if node.drain_bound is None else node.drain_bound
+    reason = command.reason.value
+    message = f"rebooting for {node.condition}"
+    written = with_true_because(
+        _with_grace(claim, grace), DISRUPTION_REASON, reason, reason, command.begun
+    )
+    written = with_true_because(written, REBOOTING, _REBOOT_REQUESTED, message, command.begun)
+    fields = {"NodeClaim": claim.name, "Node": node.node, "condition": message}
+    return Changes(
+        written,
+        counts=(
+            *disruption_counts(claim, reason.lower(), node.pods),
+            unhealthy_count(claim, _type_of(node), grace),
+        ),
+        remarks=(Remark("committed node reboot", fields),),
+    )
+
+
+def _with_grace(claim: ClaimRecord, grace: timedelta | None) -> ClaimRecord:
+    annotations = {
+        key: value for key, value in claim.meta.annotations.items() if key != REBOOT_GRACE_PERIOD
+    }
+    if grace is not None:
+        annotations[REBOOT_GRACE_PERIOD] = write_duration(grace)
+    return replace(claim, meta=replace(claim.meta, annotations=annotations))
+
+
+def _taint(command: Command, snapshot: Snapshot) -> Progress:
+    """Taint nodes until all are seen tainted; those that are gone meanwhile need nothing."""
+    nodes = _by_claim(snapshot)
+    present = tuple(each for each in command.nodes if each.claim in nodes)
+    if not present:
+        return Progress(replace(command, stage=Stage.DONE))
+    command = replace(command, nodes=present)
+    if _is_late(command, snapshot):
+        return _fail(command, snapshot, "tainting its nodes took too long")
+    changes = []
+    for each in present:
+        written = tainted(nodes[each.claim], command.reason, snapshot.now)
+        if written is not None:
+            changes.append(NodeChange(each.claim, each.node, written, is_disruptive=True))
+    if changes:
+        return Progress(command, tuple(changes), outcome=Changes(requeue_after=PACE))
+    if command.replacements:
+        return _launch(replace(command, stage=Stage.LAUNCHING), snapshot)
+    return _wait(replace(command, stage=Stage.WAITING), snapshot)
+
+
+def _launch(command: Command, snapshot: Snapshot) -> Progress:
+    if _is_late(command, snapshot):
+        return _fail(command, snapshot, "launching its replacements took too long")
+    launches = tuple(each.launch for each in command.replacements)
+    return Progress(command, launches=launches, outcome=Changes(requeue_after=PACE))
+
+
+def _wait(command: Command, snapshot: Snapshot) -> Progress:
+    """Wait for replacements, then delete; what was asked for and is not seen is asked for again."""
+    nodes = _by_claim(snapshot)
+    seen = tuple(_seen(each, nodes) for each in command.replacements)
+    counts = () if command.is_counted else _decisions(command)
+    command = replace(command, replacements=seen, is_counted=True)
+    if any(not each.is_initialized and each.claim not in nodes for each in seen):
+        return _fail(command, snapshot, "a replacement was deleted")
+    staying = [
+        each
+        for each in command.nodes
+        if each.claim in nodes and not nodes[each.claim].is_terminating
+    ]
+    if not staying:
+        # Differs: Karpenter calls a command failed that ends well but late.
+        remark = Remark("command succeeded", {"command": str(command)})
+        outcome = Changes(counts=counts, remarks=(remark,))
+        return Progress(replace(command, stage=Stage.DONE), outcome=outcome)
+    if _is_late(command, snapshot):
+        return _fail(command, snapshot, "it took too long")
+    notices = tuple(
+        notice
+        for each in seen
+        if not each.is_initialized
+        for notice in _awaited(nodes[each.claim].claim_record, command)
+    )
+    if notices:
+        outcome = Changes(notices=notices, counts=counts, requeue_after=PACE)
+        return Progress(command, outcome=outcome)
+    changes = tuple(
+        NodeChange(
+            each.claim,
+            each.node,
+            _deletion(nodes[each.claim], each, command, snapshot),
+            is_disruptive=True,
+        )
+        for each in staying
+    )
+    return Progress(command, changes, outcome=Changes(counts=counts, requeue_after=PACE))
+
+
+def _deletion(node: Node, chosen: CommandNode, command: Command, snapshot: Snapshot) -> Changes:
+    """Delete the NodeClaim of a node; its termination does the rest."""
+    claim = node.claim_record
+    assert claim is not None
+    reason = command.reason.value
+    notices = tuple(
+        Notice(
+            subject,
+            "DisruptionTerminating",
+            f"Disrupting {subject.kind.name}: {reason}",
+            same_as=(subject.uid, reason),
+        )
+        for subject in subjects_of(node)
+    )
+    pools = {each.name: each.policy for each in snapshot.pools}
+    policy = pools[claim.pool].consolidation.value if claim.pool in pools else ""
+    labels = {
+        "reason": reason.lower(),
+        "nodepool": claim.pool,
+        "capacity_type": claim.meta.labels.get(CAPACITY_TYPE, ""),
+        "consolidation_policy": snake_case(policy) if command.consolidation_type else "",
+        "termination_mode": termination_mode(claim.grace_period),
+    }
+    counts = [
+        Count("nodeclaims_disrupted_total", labels),
+        Count("pods_disruption_initiated_total", labels, float(chosen.pods)),
+    ]
+    if chosen.condition:
+        grace = claim.grace_period if chosen.drain_bound is None else chosen.drain_bound
+        counts.append(unhealthy_count(claim, _type_of(chosen), grace))
+    written = None
+    if chosen.drain_bound is not None:
+        # The time that it took to get here must not be taken from the drain.
+        written = with_termination_deadline(claim, snapshot.now + chosen.drain_bound)
+    return Changes(written, deletes_claim=True, notices=notices, counts=tuple(counts))
+
+
+def _fail(command: Command, snapshot: Snapshot, why: str) -> Progress:
+    """Keep the nodes; replacements stay, too, and are found empty soon enough."""
+    changes = _untainted({each.claim for each in command.nodes}, _by_claim(snapshot))
+    missing = sum(not each.is_initialized for each in command.replacements)
+    count = Count("voluntary_disruption_queue_failures_total", _labels(command), float(missing))
+    remark = Remark(
+        "failed terminating nodes while executing a disruption command",
+        {"command": str(command), "error": why},
+        is_error=True,
+    )
+    outcome = Changes(counts=(count,), remarks=(remark,))
+    return Progress(replace(command, stage=Stage.FAILED), changes, outcome=outcome)
+
+
+def _untainted(claims: Collection[str], nodes: Mapping[str, Node]) -> tuple[NodeChange, ...]:
+    changes = []
+    for claim in sorted(claims):
+        written = untainted(nodes[claim]) if claim in nodes else None
+        if written is not None:
+            changes.append(NodeChange(claim, nodes[claim].name, written))
+    return tuple(changes)
+
+
+def _by_claim(snapshot: Snapshot) -> dict[str, Node]:
+    return {each.claim: each for each in snapshot.nodes if each.claim}
+
+
+def _seen(replacement: Replacement, nodes: Mapping[str, Node]) -> Replacement:
+    node = nodes.get(replacement.claim)
+    if replacement.is_initialized or node is None or node.claim_record is None:
+        return replacement
+    return replace(replacement, is_initialized=node.claim_record.conditions.is_true(INITIALIZED))
+
+
+def _is_late(command: Command, snapshot: Snapshot) -> bool:
+    assert command.begun is not None
+    nodes = len(snapshot.in_command | command.claims)
+    return snapshot.now - command.begun > patience(nodes)
+
+
+def _awaited(claim: ClaimRecord | None, command: Command) -> tuple[Notice, ...]:
+    assert claim is not None
+    subject, reason = about_claim(claim), command.reason.value
+    return (
+        Notice(
+            subject,
+            "DisruptionLaunching",
+            f"Launching NodeClaim: {reason}",
+            same_as=(subject.uid, reason),
+        ),
+        Notice(
+            subject,
+            "DisruptionWaitingReadiness",
+            "Waiting on readiness to continue disruption",
+            same_as=(subject.uid,),
+        ),
+    )
+
+
+def _beginning(command: Command) -> Remark:
+    fields = {
+        "command": str(command),
+        "decision": command.decision,
+        "disrupted-node-count": str(len(command.nodes)),
+        "replacement-node-count": str(len(command.replacements)),
+        "pod-count": str(sum(each.pods for each in command.nodes)),
+    }
+    return Remark("disrupting node(s)", fields)
+
+
+def _spared(command: Command, refusals: Sequence[NodeRefusal], evaluation: Evaluation) -> Changes:
+    why = "; ".join(f"{each.node}: {each.why.value} ({each.detail})" for each in refusals)
+    return Changes(
+        notices=tuple(refusal_notices(refusals, evaluation)),
+        counts=failed_validations(command, len(refusals)),
+        remarks=(Remark(_SPARED, {"command": str(command), "nodes": why}),),
+    )
+
+
+def _labels(command: Command) -> dict[str, str]:
+    return {
+        "decision": command.decision,
+        "reason": command.reason.value.lower(),
+        "consolidation_type": command.consolidation_type,
+    }
+
+
+def _decisions(command: Command) -> tuple[Count, ...]:
+    labels = _labels(command)
+    pools = dict.fromkeys(each.pool for each in command.nodes)
+    by_pool = "voluntary_disruption_decisions_by_nodepool_total"
+    return (
+        Count("voluntary_disruption_decisions_total", labels),
+        *(Count(by_pool, {"nodepool": pool, **labels}) for pool in pools),
+        *(_terminated_first(command, pool) for pool in pools if command.terminates_first),
+    )
+
+
+def _terminated_first(command: Command, pool: str) -> Count:
+    return Count(
+        "voluntary_disruption_terminate_first_decisions_total",
+        {
+            "nodepool": pool,
+            "reason": command.reason.value.lower(),
+            "terminate_first_reason": command.terminates_first,
+        },
+    )
+
+
+def _type_of(node: CommandNode) -> str:
+    """Return the type of the condition that a node is repaired for."""
+    return node.condition.partition("/")[0]

@@ -1,0 +1,136 @@
+"""Nodes that are deleted before anything replaces them: there is no other way to replace them."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.disruption.candidates import Candidate
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.nodepool.staticcapacity import count_claims, grant
+from karpy.core.scheduling.templates import template_requirements
+from karpy.core.scheduling.whatif import Relocation
+from karpy.model.conditions import READY
+from karpy.model.instances import Catalog, InstanceType
+from karpy.model.labels import CAPACITY_TYPE, RESERVED
+from karpy.model.pods import Pod
+from karpy.model.pools import Headcount, NodePool
+from karpy.model.requirements import why_incompatible
+from karpy.model.settings import ReservedMode
+
+NO_RESERVED_CAPACITY: Final = "no-reserved-capacity"
+STATIC_AT_LIMIT: Final = "static-at-limit"
+AT_LIMIT: Final = "static NodePool is at its node limit and cannot stage a replacement"
+FULL: Final = "static NodePool's capacity reservations are full and cannot stage a replacement"
+
+
+class StaticPlan(Struct, frozen=True, gc=False):
+    """How nodes of a static NodePool may be replaced."""
+
+    slots: int = 0
+    """How many replacements may be launched before their nodes go."""
+    is_full: bool = False
+    """Whether the pool can only use reservations, and nothing is left of them."""
+    terminates_first: str = ""
+    """Why nodes may go first; empty if they may not."""
+
+
+def with_credit(catalog: Catalog, reservation: str) -> Catalog:
+    """Return a catalog with one more machine left of a reservation: that of a node that goes."""
+
+    def credited(types: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
+        return tuple(
+            replace(
+                each,
+                offerings=tuple(
+                    replace(offering, reservation_capacity=offering.reservation_capacity + 1)
+                    if offering.reservation_id == reservation
+                    else offering
+                    for offering in each.offerings
+                ),
+            )
+            if any(offering.reservation_id == reservation for offering in each.offerings)
+            else each
+            for each in types
+        )
+
+    by_pool = {pool: credited(types) for pool, types in catalog.by_pool.items()}
+    return replace(catalog, types=credited(catalog.types), by_pool=by_pool)
+
+
+def relocate_with_credit(
+    candidate: Candidate, evaluation: Evaluation, moved: Sequence[Pod] | None = None
+) -> Relocation | None:
+    """
+    Find places for a candidate's pods with what the candidate itself occupies of its reservation.
+
+    Returns None if it occupies none, or if its pods find no place even so.
+    """
+    reservation = reservation_of(candidate, evaluation)
+    if not reservation:
+        return None
+    found = evaluation.what_if.ask(
+        {candidate.name},
+        moved=moved,
+        catalog=with_credit(evaluation.snapshot.catalog, reservation),
+        reserved_mode=ReservedMode.STRICT,
+        stops_early=False,
+    )
+    return None if found.homeless else replace(found, launches=())
+
+
+def reservation_of(candidate: Candidate, evaluation: Evaluation) -> str:
+    """Return the reservation that a node uses, if that still exists; empty if it uses none."""
+    labels, catalog = candidate.node.labels, evaluation.snapshot.catalog
+    name = labels.get(catalog.reservation_label, "")
+    if labels.get(CAPACITY_TYPE) != RESERVED or not name:
+        return ""
+    is_offered = any(
+        offering.reservation_id == name and offering.is_available
+        for each in catalog.types_for(candidate.pool.name)
+        for offering in each.offerings
+    )
+    return name if is_offered else ""
+
+
+def heads_of(pool: NodePool, evaluation: Evaluation) -> Headcount:
+    """Count the NodeClaims of a pool; those in a command are being disrupted."""
+    snapshot = evaluation.snapshot
+    claims = [each.claim_record for each in snapshot.nodes if each.claim_record is not None]
+    return count_claims(pool.name, claims, snapshot.in_command)
+
+
+def plan_static(
+    pool: NodePool, heads: Headcount, evaluation: Evaluation, *, wanted: int, may: bool
+) -> StaticPlan:
+    """Say how nodes of a static pool may be replaced; `may` is the gate of terminate-first."""
+    if may and are_reservations_full(pool, evaluation.snapshot.catalog):
+        return StaticPlan(0, is_full=True, terminates_first=_if_ready(pool, NO_RESERVED_CAPACITY))
+    assert pool.record is not None
+    slots = grant(pool.record, heads, wanted)
+    first = STATIC_AT_LIMIT if may and not slots else ""
+    return StaticPlan(slots, terminates_first=_if_ready(pool, first))
+
+
+def _if_ready(pool: NodePool, why: str) -> str:
+    record = pool.record
+    is_ready = record is not None and record.conditions.is_true(READY) and not pool.is_deleting
+    return why if is_ready else ""
+
+
+def are_reservations_full(pool: NodePool, catalog: Catalog) -> bool:
+    """Say whether a pool can only use reservations, and nothing is left of them."""
+    wanted = template_requirements(pool)
+    may_lack = catalog.well_known | {catalog.reservation_label}
+    offerings = [
+        offering
+        for each in catalog.types_for(pool.name)
+        if why_incompatible(wanted, each.requirements, may_lack) is None
+        for offering in each.offerings
+        if why_incompatible(wanted, offering.requirements, may_lack) is None
+    ]
+    # Differs: Karpenter calls a pool full, too, that nothing at all is on offer for.
+    return bool(offerings) and all(
+        each.is_reserved and not each.is_launchable for each in offerings
+    )

@@ -1,0 +1,143 @@
+"""Disruption commands: nodes that go together, what replaces them, and how far all that is."""
+
+from datetime import datetime, timedelta
+from enum import Enum
+
+from msgspec import Struct
+
+from karpy.model.disruption import DisruptionReason
+from karpy.model.instances import MICROS_PER_DOLLAR
+from karpy.model.refusals import NodeRefusal
+from karpy.model.repairs import RepairAction
+from karpy.model.verdicts import Launch
+
+
+class Stage(Enum):
+    """How far a command is."""
+
+    PROPOSED = "it waits for its validation"
+    TAINTING = "its nodes are being tainted, so that no pod comes any more"
+    LAUNCHING = "its replacements are being launched"
+    WAITING = "its replacements are booting, or its nodes are about to be deleted"
+    DONE = "its nodes are being deleted"
+    ABANDONED = "it was given up before anything happened"
+    FAILED = "it was given up, and its nodes stay"
+
+
+class CommandNode(Struct, frozen=True, gc=False):
+    """A node to disrupt."""
+
+    node: str
+    claim: str
+    pool: str
+    price: int = 0
+    """Micro-dollars per hour; 0 if that is not known."""
+    pods: int = 0
+    """How many pods need another node."""
+    action: RepairAction = RepairAction.REPLACE
+    """A reboot keeps the node; anything else deletes it."""
+    condition: str = ""
+    """The condition that it is repaired for, as type and reason."""
+    drain_bound: timedelta | None = None
+    """How long its drain may take at most; None leaves that to its claim."""
+
+
+class Replacement(Struct, frozen=True, gc=False):
+    """A node that must be initialized before the nodes of a command are deleted."""
+
+    launch: Launch
+    claim: str = ""
+    """Name of its NodeClaim once that is created."""
+    is_initialized: bool = False
+    """Once it was, it counts as such for good: pods may have come to it already."""
+
+
+class Command(Struct, frozen=True, gc=False):
+    """A decision to disrupt nodes together, from its proposal to the deletion of the last one."""
+
+    method: str
+    reason: DisruptionReason
+    nodes: tuple[CommandNode, ...]
+    """In the order in which they were chosen."""
+    replacements: tuple[Replacement, ...] = ()
+    nominated: tuple[str, ...] = ()
+    """Names of existing nodes that take some of the pods."""
+    terminates_first: str = ""
+    """Why the nodes are deleted before anything replaces them; empty if that is not so."""
+    consolidation_type: str = ""
+    """What metrics call the method; empty for those that are no consolidation."""
+    proposed: datetime | None = None
+    id: str = ""
+    stage: Stage = Stage.PROPOSED
+    begun: datetime | None = None
+    """When it was found valid."""
+    is_counted: bool = False
+    """Whether metrics have it."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.stage in {Stage.DONE, Stage.ABANDONED, Stage.FAILED}
+
+    @property
+    def is_forming(self) -> bool:
+        """Whether budgets do not count its nodes yet, so that nothing else may be proposed."""
+        return not self.is_over and self.stage is not Stage.WAITING
+
+    @property
+    def claims(self) -> frozenset[str]:
+        """NodeClaims that no other command may be about."""
+        return frozenset() if self.is_over else frozenset(each.claim for each in self.nodes)
+
+    @property
+    def deleting(self) -> frozenset[str]:
+        """NodeClaims whose pods need another node already: once replacements are launched."""
+        # Earlier, provisioning would launch nodes for the same pods a second time.
+        return self.claims if self.stage is Stage.WAITING else frozenset()
+
+    @property
+    def is_reboot(self) -> bool:
+        return any(each.action is RepairAction.REBOOT for each in self.nodes)
+
+    @property
+    def decision(self) -> str:
+        """What logs, metrics and events call it."""
+        if not self.nodes:
+            return "no-op"
+        if self.is_reboot:
+            return "reboot"
+        if self.terminates_first:
+            return "terminate-first"
+        return "replace" if self.replacements else "delete"
+
+    @property
+    def savings(self) -> int:
+        """Micro-dollars per hour."""
+        if self.is_reboot:
+            return 0
+        now = sum(each.price for each in self.nodes)
+        return now - sum(each.launch.price for each in self.replacements)
+
+    def __str__(self) -> str:
+        """Write it as logs do."""
+        pools = ",".join(dict.fromkeys(each.pool for each in self.nodes))
+        nodes = ", ".join(each.node for each in self.nodes)
+        count = len(self.replacements)
+        arrow = f" -> [{count} replacement{'s' if count > 1 else ''}]" if count else ""
+        return (
+            f"{self.reason.value}/{self.id}: {self.decision}: nodepools=[{pools}]: [{nodes}]{arrow}"
+            f" (savings: ${self.savings / MICROS_PER_DOLLAR:.2f})"
+        )
+
+
+class DisruptionVerdict(Struct, frozen=True, gc=False):
+    """Nodes to disrupt and what replaces them, and a refusal for every other one considered."""
+
+    method: str = ""
+    """The method with a command, or that was asked; empty if all were, and none has one."""
+    commands: tuple[Command, ...] = ()
+    refusals: tuple[NodeRefusal, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[CommandNode, ...]:
+        """The nodes of all commands."""
+        return tuple(each for command in self.commands for each in command.nodes)
