@@ -21,6 +21,7 @@ from karpy.controllers.disruptionqueue import OnVerdict
 from karpy.controllers.evictionqueue import EvictionQueue
 from karpy.controllers.expectations import Expectations
 from karpy.controllers.garbagecollection import GarbageCollector
+from karpy.controllers.interruption import InterruptionController
 from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodeclasses import NodeClasses
@@ -104,6 +105,11 @@ class Assembly:
         yield from self._pools()
         yield from self._gauges()
         yield from self._surface.parts(self._context)
+        if self._surface.machine_events is not None:
+            interruption = InterruptionController(
+                self._context("interruption"), self._surface.machine_events
+            )
+            yield Part("interruption", interruption.run)
         if self._buffers is not None:
             yield Part("capacitybuffer", self._buffers.run)
         if self._options.gates.node_overlay:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any, Final
 
 from msgspec import Struct
@@ -50,7 +51,7 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> OptionsRea
 def _provider(words: Sequence[str], environ: Mapping[str, str]) -> str:
     """Return the provider that is asked for: it decides which other flags there are."""
     found = environ.get(PROVIDER.env) or PROVIDER.default
-    for word, following in zip(words, (*words[1:], ""), strict=True):
+    for word, following in pairwise((*words, "")):
         name, has_value, value = word.lstrip("-").partition("=")
         if name == PROVIDER.name and word.startswith("-"):
             found = value if has_value else following

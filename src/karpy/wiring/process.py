@@ -108,6 +108,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
                 seats.objects,
                 cloud.node_classes,
                 cloud.parts,
+                cloud.machine_events,
             ),
             options,
             notices=recorder,

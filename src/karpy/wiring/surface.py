@@ -9,7 +9,7 @@ from karpy.adapters.telemetry.metrics import Metrics
 from karpy.controllers.writer import Telling
 from karpy.model.kinds import KWOK_NODE_CLASS, Kind
 from karpy.ports.clock import Clock
-from karpy.ports.cloud import CloudProvider
+from karpy.ports.cloud import CloudProvider, EventfulCloud
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.ports.objects import Feed, Objects
@@ -29,6 +29,8 @@ class Surface(Struct, frozen=True):
     """The kinds of node class that the cloud serves."""
     parts: Parts = no_parts
     """Builds the controllers that the cloud brings."""
+    machine_events: EventfulCloud | None = None
+    """Announces what becomes of machines; None if the cloud never does."""
 
 
 class Voice(Telling, Protocol):
