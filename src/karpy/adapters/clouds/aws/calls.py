@@ -3,8 +3,8 @@ The calls to AWS that the provider makes, as a Protocol.
 
 Requests and answers are the plain objects that botocore takes and gives (`{"InstanceIds": […]}`),
 with moments as aware datetimes. `adapters.clouds.aws.client` makes them over HTTP, `memory` answers
-them from an EC2 that exists in memory only. Both raise subclasses of CloudError; those of AWS itself
-are `AwsRefused` with the code that AWS gave.
+them from an EC2 that exists in memory only. Both raise subclasses of CloudError; refusals by AWS
+itself are `AwsRefused` with the code that AWS gave.
 """
 
 from typing import Any, Protocol
@@ -45,7 +45,7 @@ class Ec2Calls(Protocol):
     async def create_fleet(self, **request: object) -> JsonObject: ...
 
     async def run_instances(self, **request: object) -> JsonObject:
-        """Used with DryRun only."""
+        """Check a launch; it is used with DryRun alone."""
 
     async def terminate_instances(self, **request: object) -> JsonObject: ...
 
