@@ -51,11 +51,8 @@ def find_image_drift(observed: Observed) -> str:
         raise DriftUnknown(f"EC2NodeClass `{observed.node_class.name}` has no images")
     if not claim.image_id:
         raise DriftUnknown("the NodeClaim does not say which image it boots")
-    wanted = {image.id for each in observed.types if (image := image_for(images, each)) is not None}
-    mine = image_for(images, type_)
-    if mine is not None:
-        wanted = {mine.id}
-    return "" if claim.image_id in wanted else "AMIDrift"
+    wanted = image_for(images, type_)
+    return "" if wanted is not None and claim.image_id == wanted.id else "AMIDrift"
 
 
 def find_machine_drift(observed: Observed, instance: Instance) -> str:
