@@ -62,7 +62,6 @@ def _reversed(cluster: Snapshot) -> Snapshot:
         nodes=cluster.nodes[::-1],
         pools=cluster.pools[::-1],
         daemons=cluster.daemons[::-1],
-        overlays=cluster.overlays[::-1],
         catalog=replace(
             shelves,
             types=shelves.types[::-1],

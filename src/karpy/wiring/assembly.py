@@ -225,7 +225,7 @@ class Assembly:
             yield Part("metrics.state", self._instruments.run)
         metrics = self._speech.metrics
         if metrics is not None and self._options.has_cluster_metrics:
-            context = self._context("metrics.nodepool")
+            context = self._launching_context("metrics.nodepool")
             yield Part(
                 "metrics.nodepool",
                 NodePoolMetrics(context, metrics, self._view.classes.is_our_pool).run,

@@ -255,8 +255,7 @@ class Mirror:
             nodes=self._nodes(),
             pools=tuple(map(self._pool_in_full, self.pools.values.values())),
             daemons=self.daemon_book.daemons(),
-            catalog=self.catalog(),
-            overlays=tuple(self.overlays.values.values()),
+            catalog=self.overlaid_catalog(),
             storage=gather_storage(
                 self._values(PERSISTENT_VOLUME_CLAIM),
                 self._values(PERSISTENT_VOLUME),
