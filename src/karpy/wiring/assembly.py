@@ -29,6 +29,7 @@ from karpy.controllers.nodepools import NodePoolController
 from karpy.controllers.nodetermination import TerminationController
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.overlays import OverlayController
+from karpy.controllers.poddeletioncost import PodDeletionCostController, PodDeletionCostQueue
 from karpy.controllers.podevents import PodEventController
 from karpy.controllers.provisioning import Guard, ProvisioningController
 from karpy.controllers.reboot import RebootController
@@ -104,6 +105,8 @@ class Assembly:
         yield Part("disruption", self._make_disruption().run)
         yield from self._pools()
         yield from self._gauges()
+        if self._options.gates.pod_deletion_cost_management:
+            yield from self._deletion_costs()
         if self._buffers is not None:
             yield Part("capacitybuffer", self._buffers.run)
         if self._options.gates.node_overlay:
@@ -230,6 +233,22 @@ class Assembly:
                 "metrics.nodepool",
                 NodePoolMetrics(context, metrics, self._view.classes.is_our_pool).run,
             )
+
+    def _deletion_costs(self) -> Iterator[Part]:
+        """Build what marks pods with their deletion costs."""
+        mirror, name = self._view.mirror, "pod.deletioncost.queue"
+        # Thousands of pods are marked at once; launches must not wait for that.
+        objects = self._surface.seats or self._surface.objects
+        queue = PodDeletionCostQueue(replace(self._context(name), objects=objects))
+        costs = PodDeletionCostController(
+            self._context("pod.deletioncost"),
+            self._state,
+            queue,
+            lambda: mirror.consolidation_version,
+            self._speech.metrics,
+        )
+        yield Part(name, partial(queue.run, self._options.workers(100, 5000)))
+        yield Part("pod.deletioncost", costs.run)
 
     def _make_seating(self) -> Seating | None:
         seats = self._options.seats

@@ -1,5 +1,7 @@
 """Deletion costs: pods on the nodes that go next are the first that a scale-in deletes."""
 
+from typing import Unpack
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from karpy.core.disruption.deletioncost import (
 )
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, Owner, Pod
+from karpy.model.pools import NodePool
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from tests.core.disruption.scenes import (
@@ -35,14 +38,15 @@ GATE = Settings(manages_deletion_cost=True)
 APP = "app-1"
 
 
-def used(name: str, *, pods: int = 1, **fields: object) -> list[Pod]:
+def used(name: str, count: int = 1, **fields: Unpack[PodFields]) -> list[Pod]:
     """Have some pods of a ReplicaSet on a node."""
-    more: PodFields = {"replica_set": APP, **fields}  # type: ignore[typeddict-item]  # handed on
-    return [pod(f"{name}-{number}", **{"on": name, **more}) for number in range(pods)]
+    said: PodFields = {"on": name, "replica_set": APP}
+    said.update(fields)
+    return [pod(f"{name}-{number}", **said) for number in range(count)]
 
 
-def scene(*nodes: Node, pods: list[Pod], **changes: object) -> Snapshot:
-    return cluster(*nodes, pods=pods, **{"settings": GATE, **changes})
+def scene(*nodes: Node, pods: list[Pod], pools: list[NodePool] | None = None) -> Snapshot:
+    return cluster(*nodes, pods=pods, pools=pools, settings=GATE)
 
 
 def costs(snapshot: Snapshot) -> dict[str, tuple[str, int | None]]:
@@ -72,7 +76,7 @@ def test_nodes_are_ranked_by_what_they_save_for_the_pods_that_move() -> None:
         node("dear", type="large"),
         node("cheap"),
         node("busy", type="large"),
-        pods=[*used("dear"), *used("cheap"), *used("busy", pods=9)],
+        pods=[*used("dear"), *used("cheap"), *used("busy", 9)],
     )
 
     assert costs(snapshot) == {
@@ -173,11 +177,10 @@ def test_a_protected_pod_keeps_its_node() -> None:
 
 
 def test_a_budget_of_pods_keeps_their_node() -> None:
-    snapshot = scene(
-        node("n"), pods=used("n", labels={"app": "web"}), budgets=(pod_budget("none"),)
-    )
+    snapshot = scene(node("n"), pods=used("n", labels={"app": "web"}))
+    guarded = replace(snapshot, budgets=(pod_budget("none"),))
 
-    assert kept(snapshot) == {"n": ("POD_BUDGET", "shop/none")}
+    assert kept(guarded) == {"n": ("POD_BUDGET", "shop/none")}
 
 
 @pytest.mark.parametrize(
@@ -226,7 +229,7 @@ def test_a_budget_leaves_the_nodes_that_save_less() -> None:
     nodes = [node(name) for name in ("a", "b", "c")]
     snapshot = scene(
         *nodes,
-        pods=[*used("a", pods=2), *used("b"), *used("c", pods=3)],
+        pods=[*used("a", 2), *used("b"), *used("c", 3)],
         pools=[pool(policy=budgets("2"))],
     )
 
@@ -376,7 +379,7 @@ def test_writing_all_that_is_asked_for_leaves_nothing_to_write(
         )
         for number, each in enumerate(types)
     ]
-    pods = [each for made in nodes for each in used(made.name, pods=data.draw(st.integers(0, 3)))]
+    pods = [each for made in nodes for each in used(made.name, data.draw(st.integers(0, 3)))]
     pods = [
         replace(each, disruption=replace(each.disruption, deletion_cost=data.draw(said)))
         for each in pods

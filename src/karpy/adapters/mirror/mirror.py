@@ -127,9 +127,8 @@ class Mirror:
             self.pods,
             self.node_book.nodes,
             self.node_book.claims,
-            self.pools,
-            self.overlays,
-            self._shelves[DISRUPTION_BUDGET][0],
+            (self.pools, self.overlays, self._shelves[DISRUPTION_BUDGET][0]),
+            reads_deletion_cost=not settings.manages_deletion_cost,
         )
         self._on_failure = on_failure
         for shelf in (*self._in_full.values(), *(shelf for shelf, _ in self._shelves.values())):
