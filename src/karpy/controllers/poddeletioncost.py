@@ -90,7 +90,8 @@ class PodDeletionCostQueue:
             await self._count("error")
             raise
         await self._count(result)
-        # Differs: Karpenter loses a value that is decided on while the one before it is written.
+        # Differs: a deletion cost that is decided on while another is written on the same pod:
+        # Karpenter loses it until the next cycle; Karpy writes it next.
         if self._wanted.get(uid) == wanted:
             del self._wanted[uid]
 
@@ -184,8 +185,9 @@ class PodDeletionCostController:
         await self._context.writer.carry_out(Changes(remarks=tuple(_remarks(costs))))
         return PERIOD.total_seconds()
 
-    # Differs: Karpenter waits for a change in the cluster before it goes on with what one cycle has
-    # left: nodes beyond the first 50, and pods that changed while they were written.
+    # Differs: deletion costs that one cycle leaves, those of nodes beyond the first 50 and of pods
+    # that changed while they were written: Karpenter waits for a change in the cluster; Karpy goes
+    # on a minute later.
     def _is_settled(self, version: object, now: datetime) -> bool:
         """Say whether the same would be decided again, and nothing of it is left to do."""
         if self._last is None:

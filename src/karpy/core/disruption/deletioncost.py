@@ -119,8 +119,8 @@ def find_deletion_costs(snapshot: Snapshot) -> DeletionCosts:
     return DeletionCosts(tuple(_within_cycle(costs)))
 
 
-# Differs: Karpenter overwrites whatever users write into the annotation, and deletes it on nodes
-# that stay. A value that it cannot have written itself is the user's here, and stays.
+# Differs: a deletion cost that is no number below zero: Karpenter overwrites it, and deletes it on
+# nodes that stay; Karpy leaves it alone, since only a user can have written it.
 def is_managed(text: str | None) -> bool:
     """Say whether a deletion cost is ours to write: there is none, or it is below zero."""
     return text is None or read_cost(text) < 0
@@ -176,7 +176,8 @@ def _why_kept(
     return None
 
 
-# Differs: a static pod outside kube-system keeps no node in Karpy; it ends with its node.
+# Differs: a static pod outside kube-system: for Karpenter it keeps its node from being emptied by a
+# scale-in; for Karpy it does not, since it ends with its node.
 def _pins(pod: Pod) -> bool:
     """Say whether a pod stays on its node whatever is scaled in."""
     if pod.namespace == _SYSTEM or not pod.is_reschedulable:
