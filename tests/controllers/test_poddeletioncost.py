@@ -91,6 +91,7 @@ class Stage(Struct):
     doorman: Doorman
     metrics: Metrics
     controller: PodDeletionCostController
+    mirror: Mirror
 
     def costs(self) -> dict[str, str | None]:
         """Return what pods cost, by name."""
@@ -156,7 +157,7 @@ async def stage(*claims: str) -> AsyncIterator[Stage]:
             for name in claims:
                 world.store.create(NODE_CLAIM, claim(name))
             await until(lambda: all(is_ready(world, name) for name in claims))
-            yield Stage(world, heard, doorman, metrics, controller)
+            yield Stage(world, heard, doorman, metrics, controller, mirror)
     world.stop()
 
 
@@ -202,6 +203,19 @@ async def test_what_has_its_cost_is_not_written_again() -> None:
 
         assert scene.doorman.used == used
         assert scene.heard.failures == []
+
+
+@on_virtual_time
+async def test_costs_that_are_written_are_no_news_for_consolidation() -> None:
+    async with stage("web-1", "web-2") as scene:
+        scene.doorman.seconds_to_patch = MINUTE
+        scene.add_pods("web-1", "a", "b")
+        await asyncio.sleep(30)
+        before = scene.mirror.consolidation_version, scene.costs()
+        await asyncio.sleep(2 * MINUTE)
+
+        assert before == (scene.mirror.consolidation_version, {"a": None, "b": None})
+        assert scene.costs() == {"a": "-1", "b": "-1"}
 
 
 @on_virtual_time

@@ -5,6 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from karpy.adapters.mirror.nodebook import NodeBook
 from karpy.adapters.mirror.shelves import Shelf
 from karpy.core.lifecycle.conditions import CONSOLIDATABLE, DRIFTED, INITIALIZED
 from karpy.model.pods import Pod
@@ -21,8 +22,7 @@ class ConsolidationClock:
     def __init__(
         self,
         pods: Shelf[Pod],
-        nodes: Shelf[NodeRecord],
-        claims: Shelf[ClaimRecord],
+        book: NodeBook,
         others: Iterable[Shelf[Any]],
         *,
         reads_deletion_cost: bool = True,
@@ -35,8 +35,8 @@ class ConsolidationClock:
         self.version = 0
         self._reads_deletion_cost = reads_deletion_cost
         pods.listen(self._hear_pod)
-        nodes.listen(self._hear_node)
-        claims.listen(self._hear_claim)
+        book.nodes.listen(self._hear_node)
+        book.claims.listen(self._hear_claim)
         for shelf in others:
             shelf.listen(self._hear_any)
 
