@@ -84,3 +84,4 @@ def test_a_journal_of_raw_catalogs_and_overlays_can_still_be_replayed(
     journal.close()
 
     assert karpy("replay", str(tmp_path)).code == 0
+    assert karpy("explain", "web", str(tmp_path)).code == 0

@@ -215,5 +215,6 @@ def _remarks(costs: DeletionCosts) -> Iterator[Remark]:
     pods = sum(1 for _ in costs.writes())
     if pods:
         nodes = sum(bool(each.writes) for each in costs.nodes) - costs.postponed
-        fields = {"Pods": str(pods), "Nodes": str(nodes), "postponed-nodes": str(costs.postponed)}
+        counts = {"pod-count": pods, "node-count": nodes, "postponed-count": costs.postponed}
+        fields = {name: str(count) for name, count in counts.items()}
         yield Remark("writing deletion costs of pods", fields)
