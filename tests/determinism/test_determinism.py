@@ -23,7 +23,11 @@ def _lines_under(hash_seed: int, names: list[str]) -> list[str]:
     """Decide in a process of its own; sets of strings have another order there."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.determinism.verdicts", *names],
-        env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": str(ROOT)},
+        env={
+            **os.environ,
+            "PYTHONHASHSEED": str(hash_seed),
+            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+        },
         cwd=ROOT,
         capture_output=True,
         text=True,
