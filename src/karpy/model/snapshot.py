@@ -26,7 +26,7 @@ class Snapshot(Struct, frozen=True, gc=False):
     catalog: Catalog = Catalog()
     """What is on sale, with NodeOverlays applied; decisions read nothing else about that."""
     overlays: tuple[NodeOverlay, ...] = ()
-    """NodeOverlays that the catalog is still without: those of manifests, until they are read."""
+    """NodeOverlays still to be applied to the catalog; none in a snapshot that is decided on."""
     storage: Storage = Storage()
     namespaces: Mapping[str, Mapping[str, str]] = {}
     """Labels by namespace."""
