@@ -1,1 +1,0 @@
-"""EC2 as a cloud."""
