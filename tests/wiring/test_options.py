@@ -334,7 +334,22 @@ def test_a_variable_that_cannot_be_is_refused_by_its_name(name: str, text: str) 
 
 
 def test_every_option_has_one_flag() -> None:
-    assert sorted(flag.field for flag in FLAGS) == sorted(Options.__struct_fields__)
+    fields = sorted(flag.field for flag in FLAGS)
+    assert fields == sorted({*Options.__struct_fields__} - {"cloud"})
+
+
+def test_a_provider_that_does_not_exist_is_refused_by_its_name() -> None:
+    with pytest.raises(OptionInvalid, match="`azure` is no provider"):
+        read_options(["--provider", "azure"], {})
+    with pytest.raises(OptionInvalid, match="`azure` is no provider"):
+        read_options([], {"KARPY_PROVIDER": "azure"})
+
+
+@pytest.mark.parametrize("words", [["--provider=kwok"], ["-provider", "kwok"], []])
+def test_kwok_is_the_provider_by_default_and_by_name(words: list[str]) -> None:
+    options = read_options(words, {}).options
+
+    assert (options.provider, options.cloud) == ("kwok", {})
 
 
 def test_every_gate_is_explained() -> None:

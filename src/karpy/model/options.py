@@ -1,8 +1,9 @@
 """Everything that whoever runs the operator can choose, as one value; defaults are Karpenter's."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -44,6 +45,10 @@ class Options(Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     """Empty means the usual places, then the pod's own account."""
     context: str = ""
+    provider: str = "kwok"
+    """The cloud to work with."""
+    cloud: Mapping[str, Any] = {}
+    """What the flags of the provider say, by field."""
     service: str = ""
     metrics_port: int = 8080
     health_port: int = 8081

@@ -21,6 +21,7 @@ from karpy.controllers.disruptionqueue import OnVerdict
 from karpy.controllers.evictionqueue import EvictionQueue
 from karpy.controllers.expectations import Expectations
 from karpy.controllers.garbagecollection import GarbageCollector
+from karpy.controllers.interruption import InterruptionController
 from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodeclasses import NodeClasses
@@ -44,11 +45,10 @@ from karpy.model.repairs import RepairPolicy
 from karpy.model.settings import Seats
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
-from karpy.ports.cloud import RepairCloud
 from karpy.ports.observers import Observer
 from karpy.wiring.audiences import DecisionAudience, DisruptionAudience, PoolAudience
 from karpy.wiring.instruments import Instruments
-from karpy.wiring.supervision import Part
+from karpy.wiring.parts import Part
 from karpy.wiring.surface import Speech, Surface
 
 
@@ -104,6 +104,12 @@ class Assembly:
         yield Part("disruption", self._make_disruption().run)
         yield from self._pools()
         yield from self._gauges()
+        yield from self._surface.parts(self._context)
+        if self._surface.machine_events is not None:
+            interruption = InterruptionController(
+                self._context("interruption"), self._surface.machine_events
+            )
+            yield Part("interruption", interruption.run)
         if self._buffers is not None:
             yield Part("capacitybuffer", self._buffers.run)
         if self._options.gates.node_overlay:
@@ -204,7 +210,7 @@ class Assembly:
             view.classes,
             lambda: view.mirror.node_book.joined() if view.mirror.is_synced else None,
             marked=lambda: commands.deleting,
-            well_known=self._surface.catalog().well_known,
+            well_known=self._surface.cloud.catalog().well_known,
         )
         yield Part("nodepool", partial(pools.run, self._options.workers(10, 1000)))
         if self._options.gates.static_capacity:
@@ -277,10 +283,7 @@ class Assembly:
 
     def _policies(self) -> tuple[RepairPolicy, ...]:
         """Return which nodes are called broken; none are while the gate is closed."""
-        cloud = self._surface.cloud
-        if self._options.gates.node_repair and isinstance(cloud, RepairCloud):
-            return cloud.repair_policies
-        return ()
+        return self._surface.cloud.repair_policies if self._options.gates.node_repair else ()
 
     def _launching_context(self, name: str) -> ControllerContext:
         """Return a controller context whose cloud sells what was decided on: with overlays."""

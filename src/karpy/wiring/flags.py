@@ -62,6 +62,7 @@ def _own(name: str, form: Form, meaning: str) -> Flag:
     return Flag(name, field, form, meaning, _OURS + field.upper())
 
 
+PROVIDER: Final = _own("provider", TEXT, "The cloud to work with: `kwok`.")
 FLAGS: Final = (
     Flag(
         "kubeconfig",
@@ -70,6 +71,7 @@ FLAGS: Final = (
         "The cluster to work for. Without it: `KUBECONFIG`, `~/.kube/config`, our own pod's.",
     ),
     Flag("context", "context", TEXT, "Which context of the kubeconfig."),
+    PROVIDER,
     _shared("karpenter-service", "service", TEXT, "Has no effect: Karpy needs no Service."),
     _shared("metrics-port", "metrics_port", PORT, "Where `/metrics` is served; 0 takes any port."),
     _shared(
