@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from karpy.core.aws.capacity import capacity
 from karpy.core.aws.overhead import overhead
-from karpy.model.ec2 import (
+from karpy.model.ec2types import (
     Ec2Settings,
     InstanceSettings,
     InstanceTypeInfo,

@@ -1,4 +1,4 @@
-"""What EC2 sells, and what an EC2NodeClass changes about it."""
+"""Instance types of EC2: what is sold where, and what an EC2NodeClass changes about it."""
 
 from collections.abc import Mapping
 from enum import Enum
@@ -6,12 +6,15 @@ from typing import Final
 
 from msgspec import Struct
 
+from karpy.model.ec2 import CapacityReservation, PlacementGroup
 from karpy.model.ec2labels import EC2_DOMAIN
-from karpy.model.resources import Resources
+from karpy.model.ec2nodeclass import DiskMapping, Kubelet, NetworkInterface
 
 NITRO: Final = "nitro"
-CAPACITY_BLOCK: Final = "capacity-block"
 EXPIRING: Final = "expiring"
+"""The state of a capacity reservation that ends soon."""
+EFA_ONLY: Final = "efa-only"
+"""The type of a network interface that pods get no address from."""
 NVIDIA_GPU: Final = "nvidia.com/gpu"
 AMD_GPU: Final = "amd.com/gpu"
 GAUDI: Final = "habana.ai/gaudi"
@@ -96,67 +99,15 @@ class AmiFamily(Enum):
     WINDOWS_2025 = "Windows2025"
 
 
-class KubeletSettings(Struct, frozen=True):
-    """What an EC2NodeClass tells the kubelet about room on the node."""
-
-    max_pods: int | None = None
-    pods_per_core: int = 0
-    kube_reserved: Resources = {}
-    system_reserved: Resources = {}
-    eviction_hard: Mapping[str, str] = {}
-    """An amount or a percentage by signal."""
-
-
-class Volume(Struct, frozen=True):
-    """A block device mapping, as far as its size counts."""
-
-    device: str
-    size_bytes: int | None = None
-    """None if the snapshot decides."""
-    is_root: bool = False
-    """Whether the ephemeral storage of pods is on it."""
-
-
-class Interface(Struct, frozen=True):
-    """A network interface that machines are launched with."""
-
-    card: int
-    device: int
-    is_efa_only: bool = False
-
-
-class CapacityReservation(Struct, frozen=True):
-    """Capacity that is paid for already."""
-
-    id: str
-    instance_type: str
-    zone: str
-    available: int
-    """How many machines it still has room for."""
-    type: str = "default"
-    """`default` or `capacity-block`."""
-    is_interruptible: bool = False
-    is_expiring: bool = False
-
-
-class PlacementGroup(Struct, frozen=True):
-    """Where in a data center machines are put relative to each other."""
-
-    id: str
-    strategy: str
-    """`cluster`, `partition` or `spread`."""
-    partitions: int = 0
-
-
 class InstanceSettings(Struct, frozen=True):
     """What an EC2NodeClass says that changes instance types as a cluster sees them."""
 
     family: AmiFamily = AmiFamily.AL2023
-    kubelet: KubeletSettings = KubeletSettings()
-    volumes: tuple[Volume, ...] = ()
+    kubelet: Kubelet = Kubelet()
+    disks: tuple[DiskMapping, ...] = ()
     is_raid0: bool = False
     """Whether local disks hold the ephemeral storage of pods."""
-    interfaces: tuple[Interface, ...] = ()
+    network_interfaces: tuple[NetworkInterface, ...] = ()
     zones: Mapping[str, str] | None = None
     """Zone IDs of the zones that its subnets are in; None stands for every zone."""
     full_zones: frozenset[str] = frozenset()

@@ -2,20 +2,21 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.aws.compatibility import is_launchable
-from karpy.model.ec2 import (
+from karpy.model.ec2 import PlacementGroup
+from karpy.model.ec2nodeclass import NetworkInterface
+from karpy.model.ec2types import (
+    EFA_ONLY,
     AmiFamily,
     InstanceSettings,
     InstanceTypeInfo,
-    Interface,
     NetworkCard,
-    PlacementGroup,
 )
 from tests.builders.ec2 import M5_LARGE, M5_METAL
 
 A1 = replace(M5_LARGE, name="a1.large", architectures=("arm64",))
 TWO_CARDS = replace(M5_LARGE, cards=(NetworkCard(2, 1), NetworkCard(1, 1)), efa_max=1)
-PRIMARY = Interface(0, 0)
-EFA_ON_SECOND = Interface(1, 0, is_efa_only=True)
+PRIMARY = NetworkInterface(0, 0)
+EFA_ON_SECOND = NetworkInterface(1, 0, EFA_ONLY)
 
 
 @pytest.mark.parametrize(
@@ -32,20 +33,20 @@ EFA_ON_SECOND = Interface(1, 0, is_efa_only=True)
         ),
         (M5_LARGE, InstanceSettings(tracks_connections=True), True),
         (M5_METAL, InstanceSettings(tracks_connections=True), False),
-        (M5_LARGE, InstanceSettings(placement=PlacementGroup("pg-1", "cluster")), True),
+        (M5_LARGE, InstanceSettings(placement=PlacementGroup("pg-1", strategy="cluster")), True),
         (
             replace(M5_LARGE, placement_strategies=frozenset({"spread"})),
-            InstanceSettings(placement=PlacementGroup("pg-1", "cluster")),
+            InstanceSettings(placement=PlacementGroup("pg-1", strategy="cluster")),
             False,
         ),
-        (M5_LARGE, InstanceSettings(interfaces=(PRIMARY,)), True),
-        (replace(M5_LARGE, has_ena=False), InstanceSettings(interfaces=(PRIMARY,)), False),
-        (M5_LARGE, InstanceSettings(interfaces=(PRIMARY, Interface(0, 3))), False),
-        (M5_LARGE, InstanceSettings(interfaces=(PRIMARY, Interface(1, 0))), False),
-        (TWO_CARDS, InstanceSettings(interfaces=(PRIMARY, EFA_ON_SECOND)), True),
+        (M5_LARGE, InstanceSettings(network_interfaces=(PRIMARY,)), True),
+        (replace(M5_LARGE, has_ena=False), InstanceSettings(network_interfaces=(PRIMARY,)), False),
+        (M5_LARGE, InstanceSettings(network_interfaces=(PRIMARY, NetworkInterface(0, 3))), False),
+        (M5_LARGE, InstanceSettings(network_interfaces=(PRIMARY, NetworkInterface(1, 0))), False),
+        (TWO_CARDS, InstanceSettings(network_interfaces=(PRIMARY, EFA_ON_SECOND)), True),
         (
             replace(TWO_CARDS, efa_max=0),
-            InstanceSettings(interfaces=(PRIMARY, EFA_ON_SECOND)),
+            InstanceSettings(network_interfaces=(PRIMARY, EFA_ON_SECOND)),
             False,
         ),
     ],

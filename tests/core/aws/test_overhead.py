@@ -4,7 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.adapters.clouds.aws.builtin import builtin_region
-from karpy.model.ec2 import AmiFamily, InstanceSettings, InstanceTypeInfo, KubeletSettings
+from karpy.model.ec2nodeclass import Kubelet
+from karpy.model.ec2types import AmiFamily, InstanceSettings, InstanceTypeInfo
 from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from tests.builders.ec2 import (
     C6G_LARGE,
@@ -64,7 +65,7 @@ def test_the_first_cores_give_most_of_the_kept_cpu(vcpus: int, kept: int) -> Non
 def test_memory_is_kept_for_pods_with_an_address_or_for_those_allowed(
     family: AmiFamily, pods: int
 ) -> None:
-    settings = InstanceSettings(family, KubeletSettings(max_pods=10))
+    settings = InstanceSettings(family, Kubelet(max_pods=10))
 
     _, kept, _ = amounts(M5_LARGE, settings)
 
@@ -72,9 +73,9 @@ def test_memory_is_kept_for_pods_with_an_address_or_for_those_allowed(
 
 
 def test_what_the_node_class_reserves_replaces_and_adds() -> None:
-    kubelet = KubeletSettings(
-        kube_reserved={CPU: 200, EPHEMERAL_STORAGE: 5 * GI},
-        system_reserved={CPU: 100, MEMORY: GI},
+    kubelet = Kubelet(
+        kube_reserved={CPU: "200m", EPHEMERAL_STORAGE: "5Gi"},
+        system_reserved={CPU: "0.1", MEMORY: "1Gi"},
     )
 
     _, kept, _ = amounts(M5_LARGE, InstanceSettings(kubelet=kubelet))
@@ -100,7 +101,7 @@ def test_what_the_node_class_reserves_replaces_and_adds() -> None:
     ],
 )
 def test_memory_must_stay_free_of_an_amount_or_a_percentage(text: str, kept: int) -> None:
-    kubelet = KubeletSettings(eviction_hard={"memory.available": text})
+    kubelet = Kubelet(eviction_hard={"memory.available": text})
 
     _, overhead, _ = amounts(M5_LARGE, InstanceSettings(kubelet=kubelet))
 
@@ -108,7 +109,7 @@ def test_memory_must_stay_free_of_an_amount_or_a_percentage(text: str, kept: int
 
 
 def test_other_signals_than_memory_and_disk_keep_nothing() -> None:
-    kubelet = KubeletSettings(
+    kubelet = Kubelet(
         eviction_hard={"nodefs.available": "10Gi", "nodefs.inodesFree": "5%", "pid.available": "3%"}
     )
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.model.ec2 import AmiFamily
+from karpy.model.ec2types import AmiFamily
 
 _GIB: Final = 2**30
 

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from karpy.core.aws.amifamilies import TRAITS
-from karpy.model.ec2 import (
+from karpy.model.ec2nodeclass import NetworkInterface
+from karpy.model.ec2types import (
     AMD_GPU,
     EFA,
+    EFA_ONLY,
     GAUDI,
     NEURON,
     NEURON_CORE,
@@ -18,7 +20,7 @@ from karpy.model.ec2 import (
     InstanceSettings,
     InstanceTypeInfo,
 )
-from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources
+from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, Resources, parse_quantity
 
 _MIB: Final = 2**20
 _GIB: Final = 2**30
@@ -76,7 +78,7 @@ def pods(info: InstanceTypeInfo, settings: InstanceSettings, operator: Ec2Settin
 
 def eni_pods(info: InstanceTypeInfo, settings: InstanceSettings, reserved: int = 0) -> int:
     """Return for how many pods the interfaces of the default network card have an address."""
-    efa_only = sum(each.is_efa_only and each.card == 0 for each in settings.interfaces)
+    efa_only = sum(each.card == 0 for each in _efa_only(settings))
     usable = info.cards[info.default_card].interfaces - reserved - efa_only
     if usable <= 0:
         return 0
@@ -88,17 +90,19 @@ def ephemeral_storage(info: InstanceTypeInfo, settings: InstanceSettings) -> int
     """Return the bytes of the disk that pods' ephemeral storage is on."""
     if settings.is_raid0 and info.disk_gb:
         return info.disk_gb * _GB
-    root = next((each.size_bytes for each in settings.volumes if each.is_root), None)
-    if root is not None:
-        return root
+    root = next((each for each in settings.disks if each.is_root), None)
+    if root is not None and root.disk is not None and root.disk.size:
+        return parse_quantity(root.disk.size, EPHEMERAL_STORAGE)
     traits = TRAITS[settings.family]
     if settings.family is AmiFamily.CUSTOM:
-        sizes = [each.size_bytes for each in settings.volumes[-1:]]
+        deciding = settings.disks[-1:]
     else:
         device = traits.ephemeral_device
-        sizes = [each.size_bytes for each in settings.volumes if each.device == device][:1]
-    found = next((each for each in sizes if each is not None), traits.disk_bytes)
-    return _DISK_DEFAULT if found is None else found
+        deciding = tuple(each for each in settings.disks if each.device == device)[:1]
+    for each in deciding:
+        if each.disk is not None and each.disk.size:
+            return parse_quantity(each.disk.size, EPHEMERAL_STORAGE)
+    return _DISK_DEFAULT if traits.disk_bytes is None else traits.disk_bytes
 
 
 def _devices(info: InstanceTypeInfo, settings: InstanceSettings) -> Iterator[tuple[str, int]]:
@@ -106,9 +110,13 @@ def _devices(info: InstanceTypeInfo, settings: InstanceSettings) -> Iterator[tup
         yield resource, sum(each.count for each in info.gpus if each.manufacturer == manufacturer)
     yield NEURON, sum(each.count for each in info.neurons)
     yield NEURON_CORE, sum(each.count * each.cores for each in info.neurons[:1])
-    if settings.interfaces:
-        yield EFA, sum(each.is_efa_only for each in settings.interfaces)
+    if settings.network_interfaces:
+        yield EFA, len(_efa_only(settings))
     else:
         yield EFA, info.efa_max
     if TRAITS[settings.family].is_windows:
         yield PRIVATE_IPV4_ADDRESS, info.ipv4_per_interface - 1
+
+
+def _efa_only(settings: InstanceSettings) -> list[NetworkInterface]:
+    return [each for each in settings.network_interfaces if each.type == EFA_ONLY]

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from karpy.model.ec2 import NITRO, AmiFamily, InstanceSettings, InstanceTypeInfo, Interface
+from karpy.model.ec2nodeclass import NetworkInterface
+from karpy.model.ec2types import EFA_ONLY, NITRO, AmiFamily, InstanceSettings, InstanceTypeInfo
 
 _ARM_FIRST: Final = "a1"
 """The first Arm family; its processors lack what Amazon Linux 2023 needs."""
@@ -19,11 +20,11 @@ def is_launchable(info: InstanceTypeInfo, settings: InstanceSettings) -> bool:
     placement = settings.placement
     if placement is not None and placement.strategy not in info.placement_strategies:
         return False
-    return not settings.interfaces or _has_interfaces(info, settings.interfaces)
+    return not settings.network_interfaces or _has_interfaces(info, settings.network_interfaces)
 
 
-def _has_interfaces(info: InstanceTypeInfo, wanted: tuple[Interface, ...]) -> bool:
-    if not info.has_ena or sum(each.is_efa_only for each in wanted) > info.efa_max:
+def _has_interfaces(info: InstanceTypeInfo, wanted: tuple[NetworkInterface, ...]) -> bool:
+    if not info.has_ena or sum(each.type == EFA_ONLY for each in wanted) > info.efa_max:
         return False
     return all(
         each.card < len(info.cards) and each.device < info.cards[each.card].interfaces

@@ -11,7 +11,6 @@ from karpy.core.aws.capacity import capacity
 from karpy.core.aws.offerings import Shop
 from karpy.core.aws.overhead import overhead
 from karpy.core.aws.typelabels import architecture, type_labels
-from karpy.model.ec2 import Ec2Settings, InstanceSettings, InstanceTypeInfo
 from karpy.model.ec2labels import (
     AUTO_MODE_DOMAIN,
     AUTO_MODE_TYPE_LABELS,
@@ -25,6 +24,7 @@ from karpy.model.ec2labels import (
     TYPE_LABELS,
     ZONE_ID,
 )
+from karpy.model.ec2types import Ec2Settings, InstanceSettings, InstanceTypeInfo
 from karpy.model.instances import InstanceType, PriceList
 from karpy.model.labels import (
     ARCH,

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from karpy.core.aws.compatibility import is_launchable
-from karpy.model.ec2 import CapacityReservation, InstanceSettings, InstanceTypeInfo, Market
+from karpy.model.ec2 import CapacityReservation
 from karpy.model.ec2labels import (
     CAPACITY_RESERVATION_ID,
     CAPACITY_RESERVATION_INTERRUPTIBLE,
@@ -14,6 +14,7 @@ from karpy.model.ec2labels import (
     PLACEMENT_GROUP_PARTITION,
     ZONE_ID,
 )
+from karpy.model.ec2types import EXPIRING, InstanceSettings, InstanceTypeInfo, Market
 from karpy.model.instances import Offering, PriceList
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
 from karpy.model.requirement import Requirement, one_of
@@ -163,14 +164,14 @@ class Shop:
             parts.append(one_of(ZONE_ID, zone_id))
         can_be_had = (
             is_launchable(info, self._settings)
-            and not reservation.is_expiring
-            and reservation.available > 0
+            and reservation.state != EXPIRING
+            and reservation.left > 0
             and reservation.zone in self.zones(info) - self._shut
         )
         offering = Offering(collect(parts), -(-usual // _RESERVED_DISCOUNT))
         return replace(
             offering,
             is_available=can_be_had,
-            reservation_capacity=reservation.available,
+            reservation_capacity=reservation.left,
             reservation_id=reservation.id,
         )

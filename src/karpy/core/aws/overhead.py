@@ -5,7 +5,7 @@ from typing import Final
 
 from karpy.core.aws.amifamilies import TRAITS
 from karpy.core.aws.capacity import eni_pods
-from karpy.model.ec2 import InstanceSettings, InstanceTypeInfo
+from karpy.model.ec2types import InstanceSettings, InstanceTypeInfo
 from karpy.model.resources import (
     CPU,
     EPHEMERAL_STORAGE,
@@ -34,8 +34,8 @@ def overhead(info: InstanceTypeInfo, settings: InstanceSettings, capacity: Resou
     """Return what is reserved, and what must stay free lest pods are evicted."""
     kubelet = settings.kubelet
     return add(
-        {**_kube_reserved(info, settings, capacity), **kubelet.kube_reserved},
-        kubelet.system_reserved,
+        {**_kube_reserved(info, settings, capacity), **_amounts(kubelet.kube_reserved)},
+        _amounts(kubelet.system_reserved),
         _eviction_thresholds(capacity, kubelet.eviction_hard),
     )
 
@@ -51,6 +51,10 @@ def _kube_reserved(
         MEMORY: _MEMORY_PER_POD * pods + _MEMORY_ALWAYS,
         EPHEMERAL_STORAGE: _GIB,
     }
+
+
+def _amounts(texts: Mapping[str, str]) -> dict[str, int]:
+    return {name: parse_quantity(text, name) for name, text in texts.items()}
 
 
 def _kept_cpu(milli: int) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from karpy.model import ec2labels as labels
-from karpy.model.ec2 import Device, InstanceTypeInfo
+from karpy.model.ec2types import Device, InstanceTypeInfo
 
 _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 _NAME: Final = re.compile(r"([a-z]+)(?:-[0-9]+tb)?([0-9]+)", re.ASCII)
