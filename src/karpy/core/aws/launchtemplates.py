@@ -38,7 +38,7 @@ class TemplateKind(Struct, frozen=True):
     is_interruptible: bool = False
 
 
-class Machines(Struct, frozen=True):
+class Batch(Struct, frozen=True):
     """Everything of a launch that its templates depend on."""
 
     node_class: Ec2NodeClass
@@ -80,19 +80,19 @@ def split_by_template(
     ]
 
 
-def launch_template(machines: Machines, kind: TemplateKind) -> LaunchTemplate:
+def launch_template(batch: Batch, kind: TemplateKind) -> LaunchTemplate:
     """Return the template of one kind of machines; raise UserDataInvalid."""
-    data = _data(machines, kind)
+    data = _data(batch, kind)
     digest = sha256(msgspec.json.encode(data, order="sorted")).digest()
     # Differs: Karpenter's names come of another hash; templates are made and deleted as needed.
     number = int.from_bytes(digest[:8], "big") & _MASK
     return LaunchTemplate(f"{PREFIX}{number}", kind, data)
 
 
-def template_tags(machines: Machines) -> list[dict[str, str]]:
+def template_tags(batch: Batch) -> list[dict[str, str]]:
     """Return the tags of a template itself."""
-    tags = machine_tags(machines.node_class.spec.tags, machines.owner)
-    return written({**tags, CLUSTER_NAME: machines.owner.cluster})
+    tags = machine_tags(batch.node_class.spec.tags, batch.owner)
+    return written({**tags, CLUSTER_NAME: batch.owner.cluster})
 
 
 def disks_of(spec: Ec2NodeClassSpec, family: ImageFamily) -> Sequence[DiskMapping]:
@@ -100,37 +100,37 @@ def disks_of(spec: Ec2NodeClassSpec, family: ImageFamily) -> Sequence[DiskMappin
     return spec.disks or family.disks
 
 
-def _data(machines: Machines, kind: TemplateKind) -> dict[str, Any]:
-    spec = machines.node_class.spec
-    kubelet = machines.bootstrap.kubelet
+def _data(batch: Batch, kind: TemplateKind) -> dict[str, Any]:
+    spec = batch.node_class.spec
+    kubelet = batch.bootstrap.kubelet
     pods = kubelet.max_pods if kubelet.max_pods is not None else kind.max_pods
     bootstrap = msgspec.structs.replace(
-        machines.bootstrap, kubelet=msgspec.structs.replace(kubelet, max_pods=pods)
+        batch.bootstrap, kubelet=msgspec.structs.replace(kubelet, max_pods=pods)
     )
     data: dict[str, Any] = {
         "ImageId": kind.image,
-        "UserData": encoded_user_data(machines.family, bootstrap),
-        "IamInstanceProfile": {"Name": machines.node_class.status.instance_profile},
+        "UserData": encoded_user_data(batch.family, bootstrap),
+        "IamInstanceProfile": {"Name": batch.node_class.status.instance_profile},
         "Monitoring": {"Enabled": bool(spec.detailed_monitoring)},
-        "MetadataOptions": _metadata(machines),
-        "NetworkInterfaces": _interfaces(machines, kind),
-        "Placement": _placement(machines),
-        "TagSpecifications": _tags(machines),
+        "MetadataOptions": _metadata(batch),
+        "NetworkInterfaces": _interfaces(batch, kind),
+        "Placement": _placement(batch),
+        "TagSpecifications": _tags(batch),
     }
-    disks = [_disk(each) for each in disks_of(spec, machines.family)]
+    disks = [_disk(each) for each in disks_of(spec, batch.family)]
     if disks:
         data["BlockDeviceMappings"] = disks
     if spec.nested_virtualization:
         data["CpuOptions"] = {"NestedVirtualization": spec.nested_virtualization}
-    if machines.has_enclave:
+    if batch.has_enclave:
         data["EnclaveOptions"] = {"Enabled": True}
-    return data | _reservation(machines, kind)
+    return data | _reservation(batch, kind)
 
 
-def _metadata(machines: Machines) -> dict[str, Any]:
-    options = machines.node_class.spec.metadata_options
+def _metadata(batch: Batch) -> dict[str, Any]:
+    options = batch.node_class.spec.metadata_options
     if options is None:
-        ipv6 = "enabled" if machines.bootstrap.is_ipv6 else "disabled"
+        ipv6 = "enabled" if batch.bootstrap.is_ipv6 else "disabled"
         written_as = {"HttpEndpoint": "disabled", "HttpPutResponseHopLimit": 2}
         written_as |= {"HttpTokens": "required", "HttpProtocolIpv6": ipv6}
     else:
@@ -140,28 +140,26 @@ def _metadata(machines: Machines) -> dict[str, Any]:
             "HttpPutResponseHopLimit": options.hop_limit,
             "HttpTokens": options.tokens,
         }
-    if machines.region.startswith(_WITHOUT_IPV6_METADATA):
+    if batch.region.startswith(_WITHOUT_IPV6_METADATA):
         del written_as["HttpProtocolIpv6"]
     return {**written_as, "InstanceMetadataTags": "disabled"}
 
 
-def _interfaces(machines: Machines, kind: TemplateKind) -> list[dict[str, Any]]:
-    spec = machines.node_class.spec
+def _interfaces(batch: Batch, kind: TemplateKind) -> list[dict[str, Any]]:
+    spec = batch.node_class.spec
     if spec.network_interfaces:
         return [
-            _interface(machines, each.card, each.device, each.type)
-            for each in spec.network_interfaces
+            _interface(batch, each.card, each.device, each.type) for each in spec.network_interfaces
         ]
     if kind.efa_count:
         return [
-            _interface(machines, card, 0 if card == 0 else 1, "efa")
-            for card in range(kind.efa_count)
+            _interface(batch, card, 0 if card == 0 else 1, "efa") for card in range(kind.efa_count)
         ]
-    return [_interface(machines, None, 0, "")]
+    return [_interface(batch, None, 0, "")]
 
 
-def _interface(machines: Machines, card: int | None, device: int, type_: str) -> dict[str, Any]:
-    spec, groups = machines.node_class.spec, machines.node_class.status.security_groups
+def _interface(batch: Batch, card: int | None, device: int, type_: str) -> dict[str, Any]:
+    spec, groups = batch.node_class.spec, batch.node_class.status.security_groups
     made: dict[str, Any] = {"DeviceIndex": device, "Groups": [each.id for each in groups]}
     if card is not None:
         made["NetworkCardIndex"] = card
@@ -180,35 +178,35 @@ def _interface(machines: Machines, card: int | None, device: int, type_: str) ->
         }
         made["ConnectionTrackingSpecification"] = _without_none(named)
     if spec.ip_prefix_count is not None:
-        version = "Ipv6PrefixCount" if machines.bootstrap.is_ipv6 else "Ipv4PrefixCount"
+        version = "Ipv6PrefixCount" if batch.bootstrap.is_ipv6 else "Ipv4PrefixCount"
         made[version] = spec.ip_prefix_count
-    if machines.bootstrap.is_ipv6:
+    if batch.bootstrap.is_ipv6:
         made |= {"PrimaryIpv6": True, "Ipv6AddressCount": 1}
     return made
 
 
-def _placement(machines: Machines) -> dict[str, Any]:
-    placement: dict[str, Any] = {"Tenancy": machines.tenancy}
-    if machines.placement_group:
-        placement["GroupId"] = machines.placement_group
-    if machines.partition:
-        placement["PartitionNumber"] = int(machines.partition)
+def _placement(batch: Batch) -> dict[str, Any]:
+    placement: dict[str, Any] = {"Tenancy": batch.tenancy}
+    if batch.placement_group:
+        placement["GroupId"] = batch.placement_group
+    if batch.partition:
+        placement["PartitionNumber"] = int(batch.partition)
     return placement
 
 
-def _tags(machines: Machines) -> list[dict[str, Any]]:
-    tags = written(machine_tags(machines.node_class.spec.tags, machines.owner))
+def _tags(batch: Batch) -> list[dict[str, Any]]:
+    tags = written(machine_tags(batch.node_class.spec.tags, batch.owner))
     made = ["network-interface"]
-    if machines.capacity_type == SPOT:
+    if batch.capacity_type == SPOT:
         made.append("spot-instances-request")
     return [{"ResourceType": each, "Tags": tags} for each in made]
 
 
-def _reservation(machines: Machines, kind: TemplateKind) -> dict[str, Any]:
+def _reservation(batch: Batch, kind: TemplateKind) -> dict[str, Any]:
     """Say which capacity reservation machines use; none unless one is meant."""
-    if not machines.reserves:
+    if not batch.reserves:
         return {}
-    if machines.capacity_type != RESERVED:
+    if batch.capacity_type != RESERVED:
         return {"CapacityReservationSpecification": {"CapacityReservationPreference": "none"}}
     made: dict[str, Any] = {
         "CapacityReservationSpecification": {

@@ -51,9 +51,3 @@ def machine_tags(tags: Mapping[str, str], owner: Owner) -> dict[str, str]:
 def written(tags: Mapping[str, str]) -> list[dict[str, str]]:
     """Return tags as EC2 takes them."""
     return [{"Key": key, "Value": tags[key]} for key in sorted(tags)]
-
-
-def read(tags: object) -> dict[str, str]:
-    """Return tags as EC2 gives them."""
-    found = tags if isinstance(tags, list) else ()
-    return {each["Key"]: each.get("Value", "") for each in found if isinstance(each, dict)}
