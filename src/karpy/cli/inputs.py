@@ -18,6 +18,7 @@ from karpy.codec.findings import Finding, is_partial, note
 from karpy.codec.manifests import read_manifests
 from karpy.codec.narrowing import find_narrowing
 from karpy.core.scheduling.decide import decide
+from karpy.core.scheduling.overlays import with_overlays
 from karpy.errors import FileUnreadable, QuotaExceeded
 from karpy.model.instances import Catalog
 from karpy.model.snapshot import Snapshot
@@ -85,11 +86,18 @@ def decide_documents(
     if not snapshot.pods:
         findings = (*findings, note("NO_POD", "the input holds no pod"))
     tell_findings(findings, terminal)
+    snapshot = _on_sale(snapshot)
     started = time.perf_counter()
     deadline = started + question.timeout if question.timeout else float("inf")
     verdict = decide(snapshot, keep_going=lambda: time.perf_counter() < deadline)
     seconds = time.perf_counter() - started
     return Decided(snapshot, verdict, seconds, findings, supply.name, supply.is_estimate)
+
+
+def _on_sale(snapshot: Snapshot) -> Snapshot:
+    """Apply the NodeOverlays among the manifests: overlays that are given are meant."""
+    settings = replace(snapshot.settings, node_overlay=bool(snapshot.overlays))
+    return with_overlays(replace(snapshot, settings=settings))
 
 
 def read_documents(files: Iterable[str], stdin: IO[str]) -> list[tuple[str, str]]:

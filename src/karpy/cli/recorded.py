@@ -9,6 +9,7 @@ from karpy.cli.inputs import Decided, is_folder
 from karpy.codec.recordings import Recording, RecordingInvalid, RecordingReader
 from karpy.core.explain import find_pods
 from karpy.core.scheduling.decide import decide
+from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.snapshot import Snapshot
 
 
@@ -24,9 +25,11 @@ def decide_recorded(folder: Path, name: str) -> Decided | None:
     for path in reversed(journal_files(folder)):
         found = [each for each in _snapshots(path) if find_pods(each, name)]
         if found:
+            # Snapshots of today have no overlays left; those of older journals have.
+            snapshot = with_overlays(found[-1])
             started = time.perf_counter()
-            verdict = decide(found[-1])
-            return Decided(found[-1], verdict, time.perf_counter() - started)
+            verdict = decide(snapshot)
+            return Decided(snapshot, verdict, time.perf_counter() - started)
     return None
 
 

@@ -59,7 +59,7 @@ class Options(Struct, frozen=True, kw_only=True):
     kube_burst: int = 300
     has_profiling: bool = False
     has_warmup: bool = False
-    """Whether watches are started before the lease is won."""
+    """Has no effect: watches are always started before the lease is won."""
     has_leader_election: bool = True
     has_cluster_metrics: bool = True
     """Whether there are metrics for each pod, node and NodePool."""

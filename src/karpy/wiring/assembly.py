@@ -30,6 +30,7 @@ from karpy.controllers.nodepools import NodePoolController
 from karpy.controllers.nodetermination import TerminationController
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.overlays import OverlayController
+from karpy.controllers.poddeletioncost import PodDeletionCostController, PodDeletionCostQueue
 from karpy.controllers.podevents import PodEventController
 from karpy.controllers.provisioning import Guard, ProvisioningController
 from karpy.controllers.reboot import RebootController
@@ -110,6 +111,8 @@ class Assembly:
                 self._context("interruption"), self._surface.machine_events
             )
             yield Part("interruption", interruption.run)
+        if self._options.gates.pod_deletion_cost_management:
+            yield from self._deletion_costs()
         if self._buffers is not None:
             yield Part("capacitybuffer", self._buffers.run)
         if self._options.gates.node_overlay:
@@ -231,11 +234,27 @@ class Assembly:
             yield Part("metrics.state", self._instruments.run)
         metrics = self._speech.metrics
         if metrics is not None and self._options.has_cluster_metrics:
-            context = self._context("metrics.nodepool")
+            context = self._launching_context("metrics.nodepool")
             yield Part(
                 "metrics.nodepool",
                 NodePoolMetrics(context, metrics, self._view.classes.is_our_pool).run,
             )
+
+    def _deletion_costs(self) -> Iterator[Part]:
+        """Build what marks pods with their deletion costs."""
+        mirror, name = self._view.mirror, "pod.deletioncost.queue"
+        # Thousands of pods are marked at once; launches must not wait for that.
+        objects = self._surface.seats or self._surface.objects
+        queue = PodDeletionCostQueue(replace(self._context(name), objects=objects))
+        costs = PodDeletionCostController(
+            self._context("pod.deletioncost"),
+            self._state,
+            queue,
+            lambda: mirror.consolidation_version,
+            self._speech.metrics,
+        )
+        yield Part(name, partial(queue.run, self._options.workers(100, 5000)))
+        yield Part("pod.deletioncost", costs.run)
 
     def _make_seating(self) -> Seating | None:
         seats = self._options.seats

@@ -75,6 +75,8 @@ class Operator:
             group.create_task(self.watch(), name="watch")
             group.create_task(self.act(), name="act")
 
+    # Differs: a replica that does not lead: Karpenter starts to watch once it leads, unless warm-up
+    # is switched on; Karpy always watches before, so that the next leader knows the cluster.
     async def watch(self) -> None:
         """Follow the cluster, until cancelled."""
         view = self._view

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,13 +12,7 @@ from karpy.errors import OptionInvalid
 from karpy.model.options import CPU_REQUESTS, Gates, Options
 from karpy.wiring.clouds import find_cloud
 from karpy.wiring.flags import FLAGS, PROVIDER, Flag
-from karpy.wiring.forms import GATE_FIELDS, SWITCH, Unfit, gate_name, read_literal, unknown_gates
-
-_UNBUILT: Final = (
-    "spot_to_spot_consolidation",
-    "terminate_first_drift",
-    "pod_deletion_cost_management",
-)
+from karpy.wiring.forms import GATE_FIELDS, SWITCH, Unfit, read_literal, unknown_gates
 
 
 class OptionsRead(Struct, frozen=True):
@@ -156,9 +150,6 @@ def _doubts(options: Options) -> list[str]:
         doubts.append("the gate `TerminateFirstRepair` has no effect without `NodeRepair`")
     if options.has_legacy_repair and not options.gates.node_repair:
         doubts.append("`legacy-node-repair` has no effect without the gate `NodeRepair`")
-    doubts += [
-        f"the gate `{gate_name(field)}` has no effect yet: what it switches is not built"
-        for field in _UNBUILT
-        if getattr(options.gates, field)
-    ]
+    elif options.has_legacy_repair and options.gates.terminate_first_repair:
+        doubts.append("the gate `TerminateFirstRepair` has no effect with `legacy-node-repair`")
     return doubts

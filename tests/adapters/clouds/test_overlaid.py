@@ -94,6 +94,19 @@ def test_what_has_not_changed_is_not_worked_out_again() -> None:
     assert run(story()) == (True, True, False)
 
 
+def test_decisions_see_the_prices_of_the_overlays() -> None:
+    async def story() -> tuple[set[int], bool, int]:
+        world = world_of(overlay("a", "red"))
+        async with mirroring(world) as mirror:
+            first, again = mirror.snapshot(), mirror.snapshot()
+            seen = {
+                each.price for type_ in first.catalog.types_for("red") for each in type_.offerings
+            }
+            return seen, first.catalog is again.catalog, len(first.overlays)
+
+    assert run(story()) == ({PRICE}, True, 0)
+
+
 def test_with_the_gate_closed_the_catalog_is_the_clouds_own() -> None:
     async def story() -> bool:
         world = world_of(overlay("a", "red"))
