@@ -140,13 +140,18 @@ def test_subnets_that_a_controller_has_found_say_the_zones() -> None:
 
 
 def test_what_only_aws_knows_is_left_out_with_a_warning() -> None:
-    spec = {"capacityReservationSelectorTerms": [{"id": "cr-1"}]}
+    spec: JsonObject = {
+        "capacityReservationSelectorTerms": [{"id": "cr-1"}],
+        "placementGroupSelector": {"name": "near"},
+    }
 
     made = supply(pool(), classes=(found(spec),))
 
     (finding,) = [each for each in made.findings if each.code == "KP1023"]
     assert finding.is_left_out
-    assert "`spec.capacityReservationSelectorTerms` takes no part" in finding.message
+    assert finding.message.startswith(
+        "`spec.capacityReservationSelectorTerms` and `spec.placementGroupSelector` take no part"
+    )
 
 
 @pytest.mark.parametrize(("is_refused", "errors"), [(False, ["KP1001"]), (True, [])])

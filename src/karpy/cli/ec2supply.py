@@ -14,20 +14,17 @@ from karpy.adapters.clouds.aws.builtin import (
     builtin_regions,
 )
 from karpy.cli.tables import few_of
-from karpy.codec.aws.typesettings import (
-    looked_up_fields,
-    read_auto_mode_settings,
-    read_type_settings,
-    read_zones,
-)
+from karpy.codec.aws.automode import read_auto_mode_spec
+from karpy.codec.aws.nodeclasses import read_node_class
 from karpy.codec.bystanders import NodeClassFound
-from karpy.codec.fields import FieldInvalid, JsonObject
+from karpy.codec.fields import FieldInvalid, Fields
 from karpy.codec.findings import Finding, note, of_problem, said
 from karpy.codec.narrowing import Supply
 from karpy.core.aws.catalog import CatalogMaker
-from karpy.core.aws.instancesettings import settings_of
+from karpy.core.aws.instancesettings import settings_of, zones_of
 from karpy.errors import ManifestInvalid, NotRead, ObjectNotFound
 from karpy.model.ec2labels import AUTO_MODE_DOMAIN, ZONE_ID
+from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.model.ec2types import AmiFamily, InstanceSettings
 from karpy.model.instances import Catalog
 from karpy.model.labels import OS, REGION, ZONE
@@ -148,7 +145,7 @@ def _class_of(pool: NodePool, found: Iterable[NodeClassFound]) -> _Class:
     same = [each for each in found if (each.group, each.kind, each.name) == (*kind, ref.name)]
     if same:
         return _read_class(same[-1])
-    usual = _settings_of(kind, {})
+    usual = _usual_settings(kind)
     if kind == EC2_NODE_CLASS and _is_for_windows(pool):
         usual = InstanceSettings(AmiFamily.WINDOWS_2022)
     return _Class(usual, missing=f"{ref.kind} {ref.name}".strip())
@@ -160,40 +157,55 @@ def _is_for_windows(pool: NodePool) -> bool:
 
 
 def _read_class(found: NodeClassFound) -> _Class:
-    kind = (found.group, found.kind)
+    name = f"{found.kind} {found.name}"
+    fields = Fields(found.value)
     try:
-        settings = _settings_of(kind, found.value)
-        zones = read_zones(found.value)
-        looked_up = [f"`spec.{each}`" for each in looked_up_fields(found.value)]
+        if found.kind == AUTO_MODE_NODE_CLASS[1]:
+            return _Class(_auto_mode_settings(fields), assumed=name)
+        node_class = read_node_class(fields)
     except FieldInvalid as error:
-        usual = _Class(_settings_of(kind, {}), assumed=f"{found.kind} {found.name}")
-        if found.is_refused:
-            return usual
-        invalid = ManifestInvalid(
-            where=found.where, path=error.path, problem=error.problem, hint=error.hint
-        )
-        return replace(usual, findings=(of_problem(invalid),))
-    findings: tuple[Finding, ...] = ()
-    if looked_up:
-        problem = f"{', '.join(looked_up)} takes no part: what it selects is known to AWS alone"
-        unread = NotRead(problem=problem, hint=_LOOKED_UP_HINT)
-        findings = (said(unread, where=found.where, is_warning=True, is_left_out=True),)
-    assumed = "" if zones else f"{found.kind} {found.name}"
-    return _Class(replace(settings, zones=zones or None), findings, assumed)
+        usual = _Class(_usual_settings((found.group, found.kind)), assumed=name)
+        return usual if found.is_refused else replace(usual, findings=(_invalid(found, error),))
+    zones = zones_of(node_class.status)
+    settings = replace(settings_of(node_class.spec), zones=zones or None)
+    return _Class(settings, tuple(_left_out(found, node_class)), "" if zones else name)
 
 
-def _settings_of(kind: tuple[str, str], obj: JsonObject) -> InstanceSettings:
-    if kind == AUTO_MODE_NODE_CLASS:
-        settings = settings_of(read_auto_mode_settings(obj))
-        return replace(settings, label_domain=AUTO_MODE_DOMAIN)
-    return settings_of(read_type_settings(obj)) if obj else InstanceSettings()
+def _usual_settings(kind: tuple[str, str]) -> InstanceSettings:
+    return _auto_mode_settings(Fields({})) if kind == AUTO_MODE_NODE_CLASS else InstanceSettings()
+
+
+def _auto_mode_settings(fields: Fields) -> InstanceSettings:
+    return replace(settings_of(read_auto_mode_spec(fields)), label_domain=AUTO_MODE_DOMAIN)
 
 
 def _zones_of(found: NodeClassFound) -> list[str]:
+    """Return the zones in which a controller has found subnets."""
     try:
-        return sorted(read_zones(found.value))
+        return sorted(zones_of(read_node_class(Fields(found.value)).status))
     except FieldInvalid:
         return []
+
+
+def _invalid(found: NodeClassFound, error: FieldInvalid) -> Finding:
+    return of_problem(
+        ManifestInvalid(where=found.where, path=error.path, problem=error.problem, hint=error.hint)
+    )
+
+
+def _left_out(found: NodeClassFound, node_class: Ec2NodeClass) -> Iterator[Finding]:
+    """Name the fields whose effect only AWS knows."""
+    spec = node_class.spec
+    fields = []
+    if spec.reservation_terms:
+        fields.append("`spec.capacityReservationSelectorTerms`")
+    if spec.placement_group is not None:
+        fields.append("`spec.placementGroupSelector`")
+    if fields:
+        takes = "takes" if len(fields) == 1 else "take"
+        problem = f"{' and '.join(fields)} {takes} no part: what is selected is known to AWS alone"
+        error = NotRead(problem=problem, hint=_LOOKED_UP_HINT)
+        yield said(error, where=found.where, is_warning=True, is_left_out=True)
 
 
 # --- what is said ------------------------------------------------------------------------------
