@@ -26,7 +26,11 @@ def context_answer(decided: Decided) -> dict[str, Any]:
     """Write what an answer is about: the catalog, and the findings about the input."""
     types = len(decided.snapshot.catalog.types)
     return {
-        "catalog": {"name": decided.catalog, "instanceTypes": types},
+        "catalog": {
+            "name": decided.catalog,
+            "instanceTypes": types,
+            "isEstimate": decided.is_estimate,
+        },
         "findings": findings_answer(decided.findings),
     }
 

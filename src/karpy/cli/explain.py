@@ -71,7 +71,7 @@ def _explain_pod(decided: Decided, name: str, output: Output, terminal: Terminal
         terminal.answer_json({**explanation_answer(explanation), **context_answer(decided)})
     else:
         lines = explanation_lines(decided.snapshot, explanation, terminal.width)
-        terminal.answer([*lines, *catalog_entry(decided.snapshot, decided.catalog)])
+        terminal.answer([*lines, *catalog_entry(decided.snapshot, decided.catalog_title)])
     return explanation.is_no
 
 
@@ -85,7 +85,7 @@ def _explain_node(decided: Decided, name: str, output: Output, terminal: Termina
         terminal.answer_json({**host_answer(host), **context_answer(decided)})
     else:
         lines = host_lines(decided.snapshot, host, terminal.width)
-        terminal.answer([*lines, *catalog_entry(decided.snapshot, decided.catalog)])
+        terminal.answer([*lines, *catalog_entry(decided.snapshot, decided.catalog_title)])
     return False
 
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.cli.catalogs import find_catalog, usual_catalog
+from karpy.cli.ec2supply import Needs
 from karpy.cli.findings import tell_findings
 from karpy.cli.options import STDIN, Question
 from karpy.cli.terminal import Terminal
@@ -19,6 +20,7 @@ from karpy.codec.narrowing import find_narrowing
 from karpy.core.scheduling.decide import decide
 from karpy.core.scheduling.overlays import with_overlays
 from karpy.errors import FileUnreadable, QuotaExceeded
+from karpy.model.instances import Catalog
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 
@@ -37,11 +39,18 @@ class Decided(Struct, frozen=True):
     """What there is to say about the input."""
     catalog: str = ""
     """The name of the catalog; empty if it came with the snapshot."""
+    is_estimate: bool = False
+    """Whether no cloud was asked for types and prices."""
 
     @property
     def is_partial(self) -> bool:
         """Whether the answer is only about a part of the input."""
         return is_partial(self.findings)
+
+    @property
+    def catalog_title(self) -> str:
+        """What answers call the catalog."""
+        return f"{self.catalog} (estimated prices)" if self.is_estimate else self.catalog
 
     @property
     def is_no(self) -> bool:
@@ -63,13 +72,17 @@ def decide_documents(
     asked = None if question.catalog is None else find_catalog(question.catalog, read_text)
     reading = read_manifests(
         documents,
-        catalog=(asked or usual_catalog(())).catalog,
+        catalog=Catalog(),
         settings=question.settings,
         now=question.now or datetime.now(UTC),
     )
-    supply = asked or usual_catalog(reading.snapshot.pools)
+    supply = (asked or usual_catalog)(Needs(reading.snapshot, reading.node_classes))
     snapshot = replace(reading.snapshot, catalog=supply.catalog)
-    findings = (*reading.findings, *find_narrowing(snapshot, supply, reading.origins))
+    findings = (
+        *reading.findings_beside(supply.node_classes),
+        *supply.findings,
+        *find_narrowing(snapshot, supply, reading.origins),
+    )
     if not snapshot.pods:
         findings = (*findings, note("NO_POD", "the input holds no pod"))
     tell_findings(findings, terminal)
@@ -78,7 +91,7 @@ def decide_documents(
     deadline = started + question.timeout if question.timeout else float("inf")
     verdict = decide(snapshot, keep_going=lambda: time.perf_counter() < deadline)
     seconds = time.perf_counter() - started
-    return Decided(snapshot, verdict, seconds, findings, supply.name)
+    return Decided(snapshot, verdict, seconds, findings, supply.name, supply.is_estimate)
 
 
 def _on_sale(snapshot: Snapshot) -> Snapshot:

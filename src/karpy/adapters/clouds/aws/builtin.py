@@ -24,7 +24,7 @@ def builtin_region(name: str) -> Region:
 
 
 def builtin_region_of(zone: str) -> str:
-    """Return the region that a zone is in; empty if it is in none that the table knows."""
+    """Return the region of a zone, a zone ID or a region; empty if the table has none such."""
     return region_of_zone(_table(), zone)
 
 
