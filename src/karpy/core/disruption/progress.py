@@ -34,7 +34,7 @@ from karpy.model.labels import CAPACITY_TYPE
 from karpy.model.nodes import Node
 from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord
-from karpy.model.refusals import NodeRefusal
+from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import Snapshot
 from karpy.model.times import write_duration
 from karpy.model.verdicts import Launch
@@ -42,6 +42,8 @@ from karpy.model.verdicts import Launch
 VALIDATION_DELAY: Final = timedelta(seconds=15)
 """How long a proposal waits before it is validated: pods come and go."""
 PACE: Final = timedelta(seconds=1)
+FORMING_TIME: Final = timedelta(minutes=2)
+"""Nodes are tainted and replacements launched by then: no other command is proposed meanwhile."""
 PATIENCE_LEAST: Final = timedelta(minutes=10)
 PATIENCE_MOST: Final = timedelta(hours=1)
 _PATIENCE_PER_NODE: Final = timedelta(milliseconds=80)
@@ -130,9 +132,12 @@ def without_refused(
     """
     Leave the refused nodes alone, and remove what is written on them.
 
-    The others go on, unless replacements were chosen for all of them together.
+    The others go on, unless replacements were chosen for all of them together. Once replacements
+    are there, a PodDisruptionBudget that is spent at the moment delays the command, and ends none.
     """
     command, refused = progress.command, {each.node for each in refusals}
+    if command.stage is Stage.WAITING and command.replacements and _are_brief(refusals):
+        return replace(progress, changes=())
     left = tuple(each for each in command.nodes if each.node not in refused)
     told = _spared(command, refusals, evaluation)
     if command.replacements or not left:
@@ -147,6 +152,11 @@ def without_refused(
         changes=(*changes, *_untainted(claims, evaluation.nodes)),
         outcome=joined(told, progress.outcome),
     )
+
+
+def _are_brief(refusals: Sequence[NodeRefusal]) -> bool:
+    """Say whether what forbids to go on usually ends as other pods of a workload start."""
+    return all(each.why is NodeReason.POD_BUDGET for each in refusals)
 
 
 def failed_validations(command: Command, nodes: int) -> tuple[Count, ...]:
@@ -212,8 +222,8 @@ def _taint(command: Command, snapshot: Snapshot) -> Progress:
     if not present:
         return Progress(replace(command, stage=Stage.DONE))
     command = replace(command, nodes=present)
-    if _is_late(command, snapshot):
-        return _fail(command, snapshot, "tainting its nodes took too long")
+    if _is_late_to_form(command, snapshot):
+        return fail(command, snapshot, "tainting its nodes took too long")
     changes = []
     for each in present:
         written = tainted(nodes[each.claim], command.reason, snapshot.now)
@@ -227,8 +237,8 @@ def _taint(command: Command, snapshot: Snapshot) -> Progress:
 
 
 def _launch(command: Command, snapshot: Snapshot) -> Progress:
-    if _is_late(command, snapshot):
-        return _fail(command, snapshot, "launching its replacements took too long")
+    if _is_late_to_form(command, snapshot):
+        return fail(command, snapshot, "launching its replacements took too long")
     launches = tuple(each.launch for each in command.replacements)
     return Progress(command, launches=launches, outcome=Changes(requeue_after=PACE))
 
@@ -240,7 +250,7 @@ def _wait(command: Command, snapshot: Snapshot) -> Progress:
     counts = () if command.is_counted else _decisions(command)
     command = replace(command, replacements=seen, is_counted=True)
     if any(not each.is_initialized and each.claim not in nodes for each in seen):
-        return _fail(command, snapshot, "a replacement was deleted")
+        return fail(command, snapshot, "a replacement was deleted")
     staying = [
         each
         for each in command.nodes
@@ -252,7 +262,7 @@ def _wait(command: Command, snapshot: Snapshot) -> Progress:
         outcome = Changes(counts=counts, remarks=(remark,))
         return Progress(replace(command, stage=Stage.DONE), outcome=outcome)
     if _is_late(command, snapshot):
-        return _fail(command, snapshot, "it took too long")
+        return fail(command, snapshot, "it took too long")
     notices = tuple(
         notice
         for each in seen
@@ -311,7 +321,7 @@ def _deletion(node: Node, chosen: CommandNode, command: Command, snapshot: Snaps
     return Changes(written, deletes_claim=True, notices=notices, counts=tuple(counts))
 
 
-def _fail(command: Command, snapshot: Snapshot, why: str) -> Progress:
+def fail(command: Command, snapshot: Snapshot, why: str) -> Progress:
     """Keep the nodes; replacements stay, too, and are found empty soon enough."""
     changes = _untainted({each.claim for each in command.nodes}, _by_claim(snapshot))
     missing = sum(not each.is_initialized for each in command.replacements)
@@ -349,6 +359,11 @@ def _is_late(command: Command, snapshot: Snapshot) -> bool:
     assert command.begun is not None
     nodes = len(snapshot.in_command | command.claims)
     return snapshot.now - command.begun > patience(nodes)
+
+
+def _is_late_to_form(command: Command, snapshot: Snapshot) -> bool:
+    assert command.begun is not None
+    return snapshot.now - command.begun > FORMING_TIME
 
 
 def _awaited(claim: ClaimRecord | None, command: Command) -> tuple[Notice, ...]:
