@@ -109,7 +109,8 @@ def test_every_pass_is_told_and_can_be_repeated() -> None:
 
     assert listener.chosen(DisruptionReason.EMPTY) == ["web-1"]
     assert {each.why.name for verdict in listener.verdicts for each in verdict.refusals} >= {
-        "UNREGISTERED",
+        "NO_NODE",
+        "UNINITIALIZED",
         "NOT_QUIET",
     }
     assert listener.again() == listener.verdicts
