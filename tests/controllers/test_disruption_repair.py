@@ -63,8 +63,8 @@ class MendingCloud:
             self._world.kubelets.reboot(self._world.cloud.node_of(provider_id))
 
 
-def web(replicas: int) -> JsonObject:
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "3"}}}
+def web(replicas: int, cpu: str = "3") -> JsonObject:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     labels = {"app": "web"}
     return {
         "metadata": {"name": "web", "namespace": "default"},

@@ -188,6 +188,10 @@ class DisruptionQueue:
         self._commands.keep(command)
         if command.stage is Stage.FAILED:
             self._back_off(command)
+        for each in command.replacements:
+            if each.claim and not command.is_over:
+                # Its pods come once the nodes are drained: it is empty and must stay until then.
+                self._nominations.note(each.claim)
 
     def _back_off(self, command: Command) -> None:
         self._commands.back_off(self._context.clock.now(), (each.claim for each in command.nodes))
