@@ -32,11 +32,11 @@ from karpy.core.disruption.progress import (
     NodeChange,
     Progress,
     advance,
-    fail,
     start,
     start_validated,
     validation_due,
     with_launched,
+    without_launched,
     without_refused,
 )
 from karpy.core.lifecycle.changes import Changes
@@ -208,8 +208,7 @@ class DisruptionQueue:
             return PACE
         await self._context.writer.carry_out(progress.outcome)
         if progress.launches and not await self._launch(progress):
-            failed = fail(command, seen.snapshot, "a replacement could not be launched")
-            return await self._take(failed, seen)
+            return await self._take(without_launched(command, seen.snapshot), seen)
         if not len(self._commands):
             self._deleted.clear()
             self._refused.clear()

@@ -13,8 +13,6 @@ from karpy.core.disruption.candidates import (
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
 from karpy.core.disruption.terminatefirst import (
-    AT_LIMIT,
-    FULL,
     StaticPlan,
     are_reservations_full,
     heads_of,
@@ -103,8 +101,7 @@ class StaticDrift:
             if plan.is_full and not reservation_of(each, evaluation):
                 first = ""
             if number >= plan.slots and not first:
-                text = FULL if plan.is_full else AT_LIMIT
-                yield refuse(each, NodeReason.NO_REPLACEMENT, self.name, text)
+                yield refuse(each, NodeReason.NO_REPLACEMENT, self.name, plan.why_not)
                 continue
             yield Command(
                 self.name,
