@@ -35,8 +35,9 @@ class Evaluation:
         self.costs = Costs(reads_deletion_cost=not snapshot.settings.manages_deletion_cost)
         self.budgets = PodDisruptionBudgets(snapshot.budgets)
         self._pods_on: dict[str, list[Pod]] | None = None
-        self._previous = previous
         self._problem: Problem | None = None
+        # Not the evaluation itself: each would keep the one before it, and all their snapshots.
+        self._previous_problem: Problem | None = None if previous is None else previous.newest
         self._what_if: WhatIf | None = None
         self._prices: Prices | None = None
         self._unsettled: frozenset[str] | None = None
@@ -68,10 +69,14 @@ class Evaluation:
     def problem(self) -> Problem:
         """The snapshot made ready for the solver."""
         if self._problem is None:
-            previous = None if self._previous is None else self._previous._problem  # noqa: SLF001
-            self._problem = Problem.of(self.snapshot, previous)
-            self._previous = None
+            self._problem = Problem.of(self.snapshot, self._previous_problem)
+            self._previous_problem = None
         return self._problem
+
+    @property
+    def newest(self) -> Problem | None:
+        """The problem that was made last, of this snapshot or of an earlier one."""
+        return self._problem or self._previous_problem
 
     @property
     def unsettled(self) -> frozenset[str]:

@@ -126,6 +126,11 @@ def with_launched(command: Command, claims: Sequence[str]) -> Command:
     )
 
 
+def without_launched(command: Command, snapshot: Snapshot) -> Progress:
+    """End a command of which a replacement could not be launched; its nodes stay."""
+    return _fail(command, snapshot, "a replacement could not be launched")
+
+
 def without_refused(
     progress: Progress, refusals: Sequence[NodeRefusal], evaluation: Evaluation
 ) -> Progress:
