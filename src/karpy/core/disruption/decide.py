@@ -188,11 +188,15 @@ def is_news(
     if isinstance(question, ValidationQuestion | ConfirmationQuestion):
         return True
     known = DisruptionVerdict(verdict.method) if before is None else before
-    return bool(verdict.commands) or _essence(verdict) != _essence(known)
+    # Methods that were passed over would say what they said before.
+    unasked = question.settled if isinstance(question, DisruptionQuestion) else frozenset[str]()
+    return bool(verdict.commands) or _essence(verdict, unasked) != _essence(known, unasked)
 
 
-def _essence(verdict: DisruptionVerdict) -> frozenset[tuple[object, ...]]:
-    return frozenset((*_key(each), each.method) for each in verdict.refusals)
+def _essence(verdict: DisruptionVerdict, unasked: frozenset[str]) -> frozenset[tuple[object, ...]]:
+    return frozenset(
+        (*_key(each), each.method) for each in verdict.refusals if each.method not in unasked
+    )
 
 
 def _key(refusal: NodeRefusal) -> tuple[object, ...]:
