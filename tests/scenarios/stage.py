@@ -43,16 +43,26 @@ class Failure(Struct, frozen=True):
 
 
 class Quiet:
-    """Listens to metrics and logs, and keeps only what went wrong."""
+    """Listens to metrics and logs, and keeps these and what went wrong."""
 
     def __init__(self) -> None:
         self.failures: list[Failure] = []
+        self.counts: list[Count] = []
+        self.remarks: list[Remark] = []
 
     def count(self, count: Count) -> None:
-        del count
+        self.counts.append(count)
 
     def remark(self, remark: Remark) -> None:
-        del remark
+        self.remarks.append(remark)
+
+    def counted(self, metric: str, **labels: str) -> float:
+        """Add up what was counted of a metric with some labels."""
+        return sum(
+            each.value
+            for each in self.counts
+            if each.metric == metric and labels.items() <= each.labels.items()
+        )
 
     def fail(self, controller: str, key: str, error: BaseException) -> None:
         self.failures.append(Failure(controller, key, error))

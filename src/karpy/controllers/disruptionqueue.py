@@ -46,7 +46,6 @@ from karpy.model.commands import Command, DisruptionVerdict, Stage
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.questions import NodeQuestion, ValidationQuestion
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.refusals import NodeRefusal
 from karpy.model.snapshot import Snapshot
 from karpy.ports.records import Kept
 
@@ -89,8 +88,6 @@ class DisruptionQueue:
         """UIDs of claims that were deleted, whether a watch has told so or not."""
         self._unseen: set[str] = set()
         """Names of replacements that no watch has told of yet."""
-        self._refused: dict[str, tuple[NodeRefusal, ...]] = {}
-        """By command, what pods forbade when its nodes were last confirmed."""
 
     def observe(self) -> Observation:
         """Return everything as of now."""
@@ -211,7 +208,6 @@ class DisruptionQueue:
             return await self._take(without_launched(command, seen.snapshot), seen)
         if not len(self._commands):
             self._deleted.clear()
-            self._refused.clear()
         return progress.outcome.requeue_after
 
     def _note_reboot(self, command: Command, seen: Observation, *, is_done: bool) -> bool:
@@ -243,10 +239,7 @@ class DisruptionQueue:
         verdict = decide_nodes(question)
         if not verdict.refusals:
             return progress
-        known = self._refused.get(progress.command.id)
-        self._refused[progress.command.id] = verdict.refusals
-        if verdict.refusals != known:
-            self._on_verdict(question, verdict)
+        self._on_verdict(question, verdict)
         return without_refused(progress, verdict.refusals, Evaluation(seen.snapshot))
 
     async def _change(self, change: NodeChange, seen: Observation) -> bool:
