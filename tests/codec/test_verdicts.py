@@ -248,84 +248,85 @@ def refusal_of(reason: NodeReason, node: str, **numbers: Json | object) -> Json:
     return {**written, **numbers}
 
 
-def test_a_verdict_about_nodes_is_written_whole() -> None:
-    verdict = DisruptionVerdict(
-        "repair",
-        (
-            Command(
-                "repair",
-                DisruptionReason.UNHEALTHY,
-                (
-                    CommandNode(
-                        "a",
-                        "a-claim",
-                        "web",
-                        1_500_000,
-                        3,
-                        RepairAction.REPLACE,
-                        "Slow/Swapping",
-                        timedelta(minutes=5),
-                    ),
-                ),
-                (Replacement(VERDICT.launches[0]),),
-                ("c",),
-            ),
-        ),
-        (
-            NodeRefusal(NodeReason.POD_BUDGET, "b", "shop/guard", pods=("shop/x",)),
-            NodeRefusal(
-                NodeReason.SCORE_TOO_LOW,
-                "d",
-                method="single-node-consolidation",
-                price=2_000_000,
-                replacement=0,
-                score=Fraction(1, 3),
-            ),
-            NodeRefusal(NodeReason.NOT_QUIET, "e", until=datetime(2026, 3, 2, 12, 30, tzinfo=UTC)),
-        ),
-    )
+REPAIRED = CommandNode(
+    "a",
+    "a-claim",
+    "web",
+    1_500_000,
+    3,
+    RepairAction.REPLACE,
+    "Slow/Swapping",
+    timedelta(minutes=5),
+)
+REPAIR = Command(
+    "repair",
+    DisruptionReason.UNHEALTHY,
+    (REPAIRED,),
+    (Replacement(VERDICT.launches[0]),),
+    ("c",),
+)
 
-    written = disruption_to_dict(verdict)
+
+def test_a_command_is_written_whole() -> None:
+    (written,) = disruption_to_dict(DisruptionVerdict("repair", (REPAIR,)))["commands"]
 
     assert written == {
         "method": "repair",
-        "commands": [
+        "reason": "Unhealthy",
+        "decision": "replace",
+        "nodes": [
             {
-                "method": "repair",
-                "reason": "Unhealthy",
-                "decision": "replace",
-                "nodes": [
-                    {
-                        "node": "a",
-                        "nodeClaim": "a-claim",
-                        "pool": "web",
-                        "dollarsPerHour": 1.5,
-                        "pods": 3,
-                        "action": "ReplaceNode",
-                        "condition": "Slow/Swapping",
-                        "drainBound": "5m0s",
-                    }
-                ],
-                "launches": verdict_to_dict(VERDICT)["launches"],
-                "nominated": ["c"],
-                "terminatesFirst": "",
-                "savingsPerHour": 1.403999,
+                "node": "a",
+                "nodeClaim": "a-claim",
+                "pool": "web",
+                "dollarsPerHour": 1.5,
+                "pods": 3,
+                "action": "ReplaceNode",
+                "condition": "Slow/Swapping",
+                "drainBound": "5m0s",
             }
         ],
-        "refusals": [
-            refusal_of(NodeReason.POD_BUDGET, "b", detail="shop/guard", pods=["shop/x"]),
-            refusal_of(
-                NodeReason.SCORE_TOO_LOW,
-                "d",
-                method="single-node-consolidation",
-                dollarsPerHour=2.0,
-                replacementDollarsPerHour=0.0,
-                score=1 / 3,
-            ),
-            refusal_of(NodeReason.NOT_QUIET, "e", until="2026-03-02T12:30:00Z"),
-        ],
+        "launches": verdict_to_dict(VERDICT)["launches"],
+        "nominated": ["c"],
+        "terminatesFirst": "",
+        "savingsPerHour": 1.403999,
     }
-    assert json.loads(disruption_to_json(verdict)) == written
+
+
+def test_refusals_of_nodes_are_written_with_their_numbers() -> None:
+    refusals = (
+        NodeRefusal(NodeReason.POD_BUDGET, "b", "shop/guard", pods=("shop/x",)),
+        NodeRefusal(
+            NodeReason.SCORE_TOO_LOW,
+            "d",
+            method="single-node-consolidation",
+            price=2_000_000,
+            replacement=0,
+            score=Fraction(1, 3),
+        ),
+        NodeRefusal(NodeReason.NOT_QUIET, "e", until=datetime(2026, 3, 2, 12, 30, tzinfo=UTC)),
+    )
+
+    written = disruption_to_dict(DisruptionVerdict(refusals=refusals))
+
+    assert written["refusals"] == [
+        refusal_of(NodeReason.POD_BUDGET, "b", detail="shop/guard", pods=["shop/x"]),
+        refusal_of(
+            NodeReason.SCORE_TOO_LOW,
+            "d",
+            method="single-node-consolidation",
+            dollarsPerHour=2.0,
+            replacementDollarsPerHour=0.0,
+            score=1 / 3,
+        ),
+        refusal_of(NodeReason.NOT_QUIET, "e", until="2026-03-02T12:30:00Z"),
+    ]
+
+
+def test_json_about_nodes_says_the_same() -> None:
+    verdict = DisruptionVerdict("repair", (REPAIR,), (NodeRefusal(NodeReason.GONE, "b"),))
+
+    assert json.loads(disruption_to_json(verdict)) == disruption_to_dict(verdict)
 
 
 def test_a_verdict_about_nodes_has_sorted_keys() -> None:
