@@ -13,7 +13,6 @@ from karpy.model.conditions import Condition
 from karpy.model.disruption import Budget, ConsolidationPolicy, DisruptionPolicy
 from karpy.model.nodes import Node, join_node
 from karpy.model.pods import Pod
-from karpy.model.pools import NodeOverlay
 from karpy.model.questions import (
     ConfirmationQuestion,
     DisruptionQuestion,
@@ -22,7 +21,6 @@ from karpy.model.questions import (
     ValidationQuestion,
 )
 from karpy.model.repairs import RepairAction, RepairPolicy, RepairRules
-from karpy.model.requirement import one_of
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from tests.builders.pods import NOON
@@ -133,7 +131,6 @@ def clusters(draw: st.DrawFn) -> Snapshot:
             pool("batch", replicas=draw(st.sampled_from([None, 0, 3])), limits={"nodes": "4"}),
         ],
         budgets=draw(st.sampled_from([(), (pod_budget("guard"),)])),
-        overlays=(NodeOverlay("dear", (one_of("karpenter.sh/nodepool", "web"),), price="9.5"),),
         settings=draw(settings()),
         repair=RepairRules(
             draw(st.sampled_from([(), REPAIRS])),
@@ -158,7 +155,6 @@ def pods_on(draw: st.DrawFn, node: Node) -> list[Pod]:
 def settings(draw: st.DrawFn) -> Settings:
     """Give settings, each gate open or not."""
     return Settings(
-        node_overlay=draw(st.booleans()),
         spot_to_spot_consolidation=draw(st.booleans()),
         terminate_first_drift=draw(st.booleans()),
         terminate_first_repair=draw(st.booleans()),

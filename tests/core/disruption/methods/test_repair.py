@@ -12,6 +12,7 @@ from karpy.core.disruption.notices import refusal_notices
 from karpy.core.disruption.terminatefirst import AT_LIMIT, FULL
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.nodepool.staticcapacity import template_launch
+from karpy.core.scheduling.overlays import apply_overlays
 from karpy.model.commands import Command, CommandNode, Replacement
 from karpy.model.conditions import Condition
 from karpy.model.disruption import DisruptionReason
@@ -418,20 +419,15 @@ def test_pods_that_move_to_a_node_before_its_own_consolidation_may_do_so() -> No
 
 def test_node_and_replacement_have_prices_of_the_same_overlaid_catalog() -> None:
     """With prices of two catalogs there are savings where nothing is saved."""
+    plain = crowd(broken(), pods=[pod("x", on="a", cpu="3")])
     dear = NodeOverlay("dear", (is_in(INSTANCE_TYPE, "small"),), price="1.5")
-    snapshot = crowd(
-        broken(),
-        pods=[pod("x", on="a", cpu="3")],
-        overlays=(dear,),
-        settings=Settings(node_overlay=True),
-    )
+    overlaid = replace(plain, catalog=apply_overlays(plain.catalog, plain.pools, (dear,)))
 
-    (command,) = proposed(snapshot).commands
-    without = proposed(replace(snapshot, overlays=())).commands[0]
+    (before,), (after,) = proposed(plain).commands, proposed(overlaid).commands
 
-    assert (command.nodes[0].price, without.nodes[0].price) == (1_500_000, DOLLAR)
-    assert [each.launch.price for each in command.replacements] == [1_500_000]
-    assert (command.savings, without.savings) == (0, 0)
+    assert (before.nodes[0].price, after.nodes[0].price) == (DOLLAR, 1_500_000)
+    assert [each.launch.price for each in after.replacements] == [1_500_000]
+    assert (before.savings, after.savings) == (0, 0)
 
 
 def test_a_node_whose_pods_find_no_place_stays_and_the_next_has_its_turn() -> None:
