@@ -192,6 +192,18 @@ def test_every_line_is_one_line() -> None:
     assert about_pool.startswith(b'{"karpy":"pool/v1","by":"0.1.0","question":{"asks":"fill-up"')
 
 
+def test_equal_values_are_equal_lines_in_every_process() -> None:
+    """A set of names has another order in each process."""
+    settled = frozenset(f"method-{number}" for number in range(20))
+    question = DisruptionQuestion(BUSY, settled)
+
+    catalog = msgspec.json.decode(encode_catalog(SMALL.catalog)[1])["catalog"]["rest"]
+    asked = msgspec.json.decode(_encode(question, "abc"))["question"]
+
+    assert asked["settled"] == sorted(settled)
+    assert catalog["well_known"] == sorted(SMALL.catalog.well_known)
+
+
 def test_what_is_on_sale_is_known_by_its_content() -> None:
     other = msgspec.structs.replace(SMALL.catalog, reservation_label="x")
 

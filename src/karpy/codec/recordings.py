@@ -137,7 +137,8 @@ class _Head(Struct):
 
 
 _Line = CatalogLine | DecisionLine | DisruptionLine | PoolLine
-_ENCODER: Final = Encoder()
+_ENCODER: Final = Encoder(order="deterministic")
+"""Sets of names have another order in each process."""
 _HEAD: Final = Decoder(_Head)
 _LINE: Final = Decoder(_Line)
 
