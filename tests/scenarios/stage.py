@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ from karpy.sim.crashes import Life
 from karpy.sim.faults import Faults
 from karpy.sim.faultyports import FaultyCloud, FaultyObjects
 from karpy.sim.kubelets.timing import Timing
-from karpy.sim.world import World, WorldSettings
+from karpy.sim.world import START, World, WorldSettings
 from karpy.wiring.operator import Operator
 from karpy.wiring.surface import Surface
 from tests.scenarios.timeline import Timeline
@@ -100,17 +101,18 @@ class Stage:
         options: Options | None = None,
         has_cloud: bool = False,
         has_zones: bool = False,
+        start: datetime = START,
         seed: int = 0,
     ) -> None:
-        self.world = World(settings or (CLOUD if has_cloud else KWOK), seed=seed)
+        self.world = World(settings or (CLOUD if has_cloud else KWOK), seed=seed, start=start)
         self.store = self.world.store
         self.options = options or Options()
         self.faults = Faults(seed=seed)
         self.voice = Quiet()
         self._has_cloud = has_cloud
-        self._catalog = self.world.cloud.market.catalog if has_cloud else kwok_catalog
+        self.catalog = self.world.cloud.market.catalog if has_cloud else kwok_catalog
         self.timeline = Timeline(
-            self.store, self.world.clock, self._catalog, has_zones=has_zones or has_cloud
+            self.store, self.world.clock, self.catalog, has_zones=has_zones or has_cloud
         )
         self._lives: dict[str, tuple[Life, asyncio.Task[bool]]] = {}
 
@@ -146,7 +148,7 @@ class Stage:
                 feed=world.objects,
                 clock=clock,
                 cloud=FaultyCloud(world.cloud if self._has_cloud else kwok, self.faults),
-                catalog=self._catalog,
+                catalog=self.catalog,
             ),
             self.options,
             notices=recorder,
@@ -261,9 +263,10 @@ async def staged(
     has_cloud: bool = False,
     has_zones: bool = False,
     has_operator: bool = True,
+    start: datetime = START,
 ) -> AsyncIterator[Stage]:
     """Have a world that lives, with an operator in it unless told otherwise."""
-    stage = Stage(settings, options=options, has_cloud=has_cloud, has_zones=has_zones)
+    stage = Stage(settings, options=options, has_cloud=has_cloud, has_zones=has_zones, start=start)
     stage.world.start()
     if has_operator:
         stage.hire()
