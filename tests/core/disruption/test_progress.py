@@ -17,6 +17,7 @@ from karpy.core.disruption.progress import (
     start_validated,
     validation_due,
     with_launched,
+    without_launched,
     without_refused,
 )
 from karpy.core.lifecycle.changes import Changes, Count, Remark
@@ -309,6 +310,16 @@ def test_a_launch_that_failed_is_tried_again_for_a_while() -> None:
     assert (late.command.stage, late.launches) == (Stage.FAILED, ())
     assert taints_of(late.changes) == {"a": ()}
     assert errors_of(late) == ["launching its replacements took too long"]
+
+
+def test_a_command_of_which_a_replacement_is_refused_keeps_its_nodes() -> None:
+    command = replace(TAINTING, stage=Stage.LAUNCHING, replacements=(Replacement(LAUNCH),))
+
+    progress = without_launched(command, cluster(tainted("a")))
+
+    assert (progress.command.stage, progress.launches) == (Stage.FAILED, ())
+    assert taints_of(progress.changes) == {"a": ()}
+    assert errors_of(progress) == ["a replacement could not be launched"]
 
 
 def test_pods_need_another_node_once_replacements_are_launched() -> None:

@@ -48,6 +48,9 @@ class Pass:
     def __init__(self, question: DisruptionQuestion, previous: "Pass | None" = None) -> None:
         """Take a question; what the previous pass derived from equal parts is kept."""
         self.question = question
+        # Differs: Karpenter forgets what it costs to move the pods of a node when the NodeClaim
+        # changes, until the Node does, so that moves in Balanced NodePools get a wrong score; Karpy
+        # derives all costs from the snapshot.
         before: Evaluation | None = None if previous is None else previous.evaluation
         self.evaluation: Evaluation = Evaluation(question.snapshot, before)
         self._proposals: dict[str, Proposal] = {}
@@ -185,18 +188,14 @@ def is_news(
     question: NodeQuestion, verdict: DisruptionVerdict, before: DisruptionVerdict | None
 ) -> bool:
     """Say whether a verdict is worth recording after another: it does something, or has changed."""
-    if isinstance(question, ValidationQuestion | ConfirmationQuestion):
+    if isinstance(question, ValidationQuestion | ConfirmationQuestion) or verdict.commands:
         return True
-    known = DisruptionVerdict(verdict.method) if before is None else before
-    # Methods that were passed over would say what they said before.
-    unasked = question.settled if isinstance(question, DisruptionQuestion) else frozenset[str]()
-    return bool(verdict.commands) or _essence(verdict, unasked) != _essence(known, unasked)
-
-
-def _essence(verdict: DisruptionVerdict, unasked: frozenset[str]) -> frozenset[tuple[object, ...]]:
-    return frozenset(
-        (*_key(each), each.method) for each in verdict.refusals if each.method not in unasked
-    )
+    known = {} if before is None else {_key(each): each.method for each in before.refusals}
+    refused = {_key(each) for each in verdict.refusals}
+    # Methods that are passed over would refuse the same nodes again.
+    settled = question.settled if isinstance(question, DisruptionQuestion) else frozenset[str]()
+    ended = (key not in refused and method not in settled for key, method in known.items())
+    return bool(refused - known.keys()) or any(ended)
 
 
 def _key(refusal: NodeRefusal) -> tuple[object, ...]:
