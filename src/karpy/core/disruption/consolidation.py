@@ -125,24 +125,25 @@ def examine(candidate: Candidate, evaluation: Evaluation) -> Move:
     """
     Say in depth what becomes of one candidate, for people who ask.
 
-    Where no cheaper replacement is found, places are sought once more at any price: the answer
-    then names every pod that finds none, or what the cheapest replacement would cost.
+    Where no cheaper node takes its pods, places are sought once more at any price: the answer then
+    names every pod that finds none, or says what the best replacement would cost.
     """
     consolidation = Consolidation(evaluation, SINGLE_NODE, SINGLE)
     move = consolidation.move([candidate])
-    if move.why is not NodeReason.NOT_CHEAPER:
+    if move.why not in {NodeReason.NOT_CHEAPER, NodeReason.NEEDS_MORE_NODES}:
         return move
     found = consolidation.relocate([candidate], stops_early=False)
     if found.homeless:
         pods = tuple(each.partition(": ")[0] for each in found.homeless)
         return Move(why=NodeReason.PODS_UNPLACED, detail=found.homeless[0], pods=pods)
-    prices = [evaluation.prices.least_worst(each) for each in found.launches]
-    cost = sum(each for each in prices if each is not None)
-    saving = candidate.price - cost
-    if len(prices) > 1:
-        detail = str(len(prices))
-        return Move(why=NodeReason.NEEDS_MORE_NODES, detail=detail, replacement=cost, saving=saving)
-    return replace(move, detail="", pods=(), replacement=cost, saving=saving)
+    prices = [evaluation.prices.least_worst(each) or 0 for each in found.launches]
+    is_one = len(prices) == 1
+    return Move(
+        why=NodeReason.NOT_CHEAPER if is_one else NodeReason.NEEDS_MORE_NODES,
+        detail="" if is_one else str(len(prices)),
+        replacement=sum(prices),
+        saving=candidate.price - sum(prices),
+    )
 
 
 class Consolidation:

@@ -1,7 +1,7 @@
 """Delete several nodes in use together, or replace them by one that is cheaper."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from karpy.core.disruption.budgets import find_allowances
 from karpy.core.disruption.candidates import Candidate, DisruptionClass, best_first, refuse
@@ -20,8 +20,17 @@ from karpy.model.commands import Command
 from karpy.model.refusals import NodeReason
 
 _LEAST: Final = 2
-_MORE_MAX: Final = 4
-"""How many nodes behind the run are tried one by one: fewer than the search has tried."""
+_PASSED_MAX: Final = 4
+"""How many nodes may be passed over before a run, and how many are tried one by one behind it."""
+
+
+class _Run(NamedTuple):
+    """Nodes that can go together; none if nothing was found."""
+
+    move: Move = Move()
+    nodes: Sequence[Candidate] = ()
+    counts: tuple[Count, ...] = ()
+    """What metrics count: the move, or else the last one that was rejected."""
 
 
 class MultiNodeConsolidation:
@@ -43,7 +52,7 @@ class MultiNodeConsolidation:
         allowances = find_allowances(evaluation, self.reason)
         chosen, spent = allowances.within(best_first(eligible.candidates), self.name)
         consolidation = Consolidation(evaluation, self.name, self.consolidation_type)
-        move, nodes, counts = self._longest(consolidation, chosen)
+        move, nodes, counts = self._search(consolidation, chosen)
         refusals = [*eligible.refusals, *spent]
         if move.command is not None:
             kept = (each for each in chosen if each not in nodes)
@@ -65,39 +74,44 @@ class MultiNodeConsolidation:
         """Keep the nodes that may still go, simulated again; some may be fewer than proposed."""
         return validate_move(self, command, evaluation, may_shrink=True)
 
-    def _longest(
-        self, consolidation: Consolidation, candidates: Sequence[Candidate]
-    ) -> tuple[Move, Sequence[Candidate], tuple[Count, ...]]:
-        """Return the move of the most candidates, and what metrics count of the search."""
-        best, nodes, counts = Move(), candidates[:0], tuple[Count, ...]()
+    def _search(self, consolidation: Consolidation, candidates: Sequence[Candidate]) -> _Run:
+        """Find a run; one of the first nodes that cannot go does not end the search."""
+        run = self._longest(consolidation, candidates)
+        # Differs: Karpenter finds nothing if one of the first two nodes cannot go.
+        for start in range(1, min(_PASSED_MAX + 1, len(candidates) - 1)):
+            if run.nodes:
+                break
+            if consolidation.move(candidates[start : start + _LEAST]).command is not None:
+                run = self._longest(consolidation, candidates[start:])
+        return run
+
+    def _longest(self, consolidation: Consolidation, candidates: Sequence[Candidate]) -> _Run:
+        """Search by halving how many of the first candidates can go."""
+        run = _Run()
         # Differs: Karpenter tries at most 100 nodes, and gives up after a minute.
         least, most = _LEAST, len(candidates)
         while least <= most:
             middle = (least + most) // 2
             move = consolidation.move(candidates[:middle])
-            counts = move.counts or counts
-            if move.command is None:
-                most = middle - 1
+            if move.command is not None:
+                run, least = _Run(move, candidates[:middle], move.counts), middle + 1
             else:
-                best, nodes, least = move, candidates[:middle], middle + 1
-        if best.command is not None:
-            best, nodes = self._with_more(consolidation, best, nodes, candidates[least:])
-        return best, nodes, best.counts or counts
+                most = middle - 1
+                if not run.nodes:
+                    run = _Run(counts=move.counts or run.counts)
+        return self._with_more(consolidation, run, candidates[least:]) if run.nodes else run
 
     def _with_more(
-        self,
-        consolidation: Consolidation,
-        best: Move,
-        nodes: Sequence[Candidate],
-        rest: Sequence[Candidate],
-    ) -> tuple[Move, Sequence[Candidate]]:
-        """Add candidates that can go, too, although one before them cannot."""
+        self, consolidation: Consolidation, run: _Run, rest: Sequence[Candidate]
+    ) -> _Run:
+        """Add candidates that can go, too, although the one before them cannot."""
         # Differs: Karpenter ends the run at the first node that cannot go.
-        for each in rest[:_MORE_MAX]:
-            move = consolidation.move([*nodes, each])
-            if _saves(move) > _saves(best):
-                best, nodes = move, [*nodes, each]
-        return best, nodes
+        for each in rest[:_PASSED_MAX]:
+            nodes = (*run.nodes, each)
+            move = consolidation.move(nodes)
+            if _saves(move) > _saves(run.move):
+                run = _Run(move, nodes, move.counts)
+        return run
 
 
 def _saves(move: Move) -> int:
