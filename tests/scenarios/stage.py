@@ -10,6 +10,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from karpy.adapters.clouds.kwok.provider import KwokProvider
+from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.adapters.kube.events import EventRecorder
 from karpy.adapters.kube.leases import Candidacy, Election
 from karpy.codec.catalogs import kwok_catalog
@@ -17,6 +18,8 @@ from karpy.codec.fields import JsonObject
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.kinds import DEPLOYMENT, NODE, NODE_CLAIM, POD, Kind
 from karpy.model.options import Options
+from karpy.model.repairs import RepairPolicy
+from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Patch, PatchType, Query
 from karpy.sim.crashes import Life
 from karpy.sim.faults import Faults
@@ -85,6 +88,22 @@ class _Nothing:
         return
 
 
+class MendingCloud(FaultyCloud):
+    """A cloud that calls nodes broken as KWOK does, and switches machines off and on."""
+
+    def __init__(self, cloud: CloudProvider, faults: Faults, world: World) -> None:
+        super().__init__(cloud, faults)
+        self._world = world
+
+    @property
+    def repair_policies(self) -> tuple[RepairPolicy, ...]:
+        return REPAIR_POLICIES
+
+    async def reboot(self, provider_id: str, operation: str) -> None:
+        del operation
+        self._world.kubelets.reboot(self._world.cloud.node_of(provider_id))
+
+
 class Stage:
     """
     A cluster with everything but nodes, and a story to be told in it.
@@ -147,7 +166,7 @@ class Stage:
                 objects=objects,
                 feed=world.objects,
                 clock=clock,
-                cloud=FaultyCloud(world.cloud if self._has_cloud else kwok, self.faults),
+                cloud=MendingCloud(world.cloud if self._has_cloud else kwok, self.faults, world),
                 catalog=self.catalog,
             ),
             self.options,

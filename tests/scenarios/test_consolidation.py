@@ -104,7 +104,7 @@ async def test_a_node_that_is_too_large_is_replaced_by_a_cheaper_one() -> None:
 
         assert len(ledger.names("created")) == 2
         assert stage.voice.counted("nodeclaims_created_total", reason="underutilized") == 1
-        assert stage.voice.counted("consolidation_moves_total", decision="replace") == 1
+        assert stage.voice.counted("consolidation_moves_total", decision="approved") == 1
 
 
 @pytest.mark.parametrize("has_gate", [True, False], ids=["behind its gate", "without it"])
