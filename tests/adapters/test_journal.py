@@ -189,6 +189,14 @@ def test_a_folder_that_cannot_be_is_told(tmp_path: Path) -> None:
         _open(tmp_path / "file")
 
 
+def test_a_decision_that_cannot_be_written_is_an_error_with_its_folder(tmp_path: Path) -> None:
+    journal = _open(tmp_path)
+    journal.close()
+
+    with pytest.raises(FileUnwritable, match=str(tmp_path)):
+        journal.record(CLUSTER, VERDICT)
+
+
 def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
     with pytest.raises(FileUnreadable, match="No such file"):
         list(journal_lines(tmp_path / "gone"))

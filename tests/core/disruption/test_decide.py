@@ -43,6 +43,7 @@ from tests.core.disruption.scenes import (
     BALANCED,
     DOLLAR,
     HOUR,
+    MINUTE,
     WHEN_EMPTY,
     NodeFields,
     budgets,
@@ -154,6 +155,42 @@ def test_a_method_that_a_budget_holds_back_is_asked_again() -> None:
     held = cluster(node("a"), pods=[pod("x", on="a")], pools=[pool(policy=budgets("0"))])
 
     assert passed(held).settled() == frozenset()
+
+
+def test_no_method_is_passed_over_while_nodes_for_pending_pods_boot() -> None:
+    """That ends by itself, although nothing else in the cluster changes."""
+    booting = only_claim("new", age=MINUTE, initialized=False)
+    coming = pod("coming", on="new-claim", expected=True)
+
+    made = passed(cluster(node("a"), booting, pods=[pod("x", on="a"), coming]), "drift")
+
+    assert "SCALING_OUT" in {each.why.name for each in made.verdict().refusals}
+    assert made.settled() == {"drift"}
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "settled", "expected"),
+    [
+        (cluster(node("a"), node("b"), pods=[pod("x", on="a", cpu="3")]), [], {"b"}),
+        (cluster(node("a"), pods=[pod("x", on="a", cpu="3")]), [], {"a"}),
+        (cluster(node("a"), pods=[pod("x", on="a", cpu="3")]), NAMES[4:], {"a"}),
+        (
+            cluster(
+                node("a"),
+                node("b"),
+                node("c", said=[]),
+                pods=[pod("x", on="a"), pod("y", on="b")],
+            ),
+            NAMES[:5],
+            {"a", "c"},
+        ),
+    ],
+    ids=["methods are left", "all have answered", "passed over", "one was put off"],
+)
+def test_nodes_are_considered_once_every_method_has_answered_about_them(
+    snapshot: Snapshot, settled: list[str], expected: set[str]
+) -> None:
+    assert passed(snapshot, *settled).considered() == expected
 
 
 def test_a_pass_says_when_the_first_refusal_ends_by_itself() -> None:
