@@ -14,6 +14,7 @@ from karpy.core.disruption.terminatefirst import (
     plan_static,
     relocate_with_credit,
     reservation_of,
+    why_shrinking,
     with_credit,
 )
 from karpy.model.instances import InstanceType
@@ -171,6 +172,21 @@ def test_a_pool_whose_reservations_are_full_launches_nothing_behind_the_gate(
     plan = plan_static(static, Headcount(1), Evaluation(snapshot), wanted=1, may=may)
 
     assert plan == expected
+
+
+@pytest.mark.parametrize(
+    ("heads", "expected"),
+    [
+        (Headcount(2), ""),
+        (Headcount(1, 1, 5), ""),
+        (Headcount(3), "3 nodes, 2 wanted"),
+        (Headcount(2, 1), "3 nodes, 2 wanted"),
+    ],
+)
+def test_a_pool_shrinks_if_it_has_more_nodes_than_it_should(
+    heads: Headcount, expected: str
+) -> None:
+    assert why_shrinking(STATIC, heads) == expected
 
 
 def test_nodes_are_counted_by_what_becomes_of_them() -> None:

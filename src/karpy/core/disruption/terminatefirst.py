@@ -104,6 +104,13 @@ def heads_of(pool: NodePool, evaluation: Evaluation) -> Headcount:
     return count_claims(pool.name, claims, snapshot.in_command)
 
 
+def why_shrinking(pool: NodePool, heads: Headcount) -> str:
+    """Say how many nodes a static pool has and should have, if these are too many; else empty."""
+    replicas = 0 if pool.record is None else pool.record.replicas or 0
+    nodes = heads.active + heads.disrupting
+    return f"{nodes} nodes, {replicas} wanted" if nodes > replicas else ""
+
+
 def plan_static(
     pool: NodePool, heads: Headcount, evaluation: Evaluation, *, wanted: int, may: bool
 ) -> StaticPlan:

@@ -161,8 +161,10 @@ def test_nodes_that_are_being_deleted_count_against_the_limit() -> None:
 def test_a_pool_that_has_too_many_nodes_gives_them_up_instead() -> None:
     snapshot = cluster(drifted("a"), node("b"), pools=[pool(replicas=1)])
 
-    assert decisions(snapshot) == []
-    assert reasons(snapshot) == [("b", "NOT_DRIFTED"), ("a", "POOL_SHRINKING")]
+    assert refused(proposed(snapshot).refusals) == [
+        ("b", "NOT_DRIFTED", ""),
+        ("a", "POOL_SHRINKING", "2 nodes, 1 wanted"),
+    ]
 
 
 def test_a_node_that_a_command_replaces_counts_until_it_is_deleted() -> None:

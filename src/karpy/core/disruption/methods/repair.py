@@ -24,6 +24,7 @@ from karpy.core.disruption.terminatefirst import (
     plan_static,
     relocate_with_credit,
     reservation_of,
+    why_shrinking,
 )
 from karpy.core.disruption.unhealthy import (
     DueRepair,
@@ -194,9 +195,8 @@ class Repair:
     def _replace_static(self, broken: Broken, evaluation: Evaluation) -> Command | NodeRefusal:
         candidate = broken.candidate
         pool, heads = candidate.pool, heads_of(candidate.pool, evaluation)
-        replicas = 0 if pool.record is None else pool.record.replicas or 0
-        if heads.active + heads.disrupting > replicas:
-            return refuse(candidate, NodeReason.POOL_SHRINKING, self.name)
+        if shrinking := why_shrinking(pool, heads):
+            return refuse(candidate, NodeReason.POOL_SHRINKING, self.name, shrinking)
         may = evaluation.snapshot.settings.terminate_first_repair
         plan = plan_static(pool, heads, evaluation, wanted=1, may=may)
         if plan.slots:

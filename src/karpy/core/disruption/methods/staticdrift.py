@@ -18,6 +18,7 @@ from karpy.core.disruption.terminatefirst import (
     heads_of,
     plan_static,
     reservation_of,
+    why_shrinking,
 )
 from karpy.core.lifecycle.conditions import DRIFTED
 from karpy.core.nodepool.staticcapacity import template_launch
@@ -84,10 +85,9 @@ class StaticDrift:
         if not chosen:
             return
         heads = heads_of(pool, evaluation)
-        replicas = 0 if pool.record is None else pool.record.replicas or 0
-        if heads.active + heads.disrupting > replicas:
+        if shrinking := why_shrinking(pool, heads):
             for each in chosen:
-                yield refuse(each, NodeReason.POOL_SHRINKING, self.name)
+                yield refuse(each, NodeReason.POOL_SHRINKING, self.name, shrinking)
             return
         plan = plan_static(pool, heads, evaluation, wanted=len(chosen), may=may)
         yield from self._carry_out(plan, chosen, evaluation)
