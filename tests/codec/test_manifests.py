@@ -283,7 +283,7 @@ def test_a_workload_that_names_the_label_of_old_pools_gets_that_of_today() -> No
     assert notes_of(reading) == [
         (
             "note CONVERTED: `0.yaml` document 1, Pod a: "
-            "`spec.nodeSelector.karpenter.sh/provisioner-name` is renamed: "
+            "`spec.nodeSelector[karpenter.sh/provisioner-name]` is renamed: "
             "it is `karpenter.sh/nodepool` today"
         )
     ]

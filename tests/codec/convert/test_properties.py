@@ -172,7 +172,7 @@ def test_what_comes_out_is_accepted_by_an_api_server(objects: list[JsonObject]) 
     conversion = of(objects)
 
     admitted = [VALIDATORS[each["kind"]].admit(each, None) for each in conversion.objects]
-    assert (len(admitted), conversion.failed) == (len(conversion.objects), 0)
+    assert (len(admitted), conversion.total.failed) == (len(conversion.objects), 0)
 
 
 @given(calls)
@@ -181,7 +181,7 @@ def test_converting_again_changes_nothing(objects: list[JsonObject]) -> None:
 
     second = again(conversion)
 
-    assert (second.objects, second.notes, second.failed) == (conversion.objects, (), 0)
+    assert (second.objects, second.notes, second.total.failed) == (conversion.objects, (), 0)
 
 
 @given(calls)
@@ -218,5 +218,5 @@ def test_whatever_is_written_is_converted_or_named(
 
     conversion = of(broken)
 
-    read = conversion.converted + conversion.unchanged + conversion.failed
+    read = conversion.total.converted + conversion.total.unchanged + conversion.total.failed
     assert read == len(objects)

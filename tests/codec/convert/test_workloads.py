@@ -32,12 +32,12 @@ def test_a_workload_names_pools_and_annotations_as_today() -> None:
         DEPLOYMENT.replace("provisioner-name", "nodepool").replace("not-evict", "not-disrupt")
     )
     assert conversion.objects == expected.objects
-    assert (conversion.converted, expected.converted) == (1, 0)
+    assert (conversion.total.converted, expected.total.converted) == (1, 0)
     terms = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
     pod = "spec.template.spec"
     assert said(conversion) == [
-        ("RENAMED", "spec.template.metadata.annotations.karpenter.sh/do-not-evict"),
-        ("RENAMED", f"{pod}.nodeSelector.karpenter.sh/provisioner-name"),
+        ("RENAMED", "spec.template.metadata.annotations[karpenter.sh/do-not-evict]"),
+        ("RENAMED", f"{pod}.nodeSelector[karpenter.sh/provisioner-name]"),
         ("RENAMED", f"{pod}.tolerations[0].key"),
         ("RENAMED", f"{pod}.topologySpreadConstraints[0].topologyKey"),
         ("RENAMED", f"{pod}.affinity.nodeAffinity.{terms}.matchExpressions[0].key"),

@@ -18,6 +18,8 @@ _IDENTITY: Final = "'role', 'instanceProfile'"
 
 def held(draft: Draft) -> Draft:
     """Return a draft with all that is wrong with its objects; those an API server refuses go."""
+    if not draft.objects:
+        return draft
     has_role = all(
         each.change is not Change.LOST or each.path.rpartition(".")[2] != "role"
         for each in draft.notes
@@ -64,7 +66,8 @@ def _where(draft: Draft, obj: JsonObject) -> str:
         return draft.where
     meta = obj.get("metadata")
     name = meta.get("name", "") if isinstance(meta, dict) else ""
-    return f"{draft.where}, as {obj.get('kind')} {name}"
+    made = f"{obj.get('kind')} {name}"
+    return draft.where if draft.where.endswith(f", {made}") else f"{draft.where}, as {made}"
 
 
 def _problem(where: str, fault: FieldInvalid) -> ManifestInvalid:

@@ -4,8 +4,8 @@ from typing import Final
 
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.convert.workloads import renamed
-from karpy.codec.fields import JsonObject
-from karpy.codec.objectmeta import UNINDENTED
+from karpy.codec.fields import FieldInvalid, JsonObject
+from karpy.codec.objectmeta import UNINDENTED, unknown_metadata
 
 _WRITTEN: Final = (
     "uid",
@@ -34,8 +34,15 @@ def new_object(root: OldFields, version: str, kind: str) -> JsonObject:
     root.carry("apiVersion", "kind")
     root.drop("status", "controllers write it")
     if "name" in root and "metadata" not in root:
-        root.fail("name", "stands outside `metadata`", UNINDENTED)
-    return {"apiVersion": version, "kind": kind, "metadata": _metadata(root.child("metadata"))}
+        root.take("name")
+        root.notes.faults.append(FieldInvalid("name", "stands outside `metadata`", UNINDENTED))
+        return {"apiVersion": version, "kind": kind, "metadata": {}}
+    meta = root.tried({}, _metadata_of)
+    return {"apiVersion": version, "kind": kind, "metadata": meta}
+
+
+def _metadata_of(root: OldFields) -> JsonObject:
+    return _metadata(root.child("metadata"))
 
 
 def _metadata(meta: OldFields) -> JsonObject:
@@ -51,8 +58,21 @@ def _metadata(meta: OldFields) -> JsonObject:
         made["labels"] = labels
     if annotations := _annotations(meta):
         made["annotations"] = annotations
-    meta.drop_rest()
+    object_to_strangers(meta)
     return made
+
+
+def object_to_strangers(meta: OldFields) -> None:
+    """Name the fields that metadata does not have, such as a label outside `labels`."""
+    for key, value in meta.obj.items():
+        if not meta.is_left(key):
+            continue
+        fault = next(unknown_metadata(meta.path, {key: value}), None)
+        if fault is None:
+            meta.drop(key, "it has no effect here")
+        else:
+            meta.take(key)
+            meta.notes.problems.append(fault)
 
 
 def template_metadata_of(fields: OldFields) -> JsonObject:
