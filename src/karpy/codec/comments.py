@@ -71,20 +71,21 @@ def with_comments(text: str, comments: Iterable[Comment]) -> str:
     root = compose_yaml(text)
     assert root is not None
     spots = {each.path: each for each in _within(root, ())}
+    columns = {each.line: each.column for each in reversed(spots.values())}
     lines = text.removesuffix("\n").split("\n")
     full = _running_on(root)
     above: dict[int, list[str]] = {}
     below: dict[int, list[str]] = {}
     for each in comments:
         spot = spots.get(each.path) or _Spot((), 0, 0, len(lines) - 1)
-        written = " " * spot.column + each.text
         if each.side is Side.BELOW:
-            below.setdefault(spot.end, []).append(written)
+            below.setdefault(spot.end, []).append(" " * spot.column + each.text)
         elif each.side is Side.BESIDE and spot.path and spot.line not in full:
             lines[spot.line] += f"  {each.text}"
             full.add(spot.line)
         else:
-            above.setdefault(spot.line, []).append(written)
+            indent = " " * columns.get(spot.line, 0)
+            above.setdefault(spot.line, []).append(indent + each.text)
     made = (
         part
         for number, line in enumerate(lines)

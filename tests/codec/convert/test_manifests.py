@@ -41,7 +41,11 @@ def test_objects_of_today_are_held_to_their_definitions() -> None:
         ),
         ("spec.template.spec.requirements", "is missing", "add `requirements`; `[]` is enough"),
     ]
-    assert (len(conversion.objects), conversion.total.unchanged, conversion.total.failed) == (2, 2, 1)
+    assert (len(conversion.objects), conversion.total.unchanged, conversion.total.failed) == (
+        2,
+        2,
+        1,
+    )
 
 
 def test_what_is_not_filled_in_is_converted_and_named() -> None:
@@ -118,6 +122,43 @@ def test_smart_quotes_are_taken_off() -> None:
     ]
 
 
+def test_smart_quotes_are_taken_off_objects_of_today_whose_kind_has_them() -> None:
+    quoted = TODAY.replace("kind: NodePool", "kind: \u201cNodePool\u201d").replace(
+        "kind: Class", "kind: \u201cClass\u201d"
+    )
+
+    conversion = converted(quoted)
+
+    assert conversion.objects == converted(TODAY).objects
+    assert [path for _, path in said(conversion)] == [
+        "kind",
+        "spec.template.spec.nodeClassRef.kind",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        ("resources: [a.yaml]\n", "DROPPED"),
+        ("resources: [a.yaml]\npatches: [{path: b.yaml}]\n", "LOST"),
+        ("resources: ['https://example.com/a']\n", "LOST"),
+    ],
+)
+def test_a_kustomization_is_no_object_and_says_what_it_would_change(text: str, change: str) -> None:
+    head = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
+
+    conversion = converted(head + text)
+
+    assert (conversion.objects, said(conversion)) == ((), [(change, "")])
+
+
+def test_documents_that_do_not_change_keep_their_text() -> None:
+    product = converted(TODAY).products[0]
+
+    assert product.text.startswith("apiVersion: karpenter.sh/v1\n")
+    assert converted(POOL).products[0].text == ""
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -151,6 +192,23 @@ def test_smart_quotes_are_taken_off() -> None:
         (
             "spec: {weight: 1}\n",
             ("kind", "is missing", "add `apiVersion` and `kind`, as in any Kubernetes manifest"),
+        ),
+        ("apiVersion: v1\nkind: 2\n", ("kind", "is `2`, not text", 'quote it: `"2"`')),
+        (
+            "kind: Thing\n",
+            (
+                "apiVersion",
+                "is missing",
+                "add `apiVersion` and `kind`, as in any Kubernetes manifest",
+            ),
+        ),
+        (
+            "- {op: add, path: /spec/weight, value: 1}\n",
+            (
+                "",
+                "is a patch, not an object",
+                "build the whole object first, as `kustomize build` does",
+            ),
         ),
         (
             "just text\n",

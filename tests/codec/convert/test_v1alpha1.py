@@ -113,6 +113,12 @@ def test_metadata_is_answered_as_it_was(line: str, options: dict[str, Any]) -> N
     ("line", "path", "problem", "hint"),
     [
         (
+            "subnetSelector: {aws-ids: ' , '}",
+            "spec.subnetSelector.aws-ids",
+            "names no id",
+            "write ids with commas between, or remove it",
+        ),
+        (
             "launchTemplate: mine",
             "spec.launchTemplate",
             "names a launch template, and today nothing is launched by one",

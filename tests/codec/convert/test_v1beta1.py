@@ -1,7 +1,7 @@
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from tests.codec.convert.manifests import CLAIM, NODE_CLASS, POOL
+from tests.codec.convert.manifests import CLAIM, NODE_CLASS, POOL, SELECTING_CLASS
 from tests.codec.convert.texts import converted, refused, shown, spec_of
 
 BARE = """\
@@ -26,6 +26,12 @@ def test_every_field_of_pools_claims_and_classes_is_carried_or_named(
     snapshot: SnapshotAssertion,
 ) -> None:
     assert shown(converted(f"{POOL}---\n{CLAIM}---\n{NODE_CLASS}")) == snapshot
+
+
+def test_every_way_to_choose_images_and_networks_is_carried_or_named(
+    snapshot: SnapshotAssertion,
+) -> None:
+    assert shown(converted(SELECTING_CLASS)) == snapshot
 
 
 def test_the_defaults_of_the_old_version_are_written_out() -> None:

@@ -18,6 +18,7 @@ _ALIASES: Final = {
     "Windows2022": "windows2022",
     "Windows2025": "windows2025",
 }
+_ENDED: Final = {"AL2": "; EKS has images of AL2 for Kubernetes 1.32 at most"}
 _VOLUME_FIELDS: Final = tuple(each.encode_name for each in fields(BlockDevice))
 _UBUNTU: Final = "Ubuntu"
 _CUSTOM: Final = "Custom"
@@ -60,7 +61,8 @@ def _images_by_alias(old: OldFields, family: str, selector: str) -> JsonObject:
         )
     alias = f"{_ALIASES[family]}@latest"
     if "amiFamily" in old:
-        old.note(Change.RENAMED, "amiFamily", f"it is the image alias `{alias}` today")
+        told = f"it is the image alias `{alias}` today{_ENDED.get(family, '')}"
+        old.note(Change.RENAMED, "amiFamily", told)
     return {"amiSelectorTerms": [{"alias": alias}]}
 
 

@@ -46,20 +46,24 @@ def _metadata_of(root: OldFields) -> JsonObject:
 
 
 def _metadata(meta: OldFields) -> JsonObject:
-    if not meta.text("name") and "generateName" not in meta:
-        meta.fail("name", "is missing", "add `metadata.name`")
+    meta.tried(None, _check_name)
     meta.drop("namespace", "objects of this kind are in no namespace")
     for key in _WRITTEN:
         meta.drop(key, "the API server writes it")
     for key in _KEPT_BY_CONTROLLERS:
         meta.drop(key, "controllers write it")
     made = meta.carry("name", "generateName")
-    if labels := meta.texts("labels"):
+    if labels := meta.tried({}, OldFields.texts, "labels"):
         made["labels"] = labels
-    if annotations := _annotations(meta):
+    if annotations := meta.tried({}, _annotations):
         made["annotations"] = annotations
     object_to_strangers(meta)
     return made
+
+
+def _check_name(meta: OldFields) -> None:
+    if not meta.text("name") and "generateName" not in meta:
+        meta.fail("name", "is missing", "add `metadata.name`")
 
 
 def object_to_strangers(meta: OldFields) -> None:

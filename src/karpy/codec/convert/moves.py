@@ -25,11 +25,14 @@ def placed(source: Found, moves: Moves, objects: Sequence[JsonObject]) -> list[l
     """
     Return by object of today the comments on what it is made of.
 
-    One on a field that is not there any more goes to the head of the first object.
+    One on a field that is not there any more goes to the head of the first object; those within a
+    status, which no manifest has, are left out.
     """
     made: list[list[Comment]] = [[] for _ in objects]
     before: Path | None = None
     for each in source.comments:
+        if each.path[1:] and each.path[0] == "status":
+            continue
         found = next(_places(each.path, source, moves, objects), None) if each.path else None
         if found is not None:
             number, path = found

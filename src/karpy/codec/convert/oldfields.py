@@ -66,7 +66,8 @@ class OldFields:
     def text(self, key: str) -> str:
         value = self.take(key)
         if value is not None and not isinstance(value, str):
-            self.fail(key, f"is {describe(value)}, not text", "quote it")
+            hint = "write one text" if isinstance(value, dict | list) else f'quote it: `"{value}"`'
+            self.fail(key, f"is {describe(value)}, not text", hint)
         return value or ""
 
     def child(self, key: str) -> "OldFields":

@@ -81,7 +81,8 @@ def _images(old: OldFields) -> JsonObject:
     terms = _image_terms(old)
     family = old.text("amiFamily")
     if not family:
-        told = "AL2 is what the old version launched where no family is named"
+        told = "AL2 is what the old version launched where no family is named; EKS has its images"
+        told += " for Kubernetes 1.32 at most"
         old.note(Change.ADDED, "amiFamily", told)
     return images_of(old, family or "AL2", terms, "amiSelector")
 

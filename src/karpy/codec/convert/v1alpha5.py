@@ -146,7 +146,7 @@ def _expiry(spec: OldFields) -> str:
     after = _seconds(spec, path)
     told = f"it is `spec.template.spec.expireAfter: {after}` today"
     if after == "0s":
-        told += "; nodes expire at once, then as today, and only without it they never do"
+        told += "; nodes expire at once, in the old version too; without the field they never do"
     spec.note(Change.RENAMED, path, told)
     return after
 
