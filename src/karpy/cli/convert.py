@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
+from pathlib import PurePath
 from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
@@ -228,16 +229,18 @@ def _repeated(conversion: Conversion) -> list[Line]:
 
 def _files(files: Sequence[FileCount]) -> list[Line]:
     """Count what became of the objects of each file, where there are several."""
-    rows = [_row(each) for each in files if each.converted or each.failed or each.changes]
-    if len(files) < _TABLE_MIN or not rows:
+    shown = [each for each in files if each.converted or each.failed or each.changes]
+    if len(files) < _TABLE_MIN or not shown:
         return []
+    folders = zip(*(PurePath(each.file).parts[:-1] for each in files), strict=False)
+    above = sum(1 for _ in takewhile(lambda names: len(set(names)) == 1, folders))
+    rows = [_row(str(PurePath(*PurePath(each.file).parts[above:])), each) for each in shown]
     others = len(files) - len(rows)
     more = f"{count_of(others, 'other file')} without anything to convert"
     return [*table(_COLUMNS, rows), *([line(more)] if others else [])]
 
 
-def _row(count: FileCount) -> list[Line]:
-    file = count.file
+def _row(file: str, count: FileCount) -> list[Line]:
     shown = file if len(file) <= _FILE_WIDTH else f"…{file[1 - _FILE_WIDTH :]}"
     numbers = [count.read, count.converted, count.unchanged, count.failed]
     numbers += [count.changes.get(each, 0) for each in Change]
