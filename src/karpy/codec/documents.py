@@ -16,6 +16,7 @@ _START: Final = re.compile(r"^(?=---(?:\s|$))", re.MULTILINE)
 _NOTHING: Final = re.compile(r"(?:\s++|#.*$|^---|^%.*$|^\.\.\.)*+", re.MULTILINE)
 _EMPTY_HINT: Final = "see whether the command that wrote it has failed, or leave it out"
 _NESTED_HINT: Final = "move its items to the outer list, or make it a document of its own"
+_SMART: Final = re.compile("[\u2018\u2019\u201c\u201d\u201e]")
 _TABS: Final = re.compile(r"^ *\t", re.MULTILINE)
 
 
@@ -169,4 +170,6 @@ def _way_out(text: str, otherwise: str) -> str:
         return fill_in(names)
     if _TABS.search(text):
         return "replace the tabs by spaces"
+    if _SMART.search(text):
+        return 'write plain quotation marks, `"`: those of a web page are a part of the text'
     return otherwise

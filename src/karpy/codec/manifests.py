@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from karpy.codec.bystanders import Bystanders
 from karpy.codec.clusters import join_daemons, join_nodes, name_namespaces, populate
+from karpy.codec.convert.clusterfile import is_cluster_file
 from karpy.codec.convert.conversion import Change, Note
+from karpy.codec.convert.groups import is_group
 from karpy.codec.convert.manifests import KARPENTER_GROUPS, carry_over
 from karpy.codec.convert.objects import Found, has_smart_quotes, without_smart_quotes
 from karpy.codec.convert.oldfields import Notes
@@ -41,6 +43,7 @@ from karpy.model.snapshot import Snapshot
 
 _LIST: Final = "List"
 _KIND_HINT: Final = "add `apiVersion` and `kind`, as in any Kubernetes manifest"
+_CONVERT_HINT: Final = "convert it first: `karpy convert FILE`, for groups `--from-nodegroups`"
 _LOST_HINT: Final = "see the guide on old manifests for what to write instead"
 _IDENTITY: Final = frozenset({"instanceProfile", "role"})
 """Fields without an effect on what fits where."""
@@ -152,6 +155,8 @@ class _Batch:
             notes = Notes(document.where)
             fields = Fields(without_smart_quotes(fields.obj, "", notes), fields.path)
             self._notes += map(_changed, notes.all)
+        if not fields.text("kind") and (is_cluster_file(fields.obj) or is_group(fields.obj)):
+            fields.fail("", "holds no objects yet", _CONVERT_HINT)
         if not fields.text("kind"):
             fields.fail("kind", "is missing", kind_hint(document.file))
         return fields

@@ -2,7 +2,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from tests.codec.convert.manifests import CLAIM, NODE_CLASS, POOL, SELECTING_CLASS
-from tests.codec.convert.texts import converted, refused, shown, spec_of
+from tests.codec.convert.texts import converted, refused, said, shown, spec_of
 
 BARE = """\
 apiVersion: karpenter.sh/v1beta1
@@ -124,3 +124,17 @@ def test_what_cannot_be_converted_is_named(text: str, problem: tuple[str, str, s
     conversion = converted(text)
 
     assert (conversion.objects, refused(conversion)) == ((), [problem])
+
+
+@pytest.mark.parametrize(
+    ("user_data", "changes"),
+    [("userData: x", [("LOST", "spec.amiFamily")]), ("userData: karpenter.sh/unregistered", [])],
+)
+def test_custom_images_must_register_with_a_taint_today(
+    user_data: str, changes: list[tuple[str, str]]
+) -> None:
+    text = SELECTING_CLASS.replace("amiFamily: Ubuntu", "amiFamily: Custom").replace(
+        'userData: "#!/bin/sh\\n"', user_data
+    )
+
+    assert [each for each in said(converted(text)) if each[1] == "spec.amiFamily"] == changes

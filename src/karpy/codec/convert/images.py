@@ -22,6 +22,7 @@ _ENDED: Final = {"AL2": "; EKS has images of AL2 for Kubernetes 1.32 at most"}
 _VOLUME_FIELDS: Final = tuple(each.encode_name for each in fields(BlockDevice))
 _UBUNTU: Final = "Ubuntu"
 _CUSTOM: Final = "Custom"
+_UNREGISTERED: Final = "karpenter.sh/unregistered"
 _UBUNTU_DISK: Final = {
     "deviceName": "/dev/sda1",
     "rootVolume": True,
@@ -41,6 +42,10 @@ def images_of(old: OldFields, family: str, terms: list[JsonObject], selector: st
         old.fail("amiFamily", f"is `{family}`", f"use one of: {', '.join(_ALIASES)}, Custom")
     if not terms:
         return _images_by_alias(old, family, selector)
+    if family == _CUSTOM and _UNREGISTERED not in str(old.obj.get("userData")):
+        told = f"today nodes of Custom images register with the taint `{_UNREGISTERED}:NoExecute`; "
+        told += "have the kubelet do so by `userData`, so that no pod comes too early"
+        old.note(Change.LOST, "amiFamily", told)
     if family != _UBUNTU:
         return {"amiFamily": family, "amiSelectorTerms": terms}
     told = "AL2 starts Ubuntu images in the same way; today there is no family Ubuntu"

@@ -5,9 +5,11 @@ from typing import Final
 
 from karpy.codec.convert.conversion import Change, Note
 from karpy.codec.convert.drafts import Draft
-from karpy.codec.convert.oldfields import OldFields
+from karpy.codec.convert.oldfields import Notes, OldFields
 from karpy.codec.convert.scene import nearness
-from karpy.codec.fields import JsonObject
+from karpy.codec.fields import FieldInvalid, JsonObject
+from karpy.codec.jsontext import parse_json
+from karpy.codec.limits import Unparsable
 
 _AMOUNTS: Final = (
     "kubeReserved",
@@ -27,6 +29,10 @@ _REST: Final = (
 )
 
 
+_ANNOTATION: Final = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
+KUBELET_ANNOTATION_PATH: Final = f"metadata.annotations[{_ANNOTATION}]"
+
+
 def kubelet_of(owner: OldFields, key: str = "kubelet") -> JsonObject:
     """Return settings of the kubelet, which an object has under a name, in today's form."""
     old = owner.child(key)
@@ -35,6 +41,28 @@ def kubelet_of(owner: OldFields, key: str = "kubelet") -> JsonObject:
     made.update(old.carry(*_REST))
     old.drop_rest()
     return made
+
+
+def without_kubelet_annotation(obj: JsonObject, notes: Notes) -> tuple[JsonObject, JsonObject]:
+    """
+    Return a NodePool without the kubelet that its conversion to v1 has put into an annotation.
+
+    Karpenter 1.0 alone reads it from there; later versions stop at the sight of it.
+    """
+    meta = obj.get("metadata")
+    annotations = meta.get("annotations") if isinstance(meta, dict) else None
+    text = annotations.get(_ANNOTATION) if isinstance(annotations, dict) else None
+    if not isinstance(meta, dict) or not isinstance(annotations, dict) or text is None:
+        return obj, {}
+    try:
+        value = parse_json(str(text))
+    except Unparsable as error:
+        hint = "remove it, and write `spec.kubelet` of the EC2NodeClass"
+        raise FieldInvalid(KUBELET_ANNOTATION_PATH, f"is no JSON: {error}", hint) from error
+    kubelet = kubelet_of(OldFields({"kubelet": value}, KUBELET_ANNOTATION_PATH, notes))
+    kept = {key: each for key, each in annotations.items() if key != _ANNOTATION}
+    left = {key: each for key, each in meta.items() if key != "annotations"}
+    return {**obj, "metadata": {**left, **({"annotations": kept} if kept else {})}}, kubelet
 
 
 def place_kubelets(drafts: Sequence[Draft]) -> list[Draft]:

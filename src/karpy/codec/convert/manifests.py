@@ -20,7 +20,11 @@ from karpy.codec.convert.drafts import (
 )
 from karpy.codec.convert.groups import groups_in, is_group
 from karpy.codec.convert.held import held, why_not_ready
-from karpy.codec.convert.kubelets import place_kubelets
+from karpy.codec.convert.kubelets import (
+    KUBELET_ANNOTATION_PATH,
+    place_kubelets,
+    without_kubelet_annotation,
+)
 from karpy.codec.convert.moves import Moves
 from karpy.codec.convert.objects import (
     Found,
@@ -204,8 +208,17 @@ def _of_today(found: Found) -> Draft:
     value = found.value
     if has_smart_quotes(value):
         value = without_smart_quotes(value, "", notes)
-    is_changed = value != found.value
-    return Draft(found.file, found.where, (value,), tuple(notes.all), is_changed, source=found)
+    value, kubelet = without_kubelet_annotation(value, notes)
+    return Draft(
+        found.file,
+        found.where,
+        (value,),
+        tuple(notes.all),
+        is_converted=value != found.value,
+        kubelet=kubelet,
+        kubelet_path=KUBELET_ANNOTATION_PATH,
+        source=found,
+    )
 
 
 def _old_draft(found: Found, surroundings: Surroundings) -> Draft:

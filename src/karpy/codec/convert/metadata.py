@@ -7,6 +7,7 @@ from karpy.codec.convert.workloads import renamed
 from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.objectmeta import UNINDENTED, unknown_metadata
 
+_BUILD: Final = "build the whole object first, as `kustomize build` does"
 _WRITTEN: Final = (
     "uid",
     "resourceVersion",
@@ -26,6 +27,9 @@ _STALE: Final = (
     "karpenter.k8s.aws/nodetemplate-hash",
     "karpenter.k8s.aws/ec2nodeclass-hash",
     "karpenter.k8s.aws/ec2nodeclass-hash-version",
+    "karpenter.sh/stored-version",
+    "compatibility.karpenter.k8s.aws/v1beta1-ubuntu",
+    "compatibility.karpenter.sh/v1beta1-nodeclass-reference",
 )
 
 
@@ -39,6 +43,15 @@ def new_object(root: OldFields, version: str, kind: str) -> JsonObject:
         return {"apiVersion": version, "kind": kind, "metadata": {}}
     meta = root.tried({}, _metadata_of)
     return {"apiVersion": version, "kind": kind, "metadata": meta}
+
+
+def spec_of(root: OldFields) -> OldFields:
+    """Return the spec of an object, which has one."""
+    if "spec" not in root:
+        strays = [key for key in root.obj if root.is_left(key)]
+        hint = f"indent what belongs to it: {', '.join(strays)}" if strays else _BUILD
+        root.fail("spec", "is missing", hint)
+    return root.child("spec")
 
 
 def _metadata_of(root: OldFields) -> JsonObject:

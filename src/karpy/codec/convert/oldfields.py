@@ -6,6 +6,7 @@ from typing import Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 from karpy.codec.convert.conversion import Change, Note
 from karpy.codec.fields import FieldInvalid, JsonObject, describe
+from karpy.codec.placeholders import placeholder_faults
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,9 +36,8 @@ class OldFields:
 
     def __init__(self, obj: object, path: str, notes: Notes) -> None:
         if not isinstance(obj, dict):
-            raise FieldInvalid(
-                path, f"is {describe(obj)}, not an object", "write it as `name: value` pairs"
-            )
+            problem, hint = f"is {describe(obj)}, not an object", "write it as `name: value` pairs"
+            raise _unfilled(obj, path) or FieldInvalid(path, problem, hint)
         self.obj: JsonObject = obj
         self.path = path
         self.notes = notes
@@ -137,7 +137,14 @@ class OldFields:
         self.notes.problems.append(FieldInvalid(self.path_of(key), problem, hint))
 
     def fail(self, key: str, problem: str, hint: str) -> NoReturn:
-        raise FieldInvalid(self.path_of(key), problem, hint)
+        """Give up on a field; of one that is not filled in nothing else can be known."""
+        path = self.path_of(key)
+        raise _unfilled(self.obj.get(key), path) or FieldInvalid(path, problem, hint)
+
+
+def _unfilled(value: object, path: str) -> FieldInvalid | None:
+    faults = placeholder_faults(value, path) if isinstance(value, str) else iter(())
+    return next(faults, None)
 
 
 def path_of(above: str, key: str) -> str:

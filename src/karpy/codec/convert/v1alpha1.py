@@ -12,7 +12,7 @@ from karpy.codec.convert.images import (
     metadata_options_of,
     tags_of,
 )
-from karpy.codec.convert.metadata import new_object
+from karpy.codec.convert.metadata import new_object, spec_of
 from karpy.codec.convert.moves import Moves
 from karpy.codec.convert.oldfields import OldFields, path_of
 from karpy.codec.fields import JsonObject
@@ -41,9 +41,10 @@ _PARTLY: Final = {"httpTokens": "optional"}
 def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
     """Return an AWSNodeTemplate as an EC2NodeClass."""
     made = new_object(root, AWS, EC2_CLASS)
-    if "spec" not in root:
-        root.fail("spec", "is missing", "build the whole object first, as `kustomize build` does")
-    made["spec"] = node_class_spec(root.child("spec"), surroundings)
+    spec = root.tried(None, spec_of)
+    if spec is None:
+        return Converted(())
+    made["spec"] = node_class_spec(spec, surroundings)
     root.drop_rest()
     return Converted((made,))
 

@@ -5,7 +5,7 @@ from typing import Final
 from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.drafts import AWS, AWS_GROUP, CORE, EC2_CLASS, Converted, Surroundings
 from karpy.codec.convert.kubelets import kubelet_of
-from karpy.codec.convert.metadata import new_object, template_metadata_of
+from karpy.codec.convert.metadata import new_object, spec_of, template_metadata_of
 from karpy.codec.convert.moves import Moves
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.convert.requirements import requirements_of, taints_of
@@ -45,7 +45,9 @@ MOVES: Final[Moves] = {
 def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
     """Return a Provisioner as a NodePool, and the EC2NodeClass of its `provider` if it has one."""
     made = new_object(root, CORE, "NodePool")
-    spec = root.child("spec")
+    spec = root.tried(None, spec_of)
+    if spec is None:
+        return Converted(())
     classes = spec.tried((), _class_of_provider, made["metadata"], surroundings)
     ref = spec.tried({}, _class_ref, classes, surroundings)
     inner: JsonObject = {

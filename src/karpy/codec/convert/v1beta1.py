@@ -24,6 +24,7 @@ from karpy.codec.convert.kubelets import kubelet_of
 from karpy.codec.convert.metadata import (
     new_object,
     object_to_strangers,
+    spec_of,
     template_metadata_of,
 )
 from karpy.codec.convert.moves import Moves
@@ -72,7 +73,9 @@ _PARTLY: Final = {"httpPutResponseHopLimit": 2}
 def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
     """Return a NodePool of today."""
     made = new_object(root, CORE, "NodePool")
-    spec = root.child("spec")
+    spec = root.tried(None, spec_of)
+    if spec is None:
+        return Converted(())
     template = spec.child("template")
     inner = template.child("spec")
     disruption = spec.child("disruption")
@@ -96,7 +99,9 @@ def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
 def node_claim(root: OldFields, surroundings: Surroundings) -> Converted:
     """Return a NodeClaim of today; one that no NodePool owns never expires, as before."""
     made = new_object(root, CORE, "NodeClaim")
-    spec = root.child("spec")
+    spec = root.tried(None, spec_of)
+    if spec is None:
+        return Converted(())
     kubelet = spec.tried({}, kubelet_of)
     made["spec"] = {**_inner(spec, surroundings), **spec.carry("resources", "expireAfter")}
     if "expireAfter" not in made["spec"]:
@@ -109,7 +114,9 @@ def node_claim(root: OldFields, surroundings: Surroundings) -> Converted:
 def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
     """Return an EC2NodeClass of today."""
     made = new_object(root, AWS, EC2_CLASS)
-    old = root.child("spec")
+    old = root.tried(None, spec_of)
+    if old is None:
+        return Converted(())
     spec = {
         **old.tried({}, _images),
         **old.tried({}, _networks),
