@@ -52,6 +52,36 @@ def class_with(**fields: Value) -> Json:
     return {**NODE_CLASS, "spec": {**NODE_CLASS["spec"], **fields}}
 
 
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("karpenter.k8s.aws/instance-catgory", "karpenter.k8s.aws/instance-category"),
+        ("karpenter.k8s.aws/instance-type", "node.kubernetes.io/instance-type"),
+        ("karpenter.k8s.aws/capacity-type", "karpenter.sh/capacity-type"),
+        ("karpenter.sh/instance-family", "karpenter.k8s.aws/instance-family"),
+    ],
+)
+def test_a_restricted_label_has_the_one_that_is_meant_as_its_hint(key: str, meant: str) -> None:
+    (fault,) = told(pool_with(f"{INNER}.requirements", [wants(key, "In", "c")]))
+
+    assert (fault[0], fault[2]) == (f"{INNER}.requirements[0].key", f"write `{meant}`")
+
+
+@pytest.mark.parametrize("key", ["role", "instanceProfile"])
+def test_a_role_is_a_name(key: str) -> None:
+    """IAM takes no ARN for a name, and the machines would never come."""
+    without = {name: each for name, each in NODE_CLASS["spec"].items() if name != "role"}
+    node_class = {**NODE_CLASS, "spec": {**without, key: "arn:aws:iam::123456789012:x/path/nodes"}}
+
+    assert told(node_class) == [
+        (
+            f"spec.{key}",
+            "is the ARN `arn:aws:iam::123456789012:x/path/nodes`, not a name",
+            "write `nodes`",
+        )
+    ]
+
+
 @pytest.mark.parametrize("value", [plain_pool("p"), RICH_POOL, NODE_CLASS])
 def test_what_is_right_has_no_faults(value: Json) -> None:
     assert told(value) == []

@@ -14,6 +14,7 @@ from karpy.codec.fields import FieldInvalid, Fields, JsonObject, caught, describ
 from karpy.codec.objectmeta import METADATA, metadata_faults, unknown_metadata
 from karpy.codec.placeholders import placeholder_faults, placeholders_in
 from karpy.codec.poolrules import find_faults, find_overlay_faults
+from karpy.codec.providers import namesake
 from karpy.codec.schemas.definitions import CUSTOM_KINDS, CustomKind
 from karpy.codec.schemas.labelrules import AWS_LABELS
 from karpy.codec.syntax import is_label_key
@@ -42,6 +43,7 @@ _LOWER_CASE: Final = frozenset(
     }
 )
 """Labels whose values have no capital letter, whatever the machine is."""
+_EC2_CLASS: Final = "EC2NodeClass"
 _QUOTES: Final = "\u201c\u201d\u201e\u201f\u2018\u2019"
 _TYPES: Final = {
     "array": ("a list", "write it as a list, `- ...`"),
@@ -50,6 +52,7 @@ _TYPES: Final = {
     "number": ("a number", "write a number"),
     "object": ("an object", "write it as `name: value` pairs"),
 }
+_AWS_DOMAIN: Final = "karpenter.k8s.aws/"
 _LABELS: Final = re.compile(r"\.(requirements|labels)(\[[^\]]*\])?$")
 """Places of which Karpenter knows more than the definition."""
 _NO_INTEGER: Final = "Checked value must be of type integer"
@@ -103,6 +106,7 @@ def _faults(obj: JsonObject, well_known: frozenset[str]) -> list[FieldInvalid]:
         *_unknown_at_top(plain, schema, kind),
         *_unknown(plain.get("spec"), _below(schema, "spec"), "spec", schema),
         *_capital_faults(plain),
+        *_role_faults(plain),
         *_template_faults(plain),
     ]
     told = [told for each in validator.faults(plain) for told in _told(each, plain, schema)]
@@ -325,10 +329,12 @@ def _rule_in(message: str) -> str:
 
 
 def _near_label(key: str, message: str) -> str:
-    if not message.startswith("label domain") or not key.startswith("karpenter.k8s.aws/"):
+    """Say which label is meant by one that is restricted: of the same name, or a slip of it."""
+    if not message.startswith("label domain"):
         return ""
-    near = get_close_matches(key, AWS_LABELS, 1, _NEAR)
-    return f"write `{near[0]}`" if near else ""
+    near = get_close_matches(key, AWS_LABELS, 1, _NEAR) if key.startswith(_AWS_DOMAIN) else []
+    meant = namesake(key) or next(iter(near), "")
+    return f"write `{meant}`" if meant else ""
 
 
 def _culprits(found: _Found, message: str) -> list[str]:
@@ -437,6 +443,16 @@ def _capital_faults(obj: JsonObject) -> Iterator[FieldInvalid]:
             if is_text and value != value.lower():
                 what = f"is `{shown(value)}`, and `{key}` has no such value"
                 yield FieldInvalid(f"{path}.values[{index}]", what, f"write `{value.lower()}`")
+
+
+def _role_faults(obj: JsonObject) -> Iterator[FieldInvalid]:
+    """Find a role that is named by its ARN, which IAM takes for no name."""
+    spec = obj.get("spec")
+    for key in ("role", "instanceProfile"):
+        value = spec.get(key) if isinstance(spec, dict) and obj.get("kind") == _EC2_CLASS else None
+        if isinstance(value, str) and value.startswith("arn:") and not placeholders_in(value):
+            hint = f"write `{value.rpartition('/')[2]}`"
+            yield FieldInvalid(f"spec.{key}", f"is the ARN `{shown(value)}`, not a name", hint)
 
 
 def _requirements(obj: JsonObject) -> Iterator[tuple[str, JsonObject]]:

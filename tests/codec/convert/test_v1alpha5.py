@@ -133,6 +133,19 @@ def test_nodes_expire_as_they_did(lines: tuple[str, ...], after: str) -> None:
     assert template["spec"]["expireAfter"] == after
 
 
+def test_a_limit_outside_resources_is_an_error() -> None:
+    conversion = converted(with_lines("limits: {cpu: 10, resources: {memory: 1Gi}}"))
+
+    assert refused(conversion) == [
+        (
+            "spec.limits.cpu",
+            "is outside `resources`, so that it had no effect",
+            "indent it below `resources`, or remove it",
+        )
+    ]
+    assert spec_of(conversion, "NodePool")["limits"] == {"memory": "1Gi"}
+
+
 def test_expiry_at_once_is_said() -> None:
     note = next(
         each

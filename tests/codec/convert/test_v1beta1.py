@@ -111,6 +111,18 @@ def test_a_claim_of_no_pool_does_not_expire(label: str, after: str) -> None:
             ("spec.subnetSelectorTerms", "is missing", HALF),
         ),
         (
+            NODE_CLASS.replace(
+                "subnetSelectorTerms:\n  - tags: {karpenter.sh/discovery: shop}\n"
+                "  - id: subnet-0a1",
+                "subnetSelector: {a: b}",
+            ),
+            (
+                "spec.subnetSelector",
+                "is a field of AWSNodeTemplates",
+                "write `subnetSelectorTerms: [{tags: ...}]`",
+            ),
+        ),
+        (
             NODE_CLASS.replace("role: Nodes", "amiSelectorTerms: {id: ami-1}"),
             (
                 "spec.amiSelectorTerms",

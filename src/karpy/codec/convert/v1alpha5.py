@@ -132,6 +132,11 @@ def _requirement(key: str, operator: str, *values: str) -> JsonObject:
 def _limits(spec: OldFields) -> JsonObject:
     limits = spec.child("limits")
     resources = limits.amounts("resources")
+    for key in ("cpu", "memory"):
+        if key in limits:
+            limits.take(key)
+            what = "is outside `resources`, so that it had no effect"
+            limits.object_to(key, what, "indent it below `resources`, or remove it")
     limits.drop_rest()
     if not resources:
         return {}

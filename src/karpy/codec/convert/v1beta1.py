@@ -138,6 +138,10 @@ def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
 
 def _networks(old: OldFields) -> JsonObject:
     for key in _NETWORKS:
+        selector = key.removesuffix("Terms")
+        if key not in old and selector in old:
+            old.take(selector)
+            old.fail(selector, "is a field of AWSNodeTemplates", f"write `{key}: [{{tags: ...}}]`")
         if key not in old:
             old.fail(key, "is missing", _HALF)
     return old.carry(*_NETWORKS)
