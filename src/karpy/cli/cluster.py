@@ -115,6 +115,5 @@ def cluster(
             path=str(kubeconfig), problem="it is there already and is not one of ours"
         )
     embedded = import_embedded("karpy.cli.residence")
-    place = embedded.Place(kubeconfig, port, token)
-    asyncio.run(embedded.run_cluster(terminal, place, contents))
+    asyncio.run(embedded.run_cluster(terminal, embedded.Place(kubeconfig, port, token), contents))
     return DONE
