@@ -1,6 +1,7 @@
 """Custom kinds, held to their definitions: all faults, each with its place and a way out."""
 
 import copy
+import time
 from typing import Any, Final
 
 import pytest
@@ -380,6 +381,17 @@ def test_a_thousand_pools_compile_their_definition_once() -> None:
 
     assert (len(reading.snapshot.pools), reading.problems) == (1000, ())
     assert validator_of.cache_info().misses == 1
+
+
+def test_a_thousand_pools_are_held_to_their_definition_within_a_second() -> None:
+    pools = [{**RICH_POOL, "metadata": {"name": f"p{number}"}} for number in range(1000)]
+    custom_faults(pools[0], WELL_KNOWN)
+    started = time.process_time()
+
+    faults = [fault for each in pools for fault in custom_faults(each, WELL_KNOWN)]
+
+    assert faults == []
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize("kind", CUSTOM_KINDS, ids=lambda each: each.kind.name)
