@@ -23,8 +23,8 @@ from karpy.codec.documents import Document, read_documents
 from karpy.codec.findings import of_problem, place_of
 from karpy.errors import ManifestInvalid
 
-_FILES_MANY: Final = 50
-"""From so many files on the progress is shown, so many at a time."""
+_STEPS_MAX: Final = 100
+"""So often progress is shown at most."""
 _TABLE_MIN: Final = 2
 _NAMES_SHOWN: Final = 3
 _FILE_WIDTH: Final = 35
@@ -159,11 +159,11 @@ def convert(
 
 
 def _read(sources: Sources, terminal: Terminal) -> list[Document | ManifestInvalid]:
-    """Parse all files; of many, show how far that is."""
+    """Parse all files, and show how far that is."""
     documents: list[Document | ManifestInvalid] = list(sources.unreadable)
     count = len(sources.texts)
     for number, (file, text) in enumerate(sources.texts):
-        if count > _FILES_MANY and number % _FILES_MANY == 0:
+        if count > 1 and number % (count // _STEPS_MAX + 1) == 0:
             terminal.show_progress(f"reading file {number + 1:,} of {count:,}: {file}")
         documents += read_documents(file, text)
     terminal.show_progress(f"converting {count_of(len(documents), 'document')}")
