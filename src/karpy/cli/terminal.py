@@ -166,7 +166,8 @@ class Terminal:
 
     def show_progress(self, text: str) -> None:
         """Show on a terminal how far the work is; an empty text takes it away."""
-        self.err.show_progress(text)
+        # A line that is wrapped could not be taken back.
+        self.err.show_progress(text[: self.width - 1])
 
     def tell(self, *lines: Line) -> None:
         """Write what is not the answer."""
