@@ -17,9 +17,10 @@ def test_a_catalog_is_found_by_name() -> None:
     assert find_catalog("kwok", read_text).catalog == kwok_catalog()
 
 
-def test_a_name_that_no_catalog_has_is_told() -> None:
+@pytest.mark.parametrize("name", ["ec9:us-east-1", "ec9"])
+def test_a_name_that_no_catalog_has_is_told(name: str) -> None:
     with pytest.raises(ObjectNotFound) as caught:
-        find_catalog("ec9:us-east-1", read_text)
+        find_catalog(name, read_text)
 
     assert caught.value.hint == "name one of: kwok, or a file"
 
