@@ -154,3 +154,21 @@ def test_what_cannot_be_converted_is_named(line: str, path: str, problem: str, h
     text = BARE.replace("  subnetSelector: {a: b}\n", "") if "subnet" in path else BARE
 
     assert refused(converted(f"{text}  {line}\n")) == [(path, problem, hint)]
+
+
+@pytest.mark.parametrize(
+    ("family", "user_data", "problem"),
+    [
+        ("", "[settings.kubernetes]", ["is TOML, which Bottlerocket takes alone"]),
+        ("amiFamily: Bottlerocket", "#!/bin/sh", ["is no TOML, which Bottlerocket takes alone"]),
+        ("amiFamily: Bottlerocket", "[settings.kubernetes]", []),
+        ("amiFamily: AL2023", "#!/bin/sh", []),
+    ],
+)
+def test_user_data_agree_with_the_images(family: str, user_data: str, problem: list[str]) -> None:
+    lines = f'  {family}\n  userData: "{user_data}"\n  instanceProfile: Nodes\n'
+
+    conversion = converted(BARE + lines)
+
+    assert [each for _, each, _ in refused(conversion)] == problem
+    assert len(conversion.objects) == 1

@@ -1,6 +1,9 @@
+from json import dumps
+
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from karpy.codec.fields import JsonObject
 from tests.codec.convert.manifests import CLAIM, NODE_CLASS, POOL, SELECTING_CLASS
 from tests.codec.convert.texts import converted, refused, said, shown, spec_of
 
@@ -71,12 +74,47 @@ def test_the_class_is_named_with_group_and_kind(
 
 
 @pytest.mark.parametrize(
-    ("label", "after"), [("karpenter.sh/nodepool: web", "720h"), ("a: b", "Never")]
+    ("policy", "problems"),
+    [
+        ("{consolidationPolicy: WhenUnderutilized}", []),
+        ("{consolidationPolicy: WhenUnderutilized, consolidateAfter: Never}", []),
+        ("{consolidationPolicy: WhenUnderutilized, consolidateAfter: 30s}", ["is there next to"]),
+        ("{consolidateAfter: 30s}", ["is there next to"]),
+        ("{consolidationPolicy: WhenEmpty}", ["is missing, and "]),
+        ("{consolidationPolicy: WhenEmpty, consolidateAfter: 30s}", []),
+    ],
 )
-def test_a_claim_of_no_pool_does_not_expire(label: str, after: str) -> None:
-    text = CLAIM.replace("karpenter.sh/nodepool: web", label)
+def test_what_v1beta1_refuses_of_disruption_is_named_and_converted(
+    policy: str, problems: list[str]
+) -> None:
+    conversion = converted(BARE + f"  disruption: {policy}\n")
 
-    assert spec_of(converted(text), "NodeClaim")["expireAfter"] == after
+    assert [problem[:16] for _, problem, _ in refused(conversion)] == problems
+    assert len(conversion.objects) == 1
+
+
+NEVER = POOL.replace("expireAfter: 168h", "expireAfter: Never")
+SILENT = POOL.replace("    expireAfter: 168h\n", "")
+
+
+@pytest.mark.parametrize(
+    ("texts", "after", "change"),
+    [
+        ((CLAIM, POOL), "168h", "ADDED"),
+        ((CLAIM, NEVER), "Never", "ADDED"),
+        ((CLAIM, SILENT), "720h", "ADDED"),
+        ((CLAIM, converted(NEVER).objects[0]), "Never", "ADDED"),
+        ((CLAIM,), "720h", "LOST"),
+        ((CLAIM.replace("karpenter.sh/nodepool: web", "a: b"),), "Never", "ADDED"),
+    ],
+)
+def test_a_claim_expires_as_its_pool_says(
+    texts: tuple[str | JsonObject, ...], after: str, change: str
+) -> None:
+    conversion = converted(*(each if isinstance(each, str) else dumps(each) for each in texts))
+
+    assert spec_of(conversion, "NodeClaim")["expireAfter"] == after
+    assert (change, "spec.expireAfter") in said(conversion)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,8 @@ class Surroundings(Struct, frozen=True):
     """Group and kind of node classes by name."""
     cluster: Cluster = NO_CLUSTER
     """For pools that are made of something that names no cluster."""
+    expiries: Mapping[str, str] = {}
+    """After which time the nodes of a NodePool expire, by its name."""
 
 
 class Converted(Struct, frozen=True):

@@ -1,11 +1,13 @@
 """Objects that come out of a conversion, held to the CustomResourceDefinitions of today."""
 
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
 from karpy.codec.convert.conversion import Change
-from karpy.codec.convert.drafts import Draft
+from karpy.codec.convert.drafts import EC2_CLASS, Draft
+from karpy.codec.convert.images import user_data_faults
 from karpy.codec.crdfaults import custom_faults, is_custom
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.placeholders import PlaceholderLeft
@@ -44,15 +46,19 @@ def held(draft: Draft) -> Draft:
 
 
 def why_not_ready(draft: Draft) -> list[ManifestInvalid]:
-    """List what an API server takes in the NodePools of a draft, and Karpenter does not."""
+    """List what an API server takes in the objects of a draft, and no node comes of."""
     return [
         _problem(_where(draft, obj), each)
         for obj in draft.objects
-        if is_custom(str(obj.get("apiVersion")), str(obj.get("kind")))
-        and obj.get("kind") == "NodePool"
-        and draft.is_filled_in
-        for each in find_faults(Fields(obj), WELL_KNOWN)
+        if is_custom(str(obj.get("apiVersion")), str(obj.get("kind"))) and draft.is_filled_in
+        for each in _late_faults(obj)
     ]
+
+
+def _late_faults(obj: JsonObject) -> Iterable[FieldInvalid]:
+    if obj.get("kind") == "NodePool":
+        return find_faults(Fields(obj), WELL_KNOWN)
+    return user_data_faults(obj) if obj.get("kind") == EC2_CLASS else ()
 
 
 def _faults_of(obj: JsonObject) -> tuple[FieldInvalid, ...]:

@@ -1,5 +1,6 @@
 """What an EC2NodeClass launches with that every old version said in another way."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import fields
@@ -7,7 +8,7 @@ from msgspec.structs import fields
 from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.drafts import Surroundings
 from karpy.codec.convert.oldfields import OldFields
-from karpy.codec.fields import JsonObject
+from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.schemas.ec2devices import BlockDevice
 
 _ALIASES: Final = {
@@ -22,6 +23,9 @@ _ENDED: Final = {"AL2": "; EKS has images of AL2 for Kubernetes 1.32 at most"}
 _VOLUME_FIELDS: Final = tuple(each.encode_name for each in fields(BlockDevice))
 _UBUNTU: Final = "Ubuntu"
 _CUSTOM: Final = "Custom"
+_BOTTLEROCKET: Final = "bottlerocket"
+_NO_TOML: Final = ("#!", "MIME-Version", "apiVersion:", "<powershell>")
+_TOML: Final = "[settings"
 _UNREGISTERED: Final = "karpenter.sh/unregistered"
 _UBUNTU_DISK: Final = {
     "deviceName": "/dev/sda1",
@@ -139,3 +143,18 @@ def tags_of(old: OldFields) -> JsonObject:
         else:
             made[key] = value
     return {"tags": made} if made else {}
+
+
+def user_data_faults(node_class: JsonObject) -> Iterator[FieldInvalid]:
+    """Find user data of another form than the images of an EC2NodeClass take."""
+    spec = node_class.get("spec") or {}
+    text = str(spec.get("userData") or "").lstrip()
+    terms = spec.get("amiSelectorTerms") or ()
+    alias = next((str(each["alias"]) for each in terms if "alias" in each), "")
+    family = str(spec.get("amiFamily") or alias.partition("@")[0]).lower()
+    if family == _BOTTLEROCKET and text.startswith(_NO_TOML):
+        hint = "write settings of Bottlerocket, or choose images of another family"
+        yield FieldInvalid("spec.userData", "is no TOML, which Bottlerocket takes alone", hint)
+    elif family.startswith("al2") and text.startswith(_TOML):
+        hint = "choose images of Bottlerocket, or write a script or MIME parts"
+        yield FieldInvalid("spec.userData", "is TOML, which Bottlerocket takes alone", hint)

@@ -9,10 +9,13 @@ from msgspec import Struct
 
 from karpy.codec.convert.drafts import AWS_GROUP, EC2_CLASS, NO_CLUSTER, Cluster, Surroundings
 from karpy.codec.convert.objects import Found
+from karpy.codec.fields import JsonObject
 
 _SETTINGS: Final = "karpenter-global-settings"
 _PROFILE: Final = "aws.defaultInstanceProfile"
 _SAME: Final = 10**6
+_USUAL: Final = "720h"
+"""When nodes expire if their NodePool does not say it."""
 
 
 class _Class(Struct, frozen=True):
@@ -33,11 +36,16 @@ class Scene:
         self._cluster = cluster
         self._classes: dict[str, list[_Class]] = {}
         self._profiles: list[tuple[str, str]] = []
+        self._expiries: dict[str, list[tuple[str, str]]] = {}
         self._seen: dict[str, Surroundings] = {}
         for each in found:
             self._add(each)
 
     def _add(self, found: Found) -> None:
+        if found.kind == "NodePool":
+            expiry = found.file, _expiry(found.value)
+            self._expiries.setdefault(found.name, []).append(expiry)
+            return
         same = self._classes.setdefault(found.name, [])
         if found.kind in {"AWSNodeTemplate", EC2_CLASS}:
             same.append(_Class(found.file, AWS_GROUP, EC2_CLASS))
@@ -66,7 +74,23 @@ class Scene:
             next((value for _, value in profiles), ""),
             {name: (each.group, each.kind) for name, each in nearest.items()},
             self._cluster,
+            {
+                name: min(same, key=lambda each: -nearness(each[0], file))[1]
+                for name, same in self._expiries.items()
+            },
         )
+
+
+def _expiry(pool: JsonObject) -> str:
+    """Return when the nodes of a NodePool expire, in v1beta1 as in v1."""
+    for path in (("spec", "disruption"), ("spec", "template", "spec")):
+        found: object = pool
+        for key in path:
+            found = found.get(key) if isinstance(found, dict) else None
+        after = found.get("expireAfter") if isinstance(found, dict) else None
+        if isinstance(after, str):
+            return after
+    return _USUAL
 
 
 def nearness(one: str, other: str) -> int:

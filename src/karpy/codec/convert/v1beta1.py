@@ -34,7 +34,8 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.ec2nodeclasses import EC2NodeClassSpec
 from karpy.model.labels import NODE_POOL
 
-_POLICIES: Final = {"WhenUnderutilized": "WhenEmptyOrUnderutilized"}
+_USUAL: Final = "WhenUnderutilized"
+_POLICIES: Final = {_USUAL: "WhenEmptyOrUnderutilized"}
 _KNOWN_POLICIES: Final = ("WhenEmpty", "WhenUnderutilized", "WhenEmptyOrUnderutilized", "Balanced")
 _CONVERTED: Final = frozenset(
     {
@@ -105,7 +106,8 @@ def node_claim(root: OldFields, surroundings: Surroundings) -> Converted:
     kubelet = spec.tried({}, kubelet_of)
     made["spec"] = {**_inner(spec, surroundings), **spec.carry("resources", "expireAfter")}
     if "expireAfter" not in made["spec"]:
-        made["spec"].update(_claim_expiry(spec, made["metadata"].get("labels") or {}))
+        pool = (made["metadata"].get("labels") or {}).get(NODE_POOL, "")
+        made["spec"].update(_claim_expiry(spec, pool, surroundings))
     spec.drop_rest()
     root.drop_rest()
     return Converted((made,), kubelet, spec.path_of("kubelet"))
@@ -199,14 +201,19 @@ def _expiry(inner: OldFields, disruption: OldFields) -> JsonObject:
     return {"expireAfter": old}
 
 
-def _claim_expiry(spec: OldFields, labels: JsonObject) -> JsonObject:
-    if labels.get(NODE_POOL):
-        told = "its NodePool says it today; without that, `720h` holds, as before"
+def _claim_expiry(spec: OldFields, pool: str, surroundings: Surroundings) -> JsonObject:
+    after = surroundings.expiries.get(pool, "720h") if pool else "Never"
+    if not pool:
+        told = "`Never`: a NodeClaim without a NodePool did not expire; today it does after 720h"
         spec.note(Change.ADDED, "expireAfter", told)
-        return {"expireAfter": "720h"}
-    told = "`Never`: a NodeClaim without a NodePool did not expire; today it does after 720h"
-    spec.note(Change.ADDED, "expireAfter", told)
-    return {"expireAfter": "Never"}
+    elif pool in surroundings.expiries:
+        told = f"`{after}`, as NodePool {pool} says: today each NodeClaim has it"
+        spec.note(Change.ADDED, "expireAfter", told)
+    else:
+        told = f"NodePool {pool} says it, and this call has none by that name; `{after}`, the "
+        told += "default, is written; give both in one call"
+        spec.note(Change.LOST, "expireAfter", told)
+    return {"expireAfter": after}
 
 
 def _disruption(old: OldFields) -> JsonObject:
@@ -215,10 +222,14 @@ def _disruption(old: OldFields) -> JsonObject:
         old.fail(
             "consolidationPolicy", f"is `{policy}`", "use one of: WhenEmpty, WhenUnderutilized"
         )
-    if policy == "WhenUnderutilized" and "consolidateAfter" in old:
-        what = "is there next to `WhenUnderutilized`, which v1beta1 refuses"
+    after = old.obj.get("consolidateAfter")
+    if (policy or _USUAL) == _USUAL and after not in (None, "Never"):
+        what = f"is there next to `{_USUAL}`, which v1beta1 refuses"
         hint = "remove it, or convert: today they may be together"
         old.object_to("consolidateAfter", what, hint)
+    if policy == "WhenEmpty" and after is None:
+        what = "is missing, and v1beta1 refuses `WhenEmpty` without it"
+        old.object_to("consolidateAfter", what, "add how long a node may be empty, such as `30s`")
     if policy in _POLICIES:
         told = f"it is `{_POLICIES[policy]}` today"
         old.note(Change.RENAMED, "consolidationPolicy", told)
