@@ -1,6 +1,5 @@
 """Files that lie beside manifests and hold no object: kustomizations, their patches, charts."""
 
-from pathlib import PurePath
 from typing import Final
 
 from karpy.codec.fields import JsonObject
@@ -36,7 +35,7 @@ def is_kustomization(file: str, value: JsonObject) -> bool:
     """Say whether a document names the files of a tree and is no object itself."""
     kind = value.get("kind")
     if not kind:
-        return PurePath(file).name in _FILES
+        return _name(file) in _FILES
     return kind in _KINDS and str(value.get("apiVersion")).startswith(_GROUP)
 
 
@@ -69,7 +68,11 @@ def is_patch(value: object) -> bool:
 
 def kind_hint(file: str) -> str:
     """Say what to do about a document without a kind."""
-    name = PurePath(file).name
+    name = _name(file)
     if name == "Chart.yaml" or name.startswith("values"):
         return _CHART_HINT
     return _KIND_HINT
+
+
+def _name(file: str) -> str:
+    return file.rpartition("/")[2]

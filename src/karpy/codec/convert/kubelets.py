@@ -5,8 +5,8 @@ from typing import Final
 
 from karpy.codec.convert.conversion import Change, Note
 from karpy.codec.convert.drafts import Draft
+from karpy.codec.convert.neighbours import nearness
 from karpy.codec.convert.oldfields import Notes, OldFields
-from karpy.codec.convert.scene import nearness
 from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.jsontext import parse_json
 from karpy.codec.limits import Unparsable

@@ -26,6 +26,7 @@ from karpy.codec.convert.kubelets import (
     without_kubelet_annotation,
 )
 from karpy.codec.convert.moves import Moves
+from karpy.codec.convert.neighbours import Neighbours
 from karpy.codec.convert.objects import (
     Found,
     has_smart_quotes,
@@ -33,7 +34,6 @@ from karpy.codec.convert.objects import (
     without_smart_quotes,
 )
 from karpy.codec.convert.oldfields import Notes, OldFields
-from karpy.codec.convert.scene import Scene
 from karpy.codec.convert.workloads import renamed
 from karpy.codec.documents import Document
 from karpy.codec.fields import FieldInvalid
@@ -75,9 +75,9 @@ def convert(
     definition file are for. Objects of today are returned unchanged.
     """
     found = [each for document in documents for each in _objects(document)]
-    scene = Scene((each for each in found if isinstance(each, Found)), role, cluster)
+    neighbours = Neighbours((each for each in found if isinstance(each, Found)), role, cluster)
     parts = [part for whole in found for part in _parts(whole)]
-    return _conversion(_drafts(parts, scene))
+    return _conversion(_drafts(parts, neighbours))
 
 
 def convert_groups(
@@ -89,15 +89,15 @@ def convert_groups(
     found = [each for document in documents for each in _objects(document)]
     groups = groups_in(each for each in found if isinstance(each, Found))
     failed = (each for each in found if isinstance(each, Draft))
-    return _conversion(_drafts([*failed, *groups], Scene((), role, cluster)))
+    return _conversion(_drafts([*failed, *groups], Neighbours((), role, cluster)))
 
 
 def carry_over(found: Sequence[Found]) -> Sequence[Draft]:
     """Return what objects of any version are today."""
-    return _drafts(found, Scene(found))
+    return _drafts(found, Neighbours(found))
 
 
-def _drafts(parts: Iterable[Found | Source | Draft], scene: Scene) -> Sequence[Draft]:
+def _drafts(parts: Iterable[Found | Source | Draft], neighbours: Neighbours) -> Sequence[Draft]:
     """Return what the parts become; a part that cannot be converted becomes its problems."""
     drafts: list[Draft] = []
     for each in parts:
@@ -106,7 +106,7 @@ def _drafts(parts: Iterable[Found | Source | Draft], scene: Scene) -> Sequence[D
             continue
         file = each.found.file if isinstance(each, Source) else each.file
         try:
-            drafts.append(_draft(each, scene.seen_from(file)))
+            drafts.append(_draft(each, neighbours.seen_from(file)))
         except FieldInvalid as error:
             drafts.append(_failed(file, each.where, error, *error.others))
         except RecursionError:

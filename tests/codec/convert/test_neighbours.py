@@ -2,7 +2,7 @@ import pytest
 
 from karpy.codec.convert.conversion import Conversion
 from karpy.codec.convert.manifests import convert
-from karpy.codec.convert.scene import nearness
+from karpy.codec.convert.neighbours import nearness
 from karpy.codec.documents import read_documents
 from tests.codec.convert.manifests import NODE_CLASS
 from tests.codec.convert.test_kubelets import pool

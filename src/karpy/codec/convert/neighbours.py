@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from functools import lru_cache
-from pathlib import PurePath
 from typing import Final
 
 from msgspec import Struct
@@ -26,7 +25,7 @@ class _Class(Struct, frozen=True):
     kind: str
 
 
-class Scene:
+class Neighbours:
     """All documents of a call, as each of its files sees them."""
 
     def __init__(
@@ -107,4 +106,4 @@ def nearness(one: str, other: str) -> int:
 
 @lru_cache(maxsize=4096)
 def _folders(file: str) -> tuple[str, ...]:
-    return PurePath(file).parts[:-1]
+    return tuple(file.split("/")[:-1])
