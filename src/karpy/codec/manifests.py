@@ -201,8 +201,9 @@ class _Batch:
         for draft in carry_over(self._ours):
             self._problems += draft.problems
             self._notes += map(_changed, draft.notes)
-            for obj in draft.objects if draft.is_filled_in else ():
-                self._read(Found(draft.file, draft.where, obj))
+            for obj in draft.objects:
+                if draft.is_filled_in or not any(placeholder_faults(obj.get("spec"))):
+                    self._read(Found(draft.file, draft.where, obj))
 
     def finish(self, catalog: Catalog, settings: Settings, now: datetime) -> Reading:
         self._carry_over()

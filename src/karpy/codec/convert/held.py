@@ -1,13 +1,12 @@
 """Objects that come out of a conversion, held to the CustomResourceDefinitions of today."""
 
 from collections.abc import Iterable
-from typing import Final
 
 from msgspec.structs import replace
 
-from karpy.codec.convert.conversion import Change
+from karpy.codec.convert.conversion import Change, Note
 from karpy.codec.convert.drafts import EC2_CLASS, Draft
-from karpy.codec.convert.images import user_data_faults
+from karpy.codec.convert.images import NO_ROLE, user_data_faults
 from karpy.codec.crdfaults import custom_faults, is_custom
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.placeholders import PlaceholderLeft
@@ -15,21 +14,15 @@ from karpy.codec.poolrules import find_faults
 from karpy.errors import ManifestInvalid
 from karpy.model.labels import WELL_KNOWN
 
-_IDENTITY: Final = "'role', 'instanceProfile'"
-
 
 def held(draft: Draft) -> Draft:
     """Return a draft with all that is wrong with its objects; those an API server refuses go."""
     if not draft.objects:
         return draft
-    has_role = all(
-        each.change is not Change.LOST or each.path.rpartition(".")[2] != "role"
-        for each in draft.notes
-    )
     problems, is_refused, is_filled_in = [], False, True
     for obj in draft.objects:
         for each in _faults_of(obj):
-            if not has_role and _IDENTITY in each.problem:
+            if NO_ROLE in each.problem and any(_is_of_role(note) for note in draft.notes):
                 continue
             problems.append(_problem(_where(draft, obj), each))
             if isinstance(each, PlaceholderLeft):
@@ -43,6 +36,11 @@ def held(draft: Draft) -> Draft:
         is_refused=is_refused,
         is_filled_in=is_filled_in,
     )
+
+
+def _is_of_role(note: Note) -> bool:
+    """Say whether a note says that nothing names a role, which need not be said twice."""
+    return note.change is Change.LOST and note.path.rpartition(".")[2] == "role"
 
 
 def why_not_ready(draft: Draft) -> list[ManifestInvalid]:

@@ -11,6 +11,8 @@ from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.schemas.ec2devices import BlockDevice
 
+NO_ROLE: Final = "${KARPENTER_NODE_ROLE}"
+"""What is written for a role that only users know."""
 _ALIASES: Final = {
     "AL2": "al2",
     "AL2023": "al2023",
@@ -94,10 +96,10 @@ def identity_of(old: OldFields, surroundings: Surroundings) -> JsonObject:
         return {"instanceProfile": surroundings.profile}
     told = (
         "neither `role` nor `instanceProfile` is written here, and today one is needed; "
-        "add one, or convert with `--role NAME`"
+        f"fill in `{NO_ROLE}`, or convert with `--role NAME`"
     )
     old.note(Change.LOST, "role", told)
-    return {}
+    return {"role": NO_ROLE}
 
 
 def metadata_options_of(old: OldFields, partly: JsonObject) -> JsonObject:
