@@ -57,13 +57,24 @@ def judged(server: ControlPlane, conversion: Conversion) -> tuple[str, int]:
         converted(PROVISIONER, NODE_TEMPLATE),
         converted(WITH_PROVIDER),
         converted(COMMENTED, role="Nodes"),
+        converted(COMMENTED),
         converted(POOL, CLAIM, NODE_CLASS),
         converted(SELECTING_CLASS),
         converted(FILE),
         proposed(json.dumps([{"nodegroup": NODE_GROUP}]), cluster=SHOP),
         proposed(json.dumps({"AutoScalingGroups": [SCALING_GROUP]}), cluster=SHOP),
     ],
-    ids=["node template", "provider", "comments", "v1beta1", "class", "file", "group", "asg"],
+    ids=[
+        "node template",
+        "provider",
+        "comments",
+        "no role",
+        "v1beta1",
+        "class",
+        "file",
+        "group",
+        "asg",
+    ],
 )
 def test_what_is_converted_is_taken(server: ControlPlane, conversion: Conversion) -> None:
     assert len(conversion.objects) >= 1
