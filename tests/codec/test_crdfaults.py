@@ -31,6 +31,10 @@ NODE_CLASS: Final[Json] = {
 UNDERUTILIZED: Final = "WhenEmptyOrUnderutilized"
 FAMILIES: Final = "'al2', 'al2023', 'bottlerocket', 'windows2019', 'windows2022', 'windows2025'"
 INNER: Final = "spec.template.spec"
+UBUNTU_HINT: Final = (
+    "name the images by `name` and `owner` in `amiSelectorTerms`, and write `amiFamily: AL2`, "
+    "which starts them alike"
+)
 
 
 def told(value: Json) -> list[tuple[str, str, str]]:
@@ -66,6 +70,30 @@ def test_a_restricted_label_has_the_one_that_is_meant_as_its_hint(key: str, mean
     (fault,) = told(pool_with(f"{INNER}.requirements", [wants(key, "In", "c")]))
 
     assert (fault[0], fault[2]) == (f"{INNER}.requirements[0].key", f"write `{meant}`")
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "hint"),
+    [
+        (
+            {"blockDeviceMappings": [{"deviceName": "a", "ebs": {"volumeSize": 100}}]},
+            "spec.blockDeviceMappings[0].ebs.volumeSize",
+            "write a size such as `100Gi`",
+        ),
+        (
+            {"kubelet": {"evictionHard": {"memory.available": 5}}},
+            "spec.kubelet.evictionHard[memory.available]",
+            "write a share such as `5%` or a quantity such as `100Mi`",
+        ),
+        (
+            {"amiFamily": "Ubuntu", "amiSelectorTerms": [{"id": "ami-0a1"}]},
+            "spec.amiFamily",
+            UBUNTU_HINT,
+        ),
+    ],
+)
+def test_what_older_versions_took_has_a_way_out(fields: Json, path: str, hint: str) -> None:
+    assert [(each[0], each[2]) for each in told(class_with(**fields))] == [(path, hint)]
 
 
 @pytest.mark.parametrize("key", ["role", "instanceProfile"])
@@ -301,7 +329,7 @@ def test_a_fault_of_a_pool_is_named_with_a_way_out(
             (
                 "spec.amiSelectorTerms[0].alias",
                 f"is `ubuntu@latest`: the family of 'alias' must be one of {FAMILIES}",
-                "use one of these families, as in `al2023@latest`",
+                UBUNTU_HINT,
             ),
         ),
         (

@@ -37,12 +37,23 @@ _LOWER_CASE: Final = frozenset(
         CAPACITY_TYPE,
         OS,
         *(
-            f"karpenter.k8s.aws/instance-{each}"
+            f"{domain}/instance-{each}"
+            for domain in ("karpenter.k8s.aws", "eks.amazonaws.com")
             for each in ("category", "family", "hypervisor", "size")
         ),
     }
 )
 """Labels whose values have no capital letter, whatever the machine is."""
+_SIZES: Final = (
+    "spec.blockDeviceMappings[].ebs.volumeSize",
+    "spec.kubelet.evictionHard[]",
+    "spec.kubelet.evictionSoft[]",
+)
+"""Places where a plain number leaves its unit open."""
+_UBUNTU_HINT: Final = (
+    "name the images by `name` and `owner` in `amiSelectorTerms`, and write `amiFamily: AL2`, "
+    "which starts them alike"
+)
 _EC2_CLASS: Final = "EC2NodeClass"
 _QUOTES: Final = "\u201c\u201d\u201e\u201f\u2018\u2019"
 _TYPES: Final = {
@@ -284,6 +295,8 @@ def _type_told(found: _Found) -> FieldInvalid:
     text = ("text", f'quote it: `"{shown(value)}"`')
     if not isinstance(value, str | int | float):
         text = ("text", "write one text")
+    elif found.place in _SIZES:
+        text = ("text", PATTERN_HINTS[found.place])
     wanted, hint = _TYPES.get(name, text)
     if found.schema.get("x-kubernetes-int-or-string"):
         wanted, hint = "a number or text", "write a number or text"
@@ -318,7 +331,7 @@ def _rule_told(found: _Found, message: str) -> Iterator[FieldInvalid]:
         if not parts:
             yield FieldInvalid(found.path, f"{_BROKEN}{_rule_in(message)}", hint)
     else:
-        near = _near_label(str(found.value), message)
+        near = _near_label(str(found.value), message) or _of_ubuntu(found.value)
         what = f"is {_shown(found.value)}: {_rule_in(message)}"
         yield FieldInvalid(found.path, what, near or hint)
 
@@ -360,6 +373,11 @@ def _test(rule: str) -> Callable[[object], bool]:
     return lambda value: test is None or test({"self": value}) is True
 
 
+def _of_ubuntu(value: object) -> str:
+    """Say what to do about a family that EC2NodeClasses had once."""
+    return _UBUNTU_HINT if str(value).lower().startswith("ubuntu") else ""
+
+
 def _choice(value: object, schema: Schema) -> str:
     known = [str(each) for each in schema.get("enum", ())]
     near = get_close_matches(str(value), known, 1, _NEAR) or [
@@ -368,7 +386,7 @@ def _choice(value: object, schema: Schema) -> str:
     hint = f"write one of: {', '.join(known)}"
     if near:
         hint = f"write `{near[0]}`; known are: {', '.join(known)}"
-    return _plain_quotes(value) or hint
+    return _plain_quotes(value) or _of_ubuntu(value) or hint
 
 
 def _plain_quotes(value: object) -> str:
