@@ -14,12 +14,12 @@ from karpy.cli.ec2supply import Needs
 from karpy.cli.findings import tell_findings
 from karpy.cli.options import STDIN, Question
 from karpy.cli.terminal import Terminal
-from karpy.codec.findings import Finding, is_partial, note
+from karpy.codec.findings import Finding, is_partial, note, of_problem
 from karpy.codec.manifests import read_manifests
 from karpy.codec.narrowing import find_narrowing
 from karpy.core.scheduling.decide import decide
 from karpy.core.scheduling.overlays import with_overlays
-from karpy.errors import FileUnreadable, QuotaExceeded
+from karpy.errors import FileUnreadable, ManifestInvalid, QuotaExceeded
 from karpy.model.instances import Catalog
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
@@ -59,19 +59,23 @@ class Decided(Struct, frozen=True):
         return is_short or bool(self.verdict.refusals)
 
 
+class Sources(Struct, frozen=True):
+    """What files say, given as name and text, and which files of folders say nothing."""
+
+    texts: tuple[tuple[str, str], ...]
+    unreadable: tuple[ManifestInvalid, ...] = ()
+
+
 def decide_files(files: Sequence[str], question: Question, terminal: Terminal) -> Decided:
     """Read manifests, tell what could not be read, and decide on the rest."""
-    documents = read_documents(files, terminal.stdin)
-    return decide_documents(documents, question, terminal)
+    return decide_documents(read_sources(files, terminal.stdin), question, terminal)
 
 
-def decide_documents(
-    documents: Sequence[tuple[str, str]], question: Question, terminal: Terminal
-) -> Decided:
-    """Decide on documents given as name and text."""
+def decide_documents(sources: Sources, question: Question, terminal: Terminal) -> Decided:
+    """Decide on what files say."""
     asked = None if question.catalog is None else find_catalog(question.catalog, read_text)
     reading = read_manifests(
-        documents,
+        sources.texts,
         catalog=Catalog(),
         settings=question.settings,
         now=question.now or datetime.now(UTC),
@@ -79,6 +83,7 @@ def decide_documents(
     supply = (asked or usual_catalog)(Needs(reading.snapshot, reading.node_classes))
     snapshot = replace(reading.snapshot, catalog=supply.catalog)
     findings = (
+        *map(of_problem, sources.unreadable),
         *reading.findings_beside(supply.node_classes),
         *supply.findings,
         *find_narrowing(snapshot, supply, reading.origins),
@@ -100,17 +105,31 @@ def _on_sale(snapshot: Snapshot) -> Snapshot:
     return with_overlays(replace(snapshot, settings=settings))
 
 
-def read_documents(files: Iterable[str], stdin: IO[str]) -> list[tuple[str, str]]:
-    """Read each file, each manifest of each directory, and standard input for `-`."""
-    documents = []
+def read_sources(files: Iterable[str], stdin: IO[str]) -> Sources:
+    """
+    Read each file, each manifest of each directory, and standard input for `-`.
+
+    A file of a directory that cannot be read does not keep the others back.
+    """
+    texts: list[tuple[str, str]] = []
+    unreadable: list[ManifestInvalid] = []
     for name in files:
         if name == STDIN:
-            documents.append(("<stdin>", _text_of(stdin)))
-            continue
-        path = Path(name)
-        paths = _manifests_in(path) if is_folder(path) else [path]
-        documents += [(str(each), read_text(each)) for each in paths]
-    return documents
+            texts.append(("<stdin>", _text_of(stdin)))
+        elif not is_folder(Path(name)):
+            texts.append((str(Path(name)), read_text(Path(name))))
+        else:
+            for each in _manifests_in(Path(name)):
+                try:
+                    texts.append((str(each), read_text(each)))
+                except FileUnreadable as error:
+                    unreadable.append(_unreadable(each, error))
+    return Sources(tuple(texts), tuple(unreadable))
+
+
+def _unreadable(path: Path, error: FileUnreadable) -> ManifestInvalid:
+    problem = f"cannot be read: {error.problem}"
+    return ManifestInvalid(where=f"`{path}`", path="", problem=problem, hint=error.hint)
 
 
 def is_folder(path: Path) -> bool:
