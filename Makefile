@@ -16,7 +16,7 @@ again = { echo "once more: what failed"; $(BIN)/pytest -q -n0 --last-failed --la
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: .venv/.ready ## Watch nodes come and go in a cluster that exists only in memory, for 35 s
+demo: .venv/.ready ## Watch nodes come and go in a cluster that exists only in memory, for 45 s
 	@$(BIN)/karpy demo $(ARGS)
 
 test: check ## Check everything, then run all tests, on all cores and in random order

@@ -9,7 +9,7 @@ from karpy.cli.extras import import_embedded
 from karpy.cli.options import DONE, Injected, Output
 from karpy.cli.shopplan import write_manifests, write_plan
 
-SPEED: Final = 2.5
+SPEED: Final = 3.0
 _SPEED_MAX: Final = 20.0
 
 
@@ -41,9 +41,10 @@ def demo(
     """
     Watch nodes come and go, in a cluster that lives in this process for a while.
 
-    A small web shop moves in; a deployment called inflate goes from 0 to 20 pods, to 3 and back to
-    0. What is launched, what is removed and why is told as it happens, and what it comes to in the
-    end. It takes 35 seconds and leaves nothing behind. For example:
+    A small web shop moves in; a deployment called inflate goes from 0 to 20 pods and to 3. Empty
+    nodes go, the pods of others move closer together, and all nodes are replaced when the NodePool
+    changes. Each decision has a line, and the end says what it came to. It takes 45 seconds and
+    leaves nothing behind. For example:
 
         $ karpy demo
         $ karpy demo --plan                       a larger shop: the plan, its price, and why not

@@ -3,8 +3,12 @@ import asyncio
 from karpy.cli.show.chronicle import TOGETHER, Happening
 from karpy.cli.terminal import Style
 from karpy.core.lifecycle.changes import Count, Remark
+from karpy.model.commands import Command, CommandNode, DisruptionVerdict
+from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import POD
 from karpy.model.notices import Notice, Subject
+from karpy.model.questions import DisruptionQuestion, ValidationQuestion
+from karpy.model.snapshot import Snapshot
 from tests.cli.show.shows import watched_world
 from tests.sim.stories import on_virtual_time, pod
 
@@ -62,11 +66,34 @@ async def test_troubles_are_told() -> None:
         assert chronicle.troubles == 2
 
 
-@on_virtual_time
-async def test_a_look_is_told_if_it_finds_something() -> None:
-    async with watched_world() as (_, chronicle):
-        chronicle.count(Count("voluntary_disruption_eligible_nodes", {}, 0.0))
-        chronicle.count(Count("voluntary_disruption_eligible_nodes", {}, 1.0))
+EMPTY = Command(
+    "emptiness", DisruptionReason.EMPTY, (CommandNode("n1", "c1", "web", price=100_000),)
+)
+SHARED = Command(
+    "multi-node-consolidation",
+    DisruptionReason.UNDERUTILIZED,
+    (
+        CommandNode("n1", "c1", "web", price=100_000, pods=2),
+        CommandNode("n2", "c2", "web", price=50_000, pods=1),
+    ),
+)
 
-        told = [each.text for each in chronicle.take(is_over=True)]
-        assert told == ["1 node found empty; it goes if a second look in 15 s agrees"]
+
+@on_virtual_time
+async def test_commands_are_told_and_what_they_save_is_added_up_once_they_hold() -> None:
+    async with watched_world() as (world, chronicle):
+        snapshot = Snapshot(now=world.clock.now())
+        asked = DisruptionQuestion(snapshot)
+        chronicle.record_disruption(asked, DisruptionVerdict("emptiness", (EMPTY,)))
+        chronicle.record_disruption(asked, DisruptionVerdict(SHARED.method, (SHARED,)))
+        assert chronicle.saved == 0
+        held = DisruptionVerdict(SHARED.method, (SHARED,))
+        chronicle.record_disruption(ValidationQuestion(snapshot, SHARED), held)
+
+        moved = "2 nodes with 3 pods; the nodes that stay have room for them"
+        told = [(each.word, each.text) for each in chronicle.take(is_over=True)]
+        assert told == [
+            ("empty", "1 node found empty; it goes if that still holds in 15 s"),
+            ("shrink", f"{moved}; saves $0.1500/h; they go if that still holds in 15 s"),
+        ]
+        assert chronicle.saved == 150_000

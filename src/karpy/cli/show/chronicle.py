@@ -10,12 +10,12 @@ from msgspec import Struct
 
 from karpy.cli.show.board import Board, NodeCard, PodCard, Turn
 from karpy.cli.show.sentences import (
+    command_text,
     decision_text,
     emptied_text,
     gone_text,
     launched_text,
     left_text,
-    look_text,
     ready_text,
     removal_text,
     runs_text,
@@ -24,9 +24,15 @@ from karpy.cli.terminal import Style
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.observation.scheduling import NO_DECISION
 from karpy.model.commands import DisruptionVerdict
+from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice
-from karpy.model.questions import NodeQuestion, PoolQuestion
+from karpy.model.questions import (
+    DisruptionQuestion,
+    NodeQuestion,
+    PoolQuestion,
+    ValidationQuestion,
+)
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import PoolVerdict, Verdict
 from karpy.ports.clock import Clock
@@ -38,7 +44,12 @@ TOGETHER: Final = 0.3
 """What happens to several within so many seconds is told in one line."""
 _CLAIM: Final = re.compile(r"\bnodeclaim/([\w.-]+)")
 _DECIDING: Final = "scheduler_scheduling_duration_seconds"
-_ELIGIBLE: Final = "voluntary_disruption_eligible_nodes"
+_WORDS: Final = {
+    DisruptionReason.EMPTY: "empty",
+    DisruptionReason.UNDERUTILIZED: "shrink",
+    DisruptionReason.DRIFTED: "drift",
+    DisruptionReason.UNHEALTHY: "repair",
+}
 _NODES: Final = {
     Turn.READY: ("ready", Style.GOOD, ready_text),
     Turn.EMPTIED: ("empty", Style.CARE, emptied_text),
@@ -92,6 +103,8 @@ class Chronicle:
         self.refused: dict[str, str] = {}
         """Why pods stay pending, by namespace and name."""
         self.troubles = 0
+        self.saved = 0
+        """Micro-dollars per hour that commands took off the price."""
         self._expected: defaultdict[str, Counter[str]] = defaultdict(Counter)
         """By NodeClaim: how many pods of which workload it was made for."""
         self._entries: list[_Entry] = []
@@ -110,6 +123,8 @@ class Chronicle:
         due = self.board.seconds - TOGETHER
         ripe = [each for each in self._entries if is_over or each.seconds <= due]
         self._entries = self._entries[len(ripe) :]
+        # What happens at the same moment is told in one order, whichever part was heard first.
+        ripe.sort(key=lambda each: (round(each.seconds, 1), each.word))
         return [Happening(each.seconds, each.word, each.write(), each.style) for each in ripe]
 
     def say(self, word: str, text: str, style: Style = Style.PLAIN) -> None:
@@ -129,7 +144,11 @@ class Chronicle:
 
     def record_disruption(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
         """Hear of a decision about nodes; what comes of it is told by notices."""
-        del question, verdict
+        if isinstance(question, DisruptionQuestion):
+            for command in verdict.commands:
+                self.say(_WORDS[command.reason], command_text(command), Style.CARE)
+        elif isinstance(question, ValidationQuestion):
+            self.saved += sum(command.savings for command in verdict.commands)
 
     def record_pool(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
         """Hear of a decision about the size of a NodePool; the nodes that come of it show."""
@@ -151,11 +170,9 @@ class Chronicle:
                     )
 
     def count(self, count: Count) -> None:
-        """Hear how long a decision took, and how many nodes may go."""
+        """Hear how long a decision took."""
         if count.metric == _DECIDING and self._has_decided:
             self.decided.append(count.value)
-        elif count.metric == _ELIGIBLE and count.value:
-            self.say("look", look_text(int(count.value)), Style.CARE)
 
     def remark(self, remark: Remark) -> None:
         """Hear a line of the log; only errors are worth one here."""

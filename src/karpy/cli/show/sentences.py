@@ -7,6 +7,8 @@ from typing import Final
 from karpy.cli.show.board import NodeCard, PodCard
 from karpy.cli.tables import count_of, dollars, few_of
 from karpy.core.disruption.progress import VALIDATION_DELAY
+from karpy.model.commands import Command
+from karpy.model.disruption import DisruptionReason
 from karpy.model.verdicts import Verdict
 
 _NAMED_MAX: Final = 2
@@ -27,7 +29,7 @@ def decision_text(verdict: Verdict) -> str:
 def launched_text(card: NodeCard, expected: Counter[str]) -> str:
     """Say which machine was had, and for whom."""
     machine = f"{card.name}  {card.instance_type}  {card.zone}  {card.capacity_type:<9}"
-    whom = _workloads(expected) or "nobody in particular"
+    whom = _workloads(expected) or "as a replacement"
     return f"{machine} {dollars(card.price)}/h  {whom}"
 
 
@@ -54,18 +56,28 @@ def emptied_text(cards: Sequence[NodeCard]) -> str:
     return f"{nodes} daemons only ({_names(cards)})"
 
 
-def look_text(nodes: int) -> str:
-    """Say how many nodes may go, and why they stay a little longer."""
-    wait = f"{VALIDATION_DELAY.total_seconds():.0f} s"
+def command_text(command: Command) -> str:
+    """Say which nodes are to go, where their pods go, and what they wait for."""
+    nodes, pods = len(command.nodes), sum(each.pods for each in command.nodes)
     they = "it goes" if nodes == 1 else "they go"
-    return f"{count_of(nodes, 'node')} found empty; {they} if that still holds in {wait}"
+    wait = f"{they} if that still holds in {VALIDATION_DELAY.total_seconds():.0f} s"
+    if command.reason is DisruptionReason.EMPTY:
+        return f"{count_of(nodes, 'node')} found empty; {wait}"
+    rest = "the nodes that stay have room for them"
+    if command.replacements:
+        rest = f"{count_of(len(command.replacements), 'new node')} and the rest have room for them"
+    moved = f"{count_of(nodes, 'node')} with {count_of(pods, 'pod')}; {rest}"
+    if command.reason is DisruptionReason.DRIFTED:
+        return f"{command.nodes[0].claim} is not what its NodePool asks for now: {moved}"
+    return f"{moved}; saves {dollars(command.savings)}/h; {wait}"
 
 
 def removal_text(cards: Sequence[NodeCard], reason: str) -> str:
-    """Say which nodes are to go, why, and what that saves."""
-    saved = dollars(sum(each.price for each in cards))
+    """Say which nodes are to go, why, and what that takes off the price."""
     nodes = count_of(len(cards), f"{reason.lower()} node")
-    return f"{nodes} ({_names(cards)}); saves {saved}/h"
+    if reason == DisruptionReason.DRIFTED.value:
+        return f"{nodes} ({_names(cards)})"
+    return f"{nodes} ({_names(cards)}); {dollars(sum(each.price for each in cards))}/h less"
 
 
 def gone_text(cards: Sequence[NodeCard]) -> str:

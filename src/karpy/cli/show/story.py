@@ -9,18 +9,20 @@ from msgspec import Struct
 from karpy.cli.examples import CLUSTER, PENDING, example_documents
 from karpy.cli.show.chronicle import Chronicle
 from karpy.cli.terminal import Style
-from karpy.model.kinds import DEPLOYMENT, POD
+from karpy.model.kinds import DEPLOYMENT, NODE_POOL, POD
 from karpy.ports.objects import Patch, PatchType, Removal
 from karpy.sim.world import World
 from karpy.wiring.resident import apply_manifests
 
-PATIENCE: Final = 110.0
+PATIENCE: Final = 150.0
 """After so many seconds the story ends, wherever it is, unless there is more time."""
 _WORKLOAD: Final = "inflate"
 _NAMESPACE: Final = "default"
 _MOST: Final = 20
 _FEW: Final = 3
 _IMPOSSIBLE: Final = "trainer"
+_POOL: Final = "default"
+_LABEL: Final = {"team": "shop"}
 
 Documents = Sequence[tuple[str, str]]
 
@@ -45,8 +47,8 @@ class Story:
             Scene(f"{_WORKLOAD} grows from 0 to {_MOST} pods", self._grow),
             Scene(f"{_WORKLOAD} shrinks from {_MOST} to {_FEW} pods", self._shrink),
             Scene("a pod comes that no machine can hold", self._ask_too_much),
-            Scene("nodes that nobody needs go", self._tidy),
-            Scene(f"{_WORKLOAD} shrinks from {_FEW} to 0 pods", self._vanish),
+            Scene("empty nodes go, and pods move closer together", self._tidy),
+            Scene("the NodePool changes, and its nodes are replaced", self._drift),
         )
         self.place = 0
         """How many scenes are over."""
@@ -99,9 +101,13 @@ class Story:
         await self._until(lambda: not self._idle())
         await asyncio.sleep(3)
 
-    async def _vanish(self) -> None:
-        self._scale(_FEW, 0)
-        await self._until(lambda: not self._pods() and not self._idle())
+    async def _drift(self) -> None:
+        before = set(self._board.nodes)
+        patch = Patch(PatchType.MERGE, {"spec": {"template": {"metadata": {"labels": _LABEL}}}})
+        self._world.store.patch(NODE_POOL, _POOL, patch)
+        self._do("change", f"NodePool {_POOL}: its nodes get the label team=shop")
+        await self._until(lambda: before.isdisjoint(self._board.nodes))
+        await self._until_settled(_FEW)
         await asyncio.sleep(2)
 
     def _scale(self, before: int, after: int) -> None:

@@ -42,6 +42,8 @@ class Summary(Struct, frozen=True):
     """How many seconds on the wall each decision took, shortest first."""
     refused: int
     troubles: int
+    saved: int = 0
+    """Micro-dollars per hour that removing and replacing nodes took off the price."""
 
     @property
     def peak(self) -> int:
@@ -68,6 +70,7 @@ def summarize(chronicle: Chronicle, speed: float, *, is_complete: bool) -> Summa
         decided=tuple(sorted(each / speed for each in chronicle.decided)),
         refused=len(chronicle.refused),
         troubles=chronicle.troubles,
+        saved=chronicle.saved,
     )
 
 
@@ -126,6 +129,7 @@ def _cost_lines(summary: Summary) -> list[Line]:
             Span(f"  up to {dollars(summary.peak)}/h", Style.QUIET),
         ),
         _labelled("", f"{dollars(summary.average)}/h on average, {dollars(last)}/h in the end"),
+        _labelled("", f"{dollars(summary.saved)}/h saved: empty nodes went, and others shared"),
         _labelled("", f"as many nodes as at the peak, all the time: {more}% more"),
     ]
 
@@ -167,6 +171,7 @@ def summary_answer(summary: Summary) -> dict[str, Any]:
         "dollarsPerHour": {
             "peak": summary.peak / MICROS_PER_DOLLAR,
             "average": summary.average / MICROS_PER_DOLLAR,
+            "saved": summary.saved / MICROS_PER_DOLLAR,
             "end": summary.prices[-1][1] / MICROS_PER_DOLLAR,
             "overTime": [
                 {"seconds": round(start, 3), "dollarsPerHour": price / MICROS_PER_DOLLAR}
