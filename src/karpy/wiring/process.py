@@ -62,6 +62,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
     """
     options = read.options
     cloud_module = find_cloud(options.provider)
+    well_known = cloud_module.well_known(options)
     access = find_access(options.context or None, options.kubeconfig or None, environ)
     async with AsyncExitStack() as stack:
         lines = open_lines(options.log_outputs, options.log_error_outputs)
@@ -70,7 +71,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         for remark in read.remarks:
             log.error(remark)
         class_labels = tuple(map(class_label, cloud_module.NODE_CLASSES))
-        specs = metric_specs(cloud_module.well_known(options), class_labels)
+        specs = metric_specs(well_known, class_labels)
         metrics = Metrics((*specs, *cloud_module.METRICS))
         metrics.announce(version=__version__)
         troubles = _Troubles(log, metrics)
@@ -97,7 +98,16 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         own, seats, telling = [await stack.enter_async_context(each) for each in more]
         recorder = await stack.enter_async_context(_events(telling, troubles))
         clock, objects = WallClock(), connection.objects
-        site = Site(objects, connection.feed, clock, options, environ, troubles.undone)
+        site = Site(
+            objects,
+            connection.feed,
+            clock,
+            recorder,
+            options,
+            environ,
+            troubles.undone,
+            metrics.count,
+        )
         cloud = await cloud_module.open_cloud(site)
         operator = Operator(
             Surface(
@@ -109,6 +119,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
                 cloud.node_classes,
                 cloud.parts,
                 cloud.machine_events,
+                cloud.follows,
             ),
             options,
             notices=recorder,
