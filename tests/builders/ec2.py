@@ -1,9 +1,16 @@
 """Instance types of EC2 that the specification has figures of, and where they are sold."""
 
-from typing import Final
+import gzip
+import json
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Final, TypeAlias
 
+import pytest
 from msgspec.structs import replace
 
+from karpy.adapters.clouds.aws.builtin import builtin_region, builtin_regions
+from karpy.codec.aws.instancetypes import read_instance_types
 from karpy.core.aws.capacity import capacity
 from karpy.core.aws.overhead import overhead
 from karpy.model.ec2types import (
@@ -19,6 +26,8 @@ from karpy.model.resources import Resources
 
 MI: Final = 2**20
 GI: Final = 2**30
+JsonAnything: TypeAlias = Any
+"""What is in a file of JSON, which only its reader knows."""
 ZONES: Final = ("eu-west-1a", "eu-west-1b")
 ZONE_IDS: Final = {"eu-west-1a": "euw1-az1", "eu-west-1b": "euw1-az2"}
 PLAIN: Final = InstanceSettings()
@@ -57,6 +66,44 @@ T3_LARGE: Final = replace(M5_LARGE, name="t3.large", ipv4_per_interface=12)
 C6G_LARGE: Final = replace(
     M5_LARGE, name="c6g.large", memory_mib=4096, architectures=("arm64",), manufacturer="AWS"
 )
+
+
+@lru_cache(maxsize=1)
+def described() -> tuple[InstanceTypeInfo, ...]:
+    """Return the instance types that moto describes; skip the test if it is not installed."""
+    types, faults = read_instance_types(described_answers())
+    assert faults == ()
+    return types
+
+
+@lru_cache(maxsize=1)
+def described_answers() -> list[JsonAnything]:
+    """Return what moto answers to DescribeInstanceTypes, decoded."""
+    every: dict[str, JsonAnything] = _resource("instance_types.json.gz")
+    return list(every.values())
+
+
+@lru_cache(maxsize=1)
+def described_zones() -> dict[str, frozenset[str]]:
+    """Return the zones of us-east-1 that moto offers each instance type in."""
+    zones: dict[str, set[str]] = {}
+    for each in _resource("instance_type_offerings/availability-zone/us-east-1.json.gz"):
+        zones.setdefault(each["InstanceType"], set()).add(each["Location"])
+    return {name: frozenset(some) for name, some in zones.items()}
+
+
+def every_type() -> list[InstanceTypeInfo]:
+    """Return all instance types of moto, and those it lacks of Karpy's own table."""
+    known = {
+        each.name: each for region in builtin_regions() for each in builtin_region(region).types
+    }
+    return list({**known, **{each.name: each for each in described()}}.values())
+
+
+def _resource(name: str) -> JsonAnything:
+    pytest.importorskip("moto", reason="moto is not installed: `pip install karpy[aws-fake]`")
+    data = files("moto.ec2").joinpath("resources", *name.split("/")).read_bytes()
+    return json.loads(gzip.decompress(data))
 
 
 def market(*types: InstanceTypeInfo, price: int = 96_000) -> Market:

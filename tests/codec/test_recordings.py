@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from karpy.adapters.clouds.aws.builtin import builtin_region
 from karpy.codec.recordings import (
     DisruptionRecording,
     PoolRecording,
@@ -15,13 +16,15 @@ from karpy.codec.recordings import (
     encode_disruption,
     encode_pool,
 )
-from karpy.codec.sharing import DaemonRow, PodRow
+from karpy.codec.sharing import DaemonRow, PodRow, SharedCatalog, join_catalog, share_catalog
 from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
+from karpy.core.aws.catalog import CatalogMaker
 from karpy.core.disruption.decide import decide_nodes
 from karpy.core.scheduling.decide import decide
 from karpy.core.staticpools import decide_pool
 from karpy.model.commands import Command, CommandNode
 from karpy.model.disruption import DisruptionReason
+from karpy.model.ec2types import InstanceSettings
 from karpy.model.instances import PriceList
 from karpy.model.pods import DaemonSet, Pod
 from karpy.model.pools import Headcount
@@ -282,3 +285,24 @@ def test_a_line_that_is_none_is_told(line: bytes, problem: str) -> None:
         RecordingReader().read(line)
 
     assert str(caught.value).startswith(problem)
+
+
+def test_types_that_are_sold_alike_say_it_once() -> None:
+    """All that EC2 sells in a region is written again whenever one offering of it is sold out."""
+    region = builtin_region("us-east-1")
+    catalog = CatalogMaker().make(region, {"a": InstanceSettings()}, usual=InstanceSettings())
+
+    _, line = encode_catalog(catalog)
+
+    assert len(line) < 1000 * len(catalog.types)
+    assert join_catalog(share_catalog(catalog)) == catalog
+
+
+def test_a_catalog_from_before_types_shared_their_places_is_read() -> None:
+    types = tuple(replace(each, offerings=tuple(each.offerings)) for each in SMALL.catalog.types)
+    rest = replace(SMALL.catalog, types=(), by_pool={})
+    before = SharedCatalog(rest, types, (tuple(range(len(types))),), 0, {})
+
+    read = msgspec.json.decode(msgspec.json.encode(before), type=SharedCatalog)
+
+    assert join_catalog(read) == SMALL.catalog

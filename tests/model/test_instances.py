@@ -147,3 +147,11 @@ def test_a_pool_sees_the_whole_catalog_unless_it_has_its_own() -> None:
     assert catalog.types_for("batch") == (small, large)
     assert catalog.types_for("web") == (small,)
     assert catalog.types_for("none") == ()
+
+
+def test_types_of_single_pools_count_too_and_once() -> None:
+    a, b, c = (InstanceType(name, {}, (), {}) for name in "abc")
+
+    catalog = Catalog((a, b), by_pool={"p": (b, c), "q": (replace(c, capacity={"cpu": 1}),)})
+
+    assert catalog.type_count == 3

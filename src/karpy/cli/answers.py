@@ -24,7 +24,7 @@ def decided_answer(decided: Decided) -> dict[str, Any]:
 
 def context_answer(decided: Decided) -> dict[str, Any]:
     """Write what an answer is about: the catalog, and the findings about the input."""
-    types = len(decided.snapshot.catalog.types)
+    types = decided.snapshot.catalog.type_count
     return {
         "catalog": {
             "name": decided.catalog,

@@ -54,7 +54,7 @@ def catalog_entry(snapshot: Snapshot, catalog: str) -> list[Line]:
     """Name the catalog that types and prices are from, if it has a name."""
     if not catalog:
         return []
-    types = count_of(len(snapshot.catalog.types), "instance type")
+    types = count_of(snapshot.catalog.type_count, "instance type")
     return [line(Span("catalog".ljust(_LABEL_WIDTH), Style.QUIET), f"{catalog}, {types}")]
 
 

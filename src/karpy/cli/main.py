@@ -26,6 +26,7 @@ _COMMANDS: Final = {
     "convert": "karpy.cli.convert",
     "replay": "karpy.cli.replay",
     "crds": "karpy.cli.crds",
+    "instances": "karpy.cli.instances",
     "errors": "karpy.cli.codes",
     "bench": "karpy.cli.bench",
     "workload": "karpy.cli.workload",
@@ -45,6 +46,7 @@ read manifests, ask the same solver the autoscaler runs, and change nothing.
     karpy solve cluster.yaml                 what would be launched, and what it costs
     karpy explain shop/web-7d4 cluster.yaml  why this pod goes there, or stays pending
     kubectl get nodepools,pods,nodes,daemonsets -A -o yaml | karpy solve -
+    karpy instances --vcpus 4 --arch arm64   which machines there are, and what they cost
     karpy cluster --operator                 the same cluster, kept running for kubectl
     karpy controlplane up                    a real Kubernetes control plane to play with"""
 

@@ -99,7 +99,7 @@ def catalog_lines(snapshot: Snapshot, catalog: str) -> list[Line]:
     """Name the catalog that types and prices are from."""
     if not catalog:
         return []
-    types = count_of(len(snapshot.catalog.types), "instance type")
+    types = count_of(snapshot.catalog.type_count, "instance type")
     return [line(Span("From  ", Style.STRONG), f"catalog {catalog}, {types}")]
 
 

@@ -66,7 +66,7 @@ def _plan_lines(decided: Decided, on_demand: Verdict, width: int) -> list[Line]:
 
 def _intro_lines(snapshot: Snapshot) -> list[Line]:
     pools = " and ".join(pool.name for pool in snapshot.pools)
-    types = count_of(len(snapshot.catalog.types), "instance type")
+    types = count_of(snapshot.catalog.type_count, "instance type")
     text = f"{len(snapshot.pods)} pods wait for nodes of the NodePools {pools}; {types} on sale."
     return [line(Span("A web shop moves in", Style.STRONG)), line(text)]
 

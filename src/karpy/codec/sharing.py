@@ -5,19 +5,23 @@ Pods of one workload share their rules, labels and requests, NodePools share the
 It is most of what there is to write, and decisions on shared objects are faster.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
+from msgspec.json import Encoder
 from msgspec.structs import replace
 
-from karpy.model.instances import Catalog, InstanceType
+from karpy.model.instances import Catalog, InstanceType, Offering, PriceList, columns
 from karpy.model.pods import USUAL_DISRUPTION, DaemonSet, Owner, Pod, PodDisruption, PodRules
+from karpy.model.requirement import Requirement
 from karpy.model.resources import Resources
 from karpy.model.snapshot import Snapshot
 
 T = TypeVar("T")
+
+_PLAIN: Final = Encoder(order="deterministic")
 
 
 class PodRow(Struct, frozen=True, array_like=True):
@@ -69,14 +73,33 @@ class SharedSnapshot(Struct, frozen=True):
     daemons: tuple[DaemonRow, ...]
 
 
+class SoldRow(Struct, frozen=True, array_like=True):
+    """What an instance type requires and where it is sold, by tables, and its prices there."""
+
+    requirements: tuple[int, ...]
+    market: int
+    prices: tuple[int, ...]
+
+
 class SharedCatalog(Struct, frozen=True):
-    """What is on sale: each instance type once, and each list of them."""
+    """
+    What is on sale: each instance type once, and each list of them.
+
+    Many types are sold in the same places and have the same labels: these are written once, too.
+    Recordings from before that have them in the types themselves, and none of the last four fields.
+    """
 
     rest: Catalog
     offered: tuple[InstanceType, ...]
     lists: tuple[tuple[int, ...], ...]
     types: int
     by_pool: Mapping[str, int]
+    requirements: tuple[Requirement, ...] = ()
+    places: tuple[Offering, ...] = ()
+    """Offerings without their price."""
+    markets: tuple[tuple[int, ...], ...] = ()
+    sold: tuple[SoldRow, ...] = ()
+    """A row for each type of `offered`."""
 
 
 def share_snapshot(snapshot: Snapshot) -> SharedSnapshot:
@@ -116,22 +139,91 @@ def share_catalog(catalog: Catalog) -> SharedCatalog:
     lists: _Table[tuple[InstanceType, ...]] = _Table()
     types = lists.place(catalog.types)
     by_pool = {pool: lists.place(each) for pool, each in catalog.by_pool.items()}
-    places = tuple(tuple(offered.place(each) for each in some) for some in lists.items)
-    rest = replace(catalog, types=(), by_pool={})
-    return SharedCatalog(rest, tuple(map(_in_full, offered.items)), places, types, by_pool)
+    numbers = tuple(tuple(offered.place(each) for each in some) for some in lists.items)
+    tables = _CatalogTables()
+    sold = tuple(map(tables.row, offered.items))
+    return SharedCatalog(
+        rest=replace(catalog, types=(), by_pool={}),
+        offered=tuple(replace(each, requirements={}, offerings=()) for each in offered.items),
+        lists=numbers,
+        types=types,
+        by_pool=by_pool,
+        requirements=tuple(tables.requirements.items),
+        places=tuple(tables.places.items),
+        markets=tuple(tables.markets),
+        sold=sold,
+    )
 
 
 def join_catalog(shared: SharedCatalog) -> Catalog:
     """Put together again what is on sale."""
-    offered = [_in_full(each) for each in shared.offered]
+    if shared.sold:
+        markets = [tuple(shared.places[each] for each in some) for some in shared.markets]
+        offered = [
+            replace(
+                each,
+                requirements=_by_key(shared.requirements[each] for each in row.requirements),
+                offerings=PriceList(markets[row.market], row.prices),
+            )
+            for each, row in zip(shared.offered, shared.sold, strict=True)
+        ]
+    else:
+        offered = [replace(each, offerings=tuple(each.offerings)) for each in shared.offered]
     lists = [tuple(offered[place] for place in places) for places in shared.lists]
     by_pool = {pool: lists[place] for pool, place in shared.by_pool.items()}
     return replace(shared.rest, types=lists[shared.types], by_pool=by_pool)
 
 
-def _in_full(each: InstanceType) -> InstanceType:
-    """Return a type with its offerings in a tuple, which is how they are written."""
-    return replace(each, offerings=tuple(each.offerings))
+def _by_key(requirements: Iterable[Requirement]) -> dict[str, Requirement]:
+    return {each.key: each for each in requirements}
+
+
+class _CatalogTables:
+    """What instance types have in common, each once."""
+
+    def __init__(self) -> None:
+        self.requirements: _Texts[Requirement] = _Texts()
+        self.places: _Texts[Offering] = _Texts()
+        self.markets: list[tuple[int, ...]] = []
+        self._by_numbers: dict[tuple[int, ...], int] = {}
+        self._by_list: dict[int, tuple[Sequence[Offering], tuple[int, ...]]] = {}
+
+    def row(self, kind: InstanceType) -> SoldRow:
+        """Return the row of a type; equal types have equal rows, however they are kept."""
+        required = tuple(
+            self.requirements.place(each) for _, each in sorted(kind.requirements.items())
+        )
+        places, prices = columns(kind.offerings)
+        known = self._by_list.get(id(places))
+        numbers = known[1] if known else tuple(map(self._place, places))
+        # A list that is let go would leave its identity to another.
+        self._by_list[id(places)] = (places, numbers)
+        market = self._by_numbers.setdefault(numbers, len(self.markets))
+        if market == len(self.markets):
+            self.markets.append(numbers)
+        return SoldRow(required, market, tuple(prices))
+
+    def _place(self, offering: Offering) -> int:
+        return self.places.place(replace(offering, price=0))
+
+
+class _Texts(Generic[T]):
+    """Values, each once: equal ones are written alike."""
+
+    def __init__(self) -> None:
+        self.items: list[T] = []
+        self._by_text: dict[bytes, int] = {}
+        self._by_id: dict[int, tuple[T, int]] = {}
+
+    def place(self, item: T) -> int:
+        known = self._by_id.get(id(item))
+        if known is not None:
+            return known[1]
+        place = self._by_text.setdefault(_PLAIN.encode(item), len(self.items))
+        if place == len(self.items):
+            self.items.append(item)
+        self._by_id[id(item)] = (item, place)
+        return place
 
 
 class _Table(Generic[T]):

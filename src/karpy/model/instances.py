@@ -155,5 +155,11 @@ class Catalog(Struct, frozen=True, gc=False):
     reservation_label: str = ""
     """The label that tells one capacity reservation from another."""
 
+    @property
+    def type_count(self) -> int:
+        """How many instance types there are by name, those of single pools included."""
+        lists = {id(each): each for each in (self.types, *self.by_pool.values())}.values()
+        return len({kind.name for each in lists for kind in each})
+
     def types_for(self, pool: str) -> tuple[InstanceType, ...]:
         return self.by_pool.get(pool, self.types)

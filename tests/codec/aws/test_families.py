@@ -1,10 +1,6 @@
 """The table of families: what it says of EC2, held to the instance types of another source."""
 
-import gzip
-import json
 from functools import lru_cache
-from importlib.resources import files
-from typing import Any
 
 import pytest
 
@@ -14,7 +10,6 @@ from karpy.adapters.clouds.aws.builtin import (
     builtin_regions,
 )
 from karpy.codec.aws.families import read_table, region_of
-from karpy.codec.aws.instancetypes import read_instance_types
 from karpy.core.aws.capacity import pods
 from karpy.model.ec2types import (
     Device,
@@ -23,6 +18,7 @@ from karpy.model.ec2types import (
     InstanceTypeInfo,
     NetworkCard,
 )
+from tests.builders.ec2 import described as described_types
 
 ENOUGH = 0.95
 TABLE = """
@@ -68,15 +64,9 @@ sells = "z"
 """
 
 
-@lru_cache(maxsize=1)
 def described() -> dict[str, InstanceTypeInfo]:
-    """Return the instance types that moto describes, by name."""
-    pytest.importorskip("moto", reason="moto is not installed: `pip install karpy[aws-fake]`")
-    data = files("moto.ec2").joinpath("resources/instance_types.json.gz").read_bytes()
-    every: dict[str, Any] = json.loads(gzip.decompress(data))
-    types, faults = read_instance_types(every.values())
-    assert faults == ()
-    return {each.name: each for each in types}
+    """Return the instance types of another source, by name."""
+    return {each.name: each for each in described_types()}
 
 
 @lru_cache(maxsize=1)

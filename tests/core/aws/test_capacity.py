@@ -3,7 +3,6 @@
 import pytest
 from msgspec.structs import replace
 
-from karpy.adapters.clouds.aws.builtin import builtin_region
 from karpy.core.aws.capacity import capacity, eni_pods, ephemeral_storage, memory, pods
 from karpy.model.ec2nodeclass import Disk, DiskMapping, Kubelet, NetworkInterface
 from karpy.model.ec2types import (
@@ -33,6 +32,7 @@ from tests.builders.ec2 import (
     OPERATOR,
     PLAIN,
     T3_LARGE,
+    every_type,
 )
 
 GB = 10**9
@@ -171,19 +171,25 @@ def test_windows_counts_the_addresses_of_its_one_interface() -> None:
 
 
 def test_every_type_that_is_sold_offers_some_of_all_that_pods_need() -> None:
-    odd = [
-        info.name
-        for info in builtin_region("us-east-1").types
-        if min(capacity(info, PLAIN, OPERATOR).values()) <= 0
-    ]
+    odd = [info.name for info in every_type() if min(capacity(info, PLAIN, OPERATOR).values()) <= 0]
 
     assert odd == []
 
 
 def test_every_type_loses_some_memory_and_never_much() -> None:
     shares = {
-        info.name: memory(info, PLAIN, OPERATOR) / (info.memory_mib * MI)
-        for info in builtin_region("us-east-1").types
+        info.name: memory(info, PLAIN, OPERATOR) / (info.memory_mib * MI) for info in every_type()
     }
 
     assert [name for name, share in shares.items() if not 0.8 < share <= 0.925] == []
+
+
+def test_pods_follow_from_interfaces_and_their_addresses() -> None:
+    odd = [
+        info.name
+        for info in every_type()
+        if (pods(info, PLAIN, OPERATOR) - 2) % (info.ipv4_per_interface - 1) != 0
+        or pods(info, PLAIN, OPERATOR) > 2 + 24 * 63
+    ]
+
+    assert odd == []

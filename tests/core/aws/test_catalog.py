@@ -5,12 +5,21 @@ import time
 from msgspec.structs import replace
 
 from karpy.adapters.clouds.aws.builtin import builtin_region
+from karpy.codec.aws.instancetypes import read_instance_types
 from karpy.core.aws.catalog import CatalogMaker
 from karpy.model.ec2 import CapacityReservation
 from karpy.model.ec2labels import AUTO_MODE_DOMAIN, CAPACITY_RESERVATION_ID
 from karpy.model.ec2nodeclass import Kubelet
-from karpy.model.ec2types import InstanceSettings, Region
-from tests.builders.ec2 import M5_LARGE, M5_XLARGE, PLAIN, T3_LARGE, region
+from karpy.model.ec2types import InstanceSettings, Market, Region
+from tests.builders.ec2 import (
+    M5_LARGE,
+    M5_XLARGE,
+    PLAIN,
+    T3_LARGE,
+    described_answers,
+    described_zones,
+    region,
+)
 
 REGION = region(M5_LARGE, M5_XLARGE, T3_LARGE)
 DENSE = InstanceSettings(kubelet=Kubelet(max_pods=110))
@@ -135,6 +144,24 @@ def test_the_catalog_of_the_largest_region_takes_less_than_two_seconds() -> None
     assert time.process_time() - started < 2
     assert maker.made == len(catalog.types_for("a")) > 1350
     assert sum(len(each.offerings) for each in catalog.types_for("a")) > 6400
+
+
+def test_the_catalog_of_decoded_answers_takes_less_than_two_seconds() -> None:
+    zones = described_zones()
+    answers = described_answers()
+    prices = dict.fromkeys(zones, 100_000)
+    started = time.process_time()
+
+    types, _ = read_instance_types(answers)
+    maker = CatalogMaker()
+    where = Region("us-east-1", types, Market(zones, on_demand=prices))
+    catalog = maker.make(where, {"a": PLAIN})
+
+    assert time.process_time() - started < 2
+    assert maker.made == len(catalog.types_for("a")) == 1366
+    assert sum(map(len, zones.values())) == 6436
+    assert maker.make(where, {"a": PLAIN}) is catalog
+    assert maker.made == 1366
 
 
 def test_the_largest_region_is_not_made_again_when_nothing_has_changed() -> None:

@@ -3,7 +3,6 @@
 import pytest
 from msgspec.structs import replace
 
-from karpy.adapters.clouds.aws.builtin import builtin_region
 from karpy.model.ec2nodeclass import Kubelet
 from karpy.model.ec2types import AmiFamily, InstanceSettings, InstanceTypeInfo
 from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
@@ -16,6 +15,7 @@ from tests.builders.ec2 import (
     MI,
     T3_LARGE,
     amounts,
+    every_type,
 )
 
 
@@ -119,10 +119,6 @@ def test_other_signals_than_memory_and_disk_keep_nothing() -> None:
 
 
 def test_every_type_but_the_smallest_leaves_something_for_pods() -> None:
-    short = {
-        info.name
-        for info in builtin_region("us-east-1").types
-        if min(amounts(info)[2].values()) <= 0
-    }
+    short = {info.name for info in every_type() if min(amounts(info)[2].values()) <= 0}
 
     assert short == set()

@@ -1,0 +1,251 @@
+"""Which instance types meet a wish, cheapest first, and the requirements that say the same."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from karpy.model.ec2labels import (
+    AUTO_MODE_DOMAIN,
+    EC2_DOMAIN,
+    INSTANCE_CATEGORY,
+    INSTANCE_CPU,
+    INSTANCE_FAMILY,
+    INSTANCE_GENERATION,
+    INSTANCE_GPU_COUNT,
+    INSTANCE_GPU_NAME,
+    INSTANCE_MEMORY,
+)
+from karpy.model.ec2types import AMD_GPU, GAUDI, NVIDIA_GPU
+from karpy.model.instances import InstanceType, Offering
+from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from karpy.model.requirement import Operator, Requirement, as_integer, one_of, require
+from karpy.model.requirements import Requirements, why_disjoint
+from karpy.model.resources import CPU, MEMORY
+
+_MIB: Final = 2**20
+_MILLI: Final = 1000
+_DOMAINS: Final = (EC2_DOMAIN, AUTO_MODE_DOMAIN)
+_GPUS: Final = (NVIDIA_GPU, AMD_GPU, GAUDI)
+_BURSTABLE: Final = "t"
+"""The category of types that save up CPU time."""
+
+
+class Span(Struct, frozen=True):
+    """Whole numbers from one to another; None is no bound."""
+
+    least: int | None = None
+    most: int | None = None
+
+    def __contains__(self, number: int) -> bool:
+        return (self.least is None or number >= self.least) and (
+            self.most is None or number <= self.most
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any number will do."""
+        return self.least is None and self.most is None
+
+
+class Wish(Struct, frozen=True):
+    """What instance types shall be like; what is empty does not matter."""
+
+    vcpus: Span = Span()
+    memory_mib: Span = Span()
+    gpus: Span = Span()
+    generation: Span = Span()
+    gpu_names: frozenset[str] = frozenset()
+    architectures: frozenset[str] = frozenset()
+    categories: frozenset[str] = frozenset()
+    families: frozenset[str] = frozenset()
+    zones: frozenset[str] = frozenset()
+    capacity_types: frozenset[str] = frozenset()
+    price_max: int | None = None
+    """Micro-dollars per hour."""
+    is_burstable: bool | None = None
+    pool: Requirements = {}
+    """What a NodePool asks for besides."""
+    labels: Requirements = {}
+    """What it writes on its nodes."""
+
+
+class Choice(Struct, frozen=True):
+    """An instance type that meets a wish, and where it can be had."""
+
+    type: InstanceType
+    offerings: tuple[Offering, ...]
+    """Those that meet the wish, too."""
+
+    @property
+    def price(self) -> int:
+        """The lowest price, in micro-dollars per hour."""
+        return min(each.price for each in self.offerings)
+
+    def price_as(self, capacity_type: str) -> int | None:
+        """Return the lowest price as on-demand or spot; None if it is not sold so."""
+        prices = [each.price for each in self.offerings if each.capacity_type == capacity_type]
+        return min(prices, default=None)
+
+    @property
+    def vcpus(self) -> int:
+        return self.type.capacity[CPU] // _MILLI
+
+    @property
+    def memory_mib(self) -> int:
+        return _memory_mib(self.type)
+
+    @property
+    def gpus(self) -> int:
+        return _gpu_count(self.type)
+
+    @property
+    def gpu_name(self) -> str:
+        return label(self.type, INSTANCE_GPU_NAME)
+
+    @property
+    def architecture(self) -> str:
+        return _only(self.type.requirements.get(ARCH))
+
+
+def choose(types: Iterable[InstanceType], wish: Wish) -> list[Choice]:
+    """Return types that meet a wish, with the offerings that do; cheapest first, then by name."""
+    choices = [
+        Choice(each, offerings)
+        for each in types
+        if _is_wished(each, wish) and (offerings := tuple(_offerings(each, wish)))
+    ]
+    return sorted(choices, key=lambda each: (each.price, each.type.name))
+
+
+def requirements_of(
+    wish: Wish, choices: Sequence[Choice], *, is_cut: bool = False
+) -> list[Requirement]:
+    """
+    Return requirements of a NodePool that leave the types chosen.
+
+    Labels say it where they can, so that types to come are among them. No label says a price, that
+    GPUs may be there or not, or that only the cheapest were chosen (`is_cut`): the types are named
+    then.
+    """
+    found = [each for _, each in sorted(wish.pool.items())]
+    domain = next((each for each in _DOMAINS if _has_labels(choices, each)), "")
+    if domain and not is_cut and _is_said_by_labels(wish):
+        found += _of_labels(wish, domain)
+    else:
+        found.append(one_of(INSTANCE_TYPE, *(each.type.name for each in choices)))
+    for key, values in (
+        (ARCH, wish.architectures),
+        (ZONE, wish.zones),
+        (CAPACITY_TYPE, wish.capacity_types),
+    ):
+        if values:
+            found.append(one_of(key, *values))
+    return found
+
+
+def label(kind: InstanceType, name: str) -> str:
+    """Return what a type says in the domain of EC2NodeClasses or of EKS Auto Mode, or nothing."""
+    found = (_only(kind.requirements.get(domain + name)) for domain in _DOMAINS)
+    return next((each for each in found if each), "")
+
+
+def _is_wished(kind: InstanceType, wish: Wish) -> bool:
+    if why_disjoint(kind.requirements, wish.pool) or why_disjoint(kind.requirements, wish.labels):
+        return False
+    architecture = _only(kind.requirements.get(ARCH))
+    category = label(kind, INSTANCE_CATEGORY)
+    return (
+        kind.capacity[CPU] // _MILLI in wish.vcpus
+        and _memory_mib(kind) in wish.memory_mib
+        and _has_gpus(kind, wish.gpus)
+        and _is_number_in(label(kind, INSTANCE_GENERATION), wish.generation)
+        and _is_among(architecture, wish.architectures)
+        and _is_among(category, wish.categories)
+        and _is_among(label(kind, INSTANCE_FAMILY), wish.families)
+        and _is_among(label(kind, INSTANCE_GPU_NAME), wish.gpu_names)
+        and (wish.is_burstable is None or wish.is_burstable == (category == _BURSTABLE))
+    )
+
+
+def _offerings(kind: InstanceType, wish: Wish) -> Iterator[Offering]:
+    for each in kind.offerings:
+        if (
+            each.is_launchable
+            and (wish.price_max is None or each.price <= wish.price_max)
+            and _is_among(each.zone, wish.zones)
+            and _is_among(each.capacity_type, wish.capacity_types)
+            and why_disjoint(each.requirements, wish.pool) is None
+        ):
+            yield each
+
+
+def _is_said_by_labels(wish: Wish) -> bool:
+    may_lack_gpus = not wish.gpus.is_open and wish.gpus.most != 0 and 0 in wish.gpus
+    return wish.price_max is None and not may_lack_gpus
+
+
+def _of_labels(wish: Wish, domain: str) -> Iterator[Requirement]:
+    for name, span in (
+        (INSTANCE_CPU, wish.vcpus),
+        (INSTANCE_MEMORY, wish.memory_mib),
+        (INSTANCE_GENERATION, wish.generation),
+    ):
+        if not span.is_open:
+            yield _within(domain + name, span)
+    if wish.gpus.most == 0:
+        yield require(domain + INSTANCE_GPU_COUNT, Operator.DOES_NOT_EXIST)
+    elif not wish.gpus.is_open:
+        yield _within(domain + INSTANCE_GPU_COUNT, wish.gpus)
+    for name, values in (
+        (INSTANCE_CATEGORY, wish.categories),
+        (INSTANCE_FAMILY, wish.families),
+        (INSTANCE_GPU_NAME, wish.gpu_names),
+    ):
+        if values:
+            yield one_of(domain + name, *values)
+    if wish.is_burstable is not None:
+        operator = Operator.IN if wish.is_burstable else Operator.NOT_IN
+        yield require(domain + INSTANCE_CATEGORY, operator, [_BURSTABLE])
+
+
+def _within(key: str, span: Span) -> Requirement:
+    if span.least == span.most:
+        return one_of(key, str(span.least))
+    return Requirement(key, complement=True, gte=span.least, lte=span.most)
+
+
+def _has_labels(choices: Sequence[Choice], domain: str) -> bool:
+    return any(domain + INSTANCE_CPU in each.type.requirements for each in choices[:1])
+
+
+def _is_among(value: str, values: frozenset[str]) -> bool:
+    return not values or value in values
+
+
+def _is_number_in(text: str, span: Span) -> bool:
+    number = as_integer(text)
+    return span.is_open or (number is not None and number in span)
+
+
+def _memory_mib(kind: InstanceType) -> int:
+    """Return what the machine has; nodes report a little less."""
+    said = as_integer(label(kind, INSTANCE_MEMORY))
+    return kind.capacity[MEMORY] // _MIB if said is None else said
+
+
+def _has_gpus(kind: InstanceType, span: Span) -> bool:
+    # A type with a part of a GPU counts none, and is not one without.
+    if span.most == 0:
+        return not label(kind, INSTANCE_GPU_NAME) and not _gpu_count(kind)
+    return _gpu_count(kind) in span
+
+
+def _gpu_count(kind: InstanceType) -> int:
+    return sum(kind.capacity.get(each, 0) for each in _GPUS)
+
+
+def _only(requirement: Requirement | None) -> str:
+    if requirement is None or requirement.complement or len(requirement.values) != 1:
+        return ""
+    return min(requirement.values)
