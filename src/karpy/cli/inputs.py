@@ -14,8 +14,8 @@ from karpy.cli.findings import tell_findings
 from karpy.cli.options import STDIN, Question
 from karpy.cli.terminal import Terminal
 from karpy.codec.findings import Finding, is_partial, note
-from karpy.codec.manifests import read_manifests
-from karpy.codec.narrowing import find_narrowing
+from karpy.codec.manifests import Reading, read_manifests
+from karpy.codec.narrowing import Origins, find_narrowing
 from karpy.core.scheduling.decide import decide
 from karpy.errors import FileUnreadable, QuotaExceeded
 from karpy.model.snapshot import Snapshot
@@ -24,28 +24,44 @@ from karpy.model.verdicts import Verdict
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
 _ENDLESS: Final = frozenset({"full", "random", "urandom", "zero"})
+_NOWHERE: Final[Origins] = {}
+"""Objects that come from no file."""
 
 
-class Decided(Struct, frozen=True):
-    """A question, its answer, and how long the answer took."""
+class Seen(Struct, frozen=True):
+    """A cluster to answer about, and what there is to say about what was read of it."""
 
     snapshot: Snapshot
-    verdict: Verdict
-    seconds: float
     findings: tuple[Finding, ...] = ()
-    """What there is to say about the input."""
     catalog: str = ""
     """The name of the catalog; empty if it came with the snapshot."""
 
     @property
     def is_partial(self) -> bool:
-        """Whether the answer is only about a part of the input."""
+        """Whether an answer is only about a part of the input."""
         return is_partial(self.findings)
+
+
+class Decided(Struct, frozen=True):
+    """A question, its answer, and how long the answer took."""
+
+    seen: Seen
+    verdict: Verdict
+    seconds: float
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.seen.snapshot
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the answer is only about a part of the input."""
+        return self.seen.is_partial
 
     @property
     def is_no(self) -> bool:
         """Whether some pod gets no place, or would not even be created."""
-        is_short = any(each.code == QuotaExceeded.code for each in self.findings)
+        is_short = any(each.code == QuotaExceeded.code for each in self.seen.findings)
         return is_short or bool(self.verdict.refusals)
 
 
@@ -59,24 +75,57 @@ def decide_documents(
     documents: Sequence[tuple[str, str]], question: Question, terminal: Terminal
 ) -> Decided:
     """Decide on documents given as name and text."""
+    seen = see_documents(documents, question)
+    if not seen.snapshot.pods:
+        findings = (*seen.findings, note("NO_POD", "the input holds no pod"))
+        seen = replace(seen, findings=findings)
+    tell_findings(seen.findings, terminal)
+    return decide_seen(seen, question)
+
+
+def see_files(files: Sequence[str], question: Question, terminal: Terminal) -> Seen:
+    """Read manifests, and tell what could not be read."""
+    seen = see_documents(read_documents(files, terminal.stdin), question)
+    tell_findings(seen.findings, terminal)
+    return seen
+
+
+def see_documents(documents: Sequence[tuple[str, str]], question: Question) -> Seen:
+    """Read documents given as name and text."""
+    reading = read_as_of(documents, question)
+    return supplied(reading.snapshot, question, reading.findings, reading.origins)
+
+
+def read_as_of(documents: Sequence[tuple[str, str]], question: Question) -> Reading:
+    """Read documents, as of the time that is asked about."""
     asked = None if question.catalog is None else find_catalog(question.catalog, read_text)
-    reading = read_manifests(
+    return read_manifests(
         documents,
         catalog=(asked or usual_catalog(())).catalog,
         settings=question.settings,
         now=question.now or datetime.now(UTC),
     )
-    supply = asked or usual_catalog(reading.snapshot.pools)
-    snapshot = replace(reading.snapshot, catalog=supply.catalog)
-    findings = (*reading.findings, *find_narrowing(snapshot, supply, reading.origins))
-    if not snapshot.pods:
-        findings = (*findings, note("NO_POD", "the input holds no pod"))
-    tell_findings(findings, terminal)
+
+
+def supplied(
+    snapshot: Snapshot,
+    question: Question,
+    findings: Sequence[Finding] = (),
+    origins: Origins = _NOWHERE,
+) -> Seen:
+    """Add the catalog that was asked for, or the one that the NodePools buy from."""
+    asked = None if question.catalog is None else find_catalog(question.catalog, read_text)
+    supply = asked or usual_catalog(snapshot.pools)
+    snapshot = replace(snapshot, catalog=supply.catalog, repair=question.repair)
+    return Seen(snapshot, (*findings, *find_narrowing(snapshot, supply, origins)), supply.name)
+
+
+def decide_seen(seen: Seen, question: Question) -> Decided:
+    """Decide about the pending pods of a cluster."""
     started = time.perf_counter()
     deadline = started + question.timeout if question.timeout else float("inf")
-    verdict = decide(snapshot, keep_going=lambda: time.perf_counter() < deadline)
-    seconds = time.perf_counter() - started
-    return Decided(snapshot, verdict, seconds, findings, supply.name)
+    verdict = decide(seen.snapshot, keep_going=lambda: time.perf_counter() < deadline)
+    return Decided(seen, verdict, time.perf_counter() - started)
 
 
 def read_documents(files: Iterable[str], stdin: IO[str]) -> list[tuple[str, str]]:

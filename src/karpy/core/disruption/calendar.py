@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from karpy.core.disruption.budgets import UNLIMITED, permit
 from karpy.model.cron import Cron, Schedule, ScheduleInvalid, read_schedule
 from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
+from karpy.model.times import write_duration
 
 WEEK: Final = timedelta(days=7)
 _ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
@@ -110,6 +111,15 @@ def find_budget_faults(policy: DisruptionPolicy) -> tuple[BudgetFault, ...]:
     return tuple(
         fault for place, each in enumerate(policy.budgets) for fault in _faults(place, each)
     )
+
+
+def short_duration(duration: timedelta) -> str:
+    """Write a duration without the zeros at its end: `8h`, `1h30m`."""
+    text = write_duration(duration)
+    for end in ("m0s", "h0m"):
+        if text.endswith(end):
+            text = text[:-2]
+    return text
 
 
 def _faults(place: int, budget: Budget) -> Iterator[BudgetFault]:

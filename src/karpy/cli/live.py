@@ -1,0 +1,54 @@
+"""A live cluster to answer about: seen once, and left as it is."""
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from cyclopts import CycloptsError
+from msgspec.structs import replace
+
+from karpy.adapters.kube.connection import find_access
+from karpy.cli.findings import tell_findings
+from karpy.cli.inputs import Seen, supplied
+from karpy.cli.options import Question, Reach
+from karpy.cli.terminal import Terminal
+from karpy.codec.findings import Finding, said
+from karpy.errors import NotRead
+from karpy.wiring.onlooker import Sight, look
+
+_UNREADABLE_HINT: Final = "correct the object, or run a version of Karpy that knows its value"
+_WITHHELD_HINT: Final = "grant `list` and `watch` on it, as deploy/rbac.yaml does"
+
+
+def check_reach(reach: Reach, files: Sequence[str]) -> None:
+    """Raise misuse if both files and a cluster are given."""
+    if files and reach.is_given:
+        raise CycloptsError(msg="Give FILES, or a cluster by --kubeconfig and --context, not both.")
+
+
+def see_live(reach: Reach, question: Question, terminal: Terminal) -> Seen:
+    """Look at the cluster of a kubeconfig, and tell what could not be read."""
+    bare = see_bare(reach, question)
+    seen = supplied(bare.snapshot, question, bare.findings)
+    tell_findings(seen.findings, terminal)
+    return seen
+
+
+def see_bare(reach: Reach, question: Question) -> Seen:
+    """Look at the cluster of a kubeconfig without asking what can be bought for it."""
+    access = find_access(reach.context, reach.kubeconfig, os.environ)
+    sight = asyncio.run(look(access, question.settings))
+    snapshot = sight.snapshot
+    if question.now is not None:
+        snapshot = replace(snapshot, now=question.now)
+    return Seen(snapshot, tuple(_findings(sight)))
+
+
+def _findings(sight: Sight) -> Iterator[Finding]:
+    for kind, key, problem in sight.unreadable:
+        error = NotRead(problem=f"cannot be read: {problem}", hint=_UNREADABLE_HINT)
+        yield said(error, where=f"{kind.name} {key}", is_warning=True, is_left_out=True)
+    for kind in sight.withheld:
+        error = NotRead(problem=f"{kind} may not be listed", hint=_WITHHELD_HINT)
+        yield said(error, is_warning=True)
