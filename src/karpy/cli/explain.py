@@ -155,7 +155,7 @@ def _explain_node(decided: Decided, name: str, output: Output, terminal: Termina
         lines = launch_lines(snapshot, host.launch, terminal.width)
         terminal.answer([*lines, *catalog_entry(decided.seen)])
     else:
-        screen = Screen(terminal.width, snapshot.now)
+        screen = Screen(terminal.width, snapshot.now, knows_gates=False)
         lines = node_explanation_lines(explained, host, screen)
         terminal.answer([*lines, *catalog_entry(decided.seen, NODE_LABEL_WIDTH)])
     if explained is None:

@@ -1,6 +1,6 @@
 """One node explained, for people on one screen and for machines in full."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -35,8 +35,7 @@ from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.times import write_moment
 
 NODE_LABEL_WIDTH: Final = 14
-_PODS_SHOWN: Final = 4
-_NODES_SHOWN: Final = 3
+_PODS_SHOWN: Final = 3
 _CHANGES_SHOWN: Final = 4
 _LABELS: Final = {
     REPAIR: "repair",
@@ -73,10 +72,12 @@ _DETAILED: Final = frozenset(
 
 
 class Screen(Struct, frozen=True):
-    """How wide lines may be, and what time it is in the answer."""
+    """How wide lines may be, what time it is in the answer, and what is certain in it."""
 
     width: int
     now: datetime
+    knows_gates: bool = True
+    """Whether the feature gates are those of the operator."""
 
 
 def node_explanation_lines(
@@ -90,13 +91,13 @@ def node_explanation_lines(
     lines += _entry("requested", room_text(host), width, 1)
     if host.coming:
         lines += _entry("will get", few_of(host.coming, _PODS_SHOWN), width, 1)
-    for label, text in _attempt_rows(explained.attempts, now):
+    for label, text in _attempt_rows(explained, now):
         lines += _entry(label, text, width, 3)
     if explained.outlook is not None:
         lines += _entry("without it", _outlook_text(explained.outlook), width, 2)
     for reason, allowance in explained.allowances:
         lines += _entry("budgets", f"{reason.value}: {_allowance_text(allowance)}", width, 1)
-    lines += _way_lines(explained, width, now)
+    lines += _way_lines(explained, screen)
     for each in explained.unknown:
         lines += _entry("not seen", each, width, 2)
     if recorded is not None:
@@ -130,17 +131,16 @@ def _node_text(explained: NodeExplanation, now: datetime) -> str:
 
 def _pods_text(explained: NodeExplanation) -> str:
     count = len(explained.pods)
-    text = "none needs another node"
-    if count:
-        need = "needs" if count == 1 else "need"
-        text = f"{count} {need} another node: {few_of(explained.pods, _PODS_SHOWN)}"
-    daemons = count_of(explained.daemons, "daemon")
-    return f"{text}; besides {daemons}" if explained.daemons else text
+    daemons = count_of(explained.daemons, "daemon") if explained.daemons else "no daemon"
+    if not count:
+        return f"none needs another node, {daemons}"
+    need = "needs" if count == 1 else "need"
+    return f"{count} {need} another node, {daemons}: {few_of(explained.pods, _PODS_SHOWN)}"
 
 
-def _attempt_rows(attempts: Sequence[Attempt], now: datetime) -> Iterator[tuple[str, str]]:
+def _attempt_rows(explained: NodeExplanation, now: datetime) -> Iterator[tuple[str, str]]:
     """Give a row for each method that is about the node; what all say is said once."""
-    texts = {each.method: _attempt_text(each, attempts, now) for each in attempts}
+    texts = {each.method: _attempt_text(each, explained, now) for each in explained.attempts}
     rows = {method: text for method, text in texts.items() if text}
     if len(rows) > 1 and len(set(rows.values())) == 1:
         yield "every method", next(iter(rows.values()))
@@ -155,16 +155,17 @@ def _attempt_rows(attempts: Sequence[Attempt], now: datetime) -> Iterator[tuple[
         said.setdefault(text, label)
 
 
-def _attempt_text(attempt: Attempt, attempts: Sequence[Attempt], now: datetime) -> str:
+def _attempt_text(attempt: Attempt, explained: NodeExplanation, now: datetime) -> str:
     if attempt.command is not None:
         return _command_text(attempt.command)
+    ways = {each.method: each for each in explained.ways}
     if attempt.refusal is not None:
-        return _refusal_text(attempt.refusal, now)
-    alone = next((each for each in attempts if each.method == SINGLE_NODE), None)
-    is_eligible = alone is not None and (
-        alone.command is not None or (alone.refusal is not None and alone.refusal.price is not None)
-    )
-    if attempt.method == MULTI_NODE and is_eligible:
+        text, way = _refusal_text(attempt.refusal, now), ways.get(attempt.method)
+        is_late = attempt.refusal.why is NodeReason.NOT_CONSIDERED
+        if is_late and way is not None and way.first is not None:
+            text += f"; without that: {_refusal_text(way.first, now)}"
+        return text
+    if attempt.method == MULTI_NODE and SINGLE_NODE in ways:
         return "no set of nodes that can go together has it"
     return ""
 
@@ -208,24 +209,23 @@ def _outlook_text(outlook: Outlook) -> str:
         return "its pods would take more than one new node"
     if outlook.homeless:
         return f"no place at any price for {outlook.homeless[0]}"
-    takers = few_of(outlook.nodes, _NODES_SHOWN)
-    option = outlook.replacement
+    option, there = outlook.replacement, count_of(len(outlook.nodes), "node")
     if option is None:
-        saved = f"; {dollars(outlook.saving)} an hour saved" if outlook.saving else ""
-        return f"{count_of(outlook.pods, 'pod')} would go to {takers}{saved}"
+        return f"{_money_text(outlook.saving)}: its pods have room on {there} that exist"
     named = ", ".join(
         each for each in (option.instance_type, option.capacity_type, option.zone) if each
     )
-    text = f"best replacement {dollars(option.price)} an hour ({named})"
-    if outlook.nodes:
-        text += f", some pods to {takers}"
-    if outlook.saving is None:
-        return text
-    if outlook.saving > 0:
-        return f"{text}: saves {dollars(outlook.saving)}"
-    if outlook.saving == 0:
-        return f"{text}: saves nothing"
-    return f"{text}: costs {dollars(-outlook.saving)} more"
+    text = f"best replacement {dollars(option.price)} an hour, {named}"
+    others = f"; other pods have room on {there} that exist" if outlook.nodes else ""
+    return f"{_money_text(outlook.saving)}: {text}{others}"
+
+
+def _money_text(saving: int | None) -> str:
+    if saving is None:
+        return "saving not known"
+    if saving < 0:
+        return f"costs {dollars(-saving)} an hour more"
+    return f"saves {dollars(saving)} an hour" if saving else "saves nothing"
 
 
 def _allowance_text(allowance: Allowance) -> str:
@@ -234,20 +234,21 @@ def _allowance_text(allowance: Allowance) -> str:
     return str(allowance)
 
 
-def _way_lines(explained: NodeExplanation, width: int, now: datetime) -> list[Line]:
+def _way_lines(explained: NodeExplanation, screen: Screen) -> list[Line]:
     """Write the smallest way, and the next one if it has an end, too."""
     way = explained.way
     if way is None or explained.outcome in {NodeOutcome.GOES, NodeOutcome.GOING}:
         return []
-    lines = _one_way("try", way, width, now)
+    lines = _one_way("try", way, screen)
     others = [each for each in explained.ways[1:] if each.is_complete]
     if others and others[0].changes != way.changes:
-        lines += _one_way("or", others[0], width, now)
+        lines += _one_way("or", others[0], screen)
     return lines
 
 
-def _one_way(label: str, way: Way, width: int, now: datetime) -> list[Line]:
-    texts = [_change_text(each, now) for each in way.changes]
+def _one_way(label: str, way: Way, screen: Screen) -> list[Line]:
+    width = screen.width
+    texts = [_change_text(each, screen) for each in way.changes]
     if way.wall is not None:
         texts.append(way.advice)
     if not texts:
@@ -268,22 +269,29 @@ def _end_text(way: Way, changes: int) -> str:
     return f"{_LABELS[way.method]}: {_command_text(way.command)}{enough}"
 
 
-def _change_text(change: Change, now: datetime) -> str:
-    return change.text if change.until is None else f"{change.text}: {_moment(change.until, now)}"
+def _change_text(change: Change, screen: Screen) -> str:
+    text = change.text
+    if change.why is NodeReason.SPOT_TO_SPOT_DISABLED and not screen.knows_gates:
+        text += "; if it is open, say so: --feature-gates SpotToSpotConsolidation=true"
+    return text if change.until is None else f"{text}: {_moment(change.until, screen.now)}"
 
 
 def _recorded_text(recorded: RecordedNode) -> str:
-    text = f"{_clock(recorded.moment)} by karpy {recorded.by}"
-    said = recorded.said
+    text, said = f"{_clock(recorded.moment)} by karpy {recorded.by}", recorded.said
     if said is None:
         return f"{text}; no verdict names the node"
-    return f"{text}; the last verdict on it, {_clock(said.moment)}, {said.asks}: {_said_text(said)}"
+    last = "" if said.moment == recorded.moment else f"; last named {_clock(said.moment)}"
+    return f"{text}{last}; {said.asks}: {_said_text(said)}"
 
 
 def _said_text(said: Said) -> str:
-    commands = [f"{each['method']} {each['decision']}" for each in said.commands]
-    refusals = [f"{each['method']} {each['reason']}".strip() for each in said.refusals]
+    commands = [f"{_label(each['method'])} {each['decision']}" for each in said.commands]
+    refusals = [f"{_label(each['method'])} {each['reason']}".strip() for each in said.refusals]
     return ", ".join(dict.fromkeys([*commands, *refusals]))
+
+
+def _label(method: str) -> str:
+    return _LABELS.get(method, method)
 
 
 def _moment(moment: datetime, now: datetime) -> str:

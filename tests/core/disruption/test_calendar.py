@@ -1,3 +1,4 @@
+import itertools
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -137,10 +138,8 @@ def test_spans_follow_each_other_and_differ(some: DisruptionPolicy) -> None:
     spans = find_spans(some, EMPTY, 20, NOON, NOON + WEEK)
 
     assert (spans[0].begins, spans[-1].ends) == (NOON, NOON + WEEK)
-    assert all(a.ends == b.begins for a, b in zip(spans, spans[1:], strict=False))
-    assert all(
-        (a.nodes, a.budgets) != (b.nodes, b.budgets) for a, b in zip(spans, spans[1:], strict=False)
-    )
+    assert all(a.ends == b.begins for a, b in itertools.pairwise(spans))
+    assert all((a.nodes, a.budgets) != (b.nodes, b.budgets) for a, b in itertools.pairwise(spans))
 
 
 @pytest.mark.parametrize(
@@ -150,8 +149,10 @@ def test_spans_follow_each_other_and_differ(some: DisruptionPolicy) -> None:
         (
             Budget("1", schedule="0 9 * * fri-mon", duration=HOUR),
             "schedule",
-            "`0 9 * * fri-mon` is no schedule: beginning of range (5) beyond end of range (1):"
-            " fri-mon",
+            (
+                "`0 9 * * fri-mon` is no schedule: beginning of range (5) beyond end of range (1):"
+                " fri-mon"
+            ),
         ),
         (Budget("1", duration=HOUR), "schedule", "is missing next to `duration`"),
         (Budget("1", schedule="@daily"), "duration", "is missing next to `schedule`"),

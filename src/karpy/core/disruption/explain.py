@@ -108,6 +108,8 @@ class Way(Struct, frozen=True, gc=False):
     changes: tuple[Change, ...] = ()
     command: Command | None = None
     """What the method does then; None if something is still in the way."""
+    first: NodeRefusal | None = None
+    """Why the method leaves the node alone now, also while another command comes first."""
     wall: NodeRefusal | None = None
     """What is still in the way."""
     advice: str = ""
@@ -263,15 +265,10 @@ def _why_going(node: Node, evaluation: Evaluation) -> str:
 def _headline(explained: NodeExplanation) -> str:
     """Say why a node stays: the first reason on the smallest way."""
     way = explained.way
-    if way is None:
-        refusal = next((each.refusal for each in explained.attempts if each.refusal), None)
-        return NodeOutcome.STAYS.value if refusal is None else refusal.why.value
-    first = next((each.refusal for each in explained.attempts if each.method == way.method), None)
-    if first is not None:
-        return first.why.value
-    if way.changes:
-        return way.changes[0].why.value
-    return NodeOutcome.STAYS.value if way.wall is None else way.wall.why.value
+    refusals = [each.refusal for each in explained.attempts if each.refusal is not None]
+    if way is not None and way.first is not None:
+        return way.first.why.value
+    return refusals[0].why.value if refusals else NodeOutcome.STAYS.value
 
 
 # --- ways ----------------------------------------------------------------------------------------
@@ -294,16 +291,17 @@ def _find_way(
     changes = list[Change]()
     if isinstance(answer, NodeRefusal) and answer.why is NodeReason.NOT_CONSIDERED:
         answer = _ask(method, snapshot, node)
+    first = answer if isinstance(answer, NodeRefusal) else None
     while isinstance(answer, NodeRefusal):
         kept = Kept(snapshot, _now(snapshot, node), answer, method.reason)
         lifted = lift(kept) if len(changes) < CHANGES_MAX else None
         if lifted is None:
-            return _beyond(method, kept, changes)
+            return replace(_beyond(method, kept, changes), first=first)
         changes.append(lifted.change)
         snapshot = lifted.snapshot
         answer = _ask(method, snapshot, node)
     outlook = _outlook(method, snapshot, node)
-    return Way(method.name, tuple(changes), answer, outlook=outlook)
+    return Way(method.name, tuple(changes), answer, first, outlook=outlook)
 
 
 def _beyond(method: DisruptionMethod, kept: Kept, changes: list[Change]) -> Way:
@@ -458,9 +456,9 @@ def _unknown(node: Node, evaluation: Evaluation) -> Iterator[str]:
             "its NodeClaim, without which no method is about it; its label says that NodePool"
             f" {node.pool} made it"
         )
-    if claim is not None and not claim.conditions.items:
+    if claim is not None and node.is_initialized and not claim.conditions.items:
         yield f"the status of NodeClaim {claim.name}: nothing is known of Consolidatable or Drifted"
-    if node.node_record is not None and not node.node_record.conditions:
+    if node.node_record is not None and node.is_initialized and not node.node_record.conditions:
         yield f"the status of Node {node.node_record.name}: it counts as not ready"
     if node.pool and node.pool not in evaluation.pools:
         yield f"NodePool {node.pool}, with its policy and budgets"

@@ -11,7 +11,13 @@ from karpy.core.disruption.budgets import Allowance, find_allowances
 from karpy.core.disruption.calendar import WEEK, find_next, find_spans, short_duration
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.rollouts import ROLLOUT_TIME
-from karpy.core.lifecycle.conditions import CONSOLIDATABLE, with_true
+from karpy.core.lifecycle.conditions import (
+    CONSOLIDATABLE,
+    INITIALIZED,
+    LAUNCHED,
+    REGISTERED,
+    with_true,
+)
 from karpy.core.lifecycle.eviction import protection_of
 from karpy.model.annotations import DO_NOT_DISRUPT, DO_NOT_REPAIR
 from karpy.model.disruption import Budget, ConsolidationPolicy, DisruptionPolicy, DisruptionReason
@@ -85,6 +91,7 @@ def advice_on(kept: Kept) -> str:
         "node": node.name,
         "type": node.labels.get(INSTANCE_TYPE, "none"),
         "pods": named(refusal.pods),
+        "state": _state_of(node),
     }
     return ADVICE[refusal.why].format(**words)
 
@@ -94,6 +101,15 @@ def named(keys: Sequence[str]) -> str:
     if len(keys) <= _PODS_NAMED:
         return ", ".join(keys)
     return f"{', '.join(keys[:_PODS_NAMED])} and {len(keys) - _PODS_NAMED} more"
+
+
+def _state_of(node: Node) -> str:
+    """Return what the NodeClaim says that it waits for, in parentheses."""
+    if node.claim_record is None:
+        return ""
+    found = map(node.claim_record.conditions.get, (LAUNCHED, REGISTERED, INITIALIZED))
+    waits = (each.message or each.reason for each in found if each and not each.is_true)
+    return next((f" ({each})" for each in waits), "")
 
 
 def _lift_annotation(kept: Kept) -> Lifted:
@@ -168,6 +184,8 @@ def _change_of_budget(kept: Kept, allowance: Allowance) -> Change:
     until = find_next(policy, kept.reason, allowance.nodes, more_than=allowance.consumed, since=now)
     if allowance.allowed:
         taken = f"{allowance.consumed} nodes of {pool} that are on their way out or not ready"
+        if allowance.consumed == 1:
+            taken = f"1 node of {pool} that is on its way out or not ready"
         text = f"wait for {taken}: {budgets} allows {allowance.allowed}"
         return Change(text, why, is_wait=True, until=until)
     if until is not None:
@@ -318,9 +336,11 @@ ADVICE: Final[Mapping[NodeReason, str]] = {
     NodeReason.UNREADABLE: "correct the object that cannot be read: {detail}",
     NodeReason.REBOOTING: "wait until it has rebooted",
     NodeReason.DELETING: "wait until it is drained",
-    NodeReason.UNREGISTERED: "see why it does not register: `kubectl describe nodeclaim {claim}`",
+    NodeReason.UNREGISTERED: (
+        "see why it does not register{state}: `kubectl describe nodeclaim {claim}`"
+    ),
     NodeReason.UNINITIALIZED: (
-        "see why it is not initialized: `kubectl describe nodeclaim {claim}`"
+        "see why it is not initialized{state}: `kubectl describe nodeclaim {claim}`"
     ),
     NodeReason.NO_POOL_LABEL: "put its label `karpenter.sh/nodepool` back",
     NodeReason.POOL_MISSING: (
