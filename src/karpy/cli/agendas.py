@@ -86,8 +86,9 @@ def _title(agenda: Agenda) -> Line:
 
 def _group_lines(agenda: Agenda, reasons: Reasons, *, is_only: bool) -> list[Line]:
     title = "For every reason" if is_only else ", ".join(each.value for each in reasons)
-    if agenda.taken:
-        title += f"; {agenda.taken[reasons[0]]} on their way out or not ready now"
+    taken = agenda.taken.get(reasons[0])
+    if taken:
+        title += f"; {taken} of them taken now by nodes on their way out or not ready"
     values = {min(each.nodes, agenda.nodes) for each in agenda.spans[reasons[0]]}
     if len(values) == 1:
         return [heading(title), line(f"at any time: {_allowed(values.pop(), agenda.nodes)}")]

@@ -92,7 +92,7 @@ def budgets(
     error: with it no node of the NodePool may go.
     Exits with 3 if no node may go at any time of the week, for any reason.
     """
-    check_reach(reach, files)
+    check_reach(reach, files, "budgets")
     zone = find_zone(week.timezone)
     seen = _see(files, reach, Question(now=week.now), terminal)
     chosen = _find_pool(seen, nodepool)

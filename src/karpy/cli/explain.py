@@ -40,6 +40,7 @@ from karpy.codec.findings import note
 from karpy.core.disruption.explain import as_seen_from_outside, explain_node, find_node
 from karpy.core.explain import explain_pod, find_pods
 from karpy.errors import ObjectNotFound
+from karpy.model.nodes import Node
 from karpy.model.verdicts import Verdict
 
 _NODE: Final = "node"
@@ -82,7 +83,7 @@ def explain(
     may matter takes no part in the answer, or is not there.
     """
     asked = _read(name, files)
-    check_reach(reach, asked.files)
+    check_reach(reach, asked.files, "explain")
     paths = journal_among(asked.files)
     if asked.is_node and paths:
         return _answer_recorded(asked.name, paths, output, terminal)
@@ -92,11 +93,12 @@ def explain(
             raise ObjectNotFound(kind=_POD, name=asked.name, known="none, no decision was about it")
         seen = Seen(snapshot)
     elif asked.files:
-        seen = _see_files(asked, question, terminal)
+        seen = see_files(asked.files, question, terminal)
     else:
         seen = see_live(reach, question, terminal)
     if asked.is_node:
-        return _explain_node(decide_seen(seen, question), asked.name, output, terminal)
+        decided = decide_seen(seen, question)
+        return _explain_node(decided, asked, output, terminal)
     return _explain_pod(decide_seen(seen, question), asked.name, output, terminal)
 
 
@@ -108,19 +110,9 @@ def _read(first: str, rest: Sequence[str]) -> Asked:
     if first not in {_NODE, _POD}:
         return Asked(first, tuple(rest))
     if not rest:
-        raise CycloptsError(msg=f"`karpy explain {first}` needs the name of a {first}.")
+        msg = f"`karpy explain {first}` needs the name of a {first}."
+        raise CycloptsError(msg=msg, command_chain=("explain",))
     return Asked(rest[0], tuple(rest[1:]), is_node=first == _NODE)
-
-
-def _see_files(asked: Asked, question: Question, terminal: Terminal) -> Seen:
-    """Read manifests, and mention what nodes are usually kept by and these do not have."""
-    seen = see_files(asked.files, question, terminal)
-    if asked.is_node and not seen.snapshot.budgets:
-        message = "the input holds no PodDisruptionBudget, so that none protects a pod"
-        missing = note("NO_BUDGET", message)
-        tell_findings([missing], terminal)
-        return replace(seen, findings=(*seen.findings, missing))
-    return seen
 
 
 def _explain_pod(decided: Decided, name: str, output: Output, terminal: Terminal) -> int:
@@ -138,30 +130,50 @@ def _explain_pod(decided: Decided, name: str, output: Output, terminal: Terminal
     return _code(is_partial=decided.is_partial, is_no=explanation.is_no)
 
 
-def _explain_node(decided: Decided, name: str, output: Output, terminal: Terminal) -> int:
+def _explain_node(decided: Decided, asked: Asked, output: Output, terminal: Terminal) -> int:
     snapshot = as_seen_from_outside(decided.snapshot, decided.verdict)
-    node = find_node(snapshot, name)
-    host = explain_host(snapshot, decided.verdict, name if node is None else node.name)
+    node = find_node(snapshot, asked.name)
+    if node is None:
+        return _explain_launch(decided, asked.name, output, terminal)
+    seen = _with_doubts(decided.seen, asked, node, terminal)
+    explained = explain_node(snapshot, node.name)
+    host = explain_host(snapshot, decided.verdict, node.name)
+    assert host is not None
+    if output == "json":
+        answer = node_explanation_answer(explained)
+        terminal.answer_json({**host_answer(host), **answer, **context_answer(seen)})
+    else:
+        screen = Screen(terminal.width, snapshot.now, knows_gates=False)
+        lines = node_explanation_lines(explained, host, screen)
+        terminal.answer([*lines, *catalog_entry(seen, NODE_LABEL_WIDTH)])
+    is_partial = seen.is_partial or bool(explained.unknown)
+    return _code(is_partial=is_partial, is_no=explained.is_no)
+
+
+def _with_doubts(seen: Seen, asked: Asked, node: Node, terminal: Terminal) -> Seen:
+    """Mention what nodes are often kept by, if manifests have none of it."""
+    if not asked.files or not node.claim or seen.snapshot.budgets:
+        return seen
+    message = "the input holds no PodDisruptionBudget, so that none protects a pod"
+    missing = note("NO_BUDGET", message)
+    tell_findings([missing], terminal)
+    return replace(seen, findings=(*seen.findings, missing))
+
+
+def _explain_launch(decided: Decided, name: str, output: Output, terminal: Terminal) -> int:
+    """Explain a node that the plan makes."""
+    host = explain_host(decided.snapshot, decided.verdict, name)
     if host is None:
         names = [launch.name for launch in decided.verdict.launches]
         names += [node.name for node in decided.snapshot.nodes]
         raise ObjectNotFound(kind=_NODE, name=name, known=_known(name, names))
-    explained = None if node is None else explain_node(snapshot, node.name)
+    assert host.launch is not None
     if output == "json":
-        more = {} if explained is None else node_explanation_answer(explained)
-        terminal.answer_json({**host_answer(host), **more, **context_answer(decided.seen)})
-    elif explained is None:
-        assert host.launch is not None
-        lines = launch_lines(snapshot, host.launch, terminal.width)
-        terminal.answer([*lines, *catalog_entry(decided.seen)])
+        terminal.answer_json({**host_answer(host), **context_answer(decided.seen)})
     else:
-        screen = Screen(terminal.width, snapshot.now, knows_gates=False)
-        lines = node_explanation_lines(explained, host, screen)
-        terminal.answer([*lines, *catalog_entry(decided.seen, NODE_LABEL_WIDTH)])
-    if explained is None:
-        return _code(is_partial=decided.is_partial)
-    is_partial = decided.is_partial or bool(explained.unknown)
-    return _code(is_partial=is_partial, is_no=explained.is_no)
+        lines = launch_lines(decided.snapshot, host.launch, terminal.width)
+        terminal.answer([*lines, *catalog_entry(decided.seen)])
+    return _code(is_partial=decided.is_partial)
 
 
 def _answer_recorded(name: str, paths: Sequence[Path], output: Output, terminal: Terminal) -> int:

@@ -21,10 +21,13 @@ _UNREADABLE_HINT: Final = "correct the object, or run a version of Karpy that kn
 _WITHHELD_HINT: Final = "grant `list` and `watch` on it, as deploy/rbac.yaml does"
 
 
-def check_reach(reach: Reach, files: Sequence[str]) -> None:
-    """Raise misuse if both files and a cluster are given."""
+def check_reach(reach: Reach, files: Sequence[str], command: str) -> None:
+    """Raise misuse if a command is given both files and a cluster."""
     if files and reach.is_given:
-        raise CycloptsError(msg="Give FILES, or a cluster by --kubeconfig and --context, not both.")
+        raise CycloptsError(
+            msg="Give FILES, or a cluster by --kubeconfig and --context, not both.",
+            command_chain=(command,),
+        )
 
 
 def see_live(reach: Reach, question: Question, terminal: Terminal) -> Seen:

@@ -89,6 +89,9 @@ def node_explanation_lines(
     lines += _entry("node", _node_text(explained, now), width, 2)
     lines += _entry("pods", _pods_text(explained), width, 2)
     lines += _entry("requested", room_text(host), width, 1)
+    if explained.node.taints:
+        taints = [str(each) for each in explained.node.taints]
+        lines += _entry("taints", few_of(taints, _PODS_SHOWN), width, 1)
     if host.coming:
         lines += _entry("will get", few_of(host.coming, _PODS_SHOWN), width, 1)
     for label, text in _attempt_rows(explained, now):
@@ -209,14 +212,14 @@ def _outlook_text(outlook: Outlook) -> str:
         return "its pods would take more than one new node"
     if outlook.homeless:
         return f"no place at any price for {outlook.homeless[0]}"
-    option, there = outlook.replacement, count_of(len(outlook.nodes), "node")
+    option, there = outlook.replacement, count_of(len(outlook.nodes), "other node")
     if option is None:
-        return f"{_money_text(outlook.saving)}: its pods have room on {there} that exist"
+        return f"{_money_text(outlook.saving)}: its pods have room on {there}"
     named = ", ".join(
         each for each in (option.instance_type, option.capacity_type, option.zone) if each
     )
     text = f"best replacement {dollars(option.price)} an hour, {named}"
-    others = f"; other pods have room on {there} that exist" if outlook.nodes else ""
+    others = f"; some pods have room on {there}" if outlook.nodes else ""
     return f"{_money_text(outlook.saving)}: {text}{others}"
 
 

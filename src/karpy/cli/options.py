@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Annotated, Final, Literal, TypeAlias
 
 from cyclopts import Parameter, Token
@@ -13,7 +14,7 @@ from karpy.cli.terminal import Terminal
 from karpy.model.options import Gates, Options
 from karpy.model.repairs import RepairRules
 from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Settings
-from karpy.wiring.forms import GATE_FIELDS, Unfit, read_gates, unknown_gates
+from karpy.wiring.forms import GATE_FIELDS, Unfit, read_gates
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -47,10 +48,13 @@ def _gates(_kind: object, tokens: Sequence[Token]) -> Gates:
     try:
         named = read_gates(tokens[0].value)
     except Unfit as error:
-        msg = f"--feature-gates {error.problem}; {error.hint}"
+        msg = f"it {error.problem}; {error.hint}"
         raise ValueError(msg) from None
-    for remark in unknown_gates(named):
-        raise ValueError(remark)
+    for name in sorted(named.keys() - GATE_FIELDS.keys()):
+        close = get_close_matches(name, GATE_FIELDS, 1)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        msg = f"there is no feature gate `{name}`{meant}"
+        raise ValueError(msg)
     return Gates(**{GATE_FIELDS[name]: value for name, value in named.items()})
 
 

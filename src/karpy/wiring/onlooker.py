@@ -1,8 +1,8 @@
 """A cluster seen once from outside, and left as it is."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import AsyncGenerator
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
@@ -11,11 +11,27 @@ from karpy.adapters.kube.access import Access
 from karpy.adapters.kube.connection import Connection
 from karpy.adapters.kube.fence import Fence
 from karpy.adapters.mirror.mirror import DISPENSABLE, OPTIONAL, Mirror
-from karpy.errors import ClusterError, CredentialsRefused, Forbidden, NotFound
+from karpy.barriers import Barrier
+from karpy.codec.fields import JsonObject
+from karpy.errors import Forbidden, KarpyError, NotFound
 from karpy.model.instances import Catalog
 from karpy.model.kinds import Kind
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
+from karpy.ports.clock import Clock
+from karpy.ports.objects import (
+    EVERYTHING,
+    Change,
+    Objects,
+    Query,
+    Reader,
+    Synced,
+    as_unreadable,
+)
+
+T = TypeVar("T")
+
+_PAGE: Final = 500
 
 
 class Sight(Struct, frozen=True):
@@ -31,68 +47,79 @@ class Sight(Struct, frozen=True):
 
 async def look(access: Access, settings: Settings) -> Sight:
     """
-    List everything that decisions read; raise what the API server says to that.
+    See a cluster over HTTP; raise what its API server says to that.
 
     Nothing is written: the connection lets reads pass alone.
     """
-    onlooker = _Onlooker()
-    async with Connection(
-        access,
-        on_unreadable=onlooker.note_unreadable,
-        on_trouble=onlooker.note_trouble,
-        fence=Fence(),
-    ) as connection:
-        catalog = Catalog()
-        mirror = Mirror(connection.feed, WallClock(), lambda: catalog, settings)
-        onlooker.mirror = mirror
-        await onlooker.list_all()
-        return Sight(mirror.snapshot(), tuple(onlooker.unreadable), tuple(onlooker.withheld))
+    async with Connection(access, fence=Fence()) as connection:
+        return await see(connection.objects, WallClock(), settings)
 
 
-class _Onlooker:
-    """Waits until every kind is listed, or one of them cannot be."""
+async def see(objects: Objects, clock: Clock, settings: Settings) -> Sight:
+    """List everything that decisions read; raise the first error."""
+    catalog = Catalog()
+    listing = _Listing(objects)
+    mirror = Mirror(listing, clock, lambda: catalog, settings)
+    await _list_all(mirror)
+    return Sight(mirror.snapshot(), tuple(listing.unreadable), tuple(listing.withheld))
 
-    def __init__(self) -> None:
-        self.mirror: Mirror | None = None
+
+async def _list_all(mirror: Mirror) -> None:
+    """Return once everything is listed; raise the first error."""
+    follows = [asyncio.create_task(follow(), name=name) for name, follow in mirror.follows()]
+    listed = asyncio.create_task(mirror.wait_until_listed(), name="listed")
+    try:
+        await asyncio.wait((listed, *follows), return_when=asyncio.FIRST_COMPLETED)
+        for each in follows:
+            if each.done():
+                each.result()
+    finally:
+        for each in (listed, *follows):
+            each.cancel()
+        await asyncio.gather(listed, *follows, return_exceptions=True)
+
+
+class _Listing:
+    """The port Feed for one look: what is there is told, what comes later is not."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
         self.unreadable: list[tuple[Kind, str, str]] = []
         self.withheld: list[Kind] = []
-        self._trouble: ClusterError | CredentialsRefused | None = None
-        self._is_over = asyncio.Event()
 
-    async def list_all(self) -> None:
-        assert self.mirror is not None
-        follows = [
-            asyncio.create_task(follow(), name=name) for name, follow in self.mirror.follows()
-        ]
-        waits = (self.mirror.wait_until_listed(), self._is_over.wait())
-        ends = [asyncio.ensure_future(each) for each in waits]
-        try:
-            await asyncio.wait((*ends, *follows), return_when=asyncio.FIRST_COMPLETED)
-            if self._trouble is not None:
-                raise self._trouble
-            for each in follows:
-                if each.done():
-                    each.result()
-        finally:
-            await _end((*ends, *follows))
+    async def follow(
+        self, kind: Kind, reader: Reader[T], query: Query = EVERYTHING
+    ) -> AsyncGenerator[Change[T] | Synced, None]:
+        token, is_last = "", False
+        while not is_last:
+            try:
+                page = await self._objects.list(kind, query, limit=_PAGE, token=token)
+            except (Forbidden, NotFound) as error:
+                if not self._can_do_without(kind, error):
+                    raise
+                break
+            for each in page.items:
+                yield self._read(kind, reader, each)
+            token = page.token
+            is_last = not token
+        yield Synced()
 
-    def note_unreadable(self, kind: Kind, key: str, error: Exception) -> None:
-        self.unreadable.append((kind, key, str(error)))
-
-    def note_trouble(self, kind: Kind, error: ClusterError | CredentialsRefused) -> None:
-        assert self.mirror is not None
-        if isinstance(error, NotFound) and kind in OPTIONAL:
-            self.mirror.note_absent(kind)
-        elif isinstance(error, Forbidden) and kind in DISPENSABLE:
+    def _can_do_without(self, kind: Kind, error: KarpyError) -> bool:
+        if isinstance(error, NotFound):
+            return kind in OPTIONAL
+        if kind in DISPENSABLE:
             self.withheld.append(kind)
-            self.mirror.note_absent(kind)
-        else:
-            self._trouble = self._trouble or error
-            self._is_over.set()
+        return kind in DISPENSABLE
 
-
-async def _end(tasks: Sequence["asyncio.Future[Any]"]) -> None:
-    """Cancel tasks, and wait until they are over."""
-    for each in tasks:
-        each.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    def _read(self, kind: Kind, reader: Reader[T], obj: JsonObject) -> Change[T]:
+        meta = obj["metadata"]
+        name, namespace = meta["name"], meta.get("namespace", "")
+        key = f"{namespace}/{name}" if namespace else name
+        version = meta.get("resourceVersion", "")
+        problems: list[KarpyError] = []
+        with Barrier(problems.append):
+            return Change(key, reader.from_object(obj), version)
+        error = problems[0].__cause__ or problems[0]
+        assert isinstance(error, Exception)
+        self.unreadable.append((kind, key, str(error)))
+        return Change(key, None, version, as_unreadable(error, obj))

@@ -451,7 +451,9 @@ def _allowances(node: Node, evaluation: Evaluation) -> Iterator[tuple[Disruption
 def _unknown(node: Node, evaluation: Evaluation) -> Iterator[str]:
     """Name what decides about a node and is not there to be seen."""
     claim = node.claim_record
-    if claim is None and node.pool:
+    if claim is None and not node.pool:
+        return
+    if claim is None:
         yield (
             "its NodeClaim, without which no method is about it; its label says that NodePool"
             f" {node.pool} made it"
