@@ -39,7 +39,9 @@ Every error a user may see, with a stable code and a hint.
     │   ├── NoCapacity           KP3001  every option is sold out
     │   ├── MachineNotFound      KP3002  there is no such machine
     │   ├── NodeClassNotReady    KP3003  a node class cannot be launched with
-    │   └── CloudUnavailable     KP3004  the cloud does not answer, or asks for patience
+    │   ├── CloudUnavailable     KP3004  the cloud does not answer, or asks for patience
+    │   ├── RebootUnsupported    KP3005  the cloud reboots no machines
+    │   └── AwsRefused           KP3006  AWS refused a call
     └── Bug              we can fix it
         ├── Unexpected           KP9000  something happened that nobody thought of
         ├── LimitPassed          KP9001  a loop ran longer than it ever should
@@ -435,6 +437,34 @@ class CloudUnavailable(CloudError):
     def __init__(self, *, call: str, problem: str) -> None:
         super().__init__(
             f"`{call}` failed: {problem}", hint="check the status page of the cloud and its quotas"
+        )
+
+
+class RebootUnsupported(CloudError):
+    """The cloud reboots no machines."""
+
+    code = "KP3005"
+
+    def __init__(self, *, provider: str) -> None:
+        super().__init__(
+            f"reboot is not implemented by the provider `{provider}`",
+            hint="have its repair policies replace nodes",
+        )
+
+
+class AwsRefused(CloudError):
+    """AWS refused a call."""
+
+    code = "KP3006"
+
+    def __init__(self, *, call: str, aws_code: str, message: str, hint: str = "") -> None:
+        self.call = call
+        self.aws_code = aws_code
+        """What AWS calls the error: `UnauthorizedOperation`."""
+        self.aws_message = message
+        super().__init__(
+            f"`{call}` was refused: {aws_code}: {message}",
+            hint=hint or "look the code up in the documentation of the AWS API",
         )
 
 

@@ -188,3 +188,17 @@ def test_plans_for_every_family_are_sound(tmp_path: Path, family: str) -> None:
     assert result.breaches == 0
     assert result.scheduled > 0
     assert result.scheduled + result.failed == result.pods
+
+
+def test_overlays_change_the_price_of_a_plan_and_break_no_rule(tmp_path: Path) -> None:
+    """The checker applies the overlays of the file by itself."""
+    usual = _made("diverse-20x10")
+    halved = {
+        **usual,
+        "nodeOverlays": [{"metadata": {"name": "half"}, "spec": {"priceAdjustment": "-50%"}}],
+    }
+
+    lines = [_line(_result(_file(tmp_path, each))) for each in (usual, halved)]
+
+    assert lines[1]["total_price"] == pytest.approx(lines[0]["total_price"] / 2, abs=1e-5)
+    assert lines[1]["breaches"] == 0

@@ -161,8 +161,8 @@ def test_an_overlay_that_makes_no_sense_is_told_and_left_out() -> None:
             world.store.create(NODE_OVERLAY, broken)
             await asyncio.sleep(1)
             found = said(world, "broken")
-            overlays = len(scene.mirror.snapshot().overlays)
-            return found["ValidationSucceeded"], found["Ready"], overlays
+            applied = len(scene.mirror.overlays.all())
+            return found["ValidationSucceeded"], found["Ready"], applied
 
     invalid, unready = ("False", "RuntimeValidation"), ("False", "UnhealthyDependents")
     assert run(story()) == (invalid, unready, 0)

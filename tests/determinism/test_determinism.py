@@ -23,7 +23,11 @@ def _lines_under(hash_seed: int, names: list[str]) -> list[str]:
     """Decide in a process of its own; sets of strings have another order there."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.determinism.verdicts", *names],
-        env={**os.environ, "PYTHONHASHSEED": str(hash_seed), "PYTHONPATH": str(ROOT)},
+        env={
+            **os.environ,
+            "PYTHONHASHSEED": str(hash_seed),
+            "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}",
+        },
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -62,7 +66,6 @@ def _reversed(cluster: Snapshot) -> Snapshot:
         nodes=cluster.nodes[::-1],
         pools=cluster.pools[::-1],
         daemons=cluster.daemons[::-1],
-        overlays=cluster.overlays[::-1],
         catalog=replace(
             shelves,
             types=shelves.types[::-1],

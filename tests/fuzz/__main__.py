@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 
 from karpy.model.settings import Packing
-from tests.fuzz.clusters import random_snapshot
+from tests.fuzz.clusters import raw_snapshot
 from tests.fuzz.dice import Dice
 from tests.fuzz.judge import DECIDE, Check, Finding, judge, missing
 from tests.fuzz.show import show
@@ -44,7 +44,7 @@ def _options() -> argparse.Namespace:
 
 
 def _one(seed: int, packing: Packing, checks: frozenset[Check], *, is_shrinking: bool) -> int:
-    snapshot = random_snapshot(seed, packing)
+    snapshot = raw_snapshot(seed, packing)
     findings = judge(snapshot, checks)
     names = sorted(feature.name for feature in Dice(seed).features)
     print(f"seed {seed}: {len(findings)} findings; about {', '.join(names)}")
@@ -79,7 +79,7 @@ def _many(seeds: range, packing: Packing, checks: frozenset[Check]) -> int:
 
 def _try(job: tuple[int, Packing, frozenset[Check]]) -> tuple[int, list[Finding]]:
     seed, packing, checks = job
-    return seed, judge(random_snapshot(seed, packing), checks)
+    return seed, judge(raw_snapshot(seed, packing), checks)
 
 
 def _report(seed: int, packing: Packing, findings: list[Finding]) -> None:

@@ -1,10 +1,11 @@
-"""Random small clusters: `random_snapshot(seed)`."""
+"""Random small clusters: `random_snapshot(seed)`, and `raw_snapshot(seed)` for judges."""
 
 from collections.abc import Sequence
 from datetime import timedelta
 
 from msgspec.structs import replace
 
+from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.nodes import Node
 from karpy.model.pods import (
     DAEMON_SET,
@@ -48,7 +49,12 @@ _PODS_MAX = 40
 
 
 def random_snapshot(seed: int, packing: Packing = Packing.KARPENTER) -> Snapshot:
-    """Throw a cluster; the same seed gives an equal one, on every machine."""
+    """Throw a cluster to decide on; the same seed gives an equal one, on every machine."""
+    return with_overlays(raw_snapshot(seed, packing))
+
+
+def raw_snapshot(seed: int, packing: Packing = Packing.KARPENTER) -> Snapshot:
+    """Throw the same cluster with its NodeOverlays still to be applied: judges do so themselves."""
     dice = Dice(seed)
     settings = replace(_random_settings(dice), packing=packing)
     pools = random_pools(dice)

@@ -14,6 +14,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.refusals import Reason
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
@@ -53,14 +54,19 @@ def missing() -> list[str]:
 
 
 def judge(snapshot: Snapshot, checks: frozenset[Check] = frozenset(Check)) -> list[Finding]:
-    """Decide on a snapshot and return all that is wrong with the answer."""
+    """
+    Decide on a snapshot and return all that is wrong with the answer.
+
+    The solver gets the catalog with overlays applied; the law and the judge apply them themselves.
+    """
     decide: Callable[[Snapshot], Verdict] = import_module(DECIDE).decide
     try:
-        verdict = decide(snapshot)
+        corrected = with_overlays(snapshot)
+        verdict = decide(corrected)
     except Exception:  # noqa: BLE001 - whatever it is, it is the finding
         return [Finding(Check.CRASH, _last_lines(traceback.format_exc()))]
     findings: list[Finding] = []
-    if Check.TWICE in checks and decide(snapshot) != verdict:
+    if Check.TWICE in checks and decide(corrected) != verdict:
         findings.append(Finding(Check.TWICE, "the second verdict differs from the first"))
     if Check.LAW in checks:
         found = differences(verdict, solve(snapshot))

@@ -81,7 +81,7 @@ async def operated(
     api = objects(world.store)
     cloud = KwokProvider(world.objects, world.clock, kwok_catalog())
     operator = Operator(
-        Surface(api, api, world.clock, cloud, kwok_catalog),
+        Surface(api, api, world.clock, cloud),
         Options(),
         notices=ears,
         voice=ears.voice,

@@ -6,6 +6,8 @@ from typing import Any, Final, TypeVar, Unpack
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from karpy.model.surroundings import NodeState, Surroundings
+from karpy.model.tenants import Tenant
 from msgspec import DecodeError
 from msgspec.json import encode
 from msgspec.structs import replace
@@ -51,8 +53,6 @@ from karpy.model.questions import (
     TreatmentQuestion,
 )
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import NodeState, Surroundings
-from karpy.model.tenants import Tenant
 from karpy.model.times import LONGEST
 from karpy.ports.objects import Reader
 from karpy.ports.records import Kept

@@ -16,6 +16,7 @@ from karpy.errors import (
     Unreachable,
 )
 from karpy.model.kinds import CONFIG_MAP, NODE, POD
+from karpy.model.records import ClaimRecord, Identity
 from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Change, EventType, Feed, Objects, Patch, PatchType, Synced
 from karpy.sim.faults import (
@@ -244,8 +245,8 @@ async def test_a_cloud_fails_like_an_api_server() -> None:
 
         assert await cloud.machines() == [machine]
         assert await cloud.machine(machine.provider_id) == machine
-        assert await cloud.drift("c1") is None
-        assert (await cloud.catalog("general")).types
+        assert not await cloud.drift(ClaimRecord(Identity("c1")))
+        assert cloud.catalog().types
         await cloud.terminate(machine.provider_id)
         assert (await cloud.machine(machine.provider_id)).is_ending
 

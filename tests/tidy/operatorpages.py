@@ -25,7 +25,7 @@ before its variable, a variable before the default.
 
 A flag or a word that cannot be ends the start with an error (KP1010). A number, a duration or a
 truth value that cannot be read in a *variable* is ignored, as Karpenter does; the log says so.
-Unknown feature gates are ignored, too. The last column says which flags and gates have no effect.
+Unknown feature gates are ignored, too. The last column says which flags have no effect.
 Durations are written as `10s` or `1m30s`. `KARPY_…` variables are ours.
 """
 _GATES_NOTE: Final = """\

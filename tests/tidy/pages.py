@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from karpy import errors
-from karpy.model.refusals import Constraint, Obstacle, Reason
+from karpy.model.refusals import Constraint, NodeReason, Reason
 from tests.tidy.operatorpages import events_page, metrics_page, settings_page
 from tests.tidy.parity import Mark, marks_in_code, marks_in_rules
 from tests.tidy.repository import ROOT
@@ -47,7 +47,7 @@ def refusals_page() -> str:
             "## What kept a pod from a node, an instance type or a NodePool\n",
             _enumtable(Constraint),
             "## Why a node was left alone\n",
-            _enumtable(Obstacle),
+            _enumtable(NodeReason),
         ]
     )
 

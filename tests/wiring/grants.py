@@ -17,8 +17,11 @@ ASKED_FOR_OTHERWISE: Final = {
     " OwnerReferencesPermissionEnforcement asks for it when an owner blocks its deletion",
     ("update", "karpenter.sh", "nodepools/finalizers"): "the same",
     ("get", "karpenter.sh", "nodeclaims"): "only a watch that is ten seconds late makes us ask",
+    ("patch", "", "pods"): "only a gate that most leave closed; see test_poddeletioncost",
 }
 """Grants that no request of a healthy cluster uses, with the reason."""
+BY_CHOICE: Final = frozenset({"karpy-pod-deletion-cost"})
+"""Roles that nothing binds: users do, if they need them."""
 _ONE: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import ClusterError, Forbidden, Unreachable
@@ -77,7 +76,7 @@ class Heard(Struct):
 
 @asynccontextmanager
 async def watching(world: World, objects: GuardedObjects, heard: Heard) -> AsyncIterator[Operator]:
-    surface = Surface(objects, objects, world.clock, world.cloud, kwok_catalog)
+    surface = Surface(objects, objects, world.clock, world.cloud)
     operator = Operator(surface, Options(), notices=heard, voice=heard)
     task = asyncio.create_task(operator.watch())
     try:

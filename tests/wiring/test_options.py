@@ -198,6 +198,10 @@ def test_what_karpenter_would_pass_over_is_told(name: str, text: str, remark: st
             ["--legacy-node-repair"],
             "`legacy-node-repair` has no effect without the gate `NodeRepair`",
         ),
+        (
+            ["--legacy-node-repair", "--feature-gates=NodeRepair=true,TerminateFirstRepair=true"],
+            "the gate `TerminateFirstRepair` has no effect with `legacy-node-repair`",
+        ),
     ],
 )
 def test_what_is_hardly_meant_is_told(words: list[str], remark: str) -> None:
@@ -334,15 +338,32 @@ def test_a_variable_that_cannot_be_is_refused_by_its_name(name: str, text: str) 
 
 
 def test_every_option_has_one_flag() -> None:
-    assert sorted(flag.field for flag in FLAGS) == sorted(Options.__struct_fields__)
+    fields = sorted(flag.field for flag in FLAGS)
+    assert fields == sorted({*Options.__struct_fields__} - {"cloud"})
+
+
+def test_a_provider_that_does_not_exist_is_refused_by_its_name() -> None:
+    with pytest.raises(OptionInvalid, match="`azure` is no provider"):
+        read_options(["--provider", "azure"], {})
+    with pytest.raises(OptionInvalid, match="`azure` is no provider"):
+        read_options([], {"KARPY_PROVIDER": "azure"})
+
+
+@pytest.mark.parametrize("words", [["--provider=kwok"], ["-provider", "kwok"], []])
+def test_kwok_is_the_provider_by_default_and_by_name(words: list[str]) -> None:
+    options = read_options(words, {}).options
+
+    assert (options.provider, options.cloud) == ("kwok", {})
 
 
 def test_every_gate_is_explained() -> None:
     assert [each.name for each in GATE_NOTES] == list(GATE_FIELDS)
 
 
-def test_a_gate_without_effect_is_named() -> None:
-    read = read_options(["--feature-gates=PodDeletionCostManagement=true"], {})
+def test_no_gate_is_accepted_without_effect() -> None:
+    gates = ",".join(f"{name}=true" for name in GATE_FIELDS)
 
-    (remark,) = read.remarks
-    assert remark.startswith("the gate `PodDeletionCostManagement` has no effect yet")
+    read = read_options([f"--feature-gates={gates}"], {})
+
+    assert read.remarks == ()
+    assert not [each.name for each in GATE_NOTES if "no effect" in each.help]

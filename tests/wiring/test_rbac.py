@@ -18,7 +18,16 @@ from karpy.wiring.options import read_options
 from karpy.wiring.process import run_process
 from tests.scenarios.manifests import node_class
 from tests.wiring.everything import SETTINGS, Everything
-from tests.wiring.grants import DOCUMENTS, Use, explained, grants, ungranted, unused, use_of
+from tests.wiring.grants import (
+    BY_CHOICE,
+    DOCUMENTS,
+    Use,
+    explained,
+    grants,
+    ungranted,
+    unused,
+    use_of,
+)
 
 BRISK = WorldSettings(timing=Timing(ready_seconds=0, speed=50))
 
@@ -87,13 +96,15 @@ def test_only_our_lease_may_be_written() -> None:
     }
 
 
-def test_every_role_is_bound_to_our_account() -> None:
+def test_every_role_but_those_by_choice_is_bound_to_our_account() -> None:
     account = _named("ServiceAccount")[0]["metadata"]
     roles = {(each["kind"], each["metadata"]["name"]) for each in _named("ClusterRole")}
     roles |= {(each["kind"], each["metadata"]["name"]) for each in _named("Role")}
     bindings = [*_named("ClusterRoleBinding"), *_named("RoleBinding")]
 
-    assert {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bindings} == roles
+    assert {(each["roleRef"]["kind"], each["roleRef"]["name"]) for each in bindings} == {
+        role for role in roles if role[1] not in BY_CHOICE
+    }
     assert [each["subjects"] for each in bindings] == [
         [{"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}]
     ] * len(bindings)
@@ -110,3 +121,10 @@ def test_what_only_kwok_needs_is_granted_with_kwok() -> None:
         ("patch", "nodes/status"),
         ("watch", "kwoknodeclasses"),
     }
+
+
+def test_pods_may_be_patched_by_choice_alone() -> None:
+    assert [each.role for each in grants() if each[:3] == ("patch", "", "pods")] == [
+        "karpy-pod-deletion-cost"
+    ]
+    assert {each.verb for each in grants() if each.role in BY_CHOICE} == {"patch"}

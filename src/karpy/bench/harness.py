@@ -21,6 +21,7 @@ from karpy.bench.results import Result, Times, summarise
 from karpy.codec.karpbench import read_workload
 from karpy.core.check.plan import check_plan
 from karpy.core.scheduling.decide import decide
+from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 
@@ -63,7 +64,7 @@ def measure(
 def _consolidate(path: Path, workload: Json, run: int, *, converges: bool) -> Measured:
     with _without_collector():
         began = time.perf_counter()
-        snapshot = read_workload(workload, str(path))
+        snapshot = with_overlays(read_workload(workload, str(path)))
         setup_s = time.perf_counter() - began
         made = Consolidation(snapshot)
         (made.converge if converges else made.decide_once)()
@@ -105,7 +106,7 @@ def _decide_on_the_clock(path: Path, workload: Json) -> tuple[Snapshot, Verdict,
         began = time.perf_counter()
         snapshot = read_workload(workload, str(path))
         read = time.perf_counter()
-        verdict = decide(snapshot)
+        verdict = decide(with_overlays(snapshot))
         decided = time.perf_counter()
     times = Times(setup_s=read - began, solve_s=decided - read, peak_rss_mb=_peak_rss_mb())
     return snapshot, verdict, times

@@ -17,6 +17,7 @@ from karpy.codec.findings import Finding, is_partial, note
 from karpy.codec.manifests import Reading, read_manifests
 from karpy.codec.narrowing import Origins, find_narrowing
 from karpy.core.scheduling.decide import decide
+from karpy.core.scheduling.overlays import with_overlays
 from karpy.errors import FileUnreadable, QuotaExceeded
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
@@ -117,7 +118,8 @@ def supplied(
     asked = None if question.catalog is None else find_catalog(question.catalog, read_text)
     supply = asked or usual_catalog(snapshot.pools)
     snapshot = replace(snapshot, catalog=supply.catalog, repair=question.repair)
-    return Seen(snapshot, (*findings, *find_narrowing(snapshot, supply, origins)), supply.name)
+    said = (*findings, *find_narrowing(snapshot, supply, origins))
+    return Seen(_on_sale(snapshot), said, supply.name)
 
 
 def decide_seen(seen: Seen, question: Question) -> Decided:
@@ -126,6 +128,12 @@ def decide_seen(seen: Seen, question: Question) -> Decided:
     deadline = started + question.timeout if question.timeout else float("inf")
     verdict = decide(seen.snapshot, keep_going=lambda: time.perf_counter() < deadline)
     return Decided(seen, verdict, time.perf_counter() - started)
+
+
+def _on_sale(snapshot: Snapshot) -> Snapshot:
+    """Apply the NodeOverlays of the input: overlays that are given are meant."""
+    settings = replace(snapshot.settings, node_overlay=bool(snapshot.overlays))
+    return with_overlays(replace(snapshot, settings=settings))
 
 
 def read_documents(files: Iterable[str], stdin: IO[str]) -> list[tuple[str, str]]:

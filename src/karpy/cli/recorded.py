@@ -19,6 +19,7 @@ from karpy.codec.recordings import (
 )
 from karpy.core.disruption.explain import find_node
 from karpy.core.explain import find_pods
+from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.questions import DisruptionQuestion, ValidationQuestion
 from karpy.model.snapshot import Snapshot
 
@@ -71,7 +72,8 @@ def recorded_pod(paths: Sequence[Path], name: str) -> Snapshot | None:
             if isinstance(each, Recording) and find_pods(each.snapshot, name)
         ]
         if found:
-            return found[-1]
+            # Snapshots of today have no overlays left; those of older journals have.
+            return with_overlays(found[-1])
     return None
 
 
@@ -89,7 +91,7 @@ def recorded_node(paths: Sequence[Path], name: str) -> RecordedNode | None:
                 continue
             said = _said(each, node.name) or said
             if isinstance(each.question, DisruptionQuestion | ValidationQuestion):
-                last = RecordedNode(seen, each.moment, each.by)
+                last = RecordedNode(with_overlays(seen), each.moment, each.by)
         if last is not None:
             return msgspec.structs.replace(last, said=said)
     return None

@@ -24,6 +24,7 @@ from karpy.codec.recordings import (
 from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
 from karpy.core.disruption.decide import decide_nodes
 from karpy.core.scheduling.apart import decide_apart
+from karpy.core.scheduling.overlays import with_overlays
 from karpy.core.staticpools import decide_pool
 from karpy.errors import FileUnreadable
 
@@ -127,7 +128,8 @@ def _decide_again(recording: AnyRecording) -> bytes:
         return disruption_to_json(decide_nodes(recording.question))
     if isinstance(recording, PoolRecording):
         return pool_verdict_to_json(decide_pool(recording.question))
-    return verdict_to_json(decide_apart(recording.snapshot).verdict)
+    # Snapshots of today have no overlays left; those of older journals have.
+    return verdict_to_json(decide_apart(with_overlays(recording.snapshot)).verdict)
 
 
 def _answer(counts: dict[Outcome, int], different: Sequence[Replayed]) -> dict[str, Any]:

@@ -100,7 +100,7 @@ class NodeClaimDisruptionController:
         """Return why a claim has drifted; the provider is asked last."""
         catalog, uid = None, claim.meta.uid
         if is_type_check_due(claim, self._types_checked.get(uid), now):
-            catalog = await self._context.cloud.catalog(claim.pool)
+            catalog = self._context.cloud.catalog()
         requirements = read(read_pool, POOL, pool.obj).requirements
         reason = find_drift(claim, pool.record, requirements, catalog)
         if reason:
@@ -108,7 +108,7 @@ class NodeClaimDisruptionController:
         if catalog is not None:
             self._types_checked[uid] = now
         try:
-            return await self._context.cloud.drift(claim.name) or ""
+            return await self._context.cloud.drift(claim)
         except MachineNotFound:
             return ""
 

@@ -129,7 +129,7 @@ class LifecycleController:
         machine = self._machines.get(claim.meta.uid)
         try:
             if machine is None:
-                catalog = await self._context.cloud.catalog(claim.pool)
+                catalog = self._context.cloud.catalog()
                 machine = await self._context.cloud.launch(launch_spec(claim, catalog))
                 self._machines[claim.meta.uid] = machine
         except NoCapacity as error:
@@ -213,6 +213,8 @@ def launch_spec(claim: ClaimRecord, catalog: Catalog) -> LaunchSpec:
         requirements=requirements,
         requests=claim.requests,
         annotations=claim.meta.annotations,
+        taints=claim.taints,
+        startup_taints=claim.startup_taints,
     )
 
 

@@ -9,8 +9,6 @@ from typing import Final, Protocol, TypeAlias
 from karpy.barriers import Barrier
 from karpy.controllers.context import ControllerContext
 from karpy.core.nodepool.usage import GAUGES, Costs, add_up_costs, cost_news, pool_gauges
-from karpy.errors import KarpyError
-from karpy.model.instances import Catalog
 from karpy.model.records import ClaimRecord, PoolRecord
 from karpy.ports.records import Kept
 
@@ -78,22 +76,12 @@ class NodePoolMetrics:
             return
         # A claim that is created or deleted while prices are fetched makes these costs stale.
         self._priced = now
-        catalog = await self._catalog()
+        catalog = self._context.cloud.catalog()
         claims = (kept.record for kept in self._context.records.claims.all())
         ours = (each for each in claims if self._context.is_ours(each))
         costs = add_up_costs(ours, catalog)
         await self._context.writer.carry_out(cost_news(costs, self._costs))
         self._costs = costs
-
-    async def _catalog(self) -> Catalog:
-        """Return the catalog of all pools that have claims."""
-        pools = sorted({kept.record.pool for kept in self._context.records.claims.all()} - {""})
-        try:
-            asked = [(pool, await self._context.cloud.catalog(pool)) for pool in pools]
-        except KarpyError:
-            self._priced = None
-            raise
-        return Catalog(by_pool={pool: each.types_for(pool) for pool, each in asked})
 
     def _hear_claim(
         self, _: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None

@@ -11,10 +11,8 @@ from karpy.controllers.statuses import write_status
 from karpy.core.overlays import PERIOD, judge_overlay
 from karpy.core.scheduling.overlays import find_conflicts
 from karpy.errors import KarpyError
-from karpy.model.instances import Catalog, InstanceType
 from karpy.model.kinds import NODE_OVERLAY
 from karpy.model.kinds import NODE_POOL as POOL
-from karpy.model.labels import WELL_KNOWN
 from karpy.model.overlays import OverlayRecord
 from karpy.model.pools import NodePool
 from karpy.model.records import Identity, PoolRecord
@@ -52,7 +50,7 @@ class OverlayController:
         overlays = sorted(self._context.records.overlays.all(), key=lambda kept: kept.record.name)
         if not overlays:
             return None
-        pools, catalog, trouble = await self._catalogs()
+        (pools, trouble), catalog = self._pools(), self._context.cloud.catalog()
         valid = [kept.record.overlay for kept in overlays if kept.record.overlay is not None]
         conflicts = await decide_aside(lambda: find_conflicts(catalog, pools, valid))
         written = [
@@ -70,22 +68,16 @@ class OverlayController:
         status = overlay_writes(record, judged).status
         return await write_status(self._context.objects, NODE_OVERLAY, record.meta, status)
 
-    async def _catalogs(self) -> tuple[list[NodePool], Catalog, KarpyError | None]:
-        """Return all pools that can be read, their catalogs, and the last error."""
+    def _pools(self) -> tuple[list[NodePool], KarpyError | None]:
+        """Return all pools that can be read, and the last error."""
         pools: list[NodePool] = []
-        types: dict[str, tuple[InstanceType, ...]] = {}
-        well_known, trouble = WELL_KNOWN, None
+        trouble = None
         for kept in self._context.records.pools.all():
             try:
-                pool = read(read_pool, POOL, kept.obj)
-                catalog = await self._context.cloud.catalog(pool.name)
+                pools.append(read(read_pool, POOL, kept.obj))
             except KarpyError as error:
                 trouble = error
-                continue
-            pools.append(pool)
-            types[pool.name] = catalog.types_for(pool.name)
-            well_known |= catalog.well_known
-        return pools, Catalog(by_pool=types, well_known=well_known), trouble
+        return pools, trouble
 
     def _hear_overlay(
         self, _: str, before: Kept[OverlayRecord] | None, after: Kept[OverlayRecord] | None

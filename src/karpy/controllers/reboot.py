@@ -17,11 +17,10 @@ from karpy.core.lifecycle.reboot import (
     issued,
     reboot,
 )
-from karpy.errors import MachineNotFound
+from karpy.errors import MachineNotFound, RebootUnsupported
 from karpy.model.kinds import POD
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.ports.cloud import RepairCloud
 from karpy.ports.objects import Query
 from karpy.ports.records import Kept
 
@@ -69,12 +68,11 @@ class RebootController:
 
     async def _ask(self, claim: ClaimRecord, node: NodeRecord | None, operation: str) -> Changes:
         """Ask the cloud for a reboot; asking again for the same one does no harm."""
-        cloud, now = self._context.cloud, self._context.clock.now()
-        if not isinstance(cloud, RepairCloud):
-            return fail(claim, node, UNSUPPORTED, now)
-        self._asked.setdefault(claim.meta.uid, now)
+        self._asked.setdefault(claim.meta.uid, self._context.clock.now())
         try:
-            await cloud.reboot(claim.provider_id, operation)
+            await self._context.cloud.reboot(claim.provider_id, operation)
+        except RebootUnsupported:
+            return fail(claim, node, UNSUPPORTED, self._context.clock.now())
         except MachineNotFound as error:
             return fail(claim, node, REJECTED, self._context.clock.now(), error.message)
         return issued(claim, node, self._context.clock.now())

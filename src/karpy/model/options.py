@@ -1,8 +1,9 @@
 """Everything that whoever runs the operator can choose, as one value; defaults are Karpenter's."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -44,6 +45,10 @@ class Options(Struct, frozen=True, kw_only=True):
     kubeconfig: str = ""
     """Empty means the usual places, then the pod's own account."""
     context: str = ""
+    provider: str = "kwok"
+    """The cloud to work with."""
+    cloud: Mapping[str, Any] = {}
+    """What the flags of the provider say, by field."""
     service: str = ""
     metrics_port: int = 8080
     health_port: int = 8081
@@ -54,7 +59,7 @@ class Options(Struct, frozen=True, kw_only=True):
     kube_burst: int = 300
     has_profiling: bool = False
     has_warmup: bool = False
-    """Whether watches are started before the lease is won."""
+    """Has no effect: watches are always started before the lease is won."""
     has_leader_election: bool = True
     has_cluster_metrics: bool = True
     """Whether there are metrics for each pod, node and NodePool."""

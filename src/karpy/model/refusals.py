@@ -107,6 +107,7 @@ class NodeReason(Enum):
     SPOT_TO_SPOT_TYPES = "too few cheaper spot types would be left to choose from"
     SCORE_TOO_LOW = "the move would save too little for the pods that it disrupts"
     NOT_CONSIDERED = "another command was found first"
+    PINNED = "a pod there is of no ReplicaSet, Job or DaemonSet, so that no scale-in empties it"
     NOT_DRIFTED = "it matches its NodePool and its node class"
     DO_NOT_REPAIR = "its annotation karpenter.sh/do-not-repair forbids repair"
     REPAIR_NEEDS_POOL = "it is broken, but without a NodePool nothing can replace it safely"

@@ -29,6 +29,11 @@ _QUANTITY: Final = re.compile(
     r"(?:(?P<binary>[KMGTPE]i)|[eE](?P<exponent>[+-]?[0-9]+)|(?P<decimal>[numkMGTPE]?))",
     re.ASCII,
 )
+_QUANTITY_PARTS: Final = re.compile(
+    r"(?P<amount>[0-9]{1,18})(?P<suffix>[KMGTPE]i|[kMGTPE]?)", re.ASCII
+)
+_BINARY_SUFFIXES: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL_SUFFIXES: Final = ("", "k", "M", "G", "T", "P", "E")
 AMOUNT_MAX: Final = 2**63 - 1
 """What Kubernetes holds an amount in; neither an amount nor a sum is more than that."""
 QUANTITY_LENGTH_MAX: Final = 256
@@ -76,6 +81,19 @@ def format_quantity(amount: int, resource: str) -> str:
         if amount and amount % unit == 0:
             return f"{amount // unit}{suffix}"
     return str(amount)
+
+
+def canonical_quantity(text: str) -> str:
+    """Write a whole quantity as Kubernetes does: `1024Mi` is `1Gi`, `2000M` is `2G`."""
+    match = _QUANTITY_PARTS.fullmatch(text)
+    if match is None:
+        return text
+    amount, suffix = int(match["amount"]), match["suffix"]
+    units = _BINARY_SUFFIXES if suffix.endswith("i") else _DECIMAL_SUFFIXES
+    base, place = 1024 if suffix.endswith("i") else 1000, units.index(suffix)
+    while amount and amount % base == 0 and place + 1 < len(units):
+        amount, place = amount // base, place + 1
+    return f"{amount}{units[place]}"
 
 
 def add(*vectors: Resources) -> dict[str, int]:

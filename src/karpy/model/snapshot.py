@@ -24,7 +24,9 @@ class Snapshot(Struct, frozen=True, gc=False):
     pools: tuple[NodePool, ...] = ()
     daemons: tuple[DaemonSet, ...] = ()
     catalog: Catalog = Catalog()
+    """What is on sale, with NodeOverlays applied; decisions read nothing else about that."""
     overlays: tuple[NodeOverlay, ...] = ()
+    """NodeOverlays still to be applied to the catalog; none in a snapshot that is decided on."""
     storage: Storage = Storage()
     namespaces: Mapping[str, Mapping[str, str]] = {}
     """Labels by namespace."""

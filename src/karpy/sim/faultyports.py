@@ -9,6 +9,8 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import Expired
 from karpy.model.instances import Catalog
 from karpy.model.kinds import Kind
+from karpy.model.records import ClaimRecord
+from karpy.model.repairs import RepairPolicy
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
 from karpy.ports.objects import (
     EVERYTHING,
@@ -160,9 +162,22 @@ class FaultyCloud:
         self._cloud = cloud
         self._faults = faults
 
-    async def catalog(self, pool: str) -> Catalog:
-        """List all instance types for a pool, also those that are sold out now."""
-        return await self._faults.around("catalog", None, partial(self._cloud.catalog, pool))
+    @property
+    def name(self) -> str:
+        """What metrics and logs call the provider."""
+        return self._cloud.name
+
+    def start(self) -> None:
+        """Begin what the provider does in the background."""
+        self._cloud.start()
+
+    async def close(self) -> None:
+        """End what `start` began."""
+        await self._cloud.close()
+
+    def catalog(self) -> Catalog:
+        """Return all instance types, also those that are sold out now."""
+        return self._cloud.catalog()
 
     async def launch(self, spec: LaunchSpec) -> Machine:
         """Start one machine; raise NoCapacity if every option is sold out."""
@@ -181,9 +196,19 @@ class FaultyCloud:
         """List the machines that carry this cluster's tag."""
         return await self._faults.around("machines", None, self._cloud.machines)
 
-    async def drift(self, claim: str) -> str | None:
-        """Say how a claim's machine differs from its node class, or None if it does not."""
+    async def drift(self, claim: ClaimRecord) -> str:
+        """Return the reason why a claim's machine differs from its node class; empty if not."""
         return await self._faults.around("drift", None, partial(self._cloud.drift, claim))
+
+    @property
+    def repair_policies(self) -> tuple[RepairPolicy, ...]:
+        """Which nodes are called broken."""
+        return self._cloud.repair_policies
+
+    async def reboot(self, provider_id: str, operation: str) -> None:
+        """Switch a machine off and on again."""
+        do = partial(self._cloud.reboot, provider_id, operation)
+        await self._faults.around("reboot", None, do)
 
 
 async def _nothing() -> None:

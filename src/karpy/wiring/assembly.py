@@ -21,6 +21,7 @@ from karpy.controllers.disruptionqueue import OnVerdict
 from karpy.controllers.evictionqueue import EvictionQueue
 from karpy.controllers.expectations import Expectations
 from karpy.controllers.garbagecollection import GarbageCollector
+from karpy.controllers.interruption import InterruptionController
 from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodeclasses import NodeClasses
@@ -29,6 +30,7 @@ from karpy.controllers.nodepools import NodePoolController
 from karpy.controllers.nodetermination import TerminationController
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.overlays import OverlayController
+from karpy.controllers.poddeletioncost import PodDeletionCostController, PodDeletionCostQueue
 from karpy.controllers.podevents import PodEventController
 from karpy.controllers.provisioning import Guard, ProvisioningController
 from karpy.controllers.reboot import RebootController
@@ -44,11 +46,10 @@ from karpy.model.repairs import RepairPolicy
 from karpy.model.settings import Seats
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
-from karpy.ports.cloud import RepairCloud
 from karpy.ports.observers import Observer
 from karpy.wiring.audiences import DecisionAudience, DisruptionAudience, PoolAudience
 from karpy.wiring.instruments import Instruments
-from karpy.wiring.supervision import Part
+from karpy.wiring.parts import Part
 from karpy.wiring.surface import Speech, Surface
 
 
@@ -104,6 +105,14 @@ class Assembly:
         yield Part("disruption", self._make_disruption().run)
         yield from self._pools()
         yield from self._gauges()
+        yield from self._surface.parts(self._context)
+        if self._surface.machine_events is not None:
+            interruption = InterruptionController(
+                self._context("interruption"), self._surface.machine_events
+            )
+            yield Part("interruption", interruption.run)
+        if self._options.gates.pod_deletion_cost_management:
+            yield from self._deletion_costs()
         if self._buffers is not None:
             yield Part("capacitybuffer", self._buffers.run)
         if self._options.gates.node_overlay:
@@ -204,7 +213,7 @@ class Assembly:
             view.classes,
             lambda: view.mirror.node_book.joined() if view.mirror.is_synced else None,
             marked=lambda: commands.deleting,
-            well_known=self._surface.catalog().well_known,
+            well_known=self._surface.cloud.catalog().well_known,
         )
         yield Part("nodepool", partial(pools.run, self._options.workers(10, 1000)))
         if self._options.gates.static_capacity:
@@ -225,11 +234,27 @@ class Assembly:
             yield Part("metrics.state", self._instruments.run)
         metrics = self._speech.metrics
         if metrics is not None and self._options.has_cluster_metrics:
-            context = self._context("metrics.nodepool")
+            context = self._launching_context("metrics.nodepool")
             yield Part(
                 "metrics.nodepool",
                 NodePoolMetrics(context, metrics, self._view.classes.is_our_pool).run,
             )
+
+    def _deletion_costs(self) -> Iterator[Part]:
+        """Build what marks pods with their deletion costs."""
+        mirror, name = self._view.mirror, "pod.deletioncost.queue"
+        # Thousands of pods are marked at once; launches must not wait for that.
+        objects = self._surface.seats or self._surface.objects
+        queue = PodDeletionCostQueue(replace(self._context(name), objects=objects))
+        costs = PodDeletionCostController(
+            self._context("pod.deletioncost"),
+            self._state,
+            queue,
+            lambda: mirror.consolidation_version,
+            self._speech.metrics,
+        )
+        yield Part(name, partial(queue.run, self._options.workers(100, 5000)))
+        yield Part("pod.deletioncost", costs.run)
 
     def _make_seating(self) -> Seating | None:
         seats = self._options.seats
@@ -277,10 +302,7 @@ class Assembly:
 
     def _policies(self) -> tuple[RepairPolicy, ...]:
         """Return which nodes are called broken; none are while the gate is closed."""
-        cloud = self._surface.cloud
-        if self._options.gates.node_repair and isinstance(cloud, RepairCloud):
-            return cloud.repair_policies
-        return ()
+        return self._surface.cloud.repair_policies if self._options.gates.node_repair else ()
 
     def _launching_context(self, name: str) -> ControllerContext:
         """Return a controller context whose cloud sells what was decided on: with overlays."""

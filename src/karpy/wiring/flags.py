@@ -62,6 +62,7 @@ def _own(name: str, form: Form, meaning: str) -> Flag:
     return Flag(name, field, form, meaning, _OURS + field.upper())
 
 
+PROVIDER: Final = _own("provider", TEXT, "The cloud to work with: `kwok`.")
 FLAGS: Final = (
     Flag(
         "kubeconfig",
@@ -70,6 +71,7 @@ FLAGS: Final = (
         "The cluster to work for. Without it: `KUBECONFIG`, `~/.kube/config`, our own pod's.",
     ),
     Flag("context", "context", TEXT, "Which context of the kubeconfig."),
+    PROVIDER,
     _shared("karpenter-service", "service", TEXT, "Has no effect: Karpy needs no Service."),
     _shared("metrics-port", "metrics_port", PORT, "Where `/metrics` is served; 0 takes any port."),
     _shared(
@@ -104,7 +106,7 @@ FLAGS: Final = (
         "disable-controller-warmup",
         "has_warmup",
         SWITCH,
-        "Has no effect yet: replicas start to watch once they lead.",
+        "Has no effect: replicas always watch before they lead, to know the cluster by then.",
         is_negated=True,
     ),
     _shared(
@@ -237,7 +239,8 @@ GATE_NOTES: Final = (
     Gate(
         "SpotToSpotConsolidation",
         "alpha",
-        "Has no effect yet. Replace spot nodes by cheaper spot nodes.",
+        "Replace spot nodes by cheaper spot nodes; a single one only if 15 cheaper types could "
+        "take its place.",
     ),
     Gate("NodeOverlay", "alpha", "Let NodeOverlays correct prices and capacity."),
     Gate("StaticCapacity", "alpha", "Keep NodePools with `spec.replicas` at that many nodes."),
@@ -245,8 +248,7 @@ GATE_NOTES: Final = (
     Gate(
         "TerminateFirstDrift",
         "alpha",
-        "Has no effect yet. Delete a drifted node before its replacement, if there is no room for "
-        "both.",
+        "Delete a drifted node before its replacement, if there is no room for both.",
     ),
     Gate(
         "TerminateFirstRepair",
@@ -257,6 +259,8 @@ GATE_NOTES: Final = (
     Gate(
         "PodDeletionCostManagement",
         "alpha",
-        "Writes no pod deletion costs yet; it only stops reading them as disruption costs.",
+        "Write `controller.kubernetes.io/pod-deletion-cost` on pods of ReplicaSets, so that a "
+        "scale-in empties the nodes that go next; it is no disruption cost then. Needs the "
+        "ClusterRole `karpy-pod-deletion-cost`.",
     ),
 )

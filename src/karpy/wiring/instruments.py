@@ -1,12 +1,12 @@
 """What measures an operator; without metrics nothing is measured, and nothing costs anything."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from typing import Any
 
 from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.adapters.telemetry.controllermetrics import ControllerMetrics
-from karpy.adapters.telemetry.measuredcloud import Meter, measured
+from karpy.adapters.telemetry.measuredcloud import MeasuredCloud, Meter
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.statemetrics import Sources, StateMetrics
 from karpy.controllers.queue import UNOBSERVED
@@ -18,8 +18,6 @@ from karpy.ports.cloud import CloudProvider
 from karpy.ports.notices import Notices
 from karpy.ports.observers import Observer
 from karpy.wiring.surface import Surface
-
-_PROVIDER: Final = "kwok"
 
 
 class Instruments:
@@ -45,13 +43,13 @@ class Instruments:
                 surface.clock,
                 notices,
                 lambda: mirror.is_synced,
-                surface.catalog().well_known,
+                surface.cloud.catalog().well_known,
                 tuple(map(class_label, surface.node_classes)),
                 buffers=None if buffers is None else buffers.buffers,
             )
             self._state = StateMetrics(metrics, sources, has_details=has_details)
             self._controllers = ControllerMetrics(metrics)
-            self._meter = Meter(metrics, mirror.records, _PROVIDER)
+            self._meter = Meter(metrics, mirror.records)
 
     @property
     def run(self) -> Callable[[], Coroutine[Any, Any, None]] | None:
@@ -61,7 +59,7 @@ class Instruments:
     def cloud(self, controller: str) -> CloudProvider:
         """Return the cloud for a controller."""
         cloud = self._surface.cloud
-        return cloud if self._meter is None else measured(cloud, self._meter, controller)
+        return cloud if self._meter is None else MeasuredCloud(cloud, self._meter, controller)
 
     def observer(self, controller: str) -> Observer:
         """Return who watches the queue of a controller."""

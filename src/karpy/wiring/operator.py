@@ -17,7 +17,8 @@ from karpy.model.options import Options
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.wiring.assembly import Assembly, View
-from karpy.wiring.supervision import Part, supervise
+from karpy.wiring.parts import Part
+from karpy.wiring.supervision import supervise
 from karpy.wiring.surface import Speech, Surface, Voice
 
 _AGAIN_SECONDS: Final = 5.0
@@ -51,7 +52,7 @@ class Operator:
         self.mirror = Mirror(
             feed,
             clock,
-            surface.catalog,
+            surface.cloud.catalog,
             options.settings(),
             partial(voice.fail, "mirror"),
             classes.is_ours,
@@ -74,6 +75,8 @@ class Operator:
             group.create_task(self.watch(), name="watch")
             group.create_task(self.act(), name="act")
 
+    # Differs: a replica that does not lead: Karpenter starts to watch once it leads, unless warm-up
+    # is switched on; Karpy always watches before, so that the next leader knows the cluster.
     async def watch(self) -> None:
         """Follow the cluster, until cancelled."""
         view = self._view

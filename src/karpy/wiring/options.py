@@ -1,22 +1,18 @@
 """Flags and environment to Options; a flag goes before its variable, that before the default."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.errors import OptionInvalid
 from karpy.model.options import CPU_REQUESTS, Gates, Options
-from karpy.wiring.flags import BY_NAME, FLAGS, Flag
-from karpy.wiring.forms import GATE_FIELDS, SWITCH, Unfit, gate_name, read_literal, unknown_gates
-
-_UNBUILT: Final = (
-    "spot_to_spot_consolidation",
-    "terminate_first_drift",
-    "pod_deletion_cost_management",
-)
+from karpy.wiring.clouds import find_cloud
+from karpy.wiring.flags import FLAGS, PROVIDER, Flag
+from karpy.wiring.forms import GATE_FIELDS, SWITCH, Unfit, read_literal, unknown_gates
 
 
 class OptionsRead(Struct, frozen=True):
@@ -32,16 +28,11 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> OptionsRea
 
     Flags are written as Go programs take them: `--name value`, `--name=value`, one dash or two.
     """
-    given = _flags_of(words)
-    values: dict[str, Any] = {}
+    own = find_cloud(_provider(words, environ)).FLAGS
+    given = _flags_of(words, {each.name: each for each in (*FLAGS, *own)})
     remarks: list[str] = []
-    for flag in FLAGS:
-        if flag.name in given:
-            _take(values, flag, f"--{flag.name}", _from_flag(flag, given[flag.name]))
-        elif flag.env in environ:
-            value = _from_environment(flag, environ[flag.env], remarks)
-            if value is not None:
-                _take(values, flag, flag.env, value)
+    values = _values_of(FLAGS, given, environ, remarks)
+    values["cloud"] = _values_of(own, given, environ, remarks)
     named = values.pop("gates", {})
     remarks += unknown_gates(named)
     gates = {GATE_FIELDS[name]: value for name, value in named.items() if name in GATE_FIELDS}
@@ -51,13 +42,41 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> OptionsRea
     return OptionsRead(options, (*remarks, *_doubts(options)))
 
 
-def _flags_of(words: Sequence[str]) -> dict[str, str]:
+def _provider(words: Sequence[str], environ: Mapping[str, str]) -> str:
+    """Return the provider that is asked for: it decides which other flags there are."""
+    found = environ.get(PROVIDER.env) or PROVIDER.default
+    for word, following in pairwise((*words, "")):
+        name, has_value, value = word.lstrip("-").partition("=")
+        if name == PROVIDER.name and word.startswith("-"):
+            found = value if has_value else following
+    return found
+
+
+def _values_of(
+    flags: Iterable[Flag],
+    given: Mapping[str, str],
+    environ: Mapping[str, str],
+    remarks: list[str],
+) -> dict[str, Any]:
+    """Return what flags and environment say, by field."""
+    values: dict[str, Any] = {}
+    for flag in flags:
+        if flag.name in given:
+            _take(values, flag, f"--{flag.name}", _from_flag(flag, given[flag.name]))
+        elif flag.env in environ:
+            value = _from_environment(flag, environ[flag.env], remarks)
+            if value is not None:
+                _take(values, flag, flag.env, value)
+    return values
+
+
+def _flags_of(words: Sequence[str], flags: Mapping[str, Flag]) -> dict[str, str]:
     """Take the command line apart; the last of several equal flags counts."""
     given: dict[str, str] = {}
     rest = list(words)
     while rest:
         word = rest.pop(0)
-        flag, has_value, value = _flag_of(word)
+        flag, has_value, value = _flag_of(word, flags)
         if has_value:
             given[flag.name] = value
         elif flag.form is SWITCH:
@@ -73,7 +92,7 @@ def _flags_of(words: Sequence[str]) -> dict[str, str]:
     return given
 
 
-def _flag_of(word: str) -> tuple[Flag, bool, str]:
+def _flag_of(word: str, flags: Mapping[str, Flag]) -> tuple[Flag, bool, str]:
     name, has_value, value = word.partition("=")
     bare = name.removeprefix("-").removeprefix("-")
     if name == bare:
@@ -82,9 +101,9 @@ def _flag_of(word: str) -> tuple[Flag, bool, str]:
             problem="is no flag",
             hint="give flags only, as in --log-level=debug; quote values that have spaces",
         )
-    flag = BY_NAME.get(bare)
+    flag = flags.get(bare)
     if flag is None:
-        close = get_close_matches(bare, BY_NAME, 1)
+        close = get_close_matches(bare, flags, 1)
         hint = f"write --{close[0]}" if close else "see docs/settings.md for all there are"
         raise OptionInvalid(name=name, problem="is no flag of `karpy run`", hint=hint)
     return flag, bool(has_value), value
@@ -131,9 +150,6 @@ def _doubts(options: Options) -> list[str]:
         doubts.append("the gate `TerminateFirstRepair` has no effect without `NodeRepair`")
     if options.has_legacy_repair and not options.gates.node_repair:
         doubts.append("`legacy-node-repair` has no effect without the gate `NodeRepair`")
-    doubts += [
-        f"the gate `{gate_name(field)}` has no effect yet: what it switches is not built"
-        for field in _UNBUILT
-        if getattr(options.gates, field)
-    ]
+    elif options.has_legacy_repair and options.gates.terminate_first_repair:
+        doubts.append("the gate `TerminateFirstRepair` has no effect with `legacy-node-repair`")
     return doubts

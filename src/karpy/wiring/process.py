@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from karpy import __version__
 from karpy.adapters.clock import WallClock
-from karpy.adapters.clouds.kwok.provider import KwokProvider
 from karpy.adapters.journal import BackgroundJournal, JournalFiles
 from karpy.adapters.kube.connection import Connection, Rate, find_access
 from karpy.adapters.kube.events import EventRecorder
@@ -28,14 +27,13 @@ from karpy.adapters.telemetry.servers import HOST as LOOPBACK
 from karpy.adapters.telemetry.servers import HttpServer, metrics_application, profiling_application
 from karpy.adapters.telemetry.specs import metric_specs
 from karpy.barriers import known
-from karpy.codec.catalogs import kwok_catalog, read_catalog
-from karpy.codec.jsontext import parse_json
 from karpy.core.lifecycle.changes import Count
-from karpy.errors import FileUnreadable, KarpyError, LeadershipLost
-from karpy.model.instances import Catalog
-from karpy.model.kinds import KWOK_NODE_CLASS, NODE_CLAIM, NODE_POOL, Kind
+from karpy.errors import KarpyError, LeadershipLost
+from karpy.model.kinds import NODE_CLAIM, NODE_POOL, Kind
 from karpy.model.notices import Notice
 from karpy.model.options import Options
+from karpy.ports.cloud import CloudProvider
+from karpy.wiring.clouds import Site, find_cloud
 from karpy.wiring.instruments import class_label
 from karpy.wiring.operator import Operator
 from karpy.wiring.options import OptionsRead
@@ -63,7 +61,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
     Everything begun is left as it stands, the lease is given back, and events are written.
     """
     options = read.options
-    catalog = _catalog(options)
+    cloud_module = find_cloud(options.provider)
     access = find_access(options.context or None, options.kubeconfig or None, environ)
     async with AsyncExitStack() as stack:
         lines = open_lines(options.log_outputs, options.log_error_outputs)
@@ -71,7 +69,9 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         log = make_log(lines, WallClock(), level=options.log_level)
         for remark in read.remarks:
             log.error(remark)
-        metrics = Metrics(metric_specs(catalog.well_known, (class_label(KWOK_NODE_CLASS),)))
+        class_labels = tuple(map(class_label, cloud_module.NODE_CLASSES))
+        specs = metric_specs(cloud_module.well_known(options), class_labels)
+        metrics = Metrics((*specs, *cloud_module.METRICS))
         metrics.announce(version=__version__)
         troubles = _Troubles(log, metrics)
         rate = Rate(options.kube_qps, options.kube_burst)
@@ -97,9 +97,19 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         own, seats, telling = [await stack.enter_async_context(each) for each in more]
         recorder = await stack.enter_async_context(_events(telling, troubles))
         clock, objects = WallClock(), connection.objects
-        cloud = KwokProvider(objects, clock, catalog, on_trouble=troubles.undone)
+        site = Site(objects, connection.feed, clock, options, environ, troubles.undone)
+        cloud = await cloud_module.open_cloud(site)
         operator = Operator(
-            Surface(objects, connection.feed, clock, cloud, lambda: catalog, seats.objects),
+            Surface(
+                objects,
+                connection.feed,
+                clock,
+                cloud.provider,
+                seats.objects,
+                cloud.node_classes,
+                cloud.parts,
+                cloud.machine_events,
+            ),
             options,
             notices=recorder,
             voice=Reporter(metrics, log),
@@ -111,7 +121,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         election = _election(own, options, troubles, fence)
         leading = partial(metrics.set, _LEADS, labels={"name": options.lease_name})
         leading(0.0)
-        act = partial(_act, operator, cloud, lambda: leading(1.0))
+        act = partial(_act, operator, cloud.provider, lambda: leading(1.0))
         acting = election.lead(act) if options.has_leader_election else act()
         await _until(end, operator.watch(), acting, log)
         log.info("stopped")
@@ -126,7 +136,7 @@ def _election(
     return Election(own.objects, WallClock(), candidacy, on_trouble=on_trouble, fence=fence)
 
 
-async def _act(operator: Operator, cloud: KwokProvider, on_start: Callable[[], None]) -> None:
+async def _act(operator: Operator, cloud: CloudProvider, on_start: Callable[[], None]) -> None:
     """Lead, until cancelled."""
     on_start()
     cloud.start()
@@ -228,17 +238,6 @@ def _journal(
     journal = BackgroundJournal(files, lost, recorded)
     stack.callback(journal.close)
     return journal
-
-
-def _catalog(options: Options) -> Catalog:
-    if not options.instance_types_file:
-        return kwok_catalog()
-    path = options.instance_types_file
-    try:
-        value = parse_json(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise FileUnreadable(path=path, problem=str(error)) from error
-    return read_catalog(value, path)
 
 
 class _LastWords:

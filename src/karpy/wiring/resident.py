@@ -45,7 +45,7 @@ async def operating(
     catalog = kwok_catalog()
     cloud = KwokProvider(objects, world.clock, catalog)
     operator = Operator(
-        Surface(objects, objects, world.clock, cloud, lambda: catalog),
+        Surface(objects, objects, world.clock, cloud),
         options or Options(),
         notices=notices,
         voice=voice,

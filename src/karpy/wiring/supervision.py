@@ -1,28 +1,20 @@
 """Parts that run for as long as the operator does; one that fails is started again."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any, Final
-
-from msgspec import Struct
+from collections.abc import Iterable
+from typing import Final
 
 from karpy.barriers import Barrier, lost_lease
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import Bug, KarpyError
 from karpy.model.backoff import Backoff
+from karpy.wiring.parts import Part
 from karpy.wiring.surface import Voice
 
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 10.0
 """A fault of the server may last; work goes on soon after its end."""
 _PANICS: Final = "controller_runtime_reconcile_panics_total"
-
-
-class Part(Struct, frozen=True):
-    """Something that runs for as long as the operator does."""
-
-    name: str
-    run: Callable[[], Coroutine[Any, Any, None]]
 
 
 async def supervise(parts: Iterable[Part], voice: Voice) -> None:

@@ -1,6 +1,5 @@
 """The world that an operator runs in, and everybody whom it tells something."""
 
-from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -8,13 +7,13 @@ from msgspec import Struct, field
 from karpy.adapters.telemetry.health import ProgressCheck
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.controllers.writer import Telling
-from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, Kind
 from karpy.ports.clock import Clock
-from karpy.ports.cloud import CloudProvider
+from karpy.ports.cloud import CloudProvider, EventfulCloud
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.ports.objects import Feed, Objects
+from karpy.wiring.parts import Parts, no_parts
 
 
 class Surface(Struct, frozen=True):
@@ -24,12 +23,14 @@ class Surface(Struct, frozen=True):
     feed: Feed
     clock: Clock
     cloud: CloudProvider
-    catalog: Callable[[], Catalog]
-    """What the cloud sells now, without waiting for it."""
     seats: Objects | None = None
     """Where pods are told their nodes, thousands at once: launches must not wait for that."""
     node_classes: tuple[Kind, ...] = (KWOK_NODE_CLASS,)
-    """The kinds of node class that the cloud knows."""
+    """The kinds of node class that the cloud serves."""
+    parts: Parts = no_parts
+    """Builds the controllers that the cloud brings."""
+    machine_events: EventfulCloud | None = None
+    """Announces what becomes of machines; None if the cloud never does."""
 
 
 class Voice(Telling, Protocol):

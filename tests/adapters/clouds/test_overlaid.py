@@ -49,9 +49,9 @@ def world_of(*overlays: JsonObject) -> World:
     return world
 
 
-async def prices(world: World, mirror: Mirror, name: str) -> set[int]:
+def prices(world: World, mirror: Mirror, name: str) -> set[int]:
     """Return what things cost in a pool, as launches see it."""
-    catalog = await OverlaidCloud(world.cloud, mirror).catalog(name)
+    catalog = OverlaidCloud(world.cloud, mirror).catalog()
     return {each.price for type_ in catalog.types_for(name) for each in type_.offerings}
 
 
@@ -59,7 +59,7 @@ def test_prices_are_those_of_the_overlays_of_a_pool() -> None:
     async def story() -> tuple[set[int], int]:
         world = world_of(overlay("a", "red"))
         async with mirroring(world) as mirror:
-            red, blue = await prices(world, mirror, "red"), await prices(world, mirror, "blue")
+            red, blue = prices(world, mirror, "red"), prices(world, mirror, "blue")
             return red, len(blue)
 
     red, blue = run(story())
@@ -72,7 +72,7 @@ def test_an_overlay_that_contradicts_in_one_pool_is_applied_in_none() -> None:
     async def story() -> set[int]:
         world = world_of(overlay("a", "red", "blue"), overlay("b", "blue", price="0.2"))
         async with mirroring(world) as mirror:
-            return await prices(world, mirror, "red")
+            return prices(world, mirror, "red")
 
     assert len(run(story())) > 1
 
@@ -82,16 +82,29 @@ def test_what_has_not_changed_is_not_worked_out_again() -> None:
         world = world_of(overlay("a", "red"))
         async with mirroring(world) as mirror:
             cloud = OverlaidCloud(world.cloud, mirror)
-            first, whole = await cloud.catalog("red"), mirror.overlaid_catalog()
-            again = await cloud.catalog("red")
+            first, whole = cloud.catalog(), mirror.overlaid_catalog()
+            again = cloud.catalog()
             is_whole_same = mirror.overlaid_catalog() is whole
             world.store.delete(NODE_OVERLAY, "a")
             await asyncio.sleep(1)
-            after = await cloud.catalog("red")
+            after = cloud.catalog()
             is_same = again.types_for("red") is first.types_for("red")
             return is_same, is_whole_same, after.types_for("red") == first.types_for("red")
 
     assert run(story()) == (True, True, False)
+
+
+def test_decisions_see_the_prices_of_the_overlays() -> None:
+    async def story() -> tuple[set[int], bool, int]:
+        world = world_of(overlay("a", "red"))
+        async with mirroring(world) as mirror:
+            first, again = mirror.snapshot(), mirror.snapshot()
+            seen = {
+                each.price for type_ in first.catalog.types_for("red") for each in type_.offerings
+            }
+            return seen, first.catalog is again.catalog, len(first.overlays)
+
+    assert run(story()) == ({PRICE}, True, 0)
 
 
 def test_with_the_gate_closed_the_catalog_is_the_clouds_own() -> None:

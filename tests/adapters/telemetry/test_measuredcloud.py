@@ -2,7 +2,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from karpy.adapters.telemetry.measuredcloud import MeasuredCloud, Meter, measured
+from karpy.adapters.telemetry.measuredcloud import MeasuredCloud, Meter
 from karpy.errors import (
     CloudError,
     CloudUnavailable,
@@ -11,8 +11,9 @@ from karpy.errors import (
     NodeClassNotReady,
 )
 from karpy.model.instances import Catalog
+from karpy.model.records import ClaimRecord
 from karpy.model.repairs import RepairPolicy
-from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine, RepairCloud
+from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
 from tests.adapters.telemetry.books import Book
 from tests.builders import NOON
 from tests.core.lifecycle.scenes import PROVIDER_ID, claim
@@ -26,14 +27,22 @@ class SmallCloud:
 
     def __init__(self, error: CloudError | None = None) -> None:
         self._error = error
+        self.has_started = False
 
     def _answer(self) -> None:
         if self._error is not None:
             raise self._error
 
-    async def catalog(self, pool: str) -> Catalog:
-        del pool
-        self._answer()
+    name = "kwok"
+    repair_policies: tuple[RepairPolicy, ...] = ()
+
+    def start(self) -> None:
+        self.has_started = True
+
+    async def close(self) -> None:
+        self.has_started = False
+
+    def catalog(self) -> Catalog:
         return Catalog()
 
     async def launch(self, spec: LaunchSpec) -> Machine:
@@ -54,17 +63,9 @@ class SmallCloud:
         self._answer()
         return (MACHINE,)
 
-    async def drift(self, claim: str) -> str | None:
+    async def drift(self, claim: ClaimRecord) -> str:
         self._answer()
-        return f"{claim} drifted"
-
-
-class MendingCloud(SmallCloud):
-    """Mends machines, too."""
-
-    @property
-    def repair_policies(self) -> tuple[RepairPolicy, ...]:
-        return ()
+        return f"{claim.name} drifted"
 
     async def reboot(self, provider_id: str, operation: str) -> None:
         del provider_id, operation
@@ -74,17 +75,17 @@ class MendingCloud(SmallCloud):
 def cloud_of(book: Book, cloud: CloudProvider) -> MeasuredCloud:
     book.put_claim(claim())
     ticks = iter(range(100))
-    meter = Meter(book.metrics, book.records, "kwok", lambda: float(next(ticks)))
-    return measured(cloud, meter, "nodeclaim.lifecycle")
+    meter = Meter(book.metrics, book.records, lambda: float(next(ticks)))
+    return MeasuredCloud(cloud, meter, "nodeclaim.lifecycle")
 
 
 CALLS: dict[str, tuple[Callable[[MeasuredCloud], Awaitable[object]], object, str]] = {
-    "GetInstanceTypes": (lambda cloud: cloud.catalog("web"), Catalog(), "web"),
     "Create": (lambda cloud: cloud.launch(SPEC), MACHINE, "web"),
     "Delete": (lambda cloud: cloud.terminate(PROVIDER_ID), None, "web"),
     "Get": (lambda cloud: cloud.machine(PROVIDER_ID), MACHINE, ""),
     "List": (lambda cloud: cloud.machines(), (MACHINE,), ""),
-    "IsDrifted": (lambda cloud: cloud.drift("web-1"), "web-1 drifted", "web"),
+    "IsDrifted": (lambda cloud: cloud.drift(claim()), "web-1 drifted", "web"),
+    "Reboot": (lambda cloud: cloud.reboot(PROVIDER_ID, "op-1"), None, "web"),
 }
 
 
@@ -132,13 +133,20 @@ async def test_errors_have_karpenters_names(error: CloudError, expected: str) ->
     assert book.told("cloudprovider_errors_total", "error") == {expected: 1.0}
 
 
-async def test_a_cloud_that_mends_machines_still_does() -> None:
+def test_what_is_on_sale_is_measured_and_passed_on() -> None:
     book = Book()
-    mending = cloud_of(book, MendingCloud())
-    assert isinstance(mending, RepairCloud)
+    cloud = cloud_of(book, SmallCloud())
 
-    await mending.reboot(PROVIDER_ID, "op-1")
+    assert cloud.catalog() == Catalog()
+    assert (cloud.name, cloud.repair_policies) == ("kwok", ())
+    assert book.told("cloudprovider_duration_seconds_count", "method") == {"GetInstanceTypes": 1.0}
 
-    assert mending.repair_policies == ()
-    assert book.told("cloudprovider_duration_seconds_count", "method") == {"Reboot": 1.0}
-    assert not isinstance(cloud_of(Book(), SmallCloud()), RepairCloud)
+
+async def test_start_and_close_are_passed_on() -> None:
+    small = SmallCloud()
+    cloud = cloud_of(Book(), small)
+
+    cloud.start()
+    assert small.has_started
+    await cloud.close()
+    assert not small.has_started

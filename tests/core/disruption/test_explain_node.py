@@ -258,7 +258,7 @@ def test_a_budget_that_others_use_is_waited_for() -> None:
 
     assert changes_of(explained) == [
         (
-            "wait for 1 node of NodePool web that is on their way out or not ready: budget 1"
+            "wait for 1 node of NodePool web that is on its way out or not ready: budget 1"
             " (`nodes: 1`) allows 1"
         )
     ]
@@ -443,8 +443,8 @@ def test_a_node_without_its_claim_is_said_to_lack_it() -> None:
     assert explained.sentence == "stays: no NodeClaim of ours is behind it"
     assert explained.unknown == (
         (
-            "its NodeClaim, without which no method is about it; its label says that NodePool web made"
-            " it"
+            "its NodeClaim, without which no method is about it; its label says that NodePool web"
+            " made it"
         ),
     )
     assert explained.way is not None

@@ -9,6 +9,7 @@ from itertools import chain, repeat
 
 from karpy.core.check.plan import check_plan
 from karpy.core.scheduling.decide import decide
+from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.refusals import PoolRefusal, Refusal
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
@@ -18,7 +19,7 @@ from tests.reference.solver import solve
 
 def decide_checked(snapshot: Snapshot, keep_going: Callable[[], bool] | None = None) -> Verdict:
     """Decide, and make sure that the judge finds nothing and that the law says the same."""
-    verdict = decide(snapshot, keep_going=keep_going)
+    verdict = decide(with_overlays(snapshot), keep_going=keep_going)
     breaches = [str(breach) for breach in check_plan(snapshot, verdict)]
     assert not breaches, f"the judge finds the plan wrong: {breaches}"
     if verdict.is_complete:

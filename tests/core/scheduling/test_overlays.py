@@ -1,8 +1,15 @@
 """Section 8: corrections of prices and extra capacity."""
 
 import pytest
+from msgspec.structs import replace
 
-from karpy.core.scheduling.overlays import adjusted_price, apply_overlays, find_conflicts
+from karpy.core.scheduling.decide import decide
+from karpy.core.scheduling.overlays import (
+    adjusted_price,
+    apply_overlays,
+    find_conflicts,
+    with_overlays,
+)
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ON_DEMAND, SPOT, ZONE
 from karpy.model.pools import NodeOverlay
 from karpy.model.requirement import Requirement
@@ -25,6 +32,7 @@ from tests.builders import (
     snapshot,
 )
 from tests.core.scheduling.answers import hosts, only_launch
+from tests.fuzz.clusters import random_snapshot, raw_snapshot
 
 DONGLE = "example.com/dongle"
 ON = Settings(node_overlay=True)
@@ -82,6 +90,33 @@ def test_overlays_change_prices_only_if_they_are_switched_on() -> None:
 def test_without_overlays_the_catalog_stays_as_it_is() -> None:
     assert apply_overlays(TWO, [pool()], []) is TWO
     assert _prices(_cluster()) == {"x.x": 1_000_000, "y.x": 2_000_000}
+
+
+def test_overlays_are_applied_once() -> None:
+    """A second look at a corrected snapshot does not halve the price again."""
+    corrected = with_overlays(_cluster(overlay("o", price_adjustment="-50%")))
+
+    assert corrected.overlays == ()
+    assert with_overlays(corrected) is corrected
+    assert _prices(corrected) == {"x.x": 500_000, "y.x": 1_000_000}
+
+
+def test_a_snapshot_stays_as_it_is_while_overlays_are_switched_off() -> None:
+    cluster = _cluster(overlay("o", price="3"), settings=Settings())
+
+    assert with_overlays(cluster) is cluster
+
+
+@pytest.mark.parametrize("seed", range(0, 200, 10))
+def test_the_order_of_overlays_does_not_matter(seed: int) -> None:
+    raw = raw_snapshot(seed)
+
+    assert with_overlays(replace(raw, overlays=raw.overlays[::-1])) == random_snapshot(seed)
+
+
+def test_a_decision_is_not_made_while_overlays_are_still_to_be_applied() -> None:
+    with pytest.raises(AssertionError, match="with_overlays"):
+        decide(_cluster(overlay("o", price="3")))
 
 
 def test_corrected_prices_decide_the_order_of_options() -> None:

@@ -5,6 +5,7 @@ import pytest
 
 from karpy.errors import MachineNotFound, NoCapacity, NodeClassNotReady
 from karpy.model.kinds import NODE, NODE_CLAIM
+from karpy.model.records import ClaimRecord, Identity
 from karpy.ports.cloud import CloudProvider, Machine
 from karpy.sim.clock import LoopClock
 from karpy.sim.cloud.cloud import SimCloud
@@ -203,10 +204,8 @@ async def test_drift_is_what_it_was_set_to() -> None:
         world.cloud.set_drift("c2", "ImageDrift")
         world.cloud.set_drift("c2", None)
 
-        assert (await world.cloud.drift("c1"), await world.cloud.drift("c2")) == (
-            "ImageDrift",
-            None,
-        )
+        told = [await world.cloud.drift(ClaimRecord(Identity(each))) for each in ("c1", "c2")]
+        assert told == ["ImageDrift", ""]
 
 
 @on_virtual_time

@@ -1,26 +1,12 @@
 """A cloud whose offers are as NodeOverlays have them."""
 
 from collections.abc import Sequence
-from typing import Final
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from karpy.adapters.mirror.mirror import Mirror
-from karpy.codec.memos import Memo
-from karpy.core.scheduling.overlays import apply_overlays
-from karpy.model.instances import Catalog, InstanceType
+from karpy.model.instances import Catalog
+from karpy.model.records import ClaimRecord
+from karpy.model.repairs import RepairPolicy
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
-
-_POOLS_MOST: Final = 256
-
-
-class _Overlaid(Struct, frozen=True):
-    """The types of a pool as overlays have them, and what that was worked out from."""
-
-    types: tuple[InstanceType, ...]
-    versions: tuple[int, int]
-    made: tuple[InstanceType, ...]
 
 
 class OverlaidCloud:
@@ -34,13 +20,23 @@ class OverlaidCloud:
     def __init__(self, cloud: CloudProvider, mirror: Mirror) -> None:
         self._cloud = cloud
         self._mirror = mirror
-        self._known: Memo[str, _Overlaid] = Memo(_POOLS_MOST)
 
-    async def catalog(self, pool: str) -> Catalog:
-        """List all instance types for a pool, corrected."""
-        catalog = await self._cloud.catalog(pool)
-        types = self._overlaid(pool, catalog.types_for(pool))
-        return replace(catalog, by_pool={**catalog.by_pool, pool: types})
+    @property
+    def name(self) -> str:
+        """What metrics and logs call the provider."""
+        return self._cloud.name
+
+    def start(self) -> None:
+        """Begin what the provider does in the background."""
+        self._cloud.start()
+
+    async def close(self) -> None:
+        """End what `start` began."""
+        await self._cloud.close()
+
+    def catalog(self) -> Catalog:
+        """Return all instance types, corrected."""
+        return self._mirror.overlaid_catalog()
 
     async def launch(self, spec: LaunchSpec) -> Machine:
         """Start one machine."""
@@ -58,19 +54,15 @@ class OverlaidCloud:
         """List the machines that carry this cluster's tag."""
         return await self._cloud.machines()
 
-    async def drift(self, claim: str) -> str | None:
-        """Say how a claim's machine differs from its node class."""
+    async def drift(self, claim: ClaimRecord) -> str:
+        """Return the reason why a claim's machine differs from its node class; empty if not."""
         return await self._cloud.drift(claim)
 
-    def _overlaid(self, pool: str, types: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
-        mirror = self._mirror
-        versions = mirror.pools.version, mirror.overlays.version
-        known = self._known.get(pool)
-        if known is None or known.types is not types or known.versions != versions:
-            # All pools count: an overlay that contradicts another in one of them is in none.
-            rest = mirror.catalog()
-            whole = replace(rest, by_pool={**rest.by_pool, pool: types})
-            pools, overlays = mirror.pools.values.values(), mirror.overlays.values.values()
-            made = apply_overlays(whole, tuple(pools), tuple(overlays)).types_for(pool)
-            known = self._known.put(pool, _Overlaid(types, versions, made))
-        return known.made
+    @property
+    def repair_policies(self) -> tuple[RepairPolicy, ...]:
+        """Which nodes are called broken."""
+        return self._cloud.repair_policies
+
+    async def reboot(self, provider_id: str, operation: str) -> None:
+        """Switch a machine off and on again."""
+        await self._cloud.reboot(provider_id, operation)

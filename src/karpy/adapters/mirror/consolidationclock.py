@@ -1,9 +1,14 @@
 """Counts the changes after which a consolidation that found nothing may find something."""
 
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec.structs import replace
+
+from karpy.adapters.mirror.nodebook import NodeBook
 from karpy.adapters.mirror.shelves import Shelf
 from karpy.core.lifecycle.conditions import CONSOLIDATABLE, DRIFTED, INITIALIZED
-from karpy.model.pods import DisruptionBudget, Pod
-from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord
 
 
@@ -17,22 +22,26 @@ class ConsolidationClock:
     def __init__(
         self,
         pods: Shelf[Pod],
-        nodes: Shelf[NodeRecord],
-        claims: Shelf[ClaimRecord],
-        pools: Shelf[NodePool],
-        overlays: Shelf[NodeOverlay],
-        budgets: Shelf[DisruptionBudget],
+        book: NodeBook,
+        others: Iterable[Shelf[Any]],
+        *,
+        reads_deletion_cost: bool = True,
     ) -> None:
+        """
+        Take also shelves of which every change counts, and whether `pod-deletion-cost` counts.
+
+        That does not count where Karpy writes it itself.
+        """
         self.version = 0
+        self._reads_deletion_cost = reads_deletion_cost
         pods.listen(self._hear_pod)
-        nodes.listen(self._hear_node)
-        claims.listen(self._hear_claim)
-        pools.listen(self._hear_any)
-        overlays.listen(self._hear_any)
-        budgets.listen(self._hear_any)
+        book.nodes.listen(self._hear_node)
+        book.claims.listen(self._hear_claim)
+        for shelf in others:
+            shelf.listen(self._hear_any)
 
     def _hear_pod(self, _: str, before: Pod | None, after: Pod | None) -> None:
-        if _place_of(before) != _place_of(after):
+        if self._place_of(before) != self._place_of(after):
             self.version += 1
 
     def _hear_node(self, _: str, before: NodeRecord | None, after: NodeRecord | None) -> None:
@@ -47,11 +56,13 @@ class ConsolidationClock:
         del before, after
         self.version += 1
 
-
-def _place_of(pod: Pod | None) -> tuple[object, ...]:
-    if pod is None or not pod.node_name:
-        return ()
-    return pod.uid, pod.node_name, pod.is_active, pod.disruption, pod.is_unready, pod.unreadable
+    def _place_of(self, pod: Pod | None) -> tuple[object, ...]:
+        if pod is None or not pod.node_name:
+            return ()
+        said = pod.disruption
+        if not self._reads_deletion_cost and said.deletion_cost is not None:
+            said = replace(said, deletion_cost=None)
+        return pod.uid, pod.node_name, pod.is_active, said, pod.is_unready, pod.unreadable
 
 
 def _essence_of(node: NodeRecord | None) -> tuple[object, ...]:

@@ -123,20 +123,18 @@ class Mirror:
             self._shelves[SERVICE] = (Shelf(), readers.SERVICES)
             for kind in _SPREADING:
                 self._shelves[kind] = (Shelf(), readers.controller_reader(kind.name))
-        self._clock_of_consolidation = ConsolidationClock(
-            self.pods,
-            self.node_book.nodes,
-            self.node_book.claims,
-            self.pools,
-            self.overlays,
-            self._shelves[DISRUPTION_BUDGET][0],
-        )
+        self._clock_of_consolidation = self._make_clock()
         self._on_failure = on_failure
         for shelf in (*self._in_full.values(), *(shelf for shelf, _ in self._shelves.values())):
             shelf.on_failure = on_failure
         self._told = asyncio.Event()
         self._untold: dict[str, datetime] = {}
         self._overlaid: tuple[Catalog, tuple[int, int], Catalog] | None = None
+
+    def _make_clock(self) -> ConsolidationClock:
+        others = (self.pools, self.overlays, self._shelves[DISRUPTION_BUDGET][0])
+        reads_cost = not self._settings.manages_deletion_cost
+        return ConsolidationClock(self.pods, self.node_book, others, reads_deletion_cost=reads_cost)
 
     async def run(self) -> None:
         """Follow every kind until cancelled."""
@@ -255,8 +253,7 @@ class Mirror:
             nodes=self._nodes(),
             pools=tuple(map(self._pool_in_full, self.pools.values.values())),
             daemons=self.daemon_book.daemons(),
-            catalog=self.catalog(),
-            overlays=tuple(self.overlays.values.values()),
+            catalog=self.overlaid_catalog(),
             storage=gather_storage(
                 self._values(PERSISTENT_VOLUME_CLAIM),
                 self._values(PERSISTENT_VOLUME),

@@ -10,8 +10,9 @@ from karpy.adapters.telemetry.metrics import Metrics
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import CloudError, MachineNotFound, NoCapacity, NodeClassNotReady
 from karpy.model.instances import Catalog
+from karpy.model.records import ClaimRecord
 from karpy.model.repairs import RepairPolicy
-from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine, RepairCloud
+from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
 from karpy.ports.records import Records
 
 T = TypeVar("T")
@@ -33,15 +34,7 @@ class Meter(Struct, frozen=True):
     metrics: Metrics
     records: Records
     """Where the pool of a machine is looked up."""
-    provider: str
     now: Callable[[], float] = time.perf_counter
-
-
-def measured(cloud: CloudProvider, meter: Meter, controller: str) -> "MeasuredCloud":
-    """Return the cloud for one controller; it mends machines if the given one does."""
-    if isinstance(cloud, RepairCloud):
-        return MeasuredRepairCloud(cloud, meter, controller)
-    return MeasuredCloud(cloud, meter, controller)
 
 
 class MeasuredCloud:
@@ -50,11 +43,28 @@ class MeasuredCloud:
     def __init__(self, cloud: CloudProvider, meter: Meter, controller: str) -> None:
         self._cloud = cloud
         self._meter = meter
-        self._labels = {"controller": controller, "provider": meter.provider}
+        self._labels = {"controller": controller, "provider": cloud.name}
 
-    async def catalog(self, pool: str) -> Catalog:
-        """List all instance types for a pool."""
-        return await self._measure("GetInstanceTypes", self._cloud.catalog(pool), lambda: pool)
+    @property
+    def name(self) -> str:
+        """What metrics and logs call the provider."""
+        return self._cloud.name
+
+    def start(self) -> None:
+        """Begin what the provider does in the background."""
+        self._cloud.start()
+
+    async def close(self) -> None:
+        """End what `start` began."""
+        await self._cloud.close()
+
+    def catalog(self) -> Catalog:
+        """Return all instance types."""
+        meter, began = self._meter, self._meter.now()
+        catalog = self._cloud.catalog()
+        labels = {**self._labels, "method": "GetInstanceTypes"}
+        meter.metrics.count(Count(_DURATION, labels, meter.now() - began))
+        return catalog
 
     async def launch(self, spec: LaunchSpec) -> Machine:
         """Start one machine."""
@@ -74,11 +84,19 @@ class MeasuredCloud:
         """List the machines that carry this cluster's tag."""
         return await self._measure("List", self._cloud.machines(), lambda: _ALL_POOLS)
 
-    async def drift(self, claim: str) -> str | None:
-        """Say how a claim's machine differs from its node class."""
-        return await self._measure(
-            "IsDrifted", self._cloud.drift(claim), lambda: self._pool_of_claim(claim)
-        )
+    async def drift(self, claim: ClaimRecord) -> str:
+        """Return the reason why a claim's machine differs from its node class; empty if not."""
+        return await self._measure("IsDrifted", self._cloud.drift(claim), lambda: claim.pool)
+
+    @property
+    def repair_policies(self) -> tuple[RepairPolicy, ...]:
+        """Which nodes are called broken."""
+        return self._cloud.repair_policies
+
+    async def reboot(self, provider_id: str, operation: str) -> None:
+        """Switch a machine off and on again."""
+        again = self._cloud.reboot(provider_id, operation)
+        await self._measure("Reboot", again, lambda: self._pool_of(provider_id))
 
     async def _measure(self, method: str, call: Awaitable[T], pool: Callable[[], str]) -> T:
         meter, labels = self._meter, {**self._labels, "method": method}
@@ -95,29 +113,6 @@ class MeasuredCloud:
     def _pool_of(self, provider_id: str) -> str:
         behind = self._meter.records.claims.under(provider_id)
         return next((kept.record.pool for kept in behind), "")
-
-    def _pool_of_claim(self, name: str) -> str:
-        kept = self._meter.records.claims.get(name)
-        return "" if kept is None else kept.record.pool
-
-
-class MeasuredRepairCloud(MeasuredCloud):
-    """The port RepairCloud, too."""
-
-    @property
-    def repair_policies(self) -> tuple[RepairPolicy, ...]:
-        """Which nodes are called broken."""
-        return self._mender.repair_policies
-
-    async def reboot(self, provider_id: str, operation: str) -> None:
-        """Switch a machine off and on again."""
-        again = self._mender.reboot(provider_id, operation)
-        await self._measure("Reboot", again, lambda: self._pool_of(provider_id))
-
-    @property
-    def _mender(self) -> RepairCloud:
-        assert isinstance(self._cloud, RepairCloud)
-        return self._cloud
 
 
 def _name(error: CloudError) -> str:

@@ -50,7 +50,7 @@ class Costs:
         text = said.disruption_cost
         if text is None and self._reads_deletion_cost:
             text = said.deletion_cost
-        cost = POD + _number(text) + _PER_PRIORITY * said.priority
+        cost = POD + read_cost(text) + _PER_PRIORITY * said.priority
         return max(-_MOST, min(cost, _MOST))
 
 
@@ -65,8 +65,8 @@ def lifetime_remaining(claim: ClaimRecord, now: datetime) -> Fraction:
     return max(Fraction(0), min(share, Fraction(1)))
 
 
-def _number(text: str | None) -> int:
-    """Read an `int32`; what is none counts as nothing."""
+def read_cost(text: str | None) -> int:
+    """Return the cost that an annotation says, an `int32`; anything else is zero."""
     if text is None or not _INTEGER.fullmatch(text):
         return 0
     number = int(text)

@@ -8,7 +8,6 @@ from karpy.core.disruption.poddisruptionbudgets import PodDisruptionBudgets
 from karpy.core.disruption.prices import Prices
 from karpy.core.disruption.rollouts import find_rollouts, is_scaling_out, replica_set_uid
 from karpy.core.lifecycle.conditions import INITIALIZED, changed
-from karpy.core.scheduling.overlays import apply_overlays
 from karpy.core.scheduling.problem import Problem
 from karpy.core.scheduling.whatif import WhatIf
 from karpy.model.nodes import Node
@@ -49,12 +48,9 @@ class Evaluation:
 
     @property
     def prices(self) -> Prices:
-        """Prices with NodeOverlays applied: those that replacements are chosen by."""
+        """What nodes cost, and what replacements would."""
         if self._prices is None:
-            snapshot, catalog = self.snapshot, self.snapshot.catalog
-            if snapshot.settings.node_overlay:
-                catalog = apply_overlays(catalog, snapshot.pools, snapshot.overlays)
-            self._prices = Prices(catalog)
+            self._prices = Prices(self.snapshot.catalog)
         return self._prices
 
     @property

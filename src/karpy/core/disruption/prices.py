@@ -20,7 +20,6 @@ class Prices:
     """The prices of a catalog, found by type."""
 
     def __init__(self, catalog: Catalog) -> None:
-        """Take the catalog with NodeOverlays applied, so that all prices compare."""
         self._catalog = catalog
         self._types: dict[str, dict[str, InstanceType]] = {}
         self._known: dict[tuple[str, ...], int] = {}

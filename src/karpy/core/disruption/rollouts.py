@@ -15,7 +15,7 @@ PENDING_TIME: Final = timedelta(seconds=30)
 """A pod that no decision has placed by then holds up no consolidation."""
 ROLLOUT_TIME: Final = timedelta(minutes=10)
 """A rollout without a new pod for so long is stuck, as Deployments have it by default."""
-_REPLICA_SET: Final = ("apps/v1", "ReplicaSet")
+REPLICA_SET: Final = ("apps/v1", "ReplicaSet")
 _TEMPLATE_HASH: Final = "pod-template-hash"
 
 
@@ -69,7 +69,7 @@ def replica_set_uid(pod: Pod) -> str:
         (
             owner.uid
             for owner in pod.owners
-            if owner.is_controller and (owner.api_version, owner.kind) == _REPLICA_SET
+            if owner.is_controller and (owner.api_version, owner.kind) == REPLICA_SET
         ),
         "",
     )
@@ -79,7 +79,7 @@ def _replica_set_of(pod: Pod) -> tuple[str, str, str] | None:
     """Return the namespace, Deployment and ReplicaSet of a pod, if it has a Deployment."""
     digest = pod.labels.get(_TEMPLATE_HASH, "")
     for owner in pod.owners:
-        is_set = owner.is_controller and (owner.api_version, owner.kind) == _REPLICA_SET
+        is_set = owner.is_controller and (owner.api_version, owner.kind) == REPLICA_SET
         if is_set and digest and owner.name.endswith(f"-{digest}"):
             return pod.namespace, owner.name.removesuffix(f"-{digest}"), owner.uid
     return None

@@ -11,6 +11,7 @@ from karpy.model.labels import NODE_POOL
 from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import collect, from_labels, merge, why_incompatible
+from karpy.model.snapshot import Snapshot
 
 
 class _Touch(NamedTuple):
@@ -36,6 +37,14 @@ class _Corrections:
             return True
         self._touched |= mine
         return False
+
+
+def with_overlays(snapshot: Snapshot) -> Snapshot:
+    """Return a snapshot with its overlays applied to its catalog; none is left to apply."""
+    if not (snapshot.settings.node_overlay and snapshot.overlays):
+        return snapshot
+    catalog = apply_overlays(snapshot.catalog, snapshot.pools, snapshot.overlays)
+    return replace(snapshot, catalog=catalog, overlays=())
 
 
 def apply_overlays(

@@ -9,7 +9,6 @@ from karpy.core.scheduling.defaults import with_default_spreads
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.existing import BoundPods, ExistingNodes
 from karpy.core.scheduling.groups import Kind, Site
-from karpy.core.scheduling.overlays import apply_overlays
 from karpy.core.scheduling.pending import Batch, Judge, collect_batch, turn
 from karpy.core.scheduling.planner import Planner
 from karpy.core.scheduling.signatures import Signatures
@@ -42,8 +41,7 @@ class Offer:
 
     def __init__(self, snapshot: Snapshot) -> None:
         settings, catalog = snapshot.settings, snapshot.catalog
-        if settings.node_overlay:
-            catalog = apply_overlays(catalog, snapshot.pools, snapshot.overlays)
+        assert not (settings.node_overlay and snapshot.overlays), "call with_overlays first"
         self._made_of = _parts_of_offer(snapshot)
         self.catalog: Catalog = catalog
         self.pools: Sequence[NodePool]
@@ -83,7 +81,6 @@ def _parts_of_offer(snapshot: Snapshot) -> tuple[object, ...]:
         # The status of a NodePool changes with each node, and no launch depends on it.
         tuple([replace(each, record=None) for each in snapshot.pools]),
         snapshot.daemons,
-        snapshot.overlays,
         snapshot.settings,
     )
 

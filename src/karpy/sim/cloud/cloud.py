@@ -9,9 +9,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.codec.fields import JsonObject
-from karpy.errors import MachineNotFound, NoCapacity, NodeClassNotReady
+from karpy.errors import MachineNotFound, NoCapacity, NodeClassNotReady, RebootUnsupported
 from karpy.model.instances import Catalog, allocatable
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, SPOT, ZONE
+from karpy.model.records import ClaimRecord
+from karpy.model.repairs import RepairPolicy
 from karpy.model.requirements import Requirements
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import LaunchSpec, Machine
@@ -79,12 +81,20 @@ class SimCloud:
         self._interruptions = Interruptions()
         self._timers: set[asyncio.TimerHandle] = set()
 
-    async def catalog(self, pool: str) -> Catalog:
-        """List all instance types for a pool, also those that are sold out now."""
-        catalog = self.market.catalog()
-        if pool in catalog.by_pool:
-            return replace(catalog, types=catalog.by_pool[pool])
-        return catalog
+    @property
+    def name(self) -> str:
+        """What metrics and logs call the provider."""
+        return "simulated"
+
+    def start(self) -> None:
+        """Do nothing: machines boot whether there is an operator or not."""
+
+    async def close(self) -> None:
+        """Do nothing: the cloud is not part of any operator."""
+
+    def catalog(self) -> Catalog:
+        """Return all instance types, also those that are sold out now."""
+        return self.market.catalog()
 
     async def launch(self, spec: LaunchSpec) -> Machine:
         """Start one machine; raise NoCapacity if every option is sold out."""
@@ -108,9 +118,19 @@ class SimCloud:
         """List the machines that carry this cluster's tag."""
         return [each.machine for each in self._instances.values() if not each.is_gone]
 
-    async def drift(self, claim: str) -> str | None:
-        """Say how a claim's machine differs from its node class, or None if it does not."""
-        return self._drift.get(claim)
+    async def drift(self, claim: ClaimRecord) -> str:
+        """Return the reason why a claim's machine differs from its node class; empty if not."""
+        return self._drift.get(claim.name, "")
+
+    @property
+    def repair_policies(self) -> tuple[RepairPolicy, ...]:
+        """Which nodes are called broken: none."""
+        return ()
+
+    async def reboot(self, provider_id: str, operation: str) -> None:
+        """Refuse."""
+        del provider_id, operation
+        raise RebootUnsupported(provider=self.name)
 
     def interruptions(self) -> AsyncIterator[Interruption]:
         """Tell which machines the cloud wants back, as it gives notice."""

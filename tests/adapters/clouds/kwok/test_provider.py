@@ -19,9 +19,10 @@ from karpy.errors import (
 from karpy.model.instances import Catalog, InstanceType, Offering
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, Kind
 from karpy.model.labels import CAPACITY_TYPE, RESERVED, ZONE
+from karpy.model.records import ClaimRecord, Identity
 from karpy.model.requirement import one_of
 from karpy.model.requirements import collect
-from karpy.ports.cloud import CloudProvider, RepairCloud
+from karpy.ports.cloud import CloudProvider
 from karpy.sim.faults import Fault, server_fault, throttled, unreachable
 from tests.adapters.clouds.kwok.stage import Stage, kwok_stage, spec_of
 from tests.sim.stories import condition, on_virtual_time, option, taints
@@ -326,7 +327,7 @@ async def test_every_call_that_cannot_ask_says_so() -> None:
 @on_virtual_time
 async def test_a_reboot_is_another_boot_id() -> None:
     async with kwok_stage() as stage:
-        cloud: RepairCloud = stage.provider
+        cloud: CloudProvider = stage.provider
         machine = await stage.provider.launch(spec_of())
         await asyncio.sleep(60)
         capacity = node(stage)["status"]["capacity"]
@@ -353,8 +354,8 @@ async def test_everything_is_on_sale_for_every_pool_and_nothing_ever_drifts() ->
     async with kwok_stage() as stage:
         cloud = stage.provider
 
-        assert await cloud.catalog("general") is kwok_catalog()
-        assert await cloud.drift("c1") is None
+        assert cloud.catalog() is kwok_catalog()
+        assert not await cloud.drift(ClaimRecord(Identity("c1")))
         assert (cloud.name, cloud.repair_policies) == ("kwok", REPAIR_POLICIES)
 
 
@@ -365,10 +366,8 @@ async def test_a_pool_with_types_of_its_own_sees_only_those() -> None:
         catalog = replace(kwok_catalog(), by_pool={"general": few})
         cloud = KwokProvider(stage.objects, stage.world.clock, catalog)
 
-        found = await cloud.catalog("general")
-
-        assert found.types == few
-        assert (await cloud.catalog("other")).types == kwok_catalog().types
+        assert cloud.catalog().types_for("general") == few
+        assert cloud.catalog().types_for("other") == kwok_catalog().types
 
 
 @on_virtual_time

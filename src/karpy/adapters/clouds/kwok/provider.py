@@ -6,8 +6,6 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Final
 
-from msgspec.structs import replace
-
 from karpy.adapters.clouds.kwok.access import asking, every, find, find_class
 from karpy.adapters.clouds.kwok.arrivals import Arrivals, OnTrouble
 from karpy.adapters.clouds.kwok.naming import name_of, node_name
@@ -95,10 +93,8 @@ class KwokProvider:
             await asyncio.gather(healing, return_exceptions=True)
         await self._arrivals.close()
 
-    async def catalog(self, pool: str) -> Catalog:
-        """List all instance types for a pool, also those that are sold out now."""
-        if pool in self._catalog.by_pool:
-            return replace(self._catalog, types=self._catalog.types_for(pool))
+    def catalog(self) -> Catalog:
+        """Return all instance types; KWOK's never sell out."""
         return self._catalog
 
     async def launch(self, spec: LaunchSpec) -> Machine:
@@ -159,10 +155,10 @@ class KwokProvider:
             *(each for each in expected.values() if each.provider_id not in known),
         ]
 
-    async def drift(self, claim: str) -> str | None:
-        """Say that nothing differs: on paper, nothing ages."""
+    async def drift(self, claim: ClaimRecord) -> str:
+        """Return nothing: a node class of KWOK decides nothing about a machine that exists."""
         del claim
-        return None
+        return ""
 
     @property
     def repair_policies(self) -> tuple[RepairPolicy, ...]:

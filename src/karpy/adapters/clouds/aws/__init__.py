@@ -1,0 +1,1 @@
+"""AWS: machines of EC2."""

@@ -1,0 +1,99 @@
+"""Calls that come together are made as one."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable, Sequence
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+R = TypeVar("R")
+
+Call = Callable[[K, Sequence[T]], Awaitable[Sequence[R | BaseException]]]
+"""Is given a key and the items of all callers; answers each of them, in their order."""
+
+
+class Window(Struct, frozen=True):
+    """How long a batch waits for more callers, and how many it takes."""
+
+    idle: float
+    longest: float
+    items: int
+
+
+class _Batch(Generic[T, R]):
+    def __init__(self) -> None:
+        self.items: list[T] = []
+        self.answers: list[asyncio.Future[R]] = []
+        self.more = asyncio.Event()
+
+
+class Batcher(Generic[K, T, R]):
+    """Joins calls with the same key; each caller gets its own answer or its own error."""
+
+    def __init__(self, call: Call[K, T, R], window: Window) -> None:
+        self._call = call
+        self._window = window
+        self._open: dict[K, _Batch[T, R]] = {}
+        self._running: set[asyncio.Task[None]] = set()
+        self.calls = 0
+        """How many were made."""
+
+    async def ask(self, key: K, item: T) -> R:
+        """Return the answer to one item."""
+        batch = self._open.get(key)
+        if batch is None:
+            batch = self._open[key] = _Batch()
+            task = asyncio.get_running_loop().create_task(self._run(key, batch))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+        answer: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        batch.items.append(item)
+        batch.answers.append(answer)
+        batch.more.set()
+        return await answer
+
+    async def close(self) -> None:
+        """End all calls under way; their callers see that as a cancellation."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _run(self, key: K, batch: _Batch[T, R]) -> None:
+        try:
+            await self._gather(batch)
+        finally:
+            if self._open.get(key) is batch:
+                del self._open[key]
+        self.calls += 1
+        try:
+            answers = await self._call(key, batch.items)
+        except asyncio.CancelledError:
+            for each in batch.answers:
+                each.cancel()
+            raise
+        except BaseException as error:  # noqa: BLE001 - each caller gets the error
+            answers = [error] * len(batch.items)
+        for future, answer in zip(batch.answers, answers, strict=True):
+            if future.done():
+                continue
+            if isinstance(answer, BaseException):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+    async def _gather(self, batch: _Batch[T, R]) -> None:
+        """Wait until no more callers come, or long enough, or there are enough of them."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._window.longest
+        while len(batch.items) < self._window.items:
+            batch.more.clear()
+            pause = min(self._window.idle, end - loop.time())
+            if pause <= 0:
+                return
+            try:
+                async with asyncio.timeout(pause):
+                    await batch.more.wait()
+            except TimeoutError:
+                return

@@ -1,0 +1,139 @@
+"""The EC2NodeClasses of the cluster and the NodePools that use them, as watches tell them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+from msgspec.json import Decoder
+from msgspec.structs import replace
+
+from karpy.codec.aws.nodeclasses import read_node_class
+from karpy.codec.crds import read_pool
+from karpy.codec.fields import Fields, JsonObject
+from karpy.core.aws.instancesettings import settings_of, zones_of
+from karpy.model.ec2 import CapacityReservation, PlacementGroup
+from karpy.model.ec2nodeclass import Ec2NodeClass
+from karpy.model.ec2types import InstanceSettings
+from karpy.model.kinds import EC2_NODE_CLASS, NODE_POOL, Kind
+from karpy.ports.objects import Feed, Synced
+
+_decoder: Final = Decoder()
+
+
+class _Reader:
+    """Hands on objects as they are."""
+
+    def from_object(self, obj: JsonObject) -> JsonObject:
+        return obj
+
+    def from_bytes(self, data: bytes) -> JsonObject:
+        decoded: JsonObject = _decoder.decode(data)
+        return decoded
+
+
+class NodeClassBook:
+    """Follows EC2NodeClasses and NodePools; what cannot be read stays what it was."""
+
+    def __init__(self, feed: Feed, *, reserves: bool = True) -> None:
+        self._feed = feed
+        self._reserves = reserves
+        self.classes: dict[str, Ec2NodeClass] = {}
+        self.objects: dict[str, JsonObject] = {}
+        """The EC2NodeClasses as they came."""
+        self._class_of: dict[str, str] = {}
+        """The name of the node class of each NodePool."""
+        self.reservations: dict[str, CapacityReservation] = {}
+        """How many machines are left of each capacity reservation, by ID."""
+        self.groups: dict[str, PlacementGroup | None] = {}
+        """The placement group that a node class selects, by the name of the class."""
+        self.memory: Mapping[str, Mapping[str, int]] = {}
+        """Bytes that nodes have reported by instance type, by node class."""
+        self.full_zones: dict[str, frozenset[str]] = {}
+        """Zones whose subnets have no free address, by node class."""
+        self._synced: set[Kind] = set()
+        self._changed = asyncio.Event()
+
+    async def follow(self, kind: Kind) -> None:
+        """Follow one of the two kinds, until cancelled."""
+        async for key, obj in self._changes(kind):
+            if kind == EC2_NODE_CLASS:
+                self._put_class(key, obj)
+            else:
+                self._put_pool(key, obj)
+
+    async def wait_until_synced(self) -> None:
+        """Return as soon as both kinds were listed once."""
+        while len(self._synced) < 2:  # noqa: PLR2004 - the two kinds
+            self._changed.clear()
+            await self._changed.wait()
+
+    def find(self, name: str) -> Ec2NodeClass | None:
+        """Return a node class by name."""
+        return self.classes.get(name)
+
+    def settings(self) -> dict[str, InstanceSettings]:
+        """Return what the node class of each NodePool makes of instance types."""
+        by_class = {name: self._settings_of(each) for name, each in self.classes.items()}
+        return {pool: by_class[name] for pool, name in self._class_of.items() if name in by_class}
+
+    def pools_of(self, name: str) -> list[str]:
+        """Name the NodePools that use a node class."""
+        return sorted(pool for pool, each in self._class_of.items() if each == name)
+
+    def _settings_of(self, node_class: Ec2NodeClass) -> InstanceSettings:
+        name, status = node_class.name, node_class.status
+        reservations = tuple(
+            replace(self.reservations[each.id], state=each.state)
+            for each in status.reservations
+            if each.id in self.reservations
+        )
+        return replace(
+            settings_of(node_class.spec),
+            zones=zones_of(status),
+            reservations=reservations,
+            placement=self.groups.get(name),
+            memory_discovered=self.memory.get(name, {}),
+            full_zones=self.full_zones.get(name, frozenset()),
+        )
+
+    async def _changes(self, kind: Kind) -> AsyncIterator[tuple[str, JsonObject | None]]:
+        left = set(self.classes if kind == EC2_NODE_CLASS else self._class_of)
+        async for change in self._feed.follow(kind, _Reader()):
+            if isinstance(change, Synced):
+                for key in sorted(left):
+                    yield key, None
+                left.clear()
+                self._synced.add(kind)
+                self._changed.set()
+                continue
+            left.discard(change.key)
+            if change.unreadable is None:
+                yield change.key, change.value
+
+    def _put_class(self, key: str, obj: JsonObject | None) -> None:
+        if obj is None:
+            self.classes.pop(key, None)
+            self.objects.pop(key, None)
+            return
+        try:
+            self.classes[key] = read_node_class(Fields(obj), reserves=self._reserves)
+        except ValueError:
+            return
+        self.objects[key] = obj
+
+    def _put_pool(self, key: str, obj: JsonObject | None) -> None:
+        if obj is None:
+            self._class_of.pop(key, None)
+            return
+        try:
+            ref = read_pool(Fields(obj)).node_class
+        except ValueError:
+            return
+        is_ours = (ref.group, ref.kind) == (EC2_NODE_CLASS.group, EC2_NODE_CLASS.name)
+        if is_ours:
+            self._class_of[key] = ref.name
+        else:
+            self._class_of.pop(key, None)
+
+
+FOLLOWED: Final = (EC2_NODE_CLASS, NODE_POOL)

@@ -1,0 +1,107 @@
+"""Instances of EC2 as the machines of the port."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Final
+
+from karpy.codec.aws.answers import Launched
+from karpy.core.aws.drift import NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION
+from karpy.core.aws.launchtemplates import EFA
+from karpy.core.aws.tags import NODE_CLAIM
+from karpy.model.ec2 import Instance
+from karpy.model.ec2labels import (
+    CAPACITY_RESERVATION_ID,
+    CAPACITY_RESERVATION_INTERRUPTIBLE,
+    CAPACITY_RESERVATION_TYPE,
+    INSTANCE_TENANCY,
+    ZONE_ID,
+)
+from karpy.model.ec2nodeclass import Ec2NodeClass
+from karpy.model.instances import InstanceType, Offering
+from karpy.model.labels import CAPACITY_TYPE, RESERVED, ZONE
+from karpy.ports.cloud import Machine
+
+INSTANCE_PROFILE: Final = "karpenter.k8s.aws/instance-profile-name"
+_EPOCH: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+_OF_RESERVATIONS: Final = (
+    CAPACITY_RESERVATION_ID,
+    CAPACITY_RESERVATION_TYPE,
+    CAPACITY_RESERVATION_INTERRUPTIBLE,
+)
+
+
+def provider_id(zone: str, id_: str) -> str:
+    """Return the provider ID of an instance."""
+    return f"aws:///{zone}/{id_}"
+
+
+def launched_machine(
+    launched: Launched,
+    type_: InstanceType,
+    claim: str,
+    node_class: Ec2NodeClass,
+    now: datetime,
+    tenancy: str = "default",
+) -> Machine:
+    """Return the machine of an instance that was just started; `lifecycle` is its capacity type."""
+    amounts = type_.allocatable
+    labels = dict(_labels_of(type_))
+    labels |= {ZONE: launched.zone, CAPACITY_TYPE: launched.lifecycle, INSTANCE_TENANCY: tenancy}
+    zone_ids = {each.zone: each.zone_id for each in node_class.status.subnets}
+    if zone_ids.get(launched.zone):
+        labels[ZONE_ID] = zone_ids[launched.zone]
+    if launched.lifecycle == RESERVED:
+        labels |= _reservation_labels(type_, launched.zone)
+    its = node_class.meta.annotations
+    annotations = {
+        key: its[key] for key in (NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION) if key in its
+    }
+    if node_class.status.instance_profile:
+        annotations[INSTANCE_PROFILE] = node_class.status.instance_profile
+    return Machine(
+        provider_id=provider_id(launched.zone, launched.id),
+        claim=claim,
+        instance_type=launched.instance_type,
+        zone=launched.zone,
+        capacity_type=launched.lifecycle,
+        created=now,
+        labels=labels,
+        annotations=annotations,
+        capacity={key: each for key, each in type_.capacity.items() if each and key != EFA},
+        allocatable={key: each for key, each in amounts.items() if each and key != EFA},
+        image=launched.image,
+    )
+
+
+def seen_machine(instance: Instance) -> Machine:
+    """Return the machine of an instance as EC2 describes it."""
+    return Machine(
+        provider_id=provider_id(instance.zone, instance.id),
+        claim=instance.tags.get(NODE_CLAIM, ""),
+        instance_type=instance.instance_type,
+        zone=instance.zone,
+        capacity_type=instance.capacity_type,
+        created=instance.launched or _EPOCH,
+        image=instance.image,
+        is_ending=instance.is_ending,
+    )
+
+
+def _labels_of(type_: InstanceType) -> Iterator[tuple[str, str]]:
+    """Give the labels that a type has only one value of."""
+    for key, requirement in type_.requirements.items():
+        has_one = not requirement.complement and len(requirement.values) == 1
+        if has_one and key not in _OF_RESERVATIONS:
+            yield key, min(requirement.values)
+
+
+def _reservation_labels(type_: InstanceType, zone: str) -> dict[str, str]:
+    offer = next((each for each in type_.offerings if each.is_reserved and each.zone == zone), None)
+    return {} if offer is None else dict(_said(offer))
+
+
+def _said(offer: Offering) -> Iterator[tuple[str, str]]:
+    for key in _OF_RESERVATIONS:
+        requirement = offer.requirements.get(key)
+        if requirement is not None and requirement.values:
+            yield key, min(requirement.values)

@@ -1,0 +1,168 @@
+"""Machines of EC2: calls that many launches, drains and checks share."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from karpy.adapters.clouds.aws.batching import Batcher, Window
+from karpy.adapters.clouds.aws.calls import AwsCalls
+from karpy.codec.aws.answers import FleetAnswer, Launched, read_fleet, read_instance
+from karpy.core.aws.refusals import is_not_found
+from karpy.core.aws.tags import NODE_CLASS, NODE_POOL, cluster_tag
+from karpy.errors import AwsRefused, CloudError, MachineNotFound
+from karpy.model.ec2 import FleetError, Instance
+
+_FLEET: Final = Window(0.035, 1.0, 1000)
+_DESCRIBE: Final = Window(0.1, 1.0, 500)
+_TERMINATE: Final = Window(0.1, 1.0, 500)
+_STATES: Final = ["pending", "running", "stopping", "stopped", "shutting-down"]
+_ENDING: Final = frozenset({"shutting-down", "terminated"})
+_CAPACITY: Final = "TargetCapacitySpecification"
+
+
+class Fleet(msgspec.Struct, frozen=True):
+    """What came of one launch: a machine, or why there is none."""
+
+    launched: Launched | None
+    errors: tuple[FleetError, ...] = ()
+
+
+class Machines:
+    """Starts, describes and ends machines, many with one call."""
+
+    def __init__(self, calls: AwsCalls, cluster: str, *, reserves: bool = True) -> None:
+        self._calls = calls
+        self._cluster = cluster
+        self._reserves = reserves
+        self._requests: dict[bytes, Mapping[str, Any]] = {}
+        self._fleets: Batcher[bytes, None, Fleet] = Batcher(self._create, _FLEET)
+        self._looks: Batcher[str, str, Instance | None] = Batcher(self._describe, _DESCRIBE)
+        self._ends: Batcher[str, str, bool] = Batcher(self._terminate, _TERMINATE)
+        self._known: dict[str, Instance] = {}
+        """Machines as EC2 described them last."""
+
+    @property
+    def fleet_calls(self) -> int:
+        """How many calls launches have cost."""
+        return self._fleets.calls
+
+    async def close(self) -> None:
+        """End all calls under way."""
+        await asyncio.gather(self._fleets.close(), self._looks.close(), self._ends.close())
+
+    async def launch(self, request: Mapping[str, Any]) -> Fleet:
+        """Start one machine; launches that ask for the same share a call."""
+        key = msgspec.json.encode(request, order="sorted")
+        self._requests[key] = request
+        return await self._fleets.ask(key, None)
+
+    async def find(self, id_: str, *, is_fresh: bool = False) -> Instance:
+        """Return a machine; raise MachineNotFound."""
+        known = None if is_fresh else self._known.get(id_)
+        found = known or await self._looks.ask("", id_)
+        if found is None or found.state == "terminated":
+            self._known.pop(id_, None)
+            raise MachineNotFound(provider_id=id_)
+        self._known[id_] = found
+        return found
+
+    async def list(self) -> list[Instance]:
+        """Return the machines of this cluster that have not ended."""
+        filters = [
+            {"Name": "tag-key", "Values": [NODE_POOL]},
+            {"Name": "tag-key", "Values": [NODE_CLASS]},
+            {"Name": f"tag:{cluster_tag(self._cluster)}", "Values": ["owned"]},
+            {"Name": "instance-state-name", "Values": _STATES},
+        ]
+        answers = await self._calls.describe_instances(Filters=filters)
+        found = [read_instance(each, reserves=self._reserves) for each in answers]
+        self._known = {each.id: each for each in found}
+        return found
+
+    async def terminate(self, id_: str) -> None:
+        """Ask for the end of a machine; raise MachineNotFound once it is gone."""
+        found = await self.find(id_, is_fresh=True)
+        if not found.is_ending:
+            await self._ends.ask("", id_)
+
+    async def tag(self, id_: str, tags: Mapping[str, str]) -> None:
+        """Write tags on a machine; raise MachineNotFound."""
+        written = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
+        try:
+            await self._calls.create_tags(Resources=[id_], Tags=written)
+        except AwsRefused as error:
+            if is_not_found(error.aws_code):
+                raise MachineNotFound(provider_id=id_) from error
+            raise
+
+    async def _create(self, key: bytes, items: Sequence[None]) -> Sequence[Fleet | BaseException]:
+        request = dict(self._requests.pop(key))
+        target = {**request[_CAPACITY], "TotalTargetCapacity": len(items)}
+        answer = read_fleet(await self._calls.create_fleet(**{**request, _CAPACITY: target}))
+        return _shared_out(answer, len(items))
+
+    async def _describe(
+        self, _: str, ids: Sequence[str]
+    ) -> Sequence[Instance | BaseException | None]:
+        wanted = list(dict.fromkeys(ids))
+        try:
+            found = await self._described(wanted)
+        except AwsRefused as error:
+            if not is_not_found(error.aws_code):
+                raise
+            # One that does not exist fails the call for all others.
+            each = await asyncio.gather(*map(self._describe_one, wanted), return_exceptions=True)
+            one_by_one = dict(zip(wanted, each, strict=True))
+            return [one_by_one[id_] for id_ in ids]
+        return [found.get(id_) for id_ in ids]
+
+    async def _describe_one(self, id_: str) -> Instance | None:
+        try:
+            return (await self._described([id_])).get(id_)
+        except AwsRefused as error:
+            if is_not_found(error.aws_code):
+                return None
+            raise
+
+    async def _described(self, ids: Sequence[str]) -> dict[str, Instance]:
+        answers = await self._calls.describe_instances(InstanceIds=list(ids))
+        found = (read_instance(each, reserves=self._reserves) for each in answers)
+        return {each.id: each for each in found}
+
+    async def _terminate(self, _: str, ids: Sequence[str]) -> Sequence[bool | BaseException]:
+        wanted = list(dict.fromkeys(ids))
+        try:
+            ended = await self._ended(wanted)
+        except CloudError:
+            ended = set()
+        left = [each for each in wanted if each not in ended]
+        again = await asyncio.gather(*map(self._terminate_one, left), return_exceptions=True)
+        failed = dict(zip(left, again, strict=True))
+        return [failed.get(each, True) for each in ids]
+
+    async def _terminate_one(self, id_: str) -> bool:
+        try:
+            return id_ in await self._ended([id_])
+        except AwsRefused as error:
+            if is_not_found(error.aws_code):
+                return True
+            raise
+
+    async def _ended(self, ids: Sequence[str]) -> set[str]:
+        answer = await self._calls.terminate_instances(InstanceIds=list(ids))
+        return {
+            each["InstanceId"]
+            for each in answer.get("TerminatingInstances") or ()
+            if (each.get("CurrentState") or {}).get("Name") in _ENDING
+        }
+
+
+def _shared_out(answer: FleetAnswer, callers: int) -> list[Fleet]:
+    """Give each caller one machine; those for whom there is none get the errors."""
+    errors = answer.errors or (FleetError("", "too few instances returned"),)
+    launched = list(answer.launched[:callers])
+    # Errors of a launch that succeeded say what is sold out, all the same.
+    first = [Fleet(each, answer.errors) for each in launched]
+    return first + [Fleet(None, errors)] * (callers - len(launched))

@@ -1,0 +1,408 @@
+"""CloudProvider on EC2."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.adapters.clouds.aws.classes import NodeClassBook
+from karpy.adapters.clouds.aws.instances import launched_machine, seen_machine
+from karpy.adapters.clouds.aws.machines import Fleet, Machines
+from karpy.adapters.clouds.aws.marketplace import Marketplace
+from karpy.adapters.clouds.aws.settings import AwsSettings
+from karpy.adapters.clouds.aws.soldout import SoldOut
+from karpy.adapters.clouds.aws.subnets import Subnets
+from karpy.adapters.clouds.aws.templates import Templates
+from karpy.codec.aws.answers import Launched
+from karpy.core.aws.catalog import CatalogMaker
+from karpy.core.aws.drift import (
+    DriftUnknown,
+    Observed,
+    find_image_drift,
+    find_machine_drift,
+    find_static_drift,
+)
+from karpy.core.aws.fleet import (
+    Wanted,
+    choose_capacity_type,
+    choose_tenancy,
+    choose_types,
+    fleet_request,
+    overrides_of,
+    wants_efa,
+)
+from karpy.core.aws.launchtemplates import (
+    ENCLAVE,
+    Batch,
+    LaunchTemplate,
+    launch_template,
+    split_by_template,
+    template_tags,
+)
+from karpy.core.aws.refusals import (
+    SERVICE_LINKED_ROLE,
+    SUBNET_FULL,
+    TEMPLATE_GONE,
+    is_forbidden,
+    is_sold_out,
+    launch_reason,
+)
+from karpy.core.aws.tags import Owner, machine_tags, restricted_tags
+from karpy.core.aws.userdata.bootstrap import (
+    Bootstrap,
+    UserDataInvalid,
+    is_ipv6,
+    node_labels,
+    registration_taints,
+)
+from karpy.core.aws.userdata.families import CUSTOM, family_of
+from karpy.errors import (
+    AwsRefused,
+    CloudError,
+    CloudUnavailable,
+    MachineNotFound,
+    NoCapacity,
+    NodeClassNotReady,
+    RebootUnsupported,
+)
+from karpy.model.conditions import FALSE, READY, TRUE, UNKNOWN
+from karpy.model.ec2 import FleetError
+from karpy.model.ec2nodeclass import Ec2NodeClass, Kubelet
+from karpy.model.instances import Catalog, InstanceType
+from karpy.model.labels import SPOT
+from karpy.model.records import ClaimRecord
+from karpy.model.repairs import RepairPolicy
+from karpy.model.resources import PODS
+from karpy.ports.clock import Clock
+from karpy.ports.cloud import LaunchSpec, Machine
+
+REPAIR_POLICIES: Final = (
+    RepairPolicy("Ready", FALSE, timedelta(minutes=30)),
+    RepairPolicy("Ready", UNKNOWN, timedelta(minutes=30), ".*"),
+    RepairPolicy("AcceleratedHardwareReady", FALSE, timedelta(minutes=10), ".*"),
+    RepairPolicy("StorageReady", FALSE, timedelta(minutes=30), ".*"),
+    RepairPolicy("NetworkingReady", FALSE, timedelta(minutes=30), ".*"),
+    RepairPolicy("KernelReady", FALSE, timedelta(minutes=30), ".*"),
+    RepairPolicy("ContainerRuntimeReady", FALSE, timedelta(minutes=30), ".*"),
+)
+"""One of them applies to any reason, as node repair asks."""
+_TEMPLATE_PERIOD: Final = 20.0
+
+OnTrouble = Callable[[str, CloudError], None]
+
+
+class Parts(Struct, frozen=True):
+    """What the provider is put together of."""
+
+    settings: AwsSettings
+    machines: Machines
+    marketplace: Marketplace
+    classes: NodeClassBook
+    subnets: Subnets
+    templates: Templates
+    sold_out: SoldOut
+    clock: Clock
+
+
+class AwsProvider:
+    """
+    A CloudProvider whose machines are instances of EC2.
+
+    Within a process two launches with one token start one machine: the second waits for the first
+    and gets the same answer. What a process before this one has launched and not written down is
+    found by garbage collection.
+    """
+
+    name: Final = "aws"
+
+    def __init__(self, parts: Parts, on_trouble: OnTrouble = lambda *_: None) -> None:
+        self._parts = parts
+        self._on_trouble = on_trouble
+        self._maker = CatalogMaker(parts.settings.types())
+        self._launching: dict[str, asyncio.Task[Machine]] = {}
+        """By token."""
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        """Refresh types and prices, and delete launch templates that are not used."""
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._parts.marketplace.run(), name="aws prices"),
+            loop.create_task(self._tidy_up(), name="aws launch templates"),
+        ]
+
+    async def close(self) -> None:
+        """End what `start` began."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._parts.machines.close()
+
+    def catalog(self) -> Catalog:
+        """Return all instance types, per NodePool as its node class makes them."""
+        parts = self._parts
+        for name, each in parts.classes.classes.items():
+            parts.classes.full_zones[name] = parts.subnets.full_zones(each)
+        return self._maker.make(parts.marketplace.region(), parts.classes.settings())
+
+    async def launch(self, spec: LaunchSpec) -> Machine:
+        """Start one machine; raise NoCapacity if nothing that would do can be had."""
+        task = self._launching.get(spec.token)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._launch(spec))
+            self._launching[spec.token] = task
+            task.add_done_callback(lambda _: self._forget_failed(spec.token))
+        return await asyncio.shield(task)
+
+    async def terminate(self, provider_id: str) -> None:
+        """Ask for the end of a machine; raise MachineNotFound once it is gone."""
+        await self._parts.machines.terminate(machine_id(provider_id))
+
+    async def machine(self, provider_id: str) -> Machine:
+        """Return one machine; raise MachineNotFound if it is gone."""
+        found = await self._parts.machines.find(machine_id(provider_id), is_fresh=True)
+        return seen_machine(found)
+
+    async def machines(self) -> Sequence[Machine]:
+        """List the machines that carry this cluster's tags."""
+        return [seen_machine(each) for each in await self._parts.machines.list()]
+
+    async def drift(self, claim: ClaimRecord) -> str:
+        """Return the reason why a claim's machine differs from its node class; empty if not."""
+        node_class = self._parts.classes.find(claim.node_class.name)
+        if node_class is None or node_class.meta.is_deleting or not claim.pool:
+            return ""
+        observed = Observed(
+            claim, node_class, self.catalog().types_for(claim.pool), self._group_of(node_class)
+        )
+        try:
+            reason = find_static_drift(claim, node_class) or find_image_drift(observed)
+            if reason:
+                return reason
+            instance = await self._parts.machines.find(machine_id(claim.provider_id))
+            reason = find_machine_drift(observed, instance)
+            if reason == "CapacityReservationDrift":
+                # A reservation that has ended turns its machines into others.
+                fresh = await self._parts.machines.find(instance.id, is_fresh=True)
+                reason = find_machine_drift(observed, fresh)
+        except DriftUnknown as error:
+            self._on_trouble("judge drift", CloudUnavailable(call="drift", problem=str(error)))
+            return ""
+        return reason
+
+    @property
+    def repair_policies(self) -> tuple[RepairPolicy, ...]:
+        """Which nodes are called broken."""
+        return REPAIR_POLICIES
+
+    async def reboot(self, provider_id: str, operation: str) -> None:
+        """Refuse: machines are replaced, never rebooted."""
+        del provider_id, operation
+        raise RebootUnsupported(provider=self.name)
+
+    def _forget_failed(self, token: str) -> None:
+        """Let a launch that failed be tried again."""
+        task = self._launching.get(token)
+        if task is not None and (task.cancelled() or task.exception() is not None):
+            del self._launching[token]
+
+    async def _tidy_up(self) -> None:
+        while True:
+            await asyncio.sleep(_TEMPLATE_PERIOD)
+            try:
+                await self._parts.templates.delete_unused()
+            except CloudError as error:
+                self._on_trouble("delete launch templates", error)
+
+    # --- one launch -------------------------------------------------------------------------------
+
+    async def _launch(self, spec: LaunchSpec) -> Machine:
+        node_class = self._ready_class(spec)
+        wanted = Wanted(spec.requirements, spec.requests, spec.annotations)
+        catalog = self.catalog()
+        may_lack = catalog.well_known | {catalog.reservation_label}
+        types = choose_types(catalog.types_for(spec.pool), wanted, may_lack)
+        if not types:
+            raise NoCapacity(claim=spec.claim, options=len(spec.options))
+        capacity_type = choose_capacity_type(types, spec.requirements)
+        return await self._start(_Launch(spec, node_class, wanted, types, capacity_type))
+
+    def _ready_class(self, spec: LaunchSpec) -> Ec2NodeClass:
+        name = f"ec2nodeclass/{spec.node_class}"
+        found = self._parts.classes.find(spec.node_class)
+        if found is None or found.meta.is_deleting:
+            raise NodeClassNotReady(name=name, problem="it does not exist, or is being deleted")
+        ready = found.status.conditions.get(READY)
+        if ready is None or ready.status != TRUE:
+            message = "" if ready is None else ready.message
+            raise NodeClassNotReady(name=name, problem=message or "it is not known yet")
+        if ready.generation != found.meta.generation:
+            raise NodeClassNotReady(name=name, problem="its latest change is not looked at yet")
+        restricted = restricted_tags(found.spec.tags)
+        if restricted:
+            problem = f"its tags are reserved: {', '.join(restricted)}"
+            raise NodeClassNotReady(name=name, problem=problem)
+        return found
+
+    async def _start(self, launch: "_Launch") -> Machine:
+        spec, parts = launch.spec, self._parts
+        subnets = await parts.subnets.by_zone(launch.node_class)
+        templates = await self._templates(launch)
+        chosen = [
+            (each, overrides)
+            for each in templates
+            if (
+                overrides := overrides_of(
+                    each, launch.capacity_type, subnets, launch.spec.requirements
+                )
+            )
+        ]
+        if not chosen:
+            raise NoCapacity(claim=spec.claim, options=len(spec.options))
+        used = {each.subnet for _, overrides in chosen for each in overrides}
+        addresses = min(each.capacity.get(PODS, 0) for each in launch.types)
+        parts.subnets.take(used, addresses)
+        owner = Owner(parts.settings.cluster_name, launch.node_class.name, spec.pool)
+        tags = machine_tags(launch.node_class.spec.tags, owner)
+        request = fleet_request(
+            chosen, launch.capacity_type, launch.wanted, tags, launch.node_class.spec.context
+        )
+        fleet = await self._ask_for(request, launch, templates)
+        self._learn(fleet.errors, launch)
+        if fleet.launched is None:
+            parts.subnets.give_back(used, addresses)
+            raise self._why_failed(fleet.errors, launch)
+        parts.subnets.give_back(used - {fleet.launched.subnet}, addresses)
+        return self._machine(fleet.launched, launch)
+
+    async def _ask_for(
+        self,
+        request: dict[str, object],
+        launch: "_Launch",
+        templates: Sequence[LaunchTemplate],
+    ) -> Fleet:
+        try:
+            return await self._parts.machines.launch(request)
+        except AwsRefused as error:
+            if error.aws_code != TEMPLATE_GONE:
+                raise
+        # Another process has deleted a template that this one took for granted: once more.
+        self._parts.templates.forget([each.name for each in templates])
+        await self._templates(launch)
+        return await self._parts.machines.launch(request)
+
+    async def _templates(self, launch: "_Launch") -> list[LaunchTemplate]:
+        efa = wants_efa(launch.spec.requests)
+        kinds = split_by_template(launch.node_class, launch.types, wants_efa=efa)
+        if not kinds:
+            name = f"ec2nodeclass/{launch.node_class.name}"
+            raise NodeClassNotReady(name=name, problem="no image of it boots these types")
+        machines = self._template_machines(launch)
+        try:
+            made = [launch_template(machines, each) for each in kinds]
+        except UserDataInvalid as error:
+            name = f"ec2nodeclass/{launch.node_class.name}"
+            raise NodeClassNotReady(name=name, problem=f"userData: {error}") from error
+        tags = template_tags(machines)
+        for each in made:
+            await self._parts.templates.ensure(each, tags)
+        return made
+
+    def _template_machines(self, launch: "_Launch") -> Batch:
+        settings, spec = self._parts.settings, launch.spec
+        node_class = launch.node_class
+        family = family_of(node_class.spec)
+        return Batch(
+            node_class=node_class,
+            family=family,
+            bootstrap=Bootstrap(
+                cluster=settings.cluster_name,
+                endpoint=settings.cluster_endpoint,
+                ca_bundle=settings.ca_bundle,
+                kubelet=_with_dns(node_class.spec.kubelet or Kubelet(), settings.dns_address),
+                taints=registration_taints(spec.taints, spec.startup_taints),
+                labels=node_labels(
+                    spec.labels, launch.capacity_type, is_custom=family.name == CUSTOM
+                ),
+                user_data=node_class.spec.user_data or "",
+                instance_store_policy=node_class.spec.instance_store_policy,
+                cidr=settings.cidr,
+                is_ipv6=is_ipv6(settings.dns_address),
+                image_version=(node_class.spec.alias or ("", ""))[1],
+            ),
+            owner=Owner(settings.cluster_name, node_class.name, spec.pool),
+            capacity_type=launch.capacity_type,
+            tenancy=choose_tenancy(spec.requirements),
+            region=self._parts.marketplace.region().name,
+            has_enclave=bool(spec.requests.get(ENCLAVE)),
+            placement_group=self._group_of(node_class),
+            reserves=settings.reserves,
+        )
+
+    def _learn(self, errors: Sequence[FleetError], launch: "_Launch") -> None:
+        """Remember what could not be had; also where a machine was launched all the same."""
+        sold_out = self._parts.sold_out
+        for each in errors:
+            if each.code == SUBNET_FULL and each.subnet:
+                self._parts.subnets.note_full(each.subnet)
+            elif each.code == SERVICE_LINKED_ROLE:
+                sold_out.capacity_types.add(SPOT)
+            elif is_sold_out(each.code) and each.instance_type:
+                place = (launch.capacity_type, each.instance_type, each.zone)
+                sold_out.offerings.add(place)
+
+    def _why_failed(self, errors: Sequence[FleetError], launch: "_Launch") -> CloudError:
+        spec = launch.spec
+        if all(is_sold_out(each.code) or each.code == SERVICE_LINKED_ROLE for each in errors):
+            return NoCapacity(claim=spec.claim, options=len(launch.types))
+        first = next(each for each in errors if not is_sold_out(each.code))
+        hint = ""
+        if is_forbidden(first.code):
+            hint = "grant the controller's role what docs/clouds/aws.md lists for CreateFleet"
+        reason = launch_reason(first.code, first.message)
+        return AwsRefused(
+            call="ec2:CreateFleet", aws_code=first.code or reason, message=first.message, hint=hint
+        )
+
+    def _machine(self, launched: Launched, launch: "_Launch") -> Machine:
+        type_ = next(each for each in launch.types if each.name == launched.instance_type)
+        return launched_machine(
+            replace(launched, lifecycle=launch.capacity_type),
+            type_,
+            launch.spec.claim,
+            launch.node_class,
+            self._parts.clock.now(),
+            choose_tenancy(launch.spec.requirements),
+        )
+
+    def _group_of(self, node_class: Ec2NodeClass) -> str:
+        group = self._parts.classes.groups.get(node_class.name)
+        return "" if group is None else group.id
+
+
+class _Launch(Struct, frozen=True):
+    """One launch on its way."""
+
+    spec: LaunchSpec
+    node_class: Ec2NodeClass
+    wanted: Wanted
+    types: list[InstanceType]
+    capacity_type: str
+
+
+def machine_id(provider_id: str) -> str:
+    """Return the ID that EC2 gives a machine; raise MachineNotFound if it is none of EC2's."""
+    id_ = provider_id.rpartition("/")[2]
+    if not id_.startswith("i-"):
+        raise MachineNotFound(provider_id=provider_id)
+    return id_
+
+
+def _with_dns(kubelet: Kubelet, address: str) -> Kubelet:
+    if kubelet.cluster_dns or not address:
+        return kubelet
+    return replace(kubelet, cluster_dns=(address,))

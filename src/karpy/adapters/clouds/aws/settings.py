@@ -1,0 +1,45 @@
+"""What the operator of AWS is told about its cluster and account."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from karpy.model.ec2types import Ec2Settings
+
+
+class AwsSettings(Struct, frozen=True, kw_only=True):
+    """Settings of the provider; names and defaults are Karpenter's."""
+
+    cluster_name: str
+    cluster_endpoint: str = ""
+    """Empty has EKS asked."""
+    ca_bundle: str = ""
+    """Base64; empty takes the one of the kubeconfig."""
+    isolated_vpc: bool = False
+    eks_control_plane: bool = False
+    disable_dry_run: bool = False
+    enable_zonal_shift: bool = False
+    vm_memory_overhead: float = 0.075
+    interruption_queue: str = ""
+    reserved_enis: int = 0
+    image_refresh: timedelta = timedelta(minutes=1)
+    subnet_refresh: timedelta = timedelta(minutes=1)
+    reserves: bool = True
+    """The gate ReservedCapacity."""
+    dns_address: str = ""
+    """That of the Service kube-dns; empty if it is not known."""
+    cidr: str = ""
+    """The range of addresses of Services."""
+    kubernetes: str = ""
+    """The version of the control plane, such as `1.34`."""
+
+    def types(self) -> Ec2Settings:
+        """Return what changes instance types."""
+        return Ec2Settings(self.vm_memory_overhead, self.reserved_enis)
+
+
+def read_settings(values: Mapping[str, Any], *, reserves: bool) -> AwsSettings:
+    """Make settings of what the flags of the provider say."""
+    return AwsSettings(**values, reserves=reserves)

@@ -1,0 +1,86 @@
+"""Launch templates in EC2: made when a launch needs them, deleted when none has for a while."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from karpy.adapters.clouds.aws.calls import AwsCalls
+from karpy.core.aws.launchtemplates import LaunchTemplate
+from karpy.core.aws.refusals import is_not_found
+from karpy.core.aws.tags import CLUSTER_NAME
+from karpy.errors import AwsRefused
+from karpy.ports.clock import Clock
+
+UNUSED_FOR: Final = timedelta(minutes=1)
+_CLASS_TAG: Final = "karpenter.k8s.aws/ec2nodeclass"
+
+
+class Templates:
+    """Knows the launch templates of this cluster, by name."""
+
+    def __init__(self, calls: AwsCalls, clock: Clock, cluster: str) -> None:
+        self._calls = calls
+        self._clock = clock
+        self._cluster = cluster
+        self._used: dict[str, datetime] = {}
+        """When each was last needed."""
+        self._turn = asyncio.Lock()
+
+    async def ensure(self, template: LaunchTemplate, tags: Sequence[dict[str, str]]) -> None:
+        """Have a template exist; raise AwsRefused."""
+        async with self._turn:
+            if template.name not in self._used and not await self._exists(template.name):
+                await self._calls.create_launch_template(
+                    LaunchTemplateName=template.name,
+                    LaunchTemplateData=dict(template.data),
+                    TagSpecifications=[{"ResourceType": "launch-template", "Tags": list(tags)}],
+                )
+            self._used[template.name] = self._clock.now()
+
+    def forget(self, names: Sequence[str]) -> None:
+        """Take templates for gone, though this process has not deleted them."""
+        for each in names:
+            self._used.pop(each, None)
+
+    async def adopt(self) -> None:
+        """Take over the templates that a process before this one has made."""
+        filters = [{"Name": f"tag:{CLUSTER_NAME}", "Values": [self._cluster]}]
+        found = await self._calls.describe_launch_templates(Filters=filters)
+        now = self._clock.now()
+        for each in found:
+            self._used.setdefault(each["LaunchTemplateName"], now)
+
+    async def delete_unused(self) -> None:
+        """Delete the templates that no launch has needed for a while."""
+        async with self._turn:
+            since = self._clock.now() - UNUSED_FOR
+            for name in [each for each, used in self._used.items() if used <= since]:
+                await self._delete(LaunchTemplateName=name)
+                self._used.pop(name, None)
+
+    async def delete_of(self, node_class: str) -> None:
+        """Delete all templates of a node class, whoever has made them."""
+        filters = [
+            {"Name": f"tag:{CLUSTER_NAME}", "Values": [self._cluster]},
+            {"Name": f"tag:{_CLASS_TAG}", "Values": [node_class]},
+        ]
+        for each in await self._calls.describe_launch_templates(Filters=filters):
+            await self._delete(LaunchTemplateId=each["LaunchTemplateId"])
+            self._used.pop(each["LaunchTemplateName"], None)
+
+    async def _exists(self, name: str) -> bool:
+        try:
+            found = await self._calls.describe_launch_templates(LaunchTemplateNames=[name])
+        except AwsRefused as error:
+            if is_not_found(error.aws_code):
+                return False
+            raise
+        return bool(found)
+
+    async def _delete(self, **which: str) -> None:
+        try:
+            await self._calls.delete_launch_template(**which)
+        except AwsRefused as error:
+            if not is_not_found(error.aws_code):
+                raise

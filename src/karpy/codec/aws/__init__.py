@@ -1,0 +1,1 @@
+"""What AWS answers to values, and values to requests."""

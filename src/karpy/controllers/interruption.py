@@ -1,0 +1,70 @@
+"""The controller `interruption`: what a cloud announces about machines is acted on."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Final
+
+from karpy.barriers import Barrier
+from karpy.controllers.context import ControllerContext
+from karpy.core.lifecycle.changes import count_reschedulable
+from karpy.core.lifecycle.interruption import Announcement, interrupt
+from karpy.model.records import ClaimRecord
+from karpy.ports.cloud import EventfulCloud, MachineEvent, MachineFate
+from karpy.ports.records import Kept
+
+_ANNOUNCEMENTS: Final[Mapping[MachineFate, tuple[str, str]]] = {
+    MachineFate.SPOT_INTERRUPTED: ("SpotInterrupted", "Spot interruption warning was triggered"),
+    MachineFate.REBALANCE_RECOMMENDED: (
+        "SpotRebalanceRecommendation",
+        "Spot rebalance recommendation was triggered",
+    ),
+    MachineFate.STOPPED: ("InstanceStopping", "Instance is stopping"),
+    MachineFate.TERMINATED: ("InstanceTerminating", "Instance is terminating"),
+    MachineFate.SCHEDULED_CHANGE: ("InstanceUnhealthy", "An unhealthy warning was triggered"),
+    MachineFate.RESERVATION_INTERRUPTED: (
+        "CapacityReservationInstanceInterrupted",
+        "Capacity reservation instance interruption warning was triggered",
+    ),
+    MachineFate.INSTANCE_STATUS: ("InstanceUnhealthy", "The status check of the instance failed"),
+    MachineFate.SYSTEM_STATUS: ("InstanceUnhealthy", "The status check of its host failed"),
+    MachineFate.EVENT_STATUS: ("InstanceUnhealthy", "An event is scheduled for the instance"),
+}
+"""The reason of the event and its text."""
+
+
+class InterruptionController:
+    """Observe, decide, apply. What becomes of a NodeClaim is decided in core.lifecycle."""
+
+    def __init__(self, context: ControllerContext, cloud: EventfulCloud) -> None:
+        self._context = context
+        self._cloud = cloud
+
+    async def run(self) -> None:
+        """Act on what the cloud announces, until cancelled."""
+        async for event in self._cloud.machine_events():
+            with Barrier(partial(self._context.on_failure, event.fate.value)):
+                await self.handle(event)
+
+    async def handle(self, event: MachineEvent) -> None:
+        """Act on one announcement, then acknowledge it; after a failure it is announced again."""
+        reason, note = _ANNOUNCEMENTS[event.fate]
+        announcement = Announcement(
+            event.fate.value, reason, note, event.fate.is_advice, event.fate.is_forceful
+        )
+        for kept in self._claims_of(event):
+            await self._interrupt(kept, announcement)
+        await self._cloud.acknowledge(event)
+
+    async def _interrupt(self, kept: Kept[ClaimRecord], announcement: Announcement) -> None:
+        context = self._context
+        nodes = [each.record for each in context.nodes_of(kept.record)]
+        pods = sum(count_reschedulable(context.records.pods.under(each.name)) for each in nodes)
+        changes = interrupt(kept.record, nodes, announcement, context.clock.now(), pods)
+        await context.writer.carry_out(changes, claim=kept)
+
+    def _claims_of(self, event: MachineEvent) -> Iterator[Kept[ClaimRecord]]:
+        wanted = frozenset(event.machines)
+        for kept in self._context.records.claims.all():
+            machine = kept.record.provider_id.rpartition("/")[2]
+            if machine in wanted and self._context.is_ours(kept.record):
+                yield kept

@@ -1,0 +1,181 @@
+"""The catalog of a region for the EC2NodeClasses in use, made again only where it has changed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.aws.instancetypes import Frame, frame, instance_type, sold_type
+from karpy.core.aws.offerings import Places, Shop
+from karpy.model.ec2labels import (
+    AUTO_MODE_DOMAIN,
+    AUTO_MODE_LABELS,
+    CAPACITY_RESERVATION_ID,
+    EC2_LABELS,
+)
+from karpy.model.ec2types import Ec2Settings, InstanceSettings, InstanceTypeInfo, Region
+from karpy.model.instances import Catalog, InstanceType, Offering, columns
+from karpy.model.labels import WELL_KNOWN, ZONE
+
+EC2_WELL_KNOWN: Final = WELL_KNOWN | EC2_LABELS
+_PLACES_MAX: Final = 10_000
+"""After so many different places to sell in, those of the past are forgotten."""
+
+
+class _Asked(Struct, frozen=True):
+    """What a catalog was made of."""
+
+    region: Region
+    pools: Mapping[str, InstanceSettings]
+    usual: InstanceSettings | None
+
+
+class CatalogMaker:
+    """
+    Makes catalogs, and gives the same object as long as nothing has changed.
+
+    `made` counts the instance types that were made: where prices or stock change, only the types
+    concerned are made again.
+    """
+
+    def __init__(self, operator: Ec2Settings | None = None) -> None:
+        """Take the settings of the operator."""
+        self.made = 0
+        self._operator = operator or Ec2Settings()
+        self._places = Places()
+        self._assortments: list[_Assortment] = []
+        self._last: _Asked | None = None
+        self._catalog = Catalog()
+
+    def make(
+        self,
+        region: Region,
+        pools: Mapping[str, InstanceSettings],
+        usual: InstanceSettings | None = None,
+    ) -> Catalog:
+        """
+        Return the types that each NodePool may use, by the settings of its EC2NodeClass.
+
+        NodePools that are not named use those of `usual`, or none.
+        """
+        asked = _Asked(region, dict(pools), usual)
+        if asked == self._last:
+            return self._catalog
+        if len(self._places) > _PLACES_MAX:
+            self._places = Places()
+        used: list[_Assortment] = []
+        by_pool = {pool: self._types(region, each, used) for pool, each in sorted(pools.items())}
+        types = () if usual is None else self._types(region, usual, used)
+        self._assortments, self._last = used, asked
+        if not self._is_made(types, by_pool):
+            domains = {each.settings.label_domain for each in used}
+            well_known = EC2_WELL_KNOWN
+            if AUTO_MODE_DOMAIN in domains:
+                well_known |= AUTO_MODE_LABELS
+            self._catalog = Catalog(types, by_pool, well_known, CAPACITY_RESERVATION_ID)
+        return self._catalog
+
+    def _types(
+        self, region: Region, settings: InstanceSettings, used: list["_Assortment"]
+    ) -> tuple[InstanceType, ...]:
+        """Return the types for some settings, from an assortment that is used for them alone."""
+        for each in used:
+            if each.settings == settings:
+                return each.types
+        lasting = _lasting(settings)
+        free = (each for each in self._assortments if each.lasting == lasting and each not in used)
+        assortment = next(free, None) or _Assortment(lasting)
+        used.append(assortment)
+        self.made += assortment.refresh(region, settings, self._operator, self._places)
+        return assortment.types
+
+    def _is_made(
+        self,
+        types: tuple[InstanceType, ...],
+        by_pool: Mapping[str, tuple[InstanceType, ...]],
+    ) -> bool:
+        last = self._catalog
+        return (
+            types is last.types
+            and by_pool.keys() == last.by_pool.keys()
+            and all(each is last.by_pool[pool] for pool, each in by_pool.items())
+        )
+
+
+class _Assortment:
+    """All types of a region, as the machines of one EC2NodeClass see them."""
+
+    def __init__(self, lasting: InstanceSettings) -> None:
+        self.lasting = lasting
+        self.settings = lasting
+        self.types: tuple[InstanceType, ...] = ()
+        self._region: Region | None = None
+        self._frames: dict[str, _Framed] = {}
+        self._sold: dict[str, InstanceType] = {}
+
+    def refresh(
+        self, region: Region, settings: InstanceSettings, operator: Ec2Settings, places: Places
+    ) -> int:
+        """Bring the types up to date; return how many had to be made."""
+        if region is self._region and settings == self.settings:
+            return 0
+        shop = Shop(region.market, settings, places)
+        made = 0
+        sold: dict[str, InstanceType] = {}
+        for info in sorted(region.types, key=_name):
+            if region.market.zones.get(info.name):
+                old = self._sold.get(info.name)
+                sold[info.name] = self._type(info, region.name, settings, operator, shop)
+                made += sold[info.name] is not old
+        if made or len(sold) != len(self._sold):
+            self.types = tuple(sold.values())
+        self._sold, self._region, self.settings = sold, region, settings
+        return made
+
+    def _type(
+        self,
+        info: InstanceTypeInfo,
+        region: str,
+        settings: InstanceSettings,
+        operator: Ec2Settings,
+        shop: Shop,
+    ) -> InstanceType:
+        framed = self._frames.get(info.name)
+        memory = settings.memory_discovered.get(info.name)
+        if framed is None or framed.memory != memory or framed.info != info:
+            framed = _Framed(info, memory, frame(info, region, settings, operator))
+            self._frames[info.name] = framed
+            return instance_type(info, framed.frame, shop)
+        old = self._sold.get(info.name)
+        offerings = shop.offerings(info)
+        zones = shop.zones(info)
+        if old is None or old.requirements[ZONE].values != zones:
+            return sold_type(info, framed.frame, shop, offerings)
+        if not _are_alike(old.offerings, offerings):
+            return sold_type(info, framed.frame, shop, offerings)
+        return old
+
+
+class _Framed(Struct, frozen=True):
+    """What a type looks like, and what that was made of."""
+
+    info: InstanceTypeInfo
+    memory: int | None
+    frame: Frame
+
+
+def _are_alike(old: Sequence[Offering], new: Sequence[Offering]) -> bool:
+    """Compare offerings column by column: those without a reservation share their places."""
+    old_places, old_prices = columns(old)
+    new_places, new_prices = columns(new)
+    return old_prices == new_prices and (old_places is new_places or old_places == new_places)
+
+
+def _lasting(settings: InstanceSettings) -> InstanceSettings:
+    """Return what of settings changes the look of types; the rest changes their offerings."""
+    return replace(settings, full_zones=frozenset(), reservations=(), memory_discovered={})
+
+
+def _name(info: InstanceTypeInfo) -> str:
+    return info.name

@@ -1,0 +1,292 @@
+"""One launch: which offerings are asked for, and how CreateFleet is asked for them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.core.aws.launchtemplates import CAPACITY_BLOCK, EFA, LaunchTemplate
+from karpy.core.aws.tags import written
+from karpy.model.annotations import MIN_VALUES_RELAXED, PRICE_OVERLAID
+from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering
+from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
+from karpy.model.requirement import one_of
+from karpy.model.requirements import Requirements, merge, why_incompatible
+from karpy.model.resources import Resources, fits
+
+OPTIONS_MAX: Final = 60
+"""CreateFleet takes no more instance types."""
+TENANCY: Final = "karpenter.k8s.aws/instance-tenancy"
+RESERVATION_TYPE: Final = "karpenter.k8s.aws/capacity-reservation-type"
+INTERRUPTIBLE: Final = "karpenter.k8s.aws/capacity-reservation-interruptible"
+_DEFAULT: Final = "default"
+_DEDICATED: Final = "dedicated"
+_ACCELERATORS: Final = (
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore",
+    "amd.com/gpu",
+    "nvidia.com/gpu",
+    "habana.ai/gaudi",
+)
+
+
+class Wanted(Struct, frozen=True):
+    """What a NodeClaim asks for."""
+
+    requirements: Requirements
+    requests: Resources = {}
+    annotations: Mapping[str, str] = {}
+
+    @property
+    def has_min_values(self) -> bool:
+        return any(each.min_values is not None for each in self.requirements.values())
+
+
+class Override(Struct, frozen=True, gc=False):
+    """One offering that a launch may take."""
+
+    instance_type: str
+    zone: str
+    subnet: str
+    image: str
+    price: int
+    """Micro-dollars per hour; the lower the sooner."""
+
+
+def choose_types(
+    types: Iterable[InstanceType], wanted: Wanted, may_lack: frozenset[str]
+) -> list[InstanceType]:
+    """
+    Choose the types to launch with, cheapest first, each with the offerings that are allowed.
+
+    Metal sizes and accelerators are left out where others do, and spot that costs more than
+    on-demand, unless minValues ask for variety.
+    """
+    found = [
+        replace(each, offerings=offerings)
+        for each in types
+        if fits(wanted.requests, each.allocatable)
+        and why_incompatible(each.requirements, _known(wanted.requirements, each), may_lack) is None
+        and (offerings := _allowed(each, wanted.requirements, may_lack))
+    ]
+    found = _by_reservation(found)
+    if not wanted.has_min_values:
+        found = _without_exotic(found)
+        found = _without_dear_spot(found, wanted.requirements)
+    found.sort(key=lambda each: (min(offer.price for offer in each.offerings), each.name))
+    return found[:OPTIONS_MAX]
+
+
+def choose_capacity_type(types: Iterable[InstanceType], requirements: Requirements) -> str:
+    """Return the capacity type to launch: the first that is allowed and can be had."""
+    there = {offer.capacity_type for each in types for offer in each.offerings}
+    allowed = requirements.get(CAPACITY_TYPE)
+    for each in (RESERVED, SPOT):
+        if each in there and (allowed is None or each in allowed):
+            return each
+    return ON_DEMAND
+
+
+def choose_tenancy(requirements: Requirements) -> str:
+    """Return the tenancy of machines."""
+    allowed = requirements.get(TENANCY)
+    if allowed is None or _DEFAULT in allowed:
+        return _DEFAULT
+    return _DEDICATED
+
+
+def overrides_of(
+    template: LaunchTemplate,
+    capacity_type: str,
+    subnets: Mapping[str, str],
+    requirements: Requirements,
+) -> list[Override]:
+    """Return the offerings that a template may be launched as; `subnets` are those by zone."""
+    zones = requirements.get(ZONE)
+    found: dict[tuple[str, str], Override] = {}
+    for type_ in template.kind.types:
+        for offer in type_.offerings:
+            is_meant = not template.kind.reservation or (
+                offer.reservation_id == template.kind.reservation
+            )
+            if (
+                offer.capacity_type == capacity_type
+                and offer.zone in subnets
+                and (zones is None or offer.zone in zones)
+                and is_meant
+            ):
+                override = Override(
+                    type_.name, offer.zone, subnets[offer.zone], template.kind.image, offer.price
+                )
+                found.setdefault((type_.name, offer.zone), override)
+    return list(found.values())
+
+
+def fleet_request(
+    parts: Sequence[tuple[LaunchTemplate, Sequence[Override]]],
+    capacity_type: str,
+    wanted: Wanted,
+    tags: Mapping[str, str],
+    context: str | None = None,
+) -> dict[str, Any]:
+    """Return a request to CreateFleet for one machine."""
+    kind = parts[0][0].kind
+    is_overlaid = wanted.annotations.get(PRICE_OVERLAID) == "true"
+    request: dict[str, Any] = {
+        "Type": "instant",
+        "LaunchTemplateConfigs": [
+            {
+                "LaunchTemplateSpecification": {
+                    "LaunchTemplateName": template.name,
+                    "Version": "$Latest",
+                },
+                "Overrides": [_write(each) for each in overrides],
+            }
+            for template, overrides in parts
+        ],
+        "TargetCapacitySpecification": {
+            "DefaultTargetCapacityType": _target(capacity_type, kind.reservation_type, kind),
+            "TotalTargetCapacity": 1,
+        },
+        "TagSpecifications": [
+            {"ResourceType": each, "Tags": written(tags)}
+            for each in ("instance", "volume", "fleet")
+        ],
+    }
+    if context and wanted.annotations.get(MIN_VALUES_RELAXED) != "true":
+        request["Context"] = context
+    if capacity_type == SPOT:
+        strategy = "capacity-optimized-prioritized" if is_overlaid else "price-capacity-optimized"
+        request["SpotOptions"] = {"AllocationStrategy": strategy}
+    elif capacity_type == RESERVED and kind.is_interruptible:
+        types = ["interruptible-capacity-reservation"]
+        request["ReservedCapacityOptions"] = {"ReservationTypes": types}
+    elif not (capacity_type == RESERVED and kind.reservation_type == CAPACITY_BLOCK):
+        strategy = "prioritized" if is_overlaid else "lowest-price"
+        request["OnDemandOptions"] = {"AllocationStrategy": strategy}
+    return request
+
+
+def wants_efa(requests: Resources) -> bool:
+    """Say whether a launch asks for EFA interfaces."""
+    return requests.get(EFA, 0) > 0
+
+
+def _write(override: Override) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "InstanceType": override.instance_type,
+        "ImageId": override.image,
+        "AvailabilityZone": override.zone,
+        "Priority": override.price / MICROS_PER_DOLLAR,
+    }
+    if override.subnet:
+        made["SubnetId"] = override.subnet
+    return made
+
+
+def _target(capacity_type: str, reservation_type: str, kind: object) -> str:
+    if capacity_type != RESERVED:
+        return capacity_type
+    if reservation_type == CAPACITY_BLOCK:
+        return CAPACITY_BLOCK
+    return "reserved-capacity" if getattr(kind, "is_interruptible", False) else ON_DEMAND
+
+
+def _known(requirements: Requirements, type_: InstanceType) -> dict[str, Any]:
+    """Leave out what only offerings decide."""
+    del type_
+    return {key: each for key, each in requirements.items() if key not in {ZONE, CAPACITY_TYPE}}
+
+
+def _allowed(
+    type_: InstanceType, requirements: Requirements, may_lack: frozenset[str]
+) -> tuple[Offering, ...]:
+    return tuple(
+        each
+        for each in type_.offerings
+        if each.is_launchable
+        and why_incompatible(requirements, each.requirements, may_lack) is None
+    )
+
+
+def _by_reservation(types: list[InstanceType]) -> list[InstanceType]:
+    """Keep the cheapest kind of reservation where there are any; no others beside it."""
+    kinds: dict[tuple[str, str], int] = {}
+    for each in types:
+        for offer in each.offerings:
+            if offer.is_reserved:
+                kind = _kind_of(offer)
+                kinds[kind] = min(kinds.get(kind, offer.price), offer.price)
+    if not kinds:
+        return types
+    best = min(kinds, key=lambda kind: (kinds[kind], kind[1], kind[0] == CAPACITY_BLOCK))
+    kept = []
+    for each in types:
+        offers = [
+            offer for offer in each.offerings if offer.is_reserved and _kind_of(offer) == best
+        ]
+        if offers:
+            kept.append(replace(each, offerings=_one_a_zone(offers)))
+    if best[0] == CAPACITY_BLOCK:
+        first = min(kept, key=lambda each: (min(o.price for o in each.offerings), each.name))
+        return [replace(first, offerings=(min(first.offerings, key=lambda o: (o.price, o.zone)),))]
+    return kept
+
+
+def _kind_of(offer: Offering) -> tuple[str, str]:
+    def only(key: str) -> str:
+        found = offer.requirements.get(key)
+        return min(found.values) if found is not None and found.values else ""
+
+    return only(RESERVATION_TYPE) or _DEFAULT, only(INTERRUPTIBLE) or "false"
+
+
+def _one_a_zone(offers: Iterable[Offering]) -> tuple[Offering, ...]:
+    """Keep of the reservations in each zone the one with most machines left."""
+    best: dict[str, Offering] = {}
+    for each in sorted(offers, key=lambda each: (-each.reservation_capacity, each.reservation_id)):
+        best.setdefault(each.zone, each)
+    return tuple(best[zone] for zone in sorted(best))
+
+
+def _without_exotic(types: list[InstanceType]) -> list[InstanceType]:
+    usual = [each for each in types if not _is_exotic(each)]
+    return usual or types
+
+
+def _is_exotic(type_: InstanceType) -> bool:
+    is_metal = "metal" in type_.name.partition(".")[2]
+    return is_metal or any(type_.capacity.get(each) for each in _ACCELERATORS)
+
+
+def _without_dear_spot(types: list[InstanceType], requirements: Requirements) -> list[InstanceType]:
+    """Drop spot offerings that cost more than the cheapest on demand, where both are allowed."""
+    allowed = requirements.get(CAPACITY_TYPE)
+    if allowed is not None and not {SPOT, ON_DEMAND} <= {
+        each for each in (SPOT, ON_DEMAND) if each in allowed
+    }:
+        return types
+    prices = [
+        offer.price
+        for each in types
+        for offer in each.offerings
+        if offer.capacity_type == ON_DEMAND
+    ]
+    if not prices:
+        return types
+    ceiling, kept = min(prices), []
+    for each in types:
+        offers = tuple(
+            offer
+            for offer in each.offerings
+            if offer.capacity_type != SPOT or offer.price <= ceiling
+        )
+        if offers:
+            kept.append(replace(each, offerings=offers))
+    return kept
+
+
+def only_capacity_type(requirements: Requirements, capacity_type: str) -> Requirements:
+    """Narrow requirements to one capacity type."""
+    return merge(requirements, {CAPACITY_TYPE: one_of(CAPACITY_TYPE, capacity_type)})

@@ -1,0 +1,238 @@
+"""Machine images: which parameters and queries find them, and which instance types boot them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import Struct
+
+from karpy.model.ec2 import Image
+from karpy.model.ec2nodeclass import Ec2NodeClassSpec, FoundImage, ImageTerm
+from karpy.model.instances import InstanceType
+from karpy.model.labels import ARCH, OS, WINDOWS_BUILD
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirements, collect, why_incompatible
+
+GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"
+ACCELERATOR_COUNT: Final = "karpenter.k8s.aws/instance-accelerator-count"
+LATEST: Final = "latest"
+_ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
+_IMAGE_PREFIX: Final = "ami-"
+_NVIDIA: Final = (Requirement(GPU_COUNT, complement=True),)
+_NEURON: Final = (Requirement(ACCELERATOR_COUNT, complement=True),)
+_STANDARD: Final = (
+    Requirement(GPU_COUNT, frozenset()),
+    Requirement(ACCELERATOR_COUNT, frozenset()),
+)
+
+
+class Variant(Struct, frozen=True, gc=False):
+    """A parameter of SSM that names an image, and which machines that image is for."""
+
+    parameter: str
+    requirements: tuple[tuple[Requirement, ...], ...] = ((),)
+    """One set for each kind of machine."""
+    is_mutable: bool = False
+    """Whether the parameter names another image one day."""
+
+
+class ImageQuery(Struct, frozen=True, gc=False):
+    """One question to EC2 about images."""
+
+    filters: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Names and values; an image meets all of them, and of each one of the values."""
+    owners: tuple[str, ...] = ()
+
+
+def variants_of(alias: tuple[str, str], version: str) -> tuple[Variant, ...]:
+    """Return the parameters of an alias for a version of Kubernetes, such as `1.34`."""
+    family, wanted = alias
+    is_latest = wanted == LATEST
+    match family.lower():
+        case "al2":
+            return _al2(version, wanted, is_latest=is_latest)
+        case "al2023":
+            return _al2023(version, wanted, is_latest=is_latest)
+        case "bottlerocket":
+            return _bottlerocket(version, wanted, is_latest=is_latest)
+        case windows if windows.startswith("windows"):
+            return _windows(windows.removeprefix("windows"), version)
+    return ()
+
+
+def why_unsupported(alias: tuple[str, str], version: str) -> str:
+    """Say why an alias cannot be used with a version of Kubernetes; empty if it can."""
+    family, minor = alias[0].lower(), _minor(version)
+    if family == "al2" and minor >= 33:  # noqa: PLR2004 - the first version without AL2
+        return f"AL2 has no images for Kubernetes {version}"
+    if family == "windows2025" and minor < 35:  # noqa: PLR2004 - the first version with it
+        return f"Windows 2025 has no images for Kubernetes {version}"
+    return ""
+
+
+def queries_of(
+    spec: Ec2NodeClassSpec, ids: Sequence[str], parameters: Mapping[str, str]
+) -> tuple[ImageQuery, ...]:
+    """
+    Return the questions that find the images of a node class.
+
+    `ids` are those that the parameters of its alias name, `parameters` the values of its
+    `ssmParameter` terms.
+    """
+    if spec.alias is not None:
+        return (_by_ids(ids),) if ids else ()
+    named = [each.id for each in spec.image_terms if each.id]
+    for term in spec.image_terms:
+        value = parameters.get(term.ssm_parameter, "")
+        if value.startswith(_IMAGE_PREFIX):
+            named.append(value)
+    others = [
+        _by_term(each)
+        for each in spec.image_terms
+        if not each.id and not each.ssm_parameter and (each.name or each.tags)
+    ]
+    return (*((_by_ids(named),) if named else ()), *others)
+
+
+def choose_images(
+    images: Iterable[tuple[Image, tuple[Requirement, ...]]], now: datetime
+) -> tuple[FoundImage, ...]:
+    """
+    Keep of the images for each kind of machine the best one.
+
+    That is the newest that is not deprecated. They come newest first, as the status has them.
+    """
+    best: dict[tuple[Requirement, ...], Image] = {}
+    for image, requirements in images:
+        architecture = _ARCHITECTURES.get(image.architecture)
+        if architecture is None:
+            continue
+        key = (one_of(ARCH, architecture), *requirements)
+        known = best.get(key)
+        if known is None or _rank(image, now) > _rank(known, now):
+            best[key] = image
+    found = [
+        FoundImage(image.id, image.name, _in_order(key), _is_deprecated(image, now))
+        for key, image in best.items()
+    ]
+    created = {image.id: image.created for image in best.values()}
+    return tuple(sorted(found, key=lambda each: (_newest_first(created[each.id]), each.id)))
+
+
+def image_for(images: Iterable[FoundImage], type_: InstanceType) -> FoundImage | None:
+    """Return the first image that boots an instance type."""
+    return next((each for each in images if boots(each, type_.requirements)), None)
+
+
+def boots(image: FoundImage, requirements: Requirements) -> bool:
+    """Say whether an image boots machines of these requirements."""
+    return why_incompatible(requirements, collect(image.requirements)) is None
+
+
+def requirements_by_id(
+    found: Mapping[str, str], variants: Iterable[Variant]
+) -> dict[str, tuple[tuple[Requirement, ...], ...]]:
+    """Return for which machines images are, by ID; `found` are values by parameter."""
+    return {
+        found[each.parameter]: each.requirements for each in variants if each.parameter in found
+    }
+
+
+def filters_of(query: ImageQuery) -> list[dict[str, Any]]:
+    """Return the filters of a query as EC2 takes them."""
+    wanted = (*query.filters, ("state", ("available",)))
+    return [{"Name": name, "Values": list(values)} for name, values in wanted]
+
+
+def _al2(version: str, wanted: str, *, is_latest: bool) -> tuple[Variant, ...]:
+    def parameter(suffix: str) -> str:
+        name = f"amazon-eks-{suffix.lstrip('-') + '-' if suffix else ''}node-{version}-{wanted}"
+        place = "recommended" if is_latest else name
+        return f"/aws/service/eks/optimized-ami/{version}/amazon-linux-2{suffix}/{place}/image_id"
+
+    return (
+        Variant(parameter(""), (_STANDARD,), is_latest),
+        Variant(parameter("-arm64"), (_STANDARD,), is_latest),
+        Variant(parameter("-gpu"), (_NEURON, _NVIDIA), is_latest),
+    )
+
+
+def _al2023(version: str, wanted: str, *, is_latest: bool) -> tuple[Variant, ...]:
+    def parameter(arch: str, variant: str) -> str:
+        name = f"amazon-eks-node-al2023-{arch}-{variant}-{version}-{wanted}"
+        place = "recommended" if is_latest else name
+        root = f"/aws/service/eks/optimized-ami/{version}/amazon-linux-2023"
+        return f"{root}/{arch}/{variant}/{place}/image_id"
+
+    return (
+        Variant(parameter("x86_64", "standard"), (_STANDARD,), is_latest),
+        Variant(parameter("arm64", "standard"), (_STANDARD,), is_latest),
+        Variant(parameter("x86_64", "nvidia"), (_NVIDIA,), is_latest),
+        Variant(parameter("arm64", "nvidia"), (_NVIDIA,), is_latest),
+        Variant(parameter("x86_64", "neuron"), (_NEURON,), is_latest),
+    )
+
+
+def _bottlerocket(version: str, wanted: str, *, is_latest: bool) -> tuple[Variant, ...]:
+    def parameter(arch: str, flavour: str = "") -> str:
+        root = f"/aws/service/bottlerocket/aws-k8s-{version}{flavour}"
+        return f"{root}/{arch}/{wanted.removeprefix('v')}/image_id"
+
+    return (
+        Variant(parameter("x86_64"), (_STANDARD, _NEURON), is_latest),
+        Variant(parameter("arm64"), (_STANDARD,), is_latest),
+        Variant(parameter("x86_64", "-nvidia"), (_NVIDIA,), is_latest),
+        Variant(parameter("arm64", "-nvidia"), (_NVIDIA,), is_latest),
+    )
+
+
+_WINDOWS_BUILDS: Final = {"2019": "10.0.17763", "2022": "10.0.20348", "2025": "10.0.26100"}
+
+
+def _windows(year: str, version: str) -> tuple[Variant, ...]:
+    name = f"Windows_Server-{year}-English-Core-EKS_Optimized-{version}"
+    wanted = (one_of(OS, "windows"), one_of(WINDOWS_BUILD, _WINDOWS_BUILDS.get(year, "")))
+    return (Variant(f"/aws/service/ami-windows-latest/{name}/image_id", (wanted,), True),)
+
+
+def _by_ids(ids: Iterable[str]) -> ImageQuery:
+    return ImageQuery((("image-id", tuple(dict.fromkeys(ids))),))
+
+
+def _by_term(term: ImageTerm) -> ImageQuery:
+    filters = tag_filters(term.tags)
+    if term.name:
+        filters = (*filters, ("name", (term.name,)))
+    owners = (term.owner,) if term.owner else ("self", "amazon") if term.name else ()
+    return ImageQuery(filters, owners)
+
+
+def tag_filters(tags: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the filters of what has all of some tags; the value `*` asks for the key alone."""
+    return tuple(
+        ("tag-key", (key,)) if value == "*" else (f"tag:{key}", (value,))
+        for key, value in sorted(tags.items())
+    )
+
+
+def _rank(image: Image, now: datetime) -> tuple[bool, float, str]:
+    created = 0.0 if image.created is None else image.created.timestamp()
+    return not _is_deprecated(image, now), created, image.name
+
+
+def _is_deprecated(image: Image, now: datetime) -> bool:
+    return image.deprecated is not None and image.deprecated <= now
+
+
+def _newest_first(created: datetime | None) -> float:
+    return 0.0 if created is None else -created.timestamp()
+
+
+def _in_order(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    """Put requirements in the order that the status has them in: by length of the key, then key."""
+    return tuple(sorted(requirements, key=lambda each: (len(each.key), each.key)))
+
+
+def _minor(version: str) -> int:
+    digits = version.partition(".")[2].rstrip("+")
+    return int(digits) if digits.isdigit() else 0

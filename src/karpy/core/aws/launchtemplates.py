@@ -1,0 +1,244 @@
+"""Launch templates: which ones a launch needs, what they are called and what is in them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from karpy.core.aws.images import image_for
+from karpy.core.aws.tags import CLUSTER_NAME, Owner, machine_tags, written
+from karpy.core.aws.userdata.bootstrap import Bootstrap
+from karpy.core.aws.userdata.families import ImageFamily, encoded_user_data
+from karpy.model.ec2nodeclass import DiskMapping, Ec2NodeClass, Ec2NodeClassSpec
+from karpy.model.instances import InstanceType
+from karpy.model.labels import RESERVED, SPOT
+from karpy.model.resources import PODS, parse_quantity
+
+PREFIX: Final = "karpenter.k8s.aws/"
+EFA: Final = "vpc.amazonaws.com/efa"
+ENCLAVE: Final = "eks.amazonaws.com/nip-slots"
+CAPACITY_BLOCK: Final = "capacity-block"
+_GIB: Final = 2**30
+_WITHOUT_IPV6_METADATA: Final = ("us-iso-", "us-isob-", "us-isof-")
+_MASK: Final = 2**64 - 1
+
+
+class TemplateKind(Struct, frozen=True):
+    """What the machines of one launch template have in common."""
+
+    image: str
+    types: tuple[InstanceType, ...]
+    """They are not part of the template; overrides name them."""
+    max_pods: int = 0
+    efa_count: int = 0
+    reservation: str = ""
+    reservation_type: str = ""
+    is_interruptible: bool = False
+
+
+class Batch(Struct, frozen=True):
+    """Everything of a launch that its templates depend on."""
+
+    node_class: Ec2NodeClass
+    family: ImageFamily
+    bootstrap: Bootstrap
+    """Without the number of pods, which each template has its own of."""
+    owner: Owner
+    capacity_type: str
+    tenancy: str = "default"
+    region: str = ""
+    has_enclave: bool = False
+    placement_group: str = ""
+    partition: str = ""
+    reserves: bool = True
+    """Whether capacity reservations are used on purpose: the gate ReservedCapacity."""
+
+
+class LaunchTemplate(Struct, frozen=True):
+    """A launch template as it is created."""
+
+    name: str
+    kind: TemplateKind
+    data: Mapping[str, Any]
+
+
+def split_by_template(
+    node_class: Ec2NodeClass, types: Iterable[InstanceType], *, wants_efa: bool
+) -> list[TemplateKind]:
+    """Sort instance types by what a launch template says of them: image, pods, interfaces."""
+    kinds: dict[tuple[str, int, int], list[InstanceType]] = {}
+    for each in types:
+        image = image_for(node_class.status.images, each)
+        if image is None:
+            continue
+        efa = each.capacity.get(EFA, 0) if wants_efa else 0
+        kinds.setdefault((image.id, each.capacity.get(PODS, 0), efa), []).append(each)
+    return [
+        TemplateKind(image, tuple(some), pods, efa) for (image, pods, efa), some in kinds.items()
+    ]
+
+
+def launch_template(batch: Batch, kind: TemplateKind) -> LaunchTemplate:
+    """Return the template of one kind of machines; raise UserDataInvalid."""
+    data = _data(batch, kind)
+    digest = sha256(msgspec.json.encode(data, order="sorted")).digest()
+    # Differs: Karpenter's names come of another hash; templates are made and deleted as needed.
+    number = int.from_bytes(digest[:8], "big") & _MASK
+    return LaunchTemplate(f"{PREFIX}{number}", kind, data)
+
+
+def template_tags(batch: Batch) -> list[dict[str, str]]:
+    """Return the tags of a template itself."""
+    tags = machine_tags(batch.node_class.spec.tags, batch.owner)
+    return written({**tags, CLUSTER_NAME: batch.owner.cluster})
+
+
+def disks_of(spec: Ec2NodeClassSpec, family: ImageFamily) -> Sequence[DiskMapping]:
+    """Return the disks of machines: those of the node class, or of its family."""
+    return spec.disks or family.disks
+
+
+def _data(batch: Batch, kind: TemplateKind) -> dict[str, Any]:
+    spec = batch.node_class.spec
+    kubelet = batch.bootstrap.kubelet
+    pods = kubelet.max_pods if kubelet.max_pods is not None else kind.max_pods
+    bootstrap = msgspec.structs.replace(
+        batch.bootstrap, kubelet=msgspec.structs.replace(kubelet, max_pods=pods)
+    )
+    data: dict[str, Any] = {
+        "ImageId": kind.image,
+        "UserData": encoded_user_data(batch.family, bootstrap),
+        "IamInstanceProfile": {"Name": batch.node_class.status.instance_profile},
+        "Monitoring": {"Enabled": bool(spec.detailed_monitoring)},
+        "MetadataOptions": _metadata(batch),
+        "NetworkInterfaces": _interfaces(batch, kind),
+        "Placement": _placement(batch),
+        "TagSpecifications": _tags(batch),
+    }
+    disks = [_disk(each) for each in disks_of(spec, batch.family)]
+    if disks:
+        data["BlockDeviceMappings"] = disks
+    if spec.nested_virtualization:
+        data["CpuOptions"] = {"NestedVirtualization": spec.nested_virtualization}
+    if batch.has_enclave:
+        data["EnclaveOptions"] = {"Enabled": True}
+    return data | _reservation(batch, kind)
+
+
+def _metadata(batch: Batch) -> dict[str, Any]:
+    options = batch.node_class.spec.metadata_options
+    if options is None:
+        ipv6 = "enabled" if batch.bootstrap.is_ipv6 else "disabled"
+        written_as = {"HttpEndpoint": "disabled", "HttpPutResponseHopLimit": 2}
+        written_as |= {"HttpTokens": "required", "HttpProtocolIpv6": ipv6}
+    else:
+        written_as = {
+            "HttpEndpoint": options.endpoint,
+            "HttpProtocolIpv6": options.ipv6,
+            "HttpPutResponseHopLimit": options.hop_limit,
+            "HttpTokens": options.tokens,
+        }
+    if batch.region.startswith(_WITHOUT_IPV6_METADATA):
+        del written_as["HttpProtocolIpv6"]
+    return {**written_as, "InstanceMetadataTags": "disabled"}
+
+
+def _interfaces(batch: Batch, kind: TemplateKind) -> list[dict[str, Any]]:
+    spec = batch.node_class.spec
+    if spec.network_interfaces:
+        return [
+            _interface(batch, each.card, each.device, each.type) for each in spec.network_interfaces
+        ]
+    if kind.efa_count:
+        return [
+            _interface(batch, card, 0 if card == 0 else 1, "efa") for card in range(kind.efa_count)
+        ]
+    return [_interface(batch, None, 0, "")]
+
+
+def _interface(batch: Batch, card: int | None, device: int, type_: str) -> dict[str, Any]:
+    spec, groups = batch.node_class.spec, batch.node_class.status.security_groups
+    made: dict[str, Any] = {"DeviceIndex": device, "Groups": [each.id for each in groups]}
+    if card is not None:
+        made["NetworkCardIndex"] = card
+    if type_:
+        made["InterfaceType"] = type_
+    if type_ == "efa-only":
+        return made
+    if spec.associate_public_ip is not None:
+        made["AssociatePublicIpAddress"] = spec.associate_public_ip
+    if spec.connection_tracking is not None:
+        tracking = spec.connection_tracking
+        named = {
+            "TcpEstablishedTimeout": tracking.tcp_established,
+            "UdpStreamTimeout": tracking.udp_stream,
+            "UdpTimeout": tracking.udp,
+        }
+        made["ConnectionTrackingSpecification"] = _without_none(named)
+    if spec.ip_prefix_count is not None:
+        version = "Ipv6PrefixCount" if batch.bootstrap.is_ipv6 else "Ipv4PrefixCount"
+        made[version] = spec.ip_prefix_count
+    if batch.bootstrap.is_ipv6:
+        made |= {"PrimaryIpv6": True, "Ipv6AddressCount": 1}
+    return made
+
+
+def _placement(batch: Batch) -> dict[str, Any]:
+    placement: dict[str, Any] = {"Tenancy": batch.tenancy}
+    if batch.placement_group:
+        placement["GroupId"] = batch.placement_group
+    if batch.partition:
+        placement["PartitionNumber"] = int(batch.partition)
+    return placement
+
+
+def _tags(batch: Batch) -> list[dict[str, Any]]:
+    tags = written(machine_tags(batch.node_class.spec.tags, batch.owner))
+    made = ["network-interface"]
+    if batch.capacity_type == SPOT:
+        made.append("spot-instances-request")
+    return [{"ResourceType": each, "Tags": tags} for each in made]
+
+
+def _reservation(batch: Batch, kind: TemplateKind) -> dict[str, Any]:
+    """Say which capacity reservation machines use; none unless one is meant."""
+    if not batch.reserves:
+        return {}
+    if batch.capacity_type != RESERVED:
+        return {"CapacityReservationSpecification": {"CapacityReservationPreference": "none"}}
+    made: dict[str, Any] = {
+        "CapacityReservationSpecification": {
+            "CapacityReservationPreference": "capacity-reservations-only",
+            "CapacityReservationTarget": {"CapacityReservationId": kind.reservation},
+        }
+    }
+    if kind.reservation_type == CAPACITY_BLOCK:
+        made["InstanceMarketOptions"] = {"MarketType": CAPACITY_BLOCK}
+    elif kind.is_interruptible:
+        made["InstanceMarketOptions"] = {"MarketType": "interruptible-capacity-reservation"}
+    return made
+
+
+def _disk(mapping: DiskMapping) -> dict[str, Any]:
+    made: dict[str, Any] = {"DeviceName": mapping.device} if mapping.device else {}
+    disk = mapping.disk
+    if disk is None:
+        return made
+    named = {
+        "DeleteOnTermination": disk.delete_on_termination,
+        "Encrypted": disk.encrypted,
+        "VolumeType": disk.type or None,
+        "Iops": disk.iops or None,
+        "Throughput": disk.throughput or None,
+        "KmsKeyId": disk.kms_key_id or None,
+        "SnapshotId": disk.snapshot_id or None,
+        "VolumeInitializationRate": disk.initialization_rate,
+        "VolumeSize": -(-parse_quantity(disk.size, "") // _GIB) if disk.size else None,
+    }
+    return {**made, "Ebs": _without_none(named)}
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}

@@ -1,0 +1,177 @@
+"""In which zones and ways an instance type is sold, at which prices, and whether it can be had."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from karpy.core.aws.compatibility import is_launchable
+from karpy.model.ec2 import CapacityReservation
+from karpy.model.ec2labels import (
+    CAPACITY_RESERVATION_ID,
+    CAPACITY_RESERVATION_INTERRUPTIBLE,
+    CAPACITY_RESERVATION_TYPE,
+    PLACEMENT_GROUP_PARTITION,
+    ZONE_ID,
+)
+from karpy.model.ec2types import EXPIRING, InstanceSettings, InstanceTypeInfo, Market
+from karpy.model.instances import Offering, PriceList
+from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
+from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import collect
+
+_RESERVED_DISCOUNT: Final = 100_000
+_NO_PARTITION: Final = ("",)
+_NOT_RESERVED: Final = (
+    Requirement(CAPACITY_RESERVATION_ID),
+    Requirement(CAPACITY_RESERVATION_TYPE),
+    Requirement(CAPACITY_RESERVATION_INTERRUPTIBLE),
+)
+
+
+class _Place(NamedTuple):
+    """What tells one offering of a type from another but its price."""
+
+    capacity_type: str
+    zone: str
+    partition: str
+    is_available: bool
+
+
+class Places:
+    """Makes the places of offerings; types that are sold alike share one tuple of them."""
+
+    def __init__(self) -> None:
+        """Start with nothing known."""
+        self._offerings: dict[tuple[_Place, str], Offering] = {}
+        self._tuples: dict[tuple[tuple[_Place, str], ...], tuple[Offering, ...]] = {}
+
+    def __len__(self) -> int:
+        """Count the ways in which types are sold."""
+        return len(self._tuples)
+
+    def shared(self, places: tuple[tuple[_Place, str], ...]) -> tuple[Offering, ...]:
+        """Return offerings without a price, the same tuple for the same places and zone IDs."""
+        known = self._tuples.get(places)
+        if known is None:
+            known = self._tuples[places] = tuple(map(self._offering, places))
+        return known
+
+    def _offering(self, key: tuple[_Place, str]) -> Offering:
+        offering = self._offerings.get(key)
+        if offering is None:
+            place, zone_id = key
+            parts = [one_of(CAPACITY_TYPE, place.capacity_type), one_of(ZONE, place.zone)]
+            if zone_id:
+                parts.append(one_of(ZONE_ID, zone_id))
+            if place.partition:
+                parts.append(one_of(PLACEMENT_GROUP_PARTITION, place.partition))
+            requirements = collect((*parts, *_NOT_RESERVED))
+            offering = Offering(requirements, price=0, is_available=place.is_available)
+            self._offerings[key] = offering
+        return offering
+
+
+class Shop:
+    """What a region sells to the machines of one EC2NodeClass."""
+
+    def __init__(self, market: Market, settings: InstanceSettings, places: Places) -> None:
+        """Take prices and stock, what the EC2NodeClass asks, and places to share."""
+        self._market = market
+        self._settings = settings
+        self._places = places
+        self._zones = market.zone_ids if settings.zones is None else settings.zones
+        self._shut = market.shifted_zones | settings.full_zones
+        placement = settings.placement
+        self._group = "" if placement is None else placement.id
+        count = 0 if placement is None else placement.partitions
+        self._partitions = tuple(str(each + 1) for each in range(count)) or _NO_PARTITION
+
+    def zones(self, info: InstanceTypeInfo) -> frozenset[str]:
+        """Return the zones in which a type is sold and machines of the EC2NodeClass can be."""
+        sold = self._market.zones.get(info.name, frozenset())
+        if self._settings.zones is None:
+            return sold
+        return sold.intersection(self._settings.zones)
+
+    def zone_ids(self, info: InstanceTypeInfo) -> list[str]:
+        """Return the IDs of those zones, as far as they are known."""
+        return [self._zones[each] for each in sorted(self.zones(info)) if each in self._zones]
+
+    def reservations(self, info: InstanceTypeInfo) -> list[CapacityReservation]:
+        """Return the capacity reservations for a type."""
+        return [each for each in self._settings.reservations if each.instance_type == info.name]
+
+    def offerings(self, info: InstanceTypeInfo) -> PriceList:
+        """Return all offerings of a type, also those that are sold out now."""
+        places, prices = [], []
+        for place, price in self._priced(info):
+            places.append((place, self._zones.get(place.zone, "")))
+            prices.append(price)
+        shared = self._places.shared(tuple(places))
+        reserved = [self._reserved(info, each) for each in self.reservations(info)]
+        if not reserved:
+            return PriceList(shared, prices)
+        return PriceList((*shared, *reserved), [*prices, *(each.price for each in reserved)])
+
+    def _priced(self, info: InstanceTypeInfo) -> Iterator[tuple[_Place, int]]:
+        market, name = self._market, info.name
+        usual = market.on_demand.get(name, 0)
+        is_sold = is_launchable(info, self._settings)
+        possible = self.zones(info) - self._shut
+        for zone in sorted(market.zones.get(name, ())):
+            for capacity_type in (ON_DEMAND, SPOT):
+                if capacity_type not in info.usage_classes:
+                    continue
+                price = usual
+                if capacity_type == SPOT and market.spot is not None:
+                    price = market.spot.get(name, {}).get(zone, 0)
+                can_be_had = (
+                    is_sold
+                    and price > 0
+                    and zone in possible
+                    and capacity_type not in market.closed_capacity_types
+                    and (capacity_type, name, zone) not in market.unavailable
+                )
+                for partition in self._partitions:
+                    is_there = can_be_had and not self._is_full(
+                        capacity_type, name, zone, partition
+                    )
+                    yield _Place(capacity_type, zone, partition, is_there), price
+
+    def _is_full(self, capacity_type: str, name: str, zone: str, partition: str) -> bool:
+        full = self._market.unavailable_in_group
+        if not full or not self._group:
+            return False
+        return any(
+            (capacity_type, name, zone, self._group, each) in full for each in {"", partition}
+        )
+
+    def _reserved(self, info: InstanceTypeInfo, reservation: CapacityReservation) -> Offering:
+        # Differs: Karpenter prices reserved capacity at a ten-millionth of on-demand, which is
+        # less than the smallest price here; a hundred-thousandth keeps the order of types.
+        usual = self._market.on_demand.get(info.name, 0)
+        flag = "true" if reservation.is_interruptible else "false"
+        parts = [
+            one_of(CAPACITY_TYPE, RESERVED),
+            one_of(ZONE, reservation.zone),
+            one_of(CAPACITY_RESERVATION_ID, reservation.id),
+            one_of(CAPACITY_RESERVATION_TYPE, reservation.type),
+            one_of(CAPACITY_RESERVATION_INTERRUPTIBLE, flag),
+        ]
+        zone_id = self._zones.get(reservation.zone, "")
+        if zone_id:
+            parts.append(one_of(ZONE_ID, zone_id))
+        can_be_had = (
+            is_launchable(info, self._settings)
+            and reservation.state != EXPIRING
+            and reservation.left > 0
+            and reservation.zone in self.zones(info) - self._shut
+        )
+        offering = Offering(collect(parts), -(-usual // _RESERVED_DISCOUNT))
+        return replace(
+            offering,
+            is_available=can_be_had,
+            reservation_capacity=reservation.left,
+            reservation_id=reservation.id,
+        )

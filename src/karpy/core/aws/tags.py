@@ -1,0 +1,53 @@
+"""Tags of everything that is made in EC2, and those that a node class may not set."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+CLUSTER_NAME: Final = "eks:eks-cluster-name"
+NODE_POOL: Final = "karpenter.sh/nodepool"
+NODE_CLAIM: Final = "karpenter.sh/nodeclaim"
+NODE_CLASS: Final = "karpenter.k8s.aws/ec2nodeclass"
+NAME: Final = "Name"
+OWNED: Final = "owned"
+_RESTRICTED: Final = re.compile(
+    r"kubernetes\.io/cluster/[0-9A-Za-z][A-Za-z0-9\-_]{0,99}|karpenter\.sh/nodepool|"
+    r"eks:eks-cluster-name|karpenter\.k8s\.aws/ec2nodeclass|karpenter\.sh/nodeclaim",
+    re.ASCII,
+)
+
+
+class Owner(Struct, frozen=True, gc=False):
+    """What a machine belongs to."""
+
+    cluster: str
+    node_class: str
+    pool: str = ""
+
+
+def cluster_tag(cluster: str) -> str:
+    """Return the key of the tag that says to which cluster something belongs."""
+    return f"kubernetes.io/cluster/{cluster}"
+
+
+def restricted_tags(tags: Mapping[str, str]) -> list[str]:
+    """List the tags of a node class that only the provider may set."""
+    return sorted(key for key in tags if _RESTRICTED.fullmatch(key))
+
+
+def machine_tags(tags: Mapping[str, str], owner: Owner) -> dict[str, str]:
+    """Return the tags of a machine, its volumes and interfaces."""
+    return {
+        **tags,
+        cluster_tag(owner.cluster): OWNED,
+        NODE_POOL: owner.pool,
+        CLUSTER_NAME: owner.cluster,
+        NODE_CLASS: owner.node_class,
+    }
+
+
+def written(tags: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return tags as EC2 takes them."""
+    return [{"Key": key, "Value": tags[key]} for key in sorted(tags)]

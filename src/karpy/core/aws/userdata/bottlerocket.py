@@ -1,0 +1,89 @@
+"""Bottlerocket: settings in TOML, the user's merged with what has the machine join."""
+
+import re
+import tomllib
+from typing import Any, Final
+
+import tomli_w
+
+from karpy.core.aws.userdata.bootstrap import RAID0, Bootstrap, UserDataInvalid
+from karpy.model.ec2nodeclass import Kubelet
+
+_MOUNT: Final = "000-mount-instance-storage"
+_INIT: Final = ["apiclient", "ephemeral-storage", "init"]
+_BIND: Final = ["apiclient", "ephemeral-storage", "bind"]
+_DIRS: Final = ["--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]
+_BINDS_BY_ITSELF: Final = (1, 46)
+"""From this version on storage is bound where it has to be without naming directories."""
+_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
+
+
+def user_data(bootstrap: Bootstrap) -> str:
+    """Return the user's settings with those of the cluster over them; raise UserDataInvalid."""
+    settings = _read(bootstrap.user_data)
+    own = settings.setdefault("settings", {})
+    kubernetes = own.setdefault("kubernetes", {})
+    if not isinstance(own, dict) or not isinstance(kubernetes, dict):
+        raise UserDataInvalid("`settings` and `settings.kubernetes` are no tables")
+    kubernetes |= _cluster(bootstrap)
+    labels = kubernetes.get("node-labels")
+    known = labels if isinstance(labels, dict) else {}
+    kubernetes["node-labels"] = {**known, **bootstrap.labels}
+    taints: dict[str, list[str]] = {}
+    for each in bootstrap.taints:
+        taints.setdefault(each.key, []).append(f"{each.value}:{each.effect}")
+    kubernetes["node-taints"] = taints
+    if bootstrap.instance_store_policy == RAID0:
+        commands = own.setdefault("bootstrap-commands", {})
+        commands[_MOUNT] = _mount(bootstrap.image_version)
+    return tomli_w.dumps(settings)
+
+
+def _read(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UserDataInvalid(f"it is no TOML: {error}") from error
+
+
+def _cluster(bootstrap: Bootstrap) -> dict[str, Any]:
+    kubelet = bootstrap.kubelet
+    settings: dict[str, Any] = {
+        "api-server": bootstrap.endpoint,
+        "cloud-provider": "external",
+        "cluster-certificate": bootstrap.ca_bundle,
+        "cluster-name": bootstrap.cluster,
+    }
+    if kubelet.cluster_dns:
+        dns = list(kubelet.cluster_dns)
+        settings["cluster-dns-ip"] = dns[0] if len(dns) == 1 else dns
+    return settings | _kubelet(kubelet)
+
+
+def _kubelet(kubelet: Kubelet) -> dict[str, Any]:
+    settings = {
+        "max-pods": kubelet.max_pods,
+        "system-reserved": dict(kubelet.system_reserved) or None,
+        "kube-reserved": dict(kubelet.kube_reserved) or None,
+        "eviction-hard": dict(kubelet.eviction_hard) or None,
+        "image-gc-high-threshold-percent": _text(kubelet.image_gc_high),
+        "image-gc-low-threshold-percent": _text(kubelet.image_gc_low),
+        "cpu-cfs-quota-enforced": kubelet.cpu_cfs_quota,
+    }
+    return {key: value for key, value in settings.items() if value is not None}
+
+
+def _text(number: int | None) -> str | None:
+    return None if number is None else str(number)
+
+
+def _mount(version: str) -> dict[str, Any]:
+    bind = _BIND if _is_recent(version) else [*_BIND, *_DIRS]
+    return {"commands": [_INIT, bind], "essential": True, "mode": "always"}
+
+
+def _is_recent(version: str) -> bool:
+    if version == "latest":
+        return True
+    match = _VERSION.match(version)
+    return match is not None and (int(match[1]), int(match[2])) >= _BINDS_BY_ITSELF

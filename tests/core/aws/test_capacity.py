@@ -1,0 +1,189 @@
+"""What nodes of an instance type offer, with the values that Karpenter reports for them."""
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.adapters.clouds.aws.builtin import builtin_region
+from karpy.core.aws.capacity import capacity, eni_pods, ephemeral_storage, memory, pods
+from karpy.model.ec2nodeclass import Disk, DiskMapping, Kubelet, NetworkInterface
+from karpy.model.ec2types import (
+    AMD_GPU,
+    EFA,
+    EFA_ONLY,
+    GAUDI,
+    NEURON,
+    NEURON_CORE,
+    NVIDIA_GPU,
+    PRIVATE_IPV4_ADDRESS,
+    AmiFamily,
+    Device,
+    Ec2Settings,
+    InstanceSettings,
+    InstanceTypeInfo,
+    NetworkCard,
+)
+from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from tests.builders.ec2 import (
+    C6G_LARGE,
+    GI,
+    M5_LARGE,
+    M5_METAL,
+    M5_XLARGE,
+    MI,
+    OPERATOR,
+    PLAIN,
+    T3_LARGE,
+)
+
+GB = 10**9
+WITH_DISKS = replace(M5_LARGE, disk_gb=300)
+ROOT = DiskMapping("/dev/sdx", Disk(size="100Gi"), is_root=True)
+XVDA = DiskMapping("/dev/xvda", Disk(size="50Gi"))
+XVDB = DiskMapping("/dev/xvdb", Disk(size="60Gi"))
+UNSIZED = DiskMapping("/dev/xvda", Disk(snapshot_id="snap-1"))
+PRIMARY = NetworkInterface(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("info", "mib"),
+    [(M5_LARGE, 7577), (M5_XLARGE, 15155), (C6G_LARGE, 3729), (M5_METAL, 363724)],
+)
+def test_memory_is_what_experience_leaves_of_it(info: InstanceTypeInfo, mib: int) -> None:
+    assert memory(info, PLAIN, OPERATOR) == mib * MI
+
+
+def test_memory_that_nodes_have_reported_counts_as_it_is() -> None:
+    known = InstanceSettings(memory_discovered={"m5.large": 8_000_000_000})
+
+    assert memory(M5_LARGE, known, OPERATOR) == 8_000_000_000
+    assert memory(M5_XLARGE, known, OPERATOR) == 15155 * MI
+
+
+@pytest.mark.parametrize(
+    ("info", "count"), [(M5_LARGE, 29), (M5_XLARGE, 58), (T3_LARGE, 35), (M5_METAL, 737)]
+)
+def test_pods_need_an_address_of_a_network_interface(info: InstanceTypeInfo, count: int) -> None:
+    assert pods(info, PLAIN, OPERATOR) == count
+
+
+@pytest.mark.parametrize(
+    ("settings", "count"),
+    [
+        (InstanceSettings(kubelet=Kubelet(max_pods=110)), 110),
+        (InstanceSettings(kubelet=Kubelet(max_pods=0)), 0),
+        (InstanceSettings(kubelet=Kubelet(pods_per_core=4)), 8),
+        (InstanceSettings(kubelet=Kubelet(max_pods=6, pods_per_core=4)), 6),
+        (InstanceSettings(AmiFamily.BOTTLEROCKET, Kubelet(pods_per_core=4)), 29),
+        (InstanceSettings(AmiFamily.WINDOWS_2022), 110),
+        (InstanceSettings(AmiFamily.WINDOWS_2022, Kubelet(pods_per_core=10)), 20),
+        (InstanceSettings(network_interfaces=(PRIMARY, NetworkInterface(0, 1, EFA_ONLY))), 20),
+        (InstanceSettings(network_interfaces=(PRIMARY, NetworkInterface(1, 1, EFA_ONLY))), 29),
+    ],
+)
+def test_the_node_class_and_its_images_change_how_many_pods_fit(
+    settings: InstanceSettings, count: int
+) -> None:
+    assert pods(M5_LARGE, settings, OPERATOR) == count
+
+
+@pytest.mark.parametrize(("reserved", "count"), [(1, 20), (2, 11), (3, 0), (9, 0)])
+def test_interfaces_kept_for_others_have_no_pods(reserved: int, count: int) -> None:
+    assert pods(M5_LARGE, PLAIN, Ec2Settings(reserved_enis=reserved)) == count
+
+
+def test_the_default_network_card_has_the_pods() -> None:
+    info = replace(M5_LARGE, cards=(NetworkCard(2, 750), NetworkCard(4, 750)), default_card=1)
+
+    assert eni_pods(info, PLAIN) == 38
+
+
+@pytest.mark.parametrize(
+    ("settings", "size"),
+    [
+        (InstanceSettings(), 20 * GI),
+        (InstanceSettings(is_raid0=True), 300 * GB),
+        (InstanceSettings(is_raid0=True, disks=(ROOT,)), 300 * GB),
+        (InstanceSettings(disks=(XVDA, ROOT)), 100 * GI),
+        (InstanceSettings(disks=(XVDA, XVDB)), 50 * GI),
+        (InstanceSettings(disks=(UNSIZED,)), 20 * GI),
+        (InstanceSettings(AmiFamily.BOTTLEROCKET), 20 * GI),
+        (InstanceSettings(AmiFamily.BOTTLEROCKET, disks=(XVDA, XVDB)), 60 * GI),
+        (InstanceSettings(AmiFamily.WINDOWS_2019), 50 * GI),
+        (InstanceSettings(AmiFamily.CUSTOM), 20 * GI),
+        (InstanceSettings(AmiFamily.CUSTOM, disks=(XVDA, XVDB)), 60 * GI),
+        (
+            InstanceSettings(AmiFamily.CUSTOM, disks=(XVDA, UNSIZED)),
+            20 * GI,
+        ),
+    ],
+)
+def test_ephemeral_storage_is_the_disk_that_pods_write_to(
+    settings: InstanceSettings, size: int
+) -> None:
+    assert ephemeral_storage(WITH_DISKS, settings) == size
+
+
+def test_a_raid_of_no_disks_is_none() -> None:
+    assert ephemeral_storage(M5_LARGE, InstanceSettings(is_raid0=True)) == 20 * GI
+
+
+def test_what_a_type_has_none_of_is_absent() -> None:
+    assert capacity(M5_LARGE, PLAIN, OPERATOR) == {
+        CPU: 2000,
+        MEMORY: 7577 * MI,
+        PODS: 29,
+        EPHEMERAL_STORAGE: 20 * GI,
+    }
+
+
+@pytest.mark.parametrize(
+    ("info", "offered"),
+    [
+        (replace(M5_LARGE, gpus=(Device("A10G", "NVIDIA", 4, 22888),)), {NVIDIA_GPU: 4}),
+        (replace(M5_LARGE, gpus=(Device("Radeon Pro V520", "AMD", 2),)), {AMD_GPU: 2}),
+        (replace(M5_LARGE, gpus=(Device("Gaudi HL-205", "Habana", 8),)), {GAUDI: 8}),
+        (
+            replace(M5_LARGE, neurons=(Device("Trainium", "AWS", 16, cores=2),)),
+            {NEURON: 16, NEURON_CORE: 32},
+        ),
+        (replace(M5_LARGE, efa_max=2), {EFA: 2}),
+        (replace(M5_LARGE, gpus=(Device("L4", "NVIDIA", 0),)), {}),
+    ],
+)
+def test_devices_are_resources(info: InstanceTypeInfo, offered: dict[str, int]) -> None:
+    plain = capacity(M5_LARGE, PLAIN, OPERATOR)
+
+    assert capacity(info, PLAIN, OPERATOR) == {**plain, **offered}
+
+
+def test_interfaces_of_the_node_class_say_how_many_adapters_there_are() -> None:
+    settings = InstanceSettings(
+        network_interfaces=(PRIMARY, NetworkInterface(1, 0, EFA_ONLY)),
+    )
+
+    assert capacity(replace(M5_LARGE, efa_max=4), settings, OPERATOR)[EFA] == 1
+
+
+def test_windows_counts_the_addresses_of_its_one_interface() -> None:
+    settings = InstanceSettings(AmiFamily.WINDOWS_2025)
+
+    assert capacity(M5_LARGE, settings, OPERATOR)[PRIVATE_IPV4_ADDRESS] == 9
+
+
+def test_every_type_that_is_sold_offers_some_of_all_that_pods_need() -> None:
+    odd = [
+        info.name
+        for info in builtin_region("us-east-1").types
+        if min(capacity(info, PLAIN, OPERATOR).values()) <= 0
+    ]
+
+    assert odd == []
+
+
+def test_every_type_loses_some_memory_and_never_much() -> None:
+    shares = {
+        info.name: memory(info, PLAIN, OPERATOR) / (info.memory_mib * MI)
+        for info in builtin_region("us-east-1").types
+    }
+
+    assert [name for name, share in shares.items() if not 0.8 < share <= 0.925] == []
