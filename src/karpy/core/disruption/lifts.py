@@ -241,10 +241,9 @@ def _lift_buffer(kept: Kept) -> Lifted:
 
 def _lift_bustle(kept: Kept) -> Lifted:
     """See pods as older than any wait for them."""
-    text = "wait until the nodes for pending pods are initialized, five minutes at most"
+    text = "wait until the nodes for pending pods are initialized"
     if kept.refusal.why is NodeReason.ROLLOUT:
-        text = f"wait for the rollout of {kept.refusal.detail}, ten minutes at most after its last"
-        text += " new pod"
+        text = f"wait until the rollout that replaces {kept.refusal.detail} is over"
     old = kept.snapshot.now - ROLLOUT_TIME
     young = {
         each.key: replace(each, created=old) for each in kept.snapshot.pods if each.created > old
@@ -362,6 +361,7 @@ ADVICE: Final[Mapping[NodeReason, str]] = {
         " left"
     ),
     NodeReason.NOT_CONSIDERED: "wait: another command comes first",
+    NodeReason.PINNED: "give the pod {detail} a ReplicaSet, Job or DaemonSet, or end it",
     NodeReason.NOT_DRIFTED: "change NodePool {pool}: what it makes differs from the node then",
     NodeReason.REPAIR_NEEDS_POOL: "delete it: `kubectl delete nodeclaim {claim}`",
     NodeReason.REPAIR_NEEDS_GRACE: (
