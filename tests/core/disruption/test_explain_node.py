@@ -23,6 +23,9 @@ from karpy.core.disruption.lifts import ADVICE, Change, Kept, advice_on, lift
 from karpy.model.conditions import Condition, Conditions
 from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
 from karpy.model.labels import CAPACITY_TYPE, NODE_POOL, ON_DEMAND, SPOT
+from karpy.model.nodes import Node
+from karpy.model.pods import DisruptionBudget, Pod
+from karpy.model.pools import NodePool
 from karpy.model.questions import DisruptionQuestion
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.requirement import one_of
@@ -60,14 +63,20 @@ def changes_of(explained: NodeExplanation) -> list[str]:
     return [each.text for each in explained.way.changes]
 
 
-def with_room(*pools: object, **changes: object) -> Snapshot:
+def with_room(
+    *pools: NodePool,
+    mover: Pod | None = None,
+    there: Node | None = None,
+    other: Node | None = None,
+    **changes: object,
+) -> Snapshot:
     """Build a large node that is nearly empty, and another one with room for its pod."""
-    fields = {"pools": pools} if pools else {}
-    mover = changes.pop("mover", pod("web-0", on="a", cpu="2", labels=WEB))
-    there = changes.pop("node", node("a", type="large"))
-    other = changes.pop("other", node("b", type="small"))
-    pods = [mover, pod("busy", on="b", cpu="2")]
-    return cluster(there, other, pods=pods, **fields, **changes)  # type: ignore[arg-type]  # handed on as they are
+    pods = [
+        mover or pod("web-0", on="a", cpu="2", labels=WEB),
+        pod("busy", on="b", cpu="2"),
+    ]
+    nodes = there or node("a", type="large"), other or node("b", type="small")
+    return replace(cluster(*nodes, pods=pods, pools=pools or None), **changes)
 
 
 # --- what becomes of a node ----------------------------------------------------------------------
@@ -187,7 +196,7 @@ def test_an_annotation_that_ends_is_waited_for() -> None:
 def test_the_annotation_of_a_node_can_be_removed() -> None:
     kept = node("a", type="large", annotations={DO_NOT_DISRUPT: "true", "other": "stays"})
 
-    explained = explain(with_room(node=kept))
+    explained = explain(with_room(there=kept))
 
     assert changes_of(explained) == [f"remove the annotation `{DO_NOT_DISRUPT}` from Node `a`"]
 
@@ -211,7 +220,7 @@ def test_the_annotation_of_a_node_can_be_removed() -> None:
         ),
     ],
 )
-def test_a_budget_of_pods_says_how_it_is_eased(budget: object, text: str) -> None:
+def test_a_budget_of_pods_says_how_it_is_eased(budget: DisruptionBudget, text: str) -> None:
     assert changes_of(explain(with_room(budgets=(budget,)))) == [text]
 
 
@@ -294,7 +303,7 @@ def test_a_node_under_consolidate_after_is_waited_for() -> None:
     patient = pool(policy=replace(ALL, consolidate_after=5 * MINUTE))
     recent = node("a", type="large", said=[], last_pod_event=NOON - MINUTE)
 
-    explained = explain(with_room(patient, node=recent))
+    explained = explain(with_room(patient, there=recent))
 
     assert explained.way is not None
     assert explained.way.changes == (
@@ -357,7 +366,7 @@ def test_nodes_under_consolidate_after_take_pods_later() -> None:
     recent = node("b", said=[], last_pod_event=NOON - MINUTE)
     small = node("a", type="small")
 
-    explained = explain(with_room(patient, node=small, other=recent))
+    explained = explain(with_room(patient, there=small, other=recent))
 
     assert explained.way is not None
     assert explained.way.changes == (
@@ -509,7 +518,7 @@ def test_a_node_that_does_not_initialize_says_what_it_waits_for() -> None:
 @pytest.mark.parametrize("why", NodeReason)
 def test_every_reason_has_a_change_or_advice(why: NodeReason) -> None:
     there = node("a", type="large", nominated_for=MINUTE, annotations={"x": "y"})
-    seen = with_room(pool(policy=budgets("0")), node=there, budgets=(pod_budget("web"),))
+    seen = with_room(pool(policy=budgets("0")), there=there, budgets=(pod_budget("web"),))
     refusal = NodeRefusal(why, "a", "shop/web", pods=("shop/web-0",))
     kept = Kept(seen, there, refusal, DisruptionReason.UNDERUTILIZED)
 
