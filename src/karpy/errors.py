@@ -434,9 +434,10 @@ class CloudUnavailable(CloudError):
 
     code = "KP3004"
 
-    def __init__(self, *, call: str, problem: str) -> None:
+    def __init__(self, *, call: str, problem: str, hint: str = "") -> None:
         super().__init__(
-            f"`{call}` failed: {problem}", hint="check the status page of the cloud and its quotas"
+            f"`{call}` failed: {problem}",
+            hint=hint or "check the status page of the cloud and its quotas",
         )
 
 

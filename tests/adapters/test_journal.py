@@ -14,27 +14,25 @@ from karpy.codec.recordings import (
     RecordingInvalid,
     RecordingReader,
 )
-from karpy.core.disruption.decide import decide_disruption
+from karpy.core.disruption.decide import decide_nodes
 from karpy.core.scheduling.decide import decide
 from karpy.core.staticpools import decide_pool
 from karpy.errors import FileUnreadable, FileUnwritable
 from karpy.model.pools import Headcount
-from karpy.model.questions import EmptyNodesQuestion, FillUpQuestion, TreatmentQuestion
+from karpy.model.questions import DisruptionQuestion, FillUpQuestion
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 from karpy.ports.journal import Journal
 from tests.builders import NOON, pod, pool, snapshot
-from tests.core.disruption.questions import REPAIRS
-from tests.core.disruption.scenes import around, state
-from tests.core.disruption.test_repairing import crowd, sick
+from tests.core.disruption.scenes import cluster, node
 from tests.core.nodepool.test_staticcapacity import static
 
 CLUSTER = snapshot(pods=[pod("web")], pools=[pool("default")])
 VERDICT = decide(CLUSTER)
-QUESTION = EmptyNodesQuestion(around(state("idle"), catalog=CLUSTER.catalog))
-ANSWER = decide_disruption(QUESTION)
+QUESTION = DisruptionQuestion(replace(cluster(node("idle")), catalog=CLUSTER.catalog))
+OTHER_QUESTION = DisruptionQuestion(cluster(node("idle")))
+ANSWER = decide_nodes(QUESTION)
 POOL = FillUpQuestion(NOON, static(2), Headcount(), pool("web", static=True))
-TREATMENT = TreatmentQuestion(crowd(sick("a")), CLUSTER, REPAIRS)
 PLENTY = 10**9
 
 
@@ -91,21 +89,22 @@ def test_decisions_about_nodes_name_what_is_on_sale_like_all_others(tmp_path: Pa
     assert _kinds_of(tmp_path / "decisions-000001.jsonl") == ["catalog", "disruption", "decision"]
 
 
-def test_a_treatment_comes_after_all_that_was_on_sale(tmp_path: Path) -> None:
-    same = replace(TREATMENT, snapshot=replace(CLUSTER, catalog=TREATMENT.surroundings.catalog))
+def test_a_decision_about_nodes_comes_after_the_catalog_that_it_names(tmp_path: Path) -> None:
     journal = _open(tmp_path)
 
-    journal.record_disruption(same, decide_disruption(same))
-    journal.record_disruption(TREATMENT, decide_disruption(TREATMENT))
+    for each in (QUESTION, OTHER_QUESTION, QUESTION):
+        journal.record_disruption(each, decide_nodes(each))
     journal.close()
 
     path = tmp_path / "decisions-000001.jsonl"
     reader = RecordingReader()
     read = [reader.read(line) for _, line in journal_lines(path)]
-    assert _kinds_of(path) == ["catalog", "treatment", "catalog", "treatment"]
+    kinds = ["catalog", "disruption", "catalog", "disruption", "disruption"]
+    assert _kinds_of(path) == kinds
     assert [each.question for each in read if isinstance(each, DisruptionRecording)] == [
-        same,
-        TREATMENT,
+        QUESTION,
+        OTHER_QUESTION,
+        QUESTION,
     ]
 
 
@@ -188,6 +187,14 @@ def test_a_folder_that_cannot_be_is_told(tmp_path: Path) -> None:
 
     with pytest.raises(FileUnwritable, match="file"):
         _open(tmp_path / "file")
+
+
+def test_a_decision_that_cannot_be_written_is_an_error_with_its_folder(tmp_path: Path) -> None:
+    journal = _open(tmp_path)
+    journal.close()
+
+    with pytest.raises(FileUnwritable, match=str(tmp_path)):
+        journal.record(CLUSTER, VERDICT)
 
 
 def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:

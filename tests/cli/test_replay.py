@@ -6,54 +6,55 @@ from msgspec.structs import replace
 from syrupy.assertion import SnapshotAssertion
 
 from karpy.adapters.journal import JournalFiles
-from karpy.core.disruption.decide import decide_disruption
+from karpy.core.disruption.decide import decide_nodes
 from karpy.core.scheduling.decide import decide
 from karpy.core.staticpools import decide_pool
+from karpy.model.commands import DisruptionVerdict
 from karpy.model.pools import Headcount
 from karpy.model.questions import (
-    BrokenNodesQuestion,
+    ConfirmationQuestion,
     DisruptionQuestion,
-    EmptyNodesQuestion,
     FillUpQuestion,
-    ProposedNode,
-    SecondLookQuestion,
-    TreatmentQuestion,
+    LegacyRepairQuestion,
+    NodeQuestion,
+    ValidationQuestion,
 )
 from karpy.model.settings import Packing, Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
-from tests.builders import NOON, node, pod, pool, snapshot
+from karpy.model.verdicts import PoolVerdict, Verdict
+from tests.builders import NOON, pod, pool, snapshot
 from tests.cli.conftest import Karpy, Run
-from tests.core.disruption.questions import REPAIRS
-from tests.core.disruption.scenes import around, state, tenant
-from tests.core.disruption.test_repairing import crowd, sick
+from tests.core.disruption.methods.test_repair import broken, crowd
+from tests.core.disruption.scenes import cluster, node
+from tests.core.disruption.scenes import pod as bound_pod
 from tests.core.nodepool.test_staticcapacity import static
 from tests.core.scheduling.test_portfolio import LOPSIDED
 
 CLUSTER = snapshot(pods=[pod("web")], pools=[pool("default")])
 EMPTY = snapshot(pods=[pod("alone")], pools=[])
-IDLE = EmptyNodesQuestion(around(state("idle"), state("busy", tenants=[tenant("web")])))
-BROKEN = BrokenNodesQuestion(crowd(sick("smoking")), REPAIRS)
+BUSY = bound_pod("web", on="busy", cpu="3")
+IDLE = DisruptionQuestion(cluster(node("idle"), node("busy"), pods=[BUSY]))
+BROKEN = DisruptionQuestion(crowd(broken("smoking"), pods=[bound_pod("web", on="smoking")]))
 LACKING = FillUpQuestion(NOON, static(2), Headcount(), pool("web", static=True))
-STILL_IDLE = SecondLookQuestion(IDLE.surroundings, (ProposedNode("idle-claim", "idle"),))
-REPLACED = TreatmentQuestion(
-    BROKEN.surroundings,
-    snapshot(
-        nodes=[node("smoking", pool="web")], pods=[pod("web", on="smoking")], pools=[pool("web")]
-    ),
-    REPAIRS,
+COMMAND = decide_nodes(IDLE).commands[0]
+EVERY_KIND = (
+    IDLE,
+    BROKEN,
+    ValidationQuestion(IDLE.snapshot, COMMAND),
+    ConfirmationQuestion(IDLE.snapshot, "emptiness", COMMAND.nodes),
+    LegacyRepairQuestion(BROKEN.snapshot, "smoking-claim"),
 )
 
 
 def _journal(folder: Path, *decisions: tuple[Snapshot, Verdict]) -> Path:
     files = JournalFiles(folder, file_bytes=10**9, files=1)
-    for cluster, verdict in decisions:
-        files.record(cluster, verdict)
+    for seen, verdict in decisions:
+        files.record(seen, verdict)
     files.close()
     return folder / "decisions-000001.jsonl"
 
 
-def _about_nodes(folder: Path, *decisions: tuple[DisruptionQuestion, DisruptionVerdict]) -> Path:
+def _about_nodes(folder: Path, *decisions: tuple[NodeQuestion, DisruptionVerdict]) -> Path:
     files = JournalFiles(folder, file_bytes=10**9, files=1)
     for question, verdict in decisions:
         files.record_disruption(question, verdict)
@@ -173,24 +174,32 @@ def test_a_long_verdict_is_shown_from_where_it_differs(karpy: Karpy, tmp_path: P
 
 def test_decisions_about_nodes_are_made_again_with_the_others(karpy: Karpy, tmp_path: Path) -> None:
     _journal(tmp_path, (CLUSTER, decide(CLUSTER)))
-    _about_nodes(tmp_path, (IDLE, decide_disruption(IDLE)), (BROKEN, decide_disruption(BROKEN)))
+    _about_nodes(tmp_path, (IDLE, decide_nodes(IDLE)), (BROKEN, decide_nodes(BROKEN)))
 
     run = karpy("replay", str(tmp_path))
 
     assert run == Run(0, "3 decisions replayed: 3 the same.\n", "")
 
 
-def test_second_looks_and_treatments_are_decided_on_again(karpy: Karpy, tmp_path: Path) -> None:
-    _about_nodes(
-        tmp_path,
-        (STILL_IDLE, decide_disruption(STILL_IDLE)),
-        (REPLACED, decide_disruption(REPLACED)),
-    )
+def test_each_kind_of_question_about_nodes_is_decided_on_again(
+    karpy: Karpy, tmp_path: Path
+) -> None:
+    _about_nodes(tmp_path, *((each, decide_nodes(each)) for each in EVERY_KIND))
 
     run = karpy("replay", str(tmp_path))
 
-    assert decide_disruption(REPLACED).launches
-    assert run == Run(0, "2 decisions replayed: 2 the same.\n", "")
+    assert decide_nodes(BROKEN).commands[0].replacements
+    assert run == Run(0, "5 decisions replayed: 5 the same.\n", "")
+
+
+def test_a_recording_of_another_version_is_named_and_skipped(karpy: Karpy, tmp_path: Path) -> None:
+    path = _about_nodes(tmp_path, (IDLE, decide_nodes(IDLE)))
+    path.write_bytes(path.read_bytes().replace(b"disruption/v2", b"disruption/v1"))
+
+    run = karpy("replay", str(path))
+
+    assert (run.code, run.out) == (1, "There is no decision to replay.\n")
+    assert run.err.endswith("another version of karpy may read it\n")
 
 
 def test_decisions_about_pools_are_made_again(karpy: Karpy, tmp_path: Path) -> None:
@@ -210,8 +219,8 @@ def test_decisions_about_pools_are_made_again(karpy: Karpy, tmp_path: Path) -> N
 def test_another_verdict_about_nodes_is_shown_line_by_line(
     karpy: Karpy, tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
-    other = replace(decide_disruption(IDLE), choices=())
-    path = _about_nodes(tmp_path, (IDLE, other), (BROKEN, decide_disruption(BROKEN)))
+    other = replace(decide_nodes(IDLE), commands=())
+    path = _about_nodes(tmp_path, (IDLE, other), (BROKEN, decide_nodes(BROKEN)))
 
     run = karpy("replay", str(path))
 
@@ -220,19 +229,19 @@ def test_another_verdict_about_nodes_is_shown_line_by_line(
 
 
 def test_json_has_both_verdicts_about_nodes(karpy: Karpy, tmp_path: Path) -> None:
-    other = replace(decide_disruption(BROKEN), choices=())
+    other = replace(decide_nodes(BROKEN), commands=())
     path = _about_nodes(tmp_path, (BROKEN, other))
 
     run = karpy("replay", str(path), "--output", "json")
 
     difference = json.loads(run.out)["differences"][0]
-    assert difference["recorded"]["choices"] == []
-    assert [each["node"] for each in difference["replayed"]["choices"]] == ["smoking"]
+    assert difference["recorded"]["commands"] == []
+    assert [each["decision"] for each in difference["replayed"]["commands"]] == ["replace"]
 
 
 def test_a_cut_off_decision_about_nodes_is_skipped(karpy: Karpy, tmp_path: Path) -> None:
-    path = _about_nodes(tmp_path, (IDLE, decide_disruption(IDLE)))
-    path.write_bytes(path.read_bytes() + b'{"karpy":"disruption/v1","by')
+    path = _about_nodes(tmp_path, (IDLE, decide_nodes(IDLE)))
+    path.write_bytes(path.read_bytes() + b'{"karpy":"disruption/v2","by')
 
     run = karpy("replay", str(path))
 

@@ -122,3 +122,26 @@ def test_claims_take_a_usual_class_where_none_is_given() -> None:
     assert [each.code for each in reading.findings] == ["USUAL_STORAGE_CLASS"]
     assert [each.storage_class for each in reading.snapshot.storage.claims.values()] == ["default"]
     assert list(reading.snapshot.storage.classes) == ["default"]
+
+
+def test_a_node_class_that_is_refused_is_kept_for_its_nodes_and_told_once() -> None:
+    spec = {
+        "role": "${ROLE}",
+        "kubelet": {"maxPods": 20},
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "subnetSelectorTerms": [{"id": "subnet-1"}],
+        "securityGroupSelectorTerms": [{"id": "sg-1"}],
+    }
+
+    reading = read(other("karpenter.k8s.aws/v1", "EC2NodeClass", spec=spec))
+
+    (kept,) = reading.node_classes
+    assert (kept.name, kept.is_refused) == ("a", True)
+    assert kept.value["spec"]["kubelet"] == {"maxPods": 20}
+    assert [each.path for each in reading.findings] == ["spec.role"]
+
+
+def test_a_catalog_that_reads_a_node_class_leaves_nothing_to_say() -> None:
+    reading = read(other("eks.amazonaws.com/v1", "NodeClass", spec={"role": "r"}))
+
+    assert reading.findings_beside({("eks.amazonaws.com", "NodeClass")}) == ()

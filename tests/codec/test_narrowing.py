@@ -1,10 +1,15 @@
 """Requirements on labels that nothing has: each is named, with its place and a way out."""
 
 import pytest
+from msgspec.structs import replace
 
+from karpy.adapters.clouds.aws.builtin import builtin_region
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.findings import Finding
 from karpy.codec.narrowing import Supply, find_narrowing
+from karpy.core.aws.catalog import CatalogMaker
+from karpy.model.ec2types import InstanceSettings
+from karpy.model.instances import Catalog
 from tests.codec.plain import Json, Value, plain_pod, plain_pool, workload
 from tests.codec.reading import obj, read
 
@@ -13,9 +18,14 @@ CATEGORY = "karpenter.k8s.aws/instance-category"
 FIRST = "spec.template.spec.requirements[0]"
 
 
+def ec2_catalog() -> Catalog:
+    return CatalogMaker().make(builtin_region("eu-west-1"), {}, usual=InstanceSettings())
+
+
 def find(*objects: Value, supply: Supply = KWOK) -> list[Finding]:
     reading = read(*objects)
-    return find_narrowing(reading.snapshot, supply, reading.origins)
+    snapshot = replace(reading.snapshot, catalog=supply.catalog)
+    return find_narrowing(snapshot, supply, reading.origins)
 
 
 def told(*objects: Value) -> list[tuple[str, str, str, str]]:
@@ -167,3 +177,30 @@ def test_pools_of_another_cloud_are_told_unless_somebody_chose_the_catalog(
 
     assert (found.severity.value, found.path) == (severity, "spec.template.spec.nodeClassRef")
     assert find(pool) == []
+
+
+def test_labels_of_ec2_are_known_to_its_catalog() -> None:
+    # Types of EC2 say which of the labels they lack, too.
+    supply = Supply("ec2:eu-west-1", ec2_catalog())
+    pool = plain_pool(
+        "p",
+        {"key": CATEGORY, "operator": "In", "values": ["g", "zz"]},
+        {"key": "karpenter.k8s.aws/instance-gpu-count", "operator": "Exists"},
+        {"key": "karpenter.k8s.aws/instance-cpu", "operator": "Gt", "values": ["4"]},
+        {"key": "karpenter.k8s.aws/instance-family", "operator": "In", "values": ["m99"]},
+        {"key": "karpenter.k8s.aws/capacity-reservation-id", "operator": "In", "values": ["cr-1"]},
+    )
+
+    found = find(pool, supply=supply)
+
+    assert [(each.severity.value, each.code, each.path[-3:]) for each in found] == [
+        ("warning", "KP1022", "[3]"),
+        ("error", "KP1021", "[4]"),
+    ]
+    assert "asks for nodes with `karpenter.k8s.aws/capacity-reservation-id`" in found[1].message
+
+
+def test_a_label_of_ec2_names_the_catalog_that_has_it() -> None:
+    (found,) = find(asking(CATEGORY, "In", "g"))
+
+    assert found.hint == "name a catalog that has them: `--catalog ec2:REGION`"

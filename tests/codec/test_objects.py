@@ -92,6 +92,17 @@ def test_budgets_are_read_whole(spec: Json, expected: DisruptionBudget) -> None:
     assert read_budget(Fields(obj)) == expected
 
 
+@pytest.mark.parametrize(
+    ("policy", "expected"), [("AlwaysAllow", True), ("IfHealthyBudget", False), ("", False)]
+)
+def test_a_budget_may_let_pods_go_that_are_not_ready(policy: str, *, expected: bool) -> None:
+    spec = {"selector": {}, "unhealthyPodEvictionPolicy": policy}
+
+    budget = read_budget(Fields({"metadata": {"name": "b"}, "spec": spec}))
+
+    assert budget.allows_unready is expected
+
+
 @pytest.mark.parametrize("value", [-1, "many", True, "5 %", 1.5])
 def test_a_budget_is_a_number_or_a_share(value: object) -> None:
     obj = {"metadata": {"name": "b"}, "spec": {"minAvailable": value}}

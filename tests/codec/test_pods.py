@@ -1,5 +1,5 @@
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -15,7 +15,15 @@ from karpy.model.constraints import (
     WeightedTerm,
 )
 from karpy.model.labels import ARCH, HOSTNAME, ZONE
-from karpy.model.pods import ANY_ADDRESS, HostPort, Owner, Pod, PodRules, PodVolume
+from karpy.model.pods import (
+    ANY_ADDRESS,
+    HostPort,
+    Owner,
+    Pod,
+    PodDisruption,
+    PodRules,
+    PodVolume,
+)
 from karpy.model.requirement import Requirement, one_of
 from tests.codec.plain import Json, Value, container, plain_pod, wants
 
@@ -75,6 +83,76 @@ def test_a_pod_is_read_whole() -> None:
         deleted=datetime(2026, 1, 3, tzinfo=UTC),
         owners=(Owner("apps/v1", "ReplicaSet", "web", "u0", True),),
     )
+
+
+def test_a_pod_is_read_with_what_a_drain_and_disruption_ask_for() -> None:
+    obj = plain_pod(
+        "db-0",
+        meta={
+            "namespace": "shop",
+            "uid": "u1",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "annotations": {
+                "karpenter.sh/do-not-disrupt": "4h",
+                "karpenter.sh/disruption-cost": "7",
+                "controller.kubernetes.io/pod-deletion-cost": "-3",
+                "note": "x",
+            },
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "db"}],
+        },
+        nodeName="n1",
+        priority=100,
+        priorityClassName="system-node-critical",
+        terminationGracePeriodSeconds=120,
+        tolerations=[{"operator": "Exists"}],
+        volumes=[
+            {"name": "data", "persistentVolumeClaim": {"claimName": "db"}},
+            {"name": "tmp", "ephemeral": {}},
+            {"name": "config", "configMap": {"name": "c"}},
+        ],
+        status={
+            "phase": "Running",
+            "startTime": "2026-01-01T12:00:00Z",
+            "conditions": [{"type": "Ready", "status": "False"}],
+        },
+    )
+
+    assert read(obj) == Pod(
+        name="db-0",
+        namespace="shop",
+        uid="u1",
+        created=datetime(2026, 1, 1, tzinfo=UTC),
+        labels={},
+        requests={"pods": 1},
+        rules=PodRules(
+            tolerations=(Toleration(operator="Exists"),),
+            volumes=(PodVolume("data", "db"), PodVolume("tmp")),
+        ),
+        node_name="n1",
+        phase="Running",
+        owners=(Owner("apps/v1", "StatefulSet", "db"),),
+        disruption=PodDisruption(
+            do_not_disrupt="4h",
+            disruption_cost="7",
+            deletion_cost="-3",
+            priority=100,
+            priority_class="system-node-critical",
+            grace=timedelta(minutes=2),
+        ),
+        started=datetime(2026, 1, 1, 12, tzinfo=UTC),
+        is_unready=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "grace"),
+    [
+        ({}, timedelta(seconds=30)),
+        ({"terminationGracePeriodSeconds": 0}, timedelta()),
+    ],
+)
+def test_no_grace_period_at_all_is_not_the_default_one(spec: Json, grace: timedelta) -> None:
+    assert read(plain_pod(**spec)).disruption.grace == grace
 
 
 def test_a_bare_pod_gets_defaults_and_counts_as_unschedulable() -> None:

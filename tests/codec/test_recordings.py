@@ -10,7 +10,6 @@ from karpy.codec.recordings import (
     Recording,
     RecordingInvalid,
     RecordingReader,
-    catalogs_of,
     encode_catalog,
     encode_decision,
     encode_disruption,
@@ -18,42 +17,60 @@ from karpy.codec.recordings import (
 )
 from karpy.codec.sharing import DaemonRow, PodRow
 from karpy.codec.verdicts import disruption_to_json, pool_verdict_to_json, verdict_to_json
-from karpy.core.disruption.decide import decide_disruption
+from karpy.core.disruption.decide import decide_nodes
 from karpy.core.scheduling.decide import decide
 from karpy.core.staticpools import decide_pool
-from karpy.model.instances import Catalog, PriceList
+from karpy.model.commands import Command, CommandNode
+from karpy.model.disruption import DisruptionReason
+from karpy.model.instances import PriceList
 from karpy.model.pods import DaemonSet, Pod
 from karpy.model.pools import Headcount
 from karpy.model.questions import (
-    BrokenNodesQuestion,
+    ConfirmationQuestion,
     DisruptionQuestion,
-    EmptyNodesQuestion,
     FillUpQuestion,
+    LegacyRepairQuestion,
+    NodeQuestion,
     PoolQuestion,
-    TreatmentQuestion,
+    ValidationQuestion,
 )
+from karpy.model.repairs import RepairAction, RepairRules
 from karpy.model.settings import Packing, Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import Surroundings
 from tests.builders import NOON, pod, pods, pool, snapshot
 from tests.core.disruption.questions import REPAIRS, questions
-from tests.core.disruption.scenes import around, state
-from tests.core.disruption.test_repairing import crowd, sick
+from tests.core.disruption.scenes import MINUTE, cluster, node
+from tests.core.disruption.scenes import pod as bound_pod
 from tests.core.nodepool.questions import pool_questions
 from tests.core.nodepool.test_staticcapacity import static
 from tests.determinism.verdicts import named_snapshot
 from tests.fuzz.clusters import random_snapshot
 
 SMALL = snapshot(pods=[pod("a")], pools=[pool("default")])
-KINDS = "catalog/v1 nor decision/v1 nor disruption/v1 nor treatment/v1 nor pool/v1"
+KINDS = "catalog/v1 nor decision/v1 nor disruption/v2 nor pool/v1"
 POOL = FillUpQuestion(NOON, static(2), Headcount(active=2))
-QUESTION = EmptyNodesQuestion(around(state("a")))
-TREATMENT = TreatmentQuestion(crowd(sick("a")), SMALL, REPAIRS)
+BUSY = cluster(
+    node("a"),
+    node("b", conditions=[]),
+    pods=[bound_pod("x", on="a", do_not_disrupt="true")],
+    in_command=frozenset({"b-claim"}),
+    repair=RepairRules(REPAIRS, {"uid-b-claim": (NOON - MINUTE, NOON)}),
+)
+COMMAND_NODE = CommandNode(
+    "b", "b-claim", "web", 1_000_000, 3, RepairAction.REBOOT, "Slow/Swapping", 5 * MINUTE, True
+)
+COMMAND = Command("repair", DisruptionReason.UNHEALTHY, (COMMAND_NODE,), proposed=NOON)
+QUESTION = DisruptionQuestion(BUSY, frozenset({"emptiness", "drift"}))
+EVERY_KIND = (
+    QUESTION,
+    ValidationQuestion(BUSY, COMMAND),
+    ConfirmationQuestion(BUSY, "repair", (COMMAND_NODE,), True),
+    LegacyRepairQuestion(BUSY, "b-claim"),
+)
 
 
-def _encode(question: DisruptionQuestion, digest: str) -> bytes:
-    digests = [digest for _ in catalogs_of(question)]
-    return encode_disruption(question, decide_disruption(question), digests, "0.1.0")
+def _encode(question: NodeQuestion, digest: str) -> bytes:
+    return encode_disruption(question, decide_nodes(question), digest, "0.1.0")
 
 
 def _recorded(cluster: Snapshot) -> Recording:
@@ -65,13 +82,11 @@ def _recorded(cluster: Snapshot) -> Recording:
     return read
 
 
-def _recorded_disruption(question: DisruptionQuestion) -> DisruptionRecording:
+def _recorded_disruption(question: NodeQuestion) -> DisruptionRecording:
     reader = RecordingReader()
-    lines = [encode_catalog(each) for each in catalogs_of(question)]
-    digests = [digest for digest, _ in lines]
-    verdict = decide_disruption(question)
-    written = [*(line for _, line in lines), encode_disruption(question, verdict, digests, "0.1.0")]
-    read = [reader.read(line) for line in written][-1]
+    digest, line = encode_catalog(question.snapshot.catalog)
+    reader.read(line)
+    read = reader.read(_encode(question, digest))
     assert isinstance(read, DisruptionRecording)
     return read
 
@@ -87,15 +102,25 @@ def test_a_recording_gives_back_what_was_recorded(seed: int) -> None:
     assert decide(recording.snapshot) == decide(cluster)
 
 
-@given(questions())
-@settings(max_examples=100)
-def test_a_decision_about_nodes_is_recorded_exactly(question: DisruptionQuestion) -> None:
-    verdict = disruption_to_json(decide_disruption(question))
+@pytest.mark.parametrize("question", EVERY_KIND, ids=lambda each: type(each).__name__)
+def test_each_kind_of_question_about_nodes_is_recorded_exactly(question: NodeQuestion) -> None:
+    verdict = disruption_to_json(decide_nodes(question))
 
     recording = _recorded_disruption(question)
 
     assert recording == DisruptionRecording("0.1.0", question, verdict)
-    assert disruption_to_json(decide_disruption(recording.question)) == verdict
+    assert recording.moment == NOON
+
+
+@given(questions())
+@settings(max_examples=150)
+def test_a_decision_about_nodes_is_recorded_exactly(question: NodeQuestion) -> None:
+    verdict = disruption_to_json(decide_nodes(question))
+
+    recording = _recorded_disruption(question)
+
+    assert recording == DisruptionRecording("0.1.0", question, verdict)
+    assert disruption_to_json(decide_nodes(recording.question)) == verdict
 
 
 @given(pool_questions())
@@ -157,16 +182,26 @@ def test_every_line_is_one_line() -> None:
 
     disruption = _encode(QUESTION, digest)
 
-    treatment = _encode(TREATMENT, digest)
     about_pool = encode_pool(POOL, decide_pool(POOL), "0.1.0")
 
-    lines = (line, decision, disruption, treatment, about_pool)
-    assert [each.count(b"\n") for each in lines] == [1, 1, 1, 1, 1]
+    lines = (line, decision, disruption, about_pool)
+    assert [each.count(b"\n") for each in lines] == [1, 1, 1, 1]
     assert line.startswith(b'{"karpy":"catalog/v1","digest":"')
     assert decision.startswith(b'{"karpy":"decision/v1","by":"0.1.0","catalog":"')
-    assert disruption.startswith(b'{"karpy":"disruption/v1","by":"0.1.0","catalog":"')
-    assert treatment.startswith(b'{"karpy":"treatment/v1","by":"0.1.0","catalog":"')
+    assert disruption.startswith(b'{"karpy":"disruption/v2","by":"0.1.0","catalog":"')
     assert about_pool.startswith(b'{"karpy":"pool/v1","by":"0.1.0","question":{"asks":"fill-up"')
+
+
+def test_equal_values_are_equal_lines_in_every_process() -> None:
+    """A set of names has another order in each process."""
+    settled = frozenset(f"method-{number}" for number in range(20))
+    question = DisruptionQuestion(BUSY, settled)
+
+    catalog = msgspec.json.decode(encode_catalog(SMALL.catalog)[1])["catalog"]["rest"]
+    asked = msgspec.json.decode(_encode(question, "abc"))["question"]
+
+    assert asked["settled"] == sorted(settled)
+    assert catalog["well_known"] == sorted(SMALL.catalog.well_known)
 
 
 def test_what_is_on_sale_is_known_by_its_content() -> None:
@@ -176,50 +211,18 @@ def test_what_is_on_sale_is_known_by_its_content() -> None:
     assert encode_catalog(SMALL.catalog)[0] != encode_catalog(other)[0]
 
 
-def test_what_is_on_sale_is_no_part_of_a_decision_about_nodes() -> None:
+def test_a_decision_about_nodes_has_its_snapshot_once_and_names_its_catalog() -> None:
     line = msgspec.json.decode(_encode(QUESTION, "abc"))
 
     assert line["catalog"] == "abc"
-    assert line["question"]["reason"] == "Empty"
-    assert line["question"]["surroundings"]["catalog"]["types"] == []
-
-
-def test_a_treatment_has_its_snapshot_once_and_names_both_things_on_sale() -> None:
-    verdict = decide_disruption(TREATMENT)
-
-    line = msgspec.json.decode(encode_disruption(TREATMENT, verdict, ["abc", "def"], "0.1.0"))
-
-    assert (line["catalog"], line["snapshot_catalog"]) == ("abc", "def")
-    assert line["question"]["reason"] == "Unhealthy/treatment"
-    assert line["question"]["surroundings"]["catalog"]["types"] == []
+    assert line["question"]["asks"] == "disruption"
     assert (line["question"]["snapshot"]["pods"], len(line["snapshot"]["pods"])) == ([], 1)
-
-
-def test_a_treatment_needs_both_things_on_sale() -> None:
-    reader = RecordingReader()
-    digest, catalog = encode_catalog(TREATMENT.surroundings.catalog)
-    reader.read(catalog)
-    line = encode_disruption(TREATMENT, decide_disruption(TREATMENT), [digest, "def"], "0.1.0")
-
-    with pytest.raises(RecordingInvalid, match=r"what was on sale \(def\) is not recorded"):
-        reader.read(line)
-
-
-def test_a_recording_of_an_older_version_is_read() -> None:
-    reader = RecordingReader()
-    digest, catalog = encode_catalog(Catalog())
-    older = (
-        b'{"karpy":"disruption/v1","by":"0.1.0","catalog":"%b","question":{"reason":"Unhealthy",'
-        b'"surroundings":{"now":"2026-03-02T12:00:00Z"}},"verdict":%b}'
+    assert (line["question"]["snapshot"]["nodes"], len(line["snapshot"]["rest"]["nodes"])) == (
+        [],
+        2,
     )
-    verdict = b'{"choices":[],"reason":"Unhealthy","refusals":[]}'
-    lines = [catalog, older % (digest.encode(), verdict)]
-
-    read = [reader.read(line) for line in lines][-1]
-
-    question = BrokenNodesQuestion(Surroundings(NOON))
-    assert read == DisruptionRecording("0.1.0", question, verdict)
-    assert disruption_to_json(decide_disruption(question)) == verdict
+    assert line["question"]["snapshot"]["catalog"]["types"] == []
+    assert line["snapshot"]["rest"]["catalog"]["types"] == []
 
 
 def test_a_pod_is_recorded_with_all_its_fields() -> None:
@@ -245,9 +248,9 @@ def test_what_pods_share_they_share_again_and_nothing_more() -> None:
         (b"", "it is cut off or no JSON"),
         (b"{", "it is cut off or no JSON"),
         (b"\xff", "it is cut off or no JSON"),
-        (b"[]", f"it is neither {KINDS}; a newer karpy may read it"),
+        (b"[]", f"it is neither {KINDS}; another version of karpy may read it"),
         (b'{"karpy":"decision/v9"}', "it is neither catalog/v1 nor decision/v1"),
-        (b'{"karpy":"disruption/v9"}', "it is neither catalog/v1 nor decision/v1"),
+        (b'{"karpy":"disruption/v1"}', "it is neither catalog/v1 nor decision/v1"),
         (b'{"karpy":"catalog/v1"}', "its fields are not what this karpy expects"),
         (
             (
@@ -264,18 +267,12 @@ def test_what_pods_share_they_share_again_and_nothing_more() -> None:
         (_encode(QUESTION, "abc"), "what was on sale (abc) is not recorded before it"),
         (_encode(QUESTION, "abc")[:-100], "it is cut off or no JSON"),
         (
-            _encode(QUESTION, "abc").replace(b'"reason":"Empty"', b'"reason":"Drifted"', 1),
+            _encode(QUESTION, "abc").replace(b'"asks":"disruption"', b'"asks":"treatment"', 1),
             "its fields are not what this karpy expects",
         ),
-        (_encode(TREATMENT, "abc"), "what was on sale (abc) is not recorded before it"),
-        (_encode(TREATMENT, "abc")[:-100], "it is cut off or no JSON"),
         (encode_pool(POOL, decide_pool(POOL), "0.1.0")[:-9], "it is cut off or no JSON"),
         (
             encode_pool(POOL, decide_pool(POOL), "0.1.0").replace(b"fill-up", b"blow-up", 1),
-            "its fields are not what this karpy expects",
-        ),
-        (
-            _encode(TREATMENT, "abc").replace(b"treatment/v1", b"disruption/v1", 1),
             "its fields are not what this karpy expects",
         ),
     ],

@@ -12,7 +12,6 @@ from karpy.codec.unreadable import (
     claim_record,
     node_record,
     pod_budget,
-    tenant,
     unreadable_pod,
 )
 from karpy.model.pods import Owner, Pod, PodDisruption, PodRules
@@ -96,7 +95,7 @@ def test_a_pod_whose_annotations_cannot_be_read_is_not_to_be_disrupted(annotatio
     obj: JsonObject = {"metadata": {"name": "a", "annotations": annotations}}
 
     assert bound_pod(obj).disruption.do_not_disrupt == "true"
-    assert tenant(obj).pod.do_not_disrupt == "true"
+    assert unreadable_pod(obj, "it is odd").disruption.do_not_disrupt == "true"
 
 
 def test_a_budget_that_cannot_be_read_lets_no_pod_of_its_namespace_go() -> None:
@@ -104,9 +103,9 @@ def test_a_budget_that_cannot_be_read_lets_no_pod_of_its_namespace_go() -> None:
     meta = {"name": "b", "namespace": "shop"}
     budget = pod_budget({"metadata": meta, "spec": {"selector": selector}})
 
-    covered = [budget.covers(tenant({"metadata": {**META, "namespace": n}})) for n in ("shop", "x")]
+    covered = [budget.covers(known_pod("a", namespace=name)) for name in ("shop", "other")]
 
-    assert (covered, budget.budget.disruptions_allowed) == ([True, False], None)
+    assert (covered, budget.disruptions_allowed) == ([True, False], None)
 
 
 def test_of_claims_and_nodes_that_cannot_be_read_the_machine_remains() -> None:

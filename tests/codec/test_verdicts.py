@@ -1,4 +1,6 @@
 import json
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -17,14 +19,15 @@ from karpy.codec.verdicts import (
     verdict_to_dict,
     verdict_to_json,
 )
+from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Replacement
 from karpy.model.disruption import DisruptionReason
 from karpy.model.labels import ARCH, ZONE
 from karpy.model.refusals import (
     Constraint,
     Exclusion,
     NearMiss,
+    NodeReason,
     NodeRefusal,
-    Obstacle,
     PoolRefusal,
     Reason,
     Refusal,
@@ -33,10 +36,8 @@ from karpy.model.repairs import RepairAction
 from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import collect
 from karpy.model.verdicts import (
-    DisruptionVerdict,
     Launch,
     LaunchOption,
-    NodeChoice,
     Nomination,
     PoolNotice,
     PoolVerdict,
@@ -230,44 +231,129 @@ def test_dollars_are_exact_in_json(price: int) -> None:
     assert f"{dollars(price):.6f}" == f"{whole}.{part:06d}"
 
 
-def test_a_verdict_about_nodes_names_choices_and_obstacles() -> None:
-    verdict = DisruptionVerdict(
-        DisruptionReason.UNHEALTHY,
-        (NodeChoice("a", "a-claim", "web", 1_500_000, RepairAction.REBOOT),),
-        (NodeRefusal(Obstacle.POD_BUDGET, "b", "shop/guard"),),
+def refusal_of(reason: NodeReason, node: str, **numbers: Json | object) -> Json:
+    """Return a refusal of a node as it is written; numbers that are not known are null."""
+    written: Json = {
+        "reason": reason.name,
+        "sentence": reason.value,
+        "node": node,
+        "detail": "",
+        "method": "",
+        "pods": [],
+        "dollarsPerHour": None,
+        "replacementDollarsPerHour": None,
+        "score": None,
+        "until": None,
+    }
+    return {**written, **numbers}
+
+
+REPAIRED = CommandNode(
+    "a",
+    "a-claim",
+    "web",
+    1_500_000,
+    3,
+    RepairAction.REPLACE,
+    "Slow/Swapping",
+    timedelta(minutes=5),
+)
+REPAIR = Command(
+    "repair",
+    DisruptionReason.UNHEALTHY,
+    (REPAIRED,),
+    (Replacement(VERDICT.launches[0]),),
+    ("c",),
+)
+
+
+def test_a_command_is_written_whole() -> None:
+    (written,) = disruption_to_dict(DisruptionVerdict("repair", (REPAIR,)))["commands"]
+
+    assert written == {
+        "method": "repair",
+        "reason": "Unhealthy",
+        "decision": "replace",
+        "nodes": [
+            {
+                "node": "a",
+                "nodeClaim": "a-claim",
+                "pool": "web",
+                "dollarsPerHour": 1.5,
+                "pods": 3,
+                "action": "ReplaceNode",
+                "condition": "Slow/Swapping",
+                "drainBound": "5m0s",
+            }
+        ],
+        "launches": verdict_to_dict(VERDICT)["launches"],
+        "nominated": ["c"],
+        "terminatesFirst": "",
+        "savingsPerHour": 1.403999,
+    }
+
+
+def test_refusals_of_nodes_are_written_with_their_numbers() -> None:
+    refusals = (
+        NodeRefusal(NodeReason.POD_BUDGET, "b", "shop/guard", pods=("shop/x",)),
+        NodeRefusal(
+            NodeReason.SCORE_TOO_LOW,
+            "d",
+            method="single-node-consolidation",
+            price=2_000_000,
+            replacement=0,
+            score=Fraction(1, 3),
+        ),
+        NodeRefusal(NodeReason.NOT_QUIET, "e", until=datetime(2026, 3, 2, 12, 30, tzinfo=UTC)),
     )
 
-    written = disruption_to_json(verdict)
+    written = disruption_to_dict(DisruptionVerdict(refusals=refusals))
 
-    assert written == (
-        b'{"choices":[{"dollarsPerHour":1.5,"node":"a","nodeClaim":"a-claim","pool":"web",'
-        b'"remedy":"RebootNode"}],'
-        b'"reason":"Unhealthy",'
-        b'"refusals":[{"detail":"shop/guard","node":"b","obstacle":"POD_BUDGET",'
-        b'"sentence":"a PodDisruptionBudget lets no pod go"}]}'
+    assert written["refusals"] == [
+        refusal_of(NodeReason.POD_BUDGET, "b", detail="shop/guard", pods=["shop/x"]),
+        refusal_of(
+            NodeReason.SCORE_TOO_LOW,
+            "d",
+            method="single-node-consolidation",
+            dollarsPerHour=2.0,
+            replacementDollarsPerHour=0.0,
+            score=1 / 3,
+        ),
+        refusal_of(NodeReason.NOT_QUIET, "e", until="2026-03-02T12:30:00Z"),
+    ]
+
+
+def test_json_about_nodes_says_the_same() -> None:
+    verdict = DisruptionVerdict("repair", (REPAIR,), (NodeRefusal(NodeReason.GONE, "b"),))
+
+    assert json.loads(disruption_to_json(verdict)) == disruption_to_dict(verdict)
+
+
+def test_a_verdict_about_nodes_has_sorted_keys() -> None:
+    assert disruption_to_json(DisruptionVerdict()) == b'{"commands":[],"method":"","refusals":[]}'
+
+
+@pytest.mark.parametrize(
+    ("action", "first", "decision"),
+    [
+        (RepairAction.REBOOT, "", "reboot"),
+        (RepairAction.REPLACE, "static-at-limit", "terminate-first"),
+        (RepairAction.REPLACE, "", "delete"),
+    ],
+)
+def test_a_command_is_written_with_its_decision(
+    action: RepairAction, first: str, decision: str
+) -> None:
+    node = CommandNode("a", "a-claim", "web", action=action)
+    command = Command("repair", DisruptionReason.UNHEALTHY, (node,), terminates_first=first)
+
+    (written,) = disruption_to_dict(DisruptionVerdict("repair", (command,)))["commands"]
+
+    assert (written["decision"], written["terminatesFirst"]) == (decision, first)
+    assert (written["nodes"][0]["action"], written["nodes"][0]["drainBound"]) == (
+        action.value,
+        None,
     )
-
-
-def test_a_verdict_about_nodes_says_what_replaces_them() -> None:
-    replaced = DisruptionVerdict(
-        DisruptionReason.UNHEALTHY,
-        (NodeChoice("a", "a-claim", "web", 1_500_000, RepairAction.REPLACE),),
-        launches=VERDICT.launches,
-        expected_on=("b",),
-        goes_first="static-at-limit",
-    )
-
-    written = disruption_to_dict(replaced)
-
-    assert written["launches"] == verdict_to_dict(VERDICT)["launches"]
-    assert (written["expectedOn"], written["goesFirst"]) == (["b"], "static-at-limit")
-
-
-def test_a_verdict_without_replacements_has_the_keys_it_always_had() -> None:
-    """Recordings of older versions are compared with it byte for byte."""
-    verdict = DisruptionVerdict(DisruptionReason.UNHEALTHY)
-
-    assert disruption_to_json(verdict) == b'{"choices":[],"reason":"Unhealthy","refusals":[]}'
 
 
 def test_a_verdict_about_a_pool_is_written_whole() -> None:
@@ -277,7 +363,7 @@ def test_a_verdict_about_a_pool_is_written_whole() -> None:
         VERDICT.launches[0],
         LIMIT,
         ("a-claim",),
-        (NodeRefusal(Obstacle.POOL_SIZE, "b"),),
+        (NodeRefusal(NodeReason.POOL_SIZE, "b"),),
     )
 
     written = pool_verdict_to_dict(verdict)
@@ -288,14 +374,7 @@ def test_a_verdict_about_a_pool_is_written_whole() -> None:
         "launch": verdict_to_dict(VERDICT)["launches"][0],
         "withheld": excluded(Constraint.LIMIT, "cpu", 3),
         "deletes": ["a-claim"],
-        "refusals": [
-            {
-                "obstacle": "POOL_SIZE",
-                "sentence": Obstacle.POOL_SIZE.value,
-                "node": "b",
-                "detail": "",
-            }
-        ],
+        "refusals": [refusal_of(NodeReason.POOL_SIZE, "b")],
     }
     assert json.loads(pool_verdict_to_json(verdict)) == written
 
@@ -304,11 +383,3 @@ def test_nothing_to_do_about_a_pool_is_a_verdict_too() -> None:
     assert pool_verdict_to_json(PoolVerdict("web")) == (
         b'{"creates":0,"deletes":[],"launch":null,"pool":"web","refusals":[],"withheld":null}'
     )
-
-
-def test_a_node_that_just_goes_needs_no_remedy() -> None:
-    verdict = DisruptionVerdict(DisruptionReason.EMPTY, (NodeChoice("a", "a-claim", "web"),))
-
-    written = disruption_to_dict(verdict)
-
-    assert (written["reason"], written["choices"][0]["remedy"]) == ("Empty", None)

@@ -14,9 +14,12 @@ from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.controllers.batching import Batcher
 from karpy.controllers.buffers import BufferController
+from karpy.controllers.clusterstate import ClusterState, Promises
+from karpy.controllers.commands import Commands
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.evictionqueue import EvictionQueue
+from karpy.controllers.expectations import Expectations
 from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodetermination import TerminationController
@@ -53,12 +56,6 @@ class Audience:
         self.verdicts.append(verdict)
         self._buffers.record(verdict)
 
-    def places(self) -> dict[str, str]:
-        return {}
-
-    def settling(self) -> tuple[str, ...]:
-        return ()
-
     async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
         del snapshot
         return ()
@@ -81,7 +78,6 @@ class Room(Struct):
 
     book: BufferBook
     buffers: BufferController
-    cluster: MirroredCluster
     audience: Audience
 
 
@@ -100,16 +96,22 @@ async def keeping_room(
     context = ControllerContext(
         mirror.records, objects, world.cloud, writer, clock, on_failure=heard.fail
     )
-    cluster, batcher = MirroredCluster(mirror, objects), Batcher()
-    nominations, evictions = Nominations(clock), EvictionQueue(context)
-    buffers = BufferController(context, book, batcher.trigger)
+    commands, nominations, batcher = Commands(), Nominations(clock), Batcher()
+    buffers, evictions = BufferController(context, book, batcher.trigger), EvictionQueue(context)
     audience = Audience(nominations, buffers)
-    cluster.virtual_pods = book.virtual_pods
+    state = ClusterState(
+        MirroredCluster(mirror, objects),
+        Promises(commands, nominations, Expectations(mirror.records, clock)),
+        virtual_pods=book.virtual_pods,
+        buffer_pods=buffers.pods_on,
+    )
     parts = (
         buffers,
         Triggers(mirror.records, batcher),
-        ProvisioningController(cluster, batcher, heard, clock, audience),
-        DisruptionController(context, cluster, nominations, buffer_pods=buffers.pods_on),
+        ProvisioningController(state, batcher, heard, clock, audience),
+        DisruptionController(
+            context, state, commands, nominations, lambda: mirror.consolidation_version
+        ),
         LifecycleController(context),
         TerminationController(context, evictions),
         evictions,
@@ -118,7 +120,7 @@ async def keeping_room(
     )
     tasks = [*watching, *(asyncio.create_task(each.run()) for each in parts)]
     try:
-        yield Room(book, buffers, cluster, audience)
+        yield Room(book, buffers, audience)
     finally:
         for task in tasks:
             task.cancel()

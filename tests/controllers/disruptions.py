@@ -10,18 +10,21 @@ from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
+from karpy.controllers.clusterstate import ClusterState, Promises
+from karpy.controllers.commands import Commands
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.evictionqueue import EvictionQueue
+from karpy.controllers.expectations import Expectations
 from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodetermination import TerminationController
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.podevents import PodEventController
 from karpy.controllers.reboot import RebootController
-from karpy.controllers.remedies import RepairRules
 from karpy.controllers.writer import Writer
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL
+from karpy.model.repairs import RepairPolicy
 from karpy.model.settings import Settings
 from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Feed, Objects
@@ -35,7 +38,8 @@ class Stage(Struct):
     """What a story has at hand."""
 
     context: ControllerContext
-    cluster: MirroredCluster
+    state: ClusterState
+    commands: Commands
     nominations: Nominations
     disruption: DisruptionController
 
@@ -46,7 +50,7 @@ async def disrupting(
     heard: Heard,
     objects: Objects | None = None,
     cloud: CloudProvider | None = None,
-    repair: RepairRules | None = None,
+    policies: tuple[RepairPolicy, ...] = (),
     feed: Feed | None = None,
 ) -> AsyncIterator[Stage]:
     """Have claims kept and their nodes disrupted, until all that is killed."""
@@ -62,9 +66,15 @@ async def disrupting(
         world.clock,
         on_failure=heard.fail,
     )
-    cluster, nominations = MirroredCluster(mirror, objects), Nominations(world.clock)
-    disruption = DisruptionController(context, cluster, nominations, repair=repair)
-    cluster.marked = disruption.marked
+    commands, nominations = Commands(), Nominations(world.clock)
+    state = ClusterState(
+        MirroredCluster(mirror, objects),
+        Promises(commands, nominations, Expectations(mirror.records, world.clock)),
+        repair_policies=policies,
+    )
+    disruption = DisruptionController(
+        context, state, commands, nominations, lambda: mirror.consolidation_version
+    )
     evictions = EvictionQueue(context)
     parts = (
         LifecycleController(context),
@@ -77,7 +87,7 @@ async def disrupting(
     )
     tasks = [watching, *(asyncio.create_task(each.run()) for each in parts)]
     try:
-        yield Stage(context, cluster, nominations, disruption)
+        yield Stage(context, state, commands, nominations, disruption)
     finally:
         for task in tasks:
             task.cancel()
@@ -88,6 +98,7 @@ def pool(*budgets: JsonObject, **disruption: object) -> JsonObject:
     """Build the NodePool `web` whose nodes may all go at once, unless budgets say otherwise."""
     template = {"spec": {"requirements": [], "nodeClassRef": NODE_CLASS}}
     disruption = {
+        "consolidationPolicy": "WhenEmpty",
         "consolidateAfter": "30s",
         "budgets": list(budgets) or [{"nodes": "100%"}],
         **disruption,

@@ -144,7 +144,7 @@ def test_a_decision_of_which_nothing_is_left_is_abandoned() -> None:
     assert run(story()) == ([], "")
     assert heard.counted("voluntary_disruption_failed_validations_total") == 1
     assert [each.event for each in heard.remarks if each.event.startswith("abandoning")] == [
-        "abandoning empty node consolidation attempt due to pod churn, command is no longer valid"
+        "abandoning emptiness attempt, command is no longer valid"
     ]
 
 

@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.codec.fields import JsonObject
-from karpy.controllers.remedies import RepairRules
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL, POD
+from karpy.model.repairs import RepairPolicy
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.crashes import Life
 from karpy.sim.faults import WRITES, Fault, Faults, conflict, server_fault, unreachable
@@ -21,28 +22,27 @@ from tests.controllers.disruptions import (
     tainted,
 )
 from tests.controllers.operators import Heard, conditions, is_empty, node_of, until
-from tests.controllers.test_nodetermination import pod
-from tests.controllers.test_remedies import (
+from tests.controllers.test_disruption_repair import (
     BROKEN,
     MANY,
-    REPAIR,
     make_busy_nodes,
     running_pods,
 )
+from tests.controllers.test_nodetermination import pod
 
 
-async def live(world: World, faults: Faults, repair: RepairRules | None = None) -> None:
+async def live(world: World, faults: Faults, policies: tuple[RepairPolicy, ...] = ()) -> None:
     """Be an operator for ever, behind ports that do not always work."""
     objects = FaultyObjects(world.objects, faults)
-    async with disrupting(world, Heard(), objects, repair=repair):
+    async with disrupting(world, Heard(), objects, policies=policies):
         await asyncio.sleep(24 * 3600)
 
 
 async def spend(
-    world: World, life: Life, seconds: float, repair: RepairRules | None = None
+    world: World, life: Life, seconds: float, policies: tuple[RepairPolicy, ...] = ()
 ) -> None:
     """Let an operator live for a while, if it does not die before."""
-    task = asyncio.create_task(life.run(live(world, Faults(), repair)))
+    task = asyncio.create_task(life.run(live(world, Faults(), policies)))
     await asyncio.sleep(seconds)
     life.end()
     await asyncio.gather(task, return_exceptions=True)
@@ -176,8 +176,8 @@ def test_a_broken_node_is_replaced_though_the_operator_dies(
         world.kubelets.trouble(node_of(world), BROKEN)
         await asyncio.sleep(60)
         life = Life(crash_at_call=call, is_call_done=is_call_done)
-        await spend(world, life, 90, repair=REPAIR)
-        async with disrupting(world, Heard(), repair=REPAIR):
+        await spend(world, life, 90, policies=REPAIR_POLICIES)
+        async with disrupting(world, Heard(), policies=REPAIR_POLICIES):
             await until(lambda: "web-1" not in claims_in(world))
             await until(lambda: len(world.store.list(NODE)) == len(MANY))
             await until(lambda: running_pods(world) == len(MANY))
@@ -188,7 +188,7 @@ def test_a_broken_node_is_replaced_though_the_operator_dies(
     assert run(story()) == ([], len(MANY), len(MANY))
 
 
-def test_where_nothing_may_go_nobody_writes() -> None:
+def test_where_nothing_may_go_the_api_server_is_left_alone() -> None:
     faults = Faults()
 
     async def story() -> set[str]:
@@ -196,7 +196,7 @@ def test_where_nothing_may_go_nobody_writes() -> None:
         world.start()
         make_pool(world, {"nodes": "0"}, consolidateAfter="0s")
         life = Life()
-        task = asyncio.create_task(life.run(live(world, faults, REPAIR)))
+        task = asyncio.create_task(life.run(live(world, faults, REPAIR_POLICIES)))
         await make_nodes(world, "web-1", "web-2")
         world.store.create(POD, pod("a", node_of(world)))
         await asyncio.sleep(120)
@@ -208,4 +208,4 @@ def test_where_nothing_may_go_nobody_writes() -> None:
         world.stop()
         return calls
 
-    assert run(story()) == {"list"}
+    assert run(story()) == set()

@@ -1,21 +1,18 @@
-"""Whoever listens hears what is decided about nodes, and on what."""
+"""Every verdict about nodes is told with its question, and the question has the verdict again."""
 
 import asyncio
+from itertools import pairwise
 
+from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.codec.fields import JsonObject
-from karpy.core.disruption.decide import decide_disruption
+from karpy.core.disruption.decide import decide_nodes
 from karpy.errors import ServerFault
+from karpy.model.commands import DisruptionVerdict
 from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import NODE_CLAIM, POD, Kind
-from karpy.model.questions import (
-    BrokenNodesQuestion,
-    DisruptionQuestion,
-    SecondLookQuestion,
-    TreatmentQuestion,
-)
-from karpy.model.refusals import NodeRefusal, Obstacle
+from karpy.model.questions import DisruptionQuestion, NodeQuestion, ValidationQuestion
+from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.repairs import RepairAction
-from karpy.model.verdicts import DisruptionVerdict
 from karpy.ports.objects import Patch
 from karpy.sim.loop import run
 from karpy.sim.objects import EmbeddedObjects
@@ -23,29 +20,28 @@ from karpy.sim.store.store import Store
 from karpy.sim.world import World
 from tests.controllers.disruptions import claims_in, disrupting, make_nodes, make_pool
 from tests.controllers.operators import Heard, is_empty, node_of, until
-from tests.controllers.test_nodetermination import pod
-from tests.controllers.test_remedies import (
+from tests.controllers.test_disruption_repair import (
     BROKEN,
     MANY,
-    REPAIR,
     SLOW,
     MendingCloud,
     make_busy_nodes,
 )
+from tests.controllers.test_nodetermination import pod
 
 
 class Listener:
     """Keeps what was decided."""
 
     def __init__(self) -> None:
-        self.questions: list[DisruptionQuestion] = []
+        self.questions: list[NodeQuestion] = []
         self.verdicts: list[DisruptionVerdict] = []
 
-    def hear(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+    def hear(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
         self.questions.append(question)
         self.verdicts.append(verdict)
 
-    def about(self, kind: type[DisruptionQuestion]) -> list[DisruptionVerdict]:
+    def about(self, kind: type[NodeQuestion]) -> list[DisruptionVerdict]:
         """Return the verdicts on one kind of question."""
         both = zip(self.questions, self.verdicts, strict=True)
         return [verdict for question, verdict in both if isinstance(question, kind)]
@@ -53,12 +49,22 @@ class Listener:
     def chosen(self, reason: DisruptionReason) -> list[str]:
         """Name the claims that were chosen, each once."""
         names = [
-            choice.claim
+            node.claim
             for verdict in self.verdicts
-            if verdict.reason is reason
-            for choice in verdict.choices
+            for command in verdict.commands
+            if command.reason is reason
+            for node in command.nodes
         ]
         return list(dict.fromkeys(names))
+
+    def refused(self, method: str) -> list[NodeRefusal]:
+        """Return the refusals of one method, each once."""
+        refusals = [each for verdict in self.verdicts for each in verdict.refusals]
+        return list(dict.fromkeys(each for each in refusals if each.method == method))
+
+    def again(self) -> list[DisruptionVerdict]:
+        """Decide on all questions again."""
+        return [decide_nodes(each) for each in self.questions]
 
 
 class Stubborn(EmbeddedObjects):
@@ -86,7 +92,7 @@ class Stubborn(EmbeddedObjects):
         )
 
 
-def test_every_look_at_empty_nodes_is_told_and_can_be_repeated() -> None:
+def test_every_pass_is_told_and_can_be_repeated() -> None:
     listener = Listener()
 
     async def story() -> None:
@@ -103,13 +109,14 @@ def test_every_look_at_empty_nodes_is_told_and_can_be_repeated() -> None:
 
     assert listener.chosen(DisruptionReason.EMPTY) == ["web-1"]
     assert {each.why.name for verdict in listener.verdicts for each in verdict.refusals} >= {
+        "NO_NODE",
         "UNINITIALIZED",
         "NOT_QUIET",
     }
-    assert [decide_disruption(each) for each in listener.questions] == listener.verdicts
+    assert listener.again() == listener.verdicts
 
 
-def test_a_second_look_that_confirms_a_proposal_is_told() -> None:
+def test_a_validation_that_confirms_a_command_is_told() -> None:
     listener = Listener()
 
     async def story() -> None:
@@ -124,13 +131,13 @@ def test_a_second_look_that_confirms_a_proposal_is_told() -> None:
 
     run(story())
 
-    (verdict,) = listener.about(SecondLookQuestion)
-    assert [each.claim for each in verdict.choices] == ["web-1", "web-2"]
+    (verdict,) = listener.about(ValidationQuestion)
+    assert [each.claim for each in verdict.nodes] == ["web-1", "web-2"]
     assert verdict.refusals == ()
-    assert [decide_disruption(each) for each in listener.questions] == listener.verdicts
+    assert listener.again() == listener.verdicts
 
 
-def test_a_second_look_that_finds_a_pod_is_told_with_the_reason() -> None:
+def test_a_validation_that_finds_a_pod_is_told_with_the_reason() -> None:
     listener = Listener()
 
     async def story() -> str:
@@ -142,17 +149,60 @@ def test_a_second_look_that_finds_a_pod_is_told_with_the_reason() -> None:
             await make_nodes(world, "web-1")
             await until(lambda: bool(listener.chosen(DisruptionReason.EMPTY)))
             world.store.create(POD, pod("a", node_of(world)))
-            await until(lambda: bool(listener.about(SecondLookQuestion)))
+            await until(lambda: bool(listener.about(ValidationQuestion)))
             found = node_of(world)
         world.stop()
         return found
 
     node = run(story())
 
-    (verdict,) = listener.about(SecondLookQuestion)
-    assert verdict.choices == ()
-    assert verdict.refusals == (NodeRefusal(Obstacle.NOT_EMPTY, node),)
-    assert [decide_disruption(each) for each in listener.questions] == listener.verdicts
+    (verdict,) = listener.about(ValidationQuestion)
+    (refusal,) = verdict.refusals
+    assert verdict.commands == ()
+    assert (refusal.why, refusal.node, refusal.pods) == (
+        NodeReason.NOT_EMPTY,
+        node,
+        ("default/a",),
+    )
+    assert listener.again() == listener.verdicts
+
+
+def test_a_method_that_found_nothing_is_asked_again_after_a_change_or_five_minutes() -> None:
+    listener = Listener()
+
+    async def story() -> tuple[list[int], int]:
+        world = World()
+        world.start()
+        make_pool(world)
+        async with disrupting(world, Heard()) as stage:
+            stage.disruption.listen(listener.hear)
+            await make_nodes(world, "web-1")
+            world.store.create(POD, pod("a", node_of(world)))
+            await asyncio.sleep(120)
+            begun = len(listener.questions)
+            await asyncio.sleep(900)
+            quiet = [
+                number
+                for number, each in enumerate(listener.questions[begun:])
+                if isinstance(each, DisruptionQuestion) and not each.settled
+            ]
+            begun = len(listener.questions)
+            world.store.create(POD, pod("b", node_of(world)))
+            await asyncio.sleep(60)
+            asked = [each for each in listener.questions[begun:] if not _settled(each)]
+        world.stop()
+        return quiet, len(asked)
+
+    quiet, asked = run(story())
+
+    assert [late - early for early, late in pairwise(quiet)] == [30] * (len(quiet) - 1)
+    assert len(quiet) == 3
+    assert asked >= 1
+    assert listener.again() == listener.verdicts
+
+
+def _settled(question: NodeQuestion) -> frozenset[str]:
+    return question.settled if isinstance(question, DisruptionQuestion) else frozenset()
 
 
 def test_repairs_are_told_with_the_reboots_they_depend_on() -> None:
@@ -163,7 +213,7 @@ def test_repairs_are_told_with_the_reboots_they_depend_on() -> None:
         world.start()
         make_pool(world, consolidateAfter="Never")
         cloud = MendingCloud(world)
-        async with disrupting(world, Heard(), cloud=cloud, repair=REPAIR) as stage:
+        async with disrupting(world, Heard(), cloud=cloud, policies=REPAIR_POLICIES) as stage:
             stage.disruption.listen(listener.hear)
             await make_nodes(world, *(f"web-{number}" for number in range(10)))
             world.kubelets.trouble(node_of(world, "web-3"), SLOW)
@@ -173,16 +223,14 @@ def test_repairs_are_told_with_the_reboots_they_depend_on() -> None:
 
     run(story())
 
-    broken = [each for each in listener.questions if isinstance(each, BrokenNodesQuestion)]
+    last = [each for each in listener.questions if isinstance(each, DisruptionQuestion)][-1]
     assert set(listener.chosen(DisruptionReason.UNHEALTHY)) == {"web-3", "web-7"}
-    assert len(broken[-1].reboots) == 1
-    assert {
-        each.choices[0].remedy for each in listener.about(TreatmentQuestion) if each.choices
-    } == {
+    assert len(last.snapshot.repair.reboots) == 1
+    assert {node.action for verdict in listener.verdicts for node in verdict.nodes} == {
         RepairAction.REBOOT,
         RepairAction.REPLACE,
     }
-    assert [decide_disruption(each) for each in listener.questions] == listener.verdicts
+    assert listener.again() == listener.verdicts
 
 
 def test_what_replaces_a_broken_node_is_told_before_it_comes() -> None:
@@ -192,7 +240,7 @@ def test_what_replaces_a_broken_node_is_told_before_it_comes() -> None:
         world = World()
         world.start()
         make_pool(world)
-        async with disrupting(world, Heard(), repair=REPAIR) as stage:
+        async with disrupting(world, Heard(), policies=REPAIR_POLICIES) as stage:
             stage.disruption.listen(listener.hear)
             stage.disruption.listen(lambda *_: launched.append(len(world.store.list(NODE_CLAIM))))
             await make_busy_nodes(world)
@@ -202,15 +250,15 @@ def test_what_replaces_a_broken_node_is_told_before_it_comes() -> None:
 
     run(story())
 
-    treated = [each for each in listener.about(TreatmentQuestion) if each.choices]
-    assert [(each.choices[0].claim, len(each.launches), each.refusals) for each in treated] == [
-        ("web-1", 1, ())
-    ]
-    assert launched[listener.verdicts.index(treated[0])] == len(MANY)
-    assert [decide_disruption(each) for each in listener.questions] == listener.verdicts
+    (repair,) = [each for each in listener.verdicts if each.method == "repair" and each.commands]
+    (command,) = repair.commands
+    assert [each.claim for each in command.nodes] == ["web-1"]
+    assert len(command.replacements) == 1
+    assert launched[listener.verdicts.index(repair)] == len(MANY)
+    assert listener.again() == listener.verdicts
 
 
-def test_a_broken_node_whose_pods_find_no_place_is_told_with_the_reason() -> None:
+def test_a_broken_node_whose_pods_find_no_place_is_told_with_the_pod() -> None:
     listener = Listener()
     stuck = pod("stuck", "")
 
@@ -218,7 +266,7 @@ def test_a_broken_node_whose_pods_find_no_place_is_told_with_the_reason() -> Non
         world = World()
         world.start()
         make_pool(world)
-        async with disrupting(world, Heard(), repair=REPAIR) as stage:
+        async with disrupting(world, Heard(), policies=REPAIR_POLICIES) as stage:
             stage.disruption.listen(listener.hear)
             await make_busy_nodes(world)
             spec = {"nodeName": node_of(world), "nodeSelector": {"kubernetes.io/arch": "s390x"}}
@@ -231,24 +279,24 @@ def test_a_broken_node_whose_pods_find_no_place_is_told_with_the_reason() -> Non
 
     node = run(story())
 
-    refused = [each for each in listener.about(TreatmentQuestion) if each.refusals]
-    assert set(refused) == {
-        DisruptionVerdict(
-            DisruptionReason.UNHEALTHY, (), (NodeRefusal(Obstacle.PODS_UNPLACED, node, "web"),)
-        )
-    }
-    assert [decide_disruption(each) for each in listener.questions] == listener.verdicts
+    (refusal,) = listener.refused("repair")
+    assert (refusal.why, refusal.node, refusal.pods) == (
+        NodeReason.PODS_UNPLACED,
+        node,
+        ("default/stuck",),
+    )
+    assert listener.again() == listener.verdicts
 
 
-def test_after_a_reboot_that_cannot_be_asked_for_the_next_node_has_its_turn() -> None:
+def test_a_reboot_that_cannot_be_asked_for_keeps_no_other_node_waiting() -> None:
     listener = Listener()
 
-    async def story() -> int:
+    async def story() -> tuple[int, int]:
         world = World()
         world.start()
         make_pool(world, consolidateAfter="Never")
         cloud, objects = MendingCloud(world), Stubborn(world.store, "web-3")
-        async with disrupting(world, Heard(), objects, cloud, REPAIR) as stage:
+        async with disrupting(world, Heard(), objects, cloud, policies=REPAIR_POLICIES) as stage:
             stage.disruption.listen(listener.hear)
             await make_nodes(world, *(f"web-{number}" for number in range(10)))
             objects.is_stubborn = True
@@ -256,10 +304,10 @@ def test_after_a_reboot_that_cannot_be_asked_for_the_next_node_has_its_turn() ->
             await asyncio.sleep(1)
             world.kubelets.trouble(node_of(world, "web-7"), SLOW)
             await until(lambda: bool(cloud.operations), seconds=600)
+            reboots = len(stage.state.snapshot().repair.reboots)
         world.stop()
-        return len(cloud.operations)
+        return len(cloud.operations), reboots
 
-    assert run(story()) == 1
-    asked = [each for each in listener.questions if isinstance(each, TreatmentQuestion)]
-    assert {each.tried for each in asked} == {frozenset(), frozenset({"web-3"})}
-    assert [decide_disruption(each) for each in listener.questions] == listener.verdicts
+    assert run(story()) == (1, 1)
+    assert listener.chosen(DisruptionReason.UNHEALTHY) == ["web-3", "web-7"]
+    assert listener.again() == listener.verdicts

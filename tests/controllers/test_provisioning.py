@@ -43,12 +43,6 @@ class Heard:
         del snapshot, duration
         self.verdicts.append(verdict)
 
-    def places(self) -> dict[str, str]:
-        return {}
-
-    def settling(self) -> tuple[str, ...]:
-        return ()
-
     async def vain_launches(self, snapshot: Snapshot) -> tuple[VainLaunches, ...]:
         del snapshot
         return ()

@@ -4,10 +4,10 @@ import asyncio
 
 from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.controllers.repair import RepairController
-from karpy.core.disruption.decide import decide_disruption
+from karpy.core.disruption.decide import decide_nodes
 from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import NODE_CLAIM, POD
-from karpy.model.refusals import Obstacle
+from karpy.model.refusals import NodeReason
 from karpy.sim.kubelets.nodes import Health
 from karpy.sim.loop import run
 from karpy.sim.world import World
@@ -108,9 +108,9 @@ def test_what_is_decided_about_broken_nodes_is_told_and_can_be_repeated() -> Non
 
     assert listener.chosen(DisruptionReason.UNHEALTHY) == ["web-1"]
     assert {each.why for verdict in listener.verdicts for each in verdict.refusals} >= {
-        Obstacle.MOSTLY_UNHEALTHY
+        NodeReason.MOSTLY_UNHEALTHY
     }
-    assert [decide_disruption(each) for each in listener.questions] == listener.verdicts
+    assert [decide_nodes(each) for each in listener.questions] == listener.verdicts
 
 
 def test_where_too_many_are_broken_none_goes_until_some_are_well_again() -> None:

@@ -6,16 +6,15 @@ from typing import Any, Final, TypeVar, Unpack
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from karpy.model.surroundings import NodeState, Surroundings
-from karpy.model.tenants import Tenant
 from msgspec import DecodeError
 from msgspec.json import encode
 from msgspec.structs import replace
 
 from karpy.adapters.mirror import recordbook
 from karpy.codec.buffers import buffer_writes, read_buffer_record
-from karpy.codec.disruption import read_pod_budget, read_policy, read_tenant
+from karpy.codec.disruption import read_policy
 from karpy.codec.fields import FieldInvalid, JsonObject
+from karpy.codec.objects import read_budget
 from karpy.codec.podjson import PodJsonReader
 from karpy.codec.pods import PodReader
 from karpy.codec.recordings import (
@@ -26,10 +25,11 @@ from karpy.codec.recordings import (
 )
 from karpy.codec.records import claim_writes, node_writes, pool_writes
 from karpy.codec.templates import read_template
+from karpy.codec.unreadable import bound_pod
 from karpy.codec.verdicts import disruption_to_json, verdict_to_json
 from karpy.codec.workloads import read_daemon_set
 from karpy.core.buffers import PODS_MAX, Resolved, settle, virtual_pods
-from karpy.core.disruption.decide import decide_disruption
+from karpy.core.disruption.decide import METHODS, decide_nodes
 from karpy.core.lifecycle.changes import Changes
 from karpy.core.lifecycle.drain import DrainingNode
 from karpy.core.lifecycle.expiration import check_expiry
@@ -42,16 +42,11 @@ from karpy.core.nodepool.staticcapacity import CREATES_MAX, fill_up
 from karpy.core.scheduling.decide import decide
 from karpy.model.disruption import DisruptionPolicy
 from karpy.model.labels import NODE_POOL
-from karpy.model.nodes import join_node
-from karpy.model.pods import Pod, PodDisruption
+from karpy.model.nodes import Node, join_node
+from karpy.model.pods import Pod
 from karpy.model.pools import Headcount
-from karpy.model.questions import (
-    BrokenNodesQuestion,
-    DisruptionQuestion,
-    EmptyNodesQuestion,
-    LegacyRepairQuestion,
-    TreatmentQuestion,
-)
+from karpy.model.questions import DisruptionQuestion, LegacyRepairQuestion, NodeQuestion
+from karpy.model.repairs import RepairRules
 from karpy.model.snapshot import Snapshot
 from karpy.model.times import LONGEST
 from karpy.ports.objects import Reader
@@ -59,9 +54,9 @@ from karpy.ports.records import Kept
 from tests.builders import node, pod, pool, snapshot
 from tests.builders.clusters import SnapshotFields
 from tests.builders.pods import NOON
+from tests.core.disruption import scenes
+from tests.core.disruption.methods.test_repair import broken
 from tests.core.disruption.questions import REPAIRS
-from tests.core.disruption.scenes import around, state
-from tests.core.disruption.test_repairing import sick
 from tests.hostile import extremes
 from tests.hostile.extremes import read_or_none
 
@@ -72,7 +67,7 @@ FINE: Final = tuple(
     pod(f"fine-{number}", cpu="3", selector={NODE_POOL: "shop"}) for number in range(4)
 )
 BESIDE: Final = node("beside", pool="shop", cpu="4")
-WELL: Final = tuple(state(f"well-{number}") for number in range(20))
+WELL: Final = tuple(scenes.node(f"well-{number}") for number in range(20))
 often: Final = settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -176,71 +171,89 @@ def test_a_buffer_has_no_more_pods_than_a_decision_can_look_at(obj: JsonObject) 
     assert len(written) == len(records)
 
 
-def hostile_states(
-    node_obj: JsonObject, claim_obj: JsonObject, pod_obj: JsonObject
-) -> tuple[NodeState, ...]:
+def hostile_nodes(node_obj: JsonObject, claim_obj: JsonObject) -> tuple[Node, ...]:
     """Return a node as disruption sees it; none if any part of it is set aside."""
     found = entries(recordbook.NODES, node_obj)
     claims = entries(recordbook.CLAIMS, claim_obj)
-    tenant = read_or_none(read_tenant, pod_obj)
-    tenants = () if tenant is None else (tenant,)
     return tuple(
-        NodeState(claim.kept.record, node.kept.record, tenants)
-        for node, claim in zip(found, claims, strict=False)
+        join_node(node.value, claim.value) for node, claim in zip(found, claims, strict=False)
     )
 
 
-def surroundings(
-    states: Iterable[NodeState], pool_obj: JsonObject, budget_obj: JsonObject
-) -> Surroundings:
-    budget = read_or_none(read_pod_budget, budget_obj)
-    found = entries(recordbook.POOLS, pool_obj)
-    policy = read_or_none(read_policy, pool_obj) or DisruptionPolicy()
-    bare = around()
-    return around(
+def hostile_cluster(
+    nodes: Iterable[Node], pod_obj: JsonObject, pool_obj: JsonObject, budget_obj: JsonObject
+) -> Snapshot:
+    """Build a cluster of nodes that are empty, and one that is broken, with hostile objects."""
+    budget = read_or_none(read_budget, budget_obj)
+    pools = [
+        replace(each.value, record=each.kept.record) for each in entries(recordbook.POOLS, pool_obj)
+    ]
+    return scenes.cluster(
         *WELL,
-        sick("ill"),
-        *states,
-        pools={**bare.pools, **{each.value.name: each.kept.record for each in found}},
-        policies={**bare.policies, "hostile": policy},
-        pod_budgets=() if budget is None else (budget,),
+        broken("ill"),
+        *nodes,
+        pods=entries(PodJsonReader(), pod_obj),
+        pools=[scenes.pool(), *pools],
+        budgets=() if budget is None else (budget,),
+        repair=RepairRules(REPAIRS),
     )
 
 
-def chosen(question: DisruptionQuestion) -> list[str]:
+def chosen(question: NodeQuestion) -> list[str]:
     """Decide, record the decision, and return which nodes go that are like any other."""
-    verdict = decide_disruption(question)
-    digests = ["a", "a"] if isinstance(question, TreatmentQuestion) else ["a"]
-    line = encode_disruption(question, verdict, digests, "test")
+    verdict = decide_nodes(question)
+    line = encode_disruption(question, verdict, "a", "test")
     assert disruption_to_json(verdict) in line
-    return sorted(each.node for each in verdict.choices if each.pool == "web")
+    return sorted(each.node for each in verdict.nodes if each.pool == "web")
 
 
 @often
 @given(
-    st.builds(hostile_states, extremes.nodes(), extremes.node_claims(), extremes.pods("hostile")),
+    st.builds(hostile_nodes, extremes.nodes(), extremes.node_claims()),
+    extremes.pods("hostile"),
     extremes.node_pools(),
     extremes.pod_budgets(),
 )
 def test_a_node_that_is_hostile_keeps_no_other_from_its_disruption(
-    states: tuple[NodeState, ...], pool_obj: JsonObject, budget_obj: JsonObject
+    nodes: tuple[Node, ...], pod_obj: JsonObject, pool_obj: JsonObject, budget_obj: JsonObject
 ) -> None:
-    around = surroundings(states, pool_obj, budget_obj)
+    snapshot = hostile_cluster(nodes, pod_obj, pool_obj, budget_obj)
 
     found = {
-        "empty": chosen(EmptyNodesQuestion(around)),
-        "broken": chosen(BrokenNodesQuestion(around, REPAIRS)),
-        "legacy": [chosen(LegacyRepairQuestion(around, each, REPAIRS)) for each in states],
-        "treated": chosen(TreatmentQuestion(around, cluster(), REPAIRS)) in ([], ["ill"]),
+        "repair": chosen(DisruptionQuestion(snapshot)) in ([], ["ill"]),
+        "empty": chosen(DisruptionQuestion(snapshot, frozenset({"repair"}))),
+        "legacy": [chosen(LegacyRepairQuestion(snapshot, each.claim)) for each in nodes],
     }
 
-    names = sorted([*(each.name for each in WELL), "ill"])
     assert found == {
-        "empty": names,
-        "broken": ["ill"],
-        "legacy": [[] for _ in states],
-        "treated": True,
+        "repair": True,
+        "empty": sorted([*(each.name for each in WELL), "ill"]),
+        "legacy": [[] for _ in nodes],
     }
+
+
+@often
+@given(
+    st.builds(hostile_nodes, extremes.nodes(), extremes.node_claims()),
+    extremes.pods("hostile"),
+    extremes.node_pools(),
+    extremes.pod_budgets(),
+    st.integers(0, len(METHODS)),
+)
+def test_every_method_has_an_answer_about_a_hostile_node(
+    nodes: tuple[Node, ...],
+    pod_obj: JsonObject,
+    pool_obj: JsonObject,
+    budget_obj: JsonObject,
+    first: int,
+) -> None:
+    drifted = scenes.node("drifted", said=["Drifted"])
+    snapshot = hostile_cluster((drifted, *nodes), pod_obj, pool_obj, budget_obj)
+    settled = frozenset(each.name for each in METHODS[:first])
+
+    verdict = decide_nodes(DisruptionQuestion(snapshot, settled))
+
+    assert disruption_to_json(verdict).startswith(b"{")
 
 
 def pauses(outcomes: Iterable[Changes]) -> list[timedelta]:
@@ -248,24 +261,11 @@ def pauses(outcomes: Iterable[Changes]) -> list[timedelta]:
     return [each.requeue_after for each in outcomes if each.requeue_after is not None]
 
 
-def bound(tenant: Tenant) -> Pod:
-    """Return the pod of a tenant as a drain reads it."""
-    seen = tenant.pod
-    return replace(
-        pod(seen.name, namespace=seen.namespace, on=seen.node_name, phase=seen.phase),
-        started=seen.started,
-        deleted=seen.deleted,
-        is_deleting=seen.is_deleting,
-        disruption=PodDisruption(do_not_disrupt=seen.do_not_disrupt, grace=seen.grace),
-    )
-
-
-def steps(found: NodeState, patience: timedelta | None) -> list[Changes]:
+def steps(found: Node, pods: tuple[Pod, ...], patience: timedelta | None) -> list[Changes]:
     """Take every step of the life of a claim and its node that there is."""
-    claim, seen = found.claim, found.node
+    claim, seen = found.claim_record, found.node_record
     assert claim is not None
     assert seen is not None
-    pods = tuple(bound(each) for each in found.tenants)
     draining = DrainingNode(seen, claim, pods)
     return [
         advance(claim, ClaimInputs((seen,)), NOON),
@@ -277,27 +277,29 @@ def steps(found: NodeState, patience: timedelta | None) -> list[Changes]:
     ]
 
 
-def written(found: NodeState, outcome: Changes) -> bytes:
+def written(found: Node, outcome: Changes) -> bytes:
     """Write the patches of a step."""
-    assert found.claim is not None
-    assert found.node is not None
-    claim = claim_writes(found.claim, outcome.claim or found.claim)
-    node = node_writes(found.node, outcome.node or found.node, {})
+    assert found.claim_record is not None
+    assert found.node_record is not None
+    claim = claim_writes(found.claim_record, outcome.claim or found.claim_record)
+    node = node_writes(found.node_record, outcome.node or found.node_record, {})
     return encode([claim.main, claim.status, node.main])
 
 
 @often
 @given(
-    st.builds(hostile_states, extremes.nodes(), extremes.node_claims(), extremes.pods("hostile")),
+    st.builds(hostile_nodes, extremes.nodes(), extremes.node_claims()),
+    extremes.pods("hostile"),
     extremes.node_pools(),
 )
 def test_every_step_of_a_claim_can_be_taken_and_written(
-    states: tuple[NodeState, ...], pool_obj: JsonObject
+    nodes: tuple[Node, ...], pod_obj: JsonObject, pool_obj: JsonObject
 ) -> None:
     policy = read_or_none(read_policy, pool_obj) or DisruptionPolicy()
+    pods = (bound_pod(pod_obj),)
 
     outcomes = [
-        (each, outcome) for each in states for outcome in steps(each, policy.consolidate_after)
+        (each, outcome) for each in nodes for outcome in steps(each, pods, policy.consolidate_after)
     ]
     patches = [written(*each) for each in outcomes]
 

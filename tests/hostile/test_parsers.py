@@ -12,13 +12,14 @@ import pytest
 
 from karpy.adapters.mirror.recordbook import CLAIMS
 from karpy.codec.crds import PRICE_LENGTH_MAX, read_overlay
-from karpy.codec.disruption import read_policy, read_tenant
+from karpy.codec.disruption import read_policy
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject, read_duration
 from karpy.codec.fieldselectors import read_field_selector
 from karpy.codec.labelselectors import SELECTOR_LENGTH_MAX, read_label_selector
 from karpy.codec.pods import PodReader
 from karpy.codec.records import read_claim_record
 from karpy.codec.syntax import is_label_key, is_label_value
+from karpy.codec.unreadable import bound_pod
 from karpy.core.disruption.budgets import permit
 from karpy.core.lifecycle.eviction import protection_of
 from karpy.errors import BadRequest
@@ -78,7 +79,7 @@ def read_protection(text: str) -> object:
     """Read a pod, and ask whether it may be disturbed."""
     annotations = {"karpenter.sh/do-not-disrupt": text}
     pod = {"metadata": {"name": "p", "annotations": annotations}}
-    return protection_of(read_tenant(Fields(pod)).pod, NOON)
+    return protection_of(bound_pod(pod), NOON)
 
 
 PARSERS: Final[dict[str, tuple[Callable[[str], object], tuple[str, ...]]]] = {

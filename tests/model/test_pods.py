@@ -1,4 +1,4 @@
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from msgspec.structs import replace
@@ -7,6 +7,7 @@ from karpy.model.constraints import (
     AffinityTerm,
     NodeTerm,
     SpreadConstraint,
+    Toleration,
     WeightedNodeTerm,
     WeightedTerm,
 )
@@ -14,9 +15,11 @@ from karpy.model.pods import (
     DAEMON_SET,
     NODE,
     STATEFUL_SET,
+    DisruptionBudget,
     HostPort,
     Owner,
     Pod,
+    PodDisruption,
     PodRules,
     PodVolume,
 )
@@ -122,3 +125,116 @@ def test_an_owner_counts_by_api_version_and_kind() -> None:
     ]
     assert not other.is_owned_by(DAEMON_SET)
     assert not POD.is_owned_by(DAEMON_SET)
+
+
+def _owned(*kinds: tuple[str, str], **changes: object) -> Pod:
+    return replace(POD, owners=tuple(Owner(*kind) for kind in kinds), **changes)
+
+
+def _deleting(seconds: int) -> Pod:
+    """Return a pod whose grace period ended some seconds before noon."""
+    return replace(POD, is_deleting=True, deleted=NOON - timedelta(seconds=seconds))
+
+
+def _tolerating(toleration: Toleration) -> Pod:
+    return replace(POD, rules=PodRules(tolerations=(toleration,)))
+
+
+@pytest.mark.parametrize(
+    ("pod", "is_drainable", "is_waited_for"),
+    [
+        (POD, True, True),
+        (replace(POD, phase="Succeeded"), True, False),
+        (replace(POD, phase="Failed"), True, False),
+        (_owned(NODE), False, False),
+        (_tolerating(Toleration(operator="Exists")), False, False),
+        (_deleting(60), True, True),
+        (_deleting(61), False, False),
+        (replace(POD, disruption=PodDisruption(do_not_disrupt="true")), True, True),
+        (_owned(DAEMON_SET), True, True),
+    ],
+)
+def test_a_node_waits_for_the_pods_that_can_be_drained(
+    pod: Pod, *, is_drainable: bool, is_waited_for: bool
+) -> None:
+    assert pod.is_drainable(NOON) is is_drainable
+    assert pod.is_waited_for(NOON) is is_waited_for
+
+
+@pytest.mark.parametrize(
+    ("toleration", "expected"),
+    [
+        (Toleration("karpenter.sh/disrupted", "Exists"), True),
+        (Toleration("karpenter.sh/disrupted", effect="NoSchedule"), True),
+        (Toleration("karpenter.sh/disrupted", "Exists", effect="NoExecute"), False),
+        (Toleration("other", "Exists"), False),
+    ],
+)
+def test_a_pod_that_tolerates_the_disrupted_taint_stays_on_its_node(
+    toleration: Toleration, *, expected: bool
+) -> None:
+    assert _tolerating(toleration).tolerates_disruption is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("system-cluster-critical", True),
+        ("system-node-critical", True),
+        ("important", False),
+        ("", False),
+    ],
+)
+def test_two_priority_classes_are_critical(name: str, *, expected: bool) -> None:
+    assert PodDisruption(priority_class=name).is_critical is expected
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        (POD, True),
+        (replace(POD, phase="Succeeded"), False),
+        (replace(POD, is_deleting=True), False),
+        (_owned(STATEFUL_SET, is_deleting=True), True),
+        (_owned(STATEFUL_SET, phase="Failed"), False),
+        (_owned(DAEMON_SET), False),
+        (_owned(NODE), False),
+        (_owned(STATEFUL_SET, DAEMON_SET), False),
+    ],
+)
+def test_a_pod_needs_another_node_unless_it_belongs_to_its_own(pod: Pod, *, expected: bool) -> None:
+    """A StatefulSet creates the next pod only after this one is gone."""
+    assert pod.is_reschedulable is expected
+
+
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [
+        (DisruptionBudget("b", "shop", max_unavailable="0"), True),
+        (DisruptionBudget("b", "shop", max_unavailable="0%"), True),
+        (DisruptionBudget("b", "shop", min_available="100%"), True),
+        (DisruptionBudget("b", "shop", max_unavailable="1"), False),
+        (DisruptionBudget("b", "shop", min_available="10"), False),
+        (DisruptionBudget("b", "shop", disruptions_allowed=0), False),
+    ],
+)
+def test_a_budget_forbids_all_if_nothing_but_an_edit_lets_a_pod_go(
+    budget: DisruptionBudget, *, expected: bool
+) -> None:
+    assert budget.forbids_all is expected
+
+
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [
+        (DisruptionBudget("b", "shop", ()), True),
+        (DisruptionBudget("b", "shop", (one_of("app", "web"),)), True),
+        (DisruptionBudget("b", "shop", (one_of("app", "db"),)), False),
+        (DisruptionBudget("b", "shop", None), False),
+        (DisruptionBudget("b", "other", ()), False),
+    ],
+)
+def test_a_budget_covers_pods_of_its_namespace_that_it_selects(
+    budget: DisruptionBudget, *, expected: bool
+) -> None:
+    assert budget.covers(replace(POD, labels={"app": "web"})) is expected

@@ -4,11 +4,13 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import datetime
 from typing import Final, Protocol
 
 from msgspec import Struct
 
 from karpy.adapters.clouds.kwok.provider import KwokProvider
+from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.adapters.kube.events import EventRecorder
 from karpy.adapters.kube.leases import Candidacy, Election
 from karpy.codec.catalogs import kwok_catalog
@@ -16,12 +18,14 @@ from karpy.codec.fields import JsonObject
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.kinds import DEPLOYMENT, NODE, NODE_CLAIM, POD, Kind
 from karpy.model.options import Options
+from karpy.model.repairs import RepairPolicy
+from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Patch, PatchType, Query
 from karpy.sim.crashes import Life
 from karpy.sim.faults import Faults
 from karpy.sim.faultyports import FaultyCloud, FaultyObjects
 from karpy.sim.kubelets.timing import Timing
-from karpy.sim.world import World, WorldSettings
+from karpy.sim.world import START, World, WorldSettings
 from karpy.wiring.operator import Operator
 from karpy.wiring.surface import Surface
 from tests.scenarios.timeline import Timeline
@@ -43,16 +47,26 @@ class Failure(Struct, frozen=True):
 
 
 class Quiet:
-    """Listens to metrics and logs, and keeps only what went wrong."""
+    """Listens to metrics and logs, and keeps these and what went wrong."""
 
     def __init__(self) -> None:
         self.failures: list[Failure] = []
+        self.counts: list[Count] = []
+        self.remarks: list[Remark] = []
 
     def count(self, count: Count) -> None:
-        del count
+        self.counts.append(count)
 
     def remark(self, remark: Remark) -> None:
-        del remark
+        self.remarks.append(remark)
+
+    def counted(self, metric: str, **labels: str) -> float:
+        """Add up what was counted of a metric with some labels."""
+        return sum(
+            each.value
+            for each in self.counts
+            if each.metric == metric and labels.items() <= each.labels.items()
+        )
 
     def fail(self, controller: str, key: str, error: BaseException) -> None:
         self.failures.append(Failure(controller, key, error))
@@ -74,6 +88,22 @@ class _Nothing:
         return
 
 
+class MendingCloud(FaultyCloud):
+    """A cloud that calls nodes broken as KWOK does, and switches machines off and on."""
+
+    def __init__(self, cloud: CloudProvider, faults: Faults, world: World) -> None:
+        super().__init__(cloud, faults)
+        self._world = world
+
+    @property
+    def repair_policies(self) -> tuple[RepairPolicy, ...]:
+        return REPAIR_POLICIES
+
+    async def reboot(self, provider_id: str, operation: str) -> None:
+        del operation
+        self._world.kubelets.reboot(self._world.cloud.node_of(provider_id))
+
+
 class Stage:
     """
     A cluster with everything but nodes, and a story to be told in it.
@@ -90,17 +120,18 @@ class Stage:
         options: Options | None = None,
         has_cloud: bool = False,
         has_zones: bool = False,
+        start: datetime = START,
         seed: int = 0,
     ) -> None:
-        self.world = World(settings or (CLOUD if has_cloud else KWOK), seed=seed)
+        self.world = World(settings or (CLOUD if has_cloud else KWOK), seed=seed, start=start)
         self.store = self.world.store
         self.options = options or Options()
         self.faults = Faults(seed=seed)
         self.voice = Quiet()
         self._has_cloud = has_cloud
-        self._catalog = self.world.cloud.market.catalog if has_cloud else kwok_catalog
+        self.catalog = self.world.cloud.market.catalog if has_cloud else kwok_catalog
         self.timeline = Timeline(
-            self.store, self.world.clock, self._catalog, has_zones=has_zones or has_cloud
+            self.store, self.world.clock, self.catalog, has_zones=has_zones or has_cloud
         )
         self._lives: dict[str, tuple[Life, asyncio.Task[bool]]] = {}
 
@@ -135,8 +166,8 @@ class Stage:
                 objects=objects,
                 feed=world.objects,
                 clock=clock,
-                cloud=FaultyCloud(world.cloud if self._has_cloud else kwok, self.faults),
-                catalog=self._catalog,
+                cloud=MendingCloud(world.cloud if self._has_cloud else kwok, self.faults, world),
+                catalog=self.catalog,
             ),
             self.options,
             notices=recorder,
@@ -251,9 +282,10 @@ async def staged(
     has_cloud: bool = False,
     has_zones: bool = False,
     has_operator: bool = True,
+    start: datetime = START,
 ) -> AsyncIterator[Stage]:
     """Have a world that lives, with an operator in it unless told otherwise."""
-    stage = Stage(settings, options=options, has_cloud=has_cloud, has_zones=has_zones)
+    stage = Stage(settings, options=options, has_cloud=has_cloud, has_zones=has_zones, start=start)
     stage.world.start()
     if has_operator:
         stage.hire()

@@ -1,4 +1,4 @@
-"""Those who hear of decisions, and what they make of it."""
+"""Decisions are recorded as long as there is news."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -8,53 +8,45 @@ from msgspec.structs import replace
 
 from karpy.cli.examples import CLUSTER, example_documents
 from karpy.codec.verdicts import disruption_to_json
-from karpy.core.disruption.decide import decide_disruption
+from karpy.core.disruption.decide import decide_disruption, decide_nodes
 from karpy.core.staticpools import decide_pool
+from karpy.model.commands import DisruptionVerdict
 from karpy.model.pools import Headcount
 from karpy.model.questions import (
-    BrokenNodesQuestion,
+    ConfirmationQuestion,
     DisruptionQuestion,
-    EmptyNodesQuestion,
     FillUpQuestion,
     LegacyRepairQuestion,
+    NodeQuestion,
     PoolQuestion,
-    ProposedNode,
-    SecondLookQuestion,
     ThinOutQuestion,
-    TreatmentQuestion,
+    ValidationQuestion,
 )
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
+from karpy.model.verdicts import PoolVerdict, Verdict
 from karpy.wiring.audiences import DisruptionAudience, PoolAudience
 from karpy.wiring.embedded import embedded_world
 from karpy.wiring.resident import BRISK, apply_manifests, operating
-from tests.builders import NOON, node, pod, pool, snapshot
-from tests.core.disruption.questions import REPAIRS
-from tests.core.disruption.scenes import around, state, tenant
-from tests.core.disruption.test_repairing import crowd, sick
+from tests.builders import NOON, pool
+from tests.core.disruption.methods.test_repair import broken, crowd
+from tests.core.disruption.scenes import cluster, node, pod
 from tests.core.nodepool.test_staticcapacity import static
 from tests.sim.stories import on_virtual_time
 from tests.wiring.test_resident import Deaf
 
-NOBODY = EmptyNodesQuestion(around())
-BUSY = EmptyNodesQuestion(around(state("a", tenants=[tenant("x")])))
-MARKED = EmptyNodesQuestion(around(state("a", marked=True)))
-IDLE = EmptyNodesQuestion(around(state("a")))
-STILL_IDLE = SecondLookQuestion(around(state("a")), (ProposedNode("a-claim", "a"),))
-WELL = BrokenNodesQuestion(crowd(), REPAIRS)
-REBOOT = TreatmentQuestion(crowd(sick("a", "Slow")), snapshot(), REPAIRS)
-HOPELESS = TreatmentQuestion(
-    crowd(sick("a")),
-    snapshot(
-        nodes=[node("a", pool="web")], pods=[pod("x", on="a", cpu="300")], pools=[pool("web")]
-    ),
-    REPAIRS,
+NOTHING = DisruptionQuestion(cluster())
+BUSY = DisruptionQuestion(cluster(node("a"), pods=[pod("x", on="a", cpu="3")]))
+SETTLED = replace(
+    BUSY, settled=frozenset({"multi-node-consolidation", "single-node-consolidation"})
 )
-GIVEN_UP = LegacyRepairQuestion(crowd(sick("a")), sick("a"), REPAIRS)
-SPARED = LegacyRepairQuestion(crowd(sick("a"), sick("b"), well=0), sick("a"), REPAIRS)
-ALSO_SPARED = LegacyRepairQuestion(SPARED.surroundings, sick("b"), REPAIRS)
-NO_PATIENT = TreatmentQuestion(crowd(), snapshot(), REPAIRS)
-BROKEN = BrokenNodesQuestion(crowd(sick("a")), REPAIRS)
+LEAVING = DisruptionQuestion(cluster(node("a", replaced=True)))
+IDLE = DisruptionQuestion(cluster(node("a")))
+STILL_IDLE = ValidationQuestion(IDLE.snapshot, decide_disruption(IDLE).commands[0])
+LISTED = ConfirmationQuestion(BUSY.snapshot, "emptiness", STILL_IDLE.command.nodes)
+REBOOT = DisruptionQuestion(crowd(broken("a", "Slow")))
+GIVEN_UP = LegacyRepairQuestion(crowd(broken("a")), "a-claim")
+KEPT = LegacyRepairQuestion(crowd(broken("a"), broken("b"), well=0), "a-claim")
+ALSO_KEPT = LegacyRepairQuestion(KEPT.snapshot, "b-claim")
 
 
 def _limited(name: str) -> FillUpQuestion:
@@ -66,57 +58,54 @@ def _limited(name: str) -> FillUpQuestion:
 LIMITED, OTHERS_LIMITED = _limited("web"), _limited("batch")
 ENOUGH = FillUpQuestion(NOON, static(2), Headcount(active=2))
 LACKING = FillUpQuestion(NOON, static(2), Headcount(), pool("web", static=True))
-TOO_MANY = ThinOutQuestion(NOON, static(0), Headcount(active=1), (state("a"),))
+TOO_MANY = ThinOutQuestion(NOON, static(0), Headcount(active=1), (node("a"),))
 
 
 class Book:
     """A journal in memory."""
 
     def __init__(self) -> None:
-        self.disruptions: list[tuple[DisruptionQuestion, DisruptionVerdict]] = []
+        self.disruptions: list[tuple[NodeQuestion, DisruptionVerdict]] = []
         self.pools: list[tuple[PoolQuestion, PoolVerdict]] = []
 
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
         del snapshot, verdict
 
-    def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+    def record_disruption(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
         self.disruptions.append((question, verdict))
 
     def record_pool(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
         self.pools.append((question, verdict))
 
 
-def recorded(asked: Sequence[DisruptionQuestion]) -> list[DisruptionQuestion]:
+def recorded(asked: Sequence[NodeQuestion]) -> list[NodeQuestion]:
     """Decide one after the other; return which of it was recorded."""
     book = Book()
     audience = DisruptionAudience(book)
     for question in asked:
-        audience.decided(question, decide_disruption(question))
+        audience.decided(question, decide_nodes(question))
     return [question for question, _ in book.disruptions]
 
 
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        ([NOBODY, NOBODY, WELL], []),
+        ([NOTHING, NOTHING], []),
         ([BUSY, BUSY, BUSY], [BUSY]),
-        ([BUSY, MARKED, BUSY], [BUSY, MARKED, BUSY]),
-        ([BUSY, NOBODY, NOBODY], [BUSY, NOBODY]),
+        ([BUSY, SETTLED, BUSY, SETTLED], [BUSY]),
+        ([BUSY, LEAVING, BUSY], [BUSY, LEAVING, BUSY]),
+        ([BUSY, NOTHING, NOTHING], [BUSY, NOTHING]),
         ([IDLE, IDLE], [IDLE, IDLE]),
         ([STILL_IDLE, STILL_IDLE], [STILL_IDLE, STILL_IDLE]),
         ([BUSY, STILL_IDLE, BUSY], [BUSY, STILL_IDLE]),
+        ([LISTED, LISTED, BUSY], [LISTED, LISTED, BUSY]),
         ([REBOOT, REBOOT], [REBOOT, REBOOT]),
-        ([HOPELESS, HOPELESS, HOPELESS], [HOPELESS]),
-        ([NO_PATIENT, HOPELESS, NO_PATIENT, NO_PATIENT], [HOPELESS, NO_PATIENT]),
-        ([BROKEN, HOPELESS, BROKEN, HOPELESS], [BROKEN, HOPELESS]),
         ([GIVEN_UP, GIVEN_UP], [GIVEN_UP, GIVEN_UP]),
-        ([SPARED, ALSO_SPARED, SPARED, ALSO_SPARED, BROKEN], [SPARED, ALSO_SPARED, BROKEN]),
-        ([BROKEN, BROKEN, WELL, WELL], [BROKEN, WELL]),
-        ([BUSY, BROKEN, BUSY, BROKEN], [BUSY, BROKEN]),
+        ([KEPT, ALSO_KEPT, KEPT, ALSO_KEPT, BUSY], [KEPT, ALSO_KEPT, BUSY]),
     ],
 )
 def test_only_news_about_nodes_is_recorded(
-    asked: Sequence[DisruptionQuestion], expected: Sequence[DisruptionQuestion]
+    asked: Sequence[NodeQuestion], expected: Sequence[NodeQuestion]
 ) -> None:
     assert recorded(asked) == expected
 
@@ -169,6 +158,6 @@ async def test_an_operator_records_what_it_decides_about_nodes_until_all_is_quie
 
     assert settled > 0
     assert len(book.disruptions) == settled
-    assert [disruption_to_json(decide_disruption(each)) for each, _ in book.disruptions] == [
+    assert [disruption_to_json(decide_nodes(each)) for each, _ in book.disruptions] == [
         disruption_to_json(verdict) for _, verdict in book.disruptions
     ]

@@ -9,11 +9,12 @@ import pytest
 from karpy.cli.examples import CLUSTER, example_documents
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import ManifestInvalid
+from karpy.model.commands import DisruptionVerdict
 from karpy.model.kinds import EVENTS_EVENT, NODE_CLAIM
 from karpy.model.notices import Notice
-from karpy.model.questions import DisruptionQuestion, PoolQuestion
+from karpy.model.questions import NodeQuestion, PoolQuestion
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import DisruptionVerdict, PoolVerdict, Verdict
+from karpy.model.verdicts import PoolVerdict, Verdict
 from karpy.wiring.embedded import embedded_world
 from karpy.wiring.resident import BRISK, apply_manifests, autoscaled, operating
 from tests.sim.stories import on_virtual_time
@@ -42,7 +43,7 @@ class TornJournal:
         del snapshot, verdict
         raise ValueError("no page is left")
 
-    def record_disruption(self, question: DisruptionQuestion, verdict: DisruptionVerdict) -> None:
+    def record_disruption(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
         del question, verdict
         raise ValueError("no page is left")
 

@@ -26,10 +26,10 @@ _NAME: Final = re.compile(r"decisions-([0-9]{6,})\.jsonl")
 _WAITING_MAX: Final = 16
 _APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _MODE: Final = 0o600
-"""Names of pods and their labels are nobody else's business."""
+"""Only the owner reads and writes: names and labels of pods may be confidential."""
 
 OnTrouble = Callable[[str], None]
-"""Is told why a decision was not recorded."""
+"""Takes why a decision was not recorded."""
 
 
 class JournalFiles:
@@ -48,7 +48,7 @@ class JournalFiles:
         self._size = 0
         self._is_torn = False
         self._catalog: tuple[Catalog, str] | None = None
-        self._told: set[str] = set()
+        self._written: set[str] = set()
         """Digests of the catalogs that the current file has."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -89,7 +89,7 @@ class JournalFiles:
                 self._open(max(_numbers(self._folder), default=0) + 1)
                 digest, catalog = self._catalog_line(on_sale)
             self._write(catalog + decision)
-            self._told.add(digest)
+            self._written.add(digest)
         except OSError as error:
             raise _unwritable(self._folder, error) from error
 
@@ -98,11 +98,11 @@ class JournalFiles:
         if catalog is None:
             return "", b""
         known = self._catalog
-        if known is not None and known[0] is catalog and known[1] in self._told:
+        if known is not None and known[0] is catalog and known[1] in self._written:
             return known[1], b""
         digest, line = encode_catalog(catalog)
         self._catalog = (catalog, digest)
-        return digest, b"" if digest in self._told else line
+        return digest, b"" if digest in self._written else line
 
     def _open(self, number: int) -> None:
         self.close()
@@ -110,7 +110,7 @@ class JournalFiles:
         self._file = os.open(path, _APPENDING, _MODE)
         self._size = os.fstat(self._file).st_size
         self._is_torn = self._size > 0 and _last_byte(path) != b"\n"
-        self._told.clear()
+        self._written.clear()
         for old in journal_files(self._folder)[: -self._files]:
             old.unlink(missing_ok=True)
 
@@ -127,10 +127,11 @@ class JournalFiles:
 
 class BackgroundJournal:
     """
-    The port Journal on files, written by a thread so that nobody waits for the disk.
+    The port Journal on files, written by a thread so that no decision waits for the disk.
 
-    A decision that cannot be recorded, or comes while too many wait, is lost; `on_trouble` hears of
-    it, in that thread or at once. `on_recorded` hears of every other one, in that thread.
+    A decision that cannot be recorded, or comes while too many wait, is lost; `on_trouble` is
+    called with the reason, in that thread or at once. `on_recorded` is called for every other one,
+    in that thread.
     """
 
     def __init__(
@@ -146,15 +147,15 @@ class BackgroundJournal:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
 
     def record(self, snapshot: Snapshot, verdict: Verdict) -> None:
-        """Take down one decision and what it was made on."""
+        """Record one decision and what it was made on."""
         self._submit(lambda: self._files.record(snapshot, verdict))
 
     def record_disruption(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
-        """Take down one decision about the disruption of nodes, and what it was made on."""
+        """Record one decision about the disruption of nodes, and what it was made on."""
         self._submit(lambda: self._files.record_disruption(question, verdict))
 
     def record_pool(self, question: PoolQuestion, verdict: PoolVerdict) -> None:
-        """Take down one decision about the size of a NodePool, and what it was made on."""
+        """Record one decision about the size of a NodePool, and what it was made on."""
         self._submit(lambda: self._files.record_pool(question, verdict))
 
     def close(self) -> None:

@@ -26,7 +26,11 @@ def context_answer(seen: Seen) -> dict[str, Any]:
     """Write what an answer is about: the catalog, and the findings about the input."""
     types = len(seen.snapshot.catalog.types)
     return {
-        "catalog": {"name": seen.catalog, "instanceTypes": types},
+        "catalog": {
+            "name": seen.catalog,
+            "instanceTypes": types,
+            "isEstimate": seen.is_estimate,
+        },
         "findings": findings_answer(seen.findings),
     }
 

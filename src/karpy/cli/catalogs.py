@@ -1,11 +1,13 @@
 """The catalogs that `--catalog` knows by name, and which of them the NodePools of an input mean."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from karpy.cli.ec2supply import EC2, EC2_CLASSES, Needs, ec2_supply
 from karpy.codec.catalogs import kwok_catalog, read_catalog
 from karpy.codec.jsontext import check_keys, parse_json
 from karpy.codec.limits import Unparsable
@@ -14,6 +16,9 @@ from karpy.errors import CatalogInvalid, ObjectNotFound
 from karpy.model.instances import Catalog
 from karpy.model.pools import NodePool
 
+Source: TypeAlias = Callable[[Needs], Supply]
+"""What there is to buy, once it is known for what."""
+
 
 class NamedCatalog(Struct, frozen=True):
     """A catalog that comes with Karpy."""
@@ -21,51 +26,75 @@ class NamedCatalog(Struct, frozen=True):
     name: str
     classes: frozenset[tuple[str, str]]
     """Group and kind of the node classes whose NodePools buy from it."""
-    load: Callable[[str], Catalog]
-    """Makes it, from what follows the colon in `NAME:REGION`."""
+    supply: Callable[[str, Needs, Sequence[NodePool]], Supply]
+    """Makes it for some NodePools of an input, from what follows the colon in `NAME:REGION`."""
+
+
+def _kwok_supply(_place: str, _needs: Needs, _pools: Sequence[NodePool]) -> Supply:
+    return Supply("kwok", kwok_catalog())
 
 
 CATALOGS: Final = (
-    NamedCatalog(
-        "kwok", frozenset({("karpenter.kwok.sh", "KWOKNodeClass")}), lambda _: kwok_catalog()
-    ),
+    NamedCatalog("kwok", frozenset({("karpenter.kwok.sh", "KWOKNodeClass")}), _kwok_supply),
+    NamedCatalog(EC2, EC2_CLASSES, ec2_supply),
 )
 """The first one is for NodePools whose node class none of them knows."""
 
 
-def find_catalog(asked: str, read_text: Callable[[Path], str]) -> Supply:
+def find_catalog(asked: str, read_text: Callable[[Path], str]) -> Source:
     """Return the catalog of a name, or of a file."""
     name, _, place = asked.partition(":")
     for each in CATALOGS:
         if each.name == name:
-            return Supply(asked, each.load(place))
+            return _named(each, place)
     path = Path(asked)
     if ":" in asked and not path.exists():
         known = ", ".join(each.name for each in CATALOGS)
         raise ObjectNotFound(kind="catalog", name=asked, known=f"{known}, or a file")
-    return Supply(asked, _from_text(path, read_text(path)))
+    supply = Supply(asked, _from_text(path, read_text(path)))
+    return lambda _: supply
 
 
-def usual_catalog(pools: Iterable[NodePool]) -> Supply:
+def usual_catalog(needs: Needs) -> Supply:
     """Return what the NodePools of an input buy from by their node classes."""
-    sources = {pool.name: _source_of(pool) for pool in pools}
-    names = sorted({each.name for each in sources.values()})
-    only = next(iter(sources.values()), CATALOGS[0])
-    if not names[1:]:
-        return Supply(only.name, only.load(""), is_asked_for=False)
-    loaded = {each.name: each.load("") for each in sources.values()}
-    first = loaded[names[0]]
-    merged = Catalog(
-        types=first.types,
-        by_pool={pool: loaded[each.name].types for pool, each in sources.items()},
-        well_known=first.well_known.union(*(each.well_known for each in loaded.values())),
-        reservation_label=max(each.reservation_label for each in loaded.values()),
+    buyers: dict[str, list[NodePool]] = {}
+    for pool in needs.pools:
+        ref = (pool.node_class.group, pool.node_class.kind)
+        buyers.setdefault(_source_of(ref).name, []).append(pool)
+    if not buyers:
+        buyers = {_source_of((each.group, each.kind)).name: [] for each in needs.node_classes}
+    sources = [each for each in CATALOGS if each.name in buyers] or [CATALOGS[0]]
+    supplies = [each.supply("", needs, buyers.get(each.name, ())) for each in sources]
+    first = supplies[0]
+    if len(supplies) == 1:
+        return replace(first, is_asked_for=False)
+    by_pool = {
+        pool.name: supply.catalog.types_for(pool.name)
+        for source, supply in zip(sources, supplies, strict=True)
+        for pool in buyers[source.name]
+    }
+    catalogs = [each.catalog for each in supplies]
+    return Supply(
+        ", ".join(each.name for each in supplies),
+        Catalog(
+            types=first.catalog.types,
+            by_pool=by_pool,
+            well_known=frozenset().union(*(each.well_known for each in catalogs)),
+            reservation_label=max(each.reservation_label for each in catalogs),
+        ),
+        is_asked_for=False,
+        is_estimate=any(each.is_estimate for each in supplies),
+        node_classes=frozenset().union(*(each.node_classes for each in supplies)),
+        findings=tuple(finding for each in supplies for finding in each.findings),
     )
-    return Supply(", ".join(names), merged, is_asked_for=False)
 
 
-def _source_of(pool: NodePool) -> NamedCatalog:
-    ref = (pool.node_class.group, pool.node_class.kind)
+def _named(catalog: NamedCatalog, place: str) -> Source:
+    return lambda needs: catalog.supply(place, needs, needs.pools)
+
+
+def _source_of(ref: tuple[str, str]) -> NamedCatalog:
+    """Return the catalog for node classes of a group and kind."""
     return next((each for each in CATALOGS if ref in each.classes), CATALOGS[0])
 
 

@@ -56,7 +56,7 @@ def catalog_entry(seen: Seen, label_width: int = _LABEL_WIDTH) -> list[Line]:
     if not seen.catalog:
         return []
     types = count_of(len(seen.snapshot.catalog.types), "instance type")
-    return [line(Span("catalog".ljust(label_width), Style.QUIET), f"{seen.catalog}, {types}")]
+    return [line(Span("catalog".ljust(label_width), Style.QUIET), f"{seen.catalog_title}, {types}")]
 
 
 def _headline(explanation: Explanation, width: int) -> Line:

@@ -10,15 +10,17 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.cli.catalogs import find_catalog, usual_catalog
+from karpy.cli.ec2supply import Needs
 from karpy.cli.findings import tell_findings
 from karpy.cli.options import STDIN, Question
 from karpy.cli.terminal import Terminal
 from karpy.codec.findings import Finding, is_partial, note
 from karpy.codec.manifests import Reading, read_manifests
-from karpy.codec.narrowing import Origins, find_narrowing
+from karpy.codec.narrowing import Origins, Supply, find_narrowing
 from karpy.core.scheduling.decide import decide
 from karpy.core.scheduling.overlays import with_overlays
 from karpy.errors import FileUnreadable, QuotaExceeded
+from karpy.model.instances import Catalog
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 
@@ -36,11 +38,18 @@ class Seen(Struct, frozen=True):
     findings: tuple[Finding, ...] = ()
     catalog: str = ""
     """The name of the catalog; empty if it came with the snapshot."""
+    is_estimate: bool = False
+    """Whether no cloud was asked for types and prices."""
 
     @property
     def is_partial(self) -> bool:
         """Whether an answer is only about a part of the input."""
         return is_partial(self.findings)
+
+    @property
+    def catalog_title(self) -> str:
+        """What answers call the catalog."""
+        return f"{self.catalog} (estimated prices)" if self.is_estimate else self.catalog
 
 
 class Decided(Struct, frozen=True):
@@ -94,32 +103,39 @@ def see_files(files: Sequence[str], question: Question, terminal: Terminal) -> S
 def see_documents(documents: Sequence[tuple[str, str]], question: Question) -> Seen:
     """Read documents given as name and text."""
     reading = read_as_of(documents, question)
-    return supplied(reading.snapshot, question, reading.findings, reading.origins)
+    supply = find_supply(question, Needs(reading.snapshot, reading.node_classes))
+    findings = reading.findings_beside(supply.node_classes)
+    return supplied(reading.snapshot, question, supply, findings, reading.origins)
 
 
 def read_as_of(documents: Sequence[tuple[str, str]], question: Question) -> Reading:
     """Read documents, as of the time that is asked about."""
-    asked = None if question.catalog is None else find_catalog(question.catalog, read_text)
     return read_manifests(
         documents,
-        catalog=(asked or usual_catalog(())).catalog,
+        catalog=Catalog(),
         settings=question.settings,
         now=question.now or datetime.now(UTC),
     )
 
 
+def find_supply(question: Question, needs: Needs) -> Supply:
+    """Return the catalog that was asked for, or what the NodePools buy from."""
+    if question.catalog is None:
+        return usual_catalog(needs)
+    return find_catalog(question.catalog, read_text)(needs)
+
+
 def supplied(
     snapshot: Snapshot,
     question: Question,
+    supply: Supply,
     findings: Sequence[Finding] = (),
     origins: Origins = _NOWHERE,
 ) -> Seen:
-    """Add the catalog that was asked for, or the one that the NodePools buy from."""
-    asked = None if question.catalog is None else find_catalog(question.catalog, read_text)
-    supply = asked or usual_catalog(snapshot.pools)
+    """Put a cluster and its catalog together; say what the catalog does not have."""
     snapshot = replace(snapshot, catalog=supply.catalog, repair=question.repair)
-    said = (*findings, *find_narrowing(snapshot, supply, origins))
-    return Seen(_on_sale(snapshot), said, supply.name)
+    said = (*findings, *supply.findings, *find_narrowing(snapshot, supply, origins))
+    return Seen(_on_sale(snapshot), said, supply.name, supply.is_estimate)
 
 
 def decide_seen(seen: Seen, question: Question) -> Decided:

@@ -9,12 +9,14 @@ from cyclopts import CycloptsError
 from msgspec.structs import replace
 
 from karpy.adapters.kube.connection import find_access
+from karpy.cli.ec2supply import Needs
 from karpy.cli.findings import tell_findings
-from karpy.cli.inputs import Seen, supplied
+from karpy.cli.inputs import Seen, find_supply, supplied
 from karpy.cli.options import Question, Reach
 from karpy.cli.terminal import Terminal
 from karpy.codec.findings import Finding, said
 from karpy.errors import NotRead
+from karpy.model.snapshot import Snapshot
 from karpy.wiring.onlooker import Sight, look
 
 _UNREADABLE_HINT: Final = "correct the object, or run a version of Karpy that knows its value"
@@ -32,20 +34,24 @@ def check_reach(reach: Reach, files: Sequence[str], command: str) -> None:
 
 def see_live(reach: Reach, question: Question, terminal: Terminal) -> Seen:
     """Look at the cluster of a kubeconfig, and tell what could not be read."""
-    bare = see_bare(reach, question)
-    seen = supplied(bare.snapshot, question, bare.findings)
+    snapshot, sight = _look(reach, question)
+    supply = find_supply(question, Needs(snapshot, sight.node_classes))
+    seen = supplied(snapshot, question, supply, tuple(_findings(sight)))
     tell_findings(seen.findings, terminal)
     return seen
 
 
 def see_bare(reach: Reach, question: Question) -> Seen:
     """Look at the cluster of a kubeconfig without asking what can be bought for it."""
+    snapshot, sight = _look(reach, question)
+    return Seen(snapshot, tuple(_findings(sight)))
+
+
+def _look(reach: Reach, question: Question) -> tuple[Snapshot, Sight]:
     access = find_access(reach.context, reach.kubeconfig, os.environ)
     sight = asyncio.run(look(access, question.settings))
-    snapshot = sight.snapshot
-    if question.now is not None:
-        snapshot = replace(snapshot, now=question.now)
-    return Seen(snapshot, tuple(_findings(sight)))
+    now = question.now or sight.snapshot.now
+    return replace(sight.snapshot, now=now), sight
 
 
 def _findings(sight: Sight) -> Iterator[Finding]:

@@ -66,8 +66,8 @@ class Question:
     catalog: Annotated[
         str | None,
         Parameter(
-            help="Instance types and prices: `kwok`, or a JSON file. [default: as the node classes"
-            " of the NodePools say, else kwok]",
+            help="Instance types and prices: `kwok`, `ec2:REGION`, or a JSON file. [default: as the"
+            " node classes of the NodePools say, else kwok]",
             metavar="NAME|FILE",
         ),
     ] = None

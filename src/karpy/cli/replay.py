@@ -40,7 +40,7 @@ class Outcome(Enum):
     SAME = "same"
     DIFFERENT = "different"
     UNFINISHED = "unfinished"
-    """The recorded decision ran out of time; where, nobody can repeat."""
+    """The recorded decision ran out of time, at a point that cannot be repeated."""
 
 
 class Replayed(Struct, frozen=True):

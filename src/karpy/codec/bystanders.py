@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.codec.fields import Fields
+from karpy.codec.fields import Fields, JsonObject
 from karpy.codec.findings import Finding, note, said
 from karpy.codec.providers import Provider, provider_of_class
 from karpy.errors import NotRead
@@ -99,27 +99,48 @@ class _Group(Struct):
     """Paths of the pod templates, those of all objects."""
 
 
+class NodeClassFound(Struct, frozen=True):
+    """A node class of the input, for a catalog that knows what its fields mean."""
+
+    group: str
+    kind: str
+    name: str
+    value: JsonObject
+    where: str
+    """As errors have it."""
+    is_refused: bool = False
+    """Whether an API server would not take it; what is wrong with it is told elsewhere."""
+
+
 class Bystanders:
     """Collects what the reader has no use for, and says so kind by kind."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[str, str], _Group] = {}
-        self._classes: list[Finding] = []
+        self.node_classes: list[NodeClassFound] = []
 
     def add(self, group: str, kind: str, fields: Fields, where: str) -> None:
         """Take in an object of a kind that no decision reads."""
         provider = provider_of_class(group, kind) if group else None
         if provider is not None and kind not in _OLD:
-            self._classes += _of_class(provider, kind, fields, where)
+            self.add_class(group, kind, fields.obj, where)
             return
         same = self._groups.setdefault((group, kind), _Group(group, kind))
         same.places.append(where)
         if not _is_quiet(group, kind):
             same.templates += _templates(fields.obj, "")
 
+    def add_class(
+        self, group: str, kind: str, obj: JsonObject, where: str, *, is_refused: bool = False
+    ) -> None:
+        """Take in a node class; one that is refused may say what nodes would be like, too."""
+        meta = obj.get("metadata")
+        name = meta.get("name") if isinstance(meta, dict) else None
+        found = NodeClassFound(group, kind, str(name), obj, where, is_refused)
+        self.node_classes.append(found)
+
     def findings(self) -> Iterator[Finding]:
-        """Say what is left aside, in the order of the kinds."""
-        yield from self._classes
+        """Say what is left aside but node classes, in the order of the kinds."""
         quiet = []
         for _, same in sorted(self._groups.items(), key=lambda each: (each[0][1], each[0][0])):
             if _is_quiet(same.group, same.kind):
@@ -175,8 +196,14 @@ def _only(same: _Group) -> str:
     return same.places[0] if len(same.places) == 1 else ""
 
 
-def _of_class(provider: Provider, kind: str, fields: Fields, where: str) -> Iterator[Finding]:
-    """Say which fields of a node class would change the answer."""
+def unread_class(found: NodeClassFound) -> Finding:
+    """Say which fields of a node class would change the answer if its catalog read them."""
+    provider = provider_of_class(found.group, found.kind)
+    assert provider is not None
+    return _of_class(provider, found.kind, Fields(found.value), found.where)
+
+
+def _of_class(provider: Provider, kind: str, fields: Fields, where: str) -> Finding:
     spec = fields.child("spec")
     found = []
     for name in provider.deciding:
@@ -187,11 +214,10 @@ def _of_class(provider: Provider, kind: str, fields: Fields, where: str) -> Iter
             found.append(f"`spec.{name}`")
     if not found:
         message = f"{kind} is not read; none of its fields would change the answer"
-        yield note("CLASS_NOT_READ", message, where=where)
-        return
+        return note("CLASS_NOT_READ", message, where=where)
     problem = f"{kind} is not read: {', '.join(found)} would change what fits, where, or its price"
     error = NotRead(problem=problem, hint=_CLASS_HINT)
-    yield said(error, where=where, is_warning=True, is_left_out=True)
+    return said(error, where=where, is_warning=True, is_left_out=True)
 
 
 def _templates(value: object, path: str) -> Iterator[str]:

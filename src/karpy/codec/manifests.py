@@ -1,14 +1,14 @@
 """Manifests, as `kubectl get -o json` or a hand wrote them, to one snapshot and what is wrong."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.codec.bystanders import Bystanders
+from karpy.codec.bystanders import Bystanders, NodeClassFound, unread_class
 from karpy.codec.clusters import join_daemons, join_nodes, name_namespaces, populate
 from karpy.codec.convert.conversion import Change, Note
 from karpy.codec.convert.manifests import KARPENTER_GROUPS, carry_over
@@ -23,6 +23,7 @@ from karpy.codec.idle import NAMESPACED, idle_notes, notes_on
 from karpy.codec.inventory import Inventory, Key
 from karpy.codec.objectmeta import metadata_faults
 from karpy.codec.placeholders import SIGNS, placeholder_faults
+from karpy.codec.providers import provider_of_class
 from karpy.codec.quotas import created_pods
 from karpy.codec.storage import gather_storage, with_usual_class
 from karpy.codec.versions import check_version, is_old
@@ -47,11 +48,21 @@ class Reading(Struct, frozen=True):
     """Warnings and notes."""
     origins: Mapping[Key, str] = {}
     """Where each object is written."""
+    node_classes: tuple[NodeClassFound, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """All there is to say, what could not be read first."""
-        return (*map(of_problem, self.problems), *self.notes)
+        return self.findings_beside(frozenset())
+
+    def findings_beside(self, read: Collection[tuple[str, str]]) -> tuple[Finding, ...]:
+        """Say all but that node classes of these groups and kinds are not read."""
+        unread = [
+            each
+            for each in self.node_classes
+            if (each.group, each.kind) not in read and not each.is_refused
+        ]
+        return (*map(of_problem, self.problems), *map(unread_class, unread), *self.notes)
 
 
 def read_manifests(
@@ -154,14 +165,27 @@ class _Batch:
         """Read the objects of Karpenter's groups, old ones as what they are today."""
         if not any(is_old(each.version, each.kind) for each in self._ours):
             for each in self._ours:
-                if not self._is_refused(each, _Signs()):
+                if self._is_refused(each, _Signs()):
+                    self._keep_class(each)
+                else:
                     self._read(each)
             return
         for draft in carry_over(self._ours, self._problems):
             self._problems += draft.problems
             self._notes += map(_changed, draft.notes)
-            for obj in draft.objects if draft.is_filled_in else ():
-                self._read(Found(draft.file, draft.where, obj))
+            for obj in draft.objects:
+                found = Found(draft.file, draft.where, obj)
+                if draft.is_filled_in:
+                    self._read(found)
+                else:
+                    self._keep_class(found)
+
+    def _keep_class(self, found: Found) -> None:
+        """Keep a node class that is refused: its NodePools have nodes like that once it is not."""
+        if provider_of_class(found.group, found.kind) is not None:
+            self._bystanders.add_class(
+                found.group, found.kind, found.value, found.where, is_refused=True
+            )
 
     def finish(self, catalog: Catalog, settings: Settings, now: datetime) -> Reading:
         self._carry_over()
@@ -195,7 +219,13 @@ class _Batch:
             *_assumed_notes(assumed),
             *_stray_notes(snapshot),
         )
-        return Reading(snapshot, tuple(self._problems), notes, self._origins)
+        return Reading(
+            snapshot,
+            tuple(self._problems),
+            notes,
+            self._origins,
+            tuple(self._bystanders.node_classes),
+        )
 
 
 def _objects(value: object) -> Iterator[tuple[str, object]]:

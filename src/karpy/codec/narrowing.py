@@ -42,11 +42,17 @@ _VALUES_SHOWN: Final = 3
 
 
 class Supply(Struct, frozen=True):
-    """A catalog by the name it was asked for, and whether somebody asked."""
+    """A catalog by the name it was asked for, and whether it was asked for."""
 
     name: str
     catalog: Catalog
     is_asked_for: bool = True
+    is_estimate: bool = False
+    """Whether no cloud was asked for types and prices."""
+    node_classes: frozenset[tuple[str, str]] = frozenset()
+    """Group and kind of the node classes that the catalog has taken into account."""
+    findings: tuple[Finding, ...] = ()
+    """What is to be said of the catalog itself."""
 
 
 class _Asked(Struct, frozen=True):
@@ -165,6 +171,12 @@ class _Check:
         wanted = asked.requirement
         key = wanted.key
         known = self._known[key] if subject.is_pod else self._sold[key]
+        if not known and not wanted.is_negative:
+            error = CatalogMissing(
+                catalog=self._supply.name, problem=f"asks for nodes with `{key}`"
+            )
+            yield said(error, where=subject.where, path=asked.path, is_warning=asked.is_wish)
+            return
         unknown = sorted(wanted.values - known)
         if not unknown:
             return
@@ -216,6 +228,8 @@ class _Check:
         effect = "" if subject.is_pod else f" ({subject.effect})"
         near = None if key in provider.labels else nearest(key, provider.labels)
         error = CatalogMissing(catalog=self._supply.name, problem=f"{problem}{effect}")
+        if provider.catalog:
+            error.hint = f"name a catalog that has them: `--catalog {provider.catalog}:REGION`"
         if near is not None:
             error.hint = f"write `{near}` if that is meant, and {error.hint}"
         return said(error, where=subject.where, path=path, is_warning=is_wish)
@@ -287,7 +301,7 @@ def _asked(rules: PodRules, spec: str) -> Iterator[_Asked]:
 
 
 def _sold(catalog: Catalog) -> dict[str, set[str]]:
-    """Return the labels of all types and offerings, with their values."""
+    """Return the labels of all types and offerings, with their values: none if no type has it."""
     sold: dict[str, set[str]] = {}
     seen: set[int] = set()
     types = (*catalog.types, *(each for some in catalog.by_pool.values() for each in some))
@@ -299,8 +313,7 @@ def _sold(catalog: Catalog) -> dict[str, set[str]]:
             parts += [place.requirements for place in places]
         for requirements in parts:
             for key, requirement in requirements.items():
-                if not requirement.is_empty:
-                    sold.setdefault(key, set()).update(requirement.values)
+                sold.setdefault(key, set()).update(requirement.values)
     return sold
 
 

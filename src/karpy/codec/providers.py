@@ -22,6 +22,8 @@ class Provider(Struct, frozen=True):
     """Its labels of instance types, as far as they are known."""
     deciding: tuple[str, ...] = ()
     """Fields of its node classes that change what fits on a node, where it is, or its price."""
+    catalog: str = ""
+    """The catalog of its instance types that comes with Karpy; empty if none does."""
 
 
 _EKS_LABELS: Final = frozenset(
@@ -79,6 +81,7 @@ EC2: Final = Provider(
         "subnetSelectorTerms",
         "subnetSelector",
     ),
+    "ec2",
 )
 EKS: Final = Provider(
     "EKS Auto Mode",
@@ -92,6 +95,7 @@ EKS: Final = Provider(
         "podSubnetSelectorTerms",
         "subnetSelectorTerms",
     ),
+    "ec2",
 )
 AZURE: Final = Provider(
     "Azure",

@@ -137,7 +137,8 @@ class _Head(Struct):
 
 
 _Line = CatalogLine | DecisionLine | DisruptionLine | PoolLine
-_ENCODER: Final = Encoder()
+_ENCODER: Final = Encoder(order="deterministic")
+"""Sets of names have another order in each process."""
 _HEAD: Final = Decoder(_Head)
 _LINE: Final = Decoder(_Line)
 
@@ -223,5 +224,5 @@ def _why(line: bytes, error: ValidationError) -> str:
         _HEAD.decode(line)
     except ValidationError:
         kinds = f"{_CATALOG} nor {_DECISION} nor {_DISRUPTION} nor {_POOL}"
-        return f"it is neither {kinds}; a newer karpy may read it"
+        return f"it is neither {kinds}; another version of karpy may read it"
     return f"its fields are not what this karpy expects: {error}"

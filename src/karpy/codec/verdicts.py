@@ -11,7 +11,7 @@ from karpy.model.refusals import Exclusion, NearMiss, NodeRefusal, PoolRefusal, 
 from karpy.model.requirement import Operator, Requirement
 from karpy.model.requirements import Requirements
 from karpy.model.resources import Resources, format_quantity
-from karpy.model.times import write_moment
+from karpy.model.times import write_duration, write_moment
 from karpy.model.verdicts import (
     Launch,
     LaunchOption,
@@ -210,6 +210,7 @@ def _command_node(node: CommandNode) -> dict[str, Any]:
         "pods": node.pods,
         "action": node.action.value,
         "condition": node.condition,
+        "drainBound": None if node.drain_bound is None else write_duration(node.drain_bound),
     }
 
 

@@ -18,8 +18,11 @@ from karpy.core.buffers import (
     resolve,
     settle,
 )
+from karpy.core.lifecycle.conditions import INITIALIZED
 from karpy.model.buffers import BufferRecord, PodSource
 from karpy.model.kinds import CAPACITY_BUFFER
+from karpy.model.pods import Pod
+from karpy.model.records import ClaimRecord
 from karpy.model.verdicts import Verdict
 from karpy.ports.buffers import Buffers
 from karpy.ports.records import Kept
@@ -34,8 +37,8 @@ class BufferController:
     """
     Observe, decide, apply. What buffers amount to is decided in core.buffers.
 
-    A buffer asks for a decision when it changes, and every half a minute: nobody else tells that
-    pods have taken its room.
+    A buffer asks for a decision when it changes, when pods or the end of a node take its room, and
+    when there may be room that it lacks. It also asks every half a minute, as in Karpenter.
     """
 
     def __init__(self, context: ControllerContext, book: Buffers, trigger: Trigger) -> None:
@@ -51,6 +54,8 @@ class BufferController:
         book.buffers.listen(self._hear_buffer)
         for kind, sources in book.sources.items():
             sources.listen(self._hearing(kind))
+        context.records.pods.listen(self._hear_pod)
+        context.records.claims.listen(self._hear_claim)
         for kept in book.buffers.all():
             self._queue.add(kept.record.key)
 
@@ -102,6 +107,37 @@ class BufferController:
             self._trigger(buffer.meta.uid)
         return (asked + PERIOD - now).total_seconds()
 
+    def _hear_pod(self, _: str, before: Pod | None, after: Pod | None) -> None:
+        had, has = _place_of(before), _place_of(after)
+        # Differs: pods that take the room of a CapacityBuffer: Karpenter decides about the buffer
+        # again within half a minute; Karpy does so at once.
+        if had != has and ((has and self._is_kept(has)) or (had and self._is_short)):
+            self._ask_at_once()
+
+    def _hear_claim(
+        self, key: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
+    ) -> None:
+        was_open, is_open = _is_open(before), _is_open(after)
+        name = "" if before is None else before.record.node_name
+        is_lost = was_open and not is_open and (self._is_kept(name) or self._is_kept(key))
+        if is_lost or (is_open and not was_open and self._is_short):
+            self._ask_at_once()
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether some buffer lacks room, or waits for nodes that are on their way."""
+        return any(each.launched or each.failed for each in self._placements.values())
+
+    def _is_kept(self, node: str) -> bool:
+        """Say whether a node keeps room for a buffer."""
+        return bool(self._counts) and self.pods_on(node) > 0
+
+    def _ask_at_once(self) -> None:
+        """Ask for a decision, which is about all buffers."""
+        buffer = next(iter(self._book.buffers.all()), None)
+        if buffer is not None:
+            self._trigger(buffer.record.meta.uid)
+
     def _hear_buffer(
         self, key: str, before: Kept[BufferRecord] | None, after: Kept[BufferRecord] | None
     ) -> None:
@@ -125,6 +161,18 @@ class BufferController:
         self._asked.pop(key, None)
         self._placements.pop(key, None)
         self._queue.add(key)
+
+
+def _place_of(pod: Pod | None) -> str:
+    """Name the node that a pod takes room of; empty if it takes none."""
+    return "" if pod is None or pod.is_terminal else pod.node_name
+
+
+def _is_open(claim: Kept[ClaimRecord] | None) -> bool:
+    """Say whether a claim has a node that pods may come to."""
+    if claim is None or claim.record.meta.is_deleting:
+        return False
+    return claim.record.conditions.is_true(INITIALIZED)
 
 
 def _is_same(before: BufferRecord, after: BufferRecord) -> bool:

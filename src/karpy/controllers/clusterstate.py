@@ -80,6 +80,7 @@ class ClusterState:
             snapshot,
             nodes=tuple([self._promised(each, deleting) for each in snapshot.nodes]),
             in_command=commands.claims,
+            command_backoffs=commands.backoffs(snapshot.now),
             repair=RepairRules(self._policies, self._reboots),
         )
         expectations = self._promises.expectations

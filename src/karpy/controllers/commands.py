@@ -1,8 +1,25 @@
 """The disruption commands that are under way."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
 
+from msgspec import Struct, field
+
+from karpy.model.backoff import Backoff
 from karpy.model.commands import Command, Stage
+
+_FIRST_PAUSE: Final = 20.0
+_LONGEST_PAUSE: Final = 600.0
+_FORGOTTEN: Final = timedelta(hours=1)
+"""A failure so long ago makes the next pause no longer."""
+
+
+class _Pause(Struct):
+    """How long a NodeClaim is left alone after commands about it failed."""
+
+    until: datetime
+    backoff: Backoff = field(default_factory=lambda: Backoff(_FIRST_PAUSE, _LONGEST_PAUSE))
 
 
 class Commands:
@@ -15,6 +32,7 @@ class Commands:
 
     def __init__(self) -> None:
         self._commands: dict[str, Command] = {}
+        self._pauses: dict[str, _Pause] = {}
 
     def __len__(self) -> int:
         return len(self._commands)
@@ -25,6 +43,19 @@ class Commands:
             self._commands.pop(command.id, None)
         else:
             self._commands[command.id] = command
+
+    def back_off(self, now: datetime, claims: Iterable[str]) -> None:
+        """Leave NodeClaims alone for a while, and longer each time a command about them fails."""
+        for claim in claims:
+            pause = self._pauses.setdefault(claim, _Pause(now))
+            pause.until = now + timedelta(seconds=pause.backoff.next_pause())
+
+    def backoffs(self, now: datetime) -> Mapping[str, datetime]:
+        """Return until when NodeClaims are left alone after commands about them failed."""
+        self._pauses = {
+            claim: each for claim, each in self._pauses.items() if now < each.until + _FORGOTTEN
+        }
+        return {claim: each.until for claim, each in self._pauses.items() if now < each.until}
 
     def proposed(self) -> list[Command]:
         """Return the commands that wait for their validation."""

@@ -1,10 +1,14 @@
 """Nodes that are broken, empty, drifted or too dear are disrupted, within budgets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.barriers import Barrier
 from karpy.controllers.clusterstate import ClusterState
 from karpy.controllers.commands import Commands
 from karpy.controllers.context import ControllerContext
@@ -31,6 +35,55 @@ Version = Callable[[], object]
 """Returns a value that differs once something has changed that consolidation depends on."""
 
 
+class _Settled(Struct, frozen=True):
+    """Methods that find nothing as long as nothing changes."""
+
+    version: object
+    since: datetime
+    methods: frozenset[str] = frozenset()
+    until: datetime | None = None
+    """When something ends by itself that kept a node; None if nothing does."""
+
+    def holds(self, version: object, now: datetime) -> bool:
+        """Say whether the methods would find nothing again."""
+        is_over = self.until is not None and now >= self.until
+        return self.version == version and now - self.since < SETTLED_TIME and not is_over
+
+    def after(self, made: Pass) -> "_Settled":
+        """Add the methods that a pass has found nothing with."""
+        ends = [each for each in (self.until, made.settled_until()) if each is not None]
+        return replace(self, methods=made.settled(), until=min(ends, default=None))
+
+
+class _Seen(Struct, frozen=True):
+    """A node that is there, and when all methods last had their say about it."""
+
+    pool: str
+    considered: datetime
+
+
+class Considered:
+    """Notes which nodes each pass considers; one that no pass gets to grows old here."""
+
+    def __init__(self) -> None:
+        self._seen: Mapping[str, _Seen] = {}
+
+    def note(self, made: Pass, now: datetime) -> None:
+        """Take in a pass; a node that is seen for the first time counts as considered."""
+        known, considered = self._seen, made.considered()
+        self._seen = {
+            node.name: known[node.name]
+            if node.name in known and node.name not in considered
+            else _Seen(node.pool, now)
+            for node in made.question.snapshot.nodes
+            if node.claim
+        }
+
+    def moments(self) -> Mapping[tuple[str, str], datetime]:
+        """Return when each node was last considered, by NodePool and name."""
+        return {(each.pool, name): each.considered for name, each in self._seen.items()}
+
+
 class DisruptionController:
     """Observe, decide, apply. What goes, and in which order, is decided in core.disruption."""
 
@@ -50,8 +103,8 @@ class DisruptionController:
         self._work_queue = WorkQueue(context.observer)
         self._listeners: list[OnVerdict] = []
         self._last: Pass | None = None
-        self._settled: tuple[object, datetime, frozenset[str]] | None = None
-        """Methods that found nothing: at which version, since when."""
+        self._settled = _Settled(None, context.clock.now())
+        self.considered = Considered()
         self._due: datetime | None = None
         """When to look at everything again; None is now."""
 
@@ -97,36 +150,28 @@ class DisruptionController:
     async def _go_through(self, seen: Observation) -> timedelta:
         """Ask the methods in their order; the first with a command ends the pass."""
         version, now = self._version(), self._context.clock.now()
-        question = DisruptionQuestion(seen.snapshot, self._settled_at(version, now))
+        known = self._settled if self._settled.holds(version, now) else _Settled(version, now)
+        question = DisruptionQuestion(seen.snapshot, known.methods)
         made = Pass(question, self._last)
         for method in made.methods():
-            began = self._context.clock.now()
-            proposal = await decide_aside(partial(made.propose, method))
-            took = self._context.clock.now() - began
-            await self._context.writer.carry_out(
-                joined(proposal.as_changes(), _evaluated(method, took))
-            )
-        self._last = made
-        since = now if self._is_new(version) else self._since(now)
-        self._settled = version, since, made.settled()
+            # A method that fails keeps no other from its turn.
+            with Barrier(partial(self._context.on_failure, method.name)):
+                await self._ask(method, made)
+        self._last, self._settled = made, known.after(made)
+        self.considered.note(made, now)
         verdict = made.verdict()
         self._tell(question, verdict)
         for command in verdict.commands:
             await self._queue.add(command, seen)
         return PACE if verdict.commands else PERIOD
 
-    def _settled_at(self, version: object, now: datetime) -> frozenset[str]:
-        """Return the methods that would find nothing again."""
-        if self._settled is None or self._is_new(version):
-            return frozenset()
-        return frozenset() if now - self._settled[1] >= SETTLED_TIME else self._settled[2]
-
-    def _is_new(self, version: object) -> bool:
-        return self._settled is None or self._settled[0] != version
-
-    def _since(self, now: datetime) -> datetime:
-        assert self._settled is not None
-        return now if now - self._settled[1] >= SETTLED_TIME else self._settled[1]
+    async def _ask(self, method: DisruptionMethod, made: Pass) -> None:
+        began = self._context.clock.now()
+        proposal = await decide_aside(partial(made.propose, method))
+        took = self._context.clock.now() - began
+        await self._context.writer.carry_out(
+            joined(proposal.as_changes(), _evaluated(method, took))
+        )
 
     def _tell(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
         for listener in self._listeners:

@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from karpy.barriers import Barrier
 from karpy.codec.uids import derived_uid
 from karpy.controllers.clusterstate import ClusterState
 from karpy.controllers.commands import Commands
@@ -34,12 +36,13 @@ from karpy.core.disruption.progress import (
     start_validated,
     validation_due,
     with_launched,
+    without_launched,
     without_refused,
 )
 from karpy.core.lifecycle.changes import Changes
 from karpy.core.remarks import created_count, created_remark
-from karpy.errors import ClusterError, KarpyError, NotFound
-from karpy.model.commands import Command, DisruptionVerdict
+from karpy.errors import Bug, ClusterError, KarpyError, NotFound
+from karpy.model.commands import Command, DisruptionVerdict, Stage
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.questions import NodeQuestion, ValidationQuestion
 from karpy.model.records import ClaimRecord, NodeRecord
@@ -112,8 +115,18 @@ class DisruptionQueue:
         begun = self._commands.begun()
         if not begun:
             return None
-        pauses = [await self._go_on(each) for each in begun]
-        return min((each for each in pauses if each is not None), default=None)
+        are_missing = await asyncio.gather(*map(self._are_missing, begun))
+        # One observation is enough: no two commands are about the same node.
+        seen = self.observe()
+        pauses = await asyncio.gather(
+            *(
+                self._go_on(each, seen)
+                for each, is_missing in zip(begun, are_missing, strict=True)
+                if not is_missing
+            )
+        )
+        known = [each for each in pauses if each is not None]
+        return PACE if any(are_missing) else min(known, default=None)
 
     async def validate(self, previous: Pass | None) -> timedelta | None:
         """Validate commands whose time has come; return after how long the next is due."""
@@ -126,11 +139,16 @@ class DisruptionQueue:
                 pauses.append(await self._validate(command, previous) or PACE)
         return min(pauses, default=None)
 
-    async def carry_out(self, changes: Iterable[NodeChange], seen: Observation) -> None:
-        """Change what was seen; what fails is reported, and shows when it is looked at again."""
-        await asyncio.gather(*(self._change(each, seen) for each in changes))
+    async def carry_out(self, changes: Iterable[NodeChange], seen: Observation) -> bool:
+        """Change what was seen; say whether all is done. What fails is reported."""
+        return all(await asyncio.gather(*(self._change(each, seen) for each in changes)))
 
     async def _validate(self, command: Command, previous: Pass | None) -> timedelta | None:
+        with self._barrier(command):
+            return await self._decide_again(command, previous)
+        return PACE
+
+    async def _decide_again(self, command: Command, previous: Pass | None) -> timedelta | None:
         seen = self.observe()
         others = seen.snapshot.in_command - command.claims
         question = ValidationQuestion(replace(seen.snapshot, in_command=others), command)
@@ -143,32 +161,65 @@ class DisruptionQueue:
         return await self._take(progress, seen)
 
     async def _start(self, command: Command, seen: Observation) -> timedelta | None:
-        for each in command.nodes if command.is_reboot else ():
-            uid, now = seen.claims[each.claim].record.meta.uid, self._context.clock.now()
-            self._state.note_reboot(uid, now, now - REMEMBERED)
-        return await self._take(start(command, seen.snapshot), seen)
+        with self._barrier(command):
+            return await self._take(start(command, seen.snapshot), seen)
+        return PACE
 
-    async def _go_on(self, command: Command) -> timedelta | None:
-        names = {each.claim for each in command.nodes}
-        names |= {each.claim for each in command.replacements}
-        if await self._are_missing(names & self._unseen):
-            return PACE
-        seen = self.observe()
-        return await self._take(advance(command, seen.snapshot), seen)
+    async def _go_on(self, command: Command, seen: Observation) -> timedelta | None:
+        with self._barrier(command):
+            return await self._take(advance(command, seen.snapshot), seen)
+        return PACE
+
+    def _barrier(self, command: Command) -> Barrier:
+        """Stop errors of one command: others go on."""
+        return Barrier(partial(self._give_up, command))
+
+    def _give_up(self, command: Command, error: KarpyError) -> None:
+        """Report an error; a bug ends its command, whose taints the next pass removes."""
+        self._context.on_failure(command.id, error)
+        if isinstance(error, Bug):
+            self._keep(replace(command, stage=Stage.FAILED))
+
+    def _keep(self, command: Command) -> None:
+        """Note what a command has become; the nodes of one that has failed are left alone."""
+        self._commands.keep(command)
+        if command.stage is Stage.FAILED:
+            self._back_off(command)
+        for each in command.replacements:
+            if each.claim and not command.is_over:
+                # Its pods come once the nodes are drained: it is empty and must stay until then.
+                self._nominations.note(each.claim)
+
+    def _back_off(self, command: Command) -> None:
+        self._commands.back_off(self._context.clock.now(), (each.claim for each in command.nodes))
 
     async def _take(self, planned: Progress, seen: Observation) -> timedelta | None:
         progress = await self._confirmed(planned, seen)
         if progress is None:
             return PACE
+        command = progress.command
         # Before anything is done: the next decision must know which nodes go.
-        self._commands.keep(progress.command)
-        await self.carry_out(progress.changes, seen)
-        if progress.launches:
-            await self._launch(progress)
+        self._keep(command)
+        is_done = await self.carry_out(progress.changes, seen)
+        if command.is_reboot and not self._note_reboot(command, seen, is_done=is_done):
+            return PACE
         await self._context.writer.carry_out(progress.outcome)
+        if progress.launches and not await self._launch(progress):
+            return await self._take(without_launched(command, seen.snapshot), seen)
         if not len(self._commands):
             self._deleted.clear()
         return progress.outcome.requeue_after
+
+    def _note_reboot(self, command: Command, seen: Observation, *, is_done: bool) -> bool:
+        """Remember a reboot that was asked for; one that could not be keeps no other waiting."""
+        if not is_done:
+            self._back_off(command)
+            return False
+        now = self._context.clock.now()
+        for each in command.nodes:
+            uid = seen.claims[each.claim].record.meta.uid
+            self._state.note_reboot(uid, now, now - REMEMBERED)
+        return True
 
     async def _confirmed(self, progress: Progress, seen: Observation) -> Progress | None:
         """Leave out nodes whose pods forbid what is planned; None if these cannot be listed."""
@@ -209,18 +260,26 @@ class DisruptionQueue:
             self._deleted.add(uid)
         return is_done
 
-    async def _are_missing(self, names: Iterable[str]) -> bool:
-        """Say whether claims exist of which no watch has told yet."""
-        for name in sorted(names):
+    async def _are_missing(self, command: Command) -> bool:
+        """Say whether claims of a command exist of which no watch has told yet."""
+        names = {each.claim for each in command.nodes}
+        names |= {each.claim for each in command.replacements}
+        for name in sorted(names & self._unseen):
             if self._context.claim(name) is None:
-                with suppress(NotFound):
+                try:
                     await self._context.objects.get(NODE_CLAIM, name)
+                except NotFound:
+                    pass
+                except KarpyError as error:
+                    self._context.on_failure(command.id, error)
+                    return True
+                else:
                     return True
             self._unseen.discard(name)
         return False
 
-    async def _launch(self, progress: Progress) -> None:
-        """Create the claims of all replacements, or of none."""
+    async def _launch(self, progress: Progress) -> bool:
+        """Create the claims of all replacements, or of none; say whether they are there."""
         answers = await asyncio.gather(
             *(self._state.apply(each) for each in progress.launches), return_exceptions=True
         )
@@ -235,7 +294,7 @@ class DisruptionQueue:
             for name in made:
                 self._nominations.note(name)
             await self._context.writer.carry_out(Changes(counts=counts, remarks=remarks))
-            return
+            return True
         for name in made:
             # It is not needed; should its deletion fail, too, its node is empty and goes in time.
             with suppress(ClusterError):
@@ -244,3 +303,4 @@ class DisruptionQueue:
             if not isinstance(failure, KarpyError):
                 raise failure
             self._context.on_failure(progress.command.id, failure)
+        return False

@@ -24,6 +24,7 @@ from karpy.model.nodes import Node
 from karpy.model.pools import Headcount
 from karpy.model.questions import FillUpQuestion, PoolQuestion, ThinOutQuestion
 from karpy.model.records import ClaimRecord, PoolRecord
+from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, PoolVerdict
 from karpy.ports.cluster import Cluster
 from karpy.ports.records import Kept
@@ -129,10 +130,14 @@ class StaticCapacityController:
         if kept is None:
             return None
         heads, nodes = self._count(kept.record, memory), tuple[Node, ...]()
+        reads_deletion_cost = True
         if surplus(kept.record, heads):
-            nodes = self._nodes(kept.record, memory)
+            snapshot = self._cluster.snapshot()
+            nodes = self._nodes(kept.record, snapshot, memory)
+            reads_deletion_cost = not snapshot.settings.manages_deletion_cost
         pods = tuple(pod for each in nodes for pod in self._context.records.pods.under(each.name))
-        question = ThinOutQuestion(self._context.clock.now(), kept.record, heads, nodes, pods)
+        now = self._context.clock.now()
+        question = ThinOutQuestion(now, kept.record, heads, nodes, pods, reads_deletion_cost)
         pause, verdict = await self._decide(question)
         await _all_done([self._delete(each, memory) for each in verdict.deletes])
         return pause
@@ -146,12 +151,12 @@ class StaticCapacityController:
         await self._context.writer.carry_out(Changes(remarks=adjustment.remarks))
         return seconds(adjustment.requeue_after), verdict
 
-    def _nodes(self, pool: PoolRecord, memory: _Memory) -> tuple[Node, ...]:
+    def _nodes(self, pool: PoolRecord, snapshot: Snapshot, memory: _Memory) -> tuple[Node, ...]:
         """Return the nodes of a pool; those in a command count as deleting."""
         going = self._going(memory)
         return tuple(
             replace(each, is_deleting=True) if each.claim in going else each
-            for each in self._cluster.snapshot().nodes
+            for each in snapshot.nodes
             if each.claim_record is not None
             and each.claim_record.pool == pool.name
             and not each.is_foreign

@@ -72,12 +72,16 @@ def _launch(question: PoolQuestion) -> Launch | None:
 
 def _by_disruption_cost(question: ThinOutQuestion) -> list[str]:
     """Order the claims of a pool: those without a machine, empty ones, the others by cost."""
-    now, costs, ranked = question.now, Costs(), []
+    costs = Costs(reads_deletion_cost=question.reads_deletion_cost)
+    pods_on: dict[str, list[Pod]] = {}
+    for pod in question.pods:
+        pods_on.setdefault(pod.node_name, []).append(pod)
+    now, ranked = question.now, []
     for node in question.nodes:
         claim = node.claim_record
         if claim is None or claim.pool != question.pool.name or node.is_deleting:
             continue
-        pods = [pod for pod in question.pods if pod.node_name == node.name]
+        pods = pods_on.get(node.name, [])
         cost = costs.of_disruption(pods, claim, now)
         if not claim.provider_id:
             rank, cost = 0, cost * 0

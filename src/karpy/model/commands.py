@@ -40,6 +40,8 @@ class CommandNode(Struct, frozen=True, gc=False):
     """The condition that it is repaired for, as type and reason."""
     drain_bound: timedelta | None = None
     """How long its drain may take at most; None leaves that to its claim."""
+    is_escalated: bool = False
+    """Whether it is replaced since reboots have not mended it."""
 
 
 class Replacement(Struct, frozen=True, gc=False):
@@ -111,8 +113,8 @@ class Command(Struct, frozen=True, gc=False):
 
     @property
     def savings(self) -> int:
-        """Micro-dollars per hour."""
-        if self.is_reboot:
+        """Micro-dollars per hour; 0 if the price of a replacement is not known."""
+        if self.is_reboot or any(not each.launch.options for each in self.replacements):
             return 0
         now = sum(each.price for each in self.nodes)
         return now - sum(each.launch.price for each in self.replacements)

@@ -35,6 +35,8 @@ class ConfirmationQuestion(Struct, frozen=True, gc=False, tag_field="asks", tag=
     """The nodes alone, with the pods that the API server has just listed there."""
     method: str
     nodes: tuple[CommandNode, ...] = ()
+    are_replaced: bool = False
+    """Whether their replacements are initialized: budgets may delay the drain of the nodes."""
 
 
 class LegacyRepairQuestion(Struct, frozen=True, gc=False, tag_field="asks", tag="legacy-repair"):
@@ -71,6 +73,8 @@ class ThinOutQuestion(Struct, frozen=True, gc=False, tag_field="asks", tag="thin
     """All that it has; none if there are not too many."""
     pods: tuple[Pod, ...] = ()
     """The pods on these nodes."""
+    reads_deletion_cost: bool = True
+    """Whether `pod-deletion-cost` is what a user asks for; not where Karpy writes it."""
 
 
 PoolQuestion = FillUpQuestion | ThinOutQuestion

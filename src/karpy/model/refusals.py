@@ -81,6 +81,7 @@ class NodeReason(Enum):
     UNREGISTERED = "it is neither initialized nor registered"
     UNINITIALIZED = "it is not initialized"
     NOMINATED = "a pending pod is nominated to it"
+    BACKING_OFF = "a disruption command about it has failed, and the next one waits a while"
     DO_NOT_DISRUPT = "its annotation karpenter.sh/do-not-disrupt forbids disruption"
     NO_POOL_LABEL = "no label says which NodePool it belongs to"
     POOL_MISSING = "its NodePool does not exist, or has no instance types"

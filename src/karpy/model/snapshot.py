@@ -38,4 +38,6 @@ class Snapshot(Struct, frozen=True, gc=False):
     """By group of pods, where launches were in vain."""
     in_command: frozenset[str] = frozenset()
     """NodeClaims that a disruption command is about; no other command may be."""
+    command_backoffs: Mapping[str, datetime] = {}
+    """By NodeClaim whose last disruption command failed, until when no other may be about it."""
     repair: RepairRules = RepairRules()

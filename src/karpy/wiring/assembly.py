@@ -290,10 +290,19 @@ class Assembly:
             self._state,
             self._commands,
             self._nominations,
-            lambda: self._view.mirror.consolidation_version,
+            self._consolidation_version,
         )
         disruption.listen(self._node_audience())
+        self._instruments.show_considered(disruption.considered)
         return disruption
+
+    def _consolidation_version(self) -> object:
+        """Return a value that differs once consolidation may find something new."""
+        buffers = self._view.buffers
+        return (
+            self._view.mirror.consolidation_version,
+            None if buffers is None else buffers.buffers.version,
+        )
 
     def _node_audience(self) -> OnVerdict:
         """Return who hears of decisions about nodes: a journal, or nobody."""

@@ -1,5 +1,6 @@
 """Every flag of `karpy run`, as data: the reader, the help and docs/settings.md share it."""
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
@@ -36,11 +37,13 @@ class Flag(Struct, frozen=True):
     """Empty if there is none."""
     is_negated: bool = False
     """Whether the flag says the opposite of the field."""
+    of: Callable[[], object] = Options
+    """Makes the options that the field is one of, with their defaults."""
 
     @property
     def default(self) -> str:
         """How one would write the value that it has without being given."""
-        value = getattr(Options(), self.field)
+        value = getattr(self.of(), self.field)
         return self.form.write(not value if self.is_negated else value)
 
 
@@ -52,7 +55,7 @@ class Gate(Struct, frozen=True):
     help: str
 
 
-def _shared(name: str, field: str, form: Form, meaning: str, *, is_negated: bool = False) -> Flag:
+def shared(name: str, field: str, form: Form, meaning: str, *, is_negated: bool = False) -> Flag:
     """Make a flag that Karpenter has as well, with its variable."""
     return Flag(name, field, form, meaning, name.upper().replace("-", "_"), is_negated)
 
@@ -72,9 +75,9 @@ FLAGS: Final = (
     ),
     Flag("context", "context", TEXT, "Which context of the kubeconfig."),
     PROVIDER,
-    _shared("karpenter-service", "service", TEXT, "Has no effect: Karpy needs no Service."),
-    _shared("metrics-port", "metrics_port", PORT, "Where `/metrics` is served; 0 takes any port."),
-    _shared(
+    shared("karpenter-service", "service", TEXT, "Has no effect: Karpy needs no Service."),
+    shared("metrics-port", "metrics_port", PORT, "Where `/metrics` is served; 0 takes any port."),
+    shared(
         "health-probe-port",
         "health_port",
         PORT,
@@ -87,121 +90,117 @@ FLAGS: Final = (
         "The address of this machine that metrics and probes are served on. Empty is all of them.",
         "BIND_ADDRESS",
     ),
-    _shared(
+    shared(
         "kube-client-qps",
         "kube_qps",
         number(least=1),
         "Requests a second that the API server is sent for long.",
     ),
-    _shared(
+    shared(
         "kube-client-burst",
         "kube_burst",
         number(least=1),
         "Requests that the API server may be sent at once.",
     ),
-    _shared(
-        "enable-profiling", "has_profiling", SWITCH, "Serve `/debug/pprof`, on loopback alone."
-    ),
-    _shared(
+    shared("enable-profiling", "has_profiling", SWITCH, "Serve `/debug/pprof`, on loopback alone."),
+    shared(
         "disable-controller-warmup",
         "has_warmup",
         SWITCH,
         "Has no effect: replicas always watch before they lead, to know the cluster by then.",
         is_negated=True,
     ),
-    _shared(
+    shared(
         "disable-leader-election",
         "has_leader_election",
         SWITCH,
         "Work without a lease. Only for a single replica.",
         is_negated=True,
     ),
-    _shared(
+    shared(
         "disable-cluster-state-observability",
         "has_cluster_metrics",
         SWITCH,
         "Leave out the metrics about single pods, nodes and NodePools.",
         is_negated=True,
     ),
-    _shared("leader-election-name", "lease_name", TEXT, "The lease by which one replica leads."),
-    _shared(
+    shared("leader-election-name", "lease_name", TEXT, "The lease by which one replica leads."),
+    shared(
         "leader-election-namespace",
         "lease_namespace",
         TEXT,
         "Where the lease is. Empty is the namespace we run in.",
     ),
-    _shared(
+    shared(
         "memory-limit",
         "memory_limit_bytes",
         number(),
         "Has no effect: Karpenter collects garbage more often near it, while Python frees objects "
         "at once. Caches are bounded; limit the memory of the container.",
     ),
-    _shared(
+    shared(
         "cpu-requests",
         "cpu_requests_milli",
         number(),
         "CPU we asked for, in thousandths of a core; more CPU gives more workers.",
     ),
-    _shared(
+    shared(
         "log-level",
         "log_level",
         choice(LogLevel, empty=LogLevel.INFO),
         "From which weight on lines are logged.",
     ),
-    _shared(
-        "log-output-paths", "log_outputs", LIST, "Where lines go: `stdout`, `stderr` or files."
-    ),
-    _shared(
+    shared("log-output-paths", "log_outputs", LIST, "Where lines go: `stdout`, `stderr` or files."),
+    shared(
         "log-error-output-paths",
         "log_error_outputs",
         LIST,
         "Where it is told that lines could not be written.",
     ),
-    _shared(
+    shared(
         "batch-max-duration",
         "batch_max",
         DURATION,
         "How long pending pods are gathered at most before a decision. Longer finds better nodes.",
     ),
-    _shared(
+    shared(
         "batch-idle-duration",
         "batch_idle",
         DURATION,
         "After how long without a further pod the decision is made.",
     ),
-    _shared(
+    shared(
         "preference-policy",
         "preference_policy",
         choice(PreferencePolicy),
         "Whether preferences of pods count as long as they can be met.",
     ),
-    _shared(
+    shared(
         "min-values-policy",
         "min_values_policy",
         choice(MinValuesPolicy),
         "Whether minValues must hold or may be lowered to what there is.",
     ),
-    _shared(
+    shared(
         "ignore-dra-requests",
         "ignore_device_claims",
         SWITCH,
         "Leave pods alone that ask for devices by ResourceClaim.",
     ),
-    _shared(
+    shared(
         "legacy-node-repair",
         "has_legacy_repair",
         SWITCH,
         "Repair nodes as Karpenter did before v1.15. Needs the gate NodeRepair.",
     ),
-    _shared("feature-gates", "gates", GATES, "Features to switch on or off; see below."),
-    _shared(
+    shared("feature-gates", "gates", GATES, "Features to switch on or off; see below."),
+    shared(
         "scheduler-config",
         "default_spreads",
         SPREADS,
         "YAML or JSON with `podTopologySpread.defaultConstraints` as kube-scheduler has them.",
     ),
-    _shared(
+    shared(
         "instance-types-file-path",
         "instance_types_file",
         FILE,

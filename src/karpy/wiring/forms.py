@@ -1,5 +1,6 @@
 """How values of flags and of the environment are written, and read."""
 
+import math
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from difflib import get_close_matches
@@ -42,6 +43,20 @@ class Form(Struct, frozen=True):
     """Whether a text in the environment that is none is left aside instead of refused."""
     check: Callable[[Any], None] = lambda _: None
     """Raise Unfit if a value of this form is nonetheless impossible."""
+
+
+def _read_share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise Unfit(f"is `{text}`, which is no number", "write a share such as 0.075") from error
+    if not 0 <= value < math.inf:
+        raise Unfit(f"is {text}", "write a share of 0 or more, such as 0.075")
+    return value
+
+
+SHARE: Final[Form] = Form("SHARE", _read_share, is_forgiven=True)
+"""A share of a whole."""
 
 
 def number(*, least: int | None = None, most: int | None = None, metavar: str = "N") -> Form:

@@ -1,14 +1,17 @@
 """What measures an operator; without metrics nothing is measured, and nothing costs anything."""
 
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
 
 from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.adapters.telemetry.controllermetrics import ControllerMetrics
 from karpy.adapters.telemetry.measuredcloud import MeasuredCloud, Meter
-from karpy.adapters.telemetry.metrics import Metrics
+from karpy.adapters.telemetry.metrics import GaugeValues, Metrics
 from karpy.adapters.telemetry.statemetrics import Sources, StateMetrics
+from karpy.controllers.disruption import Considered
 from karpy.controllers.queue import UNOBSERVED
 from karpy.model.kinds import Kind
 from karpy.model.pods import Pod
@@ -18,6 +21,8 @@ from karpy.ports.cloud import CloudProvider
 from karpy.ports.notices import Notices
 from karpy.ports.observers import Observer
 from karpy.wiring.surface import Surface
+
+_UNCONSIDERED: Final = "karpy_nodes_unconsidered_time_seconds"
 
 
 class Instruments:
@@ -34,6 +39,7 @@ class Instruments:
         has_details: bool = True,
     ) -> None:
         self._surface = surface
+        self._details = metrics if has_details else None
         self._state: StateMetrics | None = None
         self._controllers: ControllerMetrics | None = None
         self._meter: Meter | None = None
@@ -55,6 +61,11 @@ class Instruments:
     def run(self) -> Callable[[], Coroutine[Any, Any, None]] | None:
         """What is to run beside the controllers, if there is anything."""
         return None if self._state is None else self._state.run
+
+    def show_considered(self, considered: Considered) -> None:
+        """Have told at each scrape when nodes were last considered for disruption."""
+        if self._details is not None:
+            self._details.add_source(lambda: partial(_unconsidered, considered.moments()))
 
     def cloud(self, controller: str) -> CloudProvider:
         """Return the cloud for a controller."""
@@ -79,6 +90,10 @@ class Instruments:
         """Note what was decided, and on what."""
         if self._state is not None:
             self._state.decided(snapshot, verdict)
+
+
+def _unconsidered(moments: Mapping[tuple[str, str], datetime]) -> GaugeValues:
+    return {_UNCONSIDERED: {node: moment.timestamp() for node, moment in moments.items()}}
 
 
 def class_label(kind: Kind) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -12,10 +13,11 @@ from karpy.adapters.kube.connection import Connection
 from karpy.adapters.kube.fence import Fence
 from karpy.adapters.mirror.mirror import DISPENSABLE, OPTIONAL, Mirror
 from karpy.barriers import Barrier
+from karpy.codec.bystanders import NodeClassFound
 from karpy.codec.fields import JsonObject
 from karpy.errors import Forbidden, KarpyError, NotFound
 from karpy.model.instances import Catalog
-from karpy.model.kinds import Kind
+from karpy.model.kinds import EC2_NODE_CLASS, Kind
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from karpy.ports.clock import Clock
@@ -32,6 +34,8 @@ from karpy.ports.objects import (
 T = TypeVar("T")
 
 _PAGE: Final = 500
+_CLASSES: Final = (EC2_NODE_CLASS,)
+"""Kinds of node class that a catalog is made from."""
 
 
 class Sight(Struct, frozen=True):
@@ -43,6 +47,8 @@ class Sight(Struct, frozen=True):
     """Objects that cannot be read: kind, key and problem."""
     withheld: tuple[Kind, ...] = ()
     """Kinds that the user may not list, and that decisions go on without."""
+    node_classes: tuple[NodeClassFound, ...] = ()
+    """For catalogs that know what their fields mean."""
 
 
 async def look(access: Access, settings: Settings) -> Sight:
@@ -61,7 +67,26 @@ async def see(objects: Objects, clock: Clock, settings: Settings) -> Sight:
     listing = _Listing(objects)
     mirror = Mirror(listing, clock, lambda: catalog, settings)
     await _list_all(mirror)
-    return Sight(mirror.snapshot(), tuple(listing.unreadable), tuple(listing.withheld))
+    snapshot = mirror.snapshot()
+    classes = await _find_classes(objects, snapshot)
+    return Sight(snapshot, tuple(listing.unreadable), tuple(listing.withheld), tuple(classes))
+
+
+async def _find_classes(objects: Objects, snapshot: Snapshot) -> list[NodeClassFound]:
+    """Return the node classes that NodePools name, as far as they can be had."""
+    wanted = {(each.node_class.group, each.node_class.kind) for each in snapshot.pools}
+    found = []
+    for kind in _CLASSES:
+        if (kind.group, kind.name) in wanted:
+            with suppress(NotFound, Forbidden):
+                page = await objects.list(kind)
+                found += [_class_found(kind, each) for each in page.items]
+    return found
+
+
+def _class_found(kind: Kind, obj: JsonObject) -> NodeClassFound:
+    name = obj["metadata"]["name"]
+    return NodeClassFound(kind.group, kind.name, name, obj, f"{kind.name} {name}")
 
 
 async def _list_all(mirror: Mirror) -> None:

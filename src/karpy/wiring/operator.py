@@ -82,7 +82,8 @@ class Operator:
         view = self._view
         books = (view.mirror, view.classes, *(() if view.buffers is None else (view.buffers,)))
         parts = [Part(name, run) for book in books for name, run in book.follows()]
-        await supervise([*self._probes(), *parts], self._speech.voice)
+        own = self._surface.follows
+        await supervise([*self._probes(), *parts, *own], self._speech.voice)
 
     async def act(self) -> None:
         """Keep the cluster in the right size, until cancelled."""

@@ -97,7 +97,16 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         own, seats, telling = [await stack.enter_async_context(each) for each in more]
         recorder = await stack.enter_async_context(_events(telling, troubles))
         clock, objects = WallClock(), connection.objects
-        site = Site(objects, connection.feed, clock, options, environ, troubles.undone)
+        site = Site(
+            objects,
+            connection.feed,
+            clock,
+            recorder,
+            options,
+            environ,
+            troubles.undone,
+            metrics.count,
+        )
         cloud = await cloud_module.open_cloud(site)
         operator = Operator(
             Surface(
@@ -109,6 +118,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
                 cloud.node_classes,
                 cloud.parts,
                 cloud.machine_events,
+                cloud.follows,
             ),
             options,
             notices=recorder,

@@ -13,7 +13,7 @@ from karpy.ports.cloud import CloudProvider, EventfulCloud
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.ports.objects import Feed, Objects
-from karpy.wiring.parts import Parts, no_parts
+from karpy.wiring.parts import Part, Parts, no_parts
 
 
 class Surface(Struct, frozen=True):
@@ -31,6 +31,8 @@ class Surface(Struct, frozen=True):
     """Builds the controllers that the cloud brings."""
     machine_events: EventfulCloud | None = None
     """Announces what becomes of machines; None if the cloud never does."""
+    follows: tuple[Part, ...] = ()
+    """What the cloud watches, whether this replica leads or not."""
 
 
 class Voice(Telling, Protocol):

@@ -114,22 +114,3 @@ async def test_a_launch_for_a_pool_that_is_gone_is_refused(store: Store) -> None
 
     with pytest.raises(NotFound, match="NodePool `default` is gone"):
         await MirroredCluster(mirror, objects).apply(verdict.launches[0])
-
-
-async def test_nodes_that_are_marked_count_as_going(store: Store) -> None:
-    objects = EmbeddedObjects(store)
-    mirror = Mirror(objects, WallClock(), kwok_catalog, Settings())
-    cluster = MirroredCluster(mirror, objects)
-    task = asyncio.create_task(mirror.run())
-    async with asyncio.timeout(SOON):
-        await mirror.wait_until_listed()
-    name = await cluster.apply(decide(cluster.snapshot()).launches[0])
-
-    before = cluster.snapshot()
-    cluster.marked = lambda: frozenset({name})
-    after = cluster.snapshot()
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-
-    assert [each.is_deleting for each in before.nodes] == [False]
-    assert [each.is_deleting for each in after.nodes] == [True]

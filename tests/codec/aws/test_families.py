@@ -188,6 +188,8 @@ def test_a_family_may_have_fewer_sizes_than_its_shape() -> None:
     [
         ("eu-west-1a", "eu-west-1"),
         ("us-west-2-lax-1a", "us-west-2"),
+        ("apne1-az4", "ap-northeast-1"),
+        ("ap-northeast-1", "ap-northeast-1"),
         ("us-gov-west-1a", ""),
         ("test-zone-a", ""),
         ("", ""),

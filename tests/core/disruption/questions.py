@@ -6,70 +6,71 @@ from typing import Final
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from karpy.core.disruption.decide import METHODS, decide_disruption
+from karpy.core.disruption.progress import VALIDATION_DELAY
+from karpy.model.commands import CommandNode
 from karpy.model.conditions import Condition
 from karpy.model.disruption import Budget, ConsolidationPolicy, DisruptionPolicy
+from karpy.model.nodes import Node, join_node
+from karpy.model.pods import Pod
 from karpy.model.questions import (
-    BrokenNodesQuestion,
+    ConfirmationQuestion,
     DisruptionQuestion,
-    EmptyConfirmationQuestion,
-    EmptyNodesQuestion,
     LegacyRepairQuestion,
-    ProposedNode,
-    RepairConfirmationQuestion,
-    SecondLookQuestion,
-    TreatmentQuestion,
+    NodeQuestion,
+    ValidationQuestion,
 )
-from karpy.model.repairs import RepairAction, RepairPolicy
+from karpy.model.repairs import RepairAction, RepairPolicy, RepairRules
+from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.surroundings import NodeState, Surroundings
-from tests.builders import node, pod, snapshot
-from tests.builders import pool as node_pool
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import (
     ALL,
+    BALANCED,
     DISRUPTED,
     HOUR,
-    around,
+    MINUTE,
+    NEVER,
+    NodeFields,
+    PodFields,
     budgets,
+    cluster,
+    node,
+    pod,
     pod_budget,
     pool,
-    state,
-    tenant,
 )
 
-_KINDS: Final = (
-    EmptyNodesQuestion,
-    SecondLookQuestion,
-    EmptyConfirmationQuestion,
-    RepairConfirmationQuestion,
-    LegacyRepairQuestion,
-    BrokenNodesQuestion,
-    TreatmentQuestion,
-)
-MINUTE: Final = timedelta(minutes=1)
 REPAIRS: Final = (
     RepairPolicy("Ready", "False", 10 * MINUTE),
     RepairPolicy("Slow", "True", MINUTE, ".*", RepairAction.REBOOT, 7, 5 * MINUTE),
 )
+_READY: Final = Condition("Ready", "True", NOON - HOUR)
 _FAULTS: Final = (
-    Condition("Ready", "True", NOON - HOUR),
     Condition("Ready", "False", NOON - HOUR, "KubeletNotReady", "it is silent"),
     Condition("Slow", "True", NOON - HOUR, "Swapping"),
 )
-_TENANTS: Final = (
-    tenant("web", labels={"app": "web"}),
-    tenant("db", is_stateful=True, priority=7, annotations={"a": "b"}),
-    tenant("guard", do_not_disrupt="true"),
-    tenant("strange", unreadable="`spec` is odd"),
-    tenant("late", do_not_disrupt="90m"),
-    tenant("log", is_daemon=True, volume_claims=("data",), deleted=NOON),
+_USUAL: Final = (
+    PodFields(cpu="1", labels={"app": "web"}),
+    PodFields(cpu="3"),
+)
+_PODS: Final = (
+    PodFields(cpu="2", stateful=True, priority=7, more={"a.b/c": "1"}),
+    PodFields(do_not_disrupt="true"),
+    PodFields(unreadable="`spec` is odd"),
+    PodFields(do_not_disrupt="90m", age=HOUR),
+    PodFields(daemon=True, claims=["data"], deleted=NOON),
+    PodFields(cpu="300"),
+    PodFields(replica_set="web-5d8f", expected=True),
 )
 _POLICIES: Final = (
     ALL,
+    ALL,
+    BALANCED,
+    NEVER,
     budgets("0"),
     budgets("1"),
     budgets("40%"),
-    DisruptionPolicy(consolidate_after=None),
     DisruptionPolicy(
         HOUR,
         ConsolidationPolicy.WHEN_EMPTY,
@@ -79,88 +80,115 @@ _POLICIES: Final = (
 
 
 @st.composite
-def nodes(draw: st.DrawFn, name: str) -> NodeState:
-    """Give a node: every other one is ready and empty, if perhaps broken."""
-    type_ = draw(st.sampled_from(["small", "large", "unheard-of"]))
-    pool_name = draw(st.sampled_from(["web", "batch"]))
-    made = draw(st.one_of(st.just(state(name, type=type_, pool=pool_name)), odd_nodes(name)))
-    assert made.node is not None
-    fault = draw(st.sampled_from(_FAULTS))
-    return replace(made, node=replace(made.node, conditions=(fault,)))
+def nodes(draw: st.DrawFn, name: str) -> Node:
+    """Give a node: every other one is like any other, if perhaps drifted or broken."""
+    fields = NodeFields(
+        type=draw(st.sampled_from(["small", "small", "large", "unheard-of"])),
+        pool=draw(st.sampled_from(["web", "web", "batch"])),
+        spot=draw(st.booleans()),
+        said=draw(st.sampled_from([["Consolidatable"], ["Consolidatable"], ["Drifted"], []])),
+        grace_period=draw(st.sampled_from([None, MINUTE])),
+        conditions=[draw(st.sampled_from([_READY, _READY, _READY, *_FAULTS]))],
+    )
+    if draw(st.booleans()):
+        return node(name, **fields)
+    return draw(odd_nodes(name, fields))
 
 
 @st.composite
-def odd_nodes(draw: st.DrawFn, name: str) -> NodeState:
+def odd_nodes(draw: st.DrawFn, name: str, fields: NodeFields) -> Node:
     """Give a node that has one reason to stay, or many."""
-    made = state(
-        name,
-        pool=draw(st.sampled_from(["web", "web", "batch", "gone", ""])),
-        tenants=draw(st.lists(st.sampled_from(_TENANTS), max_size=2, unique_by=id)),
+    odd = NodeFields(
+        pool=draw(st.sampled_from(["web", "web", "gone", ""])),
         annotations=draw(st.sampled_from([{}, {}, {"karpenter.sh/do-not-disrupt": "true"}])),
         taints=draw(st.sampled_from([(), (DISRUPTED,)])),
-        said=draw(st.sampled_from([["Consolidatable"], ["Consolidatable"], [], ["Rebooting"]])),
+        said=draw(st.sampled_from([["Consolidatable"], ["DisruptionReason"], ["Rebooting"]])),
         initialized=draw(st.sampled_from([True, True, False])),
         deleting=draw(st.sampled_from([False, False, True])),
-        grace_period=draw(st.sampled_from([None, MINUTE])),
+        replaced=draw(st.sampled_from([False, False, True])),
         expire_after=draw(st.sampled_from([None, timedelta(days=30, microseconds=1)])),
+        last_pod_event=draw(st.sampled_from([None, NOON - MINUTE])),
         nominated_for=draw(st.sampled_from([-MINUTE, -MINUTE, MINUTE])),
         buffer_pods=draw(st.sampled_from([0, 0, 2])),
+        unreadable=draw(st.sampled_from(["", "", "`spec` is odd"])),
+        foreign=draw(st.sampled_from([False, False, True])),
     )
-    return draw(st.sampled_from([made, made, made, replace(made, claim=None)]))
+    merged: NodeFields = {**fields, **odd}
+    made = node(name, **merged)
+    return draw(st.sampled_from([made, made, made, join_node(made.node_record, None)]))
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> Surroundings:
-    """Give a few nodes, and what their pools say."""
-    some = [draw(nodes(f"node-{number}")) for number in range(draw(st.integers(0, 8)))]
-    return around(
+def clusters(draw: st.DrawFn) -> Snapshot:
+    """Give a few nodes with pods, and what their NodePools say."""
+    some = [draw(nodes(f"node-{number}")) for number in range(draw(st.integers(2, 7)))]
+    pods = [each for node in some for each in draw(pods_on(node))]
+    made = cluster(
         *some,
-        pools={"web": pool(), "batch": pool("batch", replicas=draw(st.sampled_from([None, 3])))},
-        policies={"web": draw(st.sampled_from(_POLICIES)), "batch": ALL},
-        pod_budgets=draw(st.sampled_from([(), (pod_budget("guard"),)])),
-        busy=draw(st.sampled_from([frozenset[str](), frozenset({"node-0-claim"})])),
-        reads_deletion_cost=draw(st.booleans()),
+        pods=pods,
+        pools=[
+            pool(policy=draw(st.sampled_from(_POLICIES))),
+            pool("batch", replicas=draw(st.sampled_from([None, 0, 3])), limits={"nodes": "4"}),
+        ],
+        budgets=draw(st.sampled_from([(), (pod_budget("guard"),)])),
+        settings=draw(settings()),
+        repair=RepairRules(
+            draw(st.sampled_from([(), REPAIRS])),
+            {"uid-node-1-claim": (NOON - MINUTE, NOON - HOUR)},
+        ),
+    )
+    return replace(
+        made, in_command=draw(st.sampled_from([frozenset(), frozenset({"node-0-claim"})]))
     )
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> DisruptionQuestion:
-    """Ask about nodes that are empty, or broken, or were proposed to go."""
-    surroundings = draw(clusters())
-    kind = draw(st.sampled_from(_KINDS))
-    if kind is EmptyNodesQuestion:
-        return EmptyNodesQuestion(surroundings)
-    if kind in {SecondLookQuestion, EmptyConfirmationQuestion, RepairConfirmationQuestion}:
-        return kind(surroundings, draw(proposals()))
-    if kind is LegacyRepairQuestion:
-        return LegacyRepairQuestion(surroundings, draw(nodes("broken")), REPAIRS)
-    rebooted = draw(st.sampled_from([(), (NOON - MINUTE, NOON - HOUR)]))
-    reboots = {"uid-node-1-claim": rebooted}
-    if kind is BrokenNodesQuestion:
-        return BrokenNodesQuestion(surroundings, REPAIRS, reboots)
-    return TreatmentQuestion(
-        surroundings,
-        draw(workloads(surroundings)),
-        REPAIRS,
-        reboots,
-        may_go_first=draw(st.booleans()),
-        tried=draw(st.sampled_from([frozenset[str](), frozenset({"node-2-claim"})])),
+def pods_on(draw: st.DrawFn, node: Node) -> list[Pod]:
+    """Give up to two pods on a node."""
+    known = st.sampled_from(_USUAL) | st.sampled_from(_USUAL) | st.sampled_from(_PODS)
+    chosen = draw(st.lists(known, max_size=2))
+    placed: list[PodFields] = [{"on": node.name, **fields} for fields in chosen]
+    return [pod(f"pod-{number}-on-{node.name}", **fields) for number, fields in enumerate(placed)]
+
+
+@st.composite
+def settings(draw: st.DrawFn) -> Settings:
+    """Give settings, each gate open or not."""
+    return Settings(
+        spot_to_spot_consolidation=draw(st.booleans()),
+        terminate_first_drift=draw(st.booleans()),
+        terminate_first_repair=draw(st.booleans()),
+        manages_deletion_cost=draw(st.booleans()),
     )
 
 
 @st.composite
-def workloads(draw: st.DrawFn, surroundings: Surroundings) -> Snapshot:
-    """Give the same nodes with pods: some fit elsewhere, some on new nodes only, some nowhere."""
-    names = [each.node.name for each in surroundings.nodes if each.node is not None]
-    sizes = [draw(st.sampled_from(["100m", "2", "300"])) for _ in names]
-    return snapshot(
-        nodes=[node(name, pool="web") for name in names],
-        pods=[pod(f"on-{name}", on=name, cpu=cpu) for name, cpu in zip(names, sizes, strict=True)],
-        pools=[node_pool("web"), node_pool("batch", static=True)],
-    )
+def questions(draw: st.DrawFn) -> NodeQuestion:
+    """Ask which nodes go, what of a command still holds, whether pods forbid it, what is broken."""
+    snapshot = draw(clusters())
+    kind = draw(st.sampled_from(["disruption", "validation", "confirmation", "legacy"]))
+    if kind == "validation":
+        before = DisruptionQuestion(snapshot, draw(st.sampled_from(_SETTLED)))
+        commands = decide_disruption(before).commands
+        if commands:
+            again = draw(st.sampled_from([snapshot, snapshot, draw(clusters())]))
+            later = replace(again, now=again.now + VALIDATION_DELAY, in_command=frozenset())
+            return ValidationQuestion(later, draw(st.sampled_from(commands)))
+    if kind == "confirmation":
+        chosen = draw(st.lists(st.sampled_from(_CHOSEN), unique=True))
+        return ConfirmationQuestion(
+            snapshot, draw(st.sampled_from(METHODS)).name, tuple(chosen), draw(st.booleans())
+        )
+    if kind == "legacy":
+        return LegacyRepairQuestion(snapshot, draw(st.sampled_from(_CHOSEN)).claim)
+    return DisruptionQuestion(snapshot, draw(st.sampled_from(_SETTLED)))
 
 
-def proposals() -> st.SearchStrategy[tuple[ProposedNode, ...]]:
-    """Give nodes that were proposed to go; some of them may be gone by now."""
-    some = [ProposedNode(f"node-{number}-claim", f"node-{number}") for number in range(9)]
-    return st.lists(st.sampled_from(some), unique=True).map(tuple)
+_SETTLED: Final = tuple(
+    frozenset(each.name for each in METHODS[:number]) for number in range(len(METHODS))
+)
+"""Methods that are passed over, so that each one is the first that is asked."""
+_CHOSEN: Final = tuple(
+    CommandNode(f"node-{number}", f"node-{number}-claim", "web", 1_500_000) for number in range(7)
+)
+"""Nodes that a command may be about; some of them may not exist."""

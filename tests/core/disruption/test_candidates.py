@@ -1,328 +1,512 @@
+"""Which nodes may be disrupted: each reason against it, in Karpenter's order, with its event."""
+
 from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.disruption.candidates import Candidate, Manner, best_first, find_candidates
+from karpy.core.disruption.candidates import (
+    Candidate,
+    DisruptionClass,
+    as_command_node,
+    best_first,
+    find_candidates,
+    refuse,
+)
 from karpy.core.disruption.cost import POD
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.notices import refusal_notices
+from karpy.model.commands import CommandNode
+from karpy.model.constraints import Toleration
 from karpy.model.labels import NODE_POOL
-from karpy.model.surroundings import NodeState
-from karpy.model.tenants import PodBudget, Tenant
-from tests.builders import catalog, instance_type, offering
-from tests.builders.pods import NOON
+from karpy.model.nodes import Node
+from karpy.model.pods import DisruptionBudget, Pod
+from karpy.model.refusals import NodeReason, NodeRefusal
+from tests.builders import NOON, catalog, instance_type, offering
 from tests.core.disruption.scenes import (
-    ALL,
     DISRUPTED,
-    around,
+    DO_NOT_DISRUPT,
+    DOLLAR,
+    HOUR,
+    MINUTE,
+    WEB,
+    candidates,
+    claim_record,
+    cluster,
+    node,
+    node_record,
+    only_claim,
+    only_node,
+    pod,
     pod_budget,
     pool,
     refused,
-    state,
-    tenant,
     told,
 )
 
-DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
-MINUTE = timedelta(minutes=1)
-WEB = {"app": "web"}
+GRACEFUL, EVENTUAL, REPAIR = DisruptionClass
+FORBIDDEN = {DO_NOT_DISRUPT: "true"}
 
 
-def unlabelled() -> NodeState:
-    node = state("a").node
-    assert node is not None
-    rest = {key: value for key, value in node.meta.labels.items() if key != NODE_POOL}
-    return replace(state("a"), node=replace(node, meta=replace(node.meta, labels=rest)))
+def names(found: tuple[Candidate, ...]) -> list[str]:
+    return [each.name for each in found]
 
 
-def test_a_quiet_node_is_a_candidate_with_its_price_and_cost() -> None:
-    full = state("a", type="large", tenants=[tenant("x"), tenant("y", is_daemon=True)])
+def test_a_node_with_nothing_against_it_is_a_candidate_with_its_price_and_its_cost() -> None:
+    moving = pod("x", on="a")
+    full = node("a", type="large")
+    given = cluster(full, pods=[moving, pod("y", on="a", daemon=True), pod("z", on="b")])
 
-    found = find_candidates(around(full))
+    found = find_candidates(Evaluation(given))
 
-    assert full.claim is not None
-    assert full.node is not None
     assert found.candidates == (
         Candidate(
-            full.claim,
-            full.node,
+            full,
+            claim_record("a", type="large"),
+            node_record("a", type="large"),
             pool(),
-            ALL,
-            price=4_000_000,
+            (moving,),
+            price=4 * DOLLAR,
             moving_cost=2 * POD,
-            pods=1,
         ),
     )
     assert found.refusals == ()
     assert found.notices == ()
 
 
+# --- what the node itself forbids ----------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
-    ("node", "why", "text"),
+    ("given", "why", "text"),
     [
-        (state("a", said=["Rebooting"], deleting=True), "REBOOTING", "Node is rebooting"),
+        (only_claim("a"), "NO_NODE", "Nodeclaim does not have an associated node"),
+        (node("a", said=["Rebooting"]), "REBOOTING", "Node is rebooting"),
+        (node("a", deleting=True), "DELETING", "Node is deleting or marked for deletion"),
+        (node("a", replaced=True), "DELETING", "Node is deleting or marked for deletion"),
         (
-            state("a", deleting=True, initialized=False),
-            "LEAVING",
+            node("a", said=["InstanceTerminating"]),
+            "DELETING",
             "Node is deleting or marked for deletion",
         ),
         (
-            state("a", said=["InstanceTerminating"]),
-            "LEAVING",
-            "Node is deleting or marked for deletion",
+            node("a", registered=False, initialized=False),
+            "UNREGISTERED",
+            "Node isn't initialized nor registered",
         ),
-        (state("a", marked=True), "LEAVING", "Node is deleting or marked for deletion"),
-        (state("a", initialized=False), "UNINITIALIZED", "Node isn't initialized"),
+        (node("a", initialized=False), "UNINITIALIZED", "Node isn't initialized"),
+        (node("a", nominated_for=MINUTE), "NOMINATED", "Node is nominated for a pending pod"),
         (
-            state("a", nominated_for=MINUTE, annotations={DO_NOT_DISRUPT: "true"}),
-            "NOMINATED",
-            "Node is nominated for a pending pod",
-        ),
-        (
-            state("a", annotations={DO_NOT_DISRUPT: "true"}),
+            node("a", annotations=FORBIDDEN),
             "DO_NOT_DISRUPT",
             'Disruption is blocked through the "karpenter.sh/do-not-disrupt" annotation',
         ),
         (
-            unlabelled(),
+            node("a", labels={NODE_POOL: ""}),
             "NO_POOL_LABEL",
             "Node doesn't have required label (label=karpenter.sh/nodepool)",
         ),
+        (node("a", pool="gone"), "POOL_MISSING", "NodePool not found (NodePool=gone)"),
+        (
+            node("a", unreadable="`spec` is odd"),
+            "UNREADABLE",
+            "Node, NodeClaim or NodePool cannot be read: `spec` is odd",
+        ),
     ],
 )
-def test_a_node_is_left_alone_and_says_why(node: NodeState, why: str, text: str) -> None:
-    found = find_candidates(around(node))
+def test_a_node_is_left_alone_and_its_events_say_why(given: Node, why: str, text: str) -> None:
+    evaluation = Evaluation(cluster(given))
 
-    assert found.candidates == ()
-    assert refused(found.refusals) == [("a", why, "")]
-    assert told(found.notices) == [
+    (refusal,) = find_candidates(evaluation).refusals
+
+    assert refusal.why.name == why
+    assert {each[2:] for each in told(refusal_notices([refusal], evaluation))} == {
+        ("DisruptionBlocked", text)
+    }
+
+
+ODDITIES: tuple[tuple[str, dict[str, object]], ...] = (
+    ("IN_COMMAND", {}),
+    ("UNREADABLE", {"unreadable": "odd"}),
+    ("REBOOTING", {"said": ["Rebooting"]}),
+    ("DELETING", {"deleting": True}),
+    ("UNINITIALIZED", {"initialized": False}),
+    ("NOMINATED", {"nominated_for": MINUTE}),
+    ("DO_NOT_DISRUPT", {"annotations": FORBIDDEN}),
+    ("POOL_MISSING", {"pool": "gone"}),
+)
+
+
+@pytest.mark.parametrize("first", range(len(ODDITIES)))
+def test_of_several_reasons_the_first_in_karpenters_order_is_given(first: int) -> None:
+    rest = ODDITIES[first:]
+    fields = {key: value for _, each in rest for key, value in each.items()}
+    in_command = frozenset({"a-claim"}) if first == 0 else frozenset()
+
+    found = find_candidates(
+        Evaluation(cluster(node("a", **fields), in_command=in_command))  # type: ignore[arg-type]  # fields of a node
+    )
+
+    assert [each.why.name for each in found.refusals] == [rest[0][0]]
+
+
+def test_a_node_that_is_not_ours_is_left_alone_without_an_event() -> None:
+    evaluation = Evaluation(cluster(only_node("a"), node("b", foreign=True)))
+
+    found = find_candidates(evaluation)
+
+    assert refused(found.refusals) == [("a", "UNMANAGED", ""), ("b", "UNMANAGED", "")]
+    assert list(refusal_notices(found.refusals, evaluation)) == []
+
+
+def test_a_node_in_a_command_is_left_alone_without_an_event() -> None:
+    evaluation = Evaluation(cluster(node("a"), in_command=frozenset({"a-claim"})))
+
+    found = find_candidates(evaluation)
+
+    assert refused(found.refusals) == [("a", "IN_COMMAND", "")]
+    assert list(refusal_notices(found.refusals, evaluation)) == []
+
+
+def test_the_events_on_a_blocked_node_are_on_its_claim_too() -> None:
+    evaluation = Evaluation(cluster(node("a", deleting=True)))
+
+    told_of = told(refusal_notices(find_candidates(evaluation).refusals, evaluation))
+
+    assert [each[:2] for each in told_of] == [("Node", "a"), ("NodeClaim", "a-claim")]
+
+
+def test_a_nomination_ends_at_its_time() -> None:
+    until, over = node("a", nominated_for=MINUTE), node("b", nominated_for=timedelta())
+
+    found = find_candidates(Evaluation(cluster(until, over)))
+
+    assert names(found.candidates) == ["b"]
+    assert [each.until for each in found.refusals] == [NOON + MINUTE]
+
+
+def test_only_the_word_true_on_a_node_keeps_it() -> None:
+    assert names(candidates(cluster(node("a", annotations={DO_NOT_DISRUPT: "1h"})))) == ["a"]
+
+
+def test_the_annotation_of_the_claim_counts_until_the_node_is_registered() -> None:
+    """From then on the annotation is on the Node, or was taken away there."""
+    made = node("a")
+    assert made.claim_record is not None
+    meta = replace(made.claim_record.meta, annotations=FORBIDDEN)
+    made = replace(made, claim_record=replace(made.claim_record, meta=meta))
+
+    assert names(candidates(cluster(made))) == ["a"]
+
+
+def test_a_stray_taint_of_an_earlier_command_keeps_no_node() -> None:
+    assert names(candidates(cluster(node("a", taints=[DISRUPTED])))) == ["a"]
+
+
+def test_without_instance_types_a_nodepool_counts_as_missing() -> None:
+    found = find_candidates(Evaluation(cluster(node("a"), types=[])))
+
+    assert refused(found.refusals) == [("a", "POOL_MISSING", "web")]
+
+
+def test_the_nodes_of_a_nodepool_that_cannot_be_read_stay() -> None:
+    given = cluster(node("a"), pools=[pool(unreadable="it is odd")])
+
+    assert [each.why for each in find_candidates(Evaluation(given)).refusals] == [
+        NodeReason.UNREADABLE
+    ]
+
+
+# --- what its pods forbid ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "keeper",
+    [
+        pod("x", on="a", do_not_disrupt="true"),
+        pod("x", on="a", do_not_disrupt="true", daemon=True),
+        pod("x", on="a", do_not_disrupt="true", static=True),
+        pod("x", on="a", do_not_disrupt="2m"),
+        pod("x", on="a", do_not_disrupt="5s", started=None),
+    ],
+    ids=["always", "daemon", "static", "for a time", "not started"],
+)
+def test_a_pod_can_keep_its_node(keeper: Pod) -> None:
+    evaluation = Evaluation(cluster(node("a"), pods=[keeper]))
+
+    (refusal,) = find_candidates(evaluation).refusals
+
+    text = 'Pod has "karpenter.sh/do-not-disrupt" annotation (Pod=shop/x)'
+    assert refused([refusal]) == [("a", "POD_DO_NOT_DISRUPT", "shop/x")]
+    assert told(refusal_notices([refusal], evaluation)) == [
         ("Node", "a", "DisruptionBlocked", text),
         ("NodeClaim", "a-claim", "DisruptionBlocked", text),
     ]
 
 
-def test_a_node_that_is_not_registered_goes_by_the_name_of_its_claim() -> None:
-    found = find_candidates(around(state("a", registered=False, initialized=False)))
-
-    assert refused(found.refusals) == [("a-claim", "UNREGISTERED", "")]
-    assert told(found.notices)[0][3] == "Node isn't initialized nor registered"
-
-
-def test_a_claim_without_a_node_says_so_itself() -> None:
-    found = find_candidates(around(NodeState(claim=state("a").claim)))
-
-    text = "Nodeclaim does not have an associated node"
-    assert refused(found.refusals) == [("a-claim", "NO_NODE", "")]
-    assert told(found.notices) == [("NodeClaim", "a-claim", "DisruptionBlocked", text)]
-
-
-def test_nobody_is_told_of_nodes_that_are_not_ours() -> None:
-    found = find_candidates(around(NodeState(node=state("a").node)))
-
-    assert refused(found.refusals) == [("a", "UNMANAGED", "")]
-    assert found.notices == ()
-
-
-def test_nobody_is_told_of_nodes_that_are_being_disrupted_already() -> None:
-    found = find_candidates(around(state("a", deleting=True), busy=frozenset({"a-claim"})))
-
-    assert refused(found.refusals) == [("a", "IN_ROLLOUT", "")]
-    assert found.notices == ()
-
-
-def test_a_nomination_ends() -> None:
-    found = find_candidates(around(state("a", nominated_for=timedelta())))
-
-    assert [each.name for each in found.candidates] == ["a"]
-
-
-def test_only_true_keeps_a_node() -> None:
-    found = find_candidates(around(state("a", annotations={DO_NOT_DISRUPT: "1h"})))
-
-    assert [each.name for each in found.candidates] == ["a"]
-
-
 @pytest.mark.parametrize(
-    "changes", [{"pools": {}}, {"catalog": catalog([])}], ids=["no pool", "no types"]
-)
-def test_a_node_of_an_unknown_pool_is_left_alone(changes: dict[str, object]) -> None:
-    found = find_candidates(around(state("a"), **changes))
-
-    assert refused(found.refusals) == [("a", "POOL_MISSING", "web")]
-    assert told(found.notices)[0][3] == "NodePool not found (NodePool=web)"
-
-
-@pytest.mark.parametrize(
-    "pod",
+    "other",
     [
-        tenant("x", do_not_disrupt="true"),
-        tenant("x", do_not_disrupt="true", is_daemon=True),
-        tenant("x", do_not_disrupt="true", is_static=True),
-        tenant("x", do_not_disrupt="2h"),
-        tenant("x", do_not_disrupt="5s", started=None),
+        pod("x", on="a", do_not_disrupt="true", phase="Succeeded"),
+        pod("x", on="a", do_not_disrupt="true", deleted=NOON),
+        pod("x", on="a", do_not_disrupt="30s"),
+        pod("x", on="a", do_not_disrupt="soon"),
+        pod("x", on="a", do_not_disrupt="-1h"),
+        pod("x", on="b", do_not_disrupt="true"),
+        pod("x", on="a", do_not_disrupt="true", expected=True),
     ],
+    ids=["over", "deleting", "elapsed", "no duration", "negative", "elsewhere", "expected"],
 )
-def test_a_pod_can_keep_its_node(pod: Tenant) -> None:
-    found = find_candidates(around(state("a", tenants=[pod])))
-
-    text = 'Pod has "karpenter.sh/do-not-disrupt" annotation (Pod=shop/x)'
-    assert refused(found.refusals) == [("a", "POD_DO_NOT_DISRUPT", "shop/x")]
-    assert ("Node", "a", "DisruptionBlocked", text) in told(found.notices)
+def test_a_pod_that_is_not_protected_keeps_no_node(other: Pod) -> None:
+    assert names(candidates(cluster(node("a"), pods=[other]))) == ["a"]
 
 
-@pytest.mark.parametrize("manner", [*Manner])
-def test_a_node_that_cannot_be_read_as_it_is_now_is_not_touched(manner: Manner) -> None:
-    odd = replace(state("a", grace_period=MINUTE), unreadable="`spec` is odd")
+def test_a_refusal_says_until_when_pods_keep_a_node() -> None:
+    some = [
+        pod("x", on="a", do_not_disrupt="2h"),
+        pod("y", on="a", do_not_disrupt="3h"),
+        pod("z", on="b", do_not_disrupt="2h"),
+        pod("v", on="b", do_not_disrupt="true"),
+    ]
 
-    found = find_candidates(around(odd), manner)
+    found = find_candidates(Evaluation(cluster(node("a"), node("b"), pods=some)))
 
-    assert refused(found.refusals) == [("a", "UNREADABLE", "`spec` is odd")]
-    text = "Node, NodeClaim or NodePool cannot be read: `spec` is odd"
-    assert told(found.notices)[0][3] == text
+    assert found.refusals == (
+        NodeRefusal(
+            NodeReason.POD_DO_NOT_DISRUPT,
+            "a",
+            "shop/x",
+            pods=("shop/x", "shop/y"),
+            until=NOON - MINUTE + 3 * HOUR,
+        ),
+        NodeRefusal(NodeReason.POD_DO_NOT_DISRUPT, "b", "shop/v", pods=("shop/v", "shop/z")),
+    )
 
 
-def test_a_pod_that_cannot_be_read_keeps_its_node_but_from_repair() -> None:
-    odd = around(state("a", tenants=[tenant("x", unreadable="odd")]), state("b"))
+def test_a_refusal_names_a_few_of_many_pods() -> None:
+    some = [pod(f"x-{number}", on="a", do_not_disrupt="true") for number in range(9)]
 
-    graceful, repair = find_candidates(odd), find_candidates(odd, Manner.REPAIR)
+    (refusal,) = find_candidates(Evaluation(cluster(node("a"), pods=some))).refusals
 
-    assert refused(graceful.refusals) == [("a", "POD_UNREADABLE", "shop/x")]
-    assert [(each.name, each.is_blocked) for each in repair.candidates] == [
-        ("a", True),
-        ("b", False),
+    assert refusal.pods == tuple(f"shop/x-{number}" for number in range(5))
+
+
+def test_the_owner_of_a_pod_learns_what_its_annotation_does() -> None:
+    some = [
+        pod("done", on="a", do_not_disrupt="30s"),
+        pod("odd", on="a", do_not_disrupt="soon"),
+        pod("held", on="a", do_not_disrupt="1h"),
+    ]
+
+    notices = told(find_candidates(Evaluation(cluster(node("a"), pods=some))).notices)
+
+    assert [each[1:3] for each in notices] == [
+        ("done", "DoNotDisruptGracePeriodElapsed"),
+        ("odd", "InvalidDoNotDisruptAnnotation"),
+        ("held", "DoNotDisruptUntil"),
     ]
 
 
-@pytest.mark.parametrize(
-    "pod",
-    [
-        tenant("x", do_not_disrupt="true", phase="Succeeded"),
-        tenant("x", do_not_disrupt="true", deleted=NOON),
-        tenant("x", do_not_disrupt="30m"),
-        tenant("x", do_not_disrupt="soon"),
-    ],
-)
-def test_a_pod_cannot_keep_its_node_for_ever(pod: Tenant) -> None:
-    found = find_candidates(around(state("a", tenants=[pod])))
-
-    assert found.refusals == ()
-
-
-def test_the_owner_of_a_pod_is_told_what_its_annotation_does() -> None:
-    found = find_candidates(around(state("a", tenants=[tenant("x", do_not_disrupt="30m")])))
-
-    text = "The karpenter.sh/do-not-disrupt grace period has elapsed, pod is now disruptable"
-    assert told(found.notices) == [("Pod", "x", "DoNotDisruptGracePeriodElapsed", text)]
+PDB_TEXT = "Pdb prevents pod evictions (PodDisruptionBudget=[shop/pdb])"
 
 
 @pytest.mark.parametrize(
-    ("pods", "guards", "why", "text"),
+    ("kept", "guards", "why", "text"),
     [
+        (pod("x", on="a", labels=WEB), [pod_budget("pdb")], "POD_BUDGET", PDB_TEXT),
+        (pod("x", on="a", labels=WEB), [pod_budget("pdb", None)], "POD_BUDGET", PDB_TEXT),
         (
-            [tenant("x", labels=WEB)],
+            pod("x", on="a", labels=WEB, unready=True),
             [pod_budget("pdb")],
-            ("a", "POD_BUDGET", "shop/pdb"),
-            "Pdb prevents pod evictions (PodDisruptionBudget=[shop/pdb])",
+            "POD_BUDGET",
+            PDB_TEXT,
         ),
         (
-            [tenant("x", labels=WEB)],
-            [pod_budget("pdb", None)],
-            ("a", "POD_BUDGET", "shop/pdb"),
-            "Pdb prevents pod evictions (PodDisruptionBudget=[shop/pdb])",
+            pod("x", on="a", labels=WEB),
+            [pod_budget("pdb", allows_unready=True)],
+            "POD_BUDGET",
+            PDB_TEXT,
         ),
+        (pod("x", on="a", labels=WEB, daemon=True), [pod_budget("pdb")], "POD_BUDGET", PDB_TEXT),
+        (pod("x", on="a"), [pod_budget("pdb", selector=())], "POD_BUDGET", PDB_TEXT),
         (
-            [tenant("x", labels=WEB, is_unready=True)],
-            [pod_budget("pdb")],
-            ("a", "POD_BUDGET", "shop/pdb"),
-            "Pdb prevents pod evictions (PodDisruptionBudget=[shop/pdb])",
-        ),
-        (
-            [tenant("x", labels=WEB, is_daemon=True)],
-            [pod_budget("pdb")],
-            ("a", "POD_BUDGET", "shop/pdb"),
-            "Pdb prevents pod evictions (PodDisruptionBudget=[shop/pdb])",
-        ),
-        (
-            [tenant("x", labels=WEB)],
+            pod("x", on="a", labels=WEB),
             [pod_budget("two", 5), pod_budget("one", 5)],
-            ("a", "POD_BUDGETS", "shop/one shop/two"),
+            "POD_BUDGETS",
             "Eviction does not support multiple PDBs (PodDisruptionBudget(s)=[shop/one shop/two])",
         ),
     ],
 )
 def test_a_pod_disruption_budget_can_keep_a_node(
-    pods: list[Tenant], guards: list[PodBudget], why: tuple[str, str, str], text: str
+    kept: Pod, guards: list[DisruptionBudget], why: str, text: str
 ) -> None:
-    found = find_candidates(around(state("a", tenants=pods), pod_budgets=tuple(guards)))
+    evaluation = Evaluation(cluster(node("a"), pods=[kept], budgets=tuple(guards)))
 
-    assert refused(found.refusals) == [why]
-    assert told(found.notices)[0][3] == text
+    (refusal,) = find_candidates(evaluation).refusals
+
+    assert (refusal.why.name, refusal.pods) == (why, ("shop/x",))
+    assert told(refusal_notices([refusal], evaluation))[0][3] == text
 
 
 @pytest.mark.parametrize(
-    ("pod", "guard"),
+    ("free", "guard"),
     [
-        (tenant("x", labels=WEB), pod_budget("pdb", 1)),
-        (tenant("x", labels={"app": "db"}), pod_budget("pdb")),
-        (tenant("x", "other", labels=WEB), pod_budget("pdb")),
-        (tenant("x", labels=WEB, is_unready=True), pod_budget("pdb", spares_unready=False)),
-        (tenant("x", labels=WEB, is_static=True), pod_budget("pdb")),
-        (tenant("x", labels=WEB, phase="Failed"), pod_budget("pdb")),
+        (pod("x", on="a", labels=WEB), pod_budget("pdb", 1)),
+        (pod("x", on="a", labels={"app": "db"}), pod_budget("pdb")),
+        (pod("x", on="a", labels=WEB, namespace="other"), pod_budget("pdb")),
+        (pod("x", on="a", labels=WEB, unready=True), pod_budget("pdb", allows_unready=True)),
+        (pod("x", on="a", labels=WEB, static=True), pod_budget("pdb")),
+        (pod("x", on="a", labels=WEB, phase="Failed"), pod_budget("pdb")),
+        (pod("x", on="a", labels=WEB, deleted=NOON), pod_budget("pdb")),
+        (
+            pod("x", on="a", labels=WEB, tolerations=[Toleration(operator="Exists")]),
+            pod_budget("pdb"),
+        ),
+        (pod("x", on="a", labels=WEB), pod_budget("pdb", selector=None)),
+    ],
+    ids=[
+        "one may go",
+        "others",
+        "other namespace",
+        "unready may go",
+        "static",
+        "over",
+        "deleting",
+        "tolerates disruption",
+        "no selector",
     ],
 )
-def test_a_pod_disruption_budget_lets_go_what_it_does_not_protect(
-    pod: Tenant, guard: PodBudget
+def test_a_pod_disruption_budget_keeps_no_node_of_pods_it_lets_go(
+    free: Pod, guard: DisruptionBudget
 ) -> None:
-    found = find_candidates(around(state("a", tenants=[pod]), pod_budgets=(guard,)))
+    assert names(candidates(cluster(node("a"), pods=[free], budgets=(guard,)))) == ["a"]
 
-    assert found.refusals == ()
+
+def test_of_several_budgets_the_one_of_the_first_pod_is_named() -> None:
+    some = [pod("y", on="a", labels=WEB), pod("x", on="a", labels={"app": "db"})]
+    guards = (pod_budget("web"), replace(pod_budget("all"), selector=(), disruptions_allowed=0))
+
+    found = find_candidates(Evaluation(cluster(node("a"), pods=some, budgets=guards)))
+
+    assert refused(found.refusals) == [("a", "POD_BUDGET", "shop/all")]
+
+
+def test_an_annotation_is_named_before_a_budget() -> None:
+    some = [pod("a", on="a", labels=WEB), pod("b", on="a", do_not_disrupt="true")]
+
+    found = find_candidates(Evaluation(cluster(node("a"), pods=some, budgets=(pod_budget("pdb"),))))
+
+    assert refused(found.refusals) == [("a", "POD_DO_NOT_DISRUPT", "shop/b")]
+
+
+def test_a_pod_that_cannot_be_read_keeps_its_node() -> None:
+    """What it needs is not known, and whether another node would do."""
+    some = [pod("x", on="a", unreadable="odd"), pod("y", on="b", unreadable="odd", daemon=True)]
+    evaluation = Evaluation(cluster(node("a"), node("b"), pods=some))
+
+    found = find_candidates(evaluation)
+
+    assert refused(found.refusals) == [("a", "POD_UNREADABLE", "shop/x")]
+    assert (
+        told(refusal_notices(found.refusals, evaluation))[0][3] == "Pod cannot be read (Pod=shop/x)"
+    )
+
+
+# --- what other methods heed ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("manner", "grace_period", "names"),
+    ("class_", "grace_period", "expected"),
     [
-        (Manner.EVENTUAL, MINUTE, ["a"]),
-        (Manner.EVENTUAL, None, []),
-        (Manner.GRACEFUL, MINUTE, []),
+        (EVENTUAL, MINUTE, ["a"]),
+        (EVENTUAL, None, []),
+        (GRACEFUL, MINUTE, []),
+        (REPAIR, None, ["a"]),
     ],
 )
-def test_pods_cannot_keep_a_node_that_ends_by_a_deadline(
-    manner: Manner, grace_period: timedelta | None, names: list[str]
+def test_pods_cannot_keep_a_node_whose_drain_has_an_end(
+    class_: DisruptionClass, grace_period: timedelta | None, expected: list[str]
 ) -> None:
-    kept = state("a", tenants=[tenant("x", do_not_disrupt="true")], grace_period=grace_period)
+    given = cluster(
+        node("a", grace_period=grace_period), pods=[pod("x", on="a", do_not_disrupt="true")]
+    )
 
-    found = find_candidates(around(kept), manner)
+    found = find_candidates(Evaluation(given), class_)
 
-    assert [each.name for each in found.candidates] == names
-
-
-def test_a_node_of_an_unknown_type_is_a_candidate_that_saves_nothing() -> None:
-    found = find_candidates(around(state("a", type="unheard-of")))
-
-    assert [each.price for each in found.candidates] == [0]
+    assert names(found.candidates) == expected
+    assert all(each.blocker is not None for each in found.candidates)
 
 
-def test_a_sold_out_offering_has_its_price_all_the_same() -> None:
+def test_repair_overrides_what_the_node_forbids_and_that_it_never_was_initialized() -> None:
+    given = cluster(
+        node("forbidden", annotations=FORBIDDEN),
+        node("young", initialized=False, nominated_for=MINUTE),
+        node("nominated", nominated_for=MINUTE),
+        node("unregistered", registered=False, initialized=False),
+    )
+
+    found = find_candidates(Evaluation(given), REPAIR)
+
+    assert names(found.candidates) == ["forbidden", "young"]
+    assert [each.why.name for each in found.refusals] == ["NOMINATED", "UNREGISTERED"]
+
+
+def test_repair_needs_a_nodepool_before_anything_else() -> None:
+    evaluation = Evaluation(cluster(only_claim("a", pool="")))
+
+    found = find_candidates(evaluation, REPAIR)
+
+    text = "repair requires a NodePool to construct and budget a safe replacement"
+    assert [each.why.name for each in found.refusals] == ["REPAIR_NEEDS_POOL"]
+    assert told(refusal_notices(found.refusals, evaluation))[0][3] == text
+
+
+# --- prices and order ----------------------------------------------------------------------------
+
+
+def test_a_node_of_an_unknown_type_is_a_candidate_without_a_price() -> None:
+    assert [each.price for each in candidates(cluster(node("a", type="unheard-of")))] == [0]
+
+
+def test_an_offering_that_is_sold_out_has_its_price_all_the_same() -> None:
     sold_out = instance_type("small", offerings=[offering(dollars=2.0, available=False)])
 
-    found = find_candidates(around(state("a"), catalog=catalog([sold_out])))
+    found = candidates(cluster(node("a"), catalog=catalog([sold_out])))
 
-    assert [each.price for each in found.candidates] == [2_000_000]
-
-
-def test_those_that_save_most_per_trouble_come_first() -> None:
-    nodes = [
-        state("b", type="small"),
-        state("a", type="small"),
-        state("c", type="large", tenants=[tenant("x"), tenant("y")]),
-        state("d", type="large", tenants=[tenant(f"z-{each}") for each in range(4)]),
-    ]
-
-    found = find_candidates(around(*nodes))
-
-    assert [each.name for each in best_first(found.candidates)] == ["c", "a", "b", "d"]
+    assert [each.price for each in found] == [2 * DOLLAR]
 
 
-def test_a_stray_taint_does_not_make_a_node_untouchable() -> None:
-    found = find_candidates(around(state("a", taints=[DISRUPTED])))
+def test_those_that_save_most_for_the_cost_of_moving_their_pods_come_first() -> None:
+    """Four dollars for three, one for one, one for one, four for five."""
+    some = [pod(f"c-{number}", on="c") for number in range(2)]
+    some += [pod(f"d-{number}", on="d") for number in range(4)]
+    nodes = [node("b"), node("a"), node("c", type="large"), node("d", type="large")]
 
-    assert found.refusals == ()
+    found = candidates(cluster(*nodes, pods=some))
+
+    assert [each.name for each in best_first(found)] == ["c", "a", "b", "d"]
+
+
+def test_a_pod_that_costs_nothing_to_move_leaves_a_node_empty() -> None:
+    free = pod("x", on="a", disruption_cost="-134217728")
+
+    (found,) = candidates(cluster(node("a"), pods=[free]))
+
+    assert found.is_empty
+    assert found.pods == (free,)
+
+
+def test_a_command_keeps_the_price_of_a_node_and_how_many_pods_move() -> None:
+    (found,) = candidates(
+        cluster(node("a"), pods=[pod("x", on="a"), pod("y", on="a", daemon=True)])
+    )
+
+    assert as_command_node(found) == CommandNode("a", "a-claim", "web", DOLLAR, 1)
+
+
+def test_a_refusal_by_a_method_has_the_price_of_the_node() -> None:
+    (found,) = candidates(cluster(node("a")))
+
+    assert refuse(found, NodeReason.NOT_CHEAPER, "m", "d", replacement=7) == NodeRefusal(
+        NodeReason.NOT_CHEAPER, "a", "d", "m", price=DOLLAR, replacement=7
+    )

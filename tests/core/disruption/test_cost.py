@@ -1,3 +1,5 @@
+"""What it costs to move pods: Karpenter's golden values, and the laws behind them."""
+
 from datetime import timedelta
 from fractions import Fraction
 
@@ -5,80 +7,77 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpy.core.disruption.cost import (
-    DISRUPTION_COST,
-    POD,
-    POD_DELETION_COST,
-    disruption_cost,
-    eviction_cost,
-    lifetime_remaining,
-    moving_cost,
-)
-from karpy.model.tenants import Tenant
-from tests.builders.pods import NOON
-from tests.core.disruption.scenes import state, tenant
+from karpy.core.disruption.cost import POD, Costs, lifetime_remaining
+from karpy.model.pods import Pod
+from tests.builders import NOON
+from tests.core.disruption.scenes import HOUR, claim_record, pod
 
-HOUR = timedelta(hours=1)
-pods = st.builds(
-    lambda priority, wish: tenant("a", priority=priority, annotations={DISRUPTION_COST: wish}),
+some_pods = st.builds(
+    lambda priority, wish: pod("x", priority=priority, disruption_cost=wish),
     st.integers(-(2**31), 2**31 - 1),
     st.integers(-(2**32), 2**32).map(str) | st.text(max_size=5),
 )
 
 
 @pytest.mark.parametrize(
-    ("priority", "annotations", "pods_worth"),
+    ("given_pod", "pods_worth"),
     [
-        (0, {}, 1),
-        (0, {POD_DELETION_COST: "2147483647"}, 10),
-        (0, {POD_DELETION_COST: "-2147483647"}, -10),
-        (0, {POD_DELETION_COST: "134217728"}, 2),
-        (0, {POD_DELETION_COST: "1.5"}, 1),
-        (0, {POD_DELETION_COST: "3000000000"}, 1),
-        (0, {DISRUPTION_COST: "134217728"}, 2),
-        (0, {DISRUPTION_COST: "2147483647"}, 10),
-        (0, {DISRUPTION_COST: "abc", POD_DELETION_COST: "134217728"}, 1),
-        (0, {DISRUPTION_COST: "9" * 5000}, 1),
-        (0, {DISRUPTION_COST: "134217728", POD_DELETION_COST: "-134217728"}, 2),
-        (10**9, {}, 10),
-        (-(2**31), {}, -10),
-        (2**25, {}, 2),
+        (pod("x"), 1),
+        (pod("x", deletion_cost="2147483647"), 10),
+        (pod("x", deletion_cost="-2147483647"), -10),
+        (pod("x", deletion_cost="134217728"), 2),
+        (pod("x", deletion_cost="+134217728"), 2),
+        (pod("x", deletion_cost="1.5"), 1),
+        (pod("x", deletion_cost="3000000000"), 1),
+        (pod("x", deletion_cost=""), 1),
+        (pod("x", disruption_cost="134217728"), 2),
+        (pod("x", disruption_cost="2147483647"), 10),
+        (pod("x", disruption_cost="abc", deletion_cost="134217728"), 1),
+        (pod("x", disruption_cost="9" * 5000), 1),
+        (pod("x", disruption_cost="134217728", deletion_cost="-134217728"), 2),
+        (pod("x", priority=10**9), 10),
+        (pod("x", priority=-(2**31)), -10),
+        (pod("x", priority=2**25), 2),
+        (pod("x", priority=2**25, disruption_cost="134217728"), 3),
     ],
 )
-def test_a_pod_costs_what_karpenter_says(
-    priority: int, annotations: dict[str, str], pods_worth: int
-) -> None:
-    cost = eviction_cost(tenant("a", priority=priority, annotations=annotations))
-
-    assert cost == pods_worth * POD
+def test_a_pod_costs_what_karpenter_says(given_pod: Pod, pods_worth: int) -> None:
+    assert Costs().of(given_pod) == pods_worth * POD
 
 
-def test_a_cost_that_we_wrote_ourselves_is_not_read() -> None:
-    pod = tenant("a", annotations={POD_DELETION_COST: "2000000000"})
+def test_a_deletion_cost_that_karpy_writes_itself_is_not_read() -> None:
+    costs = Costs(reads_deletion_cost=False)
 
-    assert eviction_cost(pod, reads_deletion_cost=False) == POD
+    assert costs.of(pod("x", deletion_cost="2000000000")) == POD
+    assert costs.of(pod("x", disruption_cost="134217728")) == 2 * POD
 
 
 @pytest.mark.parametrize(
-    ("tenants", "pods_worth"),
+    ("pods", "pods_worth"),
     [
         ([], 1),
-        ([tenant("a"), tenant("b"), tenant("c"), tenant("d")], 5),
-        ([tenant("a", annotations={DISRUPTION_COST: "-2147483648"})], 1),
-        ([tenant("a", is_daemon=True), tenant("b", is_static=True)], 1),
-        ([tenant("a", phase="Succeeded"), tenant("b", deleted=NOON)], 1),
-        ([tenant("a", deleted=NOON, is_stateful=True)], 2),
+        ([pod("a"), pod("b"), pod("c"), pod("d")], 5),
+        ([pod("a", disruption_cost="-2147483648")], 1),
+        ([pod("a", disruption_cost="-2147483648"), pod("b")], 2),
     ],
+    ids=["none", "four", "one below nothing", "one below nothing beside another"],
 )
-def test_moving_a_node_costs_its_pods_that_need_another_place(
-    tenants: list[Tenant], pods_worth: int
+def test_a_node_costs_one_and_what_its_pods_cost_if_that_is_anything(
+    pods: list[Pod], pods_worth: int
 ) -> None:
-    assert moving_cost(tenants) == pods_worth * POD
+    assert Costs().of_moving(pods) == pods_worth * POD
 
 
-@given(st.lists(pods, max_size=5), pods)
-def test_one_pod_more_never_makes_it_cheaper(some: list[Tenant], more: Tenant) -> None:
-    assert moving_cost([*some, more]) >= moving_cost(some) >= POD
+@given(st.lists(some_pods, max_size=5), some_pods)
+def test_a_pod_more_never_makes_a_node_cheaper_to_disrupt(some: list[Pod], more: Pod) -> None:
+    costs = Costs()
+
+    assert costs.of_moving([*some, more]) >= costs.of_moving(some) >= POD
+
+
+@given(some_pods)
+def test_a_pod_costs_between_minus_ten_and_ten(some: Pod) -> None:
+    assert -10 * POD <= Costs().of(some) <= 10 * POD
 
 
 @pytest.mark.parametrize(
@@ -91,19 +90,15 @@ def test_one_pod_more_never_makes_it_cheaper(some: list[Tenant], more: Tenant) -
         (HOUR, timedelta(), Fraction(0)),
     ],
 )
-def test_the_life_before_a_node_gets_shorter(
+def test_the_remaining_life_of_a_node_is_a_share_of_expire_after(
     age: timedelta, expire_after: timedelta | None, share: Fraction
 ) -> None:
-    claim = state("a", age=age, expire_after=expire_after).claim
-    assert claim is not None
-
-    assert lifetime_remaining(claim, NOON) == share
+    assert lifetime_remaining(claim_record("a", age=age, expire_after=expire_after), NOON) == share
 
 
-def test_an_old_node_is_cheaper_to_disrupt() -> None:
-    claim = state("a", age=HOUR, expire_after=2 * HOUR).claim
-    assert claim is not None
+def test_a_node_near_its_end_is_cheaper_to_disrupt() -> None:
+    claim = claim_record("a", age=HOUR, expire_after=2 * HOUR)
 
-    cost = disruption_cost([tenant("a"), tenant("b", is_daemon=True)], claim, NOON)
+    cost = Costs().of_disruption([pod("x"), pod("y", daemon=True)], claim, NOON)
 
     assert cost == POD

@@ -7,7 +7,7 @@ from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.core.lifecycle.repair import Repair, are_mostly_healthy, repair, snake_case
 from karpy.model.conditions import Condition
 from karpy.model.records import NodeRecord
-from karpy.model.refusals import NodeRefusal, Obstacle
+from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.repairs import RepairAction, RepairPolicy
 from tests.builders.pods import NOON
 from tests.core.lifecycle.scenes import claim, node
@@ -111,7 +111,7 @@ def test_too_many_broken_nodes_are_told_of_and_left_alone() -> None:
     repaired = repair(claim(), broken, POLICIES, [broken, broken], NOON)
 
     changes = repaired.changes
-    assert repaired.refusal == NodeRefusal(Obstacle.MOSTLY_UNHEALTHY, "node-1", "web")
+    assert repaired.refusal == NodeRefusal(NodeReason.MOSTLY_UNHEALTHY, "node-1", "web")
     assert changes.requeue_after == 5 * MINUTE
     assert not changes.deletes_claim
     assert [(each.subject.kind.name, each.same_as) for each in changes.notices] == [
@@ -142,7 +142,7 @@ def test_a_claim_that_goes_is_hurried_and_not_counted() -> None:
 
     assert repaired == Repair(
         Changes(claim(deleted=MINUTE, annotations={TIME: "2026-03-02T12:00:00Z"})),
-        NodeRefusal(Obstacle.LEAVING, "node-1"),
+        NodeRefusal(NodeReason.DELETING, "node-1"),
     )
 
 

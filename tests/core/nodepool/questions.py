@@ -10,7 +10,7 @@ from karpy.model.records import PoolRecord
 from tests.builders import is_in
 from tests.builders import pool as node_pool
 from tests.builders.pods import NOON
-from tests.core.disruption.questions import nodes
+from tests.core.disruption.questions import nodes, pods_on
 from tests.core.nodepool.test_staticcapacity import static
 
 _COUNTS: Final = st.integers(0, 9)
@@ -31,4 +31,5 @@ def pool_questions(draw: st.DrawFn) -> PoolQuestion:
         template = draw(st.sampled_from([_TEMPLATE, None]))
         return FillUpQuestion(NOON, pool, heads, template, draw(st.booleans()))
     some = [draw(nodes(f"node-{number}")) for number in range(draw(_COUNTS))]
-    return ThinOutQuestion(NOON, pool, heads, tuple(some))
+    pods = tuple(pod for node in some for pod in draw(pods_on(node)))
+    return ThinOutQuestion(NOON, pool, heads, tuple(some), pods, draw(st.booleans()))

@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
@@ -15,21 +14,17 @@ from karpy.core.nodepool.staticcapacity import (
     surplus,
     template_launch,
 )
-from karpy.core.staticpools import give_up_surplus
 from karpy.model.conditions import FALSE, TRUE, Condition
 from karpy.model.pools import Headcount, NodePool
 from karpy.model.records import NodeClassRef, PoolRecord
 from karpy.model.refusals import Constraint, Exclusion
 from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import collect
-from karpy.model.surroundings import NodeState
 from karpy.model.verdicts import Launch
 from tests.builders.pods import NOON
-from tests.core.disruption.scenes import refused, state, tenant
 from tests.core.nodepool.records import claim, pool
 
 MINUTE = timedelta(minutes=1)
-HOUR = timedelta(hours=1)
 READY = (Condition("Ready", TRUE, NOON, "Ready"),)
 counts = st.integers(0, 20)
 
@@ -39,7 +34,7 @@ def static(replicas: int, limit: int | None = None) -> PoolRecord:
     return pool(replicas=replicas, limits=limits, conditions=READY)
 
 
-def adjusting(verb: str, doing: str, current: int, desired: int, count: int) -> Remark:
+def adjustment_remark(verb: str, doing: str, current: int, desired: int, count: int) -> Remark:
     fields = {
         "NodePool": "web",
         "current": str(current),
@@ -66,7 +61,7 @@ def test_a_pool_makes_what_it_lacks() -> None:
 
     assert adjustment == Adjustment(
         creates=3,
-        remarks=(adjusting("provision", "provisioning", 2, 5, 3),),
+        remarks=(adjustment_remark("provision", "provisioning", 2, 5, 3),),
         requeue_after=MINUTE,
     )
 
@@ -152,78 +147,12 @@ def test_a_claim_of_a_static_pool_asks_for_what_its_template_says() -> None:
     assert launch == Launch("web", "web", (), collect(wanted), {}, ())
 
 
-def test_a_surplus_is_deleted_in_the_order_of_disruption_cost() -> None:
-    nodes = [
-        state("protected", tenants=[tenant("x", do_not_disrupt="true")]),
-        state("busy", tenants=[tenant("x"), tenant("y")]),
-        state("old", tenants=[tenant("x"), tenant("y")], age=3 * HOUR, expire_after=4 * HOUR),
-        state("daemons", tenants=[tenant("x", is_daemon=True)]),
-        state("empty"),
-        state("machineless", provider_id=""),
-    ]
-
-    adjustment = give_up_surplus(static(0), Headcount(active=6), nodes, NOON)
-
-    assert adjustment == Adjustment(
-        deletes=(
-            "machineless-claim",
-            "daemons-claim",
-            "empty-claim",
-            "old-claim",
-            "busy-claim",
-            "protected-claim",
-        ),
-        remarks=(adjusting("deprovision", "deprovisioning", 6, 0, 6),),
-        requeue_after=MINUTE,
-    )
-
-
-def test_a_protected_daemon_makes_a_node_missed() -> None:
-    nodes = [
-        state("a", tenants=[tenant("x", is_daemon=True, do_not_disrupt="true")]),
-        state("b", tenants=[tenant("x")]),
-    ]
-
-    adjustment = give_up_surplus(static(1), Headcount(active=2), nodes, NOON)
-
-    assert adjustment.deletes == ("b-claim",)
-    assert refused(adjustment.refusals) == [("a", "POOL_SIZE", "")]
-
-
-@pytest.mark.parametrize(
-    ("heads", "nodes"),
-    [
-        (Headcount(active=2), [state("a"), state("b")]),
-        (Headcount(active=2, disrupting=1), [state("a"), state("b"), state("c", marked=True)]),
-    ],
-    ids=["enough", "being replaced"],
-)
-def test_a_pool_keeps_what_it_needs(heads: Headcount, nodes: Sequence[NodeState]) -> None:
-    assert give_up_surplus(static(2), heads, nodes, NOON) == Adjustment(requeue_after=MINUTE)
-
-
-def test_only_nodes_of_the_pool_that_stay_are_given_up() -> None:
-    nodes = [
-        state("a", pool="batch"),
-        state("b", marked=True),
-        state("c", deleting=True),
-        NodeState(node=state("d").node),
-        state("e"),
-    ]
-
-    adjustment = give_up_surplus(static(0), Headcount(active=1), nodes, NOON)
-
-    assert adjustment.deletes == ("e-claim",)
-    assert refused(adjustment.refusals) == [("b", "LEAVING", ""), ("c", "LEAVING", "")]
-
-
 @pytest.mark.parametrize(
     "unfit", [pool(conditions=READY), pool(replicas=0, deleting=True)], ids=["dynamic", "deleting"]
 )
 def test_a_pool_that_is_not_static_gives_up_nothing(unfit: PoolRecord) -> None:
     assert surplus(unfit, Headcount(active=5)) == 0
     assert shortage(unfit, Headcount()) == 0
-    assert give_up_surplus(unfit, Headcount(active=5), [state("a")], NOON) == Adjustment()
 
 
 @pytest.mark.parametrize(("active", "expected"), [(1, 0), (2, 0), (5, 3)])
@@ -240,15 +169,3 @@ def test_a_shortage_is_what_a_pool_lacks_and_no_command_replaces(
     heads = Headcount(active=active, disrupting=1, deleting=1)
 
     assert shortage(static(5), heads) == expected
-
-
-@given(counts, counts)
-def test_filling_up_and_thinning_out_never_meet(replicas: int, active: int) -> None:
-    heads = Headcount(active=active)
-    nodes = [state(f"n-{each}") for each in range(active)]
-
-    made = fill_up(static(replicas), heads, is_synced=True).creates
-    given_up = len(give_up_surplus(static(replicas), heads, nodes, NOON).deletes)
-
-    assert active + made - given_up == replicas
-    assert made == 0 or given_up == 0

@@ -75,6 +75,7 @@ def _essence_of(node: NodeRecord | None) -> tuple[object, ...]:
         meta.annotations,
         meta.is_deleting,
         node.taints,
+        node.is_unschedulable,
         node.allocatable,
         node.is_ready,
     )

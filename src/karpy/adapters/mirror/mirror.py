@@ -267,9 +267,10 @@ class Mirror:
         )
 
     @property
-    def consolidation_version(self) -> tuple[int, int]:
+    def consolidation_version(self) -> tuple[int, Catalog]:
         """A value that differs once consolidation may find something that it did not before."""
-        return self._clock_of_consolidation.version, id(self.catalog())
+        # The catalog by value: clouds make it anew from time to time, mostly with equal content.
+        return self._clock_of_consolidation.version, self.catalog()
 
     def _nodes(self) -> tuple[Node, ...]:
         """Return all nodes; of those that cannot be read as they are now, say why."""

@@ -453,6 +453,11 @@ _OURS: Final = (
         ("why",),
         "Times that nodes were launched for the pods of one owner, and none of them got there.",
     ),
+    age(
+        "karpy_nodes_unconsidered_time_seconds",
+        ("nodepool", "node_name"),
+        "How long ago all disruption methods last had their say about a node.",
+    ),
     counter("karpy_journal_records_total", ("result",), "Decisions recorded, or lost."),
     counter(
         "karpy_unreadable_objects_total",

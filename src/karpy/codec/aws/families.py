@@ -133,8 +133,12 @@ def region_of(table: FamilyTable, name: str) -> Region:
 
 
 def region_of_zone(table: FamilyTable, zone: str) -> str:
-    """Return the region that a zone is in; empty if it is none of the table's."""
-    fitting = [name for name in table.regions if zone.startswith(name)]
+    """Return the region that a zone or a zone ID is in; empty if it is none of the table's."""
+    fitting = [
+        name
+        for name, region in table.regions.items()
+        if zone.startswith((name, region.ids.partition(" ")[0]))
+    ]
     return max(fitting, key=len, default="")
 
 

@@ -1,6 +1,6 @@
 """Balanced NodePools: whether a move saves enough for the pods that it disrupts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -25,43 +25,41 @@ class Balance:
         self._evaluation = evaluation
         self._totals: dict[str, tuple[int, int]] = {}
 
-    def scores(
-        self, candidates: Sequence[Candidate], savings: int
-    ) -> Iterator[tuple[str, Fraction]]:
-        """Score a move in each NodePool of its candidates, whatever their policy is."""
-        price = sum(each.price for each in candidates)
-        for pool in sorted({each.pool.name for each in candidates}):
-            own = [each for each in candidates if each.pool.name == pool]
-            share = Fraction(sum(each.price for each in own), price) if price else Fraction(0)
-            total_price, total_cost = self._total(pool)
-            cost = sum(each.moving_cost for each in own)
-            yield pool, _score(savings * share, cost, total_price, total_cost)
-
-    def lowest_score(self, candidates: Sequence[Candidate], savings: int) -> Fraction | None:
-        """Return the lowest score among Balanced NodePools; None if none is balanced."""
-        if not any(self._is_balanced(each.pool.name) for each in candidates):
-            return None
-        scores = self.scores(candidates, savings)
-        return min(score for pool, score in scores if self._is_balanced(pool))
+    def scores(self, candidates: Sequence[Candidate], savings: int) -> Mapping[str, Fraction]:
+        """Score a move in each Balanced NodePool of its candidates."""
+        scores = {}
+        for pool in _pools_of(candidates):
+            if self._is_balanced(pool):
+                own = [each for each in candidates if each.pool.name == pool]
+                total_price, total_cost = self._total(pool)
+                cost = sum(each.moving_cost for each in own)
+                saved = savings * _share(own, candidates)
+                scores[pool] = _score(saved, cost, total_price, total_cost)
+        return scores
 
     def is_approved(self, score: Fraction) -> bool:
         """Say whether a score is high enough."""
         return score >= THRESHOLD
 
-    def counts(self, command: Command, candidates: Sequence[Candidate]) -> Iterator[Count]:
-        """Count a move for each of its NodePools; with a score where that is balanced."""
-        for pool, score in self.scores(candidates, command.savings):
-            policy = self._evaluation.pools[pool].policy.consolidation.value
-            labels = {"decision": command.decision, "nodepool": pool, "policy": policy}
+    def counts(
+        self, candidates: Sequence[Candidate], scores: Mapping[str, Fraction]
+    ) -> Iterator[Count]:
+        """Count a move for each of its NodePools; with its score where that is balanced."""
+        for pool in _pools_of(candidates):
+            score = scores.get(pool)
+            is_approved = score is None or self.is_approved(score)
+            labels = {
+                "decision": "approved" if is_approved else "rejected",
+                "nodepool": pool,
+                "policy": self._evaluation.pools[pool].policy.consolidation.value,
+            }
             yield Count("consolidation_moves_total", labels)
-            if self._is_balanced(pool):
+            if score is not None:
                 yield Count("consolidation_score", labels, float(score))
 
     def notices(self, command: Command, candidates: Sequence[Candidate]) -> Iterator[Notice]:
         """Return the events on an approved move: on a single node, or on NodePools."""
-        for pool, score in self.scores(candidates, command.savings):
-            if not self._is_balanced(pool):
-                continue
+        for pool, score in self.scores(candidates, command.savings).items():
             note = self._note(pool, score, candidates, command.savings)
             for subject in self._subjects(pool, candidates):
                 yield Notice(subject, "ConsolidationApproved", note, same_as=(subject.uid,))
@@ -70,8 +68,9 @@ class Balance:
         self, pool: str, score: Fraction, candidates: Sequence[Candidate], savings: int
     ) -> str:
         total_price, total_cost = self._total(pool)
-        cost = sum(each.moving_cost for each in candidates if each.pool.name == pool)
-        saved = Fraction(savings, total_price) if total_price else Fraction(0)
+        own = [each for each in candidates if each.pool.name == pool]
+        cost = sum(each.moving_cost for each in own)
+        saved = savings * _share(own, candidates) / total_price
         return (
             f"score {float(score):.2f} >= threshold {float(THRESHOLD):.2f} (k: {K}, savings"
             f" {float(saved):.1%}, disruption {cost / total_cost:.1%})"
@@ -100,6 +99,16 @@ class Balance:
             )
             self._totals[pool] = evaluation.prices.total(nodes), cost
         return self._totals[pool]
+
+
+def _pools_of(candidates: Sequence[Candidate]) -> list[str]:
+    return sorted({each.pool.name for each in candidates})
+
+
+def _share(own: Sequence[Candidate], candidates: Sequence[Candidate]) -> Fraction:
+    """Return which share of the price of candidates is that of some of them."""
+    price = sum(each.price for each in candidates)
+    return Fraction(sum(each.price for each in own), price) if price else Fraction(0)
 
 
 def _score(savings: Fraction, cost: int, total_price: int, total_cost: int) -> Fraction:

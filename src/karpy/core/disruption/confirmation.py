@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from karpy.core.disruption.candidates import why_not_pods
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.progress import Progress
-from karpy.model.commands import Command, CommandNode, DisruptionVerdict
+from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Stage
 from karpy.model.disruption import DisruptionReason
 from karpy.model.nodes import Node
 from karpy.model.pods import DisruptionBudget, Pod
@@ -52,12 +52,17 @@ def ask(
         budgets=occupancy.budgets,
         settings=snapshot.settings,
     )
-    return ConfirmationQuestion(listed, command.method, tuple(nodes))
+    are_replaced = command.stage is Stage.WAITING and bool(command.replacements)
+    return ConfirmationQuestion(listed, command.method, tuple(nodes), are_replaced)
 
 
 def confirm(question: ConfirmationQuestion, reason: DisruptionReason) -> DisruptionVerdict:
     """Say which nodes pods allow to be disrupted, and why not the others."""
-    evaluation = Evaluation(question.snapshot)
+    snapshot = question.snapshot
+    if question.are_replaced:
+        # A budget that is spent for now delays the drain alone; the replacement is there already.
+        snapshot = replace(snapshot, budgets=tuple(map(_unspent, snapshot.budgets)))
+    evaluation = Evaluation(snapshot)
     kept, refusals = [], []
     for each in question.nodes:
         node = evaluation.nodes.get(each.claim)
@@ -73,6 +78,11 @@ def confirm(question: ConfirmationQuestion, reason: DisruptionReason) -> Disrupt
             refusals.append(replace(refusal, node=each.node, method=question.method))
     command = Command(question.method, reason, tuple(kept))
     return DisruptionVerdict(question.method, (command,) if kept else (), tuple(refusals))
+
+
+def _unspent(budget: DisruptionBudget) -> DisruptionBudget:
+    """Return a budget as if no pod had used it, unless it never lets a pod go."""
+    return budget if budget.forbids_all else replace(budget, disruptions_allowed=1)
 
 
 def _why_not_empty(node: Node, evaluation: Evaluation) -> NodeRefusal | None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from karpy.core.disruption.balance import Balance
 from karpy.core.disruption.candidates import Candidate, as_command_node, find_candidates, refuse
 from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.lifecycle.changes import Count
 from karpy.core.lifecycle.conditions import CONSOLIDATABLE
 from karpy.core.scheduling.whatif import Relocation
 from karpy.model.commands import Command, Replacement
@@ -24,9 +25,22 @@ from karpy.model.settings import ReservedMode
 from karpy.model.verdicts import Launch
 
 REASON: Final = DisruptionReason.UNDERUTILIZED
+SINGLE_NODE: Final = "single-node-consolidation"
+SINGLE: Final = "single"
+"""What metrics call it."""
 SPOT_TYPES_MIN: Final = 15
 """A single spot node is replaced by a spot node only if so many cheaper types could be that."""
 _SPOT_ONLY: Final[Requirements] = {CAPACITY_TYPE: one_of(CAPACITY_TYPE, SPOT)}
+_ON_DEMAND_ONLY: Final[Requirements] = {CAPACITY_TYPE: one_of(CAPACITY_TYPE, ON_DEMAND)}
+_PASSING: Final = frozenset(
+    {
+        NodeReason.BUDGET_SPENT,
+        NodeReason.NOMINATED,
+        NodeReason.ROLLOUT,
+        NodeReason.SCALING_OUT,
+    }
+)
+"""Reasons that end soon, although nothing else about the cluster changes."""
 
 
 class Eligible(Struct, frozen=True, gc=False):
@@ -47,7 +61,11 @@ class Move(Struct, frozen=True, gc=False):
     """Pods that find no place."""
     replacement: int | None = None
     """What the cheapest replacement costs that was found, in micro-dollars per hour."""
+    saving: int | None = None
+    """What a replacement for that, or a deletion, saves; at most 0 is no saving."""
     score: Fraction | None = None
+    counts: tuple[Count, ...] = ()
+    """What metrics count once the move was weighed."""
 
 
 def find_eligible(
@@ -98,6 +116,36 @@ def _why_not_now(candidate: Candidate, evaluation: Evaluation, method: str) -> N
     return refuse(candidate, NodeReason.ROLLOUT, method, replaced.key, pods=(replaced.key,))
 
 
+def is_settled(move: Move, refusals: Iterable[NodeRefusal]) -> bool:
+    """Say whether nothing was found, and nothing will be until the cluster changes."""
+    return move.command is None and not any(each.why in _PASSING for each in refusals)
+
+
+def examine(candidate: Candidate, evaluation: Evaluation) -> Move:
+    """
+    Say in depth what becomes of one candidate, for people who ask.
+
+    Where no cheaper node takes its pods, places are sought once more at any price: the answer then
+    names every pod that finds none, or says what the best replacement would cost.
+    """
+    consolidation = Consolidation(evaluation, SINGLE_NODE, SINGLE)
+    move = consolidation.move([candidate])
+    if move.why not in {NodeReason.NOT_CHEAPER, NodeReason.NEEDS_MORE_NODES}:
+        return move
+    found = consolidation.relocate([candidate], stops_early=False)
+    if found.homeless:
+        pods = tuple(each.partition(": ")[0] for each in found.homeless)
+        return Move(why=NodeReason.PODS_UNPLACED, detail=found.homeless[0], pods=pods)
+    prices = [evaluation.prices.least_worst(each) or 0 for each in found.launches]
+    is_one = len(prices) == 1
+    return Move(
+        why=NodeReason.NOT_CHEAPER if is_one else NodeReason.NEEDS_MORE_NODES,
+        detail="" if is_one else str(len(prices)),
+        replacement=sum(prices),
+        saving=candidate.price - sum(prices),
+    )
+
+
 class Consolidation:
     """Finds moves on one snapshot."""
 
@@ -120,50 +168,66 @@ class Consolidation:
         return self._replaced(candidates, found, launch, price)
 
     def relocate(
-        self, candidates: Sequence[Candidate], price_below: int | None = None
+        self,
+        candidates: Sequence[Candidate],
+        price_below: int | None = None,
+        *,
+        stops_early: bool = True,
     ) -> Relocation:
-        """Ask where the pods of candidates go: to other nodes, and to one new node at most."""
+        """
+        Ask where the pods of candidates go: to other nodes, and to one new node at most.
+
+        With `stops_early` False all pods are placed, on any number of new nodes.
+        """
         gone = {each.name for each in candidates}
         return self._evaluation.what_if.ask(
             gone,
             closed=self._evaluation.unsettled - gone,
             price_below=price_below,
-            new_nodes_max=1,
+            new_nodes_max=1 if stops_early else None,
             reserved_mode=ReservedMode.FALLBACK,
+            stops_early=stops_early,
+            keeps_buffers=True,
         )
 
     def _replaced(
         self, candidates: Sequence[Candidate], found: Relocation, launch: Launch, price: int
     ) -> Move:
-        prices, cheapest = self._evaluation.prices, launch.price
+        prices = self._evaluation.prices
         is_spot = all(each.node.labels.get(CAPACITY_TYPE) == SPOT for each in candidates)
         if is_spot and _allows(launch.requirements, SPOT):
             return self._spot_to_spot(candidates, found, launch, price)
         cheaper = prices.cheaper(launch, price)
         allows_both = _allows(launch.requirements, ON_DEMAND) and _allows(launch.requirements, SPOT)
         if cheaper is not None and allows_both:
-            # The comparison was with spot prices; a launch on demand might cost more.
-            cheaper = prices.cheaper(cheaper, price, merge(launch.requirements, _SPOT_ONLY))
+            cheaper = self._of_one_capacity_type(cheaper, price)
         if cheaper is None:
-            return Move(why=NodeReason.NOT_CHEAPER, replacement=cheapest)
+            return _kept(NodeReason.NOT_CHEAPER, launch, price)
         return self._approved(candidates, found, cheaper)
+
+    def _of_one_capacity_type(self, launch: Launch, price: int) -> Launch | None:
+        """Have a launch that may be spot or on-demand be one of them, so that its price is sure."""
+        # The comparison was with spot prices; a launch on demand might cost more.
+        # Differs: Karpenter asks for spot even if no spot capacity is on sale; Karpy then asks for
+        # on-demand capacity, if that is cheaper, too.
+        prices = self._evaluation.prices
+        spot = prices.cheaper(launch, price, merge(launch.requirements, _SPOT_ONLY))
+        return spot or prices.cheaper(launch, price, merge(launch.requirements, _ON_DEMAND_ONLY))
 
     def _spot_to_spot(
         self, candidates: Sequence[Candidate], found: Relocation, launch: Launch, price: int
     ) -> Move:
         evaluation = self._evaluation
         if not evaluation.snapshot.settings.spot_to_spot_consolidation:
-            return Move(why=NodeReason.SPOT_TO_SPOT_DISABLED, replacement=launch.price)
+            return _kept(NodeReason.SPOT_TO_SPOT_DISABLED, launch, price)
         requirements = merge(launch.requirements, _SPOT_ONLY)
         cheaper = evaluation.prices.cheaper(launch, price, requirements)
         if cheaper is None:
-            return Move(why=NodeReason.NOT_CHEAPER, replacement=launch.price)
+            return _kept(NodeReason.NOT_CHEAPER, launch, price)
         if len(candidates) == 1:
             if len(cheaper.options) < SPOT_TYPES_MIN:
                 detail = str(len(cheaper.options))
-                return Move(
-                    why=NodeReason.SPOT_TO_SPOT_TYPES, detail=detail, replacement=cheaper.price
-                )
+                return _kept(NodeReason.SPOT_TO_SPOT_TYPES, cheaper, price, detail)
             # Of more types a cheaper one would soon be found, and the node be replaced again.
             cheaper = self._cheapest_spot(cheaper)
         return self._approved(candidates, found, cheaper)
@@ -191,11 +255,27 @@ class Consolidation:
             consolidation_type=self._type,
             proposed=self._evaluation.now,
         )
-        score = self.balance.lowest_score(candidates, command.savings)
-        cost = 0 if launch is None else launch.price
-        if score is not None and not self.balance.is_approved(score):
-            return Move(why=NodeReason.SCORE_TOO_LOW, replacement=cost, score=score)
-        return Move(command, replacement=cost, score=score)
+        return self._weighed(Move(command, saving=command.savings), candidates)
+
+    def would_pay(self, candidate: Candidate) -> Move | None:
+        """Say why not even the deletion of a candidate would save enough; None if it would."""
+        weighed = self._weighed(Move(saving=candidate.price), [candidate])
+        return None if weighed.why is None else weighed
+
+    def _weighed(self, move: Move, candidates: Sequence[Candidate]) -> Move:
+        """Have a move approved by the Balanced NodePools of its candidates."""
+        assert move.saving is not None
+        scores = self.balance.scores(candidates, move.saving)
+        score = min(scores.values(), default=None)
+        is_approved = score is None or self.balance.is_approved(score)
+        return replace(
+            move,
+            command=move.command if is_approved else None,
+            why=None if is_approved else NodeReason.SCORE_TOO_LOW,
+            replacement=sum(each.price for each in candidates) - move.saving,
+            score=score,
+            counts=tuple(self.balance.counts(candidates, scores)),
+        )
 
     def _below_same_type(self, candidates: Sequence[Candidate], launch: Launch) -> Launch | None:
         """Keep types that cost less than the cheapest candidate of a type the replacement has."""
@@ -211,6 +291,11 @@ def _why_no_place(found: Relocation) -> Move | None:
         pods = tuple(each.partition(": ")[0] for each in found.homeless)
         return Move(why=NodeReason.NOT_CHEAPER, detail=found.homeless[0], pods=pods)
     return None
+
+
+def _kept(why: NodeReason, launch: Launch, price: int, detail: str = "") -> Move:
+    """Return why a replacement is not launched, with what it would cost."""
+    return Move(why=why, detail=detail, replacement=launch.price, saving=price - launch.price)
 
 
 def _allows(requirements: Requirements, capacity_type: str) -> bool:

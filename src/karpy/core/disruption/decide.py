@@ -1,6 +1,7 @@
 """Answers to questions about nodes: what to disrupt, what still holds, and why not the rest."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Final
 
 from msgspec.structs import replace
@@ -26,7 +27,7 @@ from karpy.model.questions import (
     NodeQuestion,
     ValidationQuestion,
 )
-from karpy.model.refusals import NodeRefusal
+from karpy.model.refusals import NodeReason, NodeRefusal
 
 METHODS: Final[tuple[DisruptionMethod, ...]] = (
     Repair(),
@@ -47,6 +48,9 @@ class Pass:
     def __init__(self, question: DisruptionQuestion, previous: "Pass | None" = None) -> None:
         """Take a question; what the previous pass derived from equal parts is kept."""
         self.question = question
+        # Differs: Karpenter forgets what it costs to move the pods of a node when the NodeClaim
+        # changes, until the Node does, so that moves in Balanced NodePools get a wrong score; Karpy
+        # derives all costs from the snapshot.
         before: Evaluation | None = None if previous is None else previous.evaluation
         self.evaluation: Evaluation = Evaluation(question.snapshot, before)
         self._proposals: dict[str, Proposal] = {}
@@ -56,7 +60,9 @@ class Pass:
         for method in METHODS:
             if method.name not in self.question.settled:
                 yield method
-                if self._proposals[method.name].commands:
+                # One that failed has no proposal, and keeps no other from its turn.
+                proposal = self._proposals.get(method.name)
+                if proposal is not None and proposal.commands:
                     return
 
     def propose(self, method: DisruptionMethod) -> Proposal:
@@ -69,9 +75,30 @@ class Pass:
         return replace(made, refusals=tuple(news), notices=notices)
 
     def settled(self) -> frozenset[str]:
-        """Return the methods that find nothing until the cluster changes."""
+        """Return the methods that find nothing until the cluster changes, or `settled_until`."""
+        if any(each.why is NodeReason.SCALING_OUT for each in self._refusals()):
+            # It ends soon even if nothing changes: a pod that finds no place holds nothing up.
+            return self.question.settled
         found = {name for name, each in self._proposals.items() if each.is_settled}
         return self.question.settled | found
+
+    def settled_until(self) -> datetime | None:
+        """Return when the first refusal ends by itself; None if none does."""
+        now = self.question.snapshot.now
+        ends = (each.until for each in self._refusals())
+        return min((each for each in ends if each is not None and each > now), default=None)
+
+    def considered(self) -> frozenset[str]:
+        """Return the names of the nodes that all methods have had their say about."""
+        unasked = {each.name for each in METHODS} - self.question.settled - self._proposals.keys()
+        chosen = {node.node for node in self.verdict().nodes}
+        if unasked:
+            return frozenset(chosen)
+        put_off = {each.node for each in self._refusals() if each.why is NodeReason.NOT_CONSIDERED}
+        return frozenset({each.name for each in self.question.snapshot.nodes} - put_off | chosen)
+
+    def _refusals(self) -> Iterator[NodeRefusal]:
+        return (each for made in self._proposals.values() for each in made.refusals)
 
     def verdict(self) -> DisruptionVerdict:
         """Return what the methods asked so far come to."""
@@ -161,14 +188,14 @@ def is_news(
     question: NodeQuestion, verdict: DisruptionVerdict, before: DisruptionVerdict | None
 ) -> bool:
     """Say whether a verdict is worth recording after another: it does something, or has changed."""
-    if isinstance(question, ValidationQuestion | ConfirmationQuestion):
+    if isinstance(question, ValidationQuestion | ConfirmationQuestion) or verdict.commands:
         return True
-    known = DisruptionVerdict(verdict.method) if before is None else before
-    return bool(verdict.commands) or _essence(verdict) != _essence(known)
-
-
-def _essence(verdict: DisruptionVerdict) -> frozenset[tuple[object, ...]]:
-    return frozenset((*_key(each), each.method) for each in verdict.refusals)
+    known = {} if before is None else {_key(each): each.method for each in before.refusals}
+    refused = {_key(each) for each in verdict.refusals}
+    # Methods that are passed over would refuse the same nodes again.
+    settled = question.settled if isinstance(question, DisruptionQuestion) else frozenset[str]()
+    ended = (key not in refused and method not in settled for key, method in known.items())
+    return bool(refused - known.keys()) or any(ended)
 
 
 def _key(refusal: NodeRefusal) -> tuple[object, ...]:

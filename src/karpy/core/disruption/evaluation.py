@@ -6,7 +6,12 @@ from datetime import datetime, timedelta
 from karpy.core.disruption.cost import Costs
 from karpy.core.disruption.poddisruptionbudgets import PodDisruptionBudgets
 from karpy.core.disruption.prices import Prices
-from karpy.core.disruption.rollouts import find_rollouts, is_scaling_out, replica_set_uid
+from karpy.core.disruption.rollouts import (
+    ReplicaSet,
+    find_rollouts,
+    is_scaling_out,
+    replica_set_of,
+)
 from karpy.core.lifecycle.conditions import INITIALIZED, changed
 from karpy.core.scheduling.problem import Problem
 from karpy.core.scheduling.whatif import WhatIf
@@ -34,12 +39,13 @@ class Evaluation:
         self.costs = Costs(reads_deletion_cost=not snapshot.settings.manages_deletion_cost)
         self.budgets = PodDisruptionBudgets(snapshot.budgets)
         self._pods_on: dict[str, list[Pod]] | None = None
-        self._previous = previous
         self._problem: Problem | None = None
+        # Of the previous evaluation nothing else is kept, or each would keep all those before it.
+        self._earlier = None if previous is None else previous.latest_problem
         self._what_if: WhatIf | None = None
         self._prices: Prices | None = None
         self._unsettled: frozenset[str] | None = None
-        self._rollouts: frozenset[str] | None = None
+        self._rollouts: frozenset[ReplicaSet] | None = None
         self._is_scaling_out: bool | None = None
 
     @property
@@ -64,10 +70,14 @@ class Evaluation:
     def problem(self) -> Problem:
         """The snapshot made ready for the solver."""
         if self._problem is None:
-            previous = None if self._previous is None else self._previous._problem  # noqa: SLF001
-            self._problem = Problem.of(self.snapshot, previous)
-            self._previous = None
+            self._problem = Problem.of(self.snapshot, self._earlier)
+            self._earlier = None
         return self._problem
+
+    @property
+    def latest_problem(self) -> Problem | None:
+        """The last snapshot that was made ready for the solver, this one or one before."""
+        return self._problem or self._earlier
 
     @property
     def unsettled(self) -> frozenset[str]:
@@ -80,7 +90,7 @@ class Evaluation:
 
     @property
     def is_scaling_out(self) -> bool:
-        """Whether nodes for pending pods are on their way, or are about to be launched."""
+        """Whether nodes for pending pods are on their way."""
         if self._is_scaling_out is None:
             self._is_scaling_out = is_scaling_out(self.snapshot)
         return self._is_scaling_out
@@ -91,7 +101,7 @@ class Evaluation:
             self._rollouts = find_rollouts(self.snapshot.pods, self.now)
         if not self._rollouts:
             return None
-        return next((each for each in pods if replica_set_uid(each) in self._rollouts), None)
+        return next((each for each in pods if replica_set_of(each) in self._rollouts), None)
 
     def pods_on(self, node: Node) -> Sequence[Pod]:
         """Return the pods that are bound to a node, in the order of the snapshot."""

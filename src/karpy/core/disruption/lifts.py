@@ -233,6 +233,17 @@ def _lift_nomination(kept: Kept) -> Lifted:
     return Lifted(change, _with_node(kept, replace(kept.node, nominated_until=None)))
 
 
+def _lift_backoff(kept: Kept) -> Lifted:
+    text = "wait until the pause after a command that failed is over"
+    change = Change(text, kept.refusal.why, is_wait=True, until=kept.refusal.until)
+    rest = {
+        claim: until
+        for claim, until in kept.snapshot.command_backoffs.items()
+        if claim != kept.node.claim
+    }
+    return Lifted(change, replace(kept.snapshot, command_backoffs=rest))
+
+
 def _lift_buffer(kept: Kept) -> Lifted:
     text = f"shrink the CapacityBuffer that keeps room there for {kept.refusal.detail}"
     change = Change(text, kept.refusal.why)
@@ -320,6 +331,7 @@ _LIFTS: Final[Mapping[NodeReason, Lift]] = {
     NodeReason.SCORE_TOO_LOW: _lift_policy,
     NodeReason.NOT_QUIET: _lift_quiet,
     NodeReason.NOMINATED: _lift_nomination,
+    NodeReason.BACKING_OFF: _lift_backoff,
     NodeReason.BUFFER_PODS: _lift_buffer,
     NodeReason.SCALING_OUT: _lift_bustle,
     NodeReason.ROLLOUT: _lift_bustle,

@@ -11,7 +11,7 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import DisruptionMethod, Validation
 from karpy.core.disruption.notices import candidate_notices, rejected_notices
 from karpy.core.disruption.revalidation import still_there
-from karpy.core.lifecycle.changes import Count
+from karpy.core.scheduling.whatif import Relocation
 from karpy.model.commands import Command
 from karpy.model.notices import Notice
 from karpy.model.refusals import NodeReason, NodeRefusal
@@ -29,22 +29,14 @@ def proposed_move(
         yield from consolidation.balance.notices(move.command, candidates)
 
 
-def moved_counts(
-    move: Move, candidates: Sequence[Candidate], consolidation: Consolidation
-) -> Iterator[Count]:
-    """Count a move that was found, and its scores."""
-    if move.command is not None:
-        yield from consolidation.balance.counts(move.command, candidates)
-
-
 def validate_move(
     method: DisruptionMethod, command: Command, evaluation: Evaluation, *, may_shrink: bool
 ) -> Validation:
     """
     Say what of a consolidation still holds.
 
-    A command all of whose nodes may still go is kept if its pods still find places in the same
-    way. One with fewer is decided again for these, if it may shrink.
+    A command is kept if all of its nodes may still go and their pods still find places in the same
+    way. With fewer nodes it is decided again for these, if it may shrink.
     """
     nodes, gone = still_there(command, evaluation)
     eligible = find_eligible(evaluation, method.name, nodes)
@@ -54,10 +46,13 @@ def validate_move(
     refusals = (*gone, *eligible.refusals, *spent)
     consolidation = Consolidation(evaluation, method.name, method.consolidation_type)
     if len(chosen) == len(command.nodes):
-        why = _why_changed(command, chosen, consolidation)
+        # Differs: Karpenter asks for places at any price, and may find others than those decided
+        # on, each time again.
+        found = consolidation.relocate(chosen, sum(each.price for each in chosen))
+        why = _why_changed(command, found)
         if why is None:
-            kept = replace(command, nodes=tuple(as_command_node(each) for each in chosen))
-            return Validation(kept)
+            kept = tuple(as_command_node(each) for each in chosen)
+            return Validation(replace(command, nodes=kept, nominated=found.nodes))
         refusals = (*refusals, *_changed(chosen, command, why))
         return _rejected(command, refusals, "scheduling", evaluation)
     if chosen and may_shrink:
@@ -68,22 +63,27 @@ def validate_move(
                 move.command, id=command.id, proposed=command.proposed, stage=command.stage
             )
             return Validation(again, refusals)
+        refusals = (*refusals, *_changed(chosen, command, f"without the others {_reason(move)}"))
     return _rejected(command, refusals, "budget" if is_constrained(spent) else "churn", evaluation)
 
 
-def _why_changed(
-    command: Command, candidates: Sequence[Candidate], consolidation: Consolidation
-) -> str | None:
+def _why_changed(command: Command, found: Relocation) -> str | None:
     """Say how the places of the pods differ from what the command was decided for."""
-    found = consolidation.relocate(candidates)
     if found.homeless:
         return found.homeless[0]
-    if found.needs_more_nodes or len(found.launches) != len(command.replacements):
-        return f"{len(command.replacements)} new nodes were expected"
+    expected = len(command.replacements)
+    if found.needs_more_nodes or len(found.launches) != expected:
+        needed = "more" if found.needs_more_nodes else len(found.launches)
+        return f"{expected} new nodes were expected, and {needed} are needed"
     asked = options_of(each.launch for each in command.replacements)
     if not asked <= options_of(found.launches):
         return "the pods need another instance type by now"
     return None
+
+
+def _reason(move: Move) -> str:
+    assert move.why is not None
+    return move.why.value
 
 
 def _changed(candidates: Sequence[Candidate], command: Command, why: str) -> list[NodeRefusal]:

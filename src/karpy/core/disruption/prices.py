@@ -62,6 +62,14 @@ class Prices:
         kept = replace(launch, options=tuple(options), requirements=wanted)
         return kept if options and not self.lacks_variety(kept, options) else None
 
+    def least_worst(self, launch: Launch) -> int | None:
+        """Return the lowest price that some type of a launch costs wherever it is launched."""
+        types = self._types_of(launch.pool)
+        worst = (
+            self._worst(types[each.instance_type], launch.requirements) for each in launch.options
+        )
+        return min((price for price in worst if price is not None), default=None)
+
     def lacks_variety(self, launch: Launch, options: Sequence[LaunchOption]) -> bool:
         """Say whether options offer fewer values of a label than minValues of a launch ask for."""
         types = self._types_of(launch.pool)

@@ -42,11 +42,14 @@ from karpy.model.verdicts import Launch
 VALIDATION_DELAY: Final = timedelta(seconds=15)
 """How long a proposal waits before it is validated: pods come and go."""
 PACE: Final = timedelta(seconds=1)
+FORMING_TIME: Final = timedelta(minutes=2)
+"""Nodes are tainted and replacements launched by then: no other command is proposed meanwhile."""
 PATIENCE_LEAST: Final = timedelta(minutes=10)
 PATIENCE_MOST: Final = timedelta(hours=1)
 _PATIENCE_PER_NODE: Final = timedelta(milliseconds=80)
 _REBOOT_REQUESTED: Final = "RebootRequested"
 _SPARED: Final = "leaving nodes out of a disruption command, pods there forbid it"
+_UNTAINTABLE: Final = "leaving nodes out of a disruption command, they could not be tainted"
 
 
 class NodeChange(Struct, frozen=True, gc=False):
@@ -80,10 +83,7 @@ def start(command: Command, snapshot: Snapshot) -> Progress:
     """Begin to carry out a command that needs no validation, or has just had it."""
     begun = replace(command, stage=Stage.TAINTING, begun=snapshot.now)
     remark = Changes(remarks=(_beginning(begun),))
-    if command.is_reboot:
-        progress = _reboot(begun, snapshot)
-        return replace(progress, outcome=joined(remark, progress.outcome))
-    progress = _taint(begun, snapshot)
+    progress = _reboot(begun, snapshot) if command.is_reboot else _taint(begun, snapshot)
     return replace(progress, outcome=joined(remark, progress.outcome))
 
 
@@ -92,14 +92,16 @@ def start_validated(command: Command, validation: Validation, snapshot: Snapshot
     kept = validation.command
     left = 0 if kept is None else len(kept.nodes)
     counts = failed_validations(command, len(command.nodes) - left)
-    told = Changes(notices=validation.notices, counts=counts)
+    # Differs: Karpenter emits the events of a rejected multi-node consolidation for a command that
+    # it has emptied before, so there are none; Karpy emits them for each node of the proposal.
+    emitted = Changes(notices=validation.notices, counts=counts)
     if kept is None:
         text = f"abandoning {command.method} attempt, command is no longer valid"
         fields = {"command": str(command), "reason": validation.why}
         abandoned = Changes(remarks=(Remark(text, fields),))
-        return Progress(replace(command, stage=Stage.ABANDONED), outcome=joined(told, abandoned))
+        return Progress(replace(command, stage=Stage.ABANDONED), outcome=joined(emitted, abandoned))
     progress = start(kept, snapshot)
-    return replace(progress, outcome=joined(told, progress.outcome))
+    return replace(progress, outcome=joined(emitted, progress.outcome))
 
 
 def advance(command: Command, snapshot: Snapshot) -> Progress:
@@ -108,7 +110,7 @@ def advance(command: Command, snapshot: Snapshot) -> Progress:
         case Stage.TAINTING:
             return _taint(command, snapshot)
         case Stage.LAUNCHING:
-            return _launch(command, snapshot)
+            return _launch_again(command, snapshot)
         case Stage.WAITING:
             return _wait(command, snapshot)
     return Progress(command)
@@ -124,6 +126,11 @@ def with_launched(command: Command, claims: Sequence[str]) -> Command:
     )
 
 
+def without_launched(command: Command, snapshot: Snapshot) -> Progress:
+    """End a command of which a replacement could not be launched; its nodes stay."""
+    return _fail(command, snapshot, "a replacement could not be launched")
+
+
 def without_refused(
     progress: Progress, refusals: Sequence[NodeRefusal], evaluation: Evaluation
 ) -> Progress:
@@ -134,18 +141,18 @@ def without_refused(
     """
     command, refused = progress.command, {each.node for each in refusals}
     left = tuple(each for each in command.nodes if each.node not in refused)
-    told = _spared(command, refusals, evaluation)
+    emitted = _spared(command, refusals, evaluation)
     if command.replacements or not left:
         given_up = replace(command, stage=Stage.FAILED)
         undone = _untainted({each.claim for each in command.nodes}, evaluation.nodes)
-        return replace(progress, command=given_up, changes=undone, launches=(), outcome=told)
+        return replace(progress, command=given_up, changes=undone, launches=(), outcome=emitted)
     claims = {each.claim for each in command.nodes if each.node in refused}
     changes = tuple(each for each in progress.changes if each.claim not in claims)
     return replace(
         progress,
         command=replace(command, nodes=left),
         changes=(*changes, *_untainted(claims, evaluation.nodes)),
-        outcome=joined(told, progress.outcome),
+        outcome=joined(emitted, progress.outcome),
     )
 
 
@@ -168,12 +175,13 @@ def _reboot(command: Command, snapshot: Snapshot) -> Progress:
     changes = []
     for each in command.nodes:
         node = nodes.get(each.claim)
-        if node is not None and node.claim_record is not None:
+        if node is not None and node.claim_record is not None and not node.is_terminating:
             changes.append(
                 NodeChange(each.claim, each.node, _request_reboot(each, node.claim_record, command))
             )
     done = replace(command, stage=Stage.DONE)
-    return Progress(done, tuple(changes), outcome=Changes(counts=_decisions(command)))
+    counts = _decisions(command) if changes else ()
+    return Progress(done, tuple(changes), outcome=Changes(counts=counts))
 
 
 def _request_reboot(node: CommandNode, claim: ClaimRecord, command: Command) -> Changes:
@@ -206,31 +214,56 @@ def _with_grace(claim: ClaimRecord, grace: timedelta | None) -> ClaimRecord:
 
 
 def _taint(command: Command, snapshot: Snapshot) -> Progress:
-    """Taint nodes until all are seen tainted; those that are gone meanwhile need nothing."""
+    """Taint nodes until all are seen tainted; those that are deleted meanwhile are left out."""
     nodes = _by_claim(snapshot)
-    present = tuple(each for each in command.nodes if each.claim in nodes)
-    if not present:
+    staying = _staying(command, nodes)
+    if not staying:
         return Progress(replace(command, stage=Stage.DONE))
-    command = replace(command, nodes=present)
-    if _is_late(command, snapshot):
-        return _fail(command, snapshot, "tainting its nodes took too long")
-    changes = []
-    for each in present:
+    if command.replacements and len(staying) < len(command.nodes):
+        return _fail(command, snapshot, "one of its nodes was deleted")
+    command = replace(command, nodes=staying)
+    changes = {}
+    for each in staying:
         written = tainted(nodes[each.claim], command.reason, snapshot.now)
         if written is not None:
-            changes.append(NodeChange(each.claim, each.node, written, is_disruptive=True))
-    if changes:
-        return Progress(command, tuple(changes), outcome=Changes(requeue_after=PACE))
+            changes[each.claim] = NodeChange(each.claim, each.node, written, is_disruptive=True)
+    if not changes:
+        return _go_on_tainted(command, snapshot)
+    if _is_late_to_form(command, snapshot):
+        return _without_untainted(command, changes.keys(), snapshot)
+    return Progress(command, tuple(changes.values()), outcome=Changes(requeue_after=PACE))
+
+
+def _go_on_tainted(command: Command, snapshot: Snapshot) -> Progress:
     if command.replacements:
-        return _launch(replace(command, stage=Stage.LAUNCHING), snapshot)
+        return _launch(replace(command, stage=Stage.LAUNCHING))
     return _wait(replace(command, stage=Stage.WAITING), snapshot)
 
 
-def _launch(command: Command, snapshot: Snapshot) -> Progress:
-    if _is_late(command, snapshot):
-        return _fail(command, snapshot, "launching its replacements took too long")
+def _without_untainted(command: Command, claims: Collection[str], snapshot: Snapshot) -> Progress:
+    """Leave out nodes that cannot be tainted, so that they hold up no others."""
+    done = tuple(each for each in command.nodes if each.claim not in claims)
+    if command.replacements or not done:
+        return _fail(command, snapshot, "tainting its nodes took too long")
+    progress = _go_on_tainted(replace(command, nodes=done), snapshot)
+    fields = {"command": str(command), "nodeclaims": ",".join(sorted(claims))}
+    remark = Changes(remarks=(Remark(_UNTAINTABLE, fields, is_error=True),))
+    return replace(
+        progress,
+        changes=(*progress.changes, *_untainted(claims, _by_claim(snapshot))),
+        outcome=joined(remark, progress.outcome),
+    )
+
+
+def _launch(command: Command) -> Progress:
     launches = tuple(each.launch for each in command.replacements)
     return Progress(command, launches=launches, outcome=Changes(requeue_after=PACE))
+
+
+def _launch_again(command: Command, snapshot: Snapshot) -> Progress:
+    if _is_late_to_form(command, snapshot):
+        return _fail(command, snapshot, "launching its replacements took too long")
+    return _launch(command)
 
 
 def _wait(command: Command, snapshot: Snapshot) -> Progress:
@@ -239,20 +272,17 @@ def _wait(command: Command, snapshot: Snapshot) -> Progress:
     seen = tuple(_seen(each, nodes) for each in command.replacements)
     counts = () if command.is_counted else _decisions(command)
     command = replace(command, replacements=seen, is_counted=True)
-    if any(not each.is_initialized and each.claim not in nodes for each in seen):
-        return _fail(command, snapshot, "a replacement was deleted")
-    staying = [
-        each
-        for each in command.nodes
-        if each.claim in nodes and not nodes[each.claim].is_terminating
-    ]
+    if any(not each.is_initialized and not _is_staying(each.claim, nodes) for each in seen):
+        return _fail(command, snapshot, "a replacement was deleted", counts)
+    staying = _staying(command, nodes)
     if not staying:
-        # Differs: Karpenter calls a command failed that ends well but late.
+        # Differs: a command whose nodes are all being deleted when its time is over: Karpenter
+        # calls it failed and removes the taints of the nodes; in Karpy it has succeeded.
         remark = Remark("command succeeded", {"command": str(command)})
         outcome = Changes(counts=counts, remarks=(remark,))
         return Progress(replace(command, stage=Stage.DONE), outcome=outcome)
     if _is_late(command, snapshot):
-        return _fail(command, snapshot, "it took too long")
+        return _fail(command, snapshot, "it took too long", counts)
     notices = tuple(
         notice
         for each in seen
@@ -311,7 +341,9 @@ def _deletion(node: Node, chosen: CommandNode, command: Command, snapshot: Snaps
     return Changes(written, deletes_claim=True, notices=notices, counts=tuple(counts))
 
 
-def _fail(command: Command, snapshot: Snapshot, why: str) -> Progress:
+def _fail(
+    command: Command, snapshot: Snapshot, why: str, counts: tuple[Count, ...] = ()
+) -> Progress:
     """Keep the nodes; replacements stay, too, and are found empty soon enough."""
     changes = _untainted({each.claim for each in command.nodes}, _by_claim(snapshot))
     missing = sum(not each.is_initialized for each in command.replacements)
@@ -321,7 +353,7 @@ def _fail(command: Command, snapshot: Snapshot, why: str) -> Progress:
         {"command": str(command), "error": why},
         is_error=True,
     )
-    outcome = Changes(counts=(count,), remarks=(remark,))
+    outcome = Changes(counts=(*counts, count), remarks=(remark,))
     return Progress(replace(command, stage=Stage.FAILED), changes, outcome=outcome)
 
 
@@ -338,17 +370,31 @@ def _by_claim(snapshot: Snapshot) -> dict[str, Node]:
     return {each.claim: each for each in snapshot.nodes if each.claim}
 
 
+def _staying(command: Command, nodes: Mapping[str, Node]) -> tuple[CommandNode, ...]:
+    return tuple(each for each in command.nodes if _is_staying(each.claim, nodes))
+
+
+def _is_staying(claim: str, nodes: Mapping[str, Node]) -> bool:
+    return claim in nodes and not nodes[claim].is_terminating
+
+
 def _seen(replacement: Replacement, nodes: Mapping[str, Node]) -> Replacement:
     node = nodes.get(replacement.claim)
     if replacement.is_initialized or node is None or node.claim_record is None:
         return replacement
-    return replace(replacement, is_initialized=node.claim_record.conditions.is_true(INITIALIZED))
+    is_ready = node.claim_record.conditions.is_true(INITIALIZED) and not node.is_terminating
+    return replace(replacement, is_initialized=is_ready)
 
 
 def _is_late(command: Command, snapshot: Snapshot) -> bool:
     assert command.begun is not None
     nodes = len(snapshot.in_command | command.claims)
     return snapshot.now - command.begun > patience(nodes)
+
+
+def _is_late_to_form(command: Command, snapshot: Snapshot) -> bool:
+    assert command.begun is not None
+    return snapshot.now - command.begun > FORMING_TIME + len(command.nodes) * _PATIENCE_PER_NODE
 
 
 def _awaited(claim: ClaimRecord | None, command: Command) -> tuple[Notice, ...]:
@@ -378,6 +424,8 @@ def _beginning(command: Command) -> Remark:
         "replacement-node-count": str(len(command.replacements)),
         "pod-count": str(sum(each.pods for each in command.nodes)),
     }
+    if any(each.is_escalated for each in command.nodes):
+        fields["reboot-escalated"] = "true"
     return Remark("disrupting node(s)", fields)
 
 
@@ -422,4 +470,5 @@ def _terminated_first(command: Command, pool: str) -> Count:
 
 def _type_of(node: CommandNode) -> str:
     """Return the type of the condition that a node is repaired for."""
-    return node.condition.partition("/")[0]
+    # A type may have a slash, a reason has none.
+    return node.condition.rpartition("/")[0]

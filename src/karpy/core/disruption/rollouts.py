@@ -2,65 +2,94 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, NamedTuple
 
 from karpy.core.lifecycle.conditions import INITIALIZED
 from karpy.model.census import uncounted
+from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.snapshot import Snapshot
 
-SCALE_OUT_TIME: Final = timedelta(minutes=5)
+BOOTING_TIME: Final = timedelta(minutes=5)
 """A node that is not initialized by then holds up no consolidation."""
-PENDING_TIME: Final = timedelta(seconds=30)
-"""A pod that no decision has placed by then holds up no consolidation."""
-ROLLOUT_TIME: Final = timedelta(minutes=10)
+SCALE_OUT_TIME: Final = timedelta(minutes=10)
+"""Nodes that have booted one after the other for so long hold up no consolidation any more."""
+PAUSE: Final = timedelta(seconds=30)
+"""Between nodes that boot one after the other; in a longer pause a command can be validated."""
+STEP_TIME: Final = timedelta(minutes=10)
 """A rollout without a new pod for so long is stuck, as Deployments have it by default."""
+ROLLOUT_TIME: Final = timedelta(hours=1)
+"""A rollout that began longer ago holds up no consolidation any more."""
 REPLICA_SET: Final = ("apps/v1", "ReplicaSet")
 _TEMPLATE_HASH: Final = "pod-template-hash"
+
+
+class ReplicaSet(NamedTuple):
+    """A ReplicaSet of a Deployment."""
+
+    namespace: str
+    deployment: str
+    digest: str
+    """What its name adds to that of the Deployment: the hash of its pod template."""
+
+
+# --- scale-out -----------------------------------------------------------------------------------
 
 
 # Differs: Karpenter moves pods of other nodes while nodes for pending pods are on their way, and
 # moves them once more when these are there.
 def is_scaling_out(snapshot: Snapshot) -> bool:
-    """Say whether nodes for pending pods are on their way, or are about to be launched."""
-    now = snapshot.now
-    booting = {
-        node.name
-        for node in snapshot.nodes
-        if node.claim_record is not None
-        and not node.is_deleting
-        and node.claim not in snapshot.in_command
-        and not node.claim_record.conditions.is_true(INITIALIZED)
-        and _is_within(node.claim_record.meta.created, SCALE_OUT_TIME, now)
-    }
-    for pod in uncounted(snapshot.pods):
-        if pod.is_virtual or (pod.node_name and not pod.is_expected):
-            continue
-        if pod.is_expected and pod.node_name in booting:
-            return True
-        if (pod.is_provisionable or pod.is_untried) and _is_within(pod.created, PENDING_TIME, now):
-            return True
-    return False
+    """Say whether nodes for pending pods are on their way, and have not been for too long."""
+    booting = {each.name for each in snapshot.nodes if _is_booting(each, snapshot)}
+    if not any(pod.is_expected and pod.node_name in booting for pod in uncounted(snapshot.pods)):
+        return False
+    return snapshot.now - _began(snapshot) < SCALE_OUT_TIME
+
+
+def _is_booting(node: Node, snapshot: Snapshot) -> bool:
+    claim = node.claim_record
+    if claim is None or node.is_deleting or claim.name in snapshot.in_command:
+        return False
+    is_new = _is_within(claim.meta.created, BOOTING_TIME, snapshot.now)
+    return is_new and not claim.conditions.is_true(INITIALIZED)
+
+
+def _began(snapshot: Snapshot) -> datetime:
+    """Return since when nodes have booted without a pause until now."""
+    began = snapshot.now
+    boots = []
+    for node in snapshot.nodes:
+        claim = node.claim_record
+        if claim is not None and claim.meta.created is not None:
+            said = claim.conditions.get(INITIALIZED)
+            booted = said.changed if said is not None and said.is_true else snapshot.now
+            boots.append((min(booted, claim.meta.created + BOOTING_TIME), claim.meta.created))
+    for booted, created in sorted(boots, reverse=True):
+        if booted + PAUSE >= began:
+            began = min(began, created)
+    return began
+
+
+# --- rollouts of Deployments ---------------------------------------------------------------------
 
 
 # Differs: Karpenter consolidates nodes whose pods a rollout is about to replace, so that they are
 # evicted for nothing.
-def find_rollouts(pods: Iterable[Pod], now: datetime) -> frozenset[str]:
-    """Return the UIDs of ReplicaSets whose Deployment has pods of several, a new one among them."""
-    newest: dict[tuple[str, str], dict[str, datetime]] = {}
-    known: dict[int, tuple[str, str, str] | None] = {}
+def find_rollouts(pods: Iterable[Pod], now: datetime) -> frozenset[ReplicaSet]:
+    """Return the ReplicaSets whose Deployment has pods of several, a new one among them."""
+    known: dict[tuple[int, str, str], ReplicaSet | None] = {}
+    created: dict[tuple[str, str], dict[ReplicaSet, list[datetime]]] = {}
     for pod in pods:
         if not pod.owners or not pod.is_active:
             continue
-        key = id(pod.owners)
+        key = id(pod.owners), pod.namespace, pod.labels.get(_TEMPLATE_HASH, "")
         if key not in known:
-            known[key] = _replica_set_of(pod)
+            known[key] = replica_set_of(pod)
         found = known[key]
         if found is not None:
-            namespace, deployment, uid = found
-            sets = newest.setdefault((namespace, deployment), {})
-            sets[uid] = max(sets.get(uid, pod.created), pod.created)
-    return frozenset(uid for sets in newest.values() if _is_rollout(sets, now) for uid in sets)
+            sets = created.setdefault(found[:2], {})
+            sets.setdefault(found, []).append(pod.created)
+    return frozenset(found for sets in created.values() if _is_rollout(sets, now) for found in sets)
 
 
 def replica_set_uid(pod: Pod) -> str:
@@ -75,18 +104,22 @@ def replica_set_uid(pod: Pod) -> str:
     )
 
 
-def _replica_set_of(pod: Pod) -> tuple[str, str, str] | None:
-    """Return the namespace, Deployment and ReplicaSet of a pod, if it has a Deployment."""
+def replica_set_of(pod: Pod) -> ReplicaSet | None:
+    """Return the ReplicaSet of a Deployment that controls a pod; None without one."""
     digest = pod.labels.get(_TEMPLATE_HASH, "")
     for owner in pod.owners:
         is_set = owner.is_controller and (owner.api_version, owner.kind) == REPLICA_SET
         if is_set and digest and owner.name.endswith(f"-{digest}"):
-            return pod.namespace, owner.name.removesuffix(f"-{digest}"), owner.uid
+            return ReplicaSet(pod.namespace, owner.name.removesuffix(f"-{digest}"), digest)
     return None
 
 
-def _is_rollout(sets: Mapping[str, datetime], now: datetime) -> bool:
-    return len(sets) > 1 and _is_within(max(sets.values()), ROLLOUT_TIME, now)
+def _is_rollout(sets: Mapping[ReplicaSet, list[datetime]], now: datetime) -> bool:
+    if len(sets) == 1:
+        return False
+    began = max(min(created) for created in sets.values())
+    latest = max(max(created) for created in sets.values())
+    return _is_within(began, ROLLOUT_TIME, now) and _is_within(latest, STEP_TIME, now)
 
 
 def _is_within(since: datetime | None, span: timedelta, now: datetime) -> bool:

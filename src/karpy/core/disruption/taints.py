@@ -28,16 +28,15 @@ def tainted(node: Node, reason: DisruptionReason, now: datetime) -> Changes | No
 
 
 def untainted(node: Node) -> Changes | None:
-    """Remove what `tainted` wrote; None if nothing is there."""
+    """Remove what `tainted` wrote; None if nothing is there, or belongs to the termination."""
     claim, record = node.claim_record, node.node_record
-    if claim is None:
+    if claim is None or node.is_terminating:
         return None
     changed = None
     # The taint of a deleting Node belongs to its termination.
     if record is not None and _is_tainted(record) and not record.meta.is_deleting:
         changed = _without_taint(record)
-    written = without(claim, DISRUPTION_REASON) if node.is_initialized else claim
-    return _changes(claim, written, changed)
+    return _changes(claim, without(claim, DISRUPTION_REASON), changed)
 
 
 def find_strays(snapshot: Snapshot) -> Iterator[tuple[Node, Changes]]:
@@ -46,6 +45,9 @@ def find_strays(snapshot: Snapshot) -> Iterator[tuple[Node, Changes]]:
         is_free = not (node.claim in snapshot.in_command or node.is_deleting or node.is_rebooting)
         if is_free and not node.is_foreign:
             changes = untainted(node)
+            if changes is not None and not node.is_initialized:
+                # A node that returns from its reboot keeps the reason until it is initialized.
+                changes = None if changes.node is None else replace(changes, claim=None)
             if changes is not None:
                 yield node, changes
 

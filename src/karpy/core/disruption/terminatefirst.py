@@ -1,4 +1,4 @@
-"""Nodes that are deleted before anything replaces them: there is no other way to replace them."""
+"""Nodes deleted before anything replaces them, where their own place is all there is for that."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -23,6 +23,7 @@ NO_RESERVED_CAPACITY: Final = "no-reserved-capacity"
 STATIC_AT_LIMIT: Final = "static-at-limit"
 AT_LIMIT: Final = "static NodePool is at its node limit and cannot stage a replacement"
 FULL: Final = "static NodePool's capacity reservations are full and cannot stage a replacement"
+NOT_READY: Final = "static NodePool is not ready and cannot stage a replacement"
 
 
 class StaticPlan(Struct, frozen=True, gc=False):
@@ -33,11 +34,13 @@ class StaticPlan(Struct, frozen=True, gc=False):
     is_full: bool = False
     """Whether the pool can only use reservations, and nothing is left of them."""
     terminates_first: str = ""
-    """Why nodes may go first; empty if they may not."""
+    """Why nodes may be deleted first; empty if they may not."""
+    why_not: str = AT_LIMIT
+    """Why other nodes than these can neither be replaced nor deleted first."""
 
 
 def with_credit(catalog: Catalog, reservation: str) -> Catalog:
-    """Return a catalog with one more machine left of a reservation: that of a node that goes."""
+    """Return a catalog with one more machine left of a reservation: that of a disrupted node."""
 
     def credited(types: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
         return tuple(
@@ -101,22 +104,26 @@ def heads_of(pool: NodePool, evaluation: Evaluation) -> Headcount:
     return count_claims(pool.name, claims, snapshot.in_command)
 
 
+def why_shrinking(pool: NodePool, heads: Headcount) -> str:
+    """Say how many nodes a static pool has and should have, if these are too many; else empty."""
+    replicas = 0 if pool.record is None else pool.record.replicas or 0
+    nodes = heads.active + heads.disrupting
+    return f"{nodes} nodes, {replicas} wanted" if nodes > replicas else ""
+
+
 def plan_static(
     pool: NodePool, heads: Headcount, evaluation: Evaluation, *, wanted: int, may: bool
 ) -> StaticPlan:
     """Say how nodes of a static pool may be replaced; `may` is the gate of terminate-first."""
-    if may and are_reservations_full(pool, evaluation.snapshot.catalog):
-        return StaticPlan(0, is_full=True, terminates_first=_if_ready(pool, NO_RESERVED_CAPACITY))
-    assert pool.record is not None
-    slots = grant(pool.record, heads, wanted)
-    first = STATIC_AT_LIMIT if may and not slots else ""
-    return StaticPlan(slots, terminates_first=_if_ready(pool, first))
-
-
-def _if_ready(pool: NodePool, why: str) -> str:
     record = pool.record
-    is_ready = record is not None and record.conditions.is_true(READY) and not pool.is_deleting
-    return why if is_ready else ""
+    # Differs: Karpenter launches replacements for a NodePool that is not ready, too. They get no
+    # machine, and it launches them again.
+    if record is None or not record.conditions.is_true(READY) or pool.is_deleting:
+        return StaticPlan(why_not=NOT_READY)
+    if may and are_reservations_full(pool, evaluation.snapshot.catalog):
+        return StaticPlan(0, True, NO_RESERVED_CAPACITY, FULL)
+    slots = grant(record, heads, wanted)
+    return StaticPlan(slots, terminates_first=STATIC_AT_LIMIT if may and not slots else "")
 
 
 def are_reservations_full(pool: NodePool, catalog: Catalog) -> bool:
@@ -130,7 +137,8 @@ def are_reservations_full(pool: NodePool, catalog: Catalog) -> bool:
         for offering in each.offerings
         if why_incompatible(wanted, offering.requirements, may_lack) is None
     ]
-    # Differs: Karpenter calls a pool full, too, that nothing at all is on offer for.
+    # Differs: a static NodePool that no offering is compatible with: Karpenter calls its
+    # reservations full and deletes its nodes first; Karpy replaces them like those of any pool.
     return bool(offerings) and all(
         each.is_reserved and not each.is_launchable for each in offerings
     )

@@ -40,7 +40,7 @@ class Adjustment(Struct, frozen=True, gc=False):
 def count_claims(
     pool: str, claims: Iterable[ClaimRecord], disrupting: Collection[str] = ()
 ) -> Headcount:
-    """Count the claims of a pool; `disrupting` are those that a rollout is about."""
+    """Count the claims of a pool; `disrupting` are those that a disruption command is about."""
     counts = {"active": 0, "disrupting": 0, "deleting": 0}
     for claim in claims:
         if claim.pool == pool:

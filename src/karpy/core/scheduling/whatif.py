@@ -52,6 +52,8 @@ class Terms(TypedDict, total=False):
     reserved_mode: ReservedMode
     stops_early: bool
     """Whether the search ends at the first pod that finds no place."""
+    keeps_buffers: bool
+    """Whether virtual pods that have room on a node now must have a place then, too."""
 
 
 class _Question(Struct, frozen=True):
@@ -62,6 +64,7 @@ class _Question(Struct, frozen=True):
     new_nodes_max: int | None = None
     reserved_mode: ReservedMode = ReservedMode.FALLBACK
     stops_early: bool = True
+    keeps_buffers: bool = False
 
 
 class WhatIf:
@@ -77,6 +80,8 @@ class WhatIf:
         self._state: State | None = None
         self._other: tuple[Catalog, WhatIf] | None = None
         """Answers with another catalog, the last one asked for."""
+        self._housed: frozenset[str] | None = None
+        """UIDs of the virtual pods that have room on a node now."""
 
     def ask(
         self,
@@ -106,9 +111,7 @@ class WhatIf:
             return Relocation()
         if refused and question.stops_early:
             return Relocation(homeless=_sorted(refused), pods=count)
-        found = self._ask_quickly(gone, movers, question)
-        if found is None:
-            found = _ask_afresh(problem, gone, movers, question)
+        found = self._search(gone, movers, question, self._kept(question))
         homeless = _sorted((*refused, *found.homeless))
         return replace(found, homeless=homeless, pods=count)
 
@@ -118,8 +121,34 @@ class WhatIf:
             self._other = catalog, WhatIf(Problem.of(snapshot))
         return self._other[1]
 
+    def _kept(self, question: _Question) -> frozenset[str]:
+        """Return the UIDs of virtual pods that must have a place, too."""
+        if not question.keeps_buffers:
+            return frozenset()
+        if self._housed is None:
+            virtual = [entry for entry in self._problem.queue if entry[0].is_virtual]
+            today = _Question(reserved_mode=question.reserved_mode, stops_early=False)
+            found = self._search(frozenset(), virtual, today) if virtual else Relocation()
+            housed = {key for each in found.placements for key in each.pods}
+            self._housed = frozenset(pod.uid for pod, _ in virtual if pod.key in housed)
+        return self._housed
+
+    def _search(
+        self,
+        gone: frozenset[str],
+        movers: list[Entry],
+        question: _Question,
+        kept: frozenset[str] = frozenset(),
+    ) -> Relocation:
+        found = self._ask_quickly(gone, movers, question, kept)
+        return found or _ask_afresh(self._problem, gone, movers, question, kept)
+
     def _ask_quickly(
-        self, gone: frozenset[str], movers: list[Entry], question: _Question
+        self,
+        gone: frozenset[str],
+        movers: list[Entry],
+        question: _Question,
+        kept: frozenset[str],
     ) -> Relocation | None:
         """Answer by a change of the state; None if the nodes mean more to topology than pods."""
         problem = self._problem
@@ -137,7 +166,7 @@ class WhatIf:
             state.leave_out(numbers, movers, changed, question.reserved_mode)
             queue = _merged(problem.queue, movers)
             problem.planner.compose(list({id(each): each for _, each in queue}.values()))
-            return _Search(state, question, {pod.uid for pod, _ in movers}).run(queue)
+            return _Search(state, question, {pod.uid for pod, _ in movers}, kept).run(queue)
         finally:
             state.undo()
 
@@ -147,6 +176,7 @@ def _ask_afresh(
     gone: frozenset[str],
     movers: list[Entry],
     question: _Question,
+    kept: frozenset[str],
 ) -> Relocation:
     """Answer by a problem of its own."""
     snapshot, moving = problem.snapshot, {pod.uid for pod, _ in movers}
@@ -160,7 +190,7 @@ def _ask_afresh(
     other.prepare()
     queue = other.planner.classes()
     state = State(other, question.reserved_mode, len(queue))
-    return _Search(state, question, moving).run(_costly_last(queue))
+    return _Search(state, question, moving, kept).run(_costly_last(queue))
 
 
 def _merged(waiting: Sequence[Entry], movers: list[Entry]) -> list[Entry]:
@@ -185,18 +215,21 @@ def _sorted(homeless: Iterable[str]) -> tuple[str, ...]:
 class _Search:
     """One question: pods are placed until it is answered."""
 
-    def __init__(self, state: State, question: _Question, moving: Collection[str]) -> None:
-        """Take which pods must move, by UID."""
+    def __init__(
+        self, state: State, question: _Question, moving: Collection[str], kept: Collection[str]
+    ) -> None:
+        """Take which pods must move, and which virtual pods need a place, by UID."""
         self._state = state
         self._question = question
         self._moving = moving
+        self._needing = {*moving, *kept} if kept else moving
         self._closed = 0
         number = state.problem.existing.number
         for name in question.closed:
             if name in number:
                 self._closed |= 1 << number[name]
         self._claims: dict[int, None] = {}
-        """New nodes with pods that had to move."""
+        """New nodes with pods that need a place."""
         self._placements: dict[int, list[str]] = {}
         self._homeless: dict[str, str] = {}
         self._needs_more = False
@@ -218,14 +251,14 @@ class _Search:
                 packer.closed = self._closed if is_moved else 0
                 outcome = Outcome.REFUSED if pod_class.is_hopeless else packer.place(pod_class, pod)
                 if outcome is Outcome.PLACED:
-                    if is_moved and self._is_over(pod):
+                    if pod.uid in self._needing and self._is_over(pod):
                         return self._answer()
                     continue
                 if outcome is Outcome.WAITS:
                     waiting.add(pod.uid)
                 if not pod_class.is_hopeless:
                     again.append(entry)
-                elif is_moved and self._question.stops_early:
+                elif pod.uid in self._needing and self._question.stops_early:
                     self._homeless[pod.key] = self._brief_reason()
                     return self._answer()
                 else:
@@ -234,7 +267,7 @@ class _Search:
                 hopeless += again
                 break
             queue = again
-        self._give_up([entry for entry in hopeless if entry[0].uid in self._moving], waiting)
+        self._give_up([entry for entry in hopeless if entry[0].uid in self._needing], waiting)
         return self._answer()
 
     def _apart(self, queue: list[Entry]) -> list[Entry]:
@@ -260,6 +293,8 @@ class _Search:
             most = self._question.new_nodes_max
             self._needs_more = most is not None and len(self._claims) > most
             return self._needs_more
+        if pod.uid not in self._moving:
+            return False
         self._placements.setdefault(node, []).append(pod.key)
         if existing.nodes[node].is_initialized:
             return False
@@ -317,5 +352,5 @@ class _Search:
             lacking = why(Refusal(Reason.MIN_VALUES_TRUNCATED, ()))
             reason = lacking if price is None else self._brief_reason()
             for pod in fleet.pods[node]:
-                if pod.uid in self._moving:
+                if pod.uid in self._needing:
                     self._homeless[pod.key] = reason

@@ -13,23 +13,28 @@ from msgspec import Struct
 
 from karpy.adapters.telemetry.eventspecs import EventSpec
 from karpy.adapters.telemetry.specs import MetricSpec
+from karpy.core.lifecycle.changes import Count
 from karpy.errors import KarpyError, OptionInvalid
 from karpy.model.kinds import Kind
 from karpy.model.options import Options
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import CloudProvider, EventfulCloud
+from karpy.ports.notices import Notices
 from karpy.ports.objects import Feed, Objects
 from karpy.wiring.flags import Flag
-from karpy.wiring.parts import Parts, no_parts
+from karpy.wiring.parts import Part, Parts, no_parts
 
 KWOK: Final = "kwok"
 PROVIDERS: Final[Mapping[str, str]] = {
+    "aws": "karpy.wiring.clouds.aws",
     KWOK: "karpy.wiring.clouds.kwok",
 }
 """The module of each provider by its name; it is imported only when it is asked for."""
 
 OnTrouble = Callable[[str, KarpyError], None]
 """Hears what could not be done, and why; it is tried again."""
+OnCount = Callable[[Count], None]
+"""Hears what metrics count."""
 
 
 class Site(Struct, frozen=True):
@@ -38,9 +43,11 @@ class Site(Struct, frozen=True):
     objects: Objects
     feed: Feed
     clock: Clock
+    notices: Notices
     options: Options
     environ: Mapping[str, str] = {}
     on_trouble: OnTrouble = lambda *_: None
+    on_count: OnCount = lambda _: None
 
 
 class Cloud(Struct, frozen=True):
@@ -52,6 +59,8 @@ class Cloud(Struct, frozen=True):
     parts: Parts = no_parts
     machine_events: EventfulCloud | None = None
     """Announces what becomes of machines; None if the cloud never does."""
+    follows: tuple[Part, ...] = ()
+    """What it watches, whether this replica leads or not."""
 
 
 class CloudModule(Protocol):

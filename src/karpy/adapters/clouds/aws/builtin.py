@@ -1,5 +1,6 @@
 """What EC2 sells according to the table that comes with Karpy: no account is asked."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Final
@@ -23,8 +24,14 @@ def builtin_region(name: str) -> Region:
 
 
 def builtin_region_of(zone: str) -> str:
-    """Return the region that a zone is in; empty if it is in none that the table knows."""
+    """Return the region of a zone, a zone ID or a region; empty if the table has none such."""
     return region_of_zone(_table(), zone)
+
+
+def known_prices(region: str) -> Mapping[str, int]:
+    """Return on-demand prices to begin with; those of another region where this one lacks."""
+    known = region if region in _table().regions else DEFAULT_REGION
+    return builtin_region(known).market.on_demand
 
 
 @lru_cache(maxsize=1)

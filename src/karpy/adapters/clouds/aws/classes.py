@@ -2,6 +2,8 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
+from datetime import timedelta
 from typing import Final
 
 from msgspec.json import Decoder
@@ -67,20 +69,28 @@ class NodeClassBook:
             self._changed.clear()
             await self._changed.wait()
 
+    async def wait_for_change(self, longest: timedelta) -> None:
+        """Return as soon as something has changed, or after some time."""
+        self._changed.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(longest.total_seconds()):
+                await self._changed.wait()
+
     def find(self, name: str) -> Ec2NodeClass | None:
         """Return a node class by name."""
         return self.classes.get(name)
 
     def settings(self) -> dict[str, InstanceSettings]:
         """Return what the node class of each NodePool makes of instance types."""
-        by_class = {name: self._settings_of(each) for name, each in self.classes.items()}
+        by_class = {name: self.settings_of(each) for name, each in self.classes.items()}
         return {pool: by_class[name] for pool, name in self._class_of.items() if name in by_class}
 
     def pools_of(self, name: str) -> list[str]:
         """Name the NodePools that use a node class."""
         return sorted(pool for pool, each in self._class_of.items() if each == name)
 
-    def _settings_of(self, node_class: Ec2NodeClass) -> InstanceSettings:
+    def settings_of(self, node_class: Ec2NodeClass) -> InstanceSettings:
+        """Return what a node class makes of instance types."""
         name, status = node_class.name, node_class.status
         reservations = tuple(
             replace(self.reservations[each.id], state=each.state)
@@ -111,6 +121,7 @@ class NodeClassBook:
                 yield change.key, change.value
 
     def _put_class(self, key: str, obj: JsonObject | None) -> None:
+        self._changed.set()
         if obj is None:
             self.classes.pop(key, None)
             self.objects.pop(key, None)

@@ -1,7 +1,7 @@
 """Machines of EC2: calls that many launches, drains and checks share."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -9,8 +9,9 @@ import msgspec
 from karpy.adapters.clouds.aws.batching import Batcher, Window
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.codec.aws.answers import FleetAnswer, Launched, read_fleet, read_instance
-from karpy.core.aws.refusals import is_not_found
-from karpy.core.aws.tags import NODE_CLASS, NODE_POOL, cluster_tag
+from karpy.core.aws.fleet import Override
+from karpy.core.aws.refusals import DRY_RUN, is_not_found
+from karpy.core.aws.tags import NODE_CLASS, NODE_POOL, cluster_tag, written
 from karpy.errors import AwsRefused, CloudError, MachineNotFound
 from karpy.model.ec2 import FleetError, Instance
 
@@ -58,6 +59,25 @@ class Machines:
         self._requests[key] = request
         return await self._fleets.ask(key, None)
 
+    async def try_fleet(self, request: Mapping[str, Any]) -> AwsRefused | None:
+        """Return why a fleet would be refused; None if it would not be."""
+        return await _tried(self._calls.create_fleet(**{**request, "DryRun": True}))
+
+    async def try_run(
+        self, template: str, override: Override, tags: Mapping[str, str]
+    ) -> AwsRefused | None:
+        """Return why one machine would be refused; None if it would not be."""
+        written_tags = written(tags)
+        kinds = ("instance", "volume", "network-interface")
+        request = {
+            "MinCount": 1,
+            "MaxCount": 1,
+            "InstanceType": override.instance_type,
+            "LaunchTemplate": {"LaunchTemplateName": template, "Version": "$Latest"},
+            "TagSpecifications": [{"ResourceType": each, "Tags": written_tags} for each in kinds],
+        }
+        return await _tried(self._calls.run_instances(**request, DryRun=True))
+
     async def find(self, id_: str, *, is_fresh: bool = False) -> Instance:
         """Return a machine; raise MachineNotFound."""
         known = None if is_fresh else self._known.get(id_)
@@ -89,9 +109,8 @@ class Machines:
 
     async def tag(self, id_: str, tags: Mapping[str, str]) -> None:
         """Write tags on a machine; raise MachineNotFound."""
-        written = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
         try:
-            await self._calls.create_tags(Resources=[id_], Tags=written)
+            await self._calls.create_tags(Resources=[id_], Tags=written(tags))
         except AwsRefused as error:
             if is_not_found(error.aws_code):
                 raise MachineNotFound(provider_id=id_) from error
@@ -157,6 +176,14 @@ class Machines:
             for each in answer.get("TerminatingInstances") or ()
             if (each.get("CurrentState") or {}).get("Name") in _ENDING
         }
+
+
+async def _tried(call: Awaitable[object]) -> AwsRefused | None:
+    try:
+        await call
+    except AwsRefused as error:
+        return None if error.aws_code == DRY_RUN else error
+    return None
 
 
 def _shared_out(answer: FleetAnswer, callers: int) -> list[Fleet]:

@@ -34,6 +34,7 @@ from karpy.core.aws.fleet import (
     overrides_of,
     wants_efa,
 )
+from karpy.core.aws.images import image_for
 from karpy.core.aws.launchtemplates import (
     ENCLAVE,
     Batch,
@@ -42,6 +43,7 @@ from karpy.core.aws.launchtemplates import (
     split_by_template,
     template_tags,
 )
+from karpy.core.aws.nodeclass import validation_failure
 from karpy.core.aws.refusals import (
     SERVICE_LINKED_ROLE,
     SUBNET_FULL,
@@ -71,8 +73,8 @@ from karpy.errors import (
 from karpy.model.conditions import FALSE, READY, TRUE, UNKNOWN
 from karpy.model.ec2 import FleetError
 from karpy.model.ec2nodeclass import Ec2NodeClass, Kubelet
-from karpy.model.instances import Catalog, InstanceType
-from karpy.model.labels import SPOT
+from karpy.model.instances import PRICE_MAX, Catalog, InstanceType
+from karpy.model.labels import ON_DEMAND, SPOT
 from karpy.model.records import ClaimRecord
 from karpy.model.repairs import RepairPolicy
 from karpy.model.resources import PODS
@@ -203,6 +205,66 @@ class AwsProvider:
         """Refuse: machines are replaced, never rebooted."""
         del provider_id, operation
         raise RebootUnsupported(provider=self.name)
+
+    async def check(self, node_class: Ec2NodeClass) -> tuple[str, str] | None:
+        """
+        Try a launch with a node class without starting a machine.
+
+        Returns why it would be refused, as reason and message; None if it would not be. A launch
+        template is made by this, as by a real launch. Raise CloudError if AWS does not say.
+        """
+        launch = await self._trial(node_class)
+        if launch is None:
+            return None
+        try:
+            templates = await self._templates(launch)
+        except AwsRefused as error:
+            return self._refusal(error)
+        machines = self._parts.machines
+        chosen = [
+            (templates[0], overrides_of(templates[0], ON_DEMAND, await self._zones(launch), {}))
+        ]
+        if not chosen[0][1]:
+            return None
+        owner = Owner(self._parts.settings.cluster_name, node_class.name)
+        tags = machine_tags(node_class.spec.tags, owner)
+        request = fleet_request(chosen, ON_DEMAND, launch.wanted, tags, node_class.spec.context)
+        for call in (
+            machines.try_fleet(request),
+            machines.try_run(templates[0].name, chosen[0][1][0], tags),
+        ):
+            refused = await call
+            if refused is not None:
+                return self._refusal(refused)
+        return None
+
+    def _refusal(self, error: AwsRefused) -> tuple[str, str] | None:
+        found = validation_failure(error.call, error.aws_code, error.aws_message)
+        if found is None:
+            raise error
+        return found
+
+    async def _zones(self, launch: "_Launch") -> dict[str, str]:
+        return await self._parts.subnets.by_zone(launch.node_class)
+
+    async def _trial(self, node_class: Ec2NodeClass) -> "_Launch | None":
+        """Return a launch of the smallest machine that an image of a node class boots."""
+        settings = self._parts.classes.settings_of(node_class)
+        region = self._parts.marketplace.region()
+        catalog = await asyncio.to_thread(
+            CatalogMaker(self._parts.settings.types()).make, region, {}, settings
+        )
+        usable = [
+            each
+            for each in catalog.types
+            if image_for(node_class.status.images, each) is not None
+            and any(offer.capacity_type == ON_DEMAND for offer in each.offerings)
+        ]
+        if not usable:
+            return None
+        smallest = min(usable, key=lambda each: (each.offerings[0].price or PRICE_MAX, each.name))
+        spec = LaunchSpec("", "", "", node_class.name, ())
+        return _Launch(spec, node_class, Wanted({}), [smallest], ON_DEMAND)
 
     def _forget_failed(self, token: str) -> None:
         """Let a launch that failed be tried again."""

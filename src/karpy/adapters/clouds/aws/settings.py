@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from karpy.model.ec2types import Ec2Settings
 
@@ -12,7 +13,7 @@ from karpy.model.ec2types import Ec2Settings
 class AwsSettings(Struct, frozen=True, kw_only=True):
     """Settings of the provider; names and defaults are Karpenter's."""
 
-    cluster_name: str
+    cluster_name: str = ""
     cluster_endpoint: str = ""
     """Empty has EKS asked."""
     ca_bundle: str = ""
@@ -34,6 +35,11 @@ class AwsSettings(Struct, frozen=True, kw_only=True):
     """The range of addresses of Services."""
     kubernetes: str = ""
     """The version of the control plane, such as `1.34`."""
+
+    def filled(self, **found: str) -> "AwsSettings":
+        """Return the settings with what was found out filled in where nothing was given."""
+        missing = {key: value for key, value in found.items() if not getattr(self, key)}
+        return replace(self, **missing)
 
     def types(self) -> Ec2Settings:
         """Return what changes instance types."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Final
 
 from karpy.core.disruption.budgets import find_allowances
 from karpy.core.disruption.candidates import (
@@ -23,7 +24,7 @@ from karpy.model.pods import Pod
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.settings import ReservedMode
 
-_SHOWN_MAX = 3
+_SHOWN_MAX: Final = 3
 
 
 class Drift:
@@ -118,10 +119,16 @@ def _oldest_first(candidate: Candidate) -> tuple[bool, datetime, str]:
 
 def _movable(candidate: Candidate, evaluation: Evaluation) -> Sequence[Pod]:
     """Leave out pods that stay until the grace period of the claim ends, and need no place yet."""
-    return [
-        pod
-        for pod in candidate.pods
-        if not pod.unreadable
-        and not protection_of(pod, evaluation.now).is_active
-        and not any(each.forbids_all and each.covers(pod) for each in evaluation.snapshot.budgets)
-    ]
+    return [each for each in candidate.pods if not _is_kept(each, evaluation)]
+
+
+def _is_kept(pod: Pod, evaluation: Evaluation) -> bool:
+    """Say whether no drain evicts a pod, however long it waits."""
+    if pod.unreadable:
+        return True
+    if not pod.is_active:
+        return False
+    return protection_of(pod, evaluation.now).is_active or any(
+        each.forbids_all and each.covers(pod) and not (pod.is_unready and each.allows_unready)
+        for each in evaluation.snapshot.budgets
+    )

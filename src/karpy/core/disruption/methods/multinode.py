@@ -1,16 +1,36 @@
 """Delete several nodes in use together, or replace them by one that is cheaper."""
 
 from collections.abc import Sequence
+from typing import Final, NamedTuple
 
-from karpy.core.disruption.budgets import find_allowances, is_constrained
-from karpy.core.disruption.candidates import Candidate, DisruptionClass, best_first
-from karpy.core.disruption.consolidation import REASON, Consolidation, Move, find_eligible
+from karpy.core.disruption.budgets import find_allowances
+from karpy.core.disruption.candidates import Candidate, DisruptionClass, best_first, refuse
+from karpy.core.disruption.consolidation import (
+    REASON,
+    Consolidation,
+    Move,
+    find_eligible,
+    is_settled,
+)
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
-from karpy.core.disruption.moves import moved_counts, proposed_move, validate_move
+from karpy.core.disruption.moves import proposed_move, validate_move
+from karpy.core.lifecycle.changes import Count
 from karpy.model.commands import Command
+from karpy.model.refusals import NodeReason
 
-_LEAST = 2
+_LEAST: Final = 2
+_PASSED_MAX: Final = 4
+"""How many nodes may be passed over before a run, and how many are tried one by one behind it."""
+
+
+class _Run(NamedTuple):
+    """Nodes that can go together; none if nothing was found."""
+
+    move: Move = Move()
+    nodes: Sequence[Candidate] = ()
+    counts: tuple[Count, ...] = ()
+    """What metrics count: the move, or else the last one that was rejected."""
 
 
 class MultiNodeConsolidation:
@@ -27,39 +47,72 @@ class MultiNodeConsolidation:
         eligible = find_eligible(evaluation, self.name)
         gauge = eligible_count(self, len(eligible.candidates))
         if not eligible.candidates:
-            return Proposal((), eligible.refusals, eligible.notices, (gauge,), is_settled=True)
+            settled = is_settled(Move(), eligible.refusals)
+            return Proposal((), eligible.refusals, eligible.notices, (gauge,), is_settled=settled)
         allowances = find_allowances(evaluation, self.reason)
         chosen, spent = allowances.within(best_first(eligible.candidates), self.name)
         consolidation = Consolidation(evaluation, self.name, self.consolidation_type)
-        move, nodes = self._longest(consolidation, chosen)
+        move, nodes, counts = self._search(consolidation, chosen)
+        refusals = [*eligible.refusals, *spent]
+        if move.command is not None:
+            kept = (each for each in chosen if each not in nodes)
+            refusals += [refuse(each, NodeReason.NOT_CONSIDERED, self.name) for each in kept]
         return Proposal(
             () if move.command is None else (move.command,),
-            (*eligible.refusals, *spent),
+            tuple(refusals),
             (
                 *eligible.notices,
                 *allowances.notices,
                 *proposed_move(move, nodes, consolidation, evaluation),
             ),
-            (gauge, *allowances.counts, *moved_counts(move, nodes, consolidation)),
+            (gauge, *allowances.counts, *counts),
             allowances.remarks,
-            is_settled=move.command is None and not is_constrained(spent),
+            is_settled=is_settled(move, refusals),
         )
 
     def validate(self, command: Command, evaluation: Evaluation) -> Validation:
         """Keep the nodes that may still go, simulated again; some may be fewer than proposed."""
         return validate_move(self, command, evaluation, may_shrink=True)
 
-    def _longest(
-        self, consolidation: Consolidation, candidates: Sequence[Candidate]
-    ) -> tuple[Move, Sequence[Candidate]]:
-        best, nodes = Move(), candidates[:0]
+    def _search(self, consolidation: Consolidation, candidates: Sequence[Candidate]) -> _Run:
+        """Find a run; one of the first nodes that cannot go does not end the search."""
+        run = self._longest(consolidation, candidates)
+        # Differs: Karpenter finds nothing if one of the first two nodes cannot go.
+        for start in range(1, min(_PASSED_MAX + 1, len(candidates) - 1)):
+            if run.nodes:
+                break
+            if consolidation.move(candidates[start : start + _LEAST]).command is not None:
+                run = self._longest(consolidation, candidates[start:])
+        return run
+
+    def _longest(self, consolidation: Consolidation, candidates: Sequence[Candidate]) -> _Run:
+        """Search by halving how many of the first candidates can go."""
+        run = _Run()
         # Differs: Karpenter tries at most 100 nodes, and gives up after a minute.
         least, most = _LEAST, len(candidates)
         while least <= most:
             middle = (least + most) // 2
             move = consolidation.move(candidates[:middle])
-            if move.command is None:
-                most = middle - 1
+            if move.command is not None:
+                run, least = _Run(move, candidates[:middle], move.counts), middle + 1
             else:
-                best, nodes, least = move, candidates[:middle], middle + 1
-        return best, nodes
+                most = middle - 1
+                if not run.nodes:
+                    run = _Run(counts=move.counts or run.counts)
+        return self._with_more(consolidation, run, candidates[least:]) if run.nodes else run
+
+    def _with_more(
+        self, consolidation: Consolidation, run: _Run, rest: Sequence[Candidate]
+    ) -> _Run:
+        """Add candidates that can go, too, although the one before them cannot."""
+        # Differs: Karpenter ends the run at the first node that cannot go.
+        for each in rest[:_PASSED_MAX]:
+            nodes = (*run.nodes, each)
+            move = consolidation.move(nodes)
+            if _saves(move) > _saves(run.move):
+                run = _Run(move, nodes, move.counts)
+        return run
+
+
+def _saves(move: Move) -> int:
+    return 0 if move.command is None else move.command.savings

@@ -1,6 +1,6 @@
 """Reboot or replace broken nodes, as the policies of their cloud ask for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import timedelta
 from fractions import Fraction
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.disruption.budgets import find_allowances
+from karpy.core.disruption.budgets import Allowances, find_allowances
 from karpy.core.disruption.candidates import (
     Candidate,
     DisruptionClass,
@@ -19,13 +19,12 @@ from karpy.core.disruption.candidates import (
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
 from karpy.core.disruption.terminatefirst import (
-    AT_LIMIT,
-    FULL,
     NO_RESERVED_CAPACITY,
     heads_of,
     plan_static,
     relocate_with_credit,
     reservation_of,
+    why_shrinking,
 )
 from karpy.core.disruption.unhealthy import (
     DueRepair,
@@ -61,6 +60,8 @@ class Broken(Struct, frozen=True, gc=False):
     repair: DueRepair
     cost: Fraction
     """What it costs to disrupt its pods."""
+    is_escalated: bool = False
+    """Whether it is replaced since reboots have not mended it."""
 
     @property
     def drain_bound(self) -> timedelta | None:
@@ -80,27 +81,32 @@ class Repair:
 
     def propose(self, evaluation: Evaluation) -> Proposal:
         """Find the first broken node that can be repaired."""
-        faults = find_policy_faults(evaluation.snapshot.repair.policies)
+        policies = evaluation.snapshot.repair.policies
+        if not policies:
+            return Proposal()
+        faults = find_policy_faults(policies)
         if faults:
             fields = {"error": "; ".join(faults)}
             remark = Remark("invalid repair policies, no node is repaired", fields, is_error=True)
             return Proposal(remarks=(remark,))
         due = _find_due(evaluation)
+        # Differs: Karpenter emits DisruptionBlocked for every NodeClaim without a NodePool, healthy
+        # or not; Karpy looks at broken nodes alone.
         nodes = [evaluation.nodes[claim] for claim in due]
         found = find_candidates(evaluation, self.disruption_class, nodes)
         refusals, broken = [*found.refusals], list[Broken]()
         for each in found.candidates:
             one = _broken(each, due[each.claim.name], evaluation)
-            why = _why_forbidden(one)
-            if why is None:
+            refusal = self._why_forbidden(one)
+            if refusal is None:
                 broken.append(one)
             else:
-                refusals.append(refuse(each, why, self.name))
+                refusals.append(refusal)
         gauge = eligible_count(self, len(broken))
         if not broken:
             return Proposal((), tuple(refusals), found.notices, (gauge,))
         allowances = find_allowances(evaluation, self.reason)
-        decided, more = self._first(broken, evaluation, allowances.remaining(), refusals)
+        decided, more = self._first(broken, evaluation, allowances, refusals)
         return Proposal(
             () if decided is None else (decided,),
             tuple(refusals),
@@ -118,7 +124,7 @@ class Repair:
         self,
         broken: list[Broken],
         evaluation: Evaluation,
-        remaining: Mapping[str, int],
+        allowances: Allowances,
         refusals: list[NodeRefusal],
     ) -> tuple[Command | None, Proposal]:
         """Decide on broken nodes in their order until one is repaired; also return the events."""
@@ -126,14 +132,15 @@ class Repair:
         command, remarks = None, list[Remark]()
         broken.sort(key=lambda each: (-each.repair.score, each.cost, each.candidate.name))
         for each in broken:
-            pool = each.candidate.pool.name
+            candidate, pool = each.candidate, each.candidate.pool.name
             if command is not None:
-                refusals.append(refuse(each.candidate, NodeReason.NOT_CONSIDERED, self.name))
+                refusals.append(refuse(candidate, NodeReason.NOT_CONSIDERED, self.name))
             elif shares.is_too_large(pool):
-                refusals.append(refuse(each.candidate, NodeReason.MOSTLY_UNHEALTHY, self.name))
-                notices += _mostly_unhealthy(each.candidate)
-            elif each.candidate.node.is_initialized and not remaining[pool]:
-                refusals.append(refuse(each.candidate, NodeReason.BUDGET_SPENT, self.name))
+                detail = shares.text(pool)
+                refusals.append(refuse(candidate, NodeReason.MOSTLY_UNHEALTHY, self.name, detail))
+                notices += _mostly_unhealthy(candidate)
+            elif candidate.node.is_initialized and not allowances.by_pool[pool].remaining:
+                refusals.append(allowances.refusal_of(candidate, self.name))
             else:
                 decided = self._repair(each, evaluation)
                 if isinstance(decided, Command):
@@ -148,6 +155,24 @@ class Repair:
         if broken.candidate.pool.is_static:
             return self._replace_static(broken, evaluation)
         return self._replace_dynamic(broken, evaluation)
+
+    def _why_forbidden(self, broken: Broken) -> NodeRefusal | None:
+        """Say what forbids a repair: an annotation, or pods that nothing overrides."""
+        candidate = broken.candidate
+        if candidate.node.annotations.get(DO_NOT_REPAIR) == "true":
+            return refuse(candidate, NodeReason.DO_NOT_REPAIR, self.name)
+        graces = (broken.repair.grace_period, candidate.claim.grace_period)
+        blocker = candidate.blocker
+        if blocker is None or graces != (None, None):
+            return None
+        return refuse(
+            candidate,
+            NodeReason.REPAIR_NEEDS_GRACE,
+            self.name,
+            blocker.detail,
+            pods=blocker.pods,
+            until=blocker.until,
+        )
 
     def _replace_dynamic(self, broken: Broken, evaluation: Evaluation) -> Command | NodeRefusal:
         candidate = broken.candidate
@@ -170,9 +195,8 @@ class Repair:
     def _replace_static(self, broken: Broken, evaluation: Evaluation) -> Command | NodeRefusal:
         candidate = broken.candidate
         pool, heads = candidate.pool, heads_of(candidate.pool, evaluation)
-        replicas = 0 if pool.record is None else pool.record.replicas or 0
-        if heads.active + heads.disrupting > replicas:
-            return refuse(candidate, NodeReason.POOL_SHRINKING, self.name)
+        if shrinking := why_shrinking(pool, heads):
+            return refuse(candidate, NodeReason.POOL_SHRINKING, self.name, shrinking)
         may = evaluation.snapshot.settings.terminate_first_repair
         plan = plan_static(pool, heads, evaluation, wanted=1, may=may)
         if plan.slots:
@@ -181,8 +205,7 @@ class Repair:
         is_able = not plan.is_full or bool(reservation_of(candidate, evaluation))
         if plan.terminates_first and is_able:
             return self._command(broken, evaluation, plan.terminates_first)
-        text = FULL if plan.is_full else AT_LIMIT
-        return refuse(candidate, NodeReason.NO_REPLACEMENT, self.name, text)
+        return refuse(candidate, NodeReason.NO_REPLACEMENT, self.name, plan.why_not)
 
     def _command(
         self, broken: Broken, evaluation: Evaluation, terminates_first: str = ""
@@ -193,6 +216,7 @@ class Repair:
             action=broken.repair.action,
             condition=f"{match.condition.type}/{match.condition.reason}",
             drain_bound=broken.drain_bound,
+            is_escalated=broken.is_escalated,
         )
         return Command(
             self.name,
@@ -221,11 +245,14 @@ class _UnhealthyShares:
         most = -(-self._nodes.get(pool, 0) * UNHEALTHY_SHARE // 100)
         return self._unhealthy.get(pool, 0) > most
 
+    def text(self, pool: str) -> str:
+        return f"{self._unhealthy.get(pool, 0)} of {self._nodes.get(pool, 0)} nodes are unhealthy"
+
 
 def _find_due(evaluation: Evaluation) -> dict[str, DueRepair]:
     """Return the repairs that are due, by the name of the NodeClaim."""
     policies, due = evaluation.snapshot.repair.policies, {}
-    for node in evaluation.snapshot.nodes if policies else ():
+    for node in evaluation.snapshot.nodes:
         if node.claim_record is not None and node.node_record is not None:
             found = find_repair(node.claim_record, node.node_record, policies, evaluation.now)
             if found is not None:
@@ -236,23 +263,12 @@ def _find_due(evaluation: Evaluation) -> dict[str, DueRepair]:
 def _broken(candidate: Candidate, repair: DueRepair, evaluation: Evaluation) -> Broken:
     rebooted = evaluation.snapshot.repair.reboots.get(candidate.claim.meta.uid, ())
     recent = [each for each in rebooted if evaluation.now - each < _REBOOTS_COUNT]
-    if repair.action is RepairAction.REBOOT and len(recent) >= _REBOOTS_MAX:
-        # Reboots do not mend the node.
+    is_escalated = repair.action is RepairAction.REBOOT and len(recent) >= _REBOOTS_MAX
+    if is_escalated:
         repair = replace(repair, action=RepairAction.REPLACE)
     pods = evaluation.pods_on(candidate.node)
     cost = evaluation.costs.of_disruption(pods, candidate.claim, evaluation.now)
-    return Broken(candidate, repair, cost)
-
-
-def _why_forbidden(broken: Broken) -> NodeReason | None:
-    """Say what forbids a repair: an annotation, or pods that nothing overrides."""
-    candidate = broken.candidate
-    if candidate.node.annotations.get(DO_NOT_REPAIR) == "true":
-        return NodeReason.DO_NOT_REPAIR
-    graces = (broken.repair.grace_period, candidate.claim.grace_period)
-    if candidate.blocker is not None and graces == (None, None):
-        return NodeReason.REPAIR_NEEDS_GRACE
-    return None
+    return Broken(candidate, repair, cost, is_escalated)
 
 
 def _mostly_unhealthy(candidate: Candidate) -> Iterator[Notice]:

@@ -2,12 +2,21 @@
 
 from collections.abc import Iterator, Sequence
 
-from karpy.core.disruption.budgets import Allowances, find_allowances, is_constrained
+from karpy.core.disruption.budgets import Allowances, find_allowances
 from karpy.core.disruption.candidates import Candidate, DisruptionClass, best_first, refuse
-from karpy.core.disruption.consolidation import REASON, Consolidation, Move, find_eligible
+from karpy.core.disruption.consolidation import (
+    REASON,
+    SINGLE,
+    SINGLE_NODE,
+    Consolidation,
+    Move,
+    find_eligible,
+    is_settled,
+)
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
-from karpy.core.disruption.moves import moved_counts, proposed_move, validate_move
+from karpy.core.disruption.moves import proposed_move, validate_move
+from karpy.core.lifecycle.changes import Count
 from karpy.model.commands import Command
 from karpy.model.refusals import NodeReason, NodeRefusal
 
@@ -15,9 +24,9 @@ from karpy.model.refusals import NodeReason, NodeRefusal
 class SingleNodeConsolidation:
     """Finds the first node that can go, the NodePools in turn and best savings first."""
 
-    name = "single-node-consolidation"
+    name = SINGLE_NODE
     reason = REASON
-    consolidation_type = "single"
+    consolidation_type = SINGLE
     disruption_class = DisruptionClass.GRACEFUL
     is_validated = True
 
@@ -26,23 +35,25 @@ class SingleNodeConsolidation:
         eligible = find_eligible(evaluation, self.name)
         gauge = eligible_count(self, len(eligible.candidates))
         if not eligible.candidates:
-            return Proposal((), eligible.refusals, eligible.notices, (gauge,), is_settled=True)
+            settled = is_settled(Move(), eligible.refusals)
+            return Proposal((), eligible.refusals, eligible.notices, (gauge,), is_settled=settled)
         allowances = find_allowances(evaluation, self.reason)
         consolidation = Consolidation(evaluation, self.name, self.consolidation_type)
         turns = iter(_in_turn(eligible.candidates))
-        move, chosen, refused = self._first(turns, consolidation, allowances)
+        move, chosen, refused, counts = self._first(turns, consolidation, allowances)
         refused += [refuse(each, NodeReason.NOT_CONSIDERED, self.name) for each in turns]
+        refusals = (*eligible.refusals, *refused)
         return Proposal(
             () if move.command is None else (move.command,),
-            (*eligible.refusals, *refused),
+            refusals,
             (
                 *eligible.notices,
                 *allowances.notices,
                 *proposed_move(move, chosen, consolidation, evaluation),
             ),
-            (gauge, *allowances.counts, *moved_counts(move, chosen, consolidation)),
+            (gauge, *allowances.counts, *counts),
             allowances.remarks,
-            is_settled=move.command is None and not is_constrained(refused),
+            is_settled=is_settled(move, refusals),
         )
 
     def validate(self, command: Command, evaluation: Evaluation) -> Validation:
@@ -51,16 +62,18 @@ class SingleNodeConsolidation:
 
     def _first(
         self, candidates: Iterator[Candidate], consolidation: Consolidation, allowances: Allowances
-    ) -> tuple[Move, Sequence[Candidate], list[NodeRefusal]]:
-        refused = list[NodeRefusal]()
+    ) -> tuple[Move, Sequence[Candidate], list[NodeRefusal], list[Count]]:
+        refused, counts = list[NodeRefusal](), list[Count]()
         # Differs: Karpenter gives up after three minutes, with some nodes never tried.
         for each in candidates:
             if not allowances.by_pool[each.pool.name].remaining:
                 refused.append(allowances.refusal_of(each, self.name))
                 continue
-            move = self._try(each, consolidation)
+            # A Balanced pool that would not even pay for its deletion spares the search.
+            move = consolidation.would_pay(each) or consolidation.move((each,))
+            counts += move.counts
             if move.command is not None:
-                return move, (each,), refused
+                return move, (each,), refused, counts
             assert move.why is not None
             refused.append(
                 refuse(
@@ -73,14 +86,7 @@ class SingleNodeConsolidation:
                     score=move.score,
                 )
             )
-        return Move(), (), refused
-
-    def _try(self, candidate: Candidate, consolidation: Consolidation) -> Move:
-        """Find the move of one node; a Balanced pool that would refuse its deletion ends it."""
-        score = consolidation.balance.lowest_score((candidate,), candidate.price)
-        if score is not None and not consolidation.balance.is_approved(score):
-            return Move(why=NodeReason.SCORE_TOO_LOW, replacement=0, score=score)
-        return consolidation.move((candidate,))
+        return Move(), (), refused, counts
 
 
 def _in_turn(candidates: Sequence[Candidate]) -> list[Candidate]:

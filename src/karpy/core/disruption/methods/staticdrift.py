@@ -13,13 +13,12 @@ from karpy.core.disruption.candidates import (
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
 from karpy.core.disruption.terminatefirst import (
-    AT_LIMIT,
-    FULL,
     StaticPlan,
     are_reservations_full,
     heads_of,
     plan_static,
     reservation_of,
+    why_shrinking,
 )
 from karpy.core.lifecycle.conditions import DRIFTED
 from karpy.core.nodepool.staticcapacity import template_launch
@@ -86,10 +85,9 @@ class StaticDrift:
         if not chosen:
             return
         heads = heads_of(pool, evaluation)
-        replicas = 0 if pool.record is None else pool.record.replicas or 0
-        if heads.active + heads.disrupting > replicas:
+        if shrinking := why_shrinking(pool, heads):
             for each in chosen:
-                yield refuse(each, NodeReason.POOL_SHRINKING, self.name)
+                yield refuse(each, NodeReason.POOL_SHRINKING, self.name, shrinking)
             return
         plan = plan_static(pool, heads, evaluation, wanted=len(chosen), may=may)
         yield from self._carry_out(plan, chosen, evaluation)
@@ -103,8 +101,7 @@ class StaticDrift:
             if plan.is_full and not reservation_of(each, evaluation):
                 first = ""
             if number >= plan.slots and not first:
-                text = FULL if plan.is_full else AT_LIMIT
-                yield refuse(each, NodeReason.NO_REPLACEMENT, self.name, text)
+                yield refuse(each, NodeReason.NO_REPLACEMENT, self.name, plan.why_not)
                 continue
             yield Command(
                 self.name,

@@ -7,7 +7,6 @@ import pytest
 
 from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.codec.fields import JsonObject
-from karpy.controllers.remedies import RepairRules
 from karpy.model.instances import Catalog
 from karpy.model.kinds import DEPLOYMENT, NODE, NODE_CLAIM, POD
 from karpy.model.repairs import RepairPolicy
@@ -27,7 +26,7 @@ from tests.controllers.operators import Heard, conditions, is_ready, node_of, un
 
 BROKEN = Health("KWOKUnhealthy", "True", "Smoke", "it smokes")
 SLOW = Health("KWOKRebootRequired", "True", "Swapping", "it swaps")
-REPAIR = RepairRules(REPAIR_POLICIES)
+
 MANY = ("web-1", "web-2", "web-3", "web-4", "web-5")
 
 
@@ -64,8 +63,8 @@ class MendingCloud:
             self._world.kubelets.reboot(self._world.cloud.node_of(provider_id))
 
 
-def web(replicas: int) -> JsonObject:
-    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "3"}}}
+def web(replicas: int, cpu: str = "3") -> JsonObject:
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
     labels = {"app": "web"}
     return {
         "metadata": {"name": "web", "namespace": "default"},
@@ -95,7 +94,7 @@ def test_a_broken_node_goes_once_its_replacement_is_there() -> None:
         world = World()
         world.start()
         make_pool(world)
-        async with disrupting(world, heard, repair=REPAIR):
+        async with disrupting(world, heard, policies=REPAIR_POLICIES):
             await make_busy_nodes(world)
             world.kubelets.trouble(node_of(world), BROKEN)
             await asyncio.sleep(29)
@@ -128,7 +127,7 @@ def test_one_broken_node_after_the_other_is_repaired() -> None:
         world.start()
         make_pool(world, consolidateAfter="Never")
         most = 0
-        async with disrupting(world, Heard(), repair=REPAIR):
+        async with disrupting(world, Heard(), policies=REPAIR_POLICIES):
             names = [f"web-{number}" for number in range(10)]
             await make_nodes(world, *names)
             world.kubelets.trouble(node_of(world, "web-3"), BROKEN)
@@ -157,7 +156,7 @@ def test_budgets_hold_for_repairs() -> None:
         world = World()
         world.start()
         make_pool(world, {"nodes": "0", "reasons": ["Unhealthy"]}, consolidateAfter="Never")
-        async with disrupting(world, heard, repair=REPAIR):
+        async with disrupting(world, heard, policies=REPAIR_POLICIES):
             await make_nodes(world, *MANY)
             world.kubelets.trouble(node_of(world), BROKEN)
             await asyncio.sleep(600)
@@ -178,7 +177,7 @@ def test_a_node_with_the_annotation_is_not_repaired() -> None:
         world = World()
         world.start()
         make_pool(world, consolidateAfter="Never")
-        async with disrupting(world, heard, repair=REPAIR):
+        async with disrupting(world, heard, policies=REPAIR_POLICIES):
             await make_nodes(world, *MANY)
             body = {"metadata": {"annotations": {"karpenter.sh/do-not-repair": "true"}}}
             world.store.patch(NODE, node_of(world), Patch(PatchType.MERGE, body))
@@ -195,16 +194,18 @@ def test_a_node_with_the_annotation_is_not_repaired() -> None:
 
 
 @pytest.mark.parametrize(
-    ("repair", "is_gone"), [(REPAIR, True), (None, False)], ids=["with policies", "without"]
+    ("policies", "is_gone"),
+    [(REPAIR_POLICIES, True), ((), False)],
+    ids=["with policies", "without"],
 )
 def test_a_silent_node_is_repaired_only_where_that_is_wanted(
-    repair: RepairRules | None, *, is_gone: bool
+    policies: tuple[RepairPolicy, ...], *, is_gone: bool
 ) -> None:
     async def story() -> bool:
         world = World()
         world.start()
         make_pool(world, consolidateAfter="Never")
-        async with disrupting(world, Heard(), repair=repair):
+        async with disrupting(world, Heard(), policies=policies):
             await make_nodes(world, *MANY)
             world.kubelets.lose(node_of(world))
             await asyncio.sleep(15 * 60)
@@ -223,7 +224,7 @@ def test_a_node_that_a_reboot_mends_is_rebooted() -> None:
         world.start()
         make_pool(world, consolidateAfter="Never")
         cloud = MendingCloud(world)
-        async with disrupting(world, heard, cloud=cloud, repair=REPAIR):
+        async with disrupting(world, heard, cloud=cloud, policies=REPAIR_POLICIES):
             await make_busy_nodes(world)
             world.kubelets.trouble(node_of(world), SLOW)
             await until(lambda: bool(cloud.operations), seconds=300)
@@ -256,7 +257,7 @@ def test_a_node_that_reboots_do_not_mend_is_replaced_in_the_end() -> None:
         world.start()
         make_pool(world, consolidateAfter="Never")
         cloud = MendingCloud(world)
-        async with disrupting(world, heard, cloud=cloud, repair=REPAIR):
+        async with disrupting(world, heard, cloud=cloud, policies=REPAIR_POLICIES):
             await make_nodes(world, *MANY)
             world.kubelets.trouble(node_of(world), SLOW)
             await until(lambda: "web-1" not in claims_in(world), seconds=1800)
@@ -276,7 +277,7 @@ def test_a_reboot_that_the_cloud_does_not_know_ends_in_a_replacement() -> None:
         world = World()
         world.start()
         make_pool(world, consolidateAfter="Never")
-        async with disrupting(world, heard, repair=REPAIR):
+        async with disrupting(world, heard, policies=REPAIR_POLICIES):
             await make_nodes(world, *MANY)
             world.kubelets.trouble(node_of(world), SLOW)
             await until(lambda: "web-1" not in claims_in(world), seconds=600)
@@ -293,7 +294,7 @@ def test_a_replacement_that_cannot_be_made_keeps_the_broken_node() -> None:
         world = World()
         world.start()
         make_pool(world)
-        async with disrupting(world, Heard(), repair=REPAIR):
+        async with disrupting(world, Heard(), policies=REPAIR_POLICIES):
             await make_busy_nodes(world)
             world.cloud.spoil(100)
             world.kubelets.trouble(node_of(world), BROKEN)
@@ -313,7 +314,7 @@ def test_without_a_claim_nothing_is_repaired() -> None:
         world.start()
         make_pool(world)
         world.add_node("own")
-        async with disrupting(world, heard, repair=REPAIR):
+        async with disrupting(world, heard, policies=REPAIR_POLICIES):
             await asyncio.sleep(10)
             world.kubelets.trouble("own", BROKEN)
             await asyncio.sleep(300)

@@ -1,0 +1,265 @@
+"""The controllers `nodeclass`, `nodeclass.hash` and `nodeclass.termination` of EC2NodeClasses."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from karpy.adapters.clouds.aws.classes import NodeClassBook
+from karpy.adapters.clouds.aws.finders import Finders
+from karpy.adapters.clouds.aws.profiles import Profiles
+from karpy.adapters.clouds.aws.provider import AwsProvider
+from karpy.adapters.clouds.aws.settings import AwsSettings
+from karpy.adapters.clouds.aws.templates import Templates
+from karpy.barriers import Barrier
+from karpy.codec.aws.nodeclasses import status_writes
+from karpy.codec.fields import Fields, JsonObject
+from karpy.codec.records import claim_writes, read_claim_record
+from karpy.core.aws.hash import hash_node_class
+from karpy.core.aws.images import why_unsupported
+from karpy.core.aws.nodeclass import (
+    FINALIZER,
+    is_ready_to_validate,
+    with_hash,
+    with_images,
+    with_placement_group,
+    with_profile,
+    with_reservations,
+    with_security_groups,
+    with_subnets,
+    with_validation,
+    with_validation_waiting,
+)
+from karpy.core.aws.tags import restricted_tags
+from karpy.core.aws.userdata.families import AL2023, family_name
+from karpy.errors import CloudError, ClusterError, Conflict, KarpyError, NotFound
+from karpy.model.ec2nodeclass import Ec2NodeClass
+from karpy.model.kinds import EC2_NODE_CLASS, NODE_CLAIM
+from karpy.model.notices import Notice, Subject
+from karpy.model.records import ClaimRecord
+from karpy.ports.clock import Clock
+from karpy.ports.notices import Notices
+from karpy.ports.objects import Objects, Patch, PatchType
+
+PERIOD: Final = timedelta(minutes=1)
+_VALID_FOR: Final = timedelta(minutes=30)
+_WAITING_SHOWN: Final = 5
+
+OnFailure = Callable[[str, KarpyError], None]
+"""Hears which node class could not be worked on, and why; it is tried again."""
+
+
+class Workplace(Struct, frozen=True):
+    """What the controller works with."""
+
+    objects: Objects
+    notices: Notices
+    clock: Clock
+    settings: AwsSettings
+    book: NodeClassBook
+    finders: Finders
+    profiles: Profiles
+    templates: Templates
+    provider: AwsProvider
+
+
+class NodeClassController:
+    """Observe, decide, apply. What a node class says of itself is decided in core.aws."""
+
+    def __init__(self, workplace: Workplace, on_failure: OnFailure = lambda *_: None) -> None:
+        self._at = workplace
+        self._on_failure = on_failure
+        self._validated: dict[str, tuple[bytes, datetime, tuple[str, str]]] = {}
+        """What the last validation of a node class was made on, when, and what it came to."""
+
+    async def run(self) -> None:
+        """Keep all node classes up, until cancelled."""
+        await self._at.book.wait_until_synced()
+        while True:
+            names = sorted(self._at.book.classes)
+            await asyncio.gather(*map(self._guarded, names))
+            await self._at.book.wait_for_change(PERIOD)
+
+    async def reconcile(self, name: str) -> None:
+        """Bring one node class up to date."""
+        found = self._at.book.find(name)
+        if found is None:
+            self._validated.pop(name, None)
+        elif found.meta.is_deleting:
+            await self._end(found)
+        else:
+            await self._keep_up(await self._held(found))
+
+    async def _guarded(self, name: str) -> None:
+        with Barrier(lambda error: self._on_failure(name, error)):
+            await self.reconcile(name)
+
+    async def _held(self, node_class: Ec2NodeClass) -> Ec2NodeClass:
+        """Write finalizer and hash on a node class."""
+        spec = self._at.book.objects[node_class.name].get("spec") or {}
+        digest = hash_node_class(spec, family_name(node_class.spec), self._at.settings.ca_bundle)
+        stamped, _ = with_hash(node_class, digest, ())
+        is_new_version = stamped.meta.annotations != node_class.meta.annotations
+        claims = await self._claims_of(node_class.name) if is_new_version else []
+        stamped, changed = with_hash(node_class, digest, [record for record, _ in claims])
+        before = {record.name: record for record, _ in claims}
+        for each in changed:
+            await self._write_claim(before[each.name], each)
+        finalizers = node_class.meta.finalizers
+        if FINALIZER in finalizers and not is_new_version:
+            return node_class
+        meta: JsonObject = {"resourceVersion": node_class.meta.version}
+        if FINALIZER not in finalizers:
+            meta["finalizers"] = [*finalizers, FINALIZER]
+        meta["annotations"] = dict(stamped.meta.annotations)
+        written = await self._at.objects.patch(
+            EC2_NODE_CLASS, node_class.name, Patch(PatchType.MERGE, {"metadata": meta})
+        )
+        version = written["metadata"]["resourceVersion"]
+        return replace(stamped, meta=replace(stamped.meta, version=version))
+
+    async def _keep_up(self, node_class: Ec2NodeClass) -> None:
+        """Find everything that is selected, and write it with what follows."""
+        after, troubles = node_class, list[KarpyError]()
+        reservations = (self._with_reservations,) if self._at.settings.reserves else ()
+        for step in (
+            self._with_images,
+            *reservations,
+            self._with_group,
+            self._with_subnets,
+            self._with_security_groups,
+            self._with_profile,
+            self._validate,
+        ):
+            # One selector that cannot be asked about keeps none of the others from being written.
+            with Barrier(troubles.append):
+                after = await step(after)
+        await self._write_status(node_class, after)
+        if troubles:
+            raise troubles[0]
+
+    async def _with_images(self, known: Ec2NodeClass) -> Ec2NodeClass:
+        at, alias = self._at, known.spec.alias
+        unsupported = "" if alias is None else why_unsupported(alias, at.settings.kubernetes)
+        found = () if unsupported else await at.finders.images(known.spec, at.settings.kubernetes)
+        return with_images(known, found, unsupported, at.clock.now())
+
+    async def _with_reservations(self, known: Ec2NodeClass) -> Ec2NodeClass:
+        found = await self._at.finders.reservations(known.spec)
+        self._at.book.reservations |= {each.id: each for each in found}
+        return with_reservations(known, found, self._at.clock.now())
+
+    async def _with_group(self, known: Ec2NodeClass) -> Ec2NodeClass:
+        try:
+            found = await self._at.finders.placement_group(known.spec)
+        except CloudError as error:
+            return with_placement_group(known, None, error.message, self._at.clock.now())
+        self._at.book.groups[known.name] = found
+        return with_placement_group(known, found, "", self._at.clock.now())
+
+    async def _with_subnets(self, known: Ec2NodeClass) -> Ec2NodeClass:
+        return with_subnets(known, await self._at.finders.subnets(known.spec), self._at.clock.now())
+
+    async def _with_security_groups(self, known: Ec2NodeClass) -> Ec2NodeClass:
+        found = await self._at.finders.security_groups(known.spec)
+        return with_security_groups(known, found, self._at.clock.now())
+
+    async def _with_profile(self, known: Ec2NodeClass) -> Ec2NodeClass:
+        return with_profile(known, await self._at.profiles.ensure(known), self._at.clock.now())
+
+    async def _validate(self, node_class: Ec2NodeClass) -> Ec2NodeClass:
+        at, now = self._at, self._at.clock.now()
+        if family_name(node_class.spec) == AL2023 and not at.settings.cidr:
+            reason = "ClusterCIDRResolutionFailed"
+            message = "the range of addresses of Services is not known"
+            return with_validation(node_class, reason, message, now)
+        if not is_ready_to_validate(node_class):
+            return with_validation_waiting(node_class, now)
+        restricted = restricted_tags(node_class.spec.tags)
+        if restricted:
+            message = f"tags are reserved: {', '.join(restricted)}"
+            return with_validation(node_class, "TagValidationFailed", message, now)
+        if at.settings.disable_dry_run:
+            return with_validation(node_class, "", "", now)
+        return with_validation(node_class, *await self._checked(node_class, now), now)
+
+    async def _checked(self, node_class: Ec2NodeClass, now: datetime) -> tuple[str, str]:
+        key = _key_of(node_class)
+        known = self._validated.get(node_class.name)
+        if known is not None and known[0] == key and now - known[1] < _VALID_FOR:
+            return known[2]
+        refused = await self._at.provider.check(node_class) or ("", "")
+        self._validated[node_class.name] = key, now, refused
+        return refused
+
+    async def _end(self, node_class: Ec2NodeClass) -> None:
+        """Clean up after a node class that no NodeClaim uses any more."""
+        if FINALIZER not in node_class.meta.finalizers:
+            return
+        claims = await self._claims_of(node_class.name)
+        if claims:
+            self._tell_waiting(node_class, [record.name for record, _ in claims])
+            return
+        if not self._at.settings.isolated_vpc:
+            await self._at.profiles.delete_of(node_class)
+        await self._at.templates.delete_of(node_class.name)
+        left = [each for each in node_class.meta.finalizers if each != FINALIZER]
+        meta = {"resourceVersion": node_class.meta.version, "finalizers": left or None}
+        patch = Patch(PatchType.MERGE, {"metadata": meta})
+        try:
+            await self._at.objects.patch(EC2_NODE_CLASS, node_class.name, patch)
+        except NotFound:
+            return
+
+    def _tell_waiting(self, node_class: Ec2NodeClass, claims: list[str]) -> None:
+        shown = ", ".join(sorted(claims)[:_WAITING_SHOWN])
+        more = len(claims) - _WAITING_SHOWN
+        text = f"{shown} and {more} other(s)" if more > 0 else shown
+        subject = Subject(EC2_NODE_CLASS, node_class.name, uid=node_class.meta.uid)
+        self._at.notices.tell(
+            Notice(
+                subject,
+                "WaitingOnNodeClaimTermination",
+                f"Waiting on NodeClaim termination for {text}",
+                same_as=(node_class.meta.uid, text),
+            )
+        )
+
+    async def _write_status(self, before: Ec2NodeClass, after: Ec2NodeClass) -> None:
+        body = status_writes(before, after)
+        if body is None:
+            return
+        patch = Patch(PatchType.MERGE, body)
+        try:
+            await self._at.objects.patch(EC2_NODE_CLASS, before.name, patch, subresource="status")
+        except (Conflict, NotFound):
+            # The watch tells what has changed, and the node class is looked at again.
+            return
+
+    async def _claims_of(self, name: str) -> list[tuple[ClaimRecord, JsonObject]]:
+        page = await self._at.objects.list(NODE_CLAIM)
+        found = [(read_claim_record(Fields(each)), each) for each in page.items]
+        return [
+            each
+            for each in found
+            if (each[0].node_class.kind, each[0].node_class.name) == (EC2_NODE_CLASS.name, name)
+        ]
+
+    async def _write_claim(self, before: ClaimRecord, after: ClaimRecord) -> None:
+        body = claim_writes(before, after).main
+        if body is not None:
+            try:
+                await self._at.objects.patch(NODE_CLAIM, before.name, Patch(PatchType.MERGE, body))
+            except ClusterError:
+                # It is gone or was changed: the next round sees it as it is.
+                return
+
+
+def _key_of(node_class: Ec2NodeClass) -> bytes:
+    """Return what a validation depends on."""
+    status = node_class.status
+    parts = (node_class.spec, status.subnets, status.security_groups, status.images)
+    return repr((*parts, status.instance_profile)).encode()

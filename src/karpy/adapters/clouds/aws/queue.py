@@ -1,0 +1,222 @@
+"""What AWS announces about machines: messages of a queue, and status checks of EC2."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from msgspec import Struct
+
+from karpy.adapters.clouds.aws.calls import AwsCalls
+from karpy.adapters.clouds.aws.machines import Machines
+from karpy.adapters.clouds.aws.soldout import SoldOut
+from karpy.codec.aws.interruptions import NO_OP, MessageInvalid, read_interruption
+from karpy.core.aws.refusals import is_forbidden, is_not_found
+from karpy.core.lifecycle.changes import Count
+from karpy.errors import AwsRefused, CloudError, CloudUnavailable, MachineNotFound
+from karpy.model.labels import SPOT
+from karpy.model.times import parse_moment
+from karpy.ports.clock import Clock
+from karpy.ports.cloud import MachineEvent, MachineFate
+
+_WAIT_SECONDS: Final = 20
+_MESSAGES: Final = 10
+_CHECK_PERIOD: Final = timedelta(minutes=1)
+_IMPAIRED_FOR: Final = timedelta(minutes=2)
+_PAUSE_SECONDS: Final = 5.0
+_WAITING_MAX: Final = 100
+_EVENT_CODES: Final = [
+    "instance-reboot",
+    "system-reboot",
+    "system-maintenance",
+    "instance-retirement",
+    "instance-stop",
+]
+_RECEIVED: Final = "interruption_received_messages_total"
+_DELETED: Final = "interruption_deleted_messages_total"
+_AGE: Final = "interruption_message_queue_duration_seconds"
+_UNHEALTHY: Final = "interruption_instance_status_unhealthy_total"
+
+OnTrouble = Callable[[str, CloudError], None]
+OnCount = Callable[[Count], None]
+
+
+class Reports(Struct, frozen=True):
+    """Where it is reported what did not work, and what metrics count."""
+
+    trouble: OnTrouble = lambda *_: None
+    count: OnCount = lambda _: None
+
+
+class Announcements:
+    """The port EventfulCloud on an SQS queue and on status checks; either may be missing."""
+
+    def __init__(
+        self,
+        calls: AwsCalls,
+        clock: Clock,
+        machines: Machines,
+        sold_out: SoldOut,
+        queue: str = "",
+        reports: Reports | None = None,
+    ) -> None:
+        """Take the name of the queue; without one only status checks are made."""
+        self._calls = calls
+        self._clock = clock
+        self._machines = machines
+        self._sold_out = sold_out
+        self._queue = queue
+        self._url = ""
+        self._on_trouble = (reports or Reports()).trouble
+        self._on_count = (reports or Reports()).count
+        self._waiting: asyncio.Queue[MachineEvent] = asyncio.Queue(_WAITING_MAX)
+        self._told: set[tuple[str, MachineFate]] = set()
+        """Failed status checks that were announced, until they succeed again."""
+
+    async def machine_events(self) -> AsyncIterator[MachineEvent]:
+        """Give what AWS announces, until cancelled."""
+        loops = [self._check_statuses()]
+        if self._queue:
+            loops.append(self._receive())
+        tasks = [asyncio.get_running_loop().create_task(each) for each in loops]
+        try:
+            while True:
+                yield await self._waiting.get()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def acknowledge(self, event: MachineEvent) -> None:
+        """Delete the message of an event."""
+        if event.token:
+            await self._delete(event.token)
+
+    async def _receive(self) -> None:
+        while True:
+            try:
+                url = await self._queue_url()
+                answer = await self._calls.receive_message(
+                    QueueUrl=url,
+                    MaxNumberOfMessages=_MESSAGES,
+                    VisibilityTimeout=_WAIT_SECONDS,
+                    WaitTimeSeconds=_WAIT_SECONDS,
+                    AttributeNames=["SentTimestamp"],
+                )
+            except CloudError as error:
+                if isinstance(error, AwsRefused) and is_not_found(error.aws_code):
+                    self._url = ""
+                self._on_trouble(f"read the queue `{self._queue}`", error)
+                await asyncio.sleep(_PAUSE_SECONDS)
+                continue
+            for message in answer.get("Messages") or ():
+                await self._take(message)
+
+    async def _queue_url(self) -> str:
+        if not self._url:
+            answer = await self._calls.get_queue_url(QueueName=self._queue)
+            self._url = answer["QueueUrl"]
+        return self._url
+
+    async def _take(self, message: Mapping[str, Any]) -> None:
+        receipt = message.get("ReceiptHandle", "")
+        try:
+            read = read_interruption(message.get("Body", ""))
+        except MessageInvalid as error:
+            trouble = CloudUnavailable(call="sqs:ReceiveMessage", problem=str(error))
+            self._on_trouble("read a message of the queue, it is deleted", trouble)
+            await self._delete_quietly(receipt)
+            return
+        self._on_count(Count(_RECEIVED, {"message_type": read.kind}))
+        sent = read.sent or _sent(message)
+        if sent is not None:
+            seconds = max(0.0, (self._clock.now() - sent).total_seconds())
+            self._on_count(Count(_AGE, {}, seconds))
+        if read.kind == NO_OP or not read.machines:
+            await self._delete_quietly(receipt)
+            return
+        fate = MachineFate(read.kind)
+        await self._learn(fate, read.machines)
+        await self._waiting.put(MachineEvent(fate, read.machines, sent, receipt))
+
+    async def _learn(self, fate: MachineFate, ids: tuple[str, ...]) -> None:
+        """Launch no machines for a while where EC2 takes some back."""
+        taken = fate in {MachineFate.SPOT_INTERRUPTED, MachineFate.RESERVATION_INTERRUPTED}
+        for each in ids if taken else ():
+            try:
+                found = await self._machines.find(each)
+            except (CloudError, MachineNotFound):
+                continue
+            if fate is MachineFate.SPOT_INTERRUPTED:
+                self._sold_out.offerings.add((SPOT, found.instance_type, found.zone))
+            elif found.reservation:
+                self._sold_out.reservations.add(found.reservation)
+
+    async def _delete(self, receipt: str) -> None:
+        await self._calls.delete_message(QueueUrl=await self._queue_url(), ReceiptHandle=receipt)
+        self._on_count(Count(_DELETED))
+
+    async def _delete_quietly(self, receipt: str) -> None:
+        try:
+            await self._delete(receipt)
+        except CloudError as error:
+            self._on_trouble("delete a message of the queue", error)
+
+    async def _check_statuses(self) -> None:
+        while True:
+            try:
+                await self._check_once()
+            except AwsRefused as error:
+                self._on_trouble("check the status of machines", error)
+                if is_forbidden(error.aws_code):
+                    return
+            except CloudError as error:
+                self._on_trouble("check the status of machines", error)
+            await asyncio.sleep(_CHECK_PERIOD.total_seconds())
+
+    async def _check_once(self) -> None:
+        scans = await asyncio.gather(
+            self._scan("instance-status.status", ["impaired"]),
+            self._scan("system-status.status", ["impaired"]),
+            self._scan("event.code", _EVENT_CODES),
+        )
+        now, failed = self._clock.now(), set[tuple[str, MachineFate]]()
+        for key, fate, statuses in (
+            ("InstanceStatus", MachineFate.INSTANCE_STATUS, scans[0]),
+            ("SystemStatus", MachineFate.SYSTEM_STATUS, scans[1]),
+        ):
+            failed |= {
+                (each["InstanceId"], fate) for each in statuses if _has_failed(each.get(key), now)
+            }
+        failed |= {
+            (each["InstanceId"], MachineFate.EVENT_STATUS)
+            for each in scans[2]
+            if any(event.get("Code") in _EVENT_CODES for event in each.get("Events") or ())
+        }
+        for id_, fate in sorted(failed - self._told, key=lambda each: (each[0], each[1].value)):
+            self._on_count(Count(_UNHEALTHY, {"category": fate.value}))
+            await self._waiting.put(MachineEvent(fate, (id_,)))
+        self._told = failed
+
+    async def _scan(self, name: str, values: list[str]) -> list[dict[str, Any]]:
+        return await self._calls.describe_instance_status(
+            Filters=[{"Name": name, "Values": values}]
+        )
+
+
+def _has_failed(status: object, now: datetime) -> bool:
+    """Say whether a status check has failed for so long that it is no passing trouble."""
+    details = status.get("Details") if isinstance(status, dict) else None
+    for each in details or ():
+        since = each.get("ImpairedSince")
+        moment = since if isinstance(since, datetime) else parse_moment(str(since or ""))
+        if each.get("Status") == "failed" and moment is not None and now - moment >= _IMPAIRED_FOR:
+            return True
+    return False
+
+
+def _sent(message: Mapping[str, Any]) -> datetime | None:
+    stamp = (message.get("Attributes") or {}).get("SentTimestamp")
+    if not isinstance(stamp, str) or not stamp.isdigit():
+        return None
+    return datetime.fromtimestamp(int(stamp) / 1000, tz=UTC)

@@ -1,0 +1,79 @@
+"""The controller `nodeclaim.tagging`: machines carry the names of their node and NodeClaim."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from karpy.adapters.clouds.aws.machines import Machines
+from karpy.barriers import Barrier
+from karpy.core.aws.tags import CLUSTER_NAME, NAME, NODE_CLAIM
+from karpy.errors import KarpyError, MachineNotFound
+from karpy.model.kinds import NODE_CLAIM as NODE_CLAIM_KIND
+from karpy.model.records import ClaimRecord
+from karpy.ports.objects import Objects, Patch, PatchType
+from karpy.ports.records import Records
+
+TAGGED: Final = "karpenter.k8s.aws/tagged"
+CLUSTER_TAGGED: Final = "compatibility.karpenter.k8s.aws/cluster-name-tagged"
+_PERIOD: Final = 10.0
+_PAUSE: Final = 1.0
+"""EC2 takes one CreateTags a second from each account without complaint."""
+_YES: Final = "true"
+
+OnFailure = Callable[[str, KarpyError], None]
+
+
+class TaggingController:
+    """Tags a machine once its node is known."""
+
+    def __init__(
+        self,
+        records: Records,
+        objects: Objects,
+        machines: Machines,
+        cluster: str,
+        on_failure: OnFailure = lambda *_: None,
+    ) -> None:
+        self._records = records
+        self._objects = objects
+        self._machines = machines
+        self._cluster = cluster
+        self._on_failure = on_failure
+
+    async def run(self) -> None:
+        """Tag machines, until cancelled."""
+        while True:
+            for kept in list(self._records.claims.all()):
+                claim = kept.record
+                if is_untagged(claim):
+                    with Barrier(partial(self._on_failure, claim.name)):
+                        await self.tag(claim)
+                    await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(_PERIOD)
+
+    async def tag(self, claim: ClaimRecord) -> None:
+        """Write the tags that a machine lacks, then that it has them."""
+        id_ = claim.provider_id.rpartition("/")[2]
+        wanted = {
+            NAME: claim.node_name,
+            NODE_CLAIM: claim.name,
+            CLUSTER_NAME: self._cluster,
+        }
+        try:
+            found = await self._machines.find(id_, is_fresh=True)
+            missing = {key: value for key, value in wanted.items() if key not in found.tags}
+            if missing:
+                await self._machines.tag(id_, missing)
+        except MachineNotFound:
+            return
+        body = {"metadata": {"annotations": {TAGGED: _YES, CLUSTER_TAGGED: _YES}}}
+        await self._objects.patch(NODE_CLAIM_KIND, claim.name, Patch(PatchType.MERGE, body))
+
+
+def is_untagged(claim: ClaimRecord) -> bool:
+    """Say whether a claim has a node whose machine does not carry all of its tags yet."""
+    if claim.meta.is_deleting or not claim.node_name or not claim.provider_id:
+        return False
+    annotations = claim.meta.annotations
+    return {annotations.get(TAGGED), annotations.get(CLUSTER_TAGGED)} != {_YES}

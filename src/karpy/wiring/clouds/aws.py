@@ -1,0 +1,244 @@
+"""AWS: machines of EC2."""
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from karpy.adapters.clouds.aws.builtin import known_prices
+from karpy.adapters.clouds.aws.calls import AwsCalls
+from karpy.adapters.clouds.aws.classes import FOLLOWED, NodeClassBook
+from karpy.adapters.clouds.aws.client import connect_aws
+from karpy.adapters.clouds.aws.finders import Finders
+from karpy.adapters.clouds.aws.machines import Machines
+from karpy.adapters.clouds.aws.marketplace import Marketplace
+from karpy.adapters.clouds.aws.nodeclasscontroller import NodeClassController, Workplace
+from karpy.adapters.clouds.aws.profilecontroller import ProfileCollector
+from karpy.adapters.clouds.aws.profiles import Profiles
+from karpy.adapters.clouds.aws.provider import AwsProvider, Parts
+from karpy.adapters.clouds.aws.queue import Announcements, Reports
+from karpy.adapters.clouds.aws.settings import AwsSettings, read_settings
+from karpy.adapters.clouds.aws.soldout import SoldOut
+from karpy.adapters.clouds.aws.subnets import Subnets
+from karpy.adapters.clouds.aws.tagging import TaggingController
+from karpy.adapters.clouds.aws.templates import Templates
+from karpy.adapters.telemetry.eventspecs import EventSpec
+from karpy.adapters.telemetry.specs import MetricSpec, MetricType, exponential
+from karpy.core.aws.catalog import EC2_WELL_KNOWN
+from karpy.core.aws.refusals import DRY_RUN
+from karpy.errors import AwsRefused, ClusterError, OptionInvalid
+from karpy.model.kinds import EC2_NODE_CLASS, SERVICE, Kind
+from karpy.model.options import Options
+from karpy.ports.clock import Clock
+from karpy.wiring.clouds import Cloud, Site
+from karpy.wiring.flags import Flag, shared
+from karpy.wiring.forms import DURATION, SHARE, SWITCH, TEXT, Form, number
+from karpy.wiring.parts import ContextOf, Part
+
+NODE_CLASSES: Final[tuple[Kind, ...]] = (EC2_NODE_CLASS,)
+
+
+def _flag(name: str, field: str, form: Form, meaning: str) -> Flag:
+    return replace(shared(name, field, form, meaning), of=AwsSettings)
+
+
+FLAGS: Final[tuple[Flag, ...]] = (
+    _flag("cluster-name", "cluster_name", TEXT, "The EKS cluster; required."),
+    _flag("cluster-endpoint", "cluster_endpoint", TEXT, "Its API server. Empty has EKS asked."),
+    _flag("cluster-ca-bundle", "ca_bundle", TEXT, "Its authority, as base64. Empty asks EKS."),
+    _flag("isolated-vpc", "isolated_vpc", SWITCH, "Make no calls without an endpoint in the VPC."),
+    _flag("eks-control-plane", "eks_control_plane", SWITCH, "Ask EKS for the version."),
+    _flag("disable-dry-run", "disable_dry_run", SWITCH, "Validate node classes without trials."),
+    _flag("enable-zonal-shift", "enable_zonal_shift", SWITCH, "Heed shifts of traffic."),
+    _flag(
+        "vm-memory-overhead-percent",
+        "vm_memory_overhead",
+        SHARE,
+        "The share of memory that nodes lack, compared with what EC2 says.",
+    ),
+    _flag(
+        "interruption-queue",
+        "interruption_queue",
+        TEXT,
+        "The SQS queue that EventBridge puts interruptions into. Empty works without.",
+    ),
+    _flag("reserved-enis", "reserved_enis", number(), "Interfaces that pods get no address of."),
+    _flag("ami-refresh-interval", "image_refresh", DURATION, "How old found images may be."),
+    _flag("subnet-refresh-interval", "subnet_refresh", DURATION, "How old found subnets may be."),
+)
+METRICS: Final[tuple[MetricSpec, ...]] = (
+    MetricSpec(
+        "karpenter_interruption_received_messages_total",
+        MetricType.COUNTER,
+        "Messages of the interruption queue.",
+        ("message_type",),
+    ),
+    MetricSpec(
+        "karpenter_interruption_deleted_messages_total",
+        MetricType.COUNTER,
+        "Messages that were acted on, or ask for nothing.",
+    ),
+    MetricSpec(
+        "karpenter_interruption_message_queue_duration_seconds",
+        MetricType.HISTOGRAM,
+        "How long messages were in the queue.",
+        (),
+        exponential(1.0, 2.0, 12),
+    ),
+    MetricSpec(
+        "karpenter_interruption_instance_status_unhealthy_total",
+        MetricType.COUNTER,
+        "Machines whose status checks failed.",
+        ("category",),
+    ),
+)
+EVENTS: Final[tuple[EventSpec, ...]] = (
+    EventSpec(
+        "WaitingOnNodeClaimTermination",
+        ("EC2NodeClass",),
+        "The node class is being deleted and NodeClaims still use it.",
+    ),
+)
+_DNS_NAMESPACE: Final = "kube-system"
+_DNS_NAME: Final = "kube-dns"
+
+
+def well_known(options: Options) -> frozenset[str]:
+    """Return the labels that pods may ask for although their NodePool does not define them."""
+    del options
+    return EC2_WELL_KNOWN
+
+
+async def open_cloud(site: Site) -> Cloud:
+    """Check account and cluster, ask for instance types, and put the provider together."""
+    settings = read_settings(site.options.cloud, reserves=site.options.gates.reserved_capacity)
+    calls = await connect_aws()
+    await _check(calls)
+    settings = await _discovered(settings, calls, site)
+    made = _Made(settings, calls, site)
+    await made.marketplace.refresh_types()
+    await asyncio.gather(made.marketplace.refresh_prices(), made.templates.adopt())
+    return Cloud(made.provider, NODE_CLASSES, made.parts, made.announcements, made.follows())
+
+
+class _Made:
+    """Everything of the provider."""
+
+    def __init__(self, settings: AwsSettings, calls: AwsCalls, site: Site) -> None:
+        clock: Clock = site.clock
+        self._settings = settings
+        self._calls = calls
+        self._site = site
+        sold_out = SoldOut(clock)
+        trouble = site.on_trouble
+        self.marketplace = Marketplace(
+            calls,
+            clock,
+            sold_out,
+            known_prices(calls.region),
+            on_trouble=trouble,
+            asks_prices=not settings.isolated_vpc,
+        )
+        self.templates = Templates(calls, clock, settings.cluster_name)
+        self._machines = Machines(calls, settings.cluster_name, reserves=settings.reserves)
+        self._book = NodeClassBook(site.feed, reserves=settings.reserves)
+        self._profiles = Profiles(calls, clock, settings.cluster_name)
+        self._finders = Finders(calls, clock)
+        subnets = Subnets(calls, clock, sold_out)
+        parts = Parts(
+            settings,
+            self._machines,
+            self.marketplace,
+            self._book,
+            subnets,
+            self.templates,
+            sold_out,
+            clock,
+        )
+        self.provider = AwsProvider(parts, trouble)
+        reports = Reports(trouble, site.on_count)
+        self.announcements = Announcements(
+            calls, clock, self._machines, sold_out, settings.interruption_queue, reports
+        )
+
+    def follows(self) -> tuple[Part, ...]:
+        """Give what is watched, whether this replica leads or not."""
+        return tuple(
+            Part(f"aws.{kind.plural}", partial(self._book.follow, kind)) for kind in FOLLOWED
+        )
+
+    def parts(self, context_of: ContextOf) -> Iterator[Part]:
+        """Build the controllers that only AWS needs."""
+        context = context_of("nodeclass")
+        workplace = Workplace(
+            self._site.objects,
+            self._site.notices,
+            self._site.clock,
+            self._settings,
+            self._book,
+            self._finders,
+            self._profiles,
+            self.templates,
+            self.provider,
+        )
+        yield Part("nodeclass", NodeClassController(workplace, context.on_failure).run)
+        context = context_of("nodeclaim.tagging")
+        tagging = TaggingController(
+            context.records,
+            context.objects,
+            self._machines,
+            self._settings.cluster_name,
+            context.on_failure,
+        )
+        yield Part("nodeclaim.tagging", tagging.run)
+        if not self._settings.isolated_vpc:
+            context = context_of("instanceprofile.garbagecollection")
+            collector = ProfileCollector(
+                context.records, self._book, self._profiles, context.on_failure
+            )
+            yield Part("instanceprofile.garbagecollection", collector.run)
+
+
+async def _check(calls: AwsCalls) -> None:
+    """Find out whether EC2 can be asked at all; raise CloudError."""
+    try:
+        await calls.describe_instance_types(DryRun=True)
+    except AwsRefused as error:
+        if error.aws_code != DRY_RUN:
+            raise
+
+
+async def _discovered(settings: AwsSettings, calls: AwsCalls, site: Site) -> AwsSettings:
+    """Fill in what was not given: endpoint, authority, addresses and version of the cluster."""
+    if not settings.cluster_name:
+        raise OptionInvalid(
+            name="--cluster-name", problem="is missing", hint="name the EKS cluster to work for"
+        )
+    if settings.cluster_endpoint and not urlsplit(settings.cluster_endpoint).scheme:
+        raise OptionInvalid(
+            name="--cluster-endpoint",
+            problem=f"`{settings.cluster_endpoint}` is no URL",
+            hint="write it with https://",
+        )
+    cluster = (await calls.describe_cluster(name=settings.cluster_name)).get("cluster") or {}
+    network = cluster.get("kubernetesNetworkConfig") or {}
+    return settings.filled(
+        cluster_endpoint=cluster.get("endpoint", ""),
+        ca_bundle=(cluster.get("certificateAuthority") or {}).get("data", ""),
+        cidr=network.get("serviceIpv4Cidr") or network.get("serviceIpv6Cidr") or "",
+        kubernetes=cluster.get("version", ""),
+        dns_address=await _dns_address(site),
+    )
+
+
+async def _dns_address(site: Site) -> str:
+    """Return the address of the cluster's DNS; empty if it cannot be found."""
+    try:
+        found = await site.objects.get(SERVICE, _DNS_NAME, _DNS_NAMESPACE)
+    except ClusterError:
+        return ""
+    address: str = (found.get("spec") or {}).get("clusterIP", "")
+    return address

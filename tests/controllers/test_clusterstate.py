@@ -1,0 +1,170 @@
+"""The snapshot that decisions see: what watches tell, and what decisions have promised."""
+
+import asyncio
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from karpy.controllers.clusterstate import ClusterState, Promises
+from karpy.controllers.commands import Commands
+from karpy.controllers.expectations import Expectations
+from karpy.controllers.nominations import Nominations
+from karpy.model.commands import Command, CommandNode, Stage
+from karpy.model.disruption import DisruptionReason
+from karpy.model.kinds import NODE_CLAIM, POD
+from karpy.model.nodes import Node
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Launch
+from karpy.sim.world import World
+from tests.builders import NOON, node, pod, snapshot
+from tests.controllers.disruptions import disrupting, make_nodes, make_pool
+from tests.controllers.operators import Heard, claim, context_of, node_of
+from tests.controllers.test_provisioning import pod as pending_pod
+from tests.sim.stories import living, on_virtual_time
+
+COMMAND = Command(
+    "emptiness", DisruptionReason.EMPTY, (CommandNode("n1", "web-1", "web"),), id="one"
+)
+
+
+class Told:
+    """The port Cluster with one snapshot."""
+
+    is_synced = True
+
+    def __init__(self, seen: Snapshot) -> None:
+        self._seen = seen
+
+    async def wait_until_synced(self) -> None:
+        return
+
+    def snapshot(self) -> Snapshot:
+        return self._seen
+
+    async def apply(self, launch: Launch) -> str:
+        return launch.name
+
+
+def by_name(seen: Snapshot) -> dict[str, Node]:
+    return {each.name: each for each in seen.nodes}
+
+
+@on_virtual_time
+async def test_a_node_goes_as_soon_as_its_command_waits_for_replacements() -> None:
+    with living(World()) as world:
+        make_pool(world)
+        async with disrupting(world, Heard()) as stage:
+            await make_nodes(world, "web-1", "web-2")
+            first, second = node_of(world, "web-1"), node_of(world, "web-2")
+            stage.commands.keep(replace(COMMAND, stage=Stage.TAINTING))
+            early = stage.state.snapshot()
+            stage.commands.keep(replace(COMMAND, stage=Stage.WAITING, begun=early.now))
+            late = stage.state.snapshot()
+
+    assert early.in_command == late.in_command == {"web-1"}
+    assert [by_name(early)[each].is_deleting for each in (first, second)] == [False, False]
+    assert [by_name(late)[each].is_deleting for each in (first, second)] == [True, False]
+
+
+@on_virtual_time
+async def test_a_node_of_a_failed_command_is_left_alone_for_a_while() -> None:
+    with living(World()) as world:
+        async with disrupting(world, Heard()) as stage:
+            now = world.clock.now()
+            stage.commands.back_off(now, ["web-1"])
+            early = stage.state.snapshot().command_backoffs
+            await asyncio.sleep(20)
+            late = stage.state.snapshot().command_backoffs
+
+    assert early == {"web-1": now + timedelta(seconds=20)}
+    assert late == {}
+
+
+@on_virtual_time
+async def test_a_nomination_counts_by_the_name_of_the_node_and_of_its_claim() -> None:
+    with living(World()) as world:
+        make_pool(world)
+        async with disrupting(world, Heard()) as stage:
+            await make_nodes(world, "web-1", "web-2", "web-3")
+            stage.nominations.note("web-1")
+            stage.nominations.note(node_of(world, "web-2"))
+            seen = by_name(stage.state.snapshot())
+            nominated = [
+                seen[node_of(world, name)].is_nominated(world.clock.now())
+                for name in ("web-1", "web-2", "web-3")
+            ]
+
+    assert nominated == [True, True, False]
+
+
+@on_virtual_time
+async def test_pods_of_buffers_are_there_and_count_on_their_nodes() -> None:
+    virtual = replace(pod("room"), is_virtual=True)
+    async with context_of(World(), Heard()) as context:
+        state = ClusterState(
+            Told(snapshot(nodes=[node("a"), node("b")], pods=[pod("x")])),
+            Promises(
+                Commands(),
+                Nominations(context.clock),
+                Expectations(context.records, context.clock),
+            ),
+            virtual_pods=lambda: (virtual,),
+            buffer_pods={"a": 2, "b": 0}.__getitem__,
+        )
+        seen = state.snapshot()
+
+    assert [each.name for each in seen.pods] == ["x", "room"]
+    assert {each.name: each.buffer_pods for each in seen.nodes} == {"a": 2, "b": 0}
+
+
+@on_virtual_time
+async def test_nodes_of_other_providers_are_foreign() -> None:
+    with living(World()) as world:
+        world.store.create(NODE_CLAIM, claim())
+        async with disrupting(world, Heard()) as stage:
+            promises = Promises(
+                stage.commands,
+                stage.nominations,
+                Expectations(stage.context.records, world.clock),
+            )
+            state = ClusterState(stage.state, promises, is_ours=lambda _: False)
+            await asyncio.sleep(1)
+            foreign = [each.is_foreign for each in state.snapshot().nodes]
+
+    assert foreign == [True]
+
+
+@on_virtual_time
+async def test_a_pod_on_its_way_to_a_node_counts_there() -> None:
+    with living(World(parts=())) as world:
+        world.store.create(POD, pending_pod("a", "1"))
+        async with disrupting(world, Heard()) as stage:
+            expectations = Expectations(stage.context.records, world.clock)
+            state = ClusterState(
+                stage.state, Promises(stage.commands, stage.nominations, expectations)
+            )
+            world.store.create(NODE_CLAIM, claim())
+            await asyncio.sleep(15)
+            before = [each.node_name for each in state.snapshot().pods]
+            expectations.note("web-1", Launch("1", "web", ("default/a",), {}, {}, ()))
+            after = [(each.node_name, each.is_expected) for each in state.snapshot().pods]
+            name = state.snapshot().nodes[0].name
+
+    assert before == [""]
+    assert after == [(name, True)]
+
+
+@on_virtual_time
+async def test_reboots_are_remembered_until_they_count_no_more() -> None:
+    async with disrupting(World(), Heard()) as stage:
+        stage.state.note_reboot("u1", NOON, NOON - timedelta(hours=24))
+        stage.state.note_reboot("u1", NOON + timedelta(hours=1), NOON - timedelta(hours=23))
+        twice = stage.state.snapshot().repair.reboots
+        stage.state.note_reboot("u2", NOON + timedelta(hours=25), NOON + timedelta(minutes=30))
+        later = stage.state.snapshot().repair.reboots
+
+    assert twice == {"u1": (NOON, NOON + timedelta(hours=1))}
+    assert later == {
+        "u1": (NOON + timedelta(hours=1),),
+        "u2": (NOON + timedelta(hours=25),),
+    }

@@ -1,0 +1,136 @@
+"""What methods derive from one snapshot: each part once, and nothing of older snapshots."""
+
+import gc
+import weakref
+from datetime import datetime
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.disruption.cost import POD
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.prices import Prices
+from karpy.model.nodes import Node
+from karpy.model.settings import Settings
+from tests.builders import NOON
+from tests.core.disruption.scenes import (
+    ALL,
+    HOUR,
+    MINUTE,
+    NEVER,
+    cluster,
+    node,
+    only_node,
+    pod,
+    pool,
+)
+
+QUIET_FOR = replace(ALL, consolidate_after=5 * MINUTE)
+
+
+def test_pods_are_found_by_their_node_in_the_order_of_the_snapshot() -> None:
+    pods = [
+        pod("y", on="a"),
+        pod("x", on="a"),
+        pod("z", on="b"),
+        pod("coming", on="a", expected=True),
+        pod("waiting"),
+    ]
+    evaluation = Evaluation(cluster(node("a"), pods=pods))
+
+    assert evaluation.pods_on(node("a")) == pods[:2]
+    assert evaluation.pods_on(node("c")) == ()
+
+
+def test_nodes_are_found_by_their_claim() -> None:
+    evaluation = Evaluation(cluster(node("a"), only_node("b")))
+
+    assert evaluation.nodes == {"a-claim": node("a")}
+
+
+@pytest.mark.parametrize(
+    ("given", "quiet_at"),
+    [
+        (node("a", last_pod_event=NOON - MINUTE), NOON + 4 * MINUTE),
+        (node("a", said_since=NOON - 2 * MINUTE), NOON + 3 * MINUTE),
+        (node("a", initialized=False), None),
+        (node("a", pool="never"), None),
+        (node("a", pool="gone"), None),
+        (only_node("a"), None),
+    ],
+    ids=["event", "initialized", "not initialized", "never", "no pool", "no claim"],
+)
+def test_a_node_is_quiet_consolidate_after_its_last_pod_event(
+    given: Node, quiet_at: datetime | None
+) -> None:
+    pools = [pool(policy=QUIET_FOR), pool("never", policy=NEVER)]
+
+    assert Evaluation(cluster(given, pools=pools)).quiet_at(given) == quiet_at
+
+
+def test_nodes_that_are_not_quiet_take_no_pods_that_move() -> None:
+    nodes = [
+        node("a", last_pod_event=NOON - MINUTE),
+        node("b", last_pod_event=NOON - 5 * MINUTE),
+        node("c", pool="batch", last_pod_event=NOON + MINUTE),
+    ]
+    pools = [pool(policy=QUIET_FOR), pool("batch")]
+
+    assert Evaluation(cluster(*nodes, pools=pools)).unsettled == {"a"}
+
+
+def test_deletion_costs_that_karpy_writes_are_not_read() -> None:
+    written = pod("x", deletion_cost="134217728")
+    settings = Settings(manages_deletion_cost=True)
+
+    read, unread = (
+        Evaluation(cluster(settings=each)).costs.of(written) for each in (Settings(), settings)
+    )
+
+    assert (read, unread) == (2 * POD, POD)
+
+
+def test_the_first_pod_in_a_rollout_is_named() -> None:
+    pods = [
+        pod("x", on="a", replica_set="db-aaa"),
+        pod("y", on="a", age=HOUR, replica_set="web-aaa"),
+        pod("z", on="a", replica_set="web-bbb"),
+    ]
+    evaluation = Evaluation(cluster(node("a"), pods=pods))
+
+    assert evaluation.in_rollout(pods) == pods[1]
+    assert evaluation.in_rollout(pods[:1]) is None
+    assert Evaluation(cluster(pods=pods[:2])).in_rollout(pods) is None
+
+
+def test_parts_are_derived_once() -> None:
+    evaluation = Evaluation(cluster(node("a")))
+
+    assert isinstance(evaluation.prices, Prices)
+    assert evaluation.prices is evaluation.prices
+    assert evaluation.problem is evaluation.problem
+    assert evaluation.what_if is evaluation.what_if
+
+
+def test_what_can_be_launched_is_kept_from_the_previous_evaluation() -> None:
+    given = cluster(node("a"))
+    before = Evaluation(given)
+    offer = before.problem.offer
+
+    idle = Evaluation(replace(given, now=NOON + MINUTE), before)
+    after = Evaluation(replace(given, now=NOON + 2 * MINUTE, nodes=()), idle)
+
+    assert after.problem.offer is offer
+
+
+def test_an_evaluation_keeps_none_of_those_before_it() -> None:
+    """Where nothing needs the solver, none of a thousand passes would ever be forgotten."""
+    first = Evaluation(cluster(node("a")))
+    forgotten = weakref.ref(first)
+    last = Evaluation(cluster(node("a")), Evaluation(cluster(node("a")), first))
+
+    del first
+    gc.collect()
+
+    assert forgotten() is None
+    assert last.now == NOON

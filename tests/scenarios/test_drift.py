@@ -1,0 +1,163 @@
+"""Nodes that differ from what is asked for are replaced, within budgets and their calendar."""
+
+import asyncio
+from datetime import UTC, datetime
+
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import DEPLOYMENT, DISRUPTION_BUDGET, KWOK_NODE_CLASS, NODE_POOL, POD
+from karpy.model.labels import CAPACITY_TYPE, HOSTNAME
+from karpy.model.options import Gates, Options
+from tests.scenarios.ledger import Ledger
+from tests.scenarios.manifests import budget, deployment, node_class, one_of, pod_spec, pool
+from tests.scenarios.stage import Stage, staged
+from tests.sim.stories import on_virtual_time
+
+STATIC = Options(gates=Gates(static_capacity=True))
+SHORTLY_BEFORE_NINE = datetime(2026, 1, 5, 8, 59, tzinfo=UTC)
+"""On a Monday."""
+NINE = 60.0
+FIVE = NINE + 8 * 3600
+OFFICE_HOURS: JsonObject = {"nodes": "0", "schedule": "0 9 * * mon-fri", "duration": "8h"}
+
+
+async def furnish(stage: Stage, nodes: int, *budgets: JsonObject, **template: object) -> None:
+    """Have so many nodes with one pod each."""
+    stage.apply(KWOK_NODE_CLASS, node_class())
+    disruption = {"consolidateAfter": "1h", "budgets": list(budgets)}
+    stage.apply(
+        NODE_POOL,
+        pool(
+            requirements=[one_of(CAPACITY_TYPE, "on-demand")],
+            disruption=disruption,
+            template=dict(template),
+        ),
+    )
+    apart = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": "web"}}}
+    alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    stage.apply(DEPLOYMENT, deployment("web", nodes, pod=pod_spec(affinity=alone)))
+    await stage.until_running("web", nodes)
+
+
+def relabel(stage: Stage, team: str = "shop") -> None:
+    """Change the NodePool so that all its nodes drift."""
+    labels = {"spec": {"template": {"metadata": {"labels": {"team": team}}}}}
+    stage.change(NODE_POOL, "default", labels, f"label its nodes with {team}")
+
+
+def teams(stage: Stage) -> list[str]:
+    return sorted(each["metadata"]["labels"].get("team", "") for each in stage.nodes)
+
+
+@on_virtual_time
+async def test_a_pool_is_rolled_within_its_budget_and_outside_of_office_hours() -> None:
+    async with staged(start=SHORTLY_BEFORE_NINE) as stage:
+        ledger = Ledger(stage)
+        await furnish(stage, 20, {"nodes": "10%"}, OFFICE_HOURS)
+        relabel(stage)
+        await stage.until(lambda: teams(stage) == ["shop"] * 20, seconds=10 * 3600)
+        await stage.until_running("web", 20)
+
+        before = ledger.names("deleted", before=NINE)
+        # A command that has begun by nine ends a moment later.
+        within = ledger.names("deleted", after=NINE + 5, before=FIVE)
+        after = ledger.names("deleted", after=FIVE)
+        assert 0 < len(before) < 20
+        assert within == []
+        assert len(before) + len(after) == 20
+        # Replacements are nodes of the pool, too, and a tenth of 21 or 22 is rounded up.
+        assert ledger.most_deleting <= 3
+        assert len(stage.claims) == 20
+
+
+@on_virtual_time
+async def test_no_pod_waits_while_a_pool_is_rolled() -> None:
+    async with staged(has_cloud=True) as stage:
+        await furnish(stage, 6, {"nodes": "50%"})
+        stage.apply(DISRUPTION_BUDGET, budget("web", maxUnavailable=1))
+        await asyncio.sleep(60)
+        relabel(stage)
+        least = 6
+        for _ in range(1200):
+            await asyncio.sleep(1)
+            least = min(least, sum(map(is_running, stage.pods("web"))))
+        await stage.until(lambda: teams(stage) == ["shop"] * 6)
+
+        assert least == 5
+        assert stage.is_running("web", 6)
+
+
+def is_running(pod: JsonObject) -> bool:
+    return pod["status"].get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
+
+
+@on_virtual_time
+async def test_a_replacement_stays_while_a_budget_of_pods_delays_the_drain() -> None:
+    async with staged(has_cloud=True) as stage:
+        ledger = Ledger(stage)
+        await furnish(stage, 2, {"nodes": "1"})
+        at_once = {"spec": {"disruption": {"consolidateAfter": "0s"}}}
+        stage.change(NODE_POOL, "default", at_once, "let empty nodes go at once")
+        stage.apply(DISRUPTION_BUDGET, budget("web", minAvailable=1))
+        await asyncio.sleep(60)
+        relabel(stage)
+        await stage.until(lambda: len(stage.claims) == 3)
+        stage.change(DISRUPTION_BUDGET, "web", {"spec": {"minAvailable": 2}}, "hold the pods")
+        await asyncio.sleep(900)
+        created, deleted = ledger.names("created"), ledger.names("deleted")
+        stage.change(DISRUPTION_BUDGET, "web", {"spec": {"minAvailable": 1}}, "let one go")
+        await stage.until(lambda: teams(stage) == ["shop"] * 2)
+        await stage.until_running("web", 2)
+
+        assert len(created) == 3
+        assert len(deleted) == 1
+        assert deleted[0] in created[:2]
+
+
+@on_virtual_time
+async def test_drifted_nodes_of_a_static_pool_are_replaced_one_for_one() -> None:
+    async with staged(options=STATIC) as stage:
+        ledger = Ledger(stage)
+        stage.apply(KWOK_NODE_CLASS, node_class())
+        stage.apply(
+            NODE_POOL, pool("default", replicas=4, disruption={"budgets": [{"nodes": "2"}]})
+        )
+        await stage.until(lambda: len(stage.nodes) == 4)
+        relabel(stage)
+        await stage.until(lambda: teams(stage) == ["shop"] * 4)
+        await asyncio.sleep(600)
+
+        assert len(stage.nodes) == 4
+        assert len(ledger.names("created")) == 8
+        assert ledger.most_deleting <= 2
+        assert stage.voice.counted("nodeclaims_disrupted_total", reason="drifted") == 4
+
+
+@on_virtual_time
+async def test_drifted_nodes_of_a_full_static_pool_are_held_by_its_limit() -> None:
+    async with staged(options=STATIC) as stage:
+        ledger = Ledger(stage)
+        stage.apply(KWOK_NODE_CLASS, node_class())
+        stage.apply(NODE_POOL, pool("default", replicas=2, limits={"nodes": "2"}))
+        await stage.until(lambda: len(stage.nodes) == 2)
+        relabel(stage)
+        await asyncio.sleep(600)
+
+        assert ledger.names("deleted") == []
+        assert len(ledger.names("created")) == 2
+
+
+@on_virtual_time
+async def test_a_pod_that_must_not_be_disrupted_delays_drift_until_its_grace_period_ends() -> None:
+    async with staged() as stage:
+        ledger = Ledger(stage)
+        await furnish(stage, 1, {"nodes": "100%"}, terminationGracePeriod="10m")
+        pod = stage.pods("web")[0]["metadata"]["name"]
+        note = {"metadata": {"annotations": {"karpenter.sh/do-not-disrupt": "true"}}}
+        stage.change(POD, pod, note, "protect the pod")
+        relabel(stage)
+        await stage.until(lambda: bool(ledger.names("deleted")))
+        deleted = ledger.second
+        await stage.until(lambda: teams(stage) == ["shop"])
+        await stage.until_running("web", 1)
+
+        assert ledger.second - deleted >= 9 * 60
