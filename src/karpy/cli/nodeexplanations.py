@@ -13,12 +13,12 @@ from karpy.cli.tables import count_of, cut, dollars, few_of, labelled
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.codec.verdicts import command_to_dict, node_refusal_to_dict, option_to_dict
 from karpy.core.disruption.budgets import UNLIMITED, Allowance
+from karpy.core.disruption.consolidation import SINGLE_NODE
 from karpy.core.disruption.explain import (
     DRIFT,
     EMPTINESS,
     MULTI_NODE,
     REPAIR,
-    SINGLE_NODE,
     STATIC_DRIFT,
     Attempt,
     NodeExplanation,
@@ -163,11 +163,11 @@ def _attempt_text(attempt: Attempt, explained: NodeExplanation, now: datetime) -
         return _command_text(attempt.command)
     ways = {each.method: each for each in explained.ways}
     if attempt.refusal is not None:
-        text, way = _refusal_text(attempt.refusal, now), ways.get(attempt.method)
-        is_late = attempt.refusal.why is NodeReason.NOT_CONSIDERED
-        if is_late and way is not None and way.first is not None:
-            text += f"; without that: {_refusal_text(way.first, now)}"
-        return text
+        way = ways.get(attempt.method)
+        alone = None if way is None or way.first is None else _refusal_text(way.first, now)
+        if attempt.refusal.why is NodeReason.NOT_CONSIDERED and alone is not None:
+            return f"{_refusal_text(attempt.refusal, now)}; without that: {alone}"
+        return alone or _refusal_text(attempt.refusal, now)
     if attempt.method == MULTI_NODE and SINGLE_NODE in ways:
         return "no set of nodes that can go together has it"
     return ""
@@ -208,19 +208,19 @@ def _command_text(command: Command) -> str:
 
 def _outlook_text(outlook: Outlook) -> str:
     """Say where pods go without the node, and what that saves."""
-    if outlook.needs_more_nodes:
-        return "its pods would take more than one new node"
     if outlook.homeless:
         return f"no place at any price for {outlook.homeless[0]}"
     option, there = outlook.replacement, count_of(len(outlook.nodes), "other node")
+    money = _money_text(outlook.saving)
+    if not outlook.new_nodes:
+        return f"{money}: its pods have room on {there}"
+    others = f"; some pods have room on {there}" if outlook.nodes else ""
     if option is None:
-        return f"{_money_text(outlook.saving)}: its pods have room on {there}"
+        return f"{money}: its pods would take {count_of(outlook.new_nodes, 'new node')}{others}"
     named = ", ".join(
         each for each in (option.instance_type, option.capacity_type, option.zone) if each
     )
-    text = f"best replacement {dollars(option.price)} an hour, {named}"
-    others = f"; some pods have room on {there}" if outlook.nodes else ""
-    return f"{_money_text(outlook.saving)}: {text}{others}"
+    return f"{money}: best replacement {dollars(option.price)} an hour, {named}{others}"
 
 
 def _money_text(saving: int | None) -> str:
@@ -392,7 +392,7 @@ def _outlook(outlook: Outlook) -> dict[str, Any]:
         "replacement": None if option is None else option_to_dict(option),
         "savingPerHour": _money(outlook.saving),
         "homeless": list(outlook.homeless),
-        "needsMoreNodes": outlook.needs_more_nodes,
+        "newNodes": outlook.new_nodes,
     }
 
 

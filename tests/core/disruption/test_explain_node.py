@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from karpy.core.disruption.consolidation import SINGLE_NODE
 from karpy.core.disruption.decide import decide_disruption
 from karpy.core.disruption.explain import (
     DRIFT,
     EMPTINESS,
     MULTI_NODE,
-    SINGLE_NODE,
     STATIC_DRIFT,
     NodeExplanation,
     NodeOutcome,
@@ -22,7 +22,7 @@ from karpy.core.disruption.explain import (
 from karpy.core.disruption.lifts import ADVICE, Change, Kept, advice_on, lift
 from karpy.model.conditions import Condition, Conditions
 from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
-from karpy.model.labels import CAPACITY_TYPE, NODE_POOL, ON_DEMAND, SPOT
+from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL, ON_DEMAND, SPOT
 from karpy.model.nodes import Node
 from karpy.model.pods import DisruptionBudget, Pod
 from karpy.model.pools import NodePool
@@ -32,6 +32,7 @@ from karpy.model.requirement import one_of
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import LaunchOption, Nomination, Verdict
+from tests.builders import anti_affinity
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import (
     ALL,
@@ -342,10 +343,12 @@ def test_the_one_pod_that_keeps_a_node_is_found() -> None:
         "end shop/web, or make room for it elsewhere: the others have a place then"
     ]
     assert explained.outlook == Outlook(
-        1 * DOLLAR,
-        2,
-        ("b",),
-        LaunchOption("small", 1 * DOLLAR, "zone-a", ON_DEMAND),
+        price=1 * DOLLAR,
+        pods=2,
+        nodes=("b",),
+        new_nodes=1,
+        replacement=LaunchOption("small", 1 * DOLLAR, "zone-a", ON_DEMAND),
+        cost=1 * DOLLAR,
     )
     assert explained.outlook.saving == 0
 
@@ -359,6 +362,29 @@ def test_a_node_that_nothing_lets_go_gets_advice_that_was_not_tried() -> None:
     assert way.wall is not None
     assert way.wall.why is NodeReason.NOT_CHEAPER
     assert way.advice.startswith("end or shrink some of its pods")
+
+
+def test_pods_that_need_several_new_nodes_are_counted() -> None:
+    """Both are too large for one cheaper node; on two they would cost as much as now."""
+    apart = anti_affinity(HOSTNAME, WEB)
+    pods = [pod(f"web-{n}", on="a", cpu="3", labels=WEB, anti_affinity=[apart]) for n in range(2)]
+
+    explained = explain(cluster(node("a", type="medium"), pods=pods))
+
+    assert explained.sentence == "stays: its pods would take more than one new node"
+    assert explained.outlook is not None
+    assert (explained.outlook.new_nodes, explained.outlook.saving) == (2, 0)
+
+
+def test_a_pause_after_a_failed_command_is_waited_for() -> None:
+    until = NOON + 2 * MINUTE
+
+    explained = explain(with_room(command_backoffs={"a-claim": until}))
+
+    assert explained.way is not None
+    (change,) = explained.way.changes
+    assert (change.why, change.until, change.is_wait) == (NodeReason.BACKING_OFF, until, True)
+    assert explained.way.is_complete
 
 
 def test_nodes_under_consolidate_after_take_pods_later() -> None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from karpy.core.disruption.budgets import Allowance, find_allowances
 from karpy.core.disruption.candidates import Candidate, find_candidates, why_not_pods
-from karpy.core.disruption.consolidation import Consolidation
+from karpy.core.disruption.consolidation import SINGLE_NODE, Consolidation, examine
 from karpy.core.disruption.decide import METHODS
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.lifts import (
@@ -37,14 +37,13 @@ from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import ReservedMode
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import LaunchOption, Verdict
+from karpy.model.verdicts import Launch, LaunchOption, Verdict
 
 REPAIR: Final = "repair"
 EMPTINESS: Final = "emptiness"
 STATIC_DRIFT: Final = "static-drift"
 DRIFT: Final = "drift"
 MULTI_NODE: Final = "multi-node-consolidation"
-SINGLE_NODE: Final = "single-node-consolidation"
 NOMINATION_TIME: Final = timedelta(seconds=20)
 """For so long a node waits for a pod, with batches of the usual length."""
 CHANGES_MAX: Final = 12
@@ -86,19 +85,21 @@ class Outlook(Struct, frozen=True, gc=False):
     """How many have to move."""
     nodes: tuple[str, ...] = ()
     """Existing nodes that take some of them."""
+    new_nodes: int = 0
+    """How many new nodes the others take; a command makes one at most."""
     replacement: LaunchOption | None = None
-    """The cheapest new node that takes the others."""
+    """What the new node is at best, if it is one; at its price wherever it is launched."""
+    cost: int | None = 0
+    """What the new nodes cost at best, in micro-dollars per hour; None if that is not known."""
     homeless: tuple[str, ...] = ()
-    """Pods that find no place at any price, each as `namespace/name: reason`; the first ones."""
-    needs_more_nodes: bool = False
-    """Whether the others need more than one new node."""
+    """Pods that find no place at any price, each as `namespace/name: reason`."""
 
     @property
     def saving(self) -> int | None:
-        """Micro-dollars per hour, at most 0 if nothing is saved; None if there is no such move."""
-        if self.homeless or self.needs_more_nodes or not self.price:
+        """Micro-dollars per hour, at most 0 if nothing is saved; None if that is not known."""
+        if self.homeless or self.cost is None or not self.price:
             return None
-        return self.price - (0 if self.replacement is None else self.replacement.price)
+        return self.price - self.cost
 
 
 class Way(Struct, frozen=True, gc=False):
@@ -154,7 +155,7 @@ class NodeExplanation(Struct, frozen=True, gc=False):
 
     @property
     def outlook(self) -> Outlook | None:
-        """Where its pods would go, if consolidation looks at that."""
+        """Where its pods would go, if consolidation is about it."""
         return next((each.outlook for each in self.ways if each.outlook is not None), None)
 
 
@@ -291,7 +292,7 @@ def _find_way(
     changes = list[Change]()
     if isinstance(answer, NodeRefusal) and answer.why is NodeReason.NOT_CONSIDERED:
         answer = _ask(method, snapshot, node)
-    first = answer if isinstance(answer, NodeRefusal) else None
+    first = _in_depth(answer, snapshot, node) if isinstance(answer, NodeRefusal) else None
     while isinstance(answer, NodeRefusal):
         kept = Kept(snapshot, _now(snapshot, node), answer, method.reason)
         lifted = lift(kept) if len(changes) < CHANGES_MAX else None
@@ -307,9 +308,7 @@ def _find_way(
 def _beyond(method: DisruptionMethod, kept: Kept, changes: list[Change]) -> Way:
     """Return the way that ends before a wall; or goes on behind it, with fewer pods."""
     outlook = _outlook(method, kept.snapshot, kept.node)
-    if outlook is not None and outlook.saving is not None and kept.refusal.why in _PLACES:
-        # There is one node for them, and it is no cheaper.
-        kept = replace(kept, refusal=replace(kept.refusal, why=NodeReason.NOT_CHEAPER))
+    kept = replace(kept, refusal=_in_depth(kept.refusal, kept.snapshot, kept.node))
     if kept.refusal.why in _PLACES:
         for lifted in _tries(kept):
             answer = _ask(method, lifted.snapshot, kept.node)
@@ -322,6 +321,20 @@ def _beyond(method: DisruptionMethod, kept: Kept, changes: list[Change]) -> Way:
         wall=kept.refusal,
         advice=advice_on(kept),
         outlook=outlook,
+    )
+
+
+def _in_depth(refusal: NodeRefusal, snapshot: Snapshot, node: Node) -> NodeRefusal:
+    """Have consolidation say what it has not looked for since no cheaper node was found."""
+    if refusal.method != SINGLE_NODE or refusal.why not in _PLACES:
+        return refusal
+    evaluation = Evaluation(snapshot)
+    (candidate,) = find_candidates(evaluation, nodes=[_now(snapshot, node)]).candidates
+    move = examine(candidate, evaluation)
+    if move.why is None:
+        return refusal
+    return replace(
+        refusal, why=move.why, detail=move.detail, pods=move.pods, replacement=move.replacement
     )
 
 
@@ -374,6 +387,7 @@ def _is_free_without(gone: Sequence[Pod], candidate: Candidate, evaluation: Eval
         price_below=candidate.price,
         new_nodes_max=1,
         reserved_mode=ReservedMode.FALLBACK,
+        keeps_buffers=True,
     )
     return not (found.homeless or found.needs_more_nodes)
 
@@ -395,16 +409,27 @@ def _outlook(method: DisruptionMethod, snapshot: Snapshot, node: Node) -> Outloo
         return None
     (candidate,) = found
     moves = Consolidation(evaluation, method.name, method.consolidation_type)
-    places = moves.relocate([candidate])
-    options = [option for launch in places.launches for option in launch.options[:1]]
+    places = moves.relocate([candidate], stops_early=False)
+    best = [_best_option(each, evaluation) for each in places.launches]
     return Outlook(
         candidate.price,
         len(candidate.pods),
         places.nodes,
-        options[0] if options else None,
+        len(places.launches),
+        best[0] if len(best) == 1 else None,
+        None if None in best else sum(each.price for each in best if each is not None),
         places.homeless,
-        places.needs_more_nodes,
     )
+
+
+def _best_option(launch: Launch, evaluation: Evaluation) -> LaunchOption | None:
+    """Return the type of a launch that costs least wherever it is launched, at that price."""
+    options = (
+        replace(each, price=price)
+        for each in launch.options
+        if (price := evaluation.prices.least_worst(replace(launch, options=(each,)))) is not None
+    )
+    return min(options, key=lambda each: (each.price, each.instance_type), default=None)
 
 
 def _now(snapshot: Snapshot, node: Node) -> Node:
