@@ -69,4 +69,4 @@ async def test_a_look_is_told_if_it_finds_something() -> None:
         chronicle.count(Count("voluntary_disruption_eligible_nodes", {}, 1.0))
 
         told = [each.text for each in chronicle.take(is_over=True)]
-        assert told == ["1 node found empty; it goes if a second look in 15 s agrees"]
+        assert told == ["1 node found empty; it goes if that still holds in 15 s"]
