@@ -89,6 +89,22 @@ def test_a_pending_pod_that_has_room_there_keeps_the_node(karpy: Karpy) -> None:
     assert "will get      shop/new" in run.out
 
 
+def test_a_drifted_node_says_since_when_and_both_budgets(karpy: Karpy) -> None:
+    drifted = stream(
+        pool("general", '[{nodes: "0"}]'),
+        node("general-1", 8),
+        claim("general-1", 8, said="Drifted Consolidatable"),
+        pod("web", "general-1"),
+        pod_budget(),
+    )
+
+    run = karpy("explain", "node", "general-1", "-", *NOW, stdin=drifted)
+
+    assert "drifted since 2026-03-01 12:05:00 UTC (Drifted)" in " ".join(run.out.split())
+    assert "budgets       Drifted: 0 of 1 nodes allowed, 0 taken\n" in run.out
+    assert "              Underutilized: 0 of 1 nodes allowed, 0 taken\n" in run.out
+
+
 def test_a_gate_is_taken_as_the_operator_has_it(karpy: Karpy) -> None:
     spot = stream(POOLS, node("general-1", 32), claim("general-1", 32), pod("web", "general-1"))
     spot = spot.replace("values: [on-demand]", "values: [spot]")

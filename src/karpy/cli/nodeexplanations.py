@@ -27,6 +27,7 @@ from karpy.core.disruption.explain import (
     Way,
 )
 from karpy.core.disruption.lifts import Change
+from karpy.core.lifecycle.conditions import DRIFTED
 from karpy.model.commands import Command
 from karpy.model.disruption import DisruptionReason
 from karpy.model.instances import MICROS_PER_DOLLAR
@@ -98,8 +99,9 @@ def node_explanation_lines(
         lines += _entry(label, text, width, 3)
     if explained.outlook is not None:
         lines += _entry("without it", _outlook_text(explained.outlook), width, 2)
-    for reason, allowance in explained.allowances:
-        lines += _entry("budgets", f"{reason.value}: {_allowance_text(allowance)}", width, 1)
+    for place, (reason, allowance) in enumerate(explained.allowances):
+        text = f"{reason.value}: {_allowance_text(allowance)}"
+        lines += _entry("" if place else "budgets", text, width, 1)
     lines += _way_lines(explained, screen)
     for each in explained.unknown:
         lines += _entry("not seen", each, width, 2)
@@ -129,6 +131,9 @@ def _node_text(explained: NodeExplanation, now: datetime) -> str:
         parts.append(f"{_span(now - record.meta.created)} old")
     if node.claim and node.claim != node.name:
         parts.append(f"NodeClaim {node.claim}")
+    drifted = None if node.claim_record is None else node.claim_record.conditions.get(DRIFTED)
+    if drifted is not None and drifted.is_true:
+        parts.append(f"drifted since {_clock(drifted.changed)} ({drifted.reason})")
     return ", ".join(parts)
 
 
