@@ -140,6 +140,7 @@ class FileUnreadable(ConfigError):
         super().__init__(
             f"cannot read `{path}`: {problem}", hint="check the path and its permissions"
         )
+        self.problem = problem
 
 
 class WorkloadInvalid(ConfigError):

@@ -160,6 +160,16 @@ def test_gzipped_files_are_read_whatever_their_name(tmp_path: Path, name: str) -
         (b'{"format": "karpbench/v1", "kind": "drift"}', '`kind` is `"drift"`'),
         (b'{"format": "karpbench/v1", "pods": 5}', "is `5`, not a list"),
         (gzip.compress(b"{}", mtime=0)[:-3], "gzip"),
+        (
+            (
+                b'{"format": "karpbench/v1", "nodePools": [{"metadata": {"name": "a"}, "spec": '
+                b'{"template": {"spec": {}}, "weight": 500, "x": 1}}]}'
+            ),
+            (
+                "`nodePools[0].spec.x` is not known here (remove it, or write one of: disruption, "
+                "limits, replicas, template, weight); `nodePools[0].spec.weight` is `500`"
+            ),
+        ),
     ],
 )
 def test_a_file_that_is_no_workload_is_refused_with_a_hint(

@@ -25,8 +25,9 @@ class Karpy:
         has_colour: bool = False,
         encoding: str = "utf-8",
         is_debugging: bool = False,
+        is_terminal: bool = False,
     ) -> Run:
-        out, err = _stream(encoding), _stream(encoding)
+        out, err = _stream(encoding), _stream(encoding, is_terminal=is_terminal)
         terminal = Terminal(
             io.StringIO(stdin) if isinstance(stdin, str) else stdin,
             Channel(out, has_colour=has_colour),
@@ -41,8 +42,16 @@ def karpy() -> Karpy:
     return Karpy()
 
 
-def _stream(encoding: str) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BytesIO(), encoding=encoding, newline="\n", write_through=True)
+class _Screen(io.TextIOWrapper):
+    """A stream that takes itself for a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def _stream(encoding: str, *, is_terminal: bool = False) -> io.TextIOWrapper:
+    kind = _Screen if is_terminal else io.TextIOWrapper
+    return kind(io.BytesIO(), encoding=encoding, newline="\n", write_through=True)
 
 
 def _text(stream: io.TextIOWrapper) -> str:

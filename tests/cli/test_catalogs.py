@@ -33,9 +33,10 @@ def test_a_catalog_of_a_region_is_found_by_name() -> None:
     assert "m5.large" in {each.name for each in supply.catalog.types_for("p")}
 
 
-def test_a_name_that_no_catalog_has_is_told() -> None:
+@pytest.mark.parametrize("name", ["ec9:us-east-1", "ec9"])
+def test_a_name_that_no_catalog_has_is_told(name: str) -> None:
     with pytest.raises(ObjectNotFound) as caught:
-        find_catalog("ec9:us-east-1", read_text)
+        find_catalog(name, read_text)
 
     assert caught.value.hint == "name one of: kwok, ec2, or a file"
 

@@ -35,6 +35,85 @@ def test_objects_go_to_stdout_and_notes_to_stderr(
     assert run == snapshot
 
 
+OLD_CLASS = """\
+# Owned by shop.
+apiVersion: karpenter.k8s.aws/v1beta1
+kind: EC2NodeClass
+metadata: {name: web}
+spec:
+  amiFamily: AL2023  # the newest
+  role: Nodes
+  subnetSelectorTerms: [{tags: {a: "\u00e9"}}]
+  securityGroupSelectorTerms: [{tags: {a: b}}]
+"""
+
+
+def test_comments_go_along(karpy: Karpy) -> None:
+    run = karpy("convert", "-", stdin=OLD_CLASS)
+
+    assert run.code == 0
+    assert run.out.startswith("---\n# Owned by shop.\napiVersion: karpenter.k8s.aws/v1\n")
+    assert "  amiSelectorTerms:  # the newest\n" in run.out
+    assert "a: \u00e9\n" in run.out
+
+
+def test_a_stream_that_lacks_a_character_gets_plain_ascii(karpy: Karpy) -> None:
+    run = karpy("convert", "-", stdin=OLD_CLASS, encoding="ascii")
+
+    assert (run.code, run.out.isascii()) == (0, True)
+    assert 'a: "\\xE9"' in run.out
+
+
+def test_a_loss_is_a_failure(karpy: Karpy) -> None:
+    run = karpy("convert", "-", stdin=OLD_CLASS.replace("  role: Nodes\n", ""))
+
+    assert (run.code, "LOST" in run.err) == (1, True)
+    assert "kind: EC2NodeClass" in run.out
+
+
+def test_a_table_counts_by_file(karpy: Karpy, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    for name, text in {
+        "prod/class.yaml": OLD_CLASS,
+        "prod/pool.yaml": POOL,
+        "test/class.yaml": OLD_CLASS,
+        "test/latin.yaml": "a: \u00e9",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="latin-1")
+    (tmp_path / "prod/class.yaml").write_text(OLD_CLASS)
+    (tmp_path / "test/class.yaml").write_text(OLD_CLASS)
+
+    run = karpy("convert", "--check", str(tmp_path))
+
+    assert run.code == 3
+    assert run.err.replace(str(tmp_path), "") == snapshot
+
+
+def test_files_from_everywhere_have_one_table(karpy: Karpy, tmp_path: Path) -> None:
+    (tmp_path / "class.yaml").write_text(OLD_CLASS, encoding="utf-8")
+
+    run = karpy("convert", "--check", str(tmp_path), "-", stdin=OLD_CLASS)
+
+    assert [line.split()[:2] for line in run.err.splitlines()[-3:-1]] == [
+        ["<stdin>", "1"],
+        [f"\u2026{str(tmp_path / 'class.yaml')[-34:]}", "1"],
+    ][::-1]
+
+
+def test_progress_is_shown_on_a_terminal_alone(karpy: Karpy, tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.yaml").write_text(POOL)
+
+    assert "\r" not in karpy("convert", str(tmp_path)).err
+    shown = karpy("convert", str(tmp_path), is_terminal=True).err.split("\r")
+    assert [each.split(": ")[0].strip() for each in shown[1:5]] == [
+        "reading file 1 of 3",
+        "reading file 2 of 3",
+        "reading file 3 of 3",
+        "converting 3 documents",
+    ]
+
+
 def test_what_was_converted_passes_unchanged(karpy: Karpy) -> None:
     first = karpy("convert", "-", "--role", "Nodes", stdin=PROVISIONER)
 

@@ -182,3 +182,65 @@ def test_pods_that_would_not_be_created_are_a_no(karpy: Karpy) -> None:
     assert run.code == 3
     assert "1 new node for 1 pod" in run.out
     assert "keeps 1 pod from being created (shop/web-1)" in run.err
+
+
+OLD_POOL = """\
+apiVersion: karpenter.sh/v1alpha5
+kind: Provisioner
+metadata: {name: web}
+spec:
+  providerRef: {name: web}
+  limits: {resources: {cpu: 10}}
+"""
+
+
+def test_what_became_of_an_old_object_is_counted_in_text_and_told_in_json(karpy: Karpy) -> None:
+    text = karpy("solve", "-", *NOW, stdin=OLD_POOL)
+    answer = karpy("solve", "-", *NOW, "--output", "json", stdin=OLD_POOL)
+
+    (line,) = (each for each in text.err.splitlines() if "form of today" in each)
+    assert line.endswith("is read in its form of today; fields: 7 added, 2 renamed")
+    findings = json.loads(answer.out)["findings"]
+    assert len([each for each in findings if each["code"] == "CONVERTED"]) == 9
+
+
+def test_a_file_of_a_folder_that_cannot_be_read_does_not_keep_the_others_back(
+    karpy: Karpy, tmp_path: Path
+) -> None:
+    (tmp_path / "a.yaml").write_bytes(b"\xff")
+    (tmp_path / "b.yaml").write_text(FITS)
+
+    run = karpy("solve", str(tmp_path), *NOW)
+
+    assert (run.code, "new node" in run.out) == (1, True)
+    assert "a.yaml`: cannot be read: it is not UTF-8 text" in run.err
+
+
+def test_a_lost_requirement_makes_the_answer_partial(karpy: Karpy) -> None:
+    pods = "  requirements: [{key: karpenter.k8s.aws/instance-pods, operator: Gt, values: [9]}]\n"
+
+    run = karpy("solve", "-", *NOW, "--catalog", "kwok", "--output", "json", stdin=OLD_POOL + pods)
+
+    lost = [each for each in json.loads(run.out)["findings"] if each["code"] == "KP1023"]
+    assert [(each["path"], each["isLeftOut"]) for each in lost] == [("spec.requirements[0]", True)]
+    assert run.code == 1
+
+
+def test_a_kustomization_that_changes_its_files_is_a_warning(karpy: Karpy, tmp_path: Path) -> None:
+    (tmp_path / "pods.yaml").write_text(FITS)
+    (tmp_path / "kustomization.yaml").write_text("resources: [pods.yaml]\n")
+    plain = karpy("solve", str(tmp_path), *NOW)
+    (tmp_path / "kustomization.yaml").write_text("resources: [pods.yaml]\nnamespace: shop\n")
+    changing = karpy("solve", str(tmp_path), *NOW)
+
+    assert (plain.code, changing.code) == (0, 1)
+    assert "is not built: `namespace` would change what its files say" in changing.err
+
+
+def test_smart_quotes_are_no_obstacle_to_an_old_object(karpy: Karpy) -> None:
+    quoted = OLD_POOL.replace("Provisioner", "\u201cProvisioner\u201d")
+
+    run = karpy("solve", "-", *NOW, stdin=quoted)
+
+    assert "form of today" in run.err
+    assert "quotation marks" in run.err

@@ -39,3 +39,19 @@ def test_json_is_plain_ascii() -> None:
     Terminal(io.StringIO(), channel, channel).answer_json({"name": "café"})
 
     assert out.getvalue() == '{\n  "name": "caf\\u00e9"\n}\n'
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_replaces_what_was_there_and_is_taken_away() -> None:
+    screen = Screen()
+    channel = Channel(screen, has_colour=False)
+
+    channel.show_progress("file 1 of 9")
+    channel.show_progress("done\x1b")
+    channel.show_progress("")
+
+    assert screen.getvalue() == "\rfile 1 of 9\rdone?      \r     \r"

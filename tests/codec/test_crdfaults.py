@@ -1,6 +1,7 @@
 """Custom kinds, held to their definitions: all faults, each with its place and a way out."""
 
 import copy
+import time
 from typing import Any, Final
 
 import pytest
@@ -30,6 +31,10 @@ NODE_CLASS: Final[Json] = {
 UNDERUTILIZED: Final = "WhenEmptyOrUnderutilized"
 FAMILIES: Final = "'al2', 'al2023', 'bottlerocket', 'windows2019', 'windows2022', 'windows2025'"
 INNER: Final = "spec.template.spec"
+UBUNTU_HINT: Final = (
+    "name the images by `name` and `owner` in `amiSelectorTerms`, and write `amiFamily: AL2`, "
+    "which starts them alike"
+)
 
 
 def told(value: Json) -> list[tuple[str, str, str]]:
@@ -50,6 +55,60 @@ def pool_with(way: str, value: Value) -> Json:
 
 def class_with(**fields: Value) -> Json:
     return {**NODE_CLASS, "spec": {**NODE_CLASS["spec"], **fields}}
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("karpenter.k8s.aws/instance-catgory", "karpenter.k8s.aws/instance-category"),
+        ("karpenter.k8s.aws/instance-type", "node.kubernetes.io/instance-type"),
+        ("karpenter.k8s.aws/capacity-type", "karpenter.sh/capacity-type"),
+        ("karpenter.sh/instance-family", "karpenter.k8s.aws/instance-family"),
+    ],
+)
+def test_a_restricted_label_has_the_one_that_is_meant_as_its_hint(key: str, meant: str) -> None:
+    (fault,) = told(pool_with(f"{INNER}.requirements", [wants(key, "In", "c")]))
+
+    assert (fault[0], fault[2]) == (f"{INNER}.requirements[0].key", f"write `{meant}`")
+
+
+@pytest.mark.parametrize(
+    ("fields", "path", "hint"),
+    [
+        (
+            {"blockDeviceMappings": [{"deviceName": "a", "ebs": {"volumeSize": 100}}]},
+            "spec.blockDeviceMappings[0].ebs.volumeSize",
+            "write a size such as `100Gi`",
+        ),
+        (
+            {"kubelet": {"evictionHard": {"memory.available": 5}}},
+            "spec.kubelet.evictionHard[memory.available]",
+            "write a share such as `5%` or a quantity such as `100Mi`",
+        ),
+        (
+            {"amiFamily": "Ubuntu", "amiSelectorTerms": [{"id": "ami-0a1"}]},
+            "spec.amiFamily",
+            UBUNTU_HINT,
+        ),
+    ],
+)
+def test_what_older_versions_took_has_a_way_out(fields: Json, path: str, hint: str) -> None:
+    assert [(each[0], each[2]) for each in told(class_with(**fields))] == [(path, hint)]
+
+
+@pytest.mark.parametrize("key", ["role", "instanceProfile"])
+def test_a_role_is_a_name(key: str) -> None:
+    """IAM takes no ARN for a name, and the machines would never come."""
+    without = {name: each for name, each in NODE_CLASS["spec"].items() if name != "role"}
+    node_class = {**NODE_CLASS, "spec": {**without, key: "arn:aws:iam::123456789012:x/path/nodes"}}
+
+    assert told(node_class) == [
+        (
+            f"spec.{key}",
+            "is the ARN `arn:aws:iam::123456789012:x/path/nodes`, not a name",
+            "write `nodes`",
+        )
+    ]
 
 
 @pytest.mark.parametrize("value", [plain_pool("p"), RICH_POOL, NODE_CLASS])
@@ -270,7 +329,7 @@ def test_a_fault_of_a_pool_is_named_with_a_way_out(
             (
                 "spec.amiSelectorTerms[0].alias",
                 f"is `ubuntu@latest`: the family of 'alias' must be one of {FAMILIES}",
-                "use one of these families, as in `al2023@latest`",
+                UBUNTU_HINT,
             ),
         ),
         (
@@ -350,6 +409,17 @@ def test_a_thousand_pools_compile_their_definition_once() -> None:
 
     assert (len(reading.snapshot.pools), reading.problems) == (1000, ())
     assert validator_of.cache_info().misses == 1
+
+
+def test_a_thousand_pools_are_held_to_their_definition_within_a_second() -> None:
+    pools = [{**RICH_POOL, "metadata": {"name": f"p{number}"}} for number in range(1000)]
+    custom_faults(pools[0], WELL_KNOWN)
+    started = time.process_time()
+
+    faults = [fault for each in pools for fault in custom_faults(each, WELL_KNOWN)]
+
+    assert faults == []
+    assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize("kind", CUSTOM_KINDS, ids=lambda each: each.kind.name)

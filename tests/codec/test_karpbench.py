@@ -4,7 +4,7 @@ import pytest
 
 from karpy.codec.fields import Fields
 from karpy.codec.instances import InstanceReader
-from karpy.codec.karpbench import read_settings, read_workload
+from karpy.codec.karpbench import read_settings, read_workload, workload_faults
 from karpy.codec.uids import derived_uid
 from karpy.errors import WorkloadInvalid
 from karpy.model.constraints import SpreadConstraint
@@ -235,3 +235,27 @@ def test_a_pod_with_a_bad_name_is_named_by_its_place() -> None:
     pods = [plain_pod(meta=meta), plain_pod(meta={**meta, "name": 5})]
 
     assert "`pods[1].metadata.name` is `5`, not text" in fault(plain_workload(pods=pods))
+
+
+def test_nodepools_of_a_workload_are_held_to_their_definition() -> None:
+    inner = {"requirements": [{"key": "example.com/size", "operator": "In", "values": ["a"]}]}
+    bare = {"metadata": {"name": "a"}, "spec": {"template": {"spec": inner}}}
+    bad = {
+        "apiVersion": "karpenter.sh/v1",
+        "metadata": {"name": "b", "lables": {}},
+        "spec": {"template": {"spec": {}}, "disruption": {"consolidateAfter": "abc"}},
+    }
+    old = {"apiVersion": "karpenter.sh/v1beta1", "kind": "NodePool", "metadata": {"name": "c"}}
+
+    faults = workload_faults(
+        {"nodePools": [bare, bad, old], "wellKnownLabels": ["example.com/size"], "nodeOverlays": 1}
+    )
+
+    assert [(each.path, each.problem) for each in faults] == [
+        ("nodePools[1].metadata.lables", "is no field of metadata"),
+        ("nodePools[1].spec.disruption.consolidateAfter", "is `abc`"),
+        (
+            "nodePools[2].apiVersion",
+            "is `karpenter.sh/v1beta1`, and NodePool has no such version",
+        ),
+    ]

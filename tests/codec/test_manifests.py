@@ -275,6 +275,14 @@ def test_an_old_pool_is_converted_and_planned_with_the_notes_of_the_conversion()
     assert reading.problems == ()
 
 
+def test_a_pool_whose_provider_is_not_filled_in_is_planned_all_the_same() -> None:
+    provider = "provider: {subnetSelector: {a: '${X}'}, securityGroupSelector: {a: b}}"
+    reading = read_texts(PROVISIONER.replace("providerRef: {name: default}", provider))
+
+    assert [each.name for each in reading.snapshot.pools] == ["batch"]
+    assert [each.path for each in reading.problems] == ["spec.subnetSelectorTerms[0].tags.a"]
+
+
 def test_a_workload_that_names_the_label_of_old_pools_gets_that_of_today() -> None:
     reading = read(plain_pod("a", nodeSelector={"karpenter.sh/provisioner-name": "batch"}))
 
@@ -283,7 +291,7 @@ def test_a_workload_that_names_the_label_of_old_pools_gets_that_of_today() -> No
     assert notes_of(reading) == [
         (
             "note CONVERTED: `0.yaml` document 1, Pod a: "
-            "`spec.nodeSelector.karpenter.sh/provisioner-name` is renamed: "
+            "`spec.nodeSelector[karpenter.sh/provisioner-name]` is renamed: "
             "it is `karpenter.sh/nodepool` today"
         )
     ]

@@ -161,21 +161,18 @@ def test_an_overlay_is_held_to_catalog_and_pools() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ref", "severity"),
-    [
-        ({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "d"}, "error"),
-        ({"group": "karpenter.lambda.cloud", "kind": "LambdaNodeClass", "name": "d"}, "error"),
-        ({"name": "d"}, "warning"),
-    ],
+    ("group", "kind"),
+    [("karpenter.k8s.aws", "EC2NodeClass"), ("karpenter.lambda.cloud", "LambdaNodeClass")],
 )
-def test_pools_of_another_cloud_are_told_unless_somebody_chose_the_catalog(
-    ref: Json, severity: str
+def test_pools_of_another_cloud_are_errors_unless_a_catalog_was_chosen(
+    group: str, kind: str
 ) -> None:
+    ref = {"group": group, "kind": kind, "name": "d"}
     pool = plain_pool("p", template={"spec": {"nodeClassRef": ref, "requirements": []}})
 
     (found,) = find(pool, supply=Supply("kwok", kwok_catalog(), is_asked_for=False))
 
-    assert (found.severity.value, found.path) == (severity, "spec.template.spec.nodeClassRef")
+    assert (found.severity.value, found.path) == ("error", "spec.template.spec.nodeClassRef")
     assert find(pool) == []
 
 

@@ -12,7 +12,13 @@ from karpy.codec.placeholders import placeholder_faults, placeholders_in
         ("$(REGION)a", ("$(REGION)",)),
         ("__NAME__", ("__NAME__",)),
         ("{{ .Values.name }}-{{ .Values.name }}", ("{{ .Values.name }}",)),
+        ("KarpenterNodeRole-$CLUSTER_NAME", ("$CLUSTER_NAME",)),
+        ("<CLUSTER_NAME>", ("<CLUSTER_NAME>",)),
+        ("<your cluster>", ("<your cluster>",)),
+        ('${join(", ", var.zones)}', ('${join(", ", var.zones)}',)),
         ("plain-text_1", ()),
+        ("a < b > c", ()),
+        ("$5", ()),
         ("a__b", ()),
         ("$5 (about)", ()),
     ],
@@ -27,6 +33,13 @@ def test_what_is_no_yaml_for_its_placeholders_says_so() -> None:
     assert getattr(problem, "hint", "") == (
         "fill in `${ZONE_A}`, `${ZONE_B}` first, for example with `envsubst` or `helm template`"
     )
+
+
+@pytest.mark.parametrize("text", ["${var.zone}", "${module.eks.name}", "${jsonencode(local.x)}"])
+def test_what_terraform_fills_in_is_left_to_it(text: str) -> None:
+    (fault,) = placeholder_faults(text, "a")
+
+    assert fault.hint == f"fill in `{text}` first, as Terraform does"
 
 
 def test_a_placeholder_is_named_by_its_place() -> None:

@@ -3,6 +3,8 @@ import pytest
 from karpy.codec.fields import FieldInvalid
 from karpy.codec.versions import check_version, is_old
 
+TWO_VERSIONS = "write `karpenter.sh/v1`, or `karpenter.sh/v1beta1` if it is an old manifest"
+
 
 @pytest.mark.parametrize(
     ("version", "kind"),
@@ -24,8 +26,8 @@ def test_what_is_known_or_none_of_ours_passes(version: str, kind: str) -> None:
 @pytest.mark.parametrize(
     ("version", "kind", "hint"),
     [
-        ("karpenter.sh/v9", "NodePool", "write one of: karpenter.sh/v1beta1, karpenter.sh/v1"),
-        ("karpenter.sh", "NodePool", "write one of: karpenter.sh/v1beta1, karpenter.sh/v1"),
+        ("karpenter.sh/v9", "NodePool", TWO_VERSIONS),
+        ("karpenter.sh", "NodePool", TWO_VERSIONS),
         ("karpenter.sh/v1", "NodeOverlay", "write `karpenter.sh/v1alpha1`"),
         ("apps/v1beta9", "Deployment", "write `apps/v1`"),
         ("extensions/v1beta1", "Deployment", "write `apps/v1`"),
@@ -33,11 +35,8 @@ def test_what_is_known_or_none_of_ours_passes(version: str, kind: str) -> None:
         ("v1", "Deployment", "write `apps/v1`"),
         ("v2", "Pod", "write `v1`"),
         ("policy/v1beta1", "PodDisruptionBudget", "write `policy/v1`"),
-        (
-            "compute.k8s.aws/v1",
-            "EC2NodeClass",
-            "write one of: karpenter.k8s.aws/v1beta1, karpenter.k8s.aws/v1",
-        ),
+        ("compute.k8s.aws/v1", "EC2NodeClass", "write `karpenter.k8s.aws/v1`"),
+        ("compute.k8s.aws/v1beta1", "EC2NodeClass", "write `karpenter.k8s.aws/v1beta1`"),
         (
             "karpenter.sh/v1",
             "Provisioner",

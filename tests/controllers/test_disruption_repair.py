@@ -9,6 +9,7 @@ from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.codec.fields import JsonObject
 from karpy.model.instances import Catalog
 from karpy.model.kinds import DEPLOYMENT, NODE, NODE_CLAIM, POD
+from karpy.model.records import ClaimRecord
 from karpy.model.repairs import RepairPolicy
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Patch, PatchType
@@ -39,8 +40,16 @@ class MendingCloud:
         self._world = world
         self.operations: set[str] = set()
 
-    async def catalog(self, pool: str) -> Catalog:
-        return await self._world.cloud.catalog(pool)
+    name = "mending"
+
+    def start(self) -> None:
+        self._world.cloud.start()
+
+    async def close(self) -> None:
+        await self._world.cloud.close()
+
+    def catalog(self) -> Catalog:
+        return self._world.cloud.catalog()
 
     async def launch(self, spec: LaunchSpec) -> Machine:
         return await self._world.cloud.launch(spec)
@@ -54,7 +63,7 @@ class MendingCloud:
     async def machines(self) -> Sequence[Machine]:
         return await self._world.cloud.machines()
 
-    async def drift(self, claim: str) -> str | None:
+    async def drift(self, claim: ClaimRecord) -> str:
         return await self._world.cloud.drift(claim)
 
     async def reboot(self, provider_id: str, operation: str) -> None:

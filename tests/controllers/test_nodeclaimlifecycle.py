@@ -34,6 +34,11 @@ class ShakyCloud:
     def __init__(self, world: World, failures: int) -> None:
         self._cloud = world.cloud
         self._failures = failures
+        self.name = world.cloud.name
+        self.repair_policies = world.cloud.repair_policies
+        self.start = world.cloud.start
+        self.close = world.cloud.close
+        self.reboot = world.cloud.reboot
         self.catalog = world.cloud.catalog
         self.terminate = world.cloud.terminate
         self.machine = world.cloud.machine

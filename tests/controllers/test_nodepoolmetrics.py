@@ -74,10 +74,10 @@ class MuteCloud(SimCloud):
 
     is_mute = False
 
-    async def catalog(self, pool: str) -> Catalog:
+    def catalog(self) -> Catalog:
         if self.is_mute:
             raise CloudUnavailable(call="list prices", problem="no route")
-        return await super().catalog(pool)
+        return super().catalog()
 
 
 def test_the_rest_is_shown_though_prices_cannot_be_asked_for() -> None:

@@ -22,8 +22,6 @@ from karpy.model.kinds import CUSTOM_RESOURCE, NODE_CLAIM, NODE_OVERLAY, NODE_PO
 from karpy.model.settings import Settings
 from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Patch, PatchType
-from karpy.sim.faults import Fault, Faults, cloud_unavailable
-from karpy.sim.faultyports import FaultyCloud
 from karpy.sim.loop import run
 from karpy.sim.world import World
 from tests.controllers.operators import Heard, conditions, until
@@ -200,28 +198,6 @@ def test_without_the_kind_everything_else_goes_on_and_it_is_found_later() -> Non
             return pools, said(world, "cheap")
 
     assert run(story()) == (1, APPLIED)
-
-
-def test_a_cloud_that_does_not_answer_is_asked_again() -> None:
-    heard, faults = Heard(), Faults(Fault(cloud_unavailable, ("catalog",)))
-
-    async def story() -> list[list[tuple[str, str]]]:
-        world = World()
-        world.store.create(NODE_POOL, pool())
-        told = []
-        async with overlaying(world, heard, FaultyCloud(world.cloud, faults)):
-            world.store.create(NODE_OVERLAY, overlay("a", price="0.1"))
-            world.store.create(NODE_OVERLAY, overlay("b", price="0.2"))
-            await asyncio.sleep(60)
-            told.append(validity(world, "a", "b"))
-            faults.clear()
-            await asyncio.sleep(60)
-            told.append(validity(world, "a", "b"))
-        return told
-
-    fine, conflict = ("True", "ValidationSucceeded"), ("False", "Conflict")
-    assert run(story()) == [[fine, fine], [conflict, fine]]
-    assert heard.failures != []
 
 
 def test_a_claim_may_ask_for_what_only_an_overlay_knows() -> None:

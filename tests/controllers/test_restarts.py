@@ -161,7 +161,6 @@ def test_where_all_is_well_nobody_calls() -> None:
     assert before == after
     assert faults.history == [
         _HELD,
-        "catalog",
         "launch",
         *_LAUNCHED,
         *_REGISTERED,

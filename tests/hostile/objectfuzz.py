@@ -177,7 +177,7 @@ class _Play:
         world.start()
         self._furnish()
         kwok = KwokProvider(self._objects, world.clock, SMALL)
-        surface = Surface(self._objects, self._objects, world.clock, kwok, lambda: SMALL)
+        surface = Surface(self._objects, self._objects, world.clock, kwok)
         operator = Operator(surface, _OPTIONS, notices=self, voice=self)
         kwok.start()
         task = asyncio.create_task(operator.run())

@@ -25,7 +25,8 @@ from karpy.model.verdicts import Verdict
 from karpy.ports.objects import EVERYTHING, Change, Query, Reader, Synced
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World
-from karpy.wiring.supervision import Part, supervise
+from karpy.wiring.parts import Part
+from karpy.wiring.supervision import supervise
 from tests.builders import pod as waiting
 from tests.builders import snapshot
 from tests.hostile.ears import Ears, operated, pod

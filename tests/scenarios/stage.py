@@ -167,7 +167,6 @@ class Stage:
                 feed=world.objects,
                 clock=clock,
                 cloud=MendingCloud(world.cloud if self._has_cloud else kwok, self.faults, world),
-                catalog=self.catalog,
             ),
             self.options,
             notices=recorder,

@@ -148,7 +148,6 @@ class Replica:
             feed=FaultyFeed(GappyFeed(world.store, faults, hands.outage), faults),
             clock=world.clock,
             cloud=FaultyCloud(cloud, faults),
-            catalog=hands.catalog,
         )
         operator = Operator(surface, hands.options, notices=hands, voice=hands)
 

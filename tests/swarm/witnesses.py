@@ -9,6 +9,8 @@ from karpy.errors import BadRequest, Invalid
 from karpy.model.annotations import TERMINATION_TIME
 from karpy.model.instances import Catalog
 from karpy.model.kinds import EVENTS_EVENT, LEASE, NODE, NODE_CLAIM, POD, Kind
+from karpy.model.records import ClaimRecord
+from karpy.model.repairs import RepairPolicy
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
 from karpy.ports.objects import (
     EVERYTHING,
@@ -165,8 +167,25 @@ class WitnessedCloud:
         self.orders: list[str] = []
         """What was launched and terminated."""
 
-    async def catalog(self, pool: str) -> Catalog:
-        return await self._cloud.catalog(pool)
+    @property
+    def name(self) -> str:
+        return self._cloud.name
+
+    @property
+    def repair_policies(self) -> tuple[RepairPolicy, ...]:
+        return self._cloud.repair_policies
+
+    def start(self) -> None:
+        self._cloud.start()
+
+    async def close(self) -> None:
+        await self._cloud.close()
+
+    def catalog(self) -> Catalog:
+        return self._cloud.catalog()
+
+    async def reboot(self, provider_id: str, operation: str) -> None:
+        await self._cloud.reboot(provider_id, operation)
 
     async def launch(self, spec: LaunchSpec) -> Machine:
         machine = await self._cloud.launch(spec)
@@ -187,7 +206,7 @@ class WitnessedCloud:
     async def machines(self) -> Sequence[Machine]:
         return await self._cloud.machines()
 
-    async def drift(self, claim: str) -> str | None:
+    async def drift(self, claim: ClaimRecord) -> str:
         return await self._cloud.drift(claim)
 
     def _check_end(self, provider_id: str) -> None:

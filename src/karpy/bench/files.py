@@ -9,6 +9,7 @@ from typing import Final
 from karpy.bench.objects import Json
 from karpy.bench.workloads import FORMAT
 from karpy.codec.jsontext import check_keys, parse_json
+from karpy.codec.karpbench import workload_faults
 from karpy.codec.limits import Unparsable
 from karpy.errors import FileUnreadable, FileUnwritable, WorkloadInvalid
 
@@ -33,7 +34,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse_workload(path: Path, data: bytes) -> Json:
-    """Make fresh objects of a workload, one for each pod."""
+    """Make fresh objects of a workload, one for each pod; its NodePools pass their CRD."""
     try:
         value = parse_json(data)
         check_keys(data, value)
@@ -49,6 +50,9 @@ def parse_workload(path: Path, data: bytes) -> Json:
     if value.get("kind", PROVISION) not in {PROVISION, CONSOLIDATE}:
         shown = _shown(value["kind"])
         problem = f"its `kind` is {shown}, and neither `provision` nor `consolidate`"
+        raise WorkloadInvalid(path=str(path), problem=problem)
+    if faults := workload_faults(value):
+        problem = "; ".join(f"{each} ({each.hint})" for each in faults)
         raise WorkloadInvalid(path=str(path), problem=problem)
     return value
 

@@ -11,7 +11,7 @@ from cyclopts.validators import Number
 
 from karpy.cli.agendas import Agenda, agenda_answer, agenda_lines
 from karpy.cli.findings import findings_answer, tell_findings
-from karpy.cli.inputs import Seen, read_as_of, read_documents
+from karpy.cli.inputs import Seen, see_bare_files
 from karpy.cli.live import check_reach, see_bare
 from karpy.cli.options import (
     ANSWERED_NO,
@@ -117,8 +117,7 @@ def _see(files: Sequence[str], reach: Reach, question: Question, terminal: Termi
     """Read manifests or look at a cluster; what can be bought plays no part."""
     if not files:
         return see_bare(reach, question)
-    reading = read_as_of(read_documents(files, terminal.stdin), question)
-    return Seen(reading.snapshot, tuple(map(of_problem, reading.problems)))
+    return see_bare_files(files, question, terminal.stdin)
 
 
 def _find_pool(seen: Seen, name: str) -> NodePool | None:

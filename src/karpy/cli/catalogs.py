@@ -48,7 +48,8 @@ def find_catalog(asked: str, read_text: Callable[[Path], str]) -> Source:
         if each.name == name:
             return _named(each, place)
     path = Path(asked)
-    if ":" in asked and not path.exists():
+    is_name = ":" in asked or (not path.suffix and path.name == asked)
+    if is_name and not path.exists():
         known = ", ".join(each.name for each in CATALOGS)
         raise ObjectNotFound(kind="catalog", name=asked, known=f"{known}, or a file")
     supply = Supply(asked, _from_text(path, read_text(path)))

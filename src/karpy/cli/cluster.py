@@ -104,17 +104,21 @@ def cluster(
         $ kubectl scale deployment inflate --replicas=20
         $ kubectl get nodeclaims --watch
     """
+    _check_token(token)
+    if kubeconfig is not None and kubeconfig.exists() and not is_ours(kubeconfig):
+        raise FileUnwritable(
+            path=str(kubeconfig), problem="it is there already and is not one of ours"
+        )
+    embedded = import_embedded("karpy.cli.residence")
+    asyncio.run(embedded.run_cluster(terminal, embedded.Place(kubeconfig, port, token), contents))
+    return DONE
+
+
+def _check_token(token: str) -> None:
+    """Raise OptionInvalid if no request can carry a token."""
     if token and not (token.isascii() and token.isprintable() and token.strip()):
         raise OptionInvalid(
             name="--token",
             problem="is no text that a request can carry",
             hint="write it in letters, digits and signs of ASCII, without line breaks",
         )
-    if kubeconfig is not None and kubeconfig.exists() and not is_ours(kubeconfig):
-        raise FileUnwritable(
-            path=str(kubeconfig), problem="it is there already and is not one of ours"
-        )
-    embedded = import_embedded("karpy.cli.residence")
-    place = embedded.Place(kubeconfig, port, token)
-    asyncio.run(embedded.run_cluster(terminal, place, contents))
-    return DONE

@@ -1,27 +1,40 @@
 """`karpy convert`: what was written for older versions, as today's objects."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, takewhile
+from pathlib import PurePath
 from typing import Annotated, Any, Final, Literal
 
 from cyclopts import Parameter
 
-from karpy.cli.findings import findings_answer
-from karpy.cli.inputs import read_documents
+from karpy.cli.findings import findings_answer, tell_findings
+from karpy.cli.inputs import Sources, read_sources
 from karpy.cli.options import ANSWERED_NO, DONE, FAILED, Injected
 from karpy.cli.solve import Files
-from karpy.cli.tables import count_of
+from karpy.cli.tables import Align, Column, count_of, few_of, table
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
-from karpy.codec.convert.conversion import Change, Conversion, Note
+from karpy.codec.convert.conversion import Change, Conversion, FileCount, Note
 from karpy.codec.convert.drafts import Cluster
 from karpy.codec.convert.manifests import convert as convert_documents
 from karpy.codec.convert.manifests import convert_groups
-from karpy.codec.convert.yamltexts import to_yaml
-from karpy.codec.documents import read_documents as documents_in
+from karpy.codec.convert.yamltexts import to_yaml, write_products
+from karpy.codec.documents import Document, read_documents
 from karpy.codec.findings import of_problem, place_of
+from karpy.errors import ManifestInvalid
 
+_STEPS_MAX: Final = 100
+"""So often progress is shown at most."""
+_TABLE_MIN: Final = 2
+_NAMES_SHOWN: Final = 3
+_FILE_WIDTH: Final = 35
+_COLUMNS: Final = (
+    Column("file"),
+    *(
+        Column(title, Align.RIGHT)
+        for title in ("read", "converted", "unchanged", "failed", *(each.value for each in Change))
+    ),
+)
 _STYLES: Final = {
     Change.ADDED: Style.CARE,
     Change.RENAMED: Style.QUIET,
@@ -122,43 +135,58 @@ def convert(
             karpy convert --from-nodegroups -
 
     Give pools, their node classes and workloads in one call: they refer to each other. Today's
-    objects are printed as they are; the notes on stderr name each field that is added, renamed,
-    dropped or lost. Entries of `karpenter.node_pools` in a cluster definition file, and groups with
-    --from-nodegroups, become a NodePool and an EC2NodeClass each. Exits with 1 if a document could
-    not be read or converted.
+    objects are printed as they are; comments go along with their fields. The notes on stderr name
+    each field that is added, renamed, dropped or lost. Entries of `karpenter.node_pools` in a
+    cluster definition file, and groups with --from-nodegroups, become a NodePool and an
+    EC2NodeClass each. Exits with 1 if a document could not be read or converted, or if a field is
+    lost.
     """
     place.check_text()
-    documents = [
-        each
-        for file, text in read_documents(files, terminal.stdin)
-        for each in documents_in(file, text)
-    ]
+    documents = _read(read_sources(files, terminal.stdin), terminal)
     change = convert_groups if from_nodegroups else convert_documents
     conversion = change(documents, place.role, place.cluster)
+    terminal.show_progress("")
     if check and output == "json":
         terminal.answer_json(_report(conversion))
     elif not check:
         _answer(conversion, output, terminal)
-    terminal.tell(*_notes(conversion.notes), *_problems(conversion), _summary(conversion))
-    if check:
-        return DONE if conversion.is_lossless else ANSWERED_NO
-    return FAILED if conversion.problems else DONE
+    terminal.tell(*_notes(conversion.notes))
+    tell_findings(map(of_problem, conversion.problems), terminal)
+    terminal.tell(*_repeated(conversion), *_files(conversion.files), _summary(conversion))
+    if conversion.is_lossless:
+        return DONE
+    return ANSWERED_NO if check else FAILED
+
+
+def _read(sources: Sources, terminal: Terminal) -> list[Document | ManifestInvalid]:
+    """Parse all files, and show how far that is."""
+    documents: list[Document | ManifestInvalid] = list(sources.unreadable)
+    count = len(sources.texts)
+    for number, (file, text) in enumerate(sources.texts):
+        if count > 1 and number % (count // _STEPS_MAX + 1) == 0:
+            terminal.show_progress(f"reading file {number + 1:,} of {count:,}: {file}")
+        documents += read_documents(file, text)
+    terminal.show_progress(f"converting {count_of(len(documents), 'document')}")
+    return documents
 
 
 def _answer(conversion: Conversion, output: str, terminal: Terminal) -> None:
     if output == "json":
         items = list(conversion.objects)
         terminal.answer_json({"apiVersion": "v1", "kind": "List", "items": items})
-    elif conversion.objects:
-        terminal.answer_text(to_yaml(conversion.objects))
+        return
+    text = write_products(conversion.products)
+    if not terminal.out.can_write(text):
+        text = to_yaml(conversion.objects, in_ascii=True)
+    terminal.answer_text(text)
 
 
 def _report(conversion: Conversion) -> dict[str, Any]:
     """Write for a machine what would become of each field, without the objects."""
     return {
         "isLossless": conversion.is_lossless,
-        "converted": conversion.converted,
-        "unchanged": conversion.unchanged,
+        "converted": conversion.total.converted,
+        "unchanged": conversion.total.unchanged,
         "notes": [
             {
                 "change": each.change.name,
@@ -186,20 +214,43 @@ def _note(note: Note) -> Line:
     return line("  ", change, "  ", *path, note.text)
 
 
-def _problems(conversion: Conversion) -> list[Line]:
-    lines = []
-    for each in conversion.problems:
-        lines.append(line(Span("error: ", Style.BAD), f"{each.message} ({each.code})"))
-        lines.append(line(Span("  hint: ", Style.QUIET), each.hint))
-    return lines
+def _repeated(conversion: Conversion) -> list[Line]:
+    """Say which objects are there more than once: applied together, one of each would be left."""
+    names = conversion.repeated
+    if not names:
+        return []
+    told = f"{few_of(names, _NAMES_SHOWN)}: more than one object has this name"
+    hint = "convert and apply the folder of each cluster on its own"
+    return [
+        line(Span("note: ", Style.CARE), told),
+        line(Span("  hint: ", Style.QUIET), hint),
+    ]
+
+
+def _files(files: Sequence[FileCount]) -> list[Line]:
+    """Count what became of the objects of each file, where there are several."""
+    shown = [each for each in files if each.converted or each.failed or each.changes]
+    if len(files) < _TABLE_MIN or not shown:
+        return []
+    folders = zip(*(PurePath(each.file).parts[:-1] for each in files), strict=False)
+    above = sum(1 for _ in takewhile(lambda names: len(set(names)) == 1, folders))
+    rows = [_row(str(PurePath(*PurePath(each.file).parts[above:])), each) for each in shown]
+    others = len(files) - len(rows)
+    more = f"{count_of(others, 'other file')} without anything to convert"
+    return [*table(_COLUMNS, rows), *([line(more)] if others else [])]
+
+
+def _row(file: str, count: FileCount) -> list[Line]:
+    shown = file if len(file) <= _FILE_WIDTH else f"…{file[1 - _FILE_WIDTH :]}"
+    numbers = [count.read, count.converted, count.unchanged, count.failed]
+    numbers += [count.changes.get(each, 0) for each in Change]
+    return [line(Span(shown, Style.NAME)), *(line(str(each)) for each in numbers)]
 
 
 def _summary(conversion: Conversion) -> Line:
-    failed = conversion.failed
-    read = conversion.converted + conversion.unchanged + failed
-    changes = Counter(each.change for each in conversion.notes)
-    fields = ", ".join(f"{changes[each]} {each.value}" for each in Change)
+    total = conversion.total
+    fields = ", ".join(f"{total.changes.get(each, 0)} {each.value}" for each in Change)
     return line(
-        f"{count_of(read, 'object')} read: {conversion.converted} converted, "
-        f"{conversion.unchanged} unchanged, {failed} failed; fields: {fields}"
+        f"{count_of(total.read, 'object')} read: {total.converted} converted, "
+        f"{total.unchanged} unchanged, {total.failed} failed; fields: {fields}"
     )

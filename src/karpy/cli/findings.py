@@ -1,23 +1,29 @@
 """What there is to say about an input, for people and for machines."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
-from karpy.codec.findings import Finding, Severity
+from karpy.codec.findings import CONVERTED, Finding, Severity, note
 
 _STYLES: Final = {
     Severity.ERROR: Style.BAD,
     Severity.WARNING: Style.CARE,
     Severity.NOTE: Style.CARE,
 }
+_CONVERT_HINT: Final = "`karpy convert --check FILE` names each of them"
 _ORDER: Final = tuple(Severity)
 
 
 def tell_findings(findings: Iterable[Finding], terminal: Terminal) -> None:
-    """Write findings on stderr, errors first; a hint that holds for several in a row once."""
-    ranked = sorted(findings, key=lambda each: _ORDER.index(each.severity))
+    """
+    Write findings on stderr, errors first; a hint that holds for several in a row once.
+
+    What became of the fields of an old object is counted: `karpy convert` names each of them.
+    """
+    ranked = sorted(_counted(findings), key=lambda each: _ORDER.index(each.severity))
     for each, following in zip_longest(ranked, ranked[1:]):
         terminal.tell(*_lines(each, following.hint if following else ""))
 
@@ -37,6 +43,24 @@ def findings_answer(findings: Sequence[Finding]) -> list[dict[str, Any]]:
         }
         for each in findings
     ]
+
+
+def _counted(findings: Iterable[Finding]) -> list[Finding]:
+    """Put the notes on the conversion of one object together, if there are several."""
+    kept: list[Finding] = []
+    changed: dict[tuple[str, str], list[Finding]] = {}
+    for each in findings:
+        if each.code == CONVERTED:
+            changed.setdefault((each.source, each.object), []).append(each)
+        else:
+            kept.append(each)
+    for (source, about), notes in changed.items():
+        changes = Counter(each.message.split()[1].rstrip(":") for each in notes)
+        counts = ", ".join(f"{count} {change}" for change, count in sorted(changes.items()))
+        message = f"is read in its form of today; fields: {counts}"
+        whole = note(CONVERTED, message, where=f"{source}, {about}", hint=_CONVERT_HINT)
+        kept += [whole] if notes[1:] else notes
+    return kept
 
 
 def _lines(finding: Finding, following: str) -> list[Line]:

@@ -14,12 +14,12 @@ from karpy.cli.ec2supply import Needs
 from karpy.cli.findings import tell_findings
 from karpy.cli.options import STDIN, Question
 from karpy.cli.terminal import Terminal
-from karpy.codec.findings import Finding, is_partial, note
+from karpy.codec.findings import Finding, is_partial, note, of_problem
 from karpy.codec.manifests import Reading, read_manifests
 from karpy.codec.narrowing import Origins, Supply, find_narrowing
 from karpy.core.scheduling.decide import decide
 from karpy.core.scheduling.overlays import with_overlays
-from karpy.errors import FileUnreadable, QuotaExceeded
+from karpy.errors import FileUnreadable, ManifestInvalid, QuotaExceeded
 from karpy.model.instances import Catalog
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
@@ -75,17 +75,21 @@ class Decided(Struct, frozen=True):
         return is_short or bool(self.verdict.refusals)
 
 
+class Sources(Struct, frozen=True):
+    """What files say, given as name and text, and which files of folders say nothing."""
+
+    texts: tuple[tuple[str, str], ...]
+    unreadable: tuple[ManifestInvalid, ...] = ()
+
+
 def decide_files(files: Sequence[str], question: Question, terminal: Terminal) -> Decided:
     """Read manifests, tell what could not be read, and decide on the rest."""
-    documents = read_documents(files, terminal.stdin)
-    return decide_documents(documents, question, terminal)
+    return decide_documents(read_sources(files, terminal.stdin), question, terminal)
 
 
-def decide_documents(
-    documents: Sequence[tuple[str, str]], question: Question, terminal: Terminal
-) -> Decided:
-    """Decide on documents given as name and text."""
-    seen = see_documents(documents, question)
+def decide_documents(sources: Sources, question: Question, terminal: Terminal) -> Decided:
+    """Decide on what files say."""
+    seen = _see_sources(sources, question)
     if not seen.snapshot.pods:
         findings = (*seen.findings, note("NO_POD", "the input holds no pod"))
         seen = replace(seen, findings=findings)
@@ -95,23 +99,33 @@ def decide_documents(
 
 def see_files(files: Sequence[str], question: Question, terminal: Terminal) -> Seen:
     """Read manifests, and tell what could not be read."""
-    seen = see_documents(read_documents(files, terminal.stdin), question)
+    seen = _see_sources(read_sources(files, terminal.stdin), question)
     tell_findings(seen.findings, terminal)
     return seen
 
 
-def see_documents(documents: Sequence[tuple[str, str]], question: Question) -> Seen:
-    """Read documents given as name and text."""
-    reading = read_as_of(documents, question)
+def see_bare_files(files: Sequence[str], question: Question, stdin: IO[str]) -> Seen:
+    """Read manifests without asking what can be bought for them; findings are errors alone."""
+    sources = read_sources(files, stdin)
+    reading = _read(sources, question)
+    problems = (*sources.unreadable, *reading.problems)
+    return Seen(reading.snapshot, tuple(map(of_problem, problems)))
+
+
+def _see_sources(sources: Sources, question: Question) -> Seen:
+    reading = _read(sources, question)
     supply = find_supply(question, Needs(reading.snapshot, reading.node_classes))
-    findings = reading.findings_beside(supply.node_classes)
+    findings = (
+        *map(of_problem, sources.unreadable),
+        *reading.findings_beside(supply.node_classes),
+    )
     return supplied(reading.snapshot, question, supply, findings, reading.origins)
 
 
-def read_as_of(documents: Sequence[tuple[str, str]], question: Question) -> Reading:
-    """Read documents, as of the time that is asked about."""
+def _read(sources: Sources, question: Question) -> Reading:
+    """Read manifests as of the time that is asked about."""
     return read_manifests(
-        documents,
+        sources.texts,
         catalog=Catalog(),
         settings=question.settings,
         now=question.now or datetime.now(UTC),
@@ -152,17 +166,31 @@ def _on_sale(snapshot: Snapshot) -> Snapshot:
     return with_overlays(replace(snapshot, settings=settings))
 
 
-def read_documents(files: Iterable[str], stdin: IO[str]) -> list[tuple[str, str]]:
-    """Read each file, each manifest of each directory, and standard input for `-`."""
-    documents = []
+def read_sources(files: Iterable[str], stdin: IO[str]) -> Sources:
+    """
+    Read each file, each manifest of each directory, and standard input for `-`.
+
+    A file of a directory that cannot be read does not keep the others back.
+    """
+    texts: list[tuple[str, str]] = []
+    unreadable: list[ManifestInvalid] = []
     for name in files:
         if name == STDIN:
-            documents.append(("<stdin>", _text_of(stdin)))
-            continue
-        path = Path(name)
-        paths = _manifests_in(path) if is_folder(path) else [path]
-        documents += [(str(each), read_text(each)) for each in paths]
-    return documents
+            texts.append(("<stdin>", _text_of(stdin)))
+        elif not is_folder(Path(name)):
+            texts.append((str(Path(name)), read_text(Path(name))))
+        else:
+            for each in _manifests_in(Path(name)):
+                try:
+                    texts.append((str(each), read_text(each)))
+                except FileUnreadable as error:
+                    unreadable.append(_unreadable(each, error))
+    return Sources(tuple(texts), tuple(unreadable))
+
+
+def _unreadable(path: Path, error: FileUnreadable) -> ManifestInvalid:
+    problem = f"cannot be read: {error.problem}"
+    return ManifestInvalid(where=f"`{path}`", path="", problem=problem, hint=error.hint)
 
 
 def is_folder(path: Path) -> bool:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from karpy.cli.answers import decided_answer, explanation_answer, plan_answer
 from karpy.cli.examples import SHOP, example_documents
 from karpy.cli.explanations import explanation_lines
-from karpy.cli.inputs import Decided, decide_documents
+from karpy.cli.inputs import Decided, Sources, decide_documents
 from karpy.cli.nodetable import catalog_lines, node_lines, total_lines
 from karpy.cli.options import USUAL
 from karpy.cli.plans import headline, join_sections, nomination_lines
@@ -29,7 +29,7 @@ def write_manifests(terminal: Terminal) -> None:
 
 def write_plan(terminal: Terminal, *, is_json: bool) -> None:
     """Print the plan, its price, the price without spot, and why one pod stays pending."""
-    decided = decide_documents(example_documents(SHOP), USUAL, terminal)
+    decided = decide_documents(Sources(tuple(example_documents(SHOP))), USUAL, terminal)
     on_demand = decide(on_demand_only(decided.snapshot))
     if is_json:
         terminal.answer_json(_answer(decided, on_demand))

@@ -69,6 +69,7 @@ class Channel:
         encoding = (getattr(stream, "encoding", None) or "utf-8").lower()
         self._encoding = encoding
         self._is_unicode = encoding.replace("_", "-") in {"utf-8", "utf8", "utf-8-sig", "cp65001"}
+        self._shown_before = 0
 
     def write(self, lines: Iterable[Line]) -> None:
         """Write whole lines at once; names from manifests cannot steer the terminal."""
@@ -82,6 +83,14 @@ class Channel:
         except OSError as error:
             error.filename = self.stream.name
             raise
+
+    def show_progress(self, text: str) -> None:
+        """Show a text in place of the one before it, on a terminal only; an empty one ends that."""
+        if not self.stream.isatty():
+            return
+        shown = self._plain(text)
+        self.write_text(f"\r{shown.ljust(self._shown_before)}" + ("" if shown else "\r"))
+        self._shown_before = len(shown)
 
     def console(self, width: int) -> Console:
         """Give the help printer a view of this stream."""
@@ -98,10 +107,22 @@ class Channel:
         text = "".join(self._styled(span) for span in spans)
         return text if self.has_colour else text.rstrip()
 
-    def _styled(self, span: Span) -> str:
-        text = _CONTROL.sub("?", span.text)
+    def can_write(self, text: str) -> bool:
+        """Say whether the stream has all characters of a text."""
+        try:
+            text.encode(self._encoding)
+        except UnicodeEncodeError:
+            return False
+        return True
+
+    def _plain(self, text: str) -> str:
+        text = _CONTROL.sub("?", text)
         if not self._is_unicode:
             text = text.translate(_ASCII).encode(self._encoding, "replace").decode(self._encoding)
+        return text
+
+    def _styled(self, span: Span) -> str:
+        text = self._plain(span.text)
         if not self.has_colour or span.style is Style.PLAIN or not text:
             return text
         return f"\x1b[{span.style.value}m{text}\x1b[0m"
@@ -142,6 +163,11 @@ class Terminal:
     def answer_json(self, value: object) -> None:
         """Write the answer for machines: plain ASCII JSON, two spaces deep."""
         self.out.write_text(json.dumps(value, indent=2) + "\n")
+
+    def show_progress(self, text: str) -> None:
+        """Show on a terminal how far the work is; an empty text takes it away."""
+        # A line that is wrapped could not be taken back.
+        self.err.show_progress(text[: self.width - 1])
 
     def tell(self, *lines: Line) -> None:
         """Write what is not the answer."""

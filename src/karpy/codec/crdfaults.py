@@ -14,6 +14,7 @@ from karpy.codec.fields import FieldInvalid, Fields, JsonObject, caught, describ
 from karpy.codec.objectmeta import METADATA, metadata_faults, unknown_metadata
 from karpy.codec.placeholders import placeholder_faults, placeholders_in
 from karpy.codec.poolrules import find_faults, find_overlay_faults
+from karpy.codec.providers import namesake
 from karpy.codec.schemas.definitions import CUSTOM_KINDS, CustomKind
 from karpy.codec.schemas.labelrules import AWS_LABELS
 from karpy.codec.syntax import is_label_key
@@ -36,12 +37,24 @@ _LOWER_CASE: Final = frozenset(
         CAPACITY_TYPE,
         OS,
         *(
-            f"karpenter.k8s.aws/instance-{each}"
+            f"{domain}/instance-{each}"
+            for domain in ("karpenter.k8s.aws", "eks.amazonaws.com")
             for each in ("category", "family", "hypervisor", "size")
         ),
     }
 )
 """Labels whose values have no capital letter, whatever the machine is."""
+_SIZES: Final = (
+    "spec.blockDeviceMappings[].ebs.volumeSize",
+    "spec.kubelet.evictionHard[]",
+    "spec.kubelet.evictionSoft[]",
+)
+"""Places where a plain number leaves its unit open."""
+_UBUNTU_HINT: Final = (
+    "name the images by `name` and `owner` in `amiSelectorTerms`, and write `amiFamily: AL2`, "
+    "which starts them alike"
+)
+_EC2_CLASS: Final = "EC2NodeClass"
 _QUOTES: Final = "\u201c\u201d\u201e\u201f\u2018\u2019"
 _TYPES: Final = {
     "array": ("a list", "write it as a list, `- ...`"),
@@ -50,6 +63,7 @@ _TYPES: Final = {
     "number": ("a number", "write a number"),
     "object": ("an object", "write it as `name: value` pairs"),
 }
+_AWS_DOMAIN: Final = "karpenter.k8s.aws/"
 _LABELS: Final = re.compile(r"\.(requirements|labels)(\[[^\]]*\])?$")
 """Places of which Karpenter knows more than the definition."""
 _NO_INTEGER: Final = "Checked value must be of type integer"
@@ -103,6 +117,7 @@ def _faults(obj: JsonObject, well_known: frozenset[str]) -> list[FieldInvalid]:
         *_unknown_at_top(plain, schema, kind),
         *_unknown(plain.get("spec"), _below(schema, "spec"), "spec", schema),
         *_capital_faults(plain),
+        *_role_faults(plain),
         *_template_faults(plain),
     ]
     told = [told for each in validator.faults(plain) for told in _told(each, plain, schema)]
@@ -280,6 +295,8 @@ def _type_told(found: _Found) -> FieldInvalid:
     text = ("text", f'quote it: `"{shown(value)}"`')
     if not isinstance(value, str | int | float):
         text = ("text", "write one text")
+    elif found.place in _SIZES:
+        text = ("text", PATTERN_HINTS[found.place])
     wanted, hint = _TYPES.get(name, text)
     if found.schema.get("x-kubernetes-int-or-string"):
         wanted, hint = "a number or text", "write a number or text"
@@ -314,7 +331,7 @@ def _rule_told(found: _Found, message: str) -> Iterator[FieldInvalid]:
         if not parts:
             yield FieldInvalid(found.path, f"{_BROKEN}{_rule_in(message)}", hint)
     else:
-        near = _near_label(str(found.value), message)
+        near = _near_label(str(found.value), message) or _of_ubuntu(found.value)
         what = f"is {_shown(found.value)}: {_rule_in(message)}"
         yield FieldInvalid(found.path, what, near or hint)
 
@@ -325,10 +342,12 @@ def _rule_in(message: str) -> str:
 
 
 def _near_label(key: str, message: str) -> str:
-    if not message.startswith("label domain") or not key.startswith("karpenter.k8s.aws/"):
+    """Say which label is meant by one that is restricted: of the same name, or a slip of it."""
+    if not message.startswith("label domain"):
         return ""
-    near = get_close_matches(key, AWS_LABELS, 1, _NEAR)
-    return f"write `{near[0]}`" if near else ""
+    near = get_close_matches(key, AWS_LABELS, 1, _NEAR) if key.startswith(_AWS_DOMAIN) else []
+    meant = namesake(key) or next(iter(near), "")
+    return f"write `{meant}`" if meant else ""
 
 
 def _culprits(found: _Found, message: str) -> list[str]:
@@ -354,6 +373,11 @@ def _test(rule: str) -> Callable[[object], bool]:
     return lambda value: test is None or test({"self": value}) is True
 
 
+def _of_ubuntu(value: object) -> str:
+    """Say what to do about a family that EC2NodeClasses had once."""
+    return _UBUNTU_HINT if str(value).lower().startswith("ubuntu") else ""
+
+
 def _choice(value: object, schema: Schema) -> str:
     known = [str(each) for each in schema.get("enum", ())]
     near = get_close_matches(str(value), known, 1, _NEAR) or [
@@ -362,7 +386,7 @@ def _choice(value: object, schema: Schema) -> str:
     hint = f"write one of: {', '.join(known)}"
     if near:
         hint = f"write `{near[0]}`; known are: {', '.join(known)}"
-    return _plain_quotes(value) or hint
+    return _plain_quotes(value) or _of_ubuntu(value) or hint
 
 
 def _plain_quotes(value: object) -> str:
@@ -437,6 +461,16 @@ def _capital_faults(obj: JsonObject) -> Iterator[FieldInvalid]:
             if is_text and value != value.lower():
                 what = f"is `{shown(value)}`, and `{key}` has no such value"
                 yield FieldInvalid(f"{path}.values[{index}]", what, f"write `{value.lower()}`")
+
+
+def _role_faults(obj: JsonObject) -> Iterator[FieldInvalid]:
+    """Find a role that is named by its ARN, which IAM takes for no name."""
+    spec = obj.get("spec")
+    for key in ("role", "instanceProfile"):
+        value = spec.get(key) if isinstance(spec, dict) and obj.get("kind") == _EC2_CLASS else None
+        if isinstance(value, str) and value.startswith("arn:") and not placeholders_in(value):
+            hint = f"write `{value.rpartition('/')[2]}`"
+            yield FieldInvalid(f"spec.{key}", f"is the ARN `{shown(value)}`, not a name", hint)
 
 
 def _requirements(obj: JsonObject) -> Iterator[tuple[str, JsonObject]]:

@@ -16,6 +16,7 @@ _START: Final = re.compile(r"^(?=---(?:\s|$))", re.MULTILINE)
 _NOTHING: Final = re.compile(r"(?:\s++|#.*$|^---|^%.*$|^\.\.\.)*+", re.MULTILINE)
 _EMPTY_HINT: Final = "see whether the command that wrote it has failed, or leave it out"
 _NESTED_HINT: Final = "move its items to the outer list, or make it a document of its own"
+_SMART: Final = re.compile("[\u2018\u2019\u201c\u201d\u201e]")
 _TABS: Final = re.compile(r"^ *\t", re.MULTILINE)
 
 
@@ -25,6 +26,8 @@ class Document(Struct, frozen=True):
     file: str
     number: int
     value: Any
+    text: str = ""
+    """What is written, with comments between it and its neighbours; only of YAML."""
 
     @property
     def where(self) -> str:
@@ -49,8 +52,8 @@ def read_documents(file: str, text: str) -> Iterator[Document | ManifestInvalid]
         return
     is_json = text.lstrip("\ufeff \t\r\n")[:1] in {"{", "["}
     values = _json_values(text) if is_json else _yaml_values(text)
-    for number, value in enumerate(values, start=1):
-        document = Document(file, number, value)
+    for number, (value, written) in enumerate(values, start=1):
+        document = Document(file, number, value, written)
         problem = value if isinstance(value, _Unreadable) else _list_within(value)
         if problem is None:
             yield document
@@ -78,18 +81,18 @@ def _items(value: object) -> list[object] | None:
     return items if isinstance(items, list) else None
 
 
-def _json_values(text: str) -> Iterator[object]:
+def _json_values(text: str) -> Iterator[tuple[object, str]]:
     try:
         value = parse_json(text)
         check_keys(text, value)
-        yield value
+        yield value, ""
     except Refused as error:
-        yield _told("", error)
+        yield _told("", error), ""
     except Unparsable:
         yield from _json_stream(text.lstrip("\ufeff"))
 
 
-def _json_stream(text: str) -> Iterator[object]:
+def _json_stream(text: str) -> Iterator[tuple[object, str]]:
     """Read JSON values one after the other, or find out that it is YAML after all."""
     at = _next_value(text, 0)
     while at < len(text):
@@ -97,12 +100,12 @@ def _json_stream(text: str) -> Iterator[object]:
             value, end = parse_json_at(text, at)
             check_keys(text[at:end], value)
         except Refused as error:
-            yield _told("", error, text.count("\n", 0, at))
+            yield _told("", error, text.count("\n", 0, at)), ""
             return
         except Unparsable as error:
             yield from _yaml_or(error, text, at)
             return
-        yield value
+        yield value, ""
         at = _next_value(text, end)
 
 
@@ -112,23 +115,35 @@ def _next_value(text: str, at: int) -> int:
     return at
 
 
-def _yaml_or(error: Unparsable, text: str, at: int) -> Iterator[object]:
+def _yaml_or(error: Unparsable, text: str, at: int) -> Iterator[tuple[object, str]]:
     values = list(_yaml_values(text[at:]))
-    if any(isinstance(value, _Unreadable) and value.is_misshapen for value in values):
+    if any(isinstance(value, _Unreadable) and value.is_misshapen for value, _ in values):
         hint = _way_out(text[at:], "check the brackets, commas and quotes there")
-        yield _Unreadable(f"is not JSON: {error}", hint)
+        yield _Unreadable(f"is not JSON: {error}", hint), ""
     else:
         yield from values
 
 
-def _yaml_values(text: str) -> Iterator[object]:
-    line = 0
-    for chunk in _START.split(text.lstrip("\ufeff")):
-        if not _NOTHING.fullmatch(chunk):
+def _yaml_values(text: str) -> Iterator[tuple[object, str]]:
+    line, above = 0, ""
+    chunks = _START.split(text.lstrip("\ufeff"))
+    while len(chunks) > 1 and _NOTHING.fullmatch(chunks[-1]):
+        chunks[-2:] = [chunks[-2] + _comments(chunks[-1])]
+    for chunk in chunks:
+        if _NOTHING.fullmatch(chunk):
+            above += _comments(chunk)
+        else:
             value = _yaml_value(chunk, line)
             if value is not None:
-                yield value
+                yield value, above + chunk
+            above = ""
         line += chunk.count("\n")
+
+
+def _comments(chunk: str) -> str:
+    """Return the lines of a text that is no document, without those that have no comment."""
+    lines = (each.lstrip() for each in chunk.splitlines())
+    return "".join(f"{each}\n" for each in lines if each.startswith("#"))
 
 
 def _yaml_value(chunk: str, line: int) -> object:
@@ -155,4 +170,6 @@ def _way_out(text: str, otherwise: str) -> str:
         return fill_in(names)
     if _TABS.search(text):
         return "replace the tabs by spaces"
+    if _SMART.search(text):
+        return 'write plain quotation marks, `"`: those of a web page are a part of the text'
     return otherwise

@@ -12,6 +12,10 @@ from karpy.errors import ConfigError, ManifestInvalid
 _PLACE: Final = re.compile(r"(`[^`]*`(?: document \d+[^,]*)?)(?:, (.*))?", re.DOTALL)
 
 
+CONVERTED: Final = "CONVERTED"
+"""The name of notes on what became of a field of an old version."""
+
+
 class Severity(Enum):
     """How much a finding matters."""
 
@@ -91,6 +95,12 @@ def place_of(where: str) -> tuple[str, str]:
     """Return the document and the object that a place such as "`f` document 1, Pod a" names."""
     found = _PLACE.fullmatch(where)
     return (found[1], found[2] or "") if found else ("", where)
+
+
+def file_of(where: str) -> str:
+    """Return the file that a place such as "`f` document 1, Pod a" names."""
+    found = _PLACE.fullmatch(where)
+    return found[1].split("`")[1] if found else ""
 
 
 def is_partial(findings: Iterable[Finding]) -> bool:

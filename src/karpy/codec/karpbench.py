@@ -6,6 +6,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from karpy.codec.clusters import name_namespaces
 from karpy.codec.constraints import read_spreads, read_taints
+from karpy.codec.crdfaults import custom_faults
 from karpy.codec.crds import read_overlay, read_pool
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.instances import InstanceReader
@@ -57,6 +58,11 @@ from karpy.model.snapshot import Snapshot
 from karpy.model.storage import Storage
 
 FORMAT: Final = "karpbench/v1"
+_CUSTOM: Final = (
+    ("nodePools", "karpenter.sh/v1", "NodePool"),
+    ("nodeOverlays", "karpenter.sh/v1alpha1", "NodeOverlay"),
+)
+_NODE_CLASS: Final = {"group": "example.com", "kind": "NodeClass", "name": "default"}
 _CONTROLLERS: Final = (
     ("replicaSets", "ReplicaSet"),
     ("statefulSets", "StatefulSet"),
@@ -77,6 +83,42 @@ def read_workload(obj: JsonObject, name: str = "workload") -> Snapshot:
         return _read(Fields(obj))
     except FieldInvalid as error:
         raise WorkloadInvalid(path=name, problem=str(error)) from error
+
+
+def workload_faults(obj: JsonObject) -> tuple[FieldInvalid, ...]:
+    """List what an API server would refuse in the NodePools and NodeOverlays of a workload."""
+    labels = obj.get("wellKnownLabels")
+    own = (each for each in labels if isinstance(each, str)) if isinstance(labels, list) else ()
+    well_known = WELL_KNOWN.union(own)
+    found: list[FieldInvalid] = []
+    for key, version, kind in _CUSTOM:
+        objects = obj.get(key)
+        for index, each in enumerate(objects if isinstance(objects, list) else ()):
+            if isinstance(each, dict):
+                whole = _whole({"apiVersion": version, "kind": kind, **each})
+                faults = _faults(whole, (version, kind), well_known)
+                found += [fault.within(f"{key}[{index}]") for fault in faults]
+    return tuple(found)
+
+
+def _faults(
+    obj: JsonObject, known: tuple[str, str], well_known: frozenset[str]
+) -> tuple[FieldInvalid, ...]:
+    if (obj["apiVersion"], obj["kind"]) == known:
+        return custom_faults(obj, well_known)
+    what = f"is `{obj['apiVersion']}`, and {known[1]} has no such version"
+    return (FieldInvalid("apiVersion", what, f"write `{known[0]}`"),)
+
+
+def _whole(obj: JsonObject) -> JsonObject:
+    """Return a NodePool with what its definition needs and a workload may leave out."""
+    spec = obj.get("spec")
+    template = spec.get("template") if isinstance(spec, dict) else None
+    inner = template.get("spec") if isinstance(template, dict) else None
+    if not isinstance(spec, dict) or not isinstance(template, dict) or not isinstance(inner, dict):
+        return obj
+    filled = {"nodeClassRef": _NODE_CLASS, "requirements": [], **inner}
+    return {**obj, "spec": {**spec, "template": {**template, "spec": filled}}}
 
 
 def _read(fields: Fields) -> Snapshot:

@@ -10,15 +10,17 @@ from msgspec.structs import replace
 
 from karpy.codec.bystanders import Bystanders, NodeClassFound, unread_class
 from karpy.codec.clusters import join_daemons, join_nodes, name_namespaces, populate
+from karpy.codec.convert.clusterfile import is_cluster_file
 from karpy.codec.convert.conversion import Change, Note
+from karpy.codec.convert.groups import is_group
 from karpy.codec.convert.manifests import KARPENTER_GROUPS, carry_over
-from karpy.codec.convert.objects import Found
+from karpy.codec.convert.objects import Found, has_smart_quotes, without_smart_quotes
 from karpy.codec.convert.oldfields import Notes
 from karpy.codec.convert.workloads import OLD_NAMES, renamed
 from karpy.codec.crdfaults import custom_faults, is_custom
 from karpy.codec.documents import Document, read_documents
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
-from karpy.codec.findings import Finding, note, of_problem, said
+from karpy.codec.findings import CONVERTED, Finding, note, of_problem, said
 from karpy.codec.idle import NAMESPACED, idle_notes, notes_on
 from karpy.codec.inventory import Inventory, Key
 from karpy.codec.objectmeta import metadata_faults
@@ -26,6 +28,14 @@ from karpy.codec.placeholders import SIGNS, placeholder_faults
 from karpy.codec.providers import provider_of_class
 from karpy.codec.quotas import created_pods
 from karpy.codec.storage import gather_storage, with_usual_class
+from karpy.codec.treefiles import (
+    BUILD_HINT,
+    PATCH_HINT,
+    is_kustomization,
+    is_patch,
+    kind_hint,
+    why_unbuilt,
+)
 from karpy.codec.versions import check_version, is_old
 from karpy.errors import ManifestInvalid, NotRead
 from karpy.model.instances import Catalog
@@ -34,7 +44,10 @@ from karpy.model.snapshot import Snapshot
 
 _LIST: Final = "List"
 _KIND_HINT: Final = "add `apiVersion` and `kind`, as in any Kubernetes manifest"
+_CONVERT_HINT: Final = "convert it first: `karpy convert FILE`, for groups `--from-nodegroups`"
 _LOST_HINT: Final = "see the guide on old manifests for what to write instead"
+_IDENTITY: Final = frozenset({"instanceProfile", "role"})
+"""Fields without an effect on what fits where."""
 _SLIP_HINT: Final = "correct its name, or remove it"
 _SHOWN_MAX: Final = 3
 
@@ -103,6 +116,10 @@ class _Batch:
         if isinstance(document, ManifestInvalid):
             self._problems.append(document)
             return
+        if is_patch(document.value):
+            fault = FieldInvalid("", "is a patch, not an object", PATCH_HINT)
+            self._refuse(document.where, fault)
+            return
         try:
             for path, value in _objects(document.value):
                 self._add_object(document, value, path, signs)
@@ -112,8 +129,10 @@ class _Batch:
     def _add_object(self, document: Document, value: object, path: str, signs: _Signs) -> None:
         where = document.where
         try:
-            fields = Fields(value, path)
-            kind, version = fields.needed("kind"), _version(fields)
+            fields = self._headed(document, Fields(value, path))
+            if fields is None:
+                return
+            kind, version = fields.text("kind"), _version(fields)
             where = f"{where}, {kind} {_name(fields)}"
             check_version(version, kind)
         except FieldInvalid as error:
@@ -126,10 +145,32 @@ class _Batch:
         if signs.has_old_names:
             notes = Notes(where)
             found = replace(found, value=renamed(found.value, path, notes))
-            self._notes += map(_changed, notes.all)
+            # Texts that name a label are for others than kube-scheduler.
+            self._notes += [_changed(each) for each in notes.all if each.change is not Change.LOST]
         if self._is_refused(found, signs):
             return
         self._read(found)
+
+    def _headed(self, document: Document, fields: Fields) -> Fields | None:
+        """Return an object with a kind; None of what names other files. Raises FieldInvalid."""
+        if is_kustomization(document.file, fields.obj):
+            why = why_unbuilt(fields.obj)
+            message = "a kustomization names files and is no object itself"
+            finding = note("LEFT_ASIDE", message, where=document.where)
+            if why:
+                error = NotRead(problem=f"is not built: {why}", hint=BUILD_HINT)
+                finding = said(error, where=document.where, is_warning=True, is_left_out=True)
+            self._notes.append(finding)
+            return None
+        if has_smart_quotes(fields.obj):
+            notes = Notes(document.where)
+            fields = Fields(without_smart_quotes(fields.obj, "", notes), fields.path)
+            self._notes += map(_changed, notes.all)
+        if not fields.text("kind") and (is_cluster_file(fields.obj) or is_group(fields.obj)):
+            fields.fail("", "holds no objects yet", _CONVERT_HINT)
+        if not fields.text("kind"):
+            fields.fail("kind", "is missing", kind_hint(document.file))
+        return fields
 
     def _is_refused(self, found: Found, signs: _Signs) -> bool:
         """Say whether an API server would refuse an object, and have told why if so."""
@@ -170,12 +211,12 @@ class _Batch:
                 else:
                     self._read(each)
             return
-        for draft in carry_over(self._ours, self._problems):
+        for draft in carry_over(self._ours):
             self._problems += draft.problems
             self._notes += map(_changed, draft.notes)
             for obj in draft.objects:
                 found = Found(draft.file, draft.where, obj)
-                if draft.is_filled_in:
+                if draft.is_filled_in or not any(placeholder_faults(obj.get("spec"))):
                     self._read(found)
                 else:
                     self._keep_class(found)
@@ -262,9 +303,16 @@ def _changed(change: Note) -> Finding:
     """Say what became of a field of an old version."""
     if change.change is Change.LOST:
         error = NotRead(problem=f"is lost: {change.text}", hint=_LOST_HINT)
-        return said(error, where=change.where, path=change.path, is_warning=True)
+        may_matter = change.path.rpartition(".")[2] not in _IDENTITY
+        return said(
+            error,
+            where=change.where,
+            path=change.path,
+            is_warning=True,
+            is_left_out=may_matter,
+        )
     message = f"is {change.change.value}: {change.text}"
-    return note("CONVERTED", message, where=change.where, path=change.path)
+    return note(CONVERTED, message, where=change.where, path=change.path)
 
 
 def _name(fields: Fields) -> str:
@@ -301,7 +349,7 @@ def _repeated_notes(repeated: Iterable[Key]) -> Iterator[Finding]:
 def _assumed_notes(names: Sequence[str]) -> Iterator[Finding]:
     if names:
         message = (
-            f"the input holds no StorageClass; claims take a usual one ({_few(names)}), which makes"
+            f"no StorageClass could be read; claims take a usual one ({_few(names)}), which makes"
             " volumes in the zone of their pod"
         )
         yield note("USUAL_STORAGE_CLASS", message, hint="add the StorageClass to the input")

@@ -239,15 +239,13 @@ class _Check:
         return said(error, where=subject.where, path=path, is_warning=True)
 
     def _of_class(self, pool: NodePool, provider: Provider | None, where: str) -> Finding:
-        kind = pool.node_class.kind or "no node class"
-        path = "spec.template.spec.nodeClassRef"
+        problem = f"is {pool.node_class.kind}: "
         if provider is None:
-            problem = f"is {kind}: types and prices of the answer are not of its cloud"
-            error = CatalogMissing(catalog=self._supply.name, problem=problem)
-            return said(error, where=where, path=path, is_warning=not pool.node_class.kind)
-        problem = f"is {kind}: its nodes are {provider.title} machines"
+            problem += "types and prices of the answer are not of its cloud"
+        else:
+            problem += f"its nodes are {provider.title} machines"
         error = CatalogMissing(catalog=self._supply.name, problem=problem)
-        return said(error, where=where, path=path)
+        return said(error, where=where, path="spec.template.spec.nodeClassRef")
 
     def _sells(self, provider: Provider | None) -> bool:
         return provider is not None and not self._domains.isdisjoint(provider.domains)

@@ -12,8 +12,10 @@ class PlaceholderLeft(FieldInvalid):
 
 
 _PLACEHOLDER: Final = re.compile(
-    r"\$\{[^{}\s]+\}|\$\([\w.-]+\)|<<[^<>\s]+>>|__[A-Za-z](?:\w*?[A-Za-z0-9])?__|\{\{[^{}]*\}\}"
+    r"\$\{[^{}\n]+\}|\$\([\w.-]+\)|\$[A-Z][A-Z0-9_]+|<<[^<>\s]+>>|<[A-Za-z][\w -]*>"
+    r"|__[A-Za-z](?:\w*?[A-Za-z0-9])?__|\{\{[^{}]*\}\}"
 )
+_OF_TERRAFORM: Final = re.compile(r"\$\{(?:data|each|local|module|var)\.|\$\{\w+\(")
 _FREE: Final = frozenset(
     {
         "annotations",
@@ -33,13 +35,14 @@ _FREE: Final = frozenset(
         "userData",
         "volumeMounts",
         "volumes",
+        "workingDir",
     }
 )
 """Fields whose text is for others: shells, kubelets and containers have variables of their own."""
 
 
 _SHOWN_MAX: Final = 5
-SIGNS: Final = ("${", "$(", "<<", "__", "{{")
+SIGNS: Final = ("$", "<", "__", "{{")
 """A text without any of these has no placeholder."""
 
 
@@ -51,6 +54,8 @@ def placeholders_in(text: str) -> tuple[str, ...]:
 def fill_in(names: tuple[str, ...]) -> str:
     """Return the hint for these placeholders."""
     shown = ", ".join(f"`{each}`" for each in names[:_SHOWN_MAX])
+    if any(map(_OF_TERRAFORM.match, names)):
+        return f"fill in {shown} first, as Terraform does"
     return f"fill in {shown} first, for example with `envsubst` or `helm template`"
 
 

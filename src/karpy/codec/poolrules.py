@@ -19,6 +19,7 @@ from karpy.codec.constraints import (
     read_requirement,
 )
 from karpy.codec.fields import FieldInvalid, Fields, caught
+from karpy.codec.providers import namesake
 from karpy.codec.syntax import is_label_key, is_label_value
 from karpy.model.labels import (
     CAPACITY_TYPE,
@@ -97,7 +98,9 @@ def _restricted(
 ) -> Iterator[FieldInvalid]:
     if key == NODE_POOL or is_restricted(key, well_known):
         path = f"{fields.path}{at}" if at.startswith("[") else f"{fields.path}.{at}"
-        yield FieldInvalid(path, f"is `{key}`, which may not be asked for", _RESERVED_HINT)
+        meant = namesake(key)
+        hint = f"write `{meant}`" if meant else _RESERVED_HINT
+        yield FieldInvalid(path, f"is `{key}`, which may not be asked for", hint)
 
 
 def _taint_faults(taints: Iterable[Fields]) -> Iterator[FieldInvalid]:

@@ -125,6 +125,14 @@ def provider_of_class(group: str, kind: str) -> Provider | None:
     return next((each for each in PROVIDERS if _names(each, group, kind)), None)
 
 
+def namesake(key: str) -> str:
+    """Return the label of another domain that a key has the name of, or nothing."""
+    domain, _, name = key.rpartition("/")
+    same = (each for each in sorted(PROVIDER_LABELS) if each.rpartition("/")[2] == name)
+    ranked = sorted((_place(each), each) for each in same if each != key)
+    return ranked[0][1] if domain and ranked else ""
+
+
 def nearest(key: str, known: Iterable[str]) -> str | None:
     """
     Return the label that a key is most likely a slip of, or None.

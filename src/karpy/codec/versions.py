@@ -70,12 +70,17 @@ def check_version(api_version: str, kind: str) -> None:
         return
     if _is_meant(api_version, group, kind, known):
         what = f"is `{api_version}`, and {kind} has no such version"
-        hint = f"write `{known[-1]}`"
-        if len(known) > 1:
-            hint = f"write one of: {', '.join(known)}"
-        elif kind in _OLD:
-            hint = f"write `{known[0]}`; as NodePool and EC2NodeClass it has newer versions"
-        raise FieldInvalid("apiVersion", what, hint)
+        raise FieldInvalid("apiVersion", what, _version_hint(api_version, kind, known))
+
+
+def _version_hint(api_version: str, kind: str, known: tuple[str, ...]) -> str:
+    same = [each for each in known if each.rpartition("/")[2] == api_version.rpartition("/")[2]]
+    if len(known) > 1 and not same:
+        old = ", ".join(known[:-1])
+        return f"write `{known[-1]}`, or `{old}` if it is an old manifest"
+    if len(known) == 1 and kind in _OLD:
+        return f"write `{known[0]}`; as NodePool and EC2NodeClass it has newer versions"
+    return f"write `{(same or known)[-1]}`"
 
 
 def _is_meant(api_version: str, group: str, kind: str, known: tuple[str, ...]) -> bool:

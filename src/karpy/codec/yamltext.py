@@ -53,6 +53,15 @@ def parse_yaml(text: str) -> object:
     return _SharingMaker().value(root)
 
 
+def compose_yaml(text: str) -> Node | None:
+    """Return the nodes of a document that has been read before, with their lines and columns."""
+    loader = _Loader(text)
+    try:
+        return loader.get_single_node()
+    finally:
+        loader.dispose()
+
+
 def _unparsable(error: yaml.YAMLError, text: str) -> Unparsable:
     mark = getattr(error, "problem_mark", None)
     what = getattr(error, "problem", None) or str(error).splitlines()[0]

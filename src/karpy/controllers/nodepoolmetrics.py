@@ -74,9 +74,8 @@ class NodePoolMetrics:
         now = self._context.clock.now()
         if self._priced is not None and now - self._priced < PRICED_FOR:
             return
-        # A claim that is created or deleted while prices are fetched makes these costs stale.
-        self._priced = now
         catalog = self._context.cloud.catalog()
+        self._priced = now
         claims = (kept.record for kept in self._context.records.claims.all())
         ours = (each for each in claims if self._context.is_ours(each))
         costs = add_up_costs(ours, catalog)

@@ -62,6 +62,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
     """
     options = read.options
     cloud_module = find_cloud(options.provider)
+    well_known = cloud_module.well_known(options)
     access = find_access(options.context or None, options.kubeconfig or None, environ)
     async with AsyncExitStack() as stack:
         lines = open_lines(options.log_outputs, options.log_error_outputs)
@@ -70,7 +71,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         for remark in read.remarks:
             log.error(remark)
         class_labels = tuple(map(class_label, cloud_module.NODE_CLASSES))
-        specs = metric_specs(cloud_module.well_known(options), class_labels)
+        specs = metric_specs(well_known, class_labels)
         metrics = Metrics((*specs, *cloud_module.METRICS))
         metrics.announce(version=__version__)
         troubles = _Troubles(log, metrics)

@@ -183,3 +183,80 @@ spec:
 status:
   amis: []
 """
+
+SELECTING_CLASS: Final = """\
+apiVersion: karpenter.k8s.aws/v1beta1
+kind: EC2NodeClass
+metadata: {name: own, namespace: karpenter}
+spec:
+  amiFamily: Ubuntu
+  amiSelectorTerms:
+  - {name: "ubuntu-eks/*", owner: "099720109477"}
+  - {tags: {stage: prod}}
+  - {id: ami-0a1}
+  instanceProfile: Nodes
+  subnetSelectorTerms: [{tags: {Name: "*private*"}}]
+  securityGroupSelectorTerms: [{id: sg-0a1}, {tags: {aws:eks:cluster-name: shop}}]
+  associatePublicIPAddress: true
+  instanceStorePolicy: NVME
+  metadataOptions:
+    httpEndpoint: enabled
+    httpProtocolIPv6: disabled
+    httpPutResponseHopLimit: 1
+    httpTokens: required
+  blockDeviceMappings:
+  - deviceName: /dev/sda1
+    ebs:
+      deleteOnTermination: true
+      encrypted: true
+      iops: 3000
+      kmsKeyID: alias/disks
+      snapshotID: snap-0a1
+      throughput: 125
+      volumeSize: 100Gi
+      volumeType: gp3
+  userData: "#!/bin/sh\\n"
+"""
+
+COMMENTED: Final = """\
+# Copyright of the shop
+---
+# Owned by team batch.
+apiVersion: karpenter.sh/v1alpha5  # of 2022
+kind: Provisioner
+metadata: {name: batch}
+spec:
+  # Nodes that nobody needs go.
+  ttlSecondsAfterEmpty: 30  # half a minute
+  ttlSecondsUntilExpired: 604800 # a week
+  limits:
+    # Ask before it is raised.
+    resources: {cpu: 1000}
+  labels:
+    tier: batch  # for selectors
+  requirements:
+  # Cheap ones
+  - key: karpenter.sh/provisioner-name  # ourselves
+    operator: In
+    values: [batch]
+  - key: node.kubernetes.io/instance-type
+    operator: In
+    values:
+    - m5.large  # Intel
+    - m6g.large  # Graviton
+    # - c5.large
+  kubeletConfiguration:
+    containerRuntime: dockerd  # until 2023
+    maxPods: 20  # small ones
+  provider:
+    # Private ones only
+    subnetSelector:
+      Name: "*private*"  # of the VPC
+    securityGroupSelector: {aws-ids: sg-1}  # the old one
+    userData: |
+      #!/bin/sh
+      # stays
+# The end.
+---
+# Nothing else.
+"""

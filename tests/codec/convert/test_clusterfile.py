@@ -194,7 +194,7 @@ def test_an_entry_that_is_wrong_does_not_keep_the_others_back() -> None:
     conversion = converted(text, cluster=SHOP)
 
     assert [each["metadata"]["name"] for each in conversion.objects] == ["b", "b"]
-    assert (conversion.converted, len(conversion.problems)) == (1, 1)
+    assert (conversion.total.converted, len(conversion.problems)) == (1, 1)
 
 
 def test_an_entry_of_nothing_is_a_pool_of_anything() -> None:
@@ -304,4 +304,4 @@ def test_whatever_stands_beside_the_pools_is_named(bad: object, key: str) -> Non
 
     conversion = converted(json.dumps(file), cluster=SHOP)
 
-    assert conversion.converted + conversion.unchanged + len(conversion.problems) > 0
+    assert conversion.total.converted + conversion.total.unchanged + len(conversion.problems) > 0

@@ -150,7 +150,7 @@ def test_groups_are_found_in_lists_and_one_after_the_other(text: str) -> None:
         ("NodePool", "web"),
         ("EC2NodeClass", "web"),
     ]
-    assert (conversion.converted, conversion.problems) == (2, ())
+    assert (conversion.total.converted, conversion.problems) == (2, ())
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_an_answer_that_is_not_whole_says_so() -> None:
 
     conversion = proposed(text)
 
-    assert (conversion.converted, [each[:2] for each in refused(conversion)]) == (
+    assert (conversion.total.converted, [each[:2] for each in refused(conversion)]) == (
         1,
         [("NextToken", "says that there are more groups than these")],
     )

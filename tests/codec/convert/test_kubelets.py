@@ -4,7 +4,7 @@ import pytest
 
 from karpy.codec.convert.conversion import Conversion
 from tests.codec.convert.manifests import NODE_CLASS
-from tests.codec.convert.texts import again, converted, said
+from tests.codec.convert.texts import again, converted, refused, said
 
 CLASS = NODE_CLASS.replace("  tags: {team: web, karpenter.sh/nodepool: web}\n", "")
 
@@ -111,3 +111,31 @@ def test_a_kubelet_without_its_class_is_lost_aloud() -> None:
     notes = said(converted(pool("a", 10)))
 
     assert notes[-1] == ("LOST", "spec.template.spec.kubelet")
+
+
+ANNOTATION = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
+
+
+def annotated(name: str, kubelet: str) -> str:
+    """Write a NodePool as the conversion webhook of Karpenter 1.0 left it."""
+    ref = "{group: karpenter.k8s.aws, kind: EC2NodeClass, name: web}"
+    return (
+        f"apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {{name: {name}, annotations: "
+        f"{{{ANNOTATION}: '{kubelet}'}}}}\n"
+        f"spec: {{template: {{spec: {{nodeClassRef: {ref}, requirements: []}}}}}}\n"
+    )
+
+
+def test_a_kubelet_that_was_left_in_an_annotation_goes_to_the_class() -> None:
+    conversion = converted(annotated("a", '{"maxPods": 10}'), annotated("b", "{}"), CLASS)
+
+    assert classes(conversion) == {"web": None, "web-a": {"maxPods": 10}}
+    assert pools(conversion) == {"a": "web-a", "b": "web"}
+    assert [each["metadata"] for each in conversion.objects[:2]] == [{"name": "a"}, {"name": "b"}]
+    assert again(conversion).objects == conversion.objects
+
+
+def test_an_annotation_without_a_kubelet_in_it_is_refused() -> None:
+    ((path, problem, _),) = refused(converted(annotated("a", "{maxPods")))
+
+    assert (path, problem[:10]) == (f"metadata.annotations[{ANNOTATION}]", "is no JSON")

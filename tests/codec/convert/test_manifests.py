@@ -1,6 +1,5 @@
 import pytest
 
-from karpy.codec.convert.conversion import Conversion, join
 from tests.codec.convert.manifests import NODE_CLASS, POOL, PROVISIONER
 from tests.codec.convert.texts import again, converted, refused, said
 
@@ -19,16 +18,16 @@ metadata: {name: a}
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: a}
-data: {k: karpenter.sh/do-not-evict}
+data: {k: v}
 """
 
 
 def test_objects_of_today_pass_unchanged() -> None:
     conversion = converted(TODAY)
 
-    assert again(conversion) == conversion
+    assert again(conversion).objects == conversion.objects
     assert (conversion.notes, conversion.problems) == ((), ())
-    assert (conversion.converted, conversion.unchanged) == (0, 3)
+    assert (conversion.total.converted, conversion.total.unchanged) == (0, 3)
 
 
 def test_objects_of_today_are_held_to_their_definitions() -> None:
@@ -42,7 +41,11 @@ def test_objects_of_today_are_held_to_their_definitions() -> None:
         ),
         ("spec.template.spec.requirements", "is missing", "add `requirements`; `[]` is enough"),
     ]
-    assert (len(conversion.objects), conversion.unchanged, conversion.failed) == (2, 2, 1)
+    assert (len(conversion.objects), conversion.total.unchanged, conversion.total.failed) == (
+        2,
+        2,
+        1,
+    )
 
 
 def test_what_is_not_filled_in_is_converted_and_named() -> None:
@@ -66,7 +69,7 @@ def test_what_v1beta1_refuses_and_today_takes_is_named_and_converted() -> None:
         (
             "spec.disruption.consolidateAfter",
             "is there next to `WhenUnderutilized`, which v1beta1 refuses",
-            "remove it, or convert: today both may stand together",
+            "remove it, or convert: today they may be together",
         )
     ]
     assert len(conversion.objects) == 1
@@ -76,7 +79,7 @@ def test_an_old_object_that_no_server_would_take_today_is_left_out() -> None:
     conversion = converted(POOL.replace("weight: 5", "weight: 500"))
 
     assert refused(conversion) == [("spec.weight", "is `500`", "write a number from 1 to 100")]
-    assert (conversion.objects, conversion.converted, conversion.failed) == ((), 0, 1)
+    assert (conversion.objects, conversion.total.converted, conversion.total.failed) == ((), 0, 1)
 
 
 def test_what_is_converted_once_is_not_converted_again() -> None:
@@ -119,6 +122,43 @@ def test_smart_quotes_are_taken_off() -> None:
     ]
 
 
+def test_smart_quotes_are_taken_off_objects_of_today_whose_kind_has_them() -> None:
+    quoted = TODAY.replace("kind: NodePool", "kind: \u201cNodePool\u201d").replace(
+        "kind: Class", "kind: \u201cClass\u201d"
+    )
+
+    conversion = converted(quoted)
+
+    assert conversion.objects == converted(TODAY).objects
+    assert [path for _, path in said(conversion)] == [
+        "kind",
+        "spec.template.spec.nodeClassRef.kind",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "change"),
+    [
+        ("resources: [a.yaml]\n", "DROPPED"),
+        ("resources: [a.yaml]\npatches: [{path: b.yaml}]\n", "LOST"),
+        ("resources: ['https://example.com/a']\n", "LOST"),
+    ],
+)
+def test_a_kustomization_is_no_object_and_says_what_it_would_change(text: str, change: str) -> None:
+    head = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\n"
+
+    conversion = converted(head + text)
+
+    assert (conversion.objects, said(conversion)) == ((), [(change, "")])
+
+
+def test_documents_that_do_not_change_keep_their_text() -> None:
+    product = converted(TODAY).products[0]
+
+    assert product.text.startswith("apiVersion: karpenter.sh/v1\n")
+    assert converted(POOL).products[0].text == ""
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -138,7 +178,7 @@ def test_smart_quotes_are_taken_off() -> None:
             (
                 "apiVersion",
                 "is `karpenter.sh/v9`, and NodePool has no such version",
-                "write one of: karpenter.sh/v1beta1, karpenter.sh/v1",
+                "write `karpenter.sh/v1`, or `karpenter.sh/v1beta1` if it is an old manifest",
             ),
         ),
         (
@@ -152,6 +192,23 @@ def test_smart_quotes_are_taken_off() -> None:
         (
             "spec: {weight: 1}\n",
             ("kind", "is missing", "add `apiVersion` and `kind`, as in any Kubernetes manifest"),
+        ),
+        ("apiVersion: v1\nkind: 2\n", ("kind", "is `2`, not text", 'quote it: `"2"`')),
+        (
+            "kind: Thing\n",
+            (
+                "apiVersion",
+                "is missing",
+                "add `apiVersion` and `kind`, as in any Kubernetes manifest",
+            ),
+        ),
+        (
+            "- {op: add, path: /spec/weight, value: 1}\n",
+            (
+                "",
+                "is a patch, not an object",
+                "build the whole object first, as `kustomize build` does",
+            ),
         ),
         (
             "just text\n",
@@ -180,12 +237,3 @@ def test_a_broken_document_does_not_keep_the_others_back() -> None:
 
     assert [each["kind"] for each in conversion.objects] == ["EC2NodeClass"]
     assert len(conversion.problems) == 1
-
-
-def test_conversions_join_in_their_order() -> None:
-    first, second = converted(POOL), converted("kind: [")
-
-    both = join(first, second)
-
-    assert both == Conversion(first.objects, first.notes, second.problems, 1, 0, 1)
-    assert not both.is_lossless

@@ -1,14 +1,17 @@
 """Whatever fields are there: once is enough, and an API server accepts what comes out."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karpy.codec.comments import Comment, Path, Side, with_comments
 from karpy.codec.convert.conversion import Conversion
 from karpy.codec.convert.manifests import convert
+from karpy.codec.convert.oldfields import path_of
+from karpy.codec.convert.yamltexts import to_yaml
 from karpy.codec.documents import Document
 from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
@@ -172,7 +175,7 @@ def test_what_comes_out_is_accepted_by_an_api_server(objects: list[JsonObject]) 
     conversion = of(objects)
 
     admitted = [VALIDATORS[each["kind"]].admit(each, None) for each in conversion.objects]
-    assert (len(admitted), conversion.failed) == (len(conversion.objects), 0)
+    assert (len(admitted), conversion.total.failed) == (len(conversion.objects), 0)
 
 
 @given(calls)
@@ -181,7 +184,7 @@ def test_converting_again_changes_nothing(objects: list[JsonObject]) -> None:
 
     second = again(conversion)
 
-    assert (second.objects, second.notes, second.failed) == (conversion.objects, (), 0)
+    assert (second.objects, second.notes, second.total.failed) == (conversion.objects, (), 0)
 
 
 @given(calls)
@@ -191,6 +194,50 @@ def test_the_input_is_left_as_it_is(objects: list[JsonObject]) -> None:
     of(objects)
 
     assert json.dumps(objects) == before
+
+
+def leaves(value: object, path: Path) -> Iterator[Path]:
+    """Find the values that say something."""
+    match value:
+        case dict():
+            for key, each in value.items():
+                yield from leaves(each, (*path, key))
+        case list():
+            for index, each in enumerate(value):
+                yield from leaves(each, (*path, index))
+        case _:
+            yield path
+
+
+def shown(path: Path) -> str:
+    text = ""
+    for step in path:
+        text = f"{text}[{step}]" if isinstance(step, int) else path_of(text, step)
+    return text
+
+
+def unnamed(value: JsonObject) -> list[str]:
+    """Return the fields that are neither there after a conversion nor named by it."""
+    comments = [Comment(path, Side.ABOVE, f"# <{shown(path)}>") for path in leaves(value, ())]
+    text = with_comments(to_yaml([value]).removeprefix("---\n"), comments)
+    conversion = convert([Document("in.yaml", 1, value, text)], role="Nodes")
+    kept = {
+        each.text
+        for product in conversion.products
+        for each in product.comments
+        if each.path and product.value
+    }
+    named = (
+        *(each.path for each in conversion.notes if each.path),
+        *(each.path for each in conversion.problems if each.path),
+    )
+    lost = (each.text for each in comments if each.text not in kept)
+    return [each for each in lost if not each.removeprefix("# <").startswith(named)]
+
+
+@given(provisioners | node_templates | pools | claims | node_classes)
+def test_every_field_is_carried_over_or_named(value: JsonObject) -> None:
+    assert unnamed(value) == []
 
 
 junk: st.SearchStrategy[object] = st.sampled_from(
@@ -218,5 +265,5 @@ def test_whatever_is_written_is_converted_or_named(
 
     conversion = of(broken)
 
-    read = conversion.converted + conversion.unchanged + conversion.failed
+    read = conversion.total.converted + conversion.total.unchanged + conversion.total.failed
     assert read == len(objects)

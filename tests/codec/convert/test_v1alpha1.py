@@ -78,7 +78,7 @@ def test_ubuntu_starts_as_al2_does(snapshot: SnapshotAssertion) -> None:
 @pytest.mark.parametrize(
     ("texts", "role", "identity"),
     [
-        ((BARE,), "", {}),
+        ((BARE,), "", {"role": "${KARPENTER_NODE_ROLE}"}),
         ((BARE,), "Nodes", {"role": "Nodes"}),
         ((BARE, SETTINGS), "", {"instanceProfile": "Usual"}),
         ((BARE + "  instanceProfile: Mine\n", SETTINGS), "Nodes", {"instanceProfile": "Mine"}),
@@ -91,7 +91,9 @@ def test_machines_keep_their_identity(
 
     spec = spec_of(conversion, "EC2NodeClass")
     assert {key: spec[key] for key in ("role", "instanceProfile") if key in spec} == identity
-    assert (("LOST", "spec.role") in said(conversion)) is (not identity)
+    is_known = "${KARPENTER_NODE_ROLE}" not in identity.values()
+    assert (("LOST", "spec.role") not in said(conversion)) is is_known
+    assert refused(conversion) == []
 
 
 @pytest.mark.parametrize(
@@ -112,6 +114,12 @@ def test_metadata_is_answered_as_it_was(line: str, options: dict[str, Any]) -> N
 @pytest.mark.parametrize(
     ("line", "path", "problem", "hint"),
     [
+        (
+            "subnetSelector: {aws-ids: ' , '}",
+            "spec.subnetSelector.aws-ids",
+            "names no id",
+            "write ids with commas between, or remove it",
+        ),
         (
             "launchTemplate: mine",
             "spec.launchTemplate",
@@ -148,3 +156,21 @@ def test_what_cannot_be_converted_is_named(line: str, path: str, problem: str, h
     text = BARE.replace("  subnetSelector: {a: b}\n", "") if "subnet" in path else BARE
 
     assert refused(converted(f"{text}  {line}\n")) == [(path, problem, hint)]
+
+
+@pytest.mark.parametrize(
+    ("family", "user_data", "problem"),
+    [
+        ("", "[settings.kubernetes]", ["is TOML, which Bottlerocket takes alone"]),
+        ("amiFamily: Bottlerocket", "#!/bin/sh", ["is no TOML, which Bottlerocket takes alone"]),
+        ("amiFamily: Bottlerocket", "[settings.kubernetes]", []),
+        ("amiFamily: AL2023", "#!/bin/sh", []),
+    ],
+)
+def test_user_data_agree_with_the_images(family: str, user_data: str, problem: list[str]) -> None:
+    lines = f'  {family}\n  userData: "{user_data}"\n  instanceProfile: Nodes\n'
+
+    conversion = converted(BARE + lines)
+
+    assert [each for _, each, _ in refused(conversion)] == problem
+    assert len(conversion.objects) == 1

@@ -105,18 +105,55 @@ def test_consolidation_is_what_it_was(lines: tuple[str, ...], disruption: dict[s
     assert spec_of(converted(with_lines(*lines)), "NodePool")["disruption"] == disruption
 
 
+def test_consolidation_and_a_time_for_empty_nodes_are_refused_and_converted() -> None:
+    conversion = converted(with_lines("consolidation: {enabled: true}", "ttlSecondsAfterEmpty: 30"))
+
+    assert refused(conversion) == [
+        (
+            "spec.ttlSecondsAfterEmpty",
+            "is there next to `consolidation.enabled: true`, which v1alpha5 refuses",
+            "remove one of both, or convert: today they may be together",
+        )
+    ]
+    assert len(conversion.objects) == 1
+
+
 @pytest.mark.parametrize(
     ("lines", "after"),
     [
         ((), "Never"),
         (("ttlSecondsUntilExpired: 604800",), "168h"),
         (("ttlSecondsUntilExpired: 90",), "90s"),
+        (("ttlSecondsUntilExpired: 0",), "0s"),
     ],
 )
 def test_nodes_expire_as_they_did(lines: tuple[str, ...], after: str) -> None:
     template = spec_of(converted(with_lines(*lines)), "NodePool")["template"]
 
     assert template["spec"]["expireAfter"] == after
+
+
+def test_a_limit_outside_resources_is_an_error() -> None:
+    conversion = converted(with_lines("limits: {cpu: 10, resources: {memory: 1Gi}}"))
+
+    assert refused(conversion) == [
+        (
+            "spec.limits.cpu",
+            "is outside `resources`, so that it had no effect",
+            "indent it below `resources`, or remove it",
+        )
+    ]
+    assert spec_of(conversion, "NodePool")["limits"] == {"memory": "1Gi"}
+
+
+def test_expiry_at_once_is_said() -> None:
+    note = next(
+        each
+        for each in converted(with_lines("ttlSecondsUntilExpired: 0")).notes
+        if each.path == "spec.ttlSecondsUntilExpired"
+    )
+
+    assert "nodes expire at once" in note.text
 
 
 def test_never_is_said() -> None:

@@ -1,8 +1,11 @@
+from json import dumps
+
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from tests.codec.convert.manifests import CLAIM, NODE_CLASS, POOL
-from tests.codec.convert.texts import converted, refused, shown, spec_of
+from karpy.codec.fields import JsonObject
+from tests.codec.convert.manifests import CLAIM, NODE_CLASS, POOL, SELECTING_CLASS
+from tests.codec.convert.texts import converted, refused, said, shown, spec_of
 
 BARE = """\
 apiVersion: karpenter.sh/v1beta1
@@ -26,6 +29,12 @@ def test_every_field_of_pools_claims_and_classes_is_carried_or_named(
     snapshot: SnapshotAssertion,
 ) -> None:
     assert shown(converted(f"{POOL}---\n{CLAIM}---\n{NODE_CLASS}")) == snapshot
+
+
+def test_every_way_to_choose_images_and_networks_is_carried_or_named(
+    snapshot: SnapshotAssertion,
+) -> None:
+    assert shown(converted(SELECTING_CLASS)) == snapshot
 
 
 def test_the_defaults_of_the_old_version_are_written_out() -> None:
@@ -65,12 +74,47 @@ def test_the_class_is_named_with_group_and_kind(
 
 
 @pytest.mark.parametrize(
-    ("label", "after"), [("karpenter.sh/nodepool: web", "720h"), ("a: b", "Never")]
+    ("policy", "problems"),
+    [
+        ("{consolidationPolicy: WhenUnderutilized}", []),
+        ("{consolidationPolicy: WhenUnderutilized, consolidateAfter: Never}", []),
+        ("{consolidationPolicy: WhenUnderutilized, consolidateAfter: 30s}", ["is there next to"]),
+        ("{consolidateAfter: 30s}", ["is there next to"]),
+        ("{consolidationPolicy: WhenEmpty}", ["is missing, and "]),
+        ("{consolidationPolicy: WhenEmpty, consolidateAfter: 30s}", []),
+    ],
 )
-def test_a_claim_of_no_pool_does_not_expire(label: str, after: str) -> None:
-    text = CLAIM.replace("karpenter.sh/nodepool: web", label)
+def test_what_v1beta1_refuses_of_disruption_is_named_and_converted(
+    policy: str, problems: list[str]
+) -> None:
+    conversion = converted(BARE + f"  disruption: {policy}\n")
 
-    assert spec_of(converted(text), "NodeClaim")["expireAfter"] == after
+    assert [problem[:16] for _, problem, _ in refused(conversion)] == problems
+    assert len(conversion.objects) == 1
+
+
+NEVER = POOL.replace("expireAfter: 168h", "expireAfter: Never")
+SILENT = POOL.replace("    expireAfter: 168h\n", "")
+
+
+@pytest.mark.parametrize(
+    ("texts", "after", "change"),
+    [
+        ((CLAIM, POOL), "168h", "ADDED"),
+        ((CLAIM, NEVER), "Never", "ADDED"),
+        ((CLAIM, SILENT), "720h", "ADDED"),
+        ((CLAIM, converted(NEVER).objects[0]), "Never", "ADDED"),
+        ((CLAIM,), "720h", "LOST"),
+        ((CLAIM.replace("karpenter.sh/nodepool: web", "a: b"),), "Never", "ADDED"),
+    ],
+)
+def test_a_claim_expires_as_its_pool_says(
+    texts: tuple[str | JsonObject, ...], after: str, change: str
+) -> None:
+    conversion = converted(*(each if isinstance(each, str) else dumps(each) for each in texts))
+
+    assert spec_of(conversion, "NodeClaim")["expireAfter"] == after
+    assert (change, "spec.expireAfter") in said(conversion)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +149,18 @@ def test_a_claim_of_no_pool_does_not_expire(label: str, after: str) -> None:
             ("spec.subnetSelectorTerms", "is missing", HALF),
         ),
         (
+            NODE_CLASS.replace(
+                "subnetSelectorTerms:\n  - tags: {karpenter.sh/discovery: shop}\n"
+                "  - id: subnet-0a1",
+                "subnetSelector: {a: b}",
+            ),
+            (
+                "spec.subnetSelector",
+                "is a field of AWSNodeTemplates",
+                "write `subnetSelectorTerms: [{tags: ...}]`",
+            ),
+        ),
+        (
             NODE_CLASS.replace("role: Nodes", "amiSelectorTerms: {id: ami-1}"),
             (
                 "spec.amiSelectorTerms",
@@ -118,3 +174,17 @@ def test_what_cannot_be_converted_is_named(text: str, problem: tuple[str, str, s
     conversion = converted(text)
 
     assert (conversion.objects, refused(conversion)) == ((), [problem])
+
+
+@pytest.mark.parametrize(
+    ("user_data", "changes"),
+    [("userData: x", [("LOST", "spec.amiFamily")]), ("userData: karpenter.sh/unregistered", [])],
+)
+def test_custom_images_must_register_with_a_taint_today(
+    user_data: str, changes: list[tuple[str, str]]
+) -> None:
+    text = SELECTING_CLASS.replace("amiFamily: Ubuntu", "amiFamily: Custom").replace(
+        'userData: "#!/bin/sh\\n"', user_data
+    )
+
+    assert [each for each in said(converted(text)) if each[1] == "spec.amiFamily"] == changes

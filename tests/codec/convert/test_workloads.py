@@ -1,7 +1,9 @@
 import pytest
 
+from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.oldfields import Notes
 from karpy.codec.convert.workloads import renamed
+from karpy.codec.fields import JsonObject
 from tests.codec.convert.texts import converted, said
 
 DEPLOYMENT = """\
@@ -32,12 +34,12 @@ def test_a_workload_names_pools_and_annotations_as_today() -> None:
         DEPLOYMENT.replace("provisioner-name", "nodepool").replace("not-evict", "not-disrupt")
     )
     assert conversion.objects == expected.objects
-    assert (conversion.converted, expected.converted) == (1, 0)
+    assert (conversion.total.converted, expected.total.converted) == (1, 0)
     terms = "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
     pod = "spec.template.spec"
     assert said(conversion) == [
-        ("RENAMED", "spec.template.metadata.annotations.karpenter.sh/do-not-evict"),
-        ("RENAMED", f"{pod}.nodeSelector.karpenter.sh/provisioner-name"),
+        ("RENAMED", "spec.template.metadata.annotations[karpenter.sh/do-not-evict]"),
+        ("RENAMED", f"{pod}.nodeSelector[karpenter.sh/provisioner-name]"),
         ("RENAMED", f"{pod}.tolerations[0].key"),
         ("RENAMED", f"{pod}.topologySpreadConstraints[0].topologyKey"),
         ("RENAMED", f"{pod}.affinity.nodeAffinity.{terms}.matchExpressions[0].key"),
@@ -63,3 +65,26 @@ def test_annotations_have_one_name_today(
     annotations: dict[str, str], today: dict[str, str]
 ) -> None:
     assert renamed(annotations, "", Notes("")) == today
+
+
+@pytest.mark.parametrize(
+    ("value", "paths"),
+    [
+        ({"data": {"args": "--selector=karpenter.sh/provisioner-name=a"}}, ["data.args"]),
+        (
+            {"conf": {"spark.selector.karpenter.sh/provisioner-name": "a"}},
+            ["conf[spark.selector.karpenter.sh/provisioner-name]"],
+        ),
+        ({"description": "karpenter.sh/do-not-evict is old"}, []),
+        ({"metadata": {"managedFields": [{"f:karpenter.sh/do-not-evict": {}}]}}, []),
+    ],
+)
+def test_a_text_that_names_an_old_label_is_left_and_named(
+    value: JsonObject, paths: list[str]
+) -> None:
+    notes = Notes("")
+
+    assert renamed(value, "", notes) == value
+    assert [(each.change, each.path) for each in notes.all] == [
+        (Change.LOST, path) for path in paths
+    ]

@@ -3,7 +3,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpy.codec.convert.yamltexts import to_yaml
+from karpy.codec.comments import Comment, Side
+from karpy.codec.convert.conversion import Product
+from karpy.codec.convert.yamltexts import to_yaml, write_products
 from karpy.codec.documents import Document, read_documents
 from karpy.codec.fields import JsonObject
 
@@ -39,3 +41,31 @@ def test_scripts_stay_readable() -> None:
 
     assert "  \tindented\n" in written
     assert yaml.safe_load(written) == {"userData": script}
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a: {b: 1}  # kept\n", "---\na: {b: 1}  # kept\n"),
+        ("# above\n---\na: {b: 1}\n", "---\n# above\na: {b: 1}\n"),
+        ("--- # beside\n\na: {b: 1}\n# below\n", "---\n# beside\n\na: {b: 1}\n# below\n"),
+        ("--- {a: {b: 1}}\n", "--- {a: {b: 1}}\n"),
+        ("a: {b: 1}", "---\na: {b: 1}\n"),
+    ],
+)
+def test_what_its_author_wrote_is_written_as_it_was(text: str, written: str) -> None:
+    assert write_products([Product({"a": {"b": 1}}, text)]) == written
+
+
+def test_a_text_that_ends_with_its_file_is_written_anew() -> None:
+    """A line end more would be a part of it."""
+    assert write_products([Product({"a": "b"}, "a: |\n  b")]) == "---\na: b\n"
+
+
+def test_an_object_is_written_with_its_comments() -> None:
+    comments = (Comment(("a",), Side.ABOVE, "# why"),)
+
+    assert (
+        write_products([Product({"a": "\u00e9"}, comments=comments)]) == "---\n# why\na: \u00e9\n"
+    )
+    assert to_yaml([{"a": "\u00e9"}], in_ascii=True) == '---\na: "\\xE9"\n'

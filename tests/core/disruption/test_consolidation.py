@@ -14,6 +14,7 @@ from karpy.core.disruption.consolidation import (
 )
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.notices import refusal_notices
+from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.commands import Command, CommandNode
 from karpy.model.disruption import DisruptionReason
 from karpy.model.instances import InstanceType
@@ -26,7 +27,7 @@ from karpy.model.labels import (
     ZONE,
 )
 from karpy.model.nodes import Node
-from karpy.model.pools import NodePool
+from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.requirement import one_of
 from karpy.model.settings import Settings
@@ -665,20 +666,25 @@ def test_pods_do_not_wait_for_a_full_reservation_but_go_elsewhere() -> None:
 # --- overlays ------------------------------------------------------------------------------------
 
 
-def overlaid(*overlays: object) -> Snapshot:
-    return cluster(
-        node("a", type="medium"),
-        pods=[pod("x", on="a", cpu="6")],
-        types=[SIZES[1], instance_type("other", cpu="8", dollars=1.5)],
-        overlays=overlays,
-        settings=Settings(node_overlay=True),
+OTHER = instance_type("other", cpu="8", dollars=1.5)
+
+
+def overlaid(*overlays: NodeOverlay, others: Sequence[InstanceType] = (OTHER,)) -> Snapshot:
+    return with_overlays(
+        cluster(
+            node("a", type="medium"),
+            pods=[pod("x", on="a", cpu="6")],
+            types=[SIZES[1], *others],
+            overlays=overlays,
+            settings=Settings(node_overlay=True),
+        )
     )
 
 
 def test_an_overlay_on_all_types_makes_no_saving() -> None:
     """Nodes and replacements are priced alike; else each would be replaced by its like for ever."""
-    given = overlaid(overlay("half", price_adjustment="-50%"))
-    same = replace(given, catalog=catalog([SIZES[1]]))
+    half = overlay("half", price_adjustment="-50%")
+    given, same = overlaid(half), overlaid(half, others=())
 
     assert move(same, "a").why is NodeReason.NOT_CHEAPER
     assert move(given, "a").saving == DOLLAR // 4

@@ -17,6 +17,8 @@ from tests.core.disruption.scenes import DOLLAR, cluster, node, only_claim, only
 HERE = Evaluation(cluster(node("a"), only_claim("b"), only_node("c")))
 SILENT = {
     NodeReason.GONE,
+    NodeReason.BACKING_OFF,
+    NodeReason.PINNED,
     NodeReason.IN_COMMAND,
     NodeReason.UNMANAGED,
     NodeReason.BUDGET_SPENT,

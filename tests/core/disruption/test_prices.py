@@ -5,6 +5,7 @@ from msgspec.structs import replace
 
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.prices import Prices
+from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.instances import InstanceType
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
 from karpy.model.requirements import collect
@@ -164,9 +165,9 @@ def test_overlays_change_the_prices_of_nodes_and_of_replacements_alike() -> None
         overlays=(overlay("half", price_adjustment="-50%"),),
         settings=Settings(node_overlay=True),
     )
-    without = replace(given, settings=Settings())
+    without = replace(given, overlays=(), settings=Settings())
 
-    overlaid, plain = Evaluation(given).prices, Evaluation(without).prices
+    overlaid, plain = Evaluation(with_overlays(given)).prices, Evaluation(without).prices
 
     asks = (ON_DEMAND_ONLY,)
     assert (overlaid.of(node("a", type=ONE)), plain.of(node("a", type=ONE))) == (500_000, DOLLAR)

@@ -7,10 +7,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from karpy.codec.comments import within
 from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.drafts import Cluster, Converted, Source, Surroundings
 from karpy.codec.convert.images import tags_of
 from karpy.codec.convert.metadata import template_metadata_of
+from karpy.codec.convert.moves import Moves
 from karpy.codec.convert.objects import Found
 from karpy.codec.convert.oldfields import Notes, OldFields, as_text
 from karpy.codec.convert.proposals import (
@@ -43,6 +45,17 @@ _LOWER_CASE: Final = frozenset(
     {INSTANCE_TYPE, *(f"karpenter.k8s.aws/instance-{x}" for x in ("category", "family", "size"))}
 )
 """Labels of which no value has a capital."""
+_MOVES: Final[Moves] = {
+    "annotations": ("NodePool:spec.template.metadata.annotations",),
+    "labels": ("NodePool:spec.template.metadata.labels",),
+    "limits": ("NodePool:spec.limits",),
+    "node_class": ("EC2NodeClass:spec",),
+    "node_class.extra_securitygroup_ids": ("EC2NodeClass:spec.securityGroupSelectorTerms",),
+    "node_class.public": ("EC2NodeClass:spec.associatePublicIPAddress",),
+    "node_class.volumeSize": ("EC2NodeClass:spec.blockDeviceMappings",),
+    "requirements": ("NodePool:spec.template.spec.requirements",),
+    "taints": ("NodePool:spec.template.spec.taints",),
+}
 _GROUP_ID: Final = re.compile(r"sg-[0-9a-z]+")
 _SIZE: Final = re.compile(r"[1-9][0-9]{0,3}(?:Gi|G)|[1-9]Ti|[1-9]T")
 
@@ -69,8 +82,16 @@ def sources_in(found: Found) -> list[Source]:
         name = str(key)
         where = f"{found.where}, pool {name}"
         others = [str(each) for each in pools.obj if each != key]
-        part = Found(found.file, where, {} if value is None else value, pools.path_of(name))
-        made.append(Source(part, partial(_pool, name=name, own=own, others=others)))
+        steps = (*((_DOTTED,) if _DOTTED in whole.obj else (_TOP, _POOLS)), name)
+        part = Found(
+            found.file,
+            where,
+            {} if value is None else value,
+            pools.path_of(name),
+            comments=within(found.comments, steps),
+        )
+        change = partial(_pool, name=name, own=own, others=others)
+        made.append(Source(part, change, _MOVES))
     has_more = set(found.value) - {_TOP, _DOTTED, "defaults"} or _more(whole)
     return [Source(found, _file), *made] if has_more or not made else made
 

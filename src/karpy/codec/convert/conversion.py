@@ -1,9 +1,12 @@
 """What a conversion returns: objects of today, and what became of each field that differs."""
 
+from collections import Counter
+from collections.abc import Mapping
 from enum import Enum
 
 from msgspec import Struct
 
+from karpy.codec.comments import Comment
 from karpy.codec.fields import JsonObject
 from karpy.errors import ManifestInvalid
 
@@ -33,18 +36,61 @@ class Note(Struct, frozen=True, order=True):
     """One sentence: what stands there now, and why."""
 
 
-class Conversion(Struct, frozen=True):
-    """Objects of today, what became of fields that differ, and what cannot be converted at all."""
+class Product(Struct, frozen=True):
+    """An object of today, and what its author wrote around it."""
 
-    objects: tuple[JsonObject, ...] = ()
-    notes: tuple[Note, ...] = ()
-    problems: tuple[ManifestInvalid, ...] = ()
+    value: JsonObject
+    text: str = ""
+    """The document as its author wrote it; empty if it says something else now."""
+    comments: tuple[Comment, ...] = ()
+
+
+class FileCount(Struct, frozen=True):
+    """What became of the objects of one file."""
+
+    file: str
     converted: int = 0
     """How many objects of the input are others today."""
     unchanged: int = 0
     """How many objects of the input are returned as they are."""
     failed: int = 0
     """How many objects or documents of the input are not among those returned."""
+    changes: Mapping[Change, int] = {}
+    """How many fields there are of each change."""
+
+    @property
+    def read(self) -> int:
+        return self.converted + self.unchanged + self.failed
+
+
+class Conversion(Struct, frozen=True):
+    """Objects of today, what became of fields that differ, and what cannot be converted at all."""
+
+    products: tuple[Product, ...] = ()
+    notes: tuple[Note, ...] = ()
+    problems: tuple[ManifestInvalid, ...] = ()
+    files: tuple[FileCount, ...] = ()
+
+    @property
+    def objects(self) -> tuple[JsonObject, ...]:
+        return tuple(each.value for each in self.products)
+
+    @property
+    def total(self) -> FileCount:
+        """What became of the objects of all files."""
+        return FileCount(
+            "",
+            sum(each.converted for each in self.files),
+            sum(each.unchanged for each in self.files),
+            sum(each.failed for each in self.files),
+            Counter(each.change for each in self.notes),
+        )
+
+    @property
+    def repeated(self) -> tuple[str, ...]:
+        """The objects of which there is more than one, as `NodePool default`."""
+        names = Counter(map(_name, self.objects))
+        return tuple(sorted(name for name, count in names.items() if name and count > 1))
 
     @property
     def is_lossless(self) -> bool:
@@ -52,13 +98,9 @@ class Conversion(Struct, frozen=True):
         return not self.problems and all(each.change is not Change.LOST for each in self.notes)
 
 
-def join(*parts: Conversion) -> Conversion:
-    """Return several conversions as one, in their order."""
-    return Conversion(
-        tuple(each for part in parts for each in part.objects),
-        tuple(each for part in parts for each in part.notes),
-        tuple(each for part in parts for each in part.problems),
-        sum(part.converted for part in parts),
-        sum(part.unchanged for part in parts),
-        sum(part.failed for part in parts),
-    )
+def _name(obj: JsonObject) -> str:
+    meta = obj.get("metadata")
+    if not isinstance(meta, dict) or not meta.get("name"):
+        return ""
+    namespace = f"{meta['namespace']}/" if meta.get("namespace") else ""
+    return f"{obj.get('kind')} {namespace}{meta['name']}"

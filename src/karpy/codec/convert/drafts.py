@@ -6,7 +6,8 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.codec.convert.conversion import Note
+from karpy.codec.convert.conversion import Note, Product
+from karpy.codec.convert.moves import Moves, placed
 from karpy.codec.convert.objects import Found
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.fields import JsonObject
@@ -40,6 +41,8 @@ class Surroundings(Struct, frozen=True):
     """Group and kind of node classes by name."""
     cluster: Cluster = NO_CLUSTER
     """For pools that are made of something that names no cluster."""
+    expiries: Mapping[str, str] = {}
+    """After which time the nodes of a NodePool expire, by its name."""
 
 
 class Converted(Struct, frozen=True):
@@ -55,6 +58,8 @@ class Source(Struct, frozen=True):
 
     found: Found
     change: Callable[[OldFields, Surroundings], Converted]
+    moves: Moves = {}
+    """Where its fields are in these objects."""
 
     @property
     def where(self) -> str:
@@ -78,6 +83,9 @@ class Draft(Struct, frozen=True):
     """Whether its objects are left out, since an API server would refuse one of them."""
     is_filled_in: bool = True
     """Whether no placeholder of a template is left in its objects."""
+    source: Found | None = None
+    """What it is made of; None of what cannot be read."""
+    moves: Moves = {}
 
     @property
     def name(self) -> str:
@@ -99,6 +107,20 @@ class Draft(Struct, frozen=True):
         if (ref.get("group"), ref.get("kind")) != (AWS_GROUP, EC2_CLASS):
             return ""
         return str(ref.get("name") or "")
+
+    @property
+    def products(self) -> list[Product]:
+        """The objects, with what their author wrote around them."""
+        source = self.source
+        if source is None:
+            return [Product(each) for each in self.objects]
+        if source.text and not self.is_converted:
+            return [Product(each, source.text) for each in self.objects]
+        if not source.comments or not self.objects:
+            return [Product(each) for each in self.objects]
+        comments = placed(source, self.moves, self.objects)
+        pairs = zip(self.objects, comments, strict=True)
+        return [Product(each, comments=tuple(about)) for each, about in pairs]
 
     def with_notes(self, *notes: Note) -> "Draft":
         return replace(self, notes=(*self.notes, *notes))

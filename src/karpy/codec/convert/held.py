@@ -1,11 +1,12 @@
 """Objects that come out of a conversion, held to the CustomResourceDefinitions of today."""
 
-from typing import Final
+from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from karpy.codec.convert.conversion import Change
-from karpy.codec.convert.drafts import Draft
+from karpy.codec.convert.conversion import Change, Note
+from karpy.codec.convert.drafts import EC2_CLASS, Draft
+from karpy.codec.convert.images import NO_ROLE, user_data_faults
 from karpy.codec.crdfaults import custom_faults, is_custom
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
 from karpy.codec.placeholders import PlaceholderLeft
@@ -13,19 +14,15 @@ from karpy.codec.poolrules import find_faults
 from karpy.errors import ManifestInvalid
 from karpy.model.labels import WELL_KNOWN
 
-_IDENTITY: Final = "'role', 'instanceProfile'"
-
 
 def held(draft: Draft) -> Draft:
     """Return a draft with all that is wrong with its objects; those an API server refuses go."""
-    has_role = all(
-        each.change is not Change.LOST or each.path.rpartition(".")[2] != "role"
-        for each in draft.notes
-    )
+    if not draft.objects:
+        return draft
     problems, is_refused, is_filled_in = [], False, True
     for obj in draft.objects:
         for each in _faults_of(obj):
-            if not has_role and _IDENTITY in each.problem:
+            if NO_ROLE in each.problem and any(_is_of_role(note) for note in draft.notes):
                 continue
             problems.append(_problem(_where(draft, obj), each))
             if isinstance(each, PlaceholderLeft):
@@ -41,16 +38,25 @@ def held(draft: Draft) -> Draft:
     )
 
 
+def _is_of_role(note: Note) -> bool:
+    """Say whether a note says that nothing names a role, which need not be said twice."""
+    return note.change is Change.LOST and note.path.rpartition(".")[2] == "role"
+
+
 def why_not_ready(draft: Draft) -> list[ManifestInvalid]:
-    """List what an API server takes in the NodePools of a draft, and Karpenter does not."""
+    """List what an API server takes in the objects of a draft, and no node comes of."""
     return [
         _problem(_where(draft, obj), each)
         for obj in draft.objects
-        if is_custom(str(obj.get("apiVersion")), str(obj.get("kind")))
-        and obj.get("kind") == "NodePool"
-        and draft.is_filled_in
-        for each in find_faults(Fields(obj), WELL_KNOWN)
+        if is_custom(str(obj.get("apiVersion")), str(obj.get("kind"))) and draft.is_filled_in
+        for each in _late_faults(obj)
     ]
+
+
+def _late_faults(obj: JsonObject) -> Iterable[FieldInvalid]:
+    if obj.get("kind") == "NodePool":
+        return find_faults(Fields(obj), WELL_KNOWN)
+    return user_data_faults(obj) if obj.get("kind") == EC2_CLASS else ()
 
 
 def _faults_of(obj: JsonObject) -> tuple[FieldInvalid, ...]:
@@ -64,7 +70,8 @@ def _where(draft: Draft, obj: JsonObject) -> str:
         return draft.where
     meta = obj.get("metadata")
     name = meta.get("name", "") if isinstance(meta, dict) else ""
-    return f"{draft.where}, as {obj.get('kind')} {name}"
+    made = f"{obj.get('kind')} {name}"
+    return draft.where if draft.where.endswith(f", {made}") else f"{draft.where}, as {made}"
 
 
 def _problem(where: str, fault: FieldInvalid) -> ManifestInvalid:

@@ -1,5 +1,6 @@
 """What an EC2NodeClass launches with that every old version said in another way."""
 
+from collections.abc import Iterator
 from typing import Final
 
 from msgspec.structs import fields
@@ -7,9 +8,11 @@ from msgspec.structs import fields
 from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.drafts import Surroundings
 from karpy.codec.convert.oldfields import OldFields
-from karpy.codec.fields import JsonObject
+from karpy.codec.fields import FieldInvalid, JsonObject
 from karpy.codec.schemas.ec2devices import BlockDevice
 
+NO_ROLE: Final = "${KARPENTER_NODE_ROLE}"
+"""What is written for a role that only users know."""
 _ALIASES: Final = {
     "AL2": "al2",
     "AL2023": "al2023",
@@ -18,9 +21,14 @@ _ALIASES: Final = {
     "Windows2022": "windows2022",
     "Windows2025": "windows2025",
 }
+_ENDED: Final = {"AL2": "; EKS has images of AL2 for Kubernetes 1.32 at most"}
 _VOLUME_FIELDS: Final = tuple(each.encode_name for each in fields(BlockDevice))
 _UBUNTU: Final = "Ubuntu"
 _CUSTOM: Final = "Custom"
+_BOTTLEROCKET: Final = "bottlerocket"
+_NO_TOML: Final = ("#!", "MIME-Version", "apiVersion:", "<powershell>")
+_TOML: Final = "[settings"
+_UNREGISTERED: Final = "karpenter.sh/unregistered"
 _UBUNTU_DISK: Final = {
     "deviceName": "/dev/sda1",
     "rootVolume": True,
@@ -40,6 +48,10 @@ def images_of(old: OldFields, family: str, terms: list[JsonObject], selector: st
         old.fail("amiFamily", f"is `{family}`", f"use one of: {', '.join(_ALIASES)}, Custom")
     if not terms:
         return _images_by_alias(old, family, selector)
+    if family == _CUSTOM and _UNREGISTERED not in str(old.obj.get("userData")):
+        told = f"today nodes of Custom images register with the taint `{_UNREGISTERED}:NoExecute`; "
+        told += "have the kubelet do so by `userData`, so that no pod comes too early"
+        old.note(Change.LOST, "amiFamily", told)
     if family != _UBUNTU:
         return {"amiFamily": family, "amiSelectorTerms": terms}
     told = "AL2 starts Ubuntu images in the same way; today there is no family Ubuntu"
@@ -60,7 +72,8 @@ def _images_by_alias(old: OldFields, family: str, selector: str) -> JsonObject:
         )
     alias = f"{_ALIASES[family]}@latest"
     if "amiFamily" in old:
-        old.note(Change.RENAMED, "amiFamily", f"it is the image alias `{alias}` today")
+        told = f"it is the image alias `{alias}` today{_ENDED.get(family, '')}"
+        old.note(Change.RENAMED, "amiFamily", told)
     return {"amiSelectorTerms": [{"alias": alias}]}
 
 
@@ -83,10 +96,10 @@ def identity_of(old: OldFields, surroundings: Surroundings) -> JsonObject:
         return {"instanceProfile": surroundings.profile}
     told = (
         "neither `role` nor `instanceProfile` is written here, and today one is needed; "
-        "add one, or convert with `--role NAME`"
+        f"fill in `{NO_ROLE}`, or convert with `--role NAME`"
     )
     old.note(Change.LOST, "role", told)
-    return {}
+    return {"role": NO_ROLE}
 
 
 def metadata_options_of(old: OldFields, partly: JsonObject) -> JsonObject:
@@ -132,3 +145,18 @@ def tags_of(old: OldFields) -> JsonObject:
         else:
             made[key] = value
     return {"tags": made} if made else {}
+
+
+def user_data_faults(node_class: JsonObject) -> Iterator[FieldInvalid]:
+    """Find user data of another form than the images of an EC2NodeClass take."""
+    spec = node_class.get("spec") or {}
+    text = str(spec.get("userData") or "").lstrip()
+    terms = spec.get("amiSelectorTerms") or ()
+    alias = next((str(each["alias"]) for each in terms if "alias" in each), "")
+    family = str(spec.get("amiFamily") or alias.partition("@")[0]).lower()
+    if family == _BOTTLEROCKET and text.startswith(_NO_TOML):
+        hint = "write settings of Bottlerocket, or choose images of another family"
+        yield FieldInvalid("spec.userData", "is no TOML, which Bottlerocket takes alone", hint)
+    elif family.startswith("al2") and text.startswith(_TOML):
+        hint = "choose images of Bottlerocket, or write a script or MIME parts"
+        yield FieldInvalid("spec.userData", "is TOML, which Bottlerocket takes alone", hint)

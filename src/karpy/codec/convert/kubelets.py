@@ -1,12 +1,15 @@
 """Settings of the kubelet: those of a pool once, those of its EC2NodeClass today."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from karpy.codec.convert.conversion import Change, Note
 from karpy.codec.convert.drafts import Draft
-from karpy.codec.convert.oldfields import OldFields
-from karpy.codec.fields import JsonObject
+from karpy.codec.convert.neighbours import nearness
+from karpy.codec.convert.oldfields import Notes, OldFields
+from karpy.codec.fields import FieldInvalid, JsonObject
+from karpy.codec.jsontext import parse_json
+from karpy.codec.limits import Unparsable
 
 _AMOUNTS: Final = (
     "kubeReserved",
@@ -26,13 +29,40 @@ _REST: Final = (
 )
 
 
-def kubelet_of(old: OldFields) -> JsonObject:
-    """Return settings of the kubelet in today's form."""
+_ANNOTATION: Final = "compatibility.karpenter.sh/v1beta1-kubelet-conversion"
+KUBELET_ANNOTATION_PATH: Final = f"metadata.annotations[{_ANNOTATION}]"
+
+
+def kubelet_of(owner: OldFields, key: str = "kubelet") -> JsonObject:
+    """Return settings of the kubelet, which an object has under a name, in today's form."""
+    old = owner.child(key)
     old.drop("containerRuntime", "containerd is the only runtime left")
     made = {key: old.texts(key) for key in _AMOUNTS if key in old}
     made.update(old.carry(*_REST))
     old.drop_rest()
     return made
+
+
+def without_kubelet_annotation(obj: JsonObject, notes: Notes) -> tuple[JsonObject, JsonObject]:
+    """
+    Return a NodePool without the kubelet that its conversion to v1 has put into an annotation.
+
+    Karpenter 1.0 alone reads it from there; later versions stop at the sight of it.
+    """
+    meta = obj.get("metadata")
+    annotations = meta.get("annotations") if isinstance(meta, dict) else None
+    text = annotations.get(_ANNOTATION) if isinstance(annotations, dict) else None
+    if not isinstance(meta, dict) or not isinstance(annotations, dict) or text is None:
+        return obj, {}
+    try:
+        value = parse_json(str(text))
+    except Unparsable as error:
+        hint = "remove it, and write `spec.kubelet` of the EC2NodeClass"
+        raise FieldInvalid(KUBELET_ANNOTATION_PATH, f"is no JSON: {error}", hint) from error
+    kubelet = kubelet_of(OldFields({"kubelet": value}, KUBELET_ANNOTATION_PATH, notes))
+    kept = {key: each for key, each in annotations.items() if key != _ANNOTATION}
+    left = {key: each for key, each in meta.items() if key != "annotations"}
+    return {**obj, "metadata": {**left, **({"annotations": kept} if kept else {})}}, kubelet
 
 
 def place_kubelets(drafts: Sequence[Draft]) -> list[Draft]:
@@ -44,8 +74,12 @@ def place_kubelets(drafts: Sequence[Draft]) -> list[Draft]:
     """
     placed = list(drafts)
     users: dict[int, list[int]] = {}
+    classes: dict[str, list[int]] = {}
     for number, draft in enumerate(drafts):
-        found = _class_for(draft, drafts)
+        if draft.is_ec2_class:
+            classes.setdefault(draft.name, []).append(number)
+    for number, draft in enumerate(drafts):
+        found = _class_for(draft, drafts, classes)
         if found is not None:
             users.setdefault(found, []).append(number)
         elif draft.kubelet:
@@ -55,15 +89,12 @@ def place_kubelets(drafts: Sequence[Draft]) -> list[Draft]:
     return placed
 
 
-def _class_for(user: Draft, drafts: Sequence[Draft]) -> int | None:
-    """Find the class a pool refers to; one in the same file comes first."""
-    alike = [
-        number
-        for number, each in enumerate(drafts)
-        if user.class_name and each.is_ec2_class and each.name == user.class_name
-    ]
-    same_file = [number for number in alike if drafts[number].file == user.file]
-    return next(iter(same_file or alike), None)
+def _class_for(
+    user: Draft, drafts: Sequence[Draft], classes: Mapping[str, Sequence[int]]
+) -> int | None:
+    """Find the class a pool refers to; of several the nearest in the tree of files."""
+    alike = classes.get(user.class_name, ()) if user.class_name else ()
+    return max(alike, key=lambda each: nearness(drafts[each].file, user.file), default=None)
 
 
 def _share(placed: list[Draft], number: int, using: Iterable[int]) -> None:

@@ -1,12 +1,11 @@
 """All documents of a call, as objects of today."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
-
-from msgspec.structs import replace
+from typing import Final, TypeAlias
 
 from karpy.codec.convert import clusterfile, v1alpha1, v1alpha5, v1beta1
-from karpy.codec.convert.conversion import Change, Conversion
+from karpy.codec.convert.conversion import Change, Conversion, FileCount
 from karpy.codec.convert.drafts import (
     AWS,
     AWS_GROUP,
@@ -21,21 +20,35 @@ from karpy.codec.convert.drafts import (
 )
 from karpy.codec.convert.groups import groups_in, is_group
 from karpy.codec.convert.held import held, why_not_ready
-from karpy.codec.convert.kubelets import place_kubelets
-from karpy.codec.convert.objects import Found, objects_in, without_smart_quotes
+from karpy.codec.convert.kubelets import (
+    KUBELET_ANNOTATION_PATH,
+    place_kubelets,
+    without_kubelet_annotation,
+)
+from karpy.codec.convert.moves import Moves
+from karpy.codec.convert.neighbours import Neighbours
+from karpy.codec.convert.objects import (
+    Found,
+    has_smart_quotes,
+    objects_in,
+    without_smart_quotes,
+)
 from karpy.codec.convert.oldfields import Notes, OldFields
 from karpy.codec.convert.workloads import renamed
 from karpy.codec.documents import Document
 from karpy.codec.fields import FieldInvalid
+from karpy.codec.findings import file_of
+from karpy.codec.treefiles import BUILD_HINT, is_kustomization, kind_hint, why_unbuilt
 from karpy.codec.versions import check_version
 from karpy.errors import ManifestInvalid
 
-_OLD: Final[Mapping[tuple[str, str], Callable[[OldFields, Surroundings], Converted]]] = {
-    ("karpenter.sh/v1alpha5", "Provisioner"): v1alpha5.node_pool,
-    ("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate"): v1alpha1.node_class,
-    ("karpenter.sh/v1beta1", "NodePool"): v1beta1.node_pool,
-    ("karpenter.sh/v1beta1", "NodeClaim"): v1beta1.node_claim,
-    ("karpenter.k8s.aws/v1beta1", EC2_CLASS): v1beta1.node_class,
+_Change: TypeAlias = Callable[[OldFields, Surroundings], Converted]
+_OLD: Final[Mapping[tuple[str, str], tuple[_Change, Moves]]] = {
+    ("karpenter.sh/v1alpha5", "Provisioner"): (v1alpha5.node_pool, v1alpha5.MOVES),
+    ("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate"): (v1alpha1.node_class, v1alpha1.MOVES),
+    ("karpenter.sh/v1beta1", "NodePool"): (v1beta1.node_pool, v1beta1.POOL_MOVES),
+    ("karpenter.sh/v1beta1", "NodeClaim"): (v1beta1.node_claim, {}),
+    ("karpenter.k8s.aws/v1beta1", EC2_CLASS): (v1beta1.node_class, v1beta1.CLASS_MOVES),
 }
 _TODAY: Final = frozenset(
     {
@@ -46,10 +59,7 @@ _TODAY: Final = frozenset(
     }
 )
 KARPENTER_GROUPS: Final = frozenset({"karpenter.sh", AWS_GROUP})
-_SETTINGS: Final = "karpenter-global-settings"
-_PROFILE: Final = "aws.defaultInstanceProfile"
 _TOO_DEEP: Final = FieldInvalid("", "is nested too deeply", "check that it is a manifest")
-_KIND_HINT: Final = "add `apiVersion` and `kind`, as in any Kubernetes manifest"
 
 
 def convert(
@@ -64,11 +74,10 @@ def convert(
     the IAM role for node classes that name none, and `cluster` the one that pools of a cluster
     definition file are for. Objects of today are returned unchanged.
     """
-    problems: list[ManifestInvalid] = []
-    found = [each for document in documents for each in _objects(document, problems)]
-    surroundings = replace(_surroundings(found, role), cluster=cluster)
+    found = [each for document in documents for each in _objects(document)]
+    neighbours = Neighbours((each for each in found if isinstance(each, Found)), role, cluster)
     parts = [part for whole in found for part in _parts(whole)]
-    return _conversion(_drafts(parts, surroundings, problems), problems)
+    return _conversion(_drafts(parts, neighbours))
 
 
 def convert_groups(
@@ -77,104 +86,156 @@ def convert_groups(
     cluster: Cluster = NO_CLUSTER,
 ) -> Conversion:
     """Propose a NodePool and an EC2NodeClass for each group that the AWS CLI describes."""
-    problems: list[ManifestInvalid] = []
-    found = [each for document in documents for each in _objects(document, problems)]
-    surroundings = Surroundings(role, cluster=cluster)
-    return _conversion(_drafts(groups_in(found), surroundings, problems), problems)
+    found = [each for document in documents for each in _objects(document)]
+    groups = groups_in(each for each in found if isinstance(each, Found))
+    failed = (each for each in found if isinstance(each, Draft))
+    return _conversion(_drafts([*failed, *groups], Neighbours((), role, cluster)))
 
 
-def carry_over(found: Sequence[Found], problems: list[ManifestInvalid]) -> Sequence[Draft]:
-    """Return what objects of any version are today; add what cannot be one to the problems."""
-    return _drafts(found, _surroundings(found, ""), problems)
+def carry_over(found: Sequence[Found]) -> Sequence[Draft]:
+    """Return what objects of any version are today."""
+    return _drafts(found, Neighbours(found))
 
 
-def _drafts(
-    parts: Iterable[Found | Source], surroundings: Surroundings, problems: list[ManifestInvalid]
-) -> Sequence[Draft]:
-    """Return what the parts become; add what cannot be converted to the problems."""
+def _drafts(parts: Iterable[Found | Source | Draft], neighbours: Neighbours) -> Sequence[Draft]:
+    """Return what the parts become; a part that cannot be converted becomes its problems."""
     drafts: list[Draft] = []
     for each in parts:
+        if isinstance(each, Draft):
+            drafts.append(each)
+            continue
+        file = each.found.file if isinstance(each, Source) else each.file
         try:
-            drafts.append(_draft(each, surroundings))
+            drafts.append(_draft(each, neighbours.seen_from(file)))
         except FieldInvalid as error:
-            problems.append(_problem(each.where, error))
+            drafts.append(_failed(file, each.where, error, *error.others))
         except RecursionError:
-            problems.append(_problem(each.where, _TOO_DEEP))
+            drafts.append(_failed(file, each.where, _TOO_DEEP))
     return [held(each) for each in place_kubelets(drafts)]
 
 
-def _parts(found: Found) -> Sequence[Found | Source]:
-    is_cluster_file = clusterfile.is_cluster_file(found.value)
-    return clusterfile.sources_in(found) if is_cluster_file else (found,)
+def _parts(found: Found | Draft) -> Sequence[Found | Source | Draft]:
+    if isinstance(found, Found) and clusterfile.is_cluster_file(found.value):
+        return clusterfile.sources_in(found)
+    return (found,)
 
 
-def _objects(
-    document: Document | ManifestInvalid, problems: list[ManifestInvalid]
-) -> Iterable[Found]:
-    """Return the objects of a document; add what is none to the problems."""
+def _objects(document: Document | ManifestInvalid) -> Iterable[Found | Draft]:
+    """Return the objects of a document, and what is wrong with what is none."""
     if isinstance(document, ManifestInvalid):
-        problems.append(document)
-        return ()
+        where = document.where
+        return [Draft(file_of(where), where, (), problems=(document,), is_refused=True)]
+    file, where = document.file, document.where
     try:
-        each_found = list(objects_in(document))
+        return [
+            each if isinstance(each, Found) else _failed(file, where, each)
+            for each in objects_in(document, with_comments=True)
+        ]
     except RecursionError:
-        each_found = [_TOO_DEEP]
-    problems += [
-        _problem(document.where, each) for each in each_found if isinstance(each, FieldInvalid)
-    ]
-    return [each for each in each_found if isinstance(each, Found)]
+        return [_failed(file, where, _TOO_DEEP)]
 
 
-def _conversion(drafts: Sequence[Draft], problems: Sequence[ManifestInvalid]) -> Conversion:
-    converted = sum(each.is_converted and not each.is_refused for each in drafts)
-    refused = sum(each.is_refused for each in drafts)
+def _failed(file: str, where: str, *faults: FieldInvalid) -> Draft:
+    problems = tuple(_problem(where, each) for each in faults)
+    return Draft(file, where, (), problems=problems, is_refused=True)
+
+
+def _conversion(drafts: Sequence[Draft]) -> Conversion:
+    files: dict[str, list[Draft]] = {}
+    for each in drafts:
+        files.setdefault(each.file, []).append(each)
     return Conversion(
-        objects=tuple(obj for each in drafts for obj in each.objects),
+        products=tuple(product for each in drafts for product in each.products),
         notes=tuple(note for each in drafts for note in each.notes),
-        problems=(
-            *problems,
-            *(told for each in drafts for told in (*each.problems, *why_not_ready(each))),
+        problems=tuple(
+            problem for each in drafts for problem in (*each.problems, *why_not_ready(each))
         ),
+        files=tuple(_counted(file, each) for file, each in files.items()),
+    )
+
+
+def _counted(file: str, drafts: Sequence[Draft]) -> FileCount:
+    converted = sum(each.is_converted and not each.is_refused for each in drafts)
+    failed = sum(each.is_refused for each in drafts)
+    return FileCount(
+        file,
         converted=converted,
-        unchanged=len(drafts) - converted - refused,
-        failed=len(problems) + refused,
+        unchanged=len(drafts) - converted - failed,
+        failed=failed,
+        changes=Counter(note.change for each in drafts for note in each.notes),
     )
 
 
 def _draft(found: Found | Source, surroundings: Surroundings) -> Draft:
     if isinstance(found, Source):
         return _changed(found, surroundings)
-    known = (found.version, found.kind)
-    if found.kind:
-        check_version(found.version, found.kind)
-    if known in _TODAY:
-        return Draft(found.file, found.where, (found.value,))
+    if is_kustomization(found.file, found.value):
+        return _kustomization(found)
+    _check_head(found)
+    if (found.version, found.kind) in _TODAY:
+        return _of_today(found)
     if found.group in KARPENTER_GROUPS:
         return _old_draft(found, surroundings)
     notes = Notes(found.where)
-    if not found.kind:
-        if is_group(found.value):
-            raise FieldInvalid("", "is a group of machines", "add `--from-nodegroups`")
-        if not _is_kustomization(found):
-            raise FieldInvalid("kind", "is missing", _KIND_HINT)
-        notes.add(Change.DROPPED, "", "a kustomization names files and is no object itself")
-        return Draft(found.file, found.where, (), tuple(notes.all))
     value = renamed(found.value, "", notes)
-    return Draft(found.file, found.where, (value,), tuple(notes.all), bool(notes.all))
+    is_changed = value != found.value
+    return Draft(found.file, found.where, (value,), tuple(notes.all), is_changed, source=found)
+
+
+def _check_head(found: Found) -> None:
+    """Refuse what names no kind, no version, or a version that its kind does not have."""
+    if not found.value.get("kind") and is_group(found.value):
+        raise FieldInvalid("", "is a group of machines", "add `--from-nodegroups`")
+    head = OldFields(found.value, "", Notes(found.where))
+    for key in ("kind", "apiVersion"):
+        if not head.text(key):
+            head.fail(key, "is missing", kind_hint(found.file))
+    check_version(found.version, found.kind)
+
+
+def _kustomization(found: Found) -> Draft:
+    notes = Notes(found.where)
+    why = why_unbuilt(found.value)
+    if why:
+        notes.add(Change.LOST, "", f"{why}; {BUILD_HINT}")
+    else:
+        notes.add(Change.DROPPED, "", "a kustomization names files and is no object itself")
+    return Draft(found.file, found.where, (), tuple(notes.all))
+
+
+def _of_today(found: Found) -> Draft:
+    notes = Notes(found.where)
+    value = found.value
+    if has_smart_quotes(value):
+        value = without_smart_quotes(value, "", notes)
+    value, kubelet = without_kubelet_annotation(value, notes)
+    return Draft(
+        found.file,
+        found.where,
+        (value,),
+        tuple(notes.all),
+        is_converted=value != found.value,
+        kubelet=kubelet,
+        kubelet_path=KUBELET_ANNOTATION_PATH,
+        source=found,
+    )
 
 
 def _old_draft(found: Found, surroundings: Surroundings) -> Draft:
-    change = _OLD.get((found.version, found.kind))
-    if change is None:
-        raise FieldInvalid("kind", "is missing", _KIND_HINT)
-    return _changed(Source(found, change), surroundings)
+    change, moves = _OLD[found.version, found.kind]
+    return _changed(Source(found, change, moves), surroundings)
 
 
 def _changed(source: Source, surroundings: Surroundings) -> Draft:
     found = source.found
     notes = Notes(found.where)
-    value = without_smart_quotes(found.value, found.path, notes)
+    value = found.value
+    if isinstance(value, dict):
+        value = without_smart_quotes(value, found.path, notes)
     made = source.change(OldFields(value, found.path, notes), surroundings)
+    for fault in notes.faults[:1]:
+        fault.others = (*notes.faults[1:], *notes.problems)
+        raise fault
     return Draft(
         found.file,
         found.where,
@@ -184,26 +245,9 @@ def _changed(source: Source, surroundings: Surroundings) -> Draft:
         kubelet=made.kubelet,
         kubelet_path=made.kubelet_path,
         problems=tuple(_problem(found.where, each) for each in notes.problems),
+        source=found,
+        moves=source.moves,
     )
-
-
-def _surroundings(found: Iterable[Found], role: str) -> Surroundings:
-    classes: dict[str, tuple[str, str]] = {}
-    profile = ""
-    for each in found:
-        if each.kind in {"AWSNodeTemplate", EC2_CLASS}:
-            classes[each.name] = (AWS_GROUP, EC2_CLASS)
-        elif each.kind.endswith("NodeClass"):
-            classes.setdefault(each.name, (each.group, each.kind))
-        elif (each.kind, each.name) == ("ConfigMap", _SETTINGS):
-            data = each.value.get("data")
-            value = data.get(_PROFILE) if isinstance(data, dict) else None
-            profile = value if isinstance(value, str) else profile
-    return Surroundings(role, profile, classes)
-
-
-def _is_kustomization(found: Found) -> bool:
-    return found.file.rpartition("/")[2] in {"kustomization.yaml", "kustomization.yml"}
 
 
 def _problem(where: str, error: FieldInvalid) -> ManifestInvalid:

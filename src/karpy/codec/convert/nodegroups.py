@@ -18,7 +18,7 @@ from karpy.codec.convert.groupfields import (
     whole_number,
     with_labels,
 )
-from karpy.codec.convert.oldfields import OldFields
+from karpy.codec.convert.oldfields import OldFields, path_of
 from karpy.codec.convert.proposals import (
     LATEST,
     name_of,
@@ -79,7 +79,9 @@ def node_group(old: OldFields, given: Surroundings, *, others: Sequence[str]) ->
     cluster = replace(given.cluster, name=old.text("clusterName") or given.cluster.name)
     alias, machine = _images(old)
     types = types_of(old, "instanceTypes", texts_in(old, "instanceTypes"))
-    written_labels = {key: (f"labels.{key}", value) for key, value in old.texts("labels").items()}
+    written_labels = {
+        key: (path_of("labels", key), value) for key, value in old.texts("labels").items()
+    }
     labels, needs = with_labels(old, written_labels, [*types, *machine, _capacity(old)])
     inner: JsonObject = {"requirements": needs}
     if taints := [_taint(each) for each in old.children("taints")]:
@@ -150,7 +152,7 @@ def _disruption(old: OldFields) -> JsonObject:
 
 
 def _class_spec(old: OldFields, alias: str, surroundings: Surroundings) -> JsonObject:
-    tags = {key: (f"tags.{key}", value) for key, value in old.texts("tags").items()}
+    tags = {key: (path_of("tags", key), value) for key, value in old.texts("tags").items()}
     return {
         "amiSelectorTerms": [{"alias": alias}],
         "subnetSelectorTerms": subnet_ids(old, "subnets", texts_in(old, "subnets"), surroundings),

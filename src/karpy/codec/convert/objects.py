@@ -4,11 +4,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from karpy.codec.comments import Comment, Path, comments_in, within
 from karpy.codec.convert.conversion import Change
-from karpy.codec.convert.oldfields import Notes
+from karpy.codec.convert.oldfields import Notes, path_of
 from karpy.codec.documents import Document
 from karpy.codec.fields import FieldInvalid, JsonObject, describe
+from karpy.codec.treefiles import PATCH_HINT, is_patch
 
 _LIST: Final = "List"
 _QUOTES: Final = "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033\u2018\u2019"
@@ -23,6 +26,9 @@ class Found(Struct, frozen=True):
     value: JsonObject
     path: str = ""
     """Where the value is, if it is a part of an object."""
+    text: str = ""
+    """The document as it is written, if the object is the whole of it."""
+    comments: tuple[Comment, ...] = ()
 
     @property
     def group(self) -> str:
@@ -42,38 +48,70 @@ class Found(Struct, frozen=True):
         return _text(meta.get("name")) if isinstance(meta, dict) else ""
 
 
-def objects_in(document: Document) -> Iterator[Found | FieldInvalid]:
+def objects_in(
+    document: Document, *, with_comments: bool = False
+) -> Iterator[Found | FieldInvalid]:
     """Find the objects of a document; what is none is a problem of its own."""
-    for path, value in _values(document.value, ""):
+    if is_patch(document.value):
+        yield FieldInvalid("", "is a patch, not an object", PATCH_HINT)
+        return
+    comments = comments_in(document.text) if with_comments else ()
+    for steps, value in _values(document.value, ()):
+        path = _shown(steps)
         if not isinstance(value, dict):
             what = f"is {describe(value)}, not an object"
             yield FieldInvalid(path, what, "write it as `name: value` pairs")
             continue
-        found = Found(document.file, document.where, value)
+        found = Found(
+            document.file,
+            document.where,
+            value,
+            text="" if steps else document.text,
+            comments=within(comments, steps),
+        )
         place = f" {path}" if path else ""
         name = f"{found.kind} {found.name}".strip()
         where = f"{document.where}{place}, {name}" if name else f"{document.where}{place}"
-        yield Found(document.file, where, value)
+        yield replace(found, where=where)
 
 
-def _values(value: object, path: str) -> Iterator[tuple[str, object]]:
+def _values(value: object, steps: Path) -> Iterator[tuple[Path, object]]:
     if isinstance(value, list):
         for index, each in enumerate(value):
-            yield from _values(each, f"{path}[{index}]")
+            yield from _values(each, (*steps, index))
         return
     kind = _text(value.get("kind")) if isinstance(value, dict) else ""
     items = value.get("items") if isinstance(value, dict) else None
     if not kind.endswith(_LIST) or not isinstance(items, list) or not isinstance(value, dict):
-        yield path, value
+        yield steps, value
         return
     head = {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix(_LIST)}
     for index, each in enumerate(items):
         whole = {**head, **each} if isinstance(each, dict) and head["kind"] else each
-        yield from _values(whole, f"{path}{'.' if path else ''}items[{index}]")
+        yield from _values(whole, (*steps, "items", index))
 
 
-def without_smart_quotes(value: object, path: str, notes: Notes) -> object:
+def _shown(steps: Path) -> str:
+    """Write a path as in `items[0]`."""
+    text = "".join(f".{each}" if isinstance(each, str) else f"[{each}]" for each in steps)
+    return text.removeprefix(".")
+
+
+def has_smart_quotes(value: JsonObject) -> bool:
+    """Say whether a manifest comes from a web page, which its kind or version shows."""
+    heads = (value.get(key) for key in ("apiVersion", "kind"))
+    return any(isinstance(each, str) and _plain(each) != each for each in heads)
+
+
+def without_smart_quotes(value: JsonObject, path: str, notes: Notes) -> JsonObject:
     """Take off the quotation marks of a web page, which YAML does not know, from texts."""
+    return {
+        _plain(str(key)): _without(each, path_of(path, str(key)), notes)
+        for key, each in value.items()
+    }
+
+
+def _without(value: object, path: str, notes: Notes) -> object:
     match value:
         case str():
             plain = _plain(value)
@@ -82,17 +120,9 @@ def without_smart_quotes(value: object, path: str, notes: Notes) -> object:
                 notes.add(Change.RENAMED, path, told)
             return plain
         case list():
-            return [
-                without_smart_quotes(each, f"{path}[{index}]", notes)
-                for index, each in enumerate(value)
-            ]
+            return [_without(each, f"{path}[{index}]", notes) for index, each in enumerate(value)]
         case dict():
-            return {
-                _plain(key) if isinstance(key, str) else key: without_smart_quotes(
-                    each, f"{path}.{key}" if path else str(key), notes
-                )
-                for key, each in value.items()
-            }
+            return without_smart_quotes(value, path, notes)
     return value
 
 

@@ -1,10 +1,19 @@
 """Fields of an old manifest: each is taken once, and one that is left over is named."""
 
-from collections.abc import Iterator
-from typing import NoReturn
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 from karpy.codec.convert.conversion import Change, Note
 from karpy.codec.fields import FieldInvalid, JsonObject, describe
+from karpy.codec.placeholders import placeholder_faults
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_NEAR: Final = 0.75
+_UNKNOWN: Final = "the old version has no such field, so that it had no effect"
+_MISSPELT: Final = "is no field of the old version, so that it had no effect"
 
 
 class Notes:
@@ -15,6 +24,8 @@ class Notes:
         self.all: list[Note] = []
         self.problems: list[FieldInvalid] = []
         """What the old version refuses, and what can be converted nevertheless."""
+        self.faults: list[FieldInvalid] = []
+        """What cannot be converted."""
 
     def add(self, change: Change, path: str, text: str) -> None:
         self.all.append(Note(self.where, path, change, text))
@@ -25,19 +36,21 @@ class OldFields:
 
     def __init__(self, obj: object, path: str, notes: Notes) -> None:
         if not isinstance(obj, dict):
-            raise FieldInvalid(
-                path, f"is {describe(obj)}, not an object", "write it as `name: value` pairs"
-            )
+            problem, hint = f"is {describe(obj)}, not an object", "write it as `name: value` pairs"
+            raise _unfilled(obj, path) or FieldInvalid(path, problem, hint)
         self.obj: JsonObject = obj
         self.path = path
         self.notes = notes
         self._left = [key for key, value in obj.items() if value is not None]
+        self._known: set[str] = set()
+        """The names that were asked for, whether or not there is such a field."""
 
     def __contains__(self, key: str) -> bool:
+        self._known.add(key)
         return self.obj.get(key) is not None
 
     def path_of(self, key: str) -> str:
-        return f"{self.path}.{key}" if self.path and key else self.path or key
+        return path_of(self.path, key)
 
     def is_left(self, key: str) -> bool:
         """Say whether a field is there that does not count as converted yet."""
@@ -45,6 +58,7 @@ class OldFields:
 
     def take(self, key: str) -> object:
         """Return a field, which counts as converted then."""
+        self._known.add(key)
         if key in self._left:
             self._left.remove(key)
         return self.obj.get(key)
@@ -52,7 +66,8 @@ class OldFields:
     def text(self, key: str) -> str:
         value = self.take(key)
         if value is not None and not isinstance(value, str):
-            self.fail(key, f"is {describe(value)}, not text", "quote it")
+            hint = "write one text" if isinstance(value, dict | list) else f'quote it: `"{value}"`'
+            self.fail(key, f"is {describe(value)}, not text", hint)
         return value or ""
 
     def child(self, key: str) -> "OldFields":
@@ -83,22 +98,61 @@ class OldFields:
         """Return the fields of these names that are there, as they are."""
         return {key: self.take(key) for key in keys if key in self}
 
+    def tried(
+        self,
+        otherwise: T,
+        read: Callable[Concatenate["OldFields", P], T],
+        *args: P.args,
+        **more: P.kwargs,
+    ) -> T:
+        """Return what is read of this object; keep a fault, so that others are found, too."""
+        try:
+            return read(self, *args, **more)
+        except FieldInvalid as fault:
+            self.notes.faults.append(fault)
+            return otherwise
+
     def note(self, change: Change, key: str, text: str) -> None:
         self.notes.add(change, self.path_of(key), text)
 
     def drop(self, key: str, text: str) -> None:
         """Leave a field out, and say why, if it is there."""
-        if key in self._left:
-            self.take(key)
+        is_left = key in self._left
+        self.take(key)
+        if is_left:
             self.note(Change.DROPPED, key, text)
 
     def drop_rest(self) -> None:
-        """Name the fields that are left over: the old version knew none of these names."""
+        """Name the fields that are left over: the old version has none of these names."""
         for key in tuple(self._left):
-            self.drop(key, "the old version has no such field, so that it had no effect")
+            near = get_close_matches(str(key), self._known, 1, _NEAR)
+            if near:
+                self._left.remove(key)
+                self.object_to(key, _MISSPELT, f"write `{near[0]}`, or remove it")
+            else:
+                self.drop(key, _UNKNOWN)
+
+    def object_to(self, key: str, problem: str, hint: str) -> None:
+        """Name what the old version refuses; the object can be converted nevertheless."""
+        self.notes.problems.append(FieldInvalid(self.path_of(key), problem, hint))
 
     def fail(self, key: str, problem: str, hint: str) -> NoReturn:
-        raise FieldInvalid(self.path_of(key), problem, hint)
+        """Give up on a field; of one that is not filled in nothing else can be known."""
+        path = self.path_of(key)
+        raise _unfilled(self.obj.get(key), path) or FieldInvalid(path, problem, hint)
+
+
+def _unfilled(value: object, path: str) -> FieldInvalid | None:
+    faults = placeholder_faults(value, path) if isinstance(value, str) else iter(())
+    return next(faults, None)
+
+
+def path_of(above: str, key: str) -> str:
+    """Return the path of a field, or of a path below; a name that has a domain is in brackets."""
+    if not key:
+        return above
+    name = f"[{key}]" if "/" in key and not key.endswith("]") else f".{key}"
+    return f"{above}{name}".removeprefix(".")
 
 
 def as_text(value: object) -> str:

@@ -12,14 +12,28 @@ from karpy.codec.convert.images import (
     metadata_options_of,
     tags_of,
 )
-from karpy.codec.convert.metadata import new_object
-from karpy.codec.convert.oldfields import OldFields
+from karpy.codec.convert.metadata import new_object, spec_of
+from karpy.codec.convert.moves import Moves
+from karpy.codec.convert.oldfields import OldFields, path_of
 from karpy.codec.fields import JsonObject
 
 _IDS: Final = ("aws-ids", "aws::ids")
 _NAME: Final = "aws::name"
 _OWNERS: Final = "aws::owners"
 _LAUNCH_TEMPLATE: Final = ("launchTemplate", "launchTemplateName")
+_TERMS: Final = ("amiSelector", "securityGroupSelector", "subnetSelector")
+MOVES: Final[Moves] = {
+    "spec.amiFamily": ("EC2NodeClass:spec.amiFamily", "EC2NodeClass:spec.amiSelectorTerms"),
+    **{f"spec.{key}": (f"EC2NodeClass:spec.{key}Terms",) for key in _TERMS},
+    **{
+        f"spec.{key}.*": (
+            f"EC2NodeClass:spec.{key}Terms.0.tags.*",
+            f"EC2NodeClass:spec.{key}Terms",
+        )
+        for key in _TERMS
+    },
+}
+"""Where the fields of an AWSNodeTemplate are today."""
 _PARTLY: Final = {"httpTokens": "optional"}
 """What EC2 takes where the old version passed `metadataOptions` on without it."""
 
@@ -27,9 +41,10 @@ _PARTLY: Final = {"httpTokens": "optional"}
 def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
     """Return an AWSNodeTemplate as an EC2NodeClass."""
     made = new_object(root, AWS, EC2_CLASS)
-    if "spec" not in root:
-        root.fail("spec", "is missing", "build the whole object first, as `kustomize build` does")
-    made["spec"] = node_class_spec(root.child("spec"), surroundings)
+    spec = root.tried(None, spec_of)
+    if spec is None:
+        return Converted(())
+    made["spec"] = node_class_spec(spec, surroundings)
     root.drop_rest()
     return Converted((made,))
 
@@ -37,38 +52,46 @@ def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
 def node_class_spec(old: OldFields, surroundings: Surroundings) -> JsonObject:
     """Return the spec of an EC2NodeClass for what an AWSNodeTemplate or `provider` says."""
     for key in _LAUNCH_TEMPLATE:
-        if key in old:
-            old.fail(
-                key,
-                "names a launch template, and today nothing is launched by one",
-                "write its images, disks, user data and security groups as fields of an "
-                "EC2NodeClass",
-            )
+        old.tried(None, _refuse, key)
     old.drop("apiVersion", "it has no meaning here")
     old.drop("kind", "it has no meaning here")
-    made = _images(old)
-    made["subnetSelectorTerms"] = _network_terms(old, "subnetSelector")
-    made["securityGroupSelectorTerms"] = _network_terms(old, "securityGroupSelector")
-    made.update(identity_of(old, surroundings))
-    made.update(disks_of(old))
+    made = old.tried({}, _images)
+    made["subnetSelectorTerms"] = old.tried([], _network_terms, "subnetSelector")
+    made["securityGroupSelectorTerms"] = old.tried([], _network_terms, "securityGroupSelector")
+    made.update(old.tried({}, identity_of, surroundings))
+    made.update(old.tried({}, disks_of))
     made.update(old.carry("context", "detailedMonitoring", "userData"))
-    made["metadataOptions"] = metadata_options_of(old, _PARTLY)
-    made.update(tags_of(old))
+    made["metadataOptions"] = old.tried({}, metadata_options_of, _PARTLY)
+    made.update(old.tried({}, tags_of))
     old.drop_rest()
     return made
+
+
+def _refuse(old: OldFields, key: str) -> None:
+    """Refuse a launch template, which may bring its own security groups."""
+    if key in old:
+        old.take(key)
+        old.fail(
+            key,
+            "names a launch template, and today nothing is launched by one",
+            "write its images, disks, user data and security groups as fields of an EC2NodeClass",
+        )
 
 
 def _images(old: OldFields) -> JsonObject:
     terms = _image_terms(old)
     family = old.text("amiFamily")
     if not family:
-        told = "AL2 is what the old version launched where no family is named"
+        told = "AL2 is what the old version launched where no family is named; EKS has its images"
+        told += " for Kubernetes 1.32 at most"
         old.note(Change.ADDED, "amiFamily", told)
     return images_of(old, family or "AL2", terms, "amiSelector")
 
 
 def _network_terms(old: OldFields, key: str) -> list[JsonObject]:
     terms = _terms(old, key)
+    if not terms and any(each in old for each in _LAUNCH_TEMPLATE):
+        return []
     if not terms:
         old.fail(key, "is missing", f"add `{key}` with tags or ids")
     old.note(Change.RENAMED, key, f"it is `{key}Terms` today")
@@ -84,14 +107,18 @@ def _image_terms(old: OldFields) -> list[JsonObject]:
 
 def _terms(old: OldFields, key: str) -> list[JsonObject]:
     """Write a selector as terms: a list of values between commas is one term for each of them."""
-    values = {name: _split(value) for name, value in old.texts(key).items()}
+    texts = old.texts(key)
+    for name in _IDS:
+        if name in texts and not _split(texts[name]):
+            old.fail(f"{key}.{name}", "names no id", "write ids with commas between, or remove it")
+    values = {name: _split(value) or ["*"] for name, value in texts.items()}
     if not values:
         return []
     ids = [each for name in _IDS for each in values.pop(name, ())]
     if ids:
         for name in values:
             told = "a term with an id has no more conditions today; the ids alone are kept"
-            old.note(Change.LOST, f"{key}.{name}", told)
+            old.notes.add(Change.LOST, path_of(old.path_of(key), name), told)
         return [{"id": each} for each in ids]
     return [_term(dict(zip(values, each, strict=True))) for each in product(*values.values())]
 
@@ -108,5 +135,5 @@ def _term(chosen: dict[str, str]) -> JsonObject:
 
 
 def _split(value: str) -> list[str]:
-    """Return the values between commas; none at all stands for any."""
-    return [part for each in value.split(",") if (part := each.strip())] or ["*"]
+    """Return the values between commas."""
+    return [part for each in value.split(",") if (part := each.strip())]

@@ -5,9 +5,11 @@ from typing import Final
 from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.drafts import AWS, AWS_GROUP, CORE, EC2_CLASS, Converted, Surroundings
 from karpy.codec.convert.kubelets import kubelet_of
-from karpy.codec.convert.metadata import new_object, template_metadata_of
+from karpy.codec.convert.metadata import new_object, spec_of, template_metadata_of
+from karpy.codec.convert.moves import Moves
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.convert.requirements import requirements_of, taints_of
+from karpy.codec.convert.v1alpha1 import MOVES as CLASS_MOVES
 from karpy.codec.convert.v1alpha1 import node_class_spec
 from karpy.codec.fields import JsonObject, describe
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, OS, normalise
@@ -19,33 +21,54 @@ _TYPE_KEYS: Final = frozenset(
 )
 _HALF: Final = "build the whole object first, as `kustomize build` does, or add `providerRef`"
 _SECONDS: Final = {"h": 3600, "m": 60}
+_KUBELET: Final = "kubeletConfiguration"
+MOVES: Final[Moves] = {
+    "spec.annotations": ("NodePool:spec.template.metadata.annotations",),
+    "spec.consolidation": ("NodePool:spec.disruption",),
+    "spec.consolidation.enabled": ("NodePool:spec.disruption.consolidationPolicy",),
+    "spec.kubeletConfiguration": ("EC2NodeClass:spec.kubelet",),
+    "spec.labels": ("NodePool:spec.template.metadata.labels",),
+    "spec.limits": ("NodePool:spec.limits",),
+    "spec.limits.resources": ("NodePool:spec.limits",),
+    "spec.provider": ("EC2NodeClass:spec",),
+    "spec.providerRef": ("NodePool:spec.template.spec.nodeClassRef",),
+    "spec.requirements": ("NodePool:spec.template.spec.requirements",),
+    "spec.startupTaints": ("NodePool:spec.template.spec.startupTaints",),
+    "spec.taints": ("NodePool:spec.template.spec.taints",),
+    "spec.ttlSecondsAfterEmpty": ("NodePool:spec.disruption.consolidateAfter",),
+    "spec.ttlSecondsUntilExpired": ("NodePool:spec.template.spec.expireAfter",),
+    **{path.replace("spec.", "spec.provider."): places for path, places in CLASS_MOVES.items()},
+}
+"""Where the fields of a Provisioner are today."""
 
 
 def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
     """Return a Provisioner as a NodePool, and the EC2NodeClass of its `provider` if it has one."""
     made = new_object(root, CORE, "NodePool")
-    spec = root.child("spec")
-    classes = _class_of_provider(spec, made["metadata"], surroundings)
-    ref = _class_ref(spec, classes, surroundings)
+    spec = root.tried(None, spec_of)
+    if spec is None:
+        return Converted(())
+    classes = spec.tried((), _class_of_provider, made["metadata"], surroundings)
+    ref = spec.tried({}, _class_ref, classes, surroundings)
     inner: JsonObject = {
         "nodeClassRef": ref,
-        "requirements": _requirements(spec),
-        **taints_of(spec),
-        "expireAfter": _expiry(spec),
+        "requirements": spec.tried([], _requirements),
+        **spec.tried({}, taints_of),
+        "expireAfter": spec.tried("", _expiry),
     }
-    template = {**template_metadata_of(spec), "spec": inner}
-    made["spec"] = {"template": template, "disruption": _disruption(spec), **_limits(spec)}
+    template = {**spec.tried({}, template_metadata_of), "spec": inner}
+    disruption = spec.tried({}, _disruption)
+    made["spec"] = {"template": template, "disruption": disruption, **spec.tried({}, _limits)}
     made["spec"].update(spec.carry("weight"))
-    old_kubelet = spec.child("kubeletConfiguration")
-    kubelet = kubelet_of(old_kubelet)
+    kubelet = spec.tried({}, kubelet_of, _KUBELET)
     spec.drop_rest()
     root.drop_rest()
     if classes and kubelet:
         told = f"it is `spec.kubelet` of EC2NodeClass {ref['name']} today"
-        spec.note(Change.RENAMED, "kubeletConfiguration", told)
+        spec.note(Change.RENAMED, _KUBELET, told)
         classes[0]["spec"]["kubelet"] = kubelet
         return Converted((made, *classes))
-    return Converted((made, *classes), kubelet, old_kubelet.path)
+    return Converted((made, *classes), kubelet, spec.path_of(_KUBELET))
 
 
 def _class_of_provider(
@@ -109,6 +132,11 @@ def _requirement(key: str, operator: str, *values: str) -> JsonObject:
 def _limits(spec: OldFields) -> JsonObject:
     limits = spec.child("limits")
     resources = limits.amounts("resources")
+    for key in ("cpu", "memory"):
+        if key in limits:
+            limits.take(key)
+            what = "is outside `resources`, so that it had no effect"
+            limits.object_to(key, what, "indent it below `resources`, or remove it")
     limits.drop_rest()
     if not resources:
         return {}
@@ -123,7 +151,10 @@ def _expiry(spec: OldFields) -> str:
         spec.note(Change.ADDED, path, f"`expireAfter: Never`: {told}")
         return "Never"
     after = _seconds(spec, path)
-    spec.note(Change.RENAMED, path, f"it is `spec.template.spec.expireAfter: {after}` today")
+    told = f"it is `spec.template.spec.expireAfter: {after}` today"
+    if after == "0s":
+        told += "; nodes expire at once, in the old version too; without the field they never do"
+    spec.note(Change.RENAMED, path, told)
     return after
 
 
@@ -139,6 +170,9 @@ def _disruption(spec: OldFields) -> JsonObject:
         spec.note(Change.ADDED, "consolidation", f"`consolidateAfter: Never`: {told}")
     if is_on or "consolidation" in spec:
         spec.note(Change.RENAMED, "consolidation.enabled", f"it is `{policy}` today")
+    if after and is_on:
+        what = "is there next to `consolidation.enabled: true`, which v1alpha5 refuses"
+        spec.object_to(path, what, "remove one of both, or convert: today they may be together")
     if after:
         told = f"it is `{policy}` with `consolidateAfter: {after}` today"
         spec.note(Change.RENAMED, path, told)

@@ -21,14 +21,21 @@ from karpy.codec.convert.images import (
     tags_of,
 )
 from karpy.codec.convert.kubelets import kubelet_of
-from karpy.codec.convert.metadata import new_object, template_metadata_of
+from karpy.codec.convert.metadata import (
+    new_object,
+    object_to_strangers,
+    spec_of,
+    template_metadata_of,
+)
+from karpy.codec.convert.moves import Moves
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.convert.requirements import requirements_of, taints_of
-from karpy.codec.fields import FieldInvalid, JsonObject
+from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.ec2nodeclasses import EC2NodeClassSpec
 from karpy.model.labels import NODE_POOL
 
-_POLICIES: Final = {"WhenUnderutilized": "WhenEmptyOrUnderutilized"}
+_USUAL: Final = "WhenUnderutilized"
+_POLICIES: Final = {_USUAL: "WhenEmptyOrUnderutilized"}
 _KNOWN_POLICIES: Final = ("WhenEmpty", "WhenUnderutilized", "WhenEmptyOrUnderutilized", "Balanced")
 _CONVERTED: Final = frozenset(
     {
@@ -47,6 +54,18 @@ _CARRIED: Final = tuple(
     each.encode_name for each in fields(EC2NodeClassSpec) if each.encode_name not in _CONVERTED
 )
 """Fields of an EC2NodeClass that are the same today."""
+_NETWORKS: Final = ("subnetSelectorTerms", "securityGroupSelectorTerms")
+POOL_MOVES: Final[Moves] = {
+    "spec.disruption.expireAfter": ("NodePool:spec.template.spec.expireAfter",),
+    "spec.template.spec.nodeClassRef.apiVersion": (
+        "NodePool:spec.template.spec.nodeClassRef.group",
+    ),
+}
+"""Where the fields of a NodePool are today."""
+CLASS_MOVES: Final[Moves] = {
+    "spec.amiFamily": ("EC2NodeClass:spec.amiFamily", "EC2NodeClass:spec.amiSelectorTerms"),
+}
+"""Where the fields of an EC2NodeClass are today."""
 _HALF: Final = "build the whole object first, as `kustomize build` does, or add it"
 _PARTLY: Final = {"httpPutResponseHopLimit": 2}
 """What the old version took where `metadataOptions` did not say it, and today's does not."""
@@ -55,22 +74,25 @@ _PARTLY: Final = {"httpPutResponseHopLimit": 2}
 def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
     """Return a NodePool of today."""
     made = new_object(root, CORE, "NodePool")
-    spec = root.child("spec")
+    spec = root.tried(None, spec_of)
+    if spec is None:
+        return Converted(())
     template = spec.child("template")
     inner = template.child("spec")
     disruption = spec.child("disruption")
-    kubelet = kubelet_of(inner.child("kubelet"))
+    kubelet = inner.tried({}, kubelet_of)
     inner.drop("resources", "it never had an effect in a NodePool")
     new_inner = {**_inner(inner, surroundings), **_expiry(inner, disruption)}
     meta = template.child("metadata")
-    limits = spec.amounts("limits")
+    limits = spec.tried({}, OldFields.amounts, "limits")
     made["spec"] = {
-        "template": {**template_metadata_of(meta), "spec": new_inner},
-        "disruption": _disruption(disruption),
+        "template": {**meta.tried({}, template_metadata_of), "spec": new_inner},
+        "disruption": disruption.tried({}, _disruption),
         **({"limits": limits} if limits else {}),
         **spec.carry("weight", "replicas"),
     }
-    for each in (inner, meta, template, disruption, spec, root):
+    object_to_strangers(meta)
+    for each in (inner, template, disruption, spec, root):
         each.drop_rest()
     return Converted((made,), kubelet, inner.path_of("kubelet"))
 
@@ -78,11 +100,14 @@ def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
 def node_claim(root: OldFields, surroundings: Surroundings) -> Converted:
     """Return a NodeClaim of today; one that no NodePool owns never expires, as before."""
     made = new_object(root, CORE, "NodeClaim")
-    spec = root.child("spec")
-    kubelet = kubelet_of(spec.child("kubelet"))
+    spec = root.tried(None, spec_of)
+    if spec is None:
+        return Converted(())
+    kubelet = spec.tried({}, kubelet_of)
     made["spec"] = {**_inner(spec, surroundings), **spec.carry("resources", "expireAfter")}
     if "expireAfter" not in made["spec"]:
-        made["spec"].update(_claim_expiry(spec, made["metadata"].get("labels") or {}))
+        pool = (made["metadata"].get("labels") or {}).get(NODE_POOL, "")
+        made["spec"].update(_claim_expiry(spec, pool, surroundings))
     spec.drop_rest()
     root.drop_rest()
     return Converted((made,), kubelet, spec.path_of("kubelet"))
@@ -91,20 +116,19 @@ def node_claim(root: OldFields, surroundings: Surroundings) -> Converted:
 def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
     """Return an EC2NodeClass of today."""
     made = new_object(root, AWS, EC2_CLASS)
-    old = root.child("spec")
-    for key in ("subnetSelectorTerms", "securityGroupSelectorTerms"):
-        if key not in old:
-            old.fail(key, "is missing", _HALF)
+    old = root.tried(None, spec_of)
+    if old is None:
+        return Converted(())
     spec = {
-        **_images(old),
-        **old.carry("subnetSelectorTerms", "securityGroupSelectorTerms"),
-        **identity_of(old, surroundings),
-        "metadataOptions": metadata_options_of(old, _PARTLY),
-        **tags_of(old),
-        **disks_of(old),
+        **old.tried({}, _images),
+        **old.tried({}, _networks),
+        **old.tried({}, identity_of, surroundings),
+        "metadataOptions": old.tried({}, metadata_options_of, _PARTLY),
+        **old.tried({}, tags_of),
+        **old.tried({}, disks_of),
     }
     if "kubelet" in old:
-        spec["kubelet"] = kubelet_of(old.child("kubelet"))
+        spec["kubelet"] = old.tried({}, kubelet_of)
     if old.obj.get("instanceStorePolicy") == "RAID0":
         spec.update(old.carry("instanceStorePolicy"))
     old.drop("instanceStorePolicy", "RAID0 is the only policy there ever was")
@@ -112,6 +136,17 @@ def node_class(root: OldFields, surroundings: Surroundings) -> Converted:
     old.drop_rest()
     root.drop_rest()
     return Converted((made,))
+
+
+def _networks(old: OldFields) -> JsonObject:
+    for key in _NETWORKS:
+        selector = key.removesuffix("Terms")
+        if key not in old and selector in old:
+            old.take(selector)
+            old.fail(selector, "is a field of AWSNodeTemplates", f"write `{key}: [{{tags: ...}}]`")
+        if key not in old:
+            old.fail(key, "is missing", _HALF)
+    return old.carry(*_NETWORKS)
 
 
 def _images(old: OldFields) -> JsonObject:
@@ -127,9 +162,9 @@ def _images(old: OldFields) -> JsonObject:
 def _inner(spec: OldFields, surroundings: Surroundings) -> JsonObject:
     """Return what NodePools and NodeClaims have in common."""
     return {
-        "nodeClassRef": _class_ref(spec, surroundings),
-        "requirements": requirements_of(spec),
-        **taints_of(spec),
+        "nodeClassRef": spec.tried({}, _class_ref, surroundings),
+        "requirements": spec.tried([], requirements_of),
+        **spec.tried({}, taints_of),
         **spec.carry("terminationGracePeriod"),
     }
 
@@ -166,14 +201,19 @@ def _expiry(inner: OldFields, disruption: OldFields) -> JsonObject:
     return {"expireAfter": old}
 
 
-def _claim_expiry(spec: OldFields, labels: JsonObject) -> JsonObject:
-    if labels.get(NODE_POOL):
-        told = "its NodePool says it today; without that, `720h` holds, as before"
+def _claim_expiry(spec: OldFields, pool: str, surroundings: Surroundings) -> JsonObject:
+    after = surroundings.expiries.get(pool, "720h") if pool else "Never"
+    if not pool:
+        told = "`Never`: a NodeClaim without a NodePool did not expire; today it does after 720h"
         spec.note(Change.ADDED, "expireAfter", told)
-        return {"expireAfter": "720h"}
-    told = "`Never`: a NodeClaim without a NodePool did not expire; today it does after 720h"
-    spec.note(Change.ADDED, "expireAfter", told)
-    return {"expireAfter": "Never"}
+    elif pool in surroundings.expiries:
+        told = f"`{after}`, as NodePool {pool} says: today each NodeClaim has it"
+        spec.note(Change.ADDED, "expireAfter", told)
+    else:
+        told = f"NodePool {pool} says it, and this call has none by that name; `{after}`, the "
+        told += "default, is written; give both in one call"
+        spec.note(Change.LOST, "expireAfter", told)
+    return {"expireAfter": after}
 
 
 def _disruption(old: OldFields) -> JsonObject:
@@ -182,11 +222,14 @@ def _disruption(old: OldFields) -> JsonObject:
         old.fail(
             "consolidationPolicy", f"is `{policy}`", "use one of: WhenEmpty, WhenUnderutilized"
         )
-    if policy == "WhenUnderutilized" and "consolidateAfter" in old:
-        path = old.path_of("consolidateAfter")
-        what = "is there next to `WhenUnderutilized`, which v1beta1 refuses"
-        hint = "remove it, or convert: today both may stand together"
-        old.notes.problems.append(FieldInvalid(path, what, hint))
+    after = old.obj.get("consolidateAfter")
+    if (policy or _USUAL) == _USUAL and after not in (None, "Never"):
+        what = f"is there next to `{_USUAL}`, which v1beta1 refuses"
+        hint = "remove it, or convert: today they may be together"
+        old.object_to("consolidateAfter", what, hint)
+    if policy == "WhenEmpty" and after is None:
+        what = "is missing, and v1beta1 refuses `WhenEmpty` without it"
+        old.object_to("consolidateAfter", what, "add how long a node may be empty, such as `30s`")
     if policy in _POLICIES:
         told = f"it is `{_POLICIES[policy]}` today"
         old.note(Change.RENAMED, "consolidationPolicy", told)

@@ -1,37 +1,47 @@
 """Labels and annotations that have another name today, wherever an object names them."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from karpy.codec.convert.conversion import Change
-from karpy.codec.convert.oldfields import Notes
+from karpy.codec.convert.oldfields import Notes, path_of
 from karpy.codec.fields import JsonObject
 from karpy.model.labels import NODE_POOL
 
 OLD_POOL_LABEL: Final = "karpenter.sh/provisioner-name"
 _DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
-_RENAMED: Final = {
+NEW_NAMES: Final[Mapping[str, str]] = {
     OLD_POOL_LABEL: NODE_POOL,
     "karpenter.sh/do-not-evict": _DO_NOT_DISRUPT,
     "karpenter.sh/do-not-consolidate": _DO_NOT_DISRUPT,
 }
-OLD_NAMES: Final = tuple(_RENAMED)
+OLD_NAMES: Final = tuple(NEW_NAMES)
 """A text without any of these needs no change."""
 _NAMING: Final = frozenset({"key", "topologyKey"})
 """Fields whose value is the name of a label: in affinity, tolerations and spread constraints."""
+_ABOUT: Final = frozenset(
+    {"description", "kubectl.kubernetes.io/last-applied-configuration", "managedFields"}
+)
+"""Fields whose texts tell of others and have no effect themselves."""
 
 
 def renamed(value: JsonObject, path: str, notes: Notes) -> JsonObject:
     """Return an object with the names of today: selectors, affinity, annotations, spread keys."""
     made: JsonObject = {}
     for key, each in value.items():
-        at = f"{path}.{key}" if path else str(key)
-        name = _RENAMED.get(key, key)
+        at = path_of(path, str(key))
+        name = NEW_NAMES.get(key, key)
         if name != key and (name in value or name in made):
-            notes.add(Change.DROPPED, at, f"`{name}` stands beside it, which means the same")
+            notes.add(Change.DROPPED, at, f"`{name}` is beside it, which means the same")
             continue
         if name != key:
             notes.add(Change.RENAMED, at, f"it is `{name}` today")
-        made[name] = _named(each, at, notes) if key in _NAMING else _within(each, at, notes)
+        elif key not in _ABOUT:
+            _mention(str(key), at, notes)
+        if key in _ABOUT:
+            made[name] = each
+        else:
+            made[name] = _named(each, at, notes) if key in _NAMING else _within(each, at, notes)
     return made
 
 
@@ -41,12 +51,22 @@ def _within(value: object, path: str, notes: Notes) -> object:
             return renamed(value, path, notes)
         case list():
             return [_within(each, f"{path}[{index}]", notes) for index, each in enumerate(value)]
+        case str():
+            _mention(value, path, notes)
     return value
 
 
 def _named(value: object, path: str, notes: Notes) -> object:
-    name = _RENAMED.get(value) if isinstance(value, str) else None
+    name = NEW_NAMES.get(value) if isinstance(value, str) else None
     if name is None:
         return _within(value, path, notes)
     notes.add(Change.RENAMED, path, f"`{value}` is `{name}` today")
     return name
+
+
+def _mention(text: str, path: str, notes: Notes) -> None:
+    """Name an old name within a text, such as a script or a selector of another tool."""
+    for old, new in NEW_NAMES.items():
+        if old in text:
+            told = f"this text names `{old}` and is left as it is; it is `{new}` today"
+            notes.add(Change.LOST, path, told)

@@ -7,7 +7,10 @@ from typing import Final
 import yaml
 from yaml.emitter import ScalarAnalysis
 
+from karpy.codec.comments import with_comments
+from karpy.codec.convert.conversion import Product
 from karpy.codec.fields import JsonObject
+from karpy.codec.yamltext import parse_yaml
 
 _WIDTH: Final = 4096
 """No text is broken into lines that its author wrote as one."""
@@ -15,6 +18,10 @@ _AMBIGUOUS: Final = re.compile(
     r"^(?:[yYnN]|[-+]?\.?[0-9][0-9_.]*(?:[eE][-+]?[0-9]+)?|0o[0-7]+|0x[0-9a-fA-F]+|\d+-\d+-\d+.*)$"
 )
 """Texts that some reader of YAML takes for a truth value, a number or a date."""
+_BREAKS: Final = re.compile("[\x85\u2028\u2029]")
+"""What some reader of YAML takes for the end of a line."""
+_BEGIN: Final = re.compile(r"^---(?:[ \t]+(?P<rest>.*))?\n", re.MULTILINE)
+_START: Final = "---\n"
 
 
 class _Dumper(yaml.SafeDumper):
@@ -33,7 +40,9 @@ class _Dumper(yaml.SafeDumper):
 
 def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     style = None
-    if "\n" in text:
+    if _BREAKS.search(text):
+        style = '"'
+    elif "\n" in text:
         style = "|"
     elif _AMBIGUOUS.match(text):
         style = '"'
@@ -43,8 +52,44 @@ def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _write_text)
 
 
-def to_yaml(objects: Iterable[JsonObject]) -> str:
+def write_products(products: Iterable[Product]) -> str:
+    """Write objects as documents of one file, as their authors did where that is possible."""
+    return "".join(map(_written, products))
+
+
+def to_yaml(objects: Iterable[JsonObject], *, in_ascii: bool = False) -> str:
     """Write objects as documents of one file."""
     return yaml.dump_all(
-        objects, Dumper=_Dumper, sort_keys=False, width=_WIDTH, explicit_start=True
+        objects,
+        Dumper=_Dumper,
+        sort_keys=False,
+        width=_WIDTH,
+        explicit_start=True,
+        allow_unicode=not in_ascii,
     )
+
+
+def _written(product: Product) -> str:
+    own = _own(product)
+    if own:
+        return own
+    text = to_yaml([product.value])
+    if not product.comments:
+        return text
+    return _START + with_comments(text.removeprefix(_START), product.comments)
+
+
+def _own(product: Product) -> str:
+    """Return the document as its author wrote it, from a new `---` on; nothing if that is gone."""
+    text = product.text
+    if text and not text.endswith("\n"):
+        text += "\n"
+        # The end of a file can be that of a text in it.
+        text = text if parse_yaml(text) == product.value else ""
+    begin = _BEGIN.search(text)
+    if not text or begin is None:
+        return _START + text if text else ""
+    if begin["rest"] and not begin["rest"].startswith("#"):
+        return text
+    rest = f"{begin['rest']}\n" if begin["rest"] else ""
+    return f"{_START}{text[: begin.start()]}{rest}{text[begin.end() :]}"
