@@ -25,7 +25,7 @@ def process(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("command", ["", "solve", "explain", "demo", "errors"])
+@pytest.mark.parametrize("command", ["", "solve", "explain", "budgets", "demo", "errors"])
 def test_help_is_worth_reading(karpy: Karpy, command: str, snapshot: SnapshotAssertion) -> None:
     assert karpy(*command.split(), "--help") == snapshot
 
@@ -61,7 +61,14 @@ def test_errors_lists_every_code(karpy: Karpy, output: str, snapshot: SnapshotAs
         ["solve", "x.yaml", "--timeout", "soon"],
         ["solve", "x.yaml", "--now", "yesterday"],
         ["solve", "x.yaml", "--preference-policy", "Maybe"],
-        ["explain", "shop/web-0"],
+        ["explain"],
+        ["explain", "node"],
+        ["explain", "node", "a", "x.yaml", "--context", "c"],
+        ["explain", "node", "a", "x.yaml", "--feature-gates", "NodeRepairs=true"],
+        ["explain", "node", "a", "x.yaml", "--feature-gates", "NodeRepair"],
+        ["budgets"],
+        ["budgets", "general", "x.yaml", "--nodes", "0"],
+        ["budgets", "general", "x.yaml", "--kubeconfig", "k"],
         ["demo", "x.yaml"],
     ],
     ids=" ".join,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from karpy.cli.findings import findings_answer
-from karpy.cli.inputs import Decided
+from karpy.cli.inputs import Decided, Seen
 from karpy.cli.tables import HOURS_PER_MONTH
 from karpy.codec.verdicts import verdict_to_dict
 from karpy.core.explain import Explanation, Fix, PoolGroup
@@ -19,19 +19,19 @@ def plan_answer(verdict: Verdict) -> dict[str, Any]:
 
 def decided_answer(decided: Decided) -> dict[str, Any]:
     """Write a verdict with what there is to say about its input."""
-    return {**plan_answer(decided.verdict), **context_answer(decided)}
+    return {**plan_answer(decided.verdict), **context_answer(decided.seen)}
 
 
-def context_answer(decided: Decided) -> dict[str, Any]:
+def context_answer(seen: Seen) -> dict[str, Any]:
     """Write what an answer is about: the catalog, and the findings about the input."""
-    types = decided.snapshot.catalog.type_count
+    types = seen.snapshot.catalog.type_count
     return {
         "catalog": {
-            "name": decided.catalog,
+            "name": seen.catalog,
             "instanceTypes": types,
-            "isEstimate": decided.is_estimate,
+            "isEstimate": seen.is_estimate,
         },
-        "findings": findings_answer(decided.findings),
+        "findings": findings_answer(seen.findings),
     }
 
 

@@ -1,92 +1,203 @@
-"""`karpy explain`: one pod, or one node of the plan."""
+"""`karpy explain`: one pod, one node, or one node of the plan."""
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Final
 
-from cyclopts import Parameter
+from cyclopts import CycloptsError, Parameter
+from msgspec import Struct
+from msgspec.structs import replace
 
 from karpy.cli.answers import context_answer, explanation_answer
 from karpy.cli.explanations import catalog_entry, explanation_lines
-from karpy.cli.hosts import explain_host, host_answer, host_lines
-from karpy.cli.inputs import Decided, decide_files
-from karpy.cli.options import ANSWERED_NO, DONE, FAILED, USUAL, Injected, Output, Question
-from karpy.cli.recorded import decide_recorded, journal_among
-from karpy.cli.solve import Files
+from karpy.cli.findings import tell_findings
+from karpy.cli.hosts import explain_host, host_answer
+from karpy.cli.inputs import Decided, Seen, decide_seen, see_files
+from karpy.cli.launchtext import launch_lines
+from karpy.cli.live import check_reach, see_live
+from karpy.cli.nodeexplanations import (
+    NODE_LABEL_WIDTH,
+    Screen,
+    node_explanation_answer,
+    node_explanation_lines,
+)
+from karpy.cli.options import (
+    ANSWERED_NO,
+    DONE,
+    FAILED,
+    NEAREST,
+    USUAL,
+    Injected,
+    Output,
+    Question,
+    Reach,
+)
+from karpy.cli.recorded import journal_among, recorded_node, recorded_pod
 from karpy.cli.tables import few_of
 from karpy.cli.terminal import Terminal
+from karpy.codec.findings import note
+from karpy.core.disruption.explain import as_seen_from_outside, explain_node, find_node
 from karpy.core.explain import explain_pod, find_pods
 from karpy.errors import ObjectNotFound
+from karpy.model.nodes import Node
+from karpy.model.verdicts import Verdict
 
-_NODE_PREFIX: Final = "node/"
-_POD_PREFIX: Final = "pod/"
+_NODE: Final = "node"
+_POD: Final = "pod"
 _NAMES_SHOWN: Final = 5
 
 
+class Asked(Struct, frozen=True):
+    """What is to be explained, and by which files."""
+
+    name: str
+    files: tuple[str, ...] = ()
+    is_node: bool = False
+
+
 def explain(
-    name: Annotated[str, Parameter(help="namespace/name or name of a pod, or node/NAME.")],
-    files: Files,
+    name: Annotated[str, Parameter(help="A pod: NAMESPACE/NAME or NAME. Or `node` or `pod`.")],
     /,
-    *,
+    *files: Annotated[str, Parameter(help="After `node` or `pod` its name; then what to read.")],
     question: Question = USUAL,
+    reach: Reach = NEAREST,
     output: Output = "text",
     terminal: Injected,
 ) -> int:
     """
-    Say why a pod goes where it goes, or why it stays pending and what would help.
+    Say why a pod goes where it goes or stays pending, or why a node is still there.
 
     For example:
 
         $ karpy explain shop/checkout-7d4 cluster.yaml
-        $ karpy explain node/general-1 cluster.yaml
-        $ karpy explain shop/checkout-7d4 /var/lib/karpy
+        $ karpy explain node general-x7k2p
+        $ karpy explain node general-x7k2p /var/lib/karpy
+        $ karpy explain node general-1 cluster.yaml
 
-    A folder that `karpy run --journal` has written is asked for its last decision on a pod.
-    A node is one of the input, or a new one that `karpy solve` names.
-    Exits with 3 if the pod stays pending, and with 1 if a part of the input that may matter takes
-    no part in the answer.
+    What is explained is a pod, as NAMESPACE/NAME, NAME or `pod NAME`; or a node, as `node NAME`,
+    one that exists or a new one that `karpy solve` names. After it come FILES: manifests as for
+    `karpy solve`, or a journal that `karpy run --journal` has written, which is asked for its last
+    decision on it. Without FILES the cluster of your kubeconfig is looked at; nothing is changed.
+    Exits with 3 if the pod stays pending or the node stays, and with 1 if a part of the input that
+    may matter takes no part in the answer, or is not there.
     """
-    journal = journal_among(files)
-    decided = None if journal is None else decide_recorded(journal, name.removeprefix(_POD_PREFIX))
-    if journal is not None and decided is None:
-        raise ObjectNotFound(kind="pod", name=name, known="none, no decision was about it")
-    decided = decided or decide_files(files, question, terminal)
-    if name.startswith(_NODE_PREFIX):
-        is_no = _explain_node(decided, name.removeprefix(_NODE_PREFIX), output, terminal)
+    asked = _read(name, files)
+    check_reach(reach, asked.files, "explain")
+    paths = journal_among(asked.files)
+    if asked.is_node and paths:
+        return _answer_recorded(asked.name, paths, output, terminal)
+    if paths:
+        snapshot = recorded_pod(paths, asked.name)
+        if snapshot is None:
+            raise ObjectNotFound(kind=_POD, name=asked.name, known="none, no decision was about it")
+        seen = Seen(snapshot)
+    elif asked.files:
+        seen = see_files(asked.files, question, terminal)
     else:
-        is_no = _explain_pod(decided, name.removeprefix(_POD_PREFIX), output, terminal)
-    if decided.is_partial:
-        return FAILED
-    return ANSWERED_NO if is_no else DONE
+        seen = see_live(reach, question, terminal)
+    if asked.is_node:
+        decided = decide_seen(seen, question)
+        return _explain_node(decided, asked, output, terminal)
+    return _explain_pod(decide_seen(seen, question), asked.name, output, terminal)
 
 
-def _explain_pod(decided: Decided, name: str, output: Output, terminal: Terminal) -> bool:
+def _read(first: str, rest: Sequence[str]) -> Asked:
+    """Take apart `NAME FILES…`, `pod NAME FILES…` and `node NAME FILES…`; a slash will do, too."""
+    kind, has_kind, name = first.partition("/")
+    if has_kind and kind in {_NODE, _POD}:
+        return Asked(name, tuple(rest), is_node=kind == _NODE)
+    if first not in {_NODE, _POD}:
+        return Asked(first, tuple(rest))
+    if not rest:
+        msg = f"`karpy explain {first}` needs the name of a {first}."
+        raise CycloptsError(msg=msg, command_chain=("explain",))
+    return Asked(rest[0], tuple(rest[1:]), is_node=first == _NODE)
+
+
+def _explain_pod(decided: Decided, name: str, output: Output, terminal: Terminal) -> int:
     pods = find_pods(decided.snapshot, name)
     if len(pods) != 1:
-        kind = "single pod named" if pods else "pod"
+        kind = "single pod named" if pods else _POD
         keys = [pod.key for pod in pods or decided.snapshot.pods]
         raise ObjectNotFound(kind=kind, name=name, known=_known(name, keys))
     explanation = explain_pod(decided.snapshot, decided.verdict, pods[0].key)
     if output == "json":
-        terminal.answer_json({**explanation_answer(explanation), **context_answer(decided)})
+        terminal.answer_json({**explanation_answer(explanation), **context_answer(decided.seen)})
     else:
         lines = explanation_lines(decided.snapshot, explanation, terminal.width)
-        terminal.answer([*lines, *catalog_entry(decided.snapshot, decided.catalog_title)])
-    return explanation.is_no
+        terminal.answer([*lines, *catalog_entry(decided.seen)])
+    return _code(is_partial=decided.is_partial, is_no=explanation.is_no)
 
 
-def _explain_node(decided: Decided, name: str, output: Output, terminal: Terminal) -> bool:
+def _explain_node(decided: Decided, asked: Asked, output: Output, terminal: Terminal) -> int:
+    snapshot = as_seen_from_outside(decided.snapshot, decided.verdict)
+    node = find_node(snapshot, asked.name)
+    if node is None:
+        return _explain_launch(decided, asked.name, output, terminal)
+    seen = _with_doubts(decided.seen, asked, node, terminal)
+    explained = explain_node(snapshot, node.name)
+    host = explain_host(snapshot, decided.verdict, node.name)
+    assert host is not None
+    if output == "json":
+        answer = node_explanation_answer(explained)
+        terminal.answer_json({**host_answer(host), **answer, **context_answer(seen)})
+    else:
+        screen = Screen(terminal.width, snapshot.now, knows_gates=False)
+        lines = node_explanation_lines(explained, host, screen)
+        terminal.answer([*lines, *catalog_entry(seen, NODE_LABEL_WIDTH)])
+    is_partial = seen.is_partial or bool(explained.unknown)
+    return _code(is_partial=is_partial, is_no=explained.is_no)
+
+
+def _with_doubts(seen: Seen, asked: Asked, node: Node, terminal: Terminal) -> Seen:
+    """Mention what nodes are often kept by, if manifests have none of it."""
+    if not asked.files or not node.claim or seen.snapshot.budgets:
+        return seen
+    message = "the input holds no PodDisruptionBudget, so that none protects a pod"
+    missing = note("NO_BUDGET", message)
+    tell_findings([missing], terminal)
+    return replace(seen, findings=(*seen.findings, missing))
+
+
+def _explain_launch(decided: Decided, name: str, output: Output, terminal: Terminal) -> int:
+    """Explain a node that the plan makes."""
     host = explain_host(decided.snapshot, decided.verdict, name)
     if host is None:
         names = [launch.name for launch in decided.verdict.launches]
         names += [node.name for node in decided.snapshot.nodes]
-        raise ObjectNotFound(kind="node", name=name, known=_known(name, names))
+        raise ObjectNotFound(kind=_NODE, name=name, known=_known(name, names))
+    assert host.launch is not None
     if output == "json":
-        terminal.answer_json({**host_answer(host), **context_answer(decided)})
+        terminal.answer_json({**host_answer(host), **context_answer(decided.seen)})
     else:
-        lines = host_lines(decided.snapshot, host, terminal.width)
-        terminal.answer([*lines, *catalog_entry(decided.snapshot, decided.catalog_title)])
-    return False
+        lines = launch_lines(decided.snapshot, host.launch, terminal.width)
+        terminal.answer([*lines, *catalog_entry(decided.seen)])
+    return _code(is_partial=decided.is_partial)
+
+
+def _answer_recorded(name: str, paths: Sequence[Path], output: Output, terminal: Terminal) -> int:
+    """Explain a node as a journal knows it last."""
+    recorded = recorded_node(paths, name)
+    if recorded is None:
+        raise ObjectNotFound(kind=_NODE, name=name, known="none, no decision has seen it")
+    snapshot = recorded.snapshot
+    explained = explain_node(snapshot, name)
+    host = explain_host(snapshot, Verdict(), explained.node.name)
+    assert host is not None
+    if output == "json":
+        answer = node_explanation_answer(explained, recorded)
+        terminal.answer_json({**host_answer(host), **answer, **context_answer(Seen(snapshot))})
+    else:
+        screen = Screen(terminal.width, snapshot.now)
+        terminal.answer(node_explanation_lines(explained, host, screen, recorded))
+    return _code(is_partial=bool(explained.unknown), is_no=explained.is_no)
+
+
+def _code(*, is_partial: bool, is_no: bool = False) -> int:
+    if is_partial:
+        return FAILED
+    return ANSWERED_NO if is_no else DONE
 
 
 def _known(name: str, names: Sequence[str]) -> str:

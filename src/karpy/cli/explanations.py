@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
+from karpy.cli.inputs import Seen
 from karpy.cli.launchtext import narrowed_text, where_text
 from karpy.cli.plans import BLANK, constraint_text
 from karpy.cli.tables import count_of, cut, dollars, few_of, labelled
@@ -50,12 +51,12 @@ def explanation_lines(snapshot: Snapshot, explanation: Explanation, width: int) 
     return lines
 
 
-def catalog_entry(snapshot: Snapshot, catalog: str) -> list[Line]:
+def catalog_entry(seen: Seen, label_width: int = _LABEL_WIDTH) -> list[Line]:
     """Name the catalog that types and prices are from, if it has a name."""
-    if not catalog:
+    if not seen.catalog:
         return []
-    types = count_of(snapshot.catalog.type_count, "instance type")
-    return [line(Span("catalog".ljust(_LABEL_WIDTH), Style.QUIET), f"{catalog}, {types}")]
+    types = count_of(seen.snapshot.catalog.type_count, "instance type")
+    return [line(Span("catalog".ljust(label_width), Style.QUIET), f"{seen.catalog_title}, {types}")]
 
 
 def _headline(explanation: Explanation, width: int) -> Line:

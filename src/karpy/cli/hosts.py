@@ -1,21 +1,14 @@
-"""One node of the plan, or one that exists: who is on it, who comes, what it may become."""
+"""One node of the plan, or one that exists: the pods on it and to come, what it may become."""
 
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
-from karpy.cli.launchtext import launch_lines
-from karpy.cli.plans import BLANK
-from karpy.cli.tables import few_of, labelled
-from karpy.cli.terminal import Line, Span, Style, line
 from karpy.codec.verdicts import amounts_to_dict, verdict_to_dict
 from karpy.model.nodes import Node
 from karpy.model.resources import CPU, MEMORY, add, format_quantity
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
-
-_LABEL_WIDTH: Final = 12
-_PODS_SHOWN: Final = 8
 
 
 class Host(Struct, frozen=True):
@@ -51,29 +44,14 @@ def explain_host(snapshot: Snapshot, verdict: Verdict, name: str) -> Host | None
     )
 
 
-def host_lines(snapshot: Snapshot, host: Host, width: int) -> list[Line]:
-    """Write a node for a person."""
-    if host.launch is not None:
-        return launch_lines(snapshot, host.launch, width)
-    node = host.node
-    assert node is not None
-    room = ", ".join(
+def room_text(host: Host) -> str:
+    """Write how much of an existing node its pods, and those that come, ask for."""
+    assert host.node is not None
+    return ", ".join(
         f"{format_quantity(host.requested.get(name, 0), name)} of"
-        f" {format_quantity(node.allocatable.get(name, 0), name)} {name}"
+        f" {format_quantity(host.node.allocatable.get(name, 0), name)} {name}"
         for name in (CPU, MEMORY)
     )
-    state = "on its way" if not node.is_initialized else "initialized"
-    entries = (
-        ("is", f"{'being deleted' if node.is_deleting else state}, NodePool {node.pool or 'none'}"),
-        ("taints", ", ".join(str(taint) for taint in node.taints) or "none"),
-        ("requested", room),
-        ("runs", few_of(host.bound, _PODS_SHOWN) or "nothing yet"),
-        ("will get", few_of(host.coming, _PODS_SHOWN) or "nothing more"),
-    )
-    lines = [line(Span(host.name, Style.STRONG)), BLANK]
-    for label, text in entries:
-        lines += labelled(label, text, width, label_width=_LABEL_WIDTH, lines_max=3)
-    return lines
 
 
 def host_answer(host: Host) -> dict[str, Any]:

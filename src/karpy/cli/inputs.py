@@ -15,8 +15,8 @@ from karpy.cli.findings import tell_findings
 from karpy.cli.options import STDIN, Question
 from karpy.cli.terminal import Terminal
 from karpy.codec.findings import Finding, is_partial, note, of_problem
-from karpy.codec.manifests import read_manifests
-from karpy.codec.narrowing import find_narrowing
+from karpy.codec.manifests import Reading, read_manifests
+from karpy.codec.narrowing import Origins, Supply, find_narrowing
 from karpy.core.scheduling.decide import decide
 from karpy.core.scheduling.overlays import with_overlays
 from karpy.errors import FileUnreadable, ManifestInvalid, QuotaExceeded
@@ -27,16 +27,15 @@ from karpy.model.verdicts import Verdict
 _SUFFIXES: Final = frozenset({".yaml", ".yml", ".json"})
 
 _ENDLESS: Final = frozenset({"full", "random", "urandom", "zero"})
+_NOWHERE: Final[Origins] = {}
+"""Objects that come from no file."""
 
 
-class Decided(Struct, frozen=True):
-    """A question, its answer, and how long the answer took."""
+class Seen(Struct, frozen=True):
+    """A cluster to answer about, and what there is to say about what was read of it."""
 
     snapshot: Snapshot
-    verdict: Verdict
-    seconds: float
     findings: tuple[Finding, ...] = ()
-    """What there is to say about the input."""
     catalog: str = ""
     """The name of the catalog; empty if it came with the snapshot."""
     is_estimate: bool = False
@@ -44,7 +43,7 @@ class Decided(Struct, frozen=True):
 
     @property
     def is_partial(self) -> bool:
-        """Whether the answer is only about a part of the input."""
+        """Whether an answer is only about a part of the input."""
         return is_partial(self.findings)
 
     @property
@@ -52,10 +51,27 @@ class Decided(Struct, frozen=True):
         """What answers call the catalog."""
         return f"{self.catalog} (estimated prices)" if self.is_estimate else self.catalog
 
+
+class Decided(Struct, frozen=True):
+    """A question, its answer, and how long the answer took."""
+
+    seen: Seen
+    verdict: Verdict
+    seconds: float
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.seen.snapshot
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the answer is only about a part of the input."""
+        return self.seen.is_partial
+
     @property
     def is_no(self) -> bool:
         """Whether some pod gets no place, or would not even be created."""
-        is_short = any(each.code == QuotaExceeded.code for each in self.findings)
+        is_short = any(each.code == QuotaExceeded.code for each in self.seen.findings)
         return is_short or bool(self.verdict.refusals)
 
 
@@ -73,34 +89,79 @@ def decide_files(files: Sequence[str], question: Question, terminal: Terminal) -
 
 def decide_documents(sources: Sources, question: Question, terminal: Terminal) -> Decided:
     """Decide on what files say."""
-    asked = None if question.catalog is None else find_catalog(question.catalog, read_text)
-    reading = read_manifests(
+    seen = _see_sources(sources, question)
+    if not seen.snapshot.pods:
+        findings = (*seen.findings, note("NO_POD", "the input holds no pod"))
+        seen = replace(seen, findings=findings)
+    tell_findings(seen.findings, terminal)
+    return decide_seen(seen, question)
+
+
+def see_files(files: Sequence[str], question: Question, terminal: Terminal) -> Seen:
+    """Read manifests, and tell what could not be read."""
+    seen = _see_sources(read_sources(files, terminal.stdin), question)
+    tell_findings(seen.findings, terminal)
+    return seen
+
+
+def see_bare_files(files: Sequence[str], question: Question, stdin: IO[str]) -> Seen:
+    """Read manifests without asking what can be bought for them; findings are errors alone."""
+    sources = read_sources(files, stdin)
+    reading = _read(sources, question)
+    problems = (*sources.unreadable, *reading.problems)
+    return Seen(reading.snapshot, tuple(map(of_problem, problems)))
+
+
+def _see_sources(sources: Sources, question: Question) -> Seen:
+    reading = _read(sources, question)
+    supply = find_supply(question, Needs(reading.snapshot, reading.node_classes))
+    findings = (
+        *map(of_problem, sources.unreadable),
+        *reading.findings_beside(supply.node_classes),
+    )
+    return supplied(reading.snapshot, question, supply, findings, reading.origins)
+
+
+def _read(sources: Sources, question: Question) -> Reading:
+    """Read manifests as of the time that is asked about."""
+    return read_manifests(
         sources.texts,
         catalog=Catalog(),
         settings=question.settings,
         now=question.now or datetime.now(UTC),
     )
-    supply = (asked or usual_catalog)(Needs(reading.snapshot, reading.node_classes))
-    snapshot = replace(reading.snapshot, catalog=supply.catalog)
-    findings = (
-        *map(of_problem, sources.unreadable),
-        *reading.findings_beside(supply.node_classes),
-        *supply.findings,
-        *find_narrowing(snapshot, supply, reading.origins),
-    )
-    if not snapshot.pods:
-        findings = (*findings, note("NO_POD", "the input holds no pod"))
-    tell_findings(findings, terminal)
-    snapshot = _on_sale(snapshot)
+
+
+def find_supply(question: Question, needs: Needs) -> Supply:
+    """Return the catalog that was asked for, or what the NodePools buy from."""
+    if question.catalog is None:
+        return usual_catalog(needs)
+    return find_catalog(question.catalog, read_text)(needs)
+
+
+def supplied(
+    snapshot: Snapshot,
+    question: Question,
+    supply: Supply,
+    findings: Sequence[Finding] = (),
+    origins: Origins = _NOWHERE,
+) -> Seen:
+    """Put a cluster and its catalog together; say what the catalog does not have."""
+    snapshot = replace(snapshot, catalog=supply.catalog, repair=question.repair)
+    said = (*findings, *supply.findings, *find_narrowing(snapshot, supply, origins))
+    return Seen(_on_sale(snapshot), said, supply.name, supply.is_estimate)
+
+
+def decide_seen(seen: Seen, question: Question) -> Decided:
+    """Decide about the pending pods of a cluster."""
     started = time.perf_counter()
     deadline = started + question.timeout if question.timeout else float("inf")
-    verdict = decide(snapshot, keep_going=lambda: time.perf_counter() < deadline)
-    seconds = time.perf_counter() - started
-    return Decided(snapshot, verdict, seconds, findings, supply.name, supply.is_estimate)
+    verdict = decide(seen.snapshot, keep_going=lambda: time.perf_counter() < deadline)
+    return Decided(seen, verdict, time.perf_counter() - started)
 
 
 def _on_sale(snapshot: Snapshot) -> Snapshot:
-    """Apply the NodeOverlays among the manifests: overlays that are given are meant."""
+    """Apply the NodeOverlays of the input: overlays that are given are meant."""
     settings = replace(snapshot.settings, node_overlay=bool(snapshot.overlays))
     return with_overlays(replace(snapshot, settings=settings))
 

@@ -15,12 +15,12 @@ from karpy.adapters.clouds.aws.builtin import builtin_region_of
 from karpy.cli.catalogs import find_catalog, usual_catalog
 from karpy.cli.ec2supply import EC2_CLASSES, Needs, ec2_supply
 from karpy.cli.findings import findings_answer, tell_findings
-from karpy.cli.inputs import read_documents, read_text
-from karpy.cli.options import ANSWERED_NO, DONE, FAILED, STDIN, Injected
+from karpy.cli.inputs import Sources, read_sources, read_text
+from karpy.cli.options import ANSWERED_NO, DONE, FAILED, Injected
 from karpy.cli.tables import Align, Column, count_of, few_of, table
-from karpy.cli.terminal import Line, Style, Terminal, line
+from karpy.cli.terminal import Line, Style, line
 from karpy.cli.terminal import Span as Part
-from karpy.codec.findings import Finding, is_partial
+from karpy.codec.findings import Finding, is_partial, of_problem
 from karpy.codec.manifests import Reading, read_manifests
 from karpy.codec.narrowing import Supply
 from karpy.codec.verdicts import dollars, requirement_to_entries
@@ -201,10 +201,15 @@ def instances(
     Types and prices of EC2 are those of a table that comes with Karpy: no account is needed.
     Exits with 3 if no type will do.
     """
-    reading = _read(files, terminal)
+    sources = read_sources(files, terminal.stdin)
+    reading = _read(sources)
     chosen = _pool(reading, selection.pool, files)
     supply = _supply(selection, reading)
-    findings = (*reading.findings_beside(supply.node_classes), *supply.findings)
+    findings = (
+        *map(of_problem, sources.unreadable),
+        *reading.findings_beside(supply.node_classes),
+        *supply.findings,
+    )
     tell_findings(findings, terminal)
     wish = selection.wish(chosen)
     types = supply.catalog.types if chosen is None else supply.catalog.types_for(chosen.name)
@@ -223,10 +228,8 @@ def instances(
     return DONE if found else ANSWERED_NO
 
 
-def _read(files: Sequence[str], terminal: Terminal) -> Reading:
-    names = [STDIN if name == "-" else name for name in files]
-    documents = read_documents(names, terminal.stdin)
-    return read_manifests(documents, Catalog(), Settings(), datetime.now(UTC))
+def _read(sources: Sources) -> Reading:
+    return read_manifests(sources.texts, Catalog(), Settings(), datetime.now(UTC))
 
 
 def _pool(reading: Reading, name: str | None, files: Sequence[str]) -> NodePool | None:

@@ -23,6 +23,7 @@ _COMMANDS: Final = {
     "run": "karpy.cli.run",
     "solve": "karpy.cli.solve",
     "explain": "karpy.cli.explain",
+    "budgets": "karpy.cli.budgets",
     "convert": "karpy.cli.convert",
     "replay": "karpy.cli.replay",
     "crds": "karpy.cli.crds",
@@ -45,6 +46,8 @@ read manifests, ask the same solver the autoscaler runs, and change nothing.
     karpy run                                the autoscaler, for the cluster of your kubeconfig
     karpy solve cluster.yaml                 what would be launched, and what it costs
     karpy explain shop/web-7d4 cluster.yaml  why this pod goes there, or stays pending
+    karpy explain node general-x7k2p         why this node is still there
+    karpy budgets general cluster.yaml       when how many nodes of a NodePool may go
     kubectl get nodepools,pods,nodes,daemonsets -A -o yaml | karpy solve -
     karpy instances --vcpus 4 --arch arm64   which machines there are, and what they cost
     karpy cluster --operator                 the same cluster, kept running for kubectl
@@ -53,7 +56,7 @@ read manifests, ask the same solver the autoscaler runs, and change nothing.
 _EPILOGUE: Final = """\
 Everywhere: --no-color (or NO_COLOR=1) leaves out colour; answers go to stdout, the rest to stderr.
 
-Exit codes: 0 done, 1 failed, 2 misuse, 3 the answer is no (a pod stays pending)."""
+Exit codes: 0 done, 1 failed, 2 misuse, 3 the answer is no (a pod stays pending, a node stays)."""
 
 
 def main() -> None:

@@ -3,13 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from typing import Annotated, Final, Literal, TypeAlias
 
 from cyclopts import Parameter, Token
 from cyclopts.validators import Number
 
+from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.cli.terminal import Terminal
+from karpy.model.options import Gates, Options
+from karpy.model.repairs import RepairRules
 from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Settings
+from karpy.wiring.forms import GATE_FIELDS, Unfit, read_gates
 
 DONE: Final = 0
 FAILED: Final = 1
@@ -26,15 +31,31 @@ Output: TypeAlias = Annotated[
 ]
 Injected: TypeAlias = Annotated[Terminal, Parameter(parse=False)]
 """The terminal; `main` gives it, not the user."""
+_CLOSED: Final = Gates()
 
 
-def _moment(_kind: object, tokens: Sequence[Token]) -> datetime:
+def moment(_kind: object, tokens: Sequence[Token]) -> datetime:
+    """Read a time; UTC unless it says otherwise."""
     try:
         time = datetime.fromisoformat(tokens[0].value)
     except ValueError:
         msg = f'"{tokens[0].value}" is no time such as 2026-03-01T12:00:00Z'
         raise ValueError(msg) from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _gates(_kind: object, tokens: Sequence[Token]) -> Gates:
+    try:
+        named = read_gates(tokens[0].value)
+    except Unfit as error:
+        msg = f"it {error.problem}; {error.hint}"
+        raise ValueError(msg) from None
+    for name in sorted(named.keys() - GATE_FIELDS.keys()):
+        close = get_close_matches(name, GATE_FIELDS, 1)
+        meant = f"; did you mean {close[0]}?" if close else ""
+        msg = f"there is no feature gate `{name}`{meant}"
+        raise ValueError(msg)
+    return Gates(**{GATE_FIELDS[name]: value for name, value in named.items()})
 
 
 @Parameter(name="*")
@@ -67,7 +88,7 @@ class Question:
         Parameter(
             help="Decide as of this time (ISO 8601). [default: now]",
             metavar="TIME",
-            converter=_moment,
+            converter=moment,
         ),
     ] = None
     timeout: Annotated[
@@ -79,13 +100,54 @@ class Question:
         ),
     ] = None
 
+    feature_gates: Annotated[
+        Gates,
+        Parameter(
+            help="Feature gates as the operator has them. [default: Karpenter's]",
+            metavar="NAME=BOOL,...",
+            converter=_gates,
+            show_default=False,
+            parse=True,
+        ),
+    ] = _CLOSED
+
     @property
     def settings(self) -> Settings:
-        return Settings(
+        return Options(
             preference_policy=PreferencePolicy(self.preference_policy),
             min_values_policy=MinValuesPolicy(self.min_values_policy),
             packing=Packing(self.packing),
-        )
+            gates=self.feature_gates,
+        ).settings()
+
+    @property
+    def repair(self) -> RepairRules:
+        """Return when nodes are called broken; never while the gate is closed."""
+        return RepairRules(REPAIR_POLICIES if self.feature_gates.node_repair else ())
 
 
 USUAL: Final = Question()
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Reach:
+    """Which cluster to look at where no files are given."""
+
+    kubeconfig: Annotated[
+        str | None,
+        Parameter(
+            help="Look at the cluster of this kubeconfig. [default: as kubectl does]",
+            metavar="FILE",
+        ),
+    ] = None
+    context: Annotated[
+        str | None, Parameter(help="The context of the kubeconfig.", metavar="NAME")
+    ] = None
+
+    @property
+    def is_given(self) -> bool:
+        return self.kubeconfig is not None or self.context is not None
+
+
+NEAREST: Final = Reach()

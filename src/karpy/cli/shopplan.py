@@ -55,7 +55,7 @@ def _plan_lines(decided: Decided, on_demand: Verdict, width: int) -> list[Line]:
             workload_lines(snapshot, verdict, width),
             [
                 *total_lines(snapshot, verdict.launches),
-                *catalog_lines(snapshot, decided.catalog_title),
+                *catalog_lines(snapshot, decided.seen.catalog_title),
                 *_comparison_lines(verdict, on_demand),
             ],
             *_pending_sections(decided, width),

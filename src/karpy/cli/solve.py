@@ -67,7 +67,7 @@ def solve(
             width=terminal.width,
             again=_again(files),
             details=details,
-            catalog=decided.catalog_title,
+            catalog=decided.seen.catalog_title,
         )
         terminal.answer(lines)
     if decided.is_partial:

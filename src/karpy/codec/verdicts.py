@@ -48,7 +48,7 @@ def disruption_to_dict(verdict: DisruptionVerdict) -> dict[str, Any]:
     """Write a verdict about the disruption of nodes as plain objects."""
     return {
         "method": verdict.method,
-        "commands": [_command(each) for each in verdict.commands],
+        "commands": [command_to_dict(each) for each in verdict.commands],
         "refusals": [node_refusal_to_dict(each) for each in verdict.refusals],
     }
 
@@ -124,13 +124,14 @@ def _launch(launch: Launch) -> dict[str, Any]:
         "requirements": requirements_to_list(launch.requirements),
         "resources": amounts_to_dict(launch.resources),
         "dollarsPerHour": dollars(launch.price),
-        "options": [_option(each) for each in launch.options],
+        "options": [option_to_dict(each) for each in launch.options],
         "reservations": list(launch.reservations),
         "isMinValuesRelaxed": launch.is_min_values_relaxed,
     }
 
 
-def _option(option: LaunchOption) -> dict[str, Any]:
+def option_to_dict(option: LaunchOption) -> dict[str, Any]:
+    """Write what a launch may become as plain objects."""
     return {
         "instanceType": option.instance_type,
         "zone": option.zone,
@@ -186,7 +187,8 @@ def _notice(notice: PoolNotice) -> dict[str, Any]:
     return {"pool": notice.pool, **_exclusion(notice.why)}
 
 
-def _command(command: Command) -> dict[str, Any]:
+def command_to_dict(command: Command) -> dict[str, Any]:
+    """Write a disruption command as plain objects."""
     return {
         "method": command.method,
         "reason": command.reason.value,

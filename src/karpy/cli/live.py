@@ -1,0 +1,63 @@
+"""A live cluster to answer about: seen once, and left as it is."""
+
+import asyncio
+import os
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from cyclopts import CycloptsError
+from msgspec.structs import replace
+
+from karpy.adapters.kube.connection import find_access
+from karpy.cli.ec2supply import Needs
+from karpy.cli.findings import tell_findings
+from karpy.cli.inputs import Seen, find_supply, supplied
+from karpy.cli.options import Question, Reach
+from karpy.cli.terminal import Terminal
+from karpy.codec.findings import Finding, said
+from karpy.errors import NotRead
+from karpy.model.snapshot import Snapshot
+from karpy.wiring.onlooker import Sight, look
+
+_UNREADABLE_HINT: Final = "correct the object, or run a version of Karpy that knows its value"
+_WITHHELD_HINT: Final = "grant `list` and `watch` on it, as deploy/rbac.yaml does"
+
+
+def check_reach(reach: Reach, files: Sequence[str], command: str) -> None:
+    """Raise misuse if a command is given both files and a cluster."""
+    if files and reach.is_given:
+        raise CycloptsError(
+            msg="Give FILES, or a cluster by --kubeconfig and --context, not both.",
+            command_chain=(command,),
+        )
+
+
+def see_live(reach: Reach, question: Question, terminal: Terminal) -> Seen:
+    """Look at the cluster of a kubeconfig, and tell what could not be read."""
+    snapshot, sight = _look(reach, question)
+    supply = find_supply(question, Needs(snapshot, sight.node_classes))
+    seen = supplied(snapshot, question, supply, tuple(_findings(sight)))
+    tell_findings(seen.findings, terminal)
+    return seen
+
+
+def see_bare(reach: Reach, question: Question) -> Seen:
+    """Look at the cluster of a kubeconfig without asking what can be bought for it."""
+    snapshot, sight = _look(reach, question)
+    return Seen(snapshot, tuple(_findings(sight)))
+
+
+def _look(reach: Reach, question: Question) -> tuple[Snapshot, Sight]:
+    access = find_access(reach.context, reach.kubeconfig, os.environ)
+    sight = asyncio.run(look(access, question.settings))
+    now = question.now or sight.snapshot.now
+    return replace(sight.snapshot, now=now), sight
+
+
+def _findings(sight: Sight) -> Iterator[Finding]:
+    for kind, key, problem in sight.unreadable:
+        error = NotRead(problem=f"cannot be read: {problem}", hint=_UNREADABLE_HINT)
+        yield said(error, where=f"{kind.name} {key}", is_warning=True, is_left_out=True)
+    for kind in sight.withheld:
+        error = NotRead(problem=f"{kind} may not be listed", hint=_WITHHELD_HINT)
+        yield said(error, is_warning=True)

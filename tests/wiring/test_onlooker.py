@@ -1,0 +1,105 @@
+from collections.abc import Mapping
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.adapters.kube.connection import find_access
+from karpy.codec.fields import JsonObject
+from karpy.errors import Forbidden, NotFound
+from karpy.model.kinds import LIMIT_RANGE, NODE_OVERLAY, NODE_POOL, POD, Kind
+from karpy.model.settings import Settings
+from karpy.ports.objects import EVERYTHING, Page, Query
+from karpy.sim.objects import EmbeddedObjects
+from karpy.sim.world import World
+from karpy.wiring.embedded import embedded_world, serve
+from karpy.wiring.onlooker import Sight, look, see
+
+POOL: JsonObject = {
+    "apiVersion": "karpenter.sh/v1",
+    "kind": "NodePool",
+    "metadata": {"name": "general"},
+    "spec": {
+        "template": {
+            "spec": {
+                "nodeClassRef": {
+                    "group": "karpenter.kwok.sh",
+                    "kind": "KWOKNodeClass",
+                    "name": "default",
+                },
+                "requirements": [
+                    {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}
+                ],
+            }
+        }
+    },
+}
+
+
+def pod(name: str) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [{"name": "main", "image": "main"}]},
+    }
+
+
+class Troubled(EmbeddedObjects):
+    """An API server that refuses some kinds, and tells nonsense about the pod `odd`."""
+
+    def __init__(self, world: World, refused: Mapping[Kind, type[Exception]]) -> None:
+        super().__init__(world.store, manager="test")
+        self._refused = refused
+
+    async def list(
+        self, kind: Kind, query: Query = EVERYTHING, *, limit: int = 0, token: str = ""
+    ) -> Page:
+        if kind in self._refused:
+            raise self._refused[kind](f"cannot list {kind}")
+        page = await super().list(kind, query, limit=limit, token=token)
+        spoilt = {**pod("odd"), "spec": {"containers": "none"}}
+        items = [spoilt if each["metadata"]["name"] == "odd" else each for each in page.items]
+        return replace(page, items=tuple(items))
+
+
+async def seen_by(refused: Mapping[Kind, type[Exception]] | None = None, *pods: str) -> Sight:
+    async with embedded_world() as world:
+        world.store.create(NODE_POOL, POOL)
+        for each in pods:
+            world.store.create(POD, pod(each))
+        return await see(Troubled(world, refused or {}), world.clock, Settings())
+
+
+async def test_everything_that_decisions_read_is_seen_over_http() -> None:
+    async with embedded_world() as world, serve(world) as cluster:
+        world.add_node("byhand")
+        world.store.create(NODE_POOL, POOL)
+        world.store.create(POD, pod("web"))
+        sight = await look(find_access(None, str(cluster.kubeconfig), {}), Settings())
+
+    seen = sight.snapshot
+    assert [each.name for each in seen.nodes] == ["byhand"]
+    assert [each.name for each in seen.pools] == ["general"]
+    assert [each.key for each in seen.pods] == ["default/web"]
+    assert (sight.unreadable, sight.withheld) == ((), ())
+
+
+async def test_an_object_that_cannot_be_read_is_named_and_the_others_are_seen() -> None:
+    sight = await seen_by({}, "odd", "web")
+
+    ((kind, key, problem),) = sight.unreadable
+    assert (kind, key, bool(problem)) == (POD, "default/odd", True)
+    assert sorted(each.key for each in sight.snapshot.pods) == ["default/odd", "default/web"]
+
+
+async def test_a_kind_that_decisions_go_on_without_may_be_refused() -> None:
+    sight = await seen_by({LIMIT_RANGE: Forbidden, NODE_OVERLAY: NotFound})
+
+    assert sight.withheld == (LIMIT_RANGE,)
+    assert [each.name for each in sight.snapshot.pools] == ["general"]
+
+
+@pytest.mark.parametrize(("kind", "error"), [(POD, Forbidden), (NODE_POOL, NotFound)])
+async def test_a_kind_that_decisions_need_may_not(kind: Kind, error: type[Exception]) -> None:
+    with pytest.raises(error, match=f"cannot list {kind}"):
+        await seen_by({kind: error})
