@@ -38,9 +38,7 @@ LOOK_AGAIN: Final = timedelta(seconds=1)
 _DRAINING: Final = "Draining"
 _AWAITING: Final = "AwaitingVolumeDetachment"
 _GRACE_ELAPSED: Final = "TerminationGracePeriodElapsed"
-_PLANNED: Final = frozenset(
-    {DisruptionReason.UNDERUTILIZED.value, DisruptionReason.DRIFTED.value}
-)
+_PLANNED: Final = frozenset({DisruptionReason.UNDERUTILIZED.value, DisruptionReason.DRIFTED.value})
 """Reasons of commands for whose pods room is left elsewhere, as little as possible."""
 _SIZES: Final = (CPU, MEMORY)
 _WAVES: Final = (
