@@ -109,6 +109,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
             metrics.count,
         )
         cloud = await cloud_module.open_cloud(site)
+        stack.push_async_callback(cloud.provider.close)
         operator = Operator(
             Surface(
                 objects,
