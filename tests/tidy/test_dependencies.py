@@ -15,6 +15,10 @@ from packaging.requirements import Requirement
 from tests.tidy.repository import ROOT, product_files, tree
 
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS: Final = [
+    each for name in ("embedded", "aws") for each in PROJECT["optional-dependencies"][name]
+]
+"""What only some commands and clouds import; the extras left out are for tests."""
 OURS: Final = {"karpy", *sys.stdlib_module_names}
 WITHOUT_EXTRAS: Final = """
 import sys
@@ -74,21 +78,20 @@ def test_the_reference_imports_nothing_of_what_it_judges() -> None:
 
 
 def test_every_package_that_is_imported_is_declared_and_no_other() -> None:
-    embedded = PROJECT["optional-dependencies"]["embedded"]
-
-    assert {*_imported().values()} == _declared(PROJECT["dependencies"]) | _declared(embedded)
+    assert {*_imported().values()} == _declared(PROJECT["dependencies"]) | _declared(EXTRAS)
 
 
 @pytest.mark.parametrize("command", ["", "run"])
 def test_no_command_needs_an_extra_to_say_what_it_does(command: str) -> None:
-    extras = _declared(PROJECT["optional-dependencies"]["embedded"])
+    extras = _declared(EXTRAS)
     blocked = [name for name, distribution in _imported().items() if distribution in extras]
     words = [*filter(None, [command]), "--help"]
     script = WITHOUT_EXTRAS.format(blocked=blocked, words=words)
 
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
 
-    assert (len(blocked), done.returncode, done.stderr) == (1, 0, b"")
+    assert len(blocked) == len(extras)
+    assert (done.returncode, done.stderr) == (0, b"")
 
 
 def test_the_checkers_of_schemas_are_loaded_by_those_who_ask_them_alone() -> None:
