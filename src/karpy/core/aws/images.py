@@ -16,6 +16,9 @@ from karpy.model.requirements import Requirements, collect, why_incompatible
 GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"
 ACCELERATOR_COUNT: Final = "karpenter.k8s.aws/instance-accelerator-count"
 LATEST: Final = "latest"
+_AL2_UNTIL: Final = 32
+"""The last minor version of Kubernetes with images of AL2."""
+_WINDOWS_2025_FROM: Final = 35
 _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 _IMAGE_PREFIX: Final = "ami-"
 _NVIDIA: Final = (Requirement(GPU_COUNT, complement=True),)
@@ -63,9 +66,9 @@ def variants_of(alias: tuple[str, str], version: str) -> tuple[Variant, ...]:
 def why_unsupported(alias: tuple[str, str], version: str) -> str:
     """Say why an alias cannot be used with a version of Kubernetes; empty if it can."""
     family, minor = alias[0].lower(), _minor(version)
-    if family == "al2" and minor >= 33:  # noqa: PLR2004 - the first version without AL2
+    if family == "al2" and minor > _AL2_UNTIL:
         return f"AL2 has no images for Kubernetes {version}"
-    if family == "windows2025" and minor < 35:  # noqa: PLR2004 - the first version with it
+    if family == "windows2025" and minor < _WINDOWS_2025_FROM:
         return f"Windows 2025 has no images for Kubernetes {version}"
     return ""
 

@@ -33,7 +33,7 @@ from karpy.errors import AwsRefused, ClusterError, OptionInvalid
 from karpy.model.kinds import EC2_NODE_CLASS, SERVICE, Kind
 from karpy.model.options import Options
 from karpy.ports.clock import Clock
-from karpy.wiring.clouds import Cloud, Site
+from karpy.wiring.clouds.registry import Cloud, Site
 from karpy.wiring.flags import Flag, shared
 from karpy.wiring.forms import DURATION, SHARE, SWITCH, TEXT, Form, number
 from karpy.wiring.parts import ContextOf, Part

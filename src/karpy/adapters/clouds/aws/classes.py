@@ -65,7 +65,7 @@ class NodeClassBook:
 
     async def wait_until_synced(self) -> None:
         """Return as soon as both kinds were listed once."""
-        while len(self._synced) < 2:  # noqa: PLR2004 - the two kinds
+        while len(self._synced) < len(FOLLOWED):
             self._changed.clear()
             await self._changed.wait()
 
