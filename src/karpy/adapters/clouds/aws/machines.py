@@ -78,6 +78,10 @@ class Machines:
         }
         return await _tried(self._calls.run_instances(**request, DryRun=True))
 
+    def known(self, id_: str) -> Instance | None:
+        """Return a machine as EC2 described it last; None if it never did."""
+        return self._known.get(id_)
+
     async def find(self, id_: str, *, is_fresh: bool = False) -> Instance:
         """Return a machine; raise MachineNotFound."""
         known = None if is_fresh else self._known.get(id_)
