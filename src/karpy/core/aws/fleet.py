@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from karpy.core.aws.launchtemplates import CAPACITY_BLOCK, EFA, LaunchTemplate, reservation_of
 from karpy.core.aws.tags import written
 from karpy.model.annotations import MIN_VALUES_RELAXED, PRICE_OVERLAID
+from karpy.model.ec2nodeclass import FoundSubnet
 from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
 from karpy.model.requirement import one_of
@@ -122,6 +123,20 @@ def overrides_of(
                 )
                 found.setdefault((type_.name, offer.zone), override)
     return list(found.values())
+
+
+def overrides_everywhere(
+    template: LaunchTemplate, subnets: Iterable[FoundSubnet]
+) -> list[Override]:
+    """Return all types of a template in all subnets: what a trial asks for."""
+    found = (
+        Override(type_.name, each.zone, each.id, template.kind.image, offer.price)
+        for each in subnets
+        for type_ in template.kind.types
+        for offer in type_.offerings
+        if offer.zone == each.zone and offer.capacity_type == ON_DEMAND
+    )
+    return list(dict.fromkeys(found))
 
 
 def fleet_request(

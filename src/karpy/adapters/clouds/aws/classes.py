@@ -18,6 +18,7 @@ from karpy.model.ec2 import PlacementGroup
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.model.ec2types import InstanceSettings
 from karpy.model.kinds import EC2_NODE_CLASS, NODE_POOL, Kind
+from karpy.model.requirements import Requirements, collect, from_labels, merge
 from karpy.ports.objects import Feed, Synced
 
 _decoder: Final = Decoder()
@@ -47,6 +48,8 @@ class NodeClassBook:
         """The EC2NodeClasses as they came."""
         self._class_of: dict[str, str] = {}
         """The name of the node class of each NodePool."""
+        self._asked: dict[str, Requirements] = {}
+        """What each NodePool asks of its nodes."""
         self.reservations = reservations or Reservations()
         self.groups: dict[str, PlacementGroup | None] = {}
         """The placement group that a node class selects, by the name of the class."""
@@ -90,6 +93,10 @@ class NodeClassBook:
     def pools_of(self, name: str) -> list[str]:
         """Name the NodePools that use a node class."""
         return sorted(pool for pool, each in self._class_of.items() if each == name)
+
+    def requirements_of(self, name: str) -> list[Requirements]:
+        """Return what the NodePools that use a node class ask of their nodes."""
+        return [self._asked[pool] for pool in self.pools_of(name)]
 
     def settings_of(self, node_class: Ec2NodeClass) -> InstanceSettings:
         """Return what a node class makes of instance types."""
@@ -137,11 +144,14 @@ class NodeClassBook:
     def _put_pool(self, key: str, obj: JsonObject | None) -> None:
         if obj is None:
             self._class_of.pop(key, None)
+            self._asked.pop(key, None)
             return
         try:
-            ref = read_pool(Fields(obj)).node_class
+            pool = read_pool(Fields(obj))
         except ValueError:
             return
+        ref = pool.node_class
+        self._asked[key] = merge(collect(pool.requirements), from_labels(pool.labels))
         is_ours = (ref.group, ref.kind) == (EC2_NODE_CLASS.group, EC2_NODE_CLASS.name)
         if is_ours:
             self._class_of[key] = ref.name

@@ -33,6 +33,7 @@ from karpy.core.aws.fleet import (
     choose_tenancy,
     choose_types,
     fleet_request,
+    overrides_everywhere,
     overrides_of,
     reservations_in,
     wants_efa,
@@ -85,6 +86,7 @@ from karpy.model.labels import ON_DEMAND, RESERVED, SPOT
 from karpy.model.notices import Notice, Subject
 from karpy.model.records import ClaimRecord
 from karpy.model.repairs import RepairPolicy
+from karpy.model.requirements import Requirements, why_disjoint
 from karpy.model.resources import PODS
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import LaunchSpec, Machine
@@ -240,32 +242,30 @@ class AwsProvider:
             templates = await self._templates(launch)
         except AwsRefused as error:
             return self._refusal(error)
-        machines = self._parts.machines
-        chosen = [
-            (templates[0], overrides_of(templates[0], ON_DEMAND, await self._zones(launch), {}))
-        ]
-        if not chosen[0][1]:
+        machines, template = self._parts.machines, templates[0]
+        overrides = overrides_everywhere(template, node_class.status.subnets)
+        if not overrides:
             return None
         owner = Owner(self._parts.settings.cluster_name, node_class.name)
         tags = machine_tags(node_class.spec.tags, owner)
+        chosen = [(template, overrides)]
         request = fleet_request(chosen, ON_DEMAND, launch.wanted, tags, node_class.spec.context)
-        for call in (
-            machines.try_fleet(request),
-            machines.try_run(templates[0].name, chosen[0][1][0], tags),
-        ):
-            refused = await call
-            if refused is not None:
-                return self._refusal(refused)
-        return None
+        refused = await machines.try_fleet(request)
+        if refused is not None:
+            return self._refusal(refused)
+        first = None
+        for each in overrides:
+            refused = await machines.try_run(template, each, tags)
+            if refused is None:
+                return None
+            first = first or refused
+        return None if first is None else self._refusal(first)
 
     def _refusal(self, error: AwsRefused) -> tuple[str, str] | None:
         found = validation_failure(error.call, error.aws_code, error.aws_message)
         if found is None:
             raise error
         return found
-
-    async def _zones(self, launch: "_Launch") -> dict[str, str]:
-        return await self._parts.subnets.by_zone(launch.node_class)
 
     async def _trial(self, node_class: Ec2NodeClass) -> "_Launch | None":
         """Return a launch of the smallest machine that an image of a node class boots."""
@@ -282,7 +282,9 @@ class AwsProvider:
         ]
         if not usable:
             return None
-        smallest = min(usable, key=lambda each: (each.offerings[0].price or PRICE_MAX, each.name))
+        pools = self._parts.classes.requirements_of(node_class.name)
+        meant = [each for each in usable if _suits_any(each, pools)] or usable
+        smallest = min(meant, key=lambda each: (each.offerings[0].price or PRICE_MAX, each.name))
         spec = LaunchSpec("", "", "", node_class.name, ())
         return _Launch(spec, node_class, Wanted({}), [smallest], ON_DEMAND)
 
@@ -525,6 +527,10 @@ def machine_id(provider_id: str) -> str:
     if not id_.startswith("i-"):
         raise MachineNotFound(provider_id=provider_id)
     return id_
+
+
+def _suits_any(type_: InstanceType, pools: Sequence[Requirements]) -> bool:
+    return any(why_disjoint(type_.requirements, each) is None for each in pools)
 
 
 def _partition_of(spec: LaunchSpec) -> str:
