@@ -95,7 +95,7 @@ class EmptyAccount:
     partition = "aws"
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        async def call(**_: object) -> Any:
+        async def call(**_: object) -> list[Any] | dict[str, Any]:
             has_many = name.endswith("s") and name != "create_tags"
             return [] if has_many else {}
 
