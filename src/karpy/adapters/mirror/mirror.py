@@ -14,7 +14,7 @@ from karpy.adapters.mirror.censusbook import CensusBook
 from karpy.adapters.mirror.consolidationclock import ConsolidationClock
 from karpy.adapters.mirror.daemonbook import DaemonBook
 from karpy.adapters.mirror.nodebook import NodeBook
-from karpy.adapters.mirror.recordbook import Entry, RecordBook
+from karpy.adapters.mirror.records import Entry, RecordBook
 from karpy.adapters.mirror.shelves import IndexedShelf, OnFailure, Shelf, raise_at_once
 from karpy.barriers import Barrier
 from karpy.codec.clusters import name_namespaces
