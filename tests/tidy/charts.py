@@ -26,7 +26,7 @@ ROLES: Final = {
     "kwok": ("ClusterRole", "karpy-kwok"),
     "podDeletionCost": ("ClusterRole", "karpy-pod-deletion-cost"),
     "lease": ("Role", "karpy"),
-    "dns": ("Role", "karpy-dns"),
+    "dns": ("Role", "karpy-aws"),
 }
 """The roles of deploy/rbac.yaml, by their names in the chart."""
 _TYPES: Final = {
@@ -195,8 +195,8 @@ _PAGE: Final = """\
 # Values of the chart
 
 `charts/karpenter` takes the values of Karpenter's chart v1.14, with its defaults.
-[Installing with Helm](guides/install.md) says how to use it. A value that is not listed fails, and so
-does one of the wrong type.
+[Installing with Helm](guides/install.md) says how to use it. A value that is not listed fails, and
+so does one of the wrong type.
 
 ## Values
 

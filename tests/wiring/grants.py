@@ -1,7 +1,7 @@
 """What deploy/rbac.yaml grants, and what an operator has used of it."""
 
 import re
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -20,10 +20,10 @@ ASKED_FOR_OTHERWISE: Final = {
     ("patch", "", "pods"): "only a gate that most leave closed; see test_poddeletioncost",
 }
 """Grants that no request of a healthy cluster uses, with the reason."""
-OF_AWS: Final = frozenset({"karpy-aws", "karpy-dns"})
-"""Roles that only the provider AWS uses."""
 BY_CHOICE: Final = frozenset({"karpy-pod-deletion-cost"})
 """Roles that nothing binds: users do, if they need them."""
+OF_CLOUDS: Final = {"karpy-kwok": "kwok", "karpy-aws": "aws"}
+"""The provider that alone needs a role."""
 _ONE: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -76,13 +76,13 @@ def ungranted(uses: Collection[Use], known: Collection[Grant] = ()) -> list[Use]
 
 
 def unused(
-    uses: Collection[Use], known: Iterable[Grant] | None = None, others: Container[str] = OF_AWS
+    uses: Collection[Use], provider: str = "kwok", known: Iterable[Grant] | None = None
 ) -> list[Grant]:
-    """List grants that no request needs, but for those that are asked for otherwise."""
+    """List grants that no request with a provider needs, but for those asked for otherwise."""
     return [
         grant
         for grant in (grants() if known is None else known)
-        if grant.role not in others
+        if OF_CLOUDS.get(grant.role, provider) == provider
         and grant[:3] not in ASKED_FOR_OTHERWISE
         and not any(map(grant.covers, uses))
     ]
