@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from karpy.controllers.podnomination import IDLE_SECONDS, LONGEST_SECONDS, PodNominator
+
 from karpy.codec.fields import JsonObject
-from karpy.controllers.seating import IDLE_SECONDS, LONGEST_SECONDS, Seating
 from karpy.core.lifecycle.changes import Remark
 from karpy.core.lifecycle.registration import GatePolicy
 from karpy.errors import Forbidden
@@ -52,7 +53,7 @@ class House:
         objects = self.world.objects if has_rights else NoRights(self.world.store)
         self.remarks: list[Remark] = []
         self.called: list[tuple[str, float]] = []
-        self.seating = Seating(objects, lambda claim: [waiting(claim)], self.remarks.append)
+        self.seating = PodNominator(objects, lambda claim: [waiting(claim)], self.remarks.append)
         self.seating.listen(self._call)
         self.seating.hear(*MIXED)
         for claim in claims:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from karpy.core.lifecycle.conditions import INITIALIZED
-from karpy.core.passengers import settling
+from karpy.core.nominations import settling
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
 from karpy.model.verdicts import Launch
@@ -24,7 +24,7 @@ OnLost = Callable[[str], None]
 """Is told the UID of a pod whose NodeClaim is gone: it needs another one."""
 
 
-class Expectations:
+class ClaimNominations:
     """Remembers the pods of a launch for as long as its NodeClaim is there."""
 
     def __init__(self, records: Records, clock: Clock, on_lost: OnLost = lambda _: None) -> None:

@@ -6,8 +6,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, only, seconds
+from karpy.controllers.podnomination import PodNominator
 from karpy.controllers.queue import WorkQueue
-from karpy.controllers.seating import Seating
 from karpy.core.lifecycle.changes import Changes, joined
 from karpy.core.lifecycle.launch import (
     LaunchedMachine,
@@ -54,7 +54,7 @@ class LifecycleController:
         *,
         pods_of: PodsOf = lambda _: (),
         on_attempt: OnAttempt = lambda *_: None,
-        seating: Seating | None = None,
+        seating: PodNominator | None = None,
     ) -> None:
         self._context = context
         self._seating = seating

@@ -9,7 +9,7 @@ LEAST_WINDOW: Final = timedelta(seconds=10)
 _BATCHES: Final = 2
 
 
-class Nominations:
+class NodeNominations:
     """
     Remembers which nodes, and NodeClaims in flight, are about to get pods.
 

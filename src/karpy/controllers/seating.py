@@ -17,11 +17,11 @@ from karpy.barriers import Barrier
 from karpy.controllers.queue import OnFailure
 from karpy.core.lifecycle.changes import Remark
 from karpy.core.lifecycle.registration import GatePolicy
-from karpy.core.seating import pods_to_tell, to_seat
+from karpy.core.nominations import pods_to_nominate, without_node
 from karpy.errors import ClusterError, Forbidden
 from karpy.model.kinds import POD
 from karpy.model.pods import Pod
-from karpy.model.settings import Seats
+from karpy.model.settings import PodNomination
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.objects import Objects, Patch, PatchType
@@ -38,7 +38,7 @@ PodsOf = Callable[[str], Iterable[Pod]]
 OnRemark = Callable[[Remark], None]
 
 
-class Seating:
+class PodNominator:
     """
     Tells pods their node, and says when nodes may open.
 
@@ -51,7 +51,7 @@ class Seating:
         objects: Objects,
         pods_of: PodsOf,
         on_remark: OnRemark,
-        seats: Seats = Seats.FEW,
+        seats: PodNomination = PodNomination.FEW,
         on_failure: OnFailure = lambda *_: None,
     ) -> None:
         self._objects = objects
@@ -85,7 +85,7 @@ class Seating:
         """Take note of a NodeClaim that was decided on."""
         if self._decision is not None:
             # Not before the first of them is made: nobody should wait for the answer.
-            self._told = pods_to_tell(*self._decision, self._seats)
+            self._told = pods_to_nominate(*self._decision, self._seats)
             self._decision = None
         if self._told and self._is_allowed:
             self._awaited[claim] = self._told.intersection(launch.pods)
@@ -140,7 +140,7 @@ class Seating:
         told = [
             (pod, node)
             for claim, node in nodes.items()
-            for pod in to_seat(self._pods_of(claim))
+            for pod in without_node(self._pods_of(claim))
             if pod.key in self._awaited.get(claim, ())
         ]
         told.sort(key=lambda each: each[0].created, reverse=True)

@@ -4,7 +4,7 @@ from typing import Final
 
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.queue import WorkQueue
-from karpy.core.seating import PATIENCE, is_stood_up
+from karpy.core.nominations import PATIENCE, is_in_vain
 from karpy.errors import ClusterError
 from karpy.model.kinds import POD
 from karpy.model.pods import Pod
@@ -13,7 +13,7 @@ from karpy.ports.objects import Patch, PatchType
 _FIELD: Final = "/status/nominatedNodeName"
 
 
-class UnseatingController:
+class NominationWithdrawal:
     """
     Takes a name back that nobody has acted on; decisions leave a pod alone that has one.
 
@@ -36,7 +36,7 @@ class UnseatingController:
         pod = self._context.records.pods.get(key)
         if pod is None or not _waits(pod):
             return None
-        if not self._is_stood_up(pod.nominated_node):
+        if not self._is_in_vain(pod.nominated_node):
             return PATIENCE.total_seconds()
         taken_back = [
             {"op": "test", "path": _FIELD, "value": pod.nominated_node},
@@ -52,7 +52,7 @@ class UnseatingController:
             return PATIENCE.total_seconds()
         return None
 
-    def _is_stood_up(self, name: str) -> bool:
+    def _is_in_vain(self, name: str) -> bool:
         node = self._context.records.nodes.get(name)
         claims = [] if node is None else self._context.claims_of(node.record)
         if node is not None and not claims:
@@ -60,7 +60,7 @@ class UnseatingController:
             return False
         is_emptying = any(pod.is_deleting for pod in self._context.records.pods.under(name))
         claim = claims[0].record if claims else None
-        return is_stood_up(claim, is_emptying=is_emptying, now=self._context.clock.now())
+        return is_in_vain(claim, is_emptying=is_emptying, now=self._context.clock.now())
 
     def _hear_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
         told = "" if before is None else before.nominated_node

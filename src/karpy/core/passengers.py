@@ -23,7 +23,7 @@ OPENING_TIME: Final = timedelta(seconds=10)
 # Differs: Karpenter waits until kube-scheduler has given up on each single pod. Where hundreds come
 # at once that takes many seconds, and nodes are bought for the first of them that all of them
 # together would not need. Nodes that are there come first, as for everybody else.
-def with_passengers(snapshot: Snapshot) -> Snapshot:
+def with_untried(snapshot: Snapshot) -> Snapshot:
     """Take pods along that are still untried, if anybody waits for a node at all."""
     waiting = uncounted(snapshot.pods)
     if not any(pod.is_untried for pod in waiting):
@@ -41,7 +41,7 @@ def _rides(pod: Pod) -> bool:
 
 # Differs: Karpenter decides about pods again and again until they are bound. It does not find the
 # same places twice, and buys nodes for those that the second order leaves out.
-def with_expected(
+def with_nominated(
     snapshot: Snapshot, places: Mapping[str, str], settling: Collection[str] = ()
 ) -> Snapshot:
     """

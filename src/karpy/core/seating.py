@@ -9,7 +9,7 @@ from karpy.core.lifecycle.conditions import INITIALIZED
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
 from karpy.model.resources import CPU, MEMORY
-from karpy.model.settings import Seats
+from karpy.model.settings import PodNomination
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 
@@ -30,7 +30,7 @@ APART_MIN: Final = 0.9
 
 
 # Differs: Karpenter leaves it to kube-scheduler where pods go.
-def pods_to_tell(snapshot: Snapshot, verdict: Verdict, seats: Seats) -> frozenset[str]:
+def pods_to_nominate(snapshot: Snapshot, verdict: Verdict, seats: PodNomination) -> frozenset[str]:
     """
     Return the keys of pods that should know their node.
 
@@ -48,7 +48,7 @@ def pods_to_tell(snapshot: Snapshot, verdict: Verdict, seats: Seats) -> frozense
         return frozenset()
     apart = _size_apart(launches, planned)
     others = _of_sizes(planned, sizes.keys() - {apart})
-    if seats is Seats.ALWAYS:
+    if seats is PodNomination.ALWAYS:
         told = min(others, _of_sizes(planned, _large(sizes, MOST)), key=len)
         return told if len(told) <= TOLD_MAX else frozenset()
     few = min(TOLD_MAX, FEW_SHARE_MAX * len(planned))
@@ -97,7 +97,7 @@ def _size_apart(launches: Sequence[Launch], sizes: Mapping[str, _Size]) -> _Size
     return None
 
 
-def to_seat(pods: Iterable[Pod]) -> list[Pod]:
+def without_node(pods: Iterable[Pod]) -> list[Pod]:
     """Return the pods that wait and that nobody has told a node yet."""
     return [each for each in pods if _is_free(each)]
 
@@ -106,7 +106,7 @@ def _is_free(pod: Pod) -> bool:
     return pod.is_active and not pod.node_name and not pod.nominated_node
 
 
-def is_stood_up(claim: ClaimRecord | None, *, is_emptying: bool, now: datetime) -> bool:
+def is_in_vain(claim: ClaimRecord | None, *, is_emptying: bool, now: datetime) -> bool:
     """
     Say whether a pod has been told its node in vain.
 

@@ -28,7 +28,7 @@ class Packing(Enum):
     CHEAPEST = "Cheapest"
 
 
-class Seats(Enum):
+class PodNomination(Enum):
     """When pods are told the node that was made for them."""
 
     NEVER = "Never"

@@ -10,7 +10,6 @@ from karpy.adapters.clouds.overlaid import OverlaidCloud
 from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
-from karpy.controllers.batching import Batcher
 from karpy.controllers.breaker import Breaker
 from karpy.controllers.buffers import BufferController
 from karpy.controllers.clusterstate import ClusterState, Promises
@@ -19,7 +18,6 @@ from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.disruptionqueue import OnVerdict
 from karpy.controllers.evictionqueue import EvictionQueue
-from karpy.controllers.expectations import Expectations
 from karpy.controllers.garbagecollection import GarbageCollector
 from karpy.controllers.interruption import InterruptionController
 from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
@@ -28,22 +26,21 @@ from karpy.controllers.nodeclasses import NodeClasses
 from karpy.controllers.nodepoolmetrics import NodePoolMetrics
 from karpy.controllers.nodepools import NodePoolController
 from karpy.controllers.nodetermination import TerminationController
-from karpy.controllers.nominations import Nominations
+from karpy.controllers.nominations import ClaimNominations, NodeNominations
 from karpy.controllers.overlays import OverlayController
 from karpy.controllers.poddeletioncost import PodDeletionCostController, PodDeletionCostQueue
 from karpy.controllers.podevents import PodEventController
+from karpy.controllers.podnomination import NominationWithdrawal, PodNominator
 from karpy.controllers.provisioning import Guard, ProvisioningController
 from karpy.controllers.reboot import RebootController
 from karpy.controllers.registrationhealth import RegistrationHealthController
 from karpy.controllers.repair import RepairController
-from karpy.controllers.seating import Seating
 from karpy.controllers.staticcapacity import StaticCapacityController
-from karpy.controllers.triggers import Triggers
-from karpy.controllers.unseating import UnseatingController
+from karpy.controllers.triggers import Batcher, Triggers
 from karpy.controllers.writer import Writer
 from karpy.model.options import Options
 from karpy.model.repairs import RepairPolicy
-from karpy.model.settings import Seats
+from karpy.model.settings import PodNomination
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.observers import Observer
@@ -84,7 +81,7 @@ class Assembly:
             idle_seconds=options.batch_idle.total_seconds(),
             longest_seconds=options.batch_max.total_seconds(),
         )
-        self._expectations = Expectations(view.mirror.records, surface.clock, self._batcher.trigger)
+        self._expectations = ClaimNominations(view.mirror.records, surface.clock, self._batcher.trigger)
         self._breaker = Breaker(
             view.mirror.records,
             surface.objects,
@@ -92,7 +89,7 @@ class Assembly:
             speech.voice,
             self._batcher.trigger,
         )
-        self._nominations = Nominations(surface.clock, options.batch_max)
+        self._nominations = NodeNominations(surface.clock, options.batch_max)
         self._commands = Commands()
         self._seating = self._make_seating()
         self._buffers = self._make_buffers()
@@ -189,7 +186,7 @@ class Assembly:
         yield Part("nodepool.registrationhealth", registrations.run)
         if self._seating is not None:
             yield Part("pod.seating", self._seating.run)
-            yield Part("pod.unseating", UnseatingController(self._context("pod.unseating")).run)
+            yield Part("pod.unseating", NominationWithdrawal(self._context("pod.unseating")).run)
         yield Part("nodeclaim.lifecycle", partial(lifecycle.run, workers(1000, 5000)))
         yield Part("eviction-queue", partial(evictions.run, workers(100, 5000)))
         yield Part("node.termination", partial(termination.run, workers(100, 5000)))
@@ -256,14 +253,14 @@ class Assembly:
         yield Part(name, partial(queue.run, self._options.workers(100, 5000)))
         yield Part("pod.deletioncost", costs.run)
 
-    def _make_seating(self) -> Seating | None:
+    def _make_seating(self) -> PodNominator | None:
         seats = self._options.seats
-        if seats is Seats.NEVER:
+        if seats is PodNomination.NEVER:
             return None
         objects = self._surface.seats or self._surface.objects
         voice = self._speech.voice
         on_failure = partial(voice.fail, "pod.seating")
-        return Seating(objects, self._expectations.pods_of, voice.remark, seats, on_failure)
+        return PodNominator(objects, self._expectations.pods_of, voice.remark, seats, on_failure)
 
     def _make_buffers(self) -> BufferController | None:
         book = self._view.buffers

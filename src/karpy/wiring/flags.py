@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.model.options import LogLevel, Options
-from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Seats
+from karpy.model.settings import MinValuesPolicy, Packing, PodNomination, PreferencePolicy
 from karpy.wiring.forms import (
     ADDRESS,
     DURATION,
@@ -211,7 +211,7 @@ FLAGS: Final = (
     ),
     _own(
         "seats",
-        choice(Seats),
+        choice(PodNomination),
         "Whether to tell pods the node that was made for them (`status.nominatedNodeName`):"
         " those few that would be in the way of others or find no other, or all but the smallest.",
     ),

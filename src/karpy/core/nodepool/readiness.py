@@ -9,9 +9,8 @@ from msgspec.structs import replace
 from karpy.core.lifecycle.changes import Changes
 from karpy.model.conditions import AWAITING, FALSE, TRUE, UNKNOWN, Condition
 from karpy.model.kinds import NODE_POOL
-from karpy.model.nodeclasses import ClassState
 from karpy.model.notices import Notice, Subject
-from karpy.model.records import PoolRecord
+from karpy.model.records import ClassState, PoolRecord
 
 VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
 NODE_CLASS_READY: Final = "NodeClassReady"
