@@ -75,7 +75,7 @@ async def test_pods_get_the_places_that_were_made_for_them() -> None:
 
 
 @on_virtual_time
-async def test_without_seats_more_nodes_are_needed() -> None:
-    untold = await _nodes_for_two_sizes(Options(seats=PodNomination.NEVER))
+async def test_without_nominations_more_nodes_are_needed() -> None:
+    untold = await _nodes_for_two_sizes(Options(nominate_pods=PodNomination.NEVER))
 
     assert untold > 13

@@ -29,11 +29,11 @@ class Packing(Enum):
 
 
 class PodNomination(Enum):
-    """When pods are told the node that was made for them."""
+    """Which pods get the name of the node that was made for them."""
 
     NEVER = "Never"
     FEW = "Few"
-    """Those who would take the nodes of others, or else the largest."""
+    """Those that would take the room of others, or else the largest."""
     ALWAYS = "Always"
     """All but the smallest."""
 

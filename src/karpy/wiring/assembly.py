@@ -81,7 +81,9 @@ class Assembly:
             idle_seconds=options.batch_idle.total_seconds(),
             longest_seconds=options.batch_max.total_seconds(),
         )
-        self._expectations = ClaimNominations(view.mirror.records, surface.clock, self._batcher.trigger)
+        self._expectations = ClaimNominations(
+            view.mirror.records, surface.clock, self._batcher.trigger
+        )
         self._breaker = Breaker(
             view.mirror.records,
             surface.objects,
@@ -91,7 +93,7 @@ class Assembly:
         )
         self._nominations = NodeNominations(surface.clock, options.batch_max)
         self._commands = Commands()
-        self._seating = self._make_seating()
+        self._nominator = self._make_nominator()
         self._buffers = self._make_buffers()
         self._state = self._make_state()
 
@@ -152,13 +154,13 @@ class Assembly:
         self._breaker.begin()
         if self._buffers is not None:
             self._buffers.record(verdict)
-        if self._seating is not None:
-            self._seating.hear(snapshot, verdict)
+        if self._nominator is not None:
+            self._nominator.hear(snapshot, verdict)
 
     def _hear_launch(self, claim: str, launch: Launch) -> None:
         self._breaker.note(claim, launch)
-        if self._seating is not None:
-            self._seating.note(claim, launch)
+        if self._nominator is not None:
+            self._nominator.note(claim, launch)
 
     def _claims(self) -> Iterator[Part]:
         """Build those who look after NodeClaims and nodes."""
@@ -171,7 +173,7 @@ class Assembly:
             self._launching_context("nodeclaim.lifecycle"),
             pods_of=self._expectations.pods_of,
             on_attempt=registrations.record,
-            seating=self._seating,
+            nominator=self._nominator,
         )
         evictions = EvictionQueue(self._context("eviction-queue"))
         termination = TerminationController(self._context("node.termination"), evictions)
@@ -184,9 +186,12 @@ class Assembly:
         )
         garbage = GarbageCollector(self._context("nodeclaim.garbagecollection"))
         yield Part("nodepool.registrationhealth", registrations.run)
-        if self._seating is not None:
-            yield Part("pod.seating", self._seating.run)
-            yield Part("pod.unseating", NominationWithdrawal(self._context("pod.unseating")).run)
+        if self._nominator is not None:
+            yield Part("pod.nomination", self._nominator.run)
+            yield Part(
+                "pod.nomination.withdrawal",
+                NominationWithdrawal(self._context("pod.nomination.withdrawal")).run,
+            )
         yield Part("nodeclaim.lifecycle", partial(lifecycle.run, workers(1000, 5000)))
         yield Part("eviction-queue", partial(evictions.run, workers(100, 5000)))
         yield Part("node.termination", partial(termination.run, workers(100, 5000)))
@@ -241,7 +246,7 @@ class Assembly:
         """Build what marks pods with their deletion costs."""
         mirror, name = self._view.mirror, "pod.deletioncost.queue"
         # Thousands of pods are marked at once; launches must not wait for that.
-        objects = self._surface.seats or self._surface.objects
+        objects = self._surface.nominations or self._surface.objects
         queue = PodDeletionCostQueue(replace(self._context(name), objects=objects))
         costs = PodDeletionCostController(
             self._context("pod.deletioncost"),
@@ -253,14 +258,14 @@ class Assembly:
         yield Part(name, partial(queue.run, self._options.workers(100, 5000)))
         yield Part("pod.deletioncost", costs.run)
 
-    def _make_seating(self) -> PodNominator | None:
-        seats = self._options.seats
-        if seats is PodNomination.NEVER:
+    def _make_nominator(self) -> PodNominator | None:
+        which = self._options.nominate_pods
+        if which is PodNomination.NEVER:
             return None
-        objects = self._surface.seats or self._surface.objects
+        objects = self._surface.nominations or self._surface.objects
         voice = self._speech.voice
-        on_failure = partial(voice.fail, "pod.seating")
-        return PodNominator(objects, self._expectations.pods_of, voice.remark, seats, on_failure)
+        on_failure = partial(voice.fail, "pod.nomination")
+        return PodNominator(objects, self._expectations.pods_of, voice.remark, which, on_failure)
 
     def _make_buffers(self) -> BufferController | None:
         book = self._view.buffers

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from karpy.core.nominations import with_nominated, with_untried
 from msgspec.structs import replace
 
 from karpy.adapters.mirror.censusbook import CensusBook
 from karpy.adapters.mirror.shelves import Shelf
+from karpy.core.nominations import with_nominated, with_untried
 from karpy.core.scheduling.decide import decide
 from karpy.model.census import Census, CountedPods, uncounted, with_more
 from karpy.model.labels import HOSTNAME, ZONE

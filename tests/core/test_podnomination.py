@@ -1,6 +1,8 @@
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
+
 from karpy.core.nominations import (
     NODES_MIN,
     PATIENCE,
@@ -9,8 +11,6 @@ from karpy.core.nominations import (
     pods_to_nominate,
     without_node,
 )
-from msgspec.structs import replace
-
 from karpy.core.scheduling.decide import decide
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
@@ -47,7 +47,10 @@ def decided(*crowds: list[Pod]) -> tuple[Snapshot, Verdict]:
 
 def told_of(asked: Snapshot, verdict: Verdict) -> frozenset[str]:
     """Return whom to tell, on which both who can wait and who cannot agree."""
-    told = {pods_to_nominate(asked, verdict, seats) for seats in (PodNomination.FEW, PodNomination.ALWAYS)}
+    told = {
+        pods_to_nominate(asked, verdict, which)
+        for which in (PodNomination.FEW, PodNomination.ALWAYS)
+    }
     assert len(told) == 1
     return told.pop()
 

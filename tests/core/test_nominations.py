@@ -1,9 +1,9 @@
 from datetime import UTC, datetime
 
 import pytest
-from karpy.core.nominations import with_nominated, with_untried
 from msgspec.structs import replace
 
+from karpy.core.nominations import with_nominated, with_untried
 from karpy.core.scheduling.decide import decide
 from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.refusals import Reason, Refusal
