@@ -47,6 +47,7 @@ from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.model.notices import Notice
 from karpy.model.options import Options
+from karpy.model.records import ClaimRecord
 from karpy.model.snapshot import Snapshot
 from karpy.model.vain import VainLaunches
 from karpy.model.verdicts import Launch, Nomination, Verdict
@@ -117,13 +118,21 @@ class Silence:
 class Cloud:
     """A cloud that is asked, and has nothing."""
 
+    name: Final = "empty"
+    repair_policies: Final = ()
+
     def __init__(self, catalog: Catalog) -> None:
         self.asked_at: list[float] = []
         self._catalog = catalog
 
-    async def catalog(self, pool: str) -> Catalog:
+    def start(self) -> None:
+        """Have nothing to begin."""
+
+    async def close(self) -> None:
+        """Have nothing to end."""
+
+    def catalog(self) -> Catalog:
         """List what it would sell."""
-        del pool
         return self._catalog
 
     async def launch(self, spec: LaunchSpec) -> Machine:
@@ -143,10 +152,15 @@ class Cloud:
         """Have nothing to list."""
         return ()
 
-    async def drift(self, claim: str) -> str | None:
+    async def drift(self, claim: ClaimRecord) -> str:
         """Find no drift."""
         del claim
-        return None
+        return ""
+
+    async def reboot(self, provider_id: str, operation: str) -> None:
+        """Have nothing to switch off and on."""
+        del operation
+        raise MachineNotFound(provider_id=provider_id)
 
 
 class TimedCluster(MirroredCluster):

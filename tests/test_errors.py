@@ -4,6 +4,7 @@ import pytest
 
 from karpy import errors
 from karpy.errors import (
+    AwsRefused,
     Bug,
     CatalogInvalid,
     CatalogMissing,
@@ -28,6 +29,7 @@ from karpy.errors import (
     ObjectNotFound,
     OptionInvalid,
     QuotaExceeded,
+    RebootUnsupported,
     SimulationStalled,
     SystemRefused,
     Unexpected,
@@ -58,6 +60,8 @@ EXAMPLES = [
     MachineNotFound(provider_id="kwok://n1"),
     NodeClassNotReady(name="ec2nodeclass/default", problem="no subnets"),
     CloudUnavailable(call="CreateFleet", problem="throttled"),
+    RebootUnsupported(provider="aws"),
+    AwsRefused(call="ec2:CreateFleet", aws_code="UnauthorizedOperation", message="no"),
     Unexpected(error=LookupError("the solver slipped")),
     LimitPassed(what="still packing after 1000 rounds"),
     SimulationStalled(waiting=["`operator` in `wait` (locks.py:12)"]),

@@ -8,18 +8,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from karpy.bench.consolidation import (
-    Consolidated,
-    Method,
-    Prices,
-    carry_out,
-    consolidate_once,
-    savings_of,
-)
+from karpy.bench.consolidation import Consolidated, Method, carry_out, consolidate_once
 from karpy.bench.files import write_bytes
 from karpy.bench.harness import Measured, measure
 from karpy.bench.workloads import encode_workload, find_recipe
 from karpy.codec.karpbench import read_workload
+from karpy.core.disruption.prices import Prices
+from karpy.model.commands import Command, CommandNode
 from karpy.model.snapshot import Snapshot
 
 HEAD = ["harness", "workload", "run", "instance_types", "nodes", "pods", "cost", "converge"]
@@ -100,27 +95,58 @@ def test_budgets_of_the_file_hold(tmp_path: Path) -> None:
     assert [len(each.removed) for each in found.decisions] == [0, 0, 1]
 
 
+def only_with(snapshot: Snapshot, name: str) -> Snapshot:
+    """Leave one node of a cluster, and its pods."""
+    nodes = tuple(each for each in snapshot.nodes if each.name == name)
+    pods = tuple(each for each in snapshot.pods if each.node_name == name)
+    return replace(snapshot, nodes=nodes, pods=pods)
+
+
+def command_on(snapshot: Snapshot) -> Command:
+    command = consolidate_once(snapshot, Method.SINGLE)
+    assert command is not None
+    return command
+
+
+def test_a_command_keeps_what_it_claims() -> None:
+    given = cluster()
+
+    assert carry_out(given, command_on(given)).problems == ()
+
+
 def test_a_command_that_claims_too_much_is_a_problem() -> None:
     given = cluster()
-    verdict = consolidate_once(given, Method.SINGLE)
-    (choice,) = verdict.choices
-    boasting = replace(verdict, choices=(replace(choice, price=choice.price + 1),))
+    command = command_on(given)
+    (node,) = command.nodes
+    boasting = replace(command, nodes=(replace(node, price=node.price + 1),))
 
     applied = carry_out(given, boasting)
 
-    fell = savings_of(verdict)
+    fell = command.savings
     assert applied.problems == (f"PRICE falls by {fell} micro-dollars, and {fell + 1} are claimed",)
 
 
 def test_a_command_that_leaves_pods_without_a_place_is_a_problem() -> None:
     given = cluster()
-    verdict = consolidate_once(given, Method.SINGLE)
+    prices = Prices(given.catalog)
     everything = tuple(
-        replace(verdict.choices[0], node=each.name, price=Prices(given.catalog).of(each))
-        for each in given.nodes
+        CommandNode(each.name, each.claim, each.pool, prices.of(each)) for each in given.nodes
     )
 
-    applied = carry_out(given, replace(verdict, choices=everything, launches=()))
+    applied = carry_out(given, replace(command_on(given), nodes=everything, replacements=()))
 
     moved = sorted(pod.key for pod in given.pods if pod.is_reschedulable)
     assert applied.problems == tuple(f"HOMELESS {key}" for key in moved)
+
+
+def test_a_replacement_that_is_not_cheaper_is_a_problem() -> None:
+    together = consolidate_once(cluster(), Method.MULTI)
+    assert together is not None
+    cheap = min(together.nodes, key=lambda each: each.price)
+    command = replace(together, nodes=(cheap,))
+
+    applied = carry_out(only_with(cluster(), cheap.node), command)
+
+    risen = together.replacements[0].launch.price - cheap.price
+    assert risen > 0
+    assert applied.problems == (f"PRICE falls by {-risen} micro-dollars, which is no saving",)

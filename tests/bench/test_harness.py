@@ -205,7 +205,12 @@ def test_overlays_change_the_price_of_a_plan_and_break_no_rule(tmp_path: Path) -
     usual = _made("diverse-20x10")
     halved = {
         **usual,
-        "nodeOverlays": [{"metadata": {"name": "half"}, "spec": {"priceAdjustment": "-50%"}}],
+        "nodeOverlays": [
+            {
+                "metadata": {"name": "half"},
+                "spec": {"requirements": [], "priceAdjustment": "-50%"},
+            }
+        ],
     }
 
     lines = [_line(_result(_file(tmp_path, each))) for each in (usual, halved)]

@@ -150,8 +150,19 @@ def catalog(
     )
 
 
-def overlay(name: str, *requirements: Requirement, **fields: object) -> NodeOverlay:
+class OverlayFields(TypedDict, total=False):
+    """What an overlay may say."""
+
+    price: str
+    price_adjustment: str
+    weight: int
+
+
+def overlay(
+    name: str,
+    *requirements: Requirement,
+    capacity: Mapping[str, str] = {},
+    **fields: Unpack[OverlayFields],
+) -> NodeOverlay:
     """Build an overlay; fields are those of NodeOverlay, capacity as quantities."""
-    capacity = fields.pop("capacity", {})
-    assert isinstance(capacity, Mapping)
-    return NodeOverlay(name, requirements, capacity=amounts(**capacity), **fields)  # type: ignore[arg-type]  # handed on as they are
+    return NodeOverlay(name, requirements, capacity=amounts(**capacity), **fields)

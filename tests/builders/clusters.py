@@ -24,21 +24,32 @@ from tests.builders.pods import NOON
 DRIVER: Final = "ebs.csi.example.com"
 
 
+class VolumeClaimFields(TypedDict, total=False):
+    """What a volume claim may say besides its volume and class."""
+
+    phase: str
+    is_bind_completed: bool
+    is_deleting: bool
+
+
 def volume_claim(
     name: str,
     *,
     bound_to: str = "",
     storage_class: str | None = "standard",
     namespace: str = "default",
-    **fields: object,
+    **fields: Unpack[VolumeClaimFields],
 ) -> PersistentVolumeClaim:
     """Build a claim that waits for its pod, or one bound (completely) to a volume."""
-    values: dict[str, object] = {
-        "phase": "Bound" if bound_to else "Pending",
-        "is_bind_completed": bool(bound_to),
-        **fields,
-    }
-    return PersistentVolumeClaim(name, namespace, bound_to, storage_class, **values)  # type: ignore[arg-type]  # handed on as they are
+    return PersistentVolumeClaim(
+        name,
+        namespace,
+        bound_to,
+        storage_class,
+        fields.get("phase", "Bound" if bound_to else "Pending"),
+        fields.get("is_bind_completed", bool(bound_to)),
+        fields.get("is_deleting", False),
+    )
 
 
 def volume(

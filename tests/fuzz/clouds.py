@@ -23,7 +23,7 @@ from tests.builders import (
     overlay,
     pool,
 )
-from tests.builders.clouds import OfferingFields
+from tests.builders.clouds import OfferingFields, OverlayFields
 from tests.builders.nodes import PoolFields
 from tests.fuzz.dice import Dice, Feature
 from tests.fuzz.words import (
@@ -185,12 +185,13 @@ def random_overlays(dice: Dice) -> list[NodeOverlay]:
 def _random_overlay(dice: Dice, name: str) -> NodeOverlay:
     keys = (ZONE, CAPACITY_TYPE, FAMILY, CPUS, TEAM)
     requirements = [random_requirement(dice, keys) for _ in range(dice.number(0, 2))]
-    fields: dict[str, object] = {"weight": dice.number(0, 2)}
+    fields: OverlayFields = {"weight": dice.number(0, 2)}
+    capacity: dict[str, str] = {}
     change = dice.one(["price", "price_adjustment", "capacity", "both"])
     if change in {"price", "both"}:
         fields["price"] = dice.one(["0.05", "0.2", "0"])
     if change == "price_adjustment":
         fields["price_adjustment"] = dice.one(["-50%", "+25%", "-0.03", "+0.1", "-100%", "-9"])
     if change in {"capacity", "both"}:
-        fields["capacity"] = dice.one([{DONGLE: "1"}, {DONGLE: "2", GPU: "1"}])
-    return overlay(name, *requirements, **fields)
+        capacity = dice.one([{DONGLE: "1"}, {DONGLE: "2", GPU: "1"}])
+    return overlay(name, *requirements, capacity=capacity, **fields)

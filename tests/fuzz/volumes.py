@@ -1,5 +1,8 @@
 """Random claims, volumes and classes for the pods of a cluster."""
 
+from collections.abc import Sequence
+from typing import Final
+
 from karpy.model.constraints import NodeTerm
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, ZONE
 from karpy.model.storage import (
@@ -10,6 +13,7 @@ from karpy.model.storage import (
     StorageClass,
 )
 from tests.builders import ZONES, is_in, storage, storage_class, term, volume, volume_claim
+from tests.builders.clusters import VolumeClaimFields
 from tests.fuzz.dice import Dice, Feature
 from tests.fuzz.words import TEAM
 
@@ -24,6 +28,11 @@ _CLASSES = (
     "shared",
     "eager",
     "none",
+)
+_ODD: Final[Sequence[VolumeClaimFields]] = (
+    {"is_deleting": True},
+    {"phase": "Lost"},
+    {"is_bind_completed": False},
 )
 
 
@@ -59,9 +68,7 @@ class Closet:
         if dice.chance(0.02):
             return name
         bound_to = self._volume() if dice.chance(0.5) else ""
-        odd: dict[str, object] = {}
-        if dice.chance(0.04):
-            odd = dice.one([{"is_deleting": True}, {"phase": "Lost"}, {"is_bind_completed": False}])
+        odd: VolumeClaimFields = dice.one(_ODD) if dice.chance(0.04) else {}
         kind = dice.one(_CLASSES) if dice.chance(0.3) else dice.one(["standard", "zonal"])
         self._objects.append(
             volume_claim(

@@ -9,7 +9,7 @@ from typing import Final
 
 from tests.tidy.repository import comments, python_files, shown
 
-SUPPRESSIONS: Final = 5
+SUPPRESSIONS: Final = 3
 _SUPPRESSION: Final = re.compile(
     r"noqa|type: ?ignore|fmt: ?(off|skip)|pragma: ?no ?cover", re.IGNORECASE
 )

@@ -22,6 +22,8 @@ ASKED_FOR_OTHERWISE: Final = {
 """Grants that no request of a healthy cluster uses, with the reason."""
 BY_CHOICE: Final = frozenset({"karpy-pod-deletion-cost"})
 """Roles that nothing binds: users do, if they need them."""
+OF_CLOUDS: Final = {"karpy-kwok": "kwok", "karpy-aws": "aws"}
+"""The provider that alone needs a role."""
 _ONE: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -73,12 +75,14 @@ def ungranted(uses: Collection[Use]) -> list[Use]:
     return sorted({use for use in uses if not any(each.covers(use) for each in known)})
 
 
-def unused(uses: Collection[Use]) -> list[Grant]:
-    """List grants that no request needs, but for those that are asked for otherwise."""
+def unused(uses: Collection[Use], provider: str = "kwok") -> list[Grant]:
+    """List grants that no request with a provider needs, but for those asked for otherwise."""
     return [
         grant
         for grant in grants()
-        if grant[:3] not in ASKED_FOR_OTHERWISE and not any(map(grant.covers, uses))
+        if OF_CLOUDS.get(grant.role, provider) == provider
+        and grant[:3] not in ASKED_FOR_OTHERWISE
+        and not any(map(grant.covers, uses))
     ]
 
 

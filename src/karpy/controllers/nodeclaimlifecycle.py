@@ -137,7 +137,8 @@ class LifecycleController:
         except NodeClassNotReady as error:
             return launch_without_class(claim, error.message), None
         except CloudError as error:
-            return launch_failed(claim, error.message, self._context.clock.now()), error
+            now = self._context.clock.now()
+            return launch_failed(claim, error.message, now, error.reason), error
         return launch_succeeded(claim, launched(machine), self._context.clock.now()), None
 
     async def _end(self, kept: Kept[ClaimRecord]) -> float | None:

@@ -76,7 +76,8 @@ async def embedded_world(
     settings: WorldSettings | None = None, *, seed: int = 0
 ) -> AsyncIterator[World]:
     """Let a cluster live on the running loop, from now on and in real time."""
-    world = World(settings or _LIVE, seed=seed, start=datetime.now(UTC))
+    # Objects keep whole seconds: a world that begins within one would round differently each time.
+    world = World(settings or _LIVE, seed=seed, start=datetime.now(UTC).replace(microsecond=0))
     world.start()
     try:
         yield world

@@ -11,9 +11,12 @@ from types import TracebackType
 from typing import Final
 from urllib.parse import urlsplit
 
+from msgspec import Struct
+
 from karpy import __version__
 from karpy.adapters.clock import WallClock
 from karpy.adapters.journal import BackgroundJournal, JournalFiles
+from karpy.adapters.kube.access import Access
 from karpy.adapters.kube.connection import Connection, Rate, find_access
 from karpy.adapters.kube.events import EventRecorder
 from karpy.adapters.kube.fence import Fence
@@ -33,7 +36,8 @@ from karpy.model.kinds import NODE_CLAIM, NODE_POOL, Kind
 from karpy.model.notices import Notice
 from karpy.model.options import Options
 from karpy.ports.cloud import CloudProvider
-from karpy.wiring.clouds import Site, find_cloud
+from karpy.ports.objects import Objects
+from karpy.wiring.clouds.registry import Cloud, Site, find_cloud
 from karpy.wiring.instruments import class_label
 from karpy.wiring.operator import Operator
 from karpy.wiring.options import OptionsRead
@@ -75,52 +79,14 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         metrics = Metrics((*specs, *cloud_module.METRICS))
         metrics.announce(version=__version__)
         troubles = _Troubles(log, metrics)
-        rate = Rate(options.kube_qps, options.kube_burst)
-        answered = RequestMetrics(metrics, urlsplit(access.endpoint.server).netloc).answered
-        fence = Fence() if options.has_leader_election else None
-        connection = await stack.enter_async_context(
-            Connection(
-                access,
-                rate=rate,
-                on_unreadable=troubles.unreadable,
-                on_trouble=troubles.unfollowed,
-                on_answer=answered,
-                fence=fence,
-            )
-        )
-        # Elections have a connection of their own: being throttled must not cost the lease. So have
-        # events, thousands of which must not be in the way of launches, and the names of their
-        # nodes that pods are told, for which those nodes wait.
-        more = [
-            Connection(access, rate=each, on_answer=answered, fence=only_leading)
-            for each, only_leading in ((None, None), (None, fence), (rate, fence))
-        ]
-        own, seats, telling = [await stack.enter_async_context(each) for each in more]
-        recorder = await stack.enter_async_context(_events(telling, troubles))
-        clock, objects = WallClock(), connection.objects
-        site = Site(
-            objects,
-            connection.feed,
-            clock,
-            recorder,
-            options,
-            environ,
-            troubles.undone,
-            metrics.count,
-        )
+        connections = await _connected(stack, access, options, metrics, troubles)
+        recorder = await stack.enter_async_context(_events(connections.telling, troubles))
+        objects, feed = connections.usual.objects, connections.usual.feed
+        heard = troubles.undone, metrics.count
+        site = Site(objects, feed, WallClock(), recorder, options, environ, *heard)
         cloud = await cloud_module.open_cloud(site)
         operator = Operator(
-            Surface(
-                objects,
-                connection.feed,
-                clock,
-                cloud.provider,
-                seats.objects,
-                cloud.node_classes,
-                cloud.parts,
-                cloud.machine_events,
-                cloud.follows,
-            ),
+            _surface(site, cloud, connections.seats.objects),
             options,
             notices=recorder,
             voice=Reporter(metrics, log),
@@ -129,7 +95,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         )
         await _serve(stack, options, metrics, operator)
         log.info("starting controllers", version=__version__, cluster=access.endpoint.server)
-        election = _election(own, options, troubles, fence)
+        election = _election(connections, options, troubles)
         leading = partial(metrics.set, _LEADS, labels={"name": options.lease_name})
         leading(0.0)
         act = partial(_act, operator, cloud.provider, lambda: leading(1.0))
@@ -138,13 +104,68 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         log.info("stopped")
 
 
-def _election(
-    own: Connection, options: Options, troubles: "_Troubles", fence: Fence | None
-) -> Election:
+class _Lines(Struct, frozen=True):
+    """
+    Connections to the API server.
+
+    Elections have one of their own: being throttled must not cost the lease. So have events,
+    thousands of which must not be in the way of launches, and the names of their nodes that pods
+    are told, for which those nodes wait.
+    """
+
+    fence: Fence | None
+    usual: Connection
+    own: Connection
+    seats: Connection
+    telling: Connection
+
+
+async def _connected(
+    stack: AsyncExitStack,
+    access: Access,
+    options: Options,
+    metrics: Metrics,
+    troubles: "_Troubles",
+) -> _Lines:
+    """Open all connections; they are closed with the stack."""
+    rate = Rate(options.kube_qps, options.kube_burst)
+    answered = RequestMetrics(metrics, urlsplit(access.endpoint.server).netloc).answered
+    fence = Fence() if options.has_leader_election else None
+    usual = Connection(
+        access,
+        rate=rate,
+        on_unreadable=troubles.unreadable,
+        on_trouble=troubles.unfollowed,
+        on_answer=answered,
+        fence=fence,
+    )
+    more = (
+        Connection(access, rate=each, on_answer=answered, fence=only_leading)
+        for each, only_leading in ((None, None), (None, fence), (rate, fence))
+    )
+    return _Lines(fence, *[await stack.enter_async_context(each) for each in (usual, *more)])
+
+
+def _surface(site: Site, cloud: Cloud, seats: Objects) -> Surface:
+    """Return all that the operator touches."""
+    return Surface(
+        site.objects,
+        site.feed,
+        site.clock,
+        cloud.provider,
+        seats,
+        cloud.node_classes,
+        cloud.parts,
+        cloud.machine_events,
+        cloud.follows,
+    )
+
+
+def _election(lines: _Lines, options: Options, troubles: "_Troubles") -> Election:
     """Return the candidate for the lease; it opens the fence for as long as it surely leads."""
+    own, on_trouble = lines.own, troubles.unelected
     candidacy = Candidacy(options.lease_namespace or own.namespace, options.lease_name)
-    on_trouble = troubles.unelected
-    return Election(own.objects, WallClock(), candidacy, on_trouble=on_trouble, fence=fence)
+    return Election(own.objects, WallClock(), candidacy, on_trouble=on_trouble, fence=lines.fence)
 
 
 async def _act(operator: Operator, cloud: CloudProvider, on_start: Callable[[], None]) -> None:

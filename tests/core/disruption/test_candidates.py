@@ -30,6 +30,7 @@ from tests.core.disruption.scenes import (
     HOUR,
     MINUTE,
     WEB,
+    NodeFields,
     candidates,
     claim_record,
     cluster,
@@ -125,7 +126,7 @@ def test_a_node_is_left_alone_and_its_events_say_why(given: Node, why: str, text
     }
 
 
-ODDITIES: tuple[tuple[str, dict[str, object]], ...] = (
+ODDITIES: tuple[tuple[str, NodeFields], ...] = (
     ("IN_COMMAND", {}),
     ("UNREADABLE", {"unreadable": "odd"}),
     ("REBOOTING", {"said": ["Rebooting"]}),
@@ -140,12 +141,12 @@ ODDITIES: tuple[tuple[str, dict[str, object]], ...] = (
 @pytest.mark.parametrize("first", range(len(ODDITIES)))
 def test_of_several_reasons_the_first_in_karpenters_order_is_given(first: int) -> None:
     rest = ODDITIES[first:]
-    fields = {key: value for _, each in rest for key, value in each.items()}
+    fields: NodeFields = {}
+    for _, each in rest:
+        fields.update(each)
     in_command = frozenset({"a-claim"}) if first == 0 else frozenset()
 
-    found = find_candidates(
-        Evaluation(cluster(node("a", **fields), in_command=in_command))  # type: ignore[arg-type]  # fields of a node
-    )
+    found = find_candidates(Evaluation(cluster(node("a", **fields), in_command=in_command)))
 
     assert [each.why.name for each in found.refusals] == [rest[0][0]]
 

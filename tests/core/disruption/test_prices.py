@@ -8,6 +8,7 @@ from karpy.core.disruption.prices import Prices
 from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.instances import InstanceType
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
+from karpy.model.requirement import Requirement
 from karpy.model.requirements import collect
 from karpy.model.settings import Settings
 from karpy.model.verdicts import Launch, LaunchOption
@@ -39,10 +40,10 @@ EITHER = is_in(CAPACITY_TYPE, SPOT, ON_DEMAND)
 ON_DEMAND_ONLY = is_in(CAPACITY_TYPE, ON_DEMAND)
 
 
-def launch(*types: InstanceType, asks: tuple[object, ...] = (EITHER,)) -> Launch:
+def launch(*types: InstanceType, asks: tuple[Requirement, ...] = (EITHER,)) -> Launch:
     """Build a launch with some types, whatever their prices."""
     options = tuple(LaunchOption(each.name, 0, "", "") for each in types)
-    return Launch("web-0", "web", (), collect(asks), {}, options)  # type: ignore[arg-type]  # requirements
+    return Launch("web-0", "web", (), collect(asks), {}, options)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes, Count
-from karpy.core.lifecycle.conditions import with_unknown
+from karpy.core.lifecycle.conditions import with_true_because, with_unknown
 from karpy.core.lifecycle.drain import (
     Detachment,
     Drain,
@@ -73,6 +73,55 @@ def test_critical_pods_leave_last_and_daemons_after_the_rest(gone: int, next_: s
     drained = drain(DrainingNode(node(), claim(), TIERS[gone:]), NOON)
 
     assert names(drained.evictions) == [next_]
+
+
+NODE_OF_FOUR = replace(node(), allocatable={"cpu": 4000})
+SIZES = (
+    replace(bound("tiny"), requests={"cpu": 100}),
+    replace(bound("large"), requests={"cpu": 2000}),
+    replace(bound("small"), requests={"cpu": 300}),
+    replace(bound("middle"), requests={"cpu": 800}),
+)
+
+
+@pytest.mark.parametrize(
+    ("age", "leave"),
+    [
+        (0, ["large"]),
+        (1, ["large", "middle"]),
+        (2, ["large", "middle", "small"]),
+        (3, ["large", "middle", "small", "tiny"]),
+    ],
+)
+@pytest.mark.parametrize("reason", ["Underutilized", "Drifted"])
+def test_pods_with_a_planned_place_leave_the_largest_first(
+    age: int, leave: list[str], reason: str
+) -> None:
+    """A small pod must not take the room of a large one, which fits nowhere else."""
+    record = with_true_because(draining(age * SECOND), "DisruptionReason", reason, reason, NOON)
+
+    drained = drain(DrainingNode(NODE_OF_FOUR, record, SIZES), NOON)
+
+    assert names(drained.evictions) == leave
+    assert drained.changes.requeue_after == SECOND
+
+
+def test_before_a_drain_is_noted_only_the_largest_pods_leave() -> None:
+    reason = "Underutilized"
+    record = with_true_because(claim(), "DisruptionReason", reason, reason, NOON)
+
+    assert names(drain(DrainingNode(NODE_OF_FOUR, record, SIZES), NOON).evictions) == ["large"]
+
+
+@pytest.mark.parametrize("reason", ["", "Empty", "Unhealthy"])
+def test_pods_without_a_planned_place_leave_together(reason: str) -> None:
+    record = draining(0 * SECOND)
+    if reason:
+        record = with_true_because(record, "DisruptionReason", reason, reason, NOON)
+
+    drained = drain(DrainingNode(NODE_OF_FOUR, record, SIZES), NOON)
+
+    assert names(drained.evictions) == ["large", "middle", "small", "tiny"]
 
 
 def test_no_pods_have_no_first_tier() -> None:

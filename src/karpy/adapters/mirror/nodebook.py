@@ -7,6 +7,11 @@ from karpy.model.nodes import Node, join_node
 from karpy.model.records import ClaimRecord, NodeRecord
 
 
+def _order(node: Node) -> tuple[str, str]:
+    """Two Nodes that claim the same NodeClaim have one name until they are registered."""
+    return node.name, node.node_record.name if node.node_record else ""
+
+
 class NodeBook:
     """Every node of the cluster: registered, booting or in flight."""
 
@@ -36,7 +41,7 @@ class NodeBook:
             self._stale_nodes.clear()
             self._stale_claims.clear()
             both = (*self._by_node.values(), *self._by_claim.values())
-            self._joined = tuple(sorted(both, key=lambda node: node.name))
+            self._joined = tuple(sorted(both, key=_order))
         return self._joined
 
     def _join_node(self, name: str) -> None:

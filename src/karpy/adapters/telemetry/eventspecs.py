@@ -118,6 +118,39 @@ EVENTS: Final = (
         ("Pod",),
         "`karpenter.sh/do-not-disrupt` does not protect the pod any more.",
     ),
+    EventSpec(
+        "SpotInterrupted",
+        _NODE_AND_CLAIM,
+        "Its cloud takes the spot machine back.",
+        is_warning=True,
+    ),
+    EventSpec(
+        "SpotRebalanceRecommendation",
+        _NODE_AND_CLAIM,
+        "The spot machine is likelier than others to be taken back; nothing is done.",
+    ),
+    EventSpec("InstanceStopping", _NODE_AND_CLAIM, "The machine stops.", is_warning=True),
+    EventSpec(
+        "InstanceTerminating", _NODE_AND_CLAIM, "The machine is terminated.", is_warning=True
+    ),
+    EventSpec(
+        "InstanceUnhealthy",
+        _NODE_AND_CLAIM,
+        "A status check of the machine failed, or its cloud will work on it.",
+        is_warning=True,
+    ),
+    EventSpec(
+        "CapacityReservationInstanceInterrupted",
+        _NODE_AND_CLAIM,
+        "The capacity reservation of the machine ends.",
+        is_warning=True,
+    ),
+    EventSpec(
+        "TerminatingOnInterruption",
+        _NODE_AND_CLAIM,
+        "The NodeClaim is deleted, since its machine ends; an event before says why.",
+        is_warning=True,
+    ),
     EventSpec("Finalized", _WITH_CONDITIONS, "A finalizer was taken off: the object is gone."),
 )
 

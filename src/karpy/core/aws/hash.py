@@ -41,7 +41,7 @@ def hash_node_class(spec: JsonObject, family: str, ca_bundle: str = "") -> str:
     return str(hash_set(parts))
 
 
-def _flag(value: bool) -> int:  # noqa: FBT001 - a value to hash
+def _flag(value: int) -> int:
     return hash_bytes(bytes([value]))
 
 

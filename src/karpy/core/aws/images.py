@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from karpy.model.ec2 import Image
-from karpy.model.ec2nodeclass import Ec2NodeClassSpec, FoundImage, ImageTerm
+from karpy.model.ec2nodeclass import Ec2NodeClass, Ec2NodeClassSpec, FoundImage, ImageTerm
 from karpy.model.instances import InstanceType
 from karpy.model.labels import ARCH, OS, WINDOWS_BUILD
 from karpy.model.requirement import Requirement, one_of
@@ -16,6 +16,9 @@ from karpy.model.requirements import Requirements, collect, why_incompatible
 GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"
 ACCELERATOR_COUNT: Final = "karpenter.k8s.aws/instance-accelerator-count"
 LATEST: Final = "latest"
+_AL2_UNTIL: Final = 32
+"""The last minor version of Kubernetes with images of AL2."""
+_WINDOWS_2025_FROM: Final = 35
 _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
 _IMAGE_PREFIX: Final = "ami-"
 _NVIDIA: Final = (Requirement(GPU_COUNT, complement=True),)
@@ -63,9 +66,9 @@ def variants_of(alias: tuple[str, str], version: str) -> tuple[Variant, ...]:
 def why_unsupported(alias: tuple[str, str], version: str) -> str:
     """Say why an alias cannot be used with a version of Kubernetes; empty if it can."""
     family, minor = alias[0].lower(), _minor(version)
-    if family == "al2" and minor >= 33:  # noqa: PLR2004 - the first version without AL2
+    if family == "al2" and minor > _AL2_UNTIL:
         return f"AL2 has no images for Kubernetes {version}"
-    if family == "windows2025" and minor < 35:  # noqa: PLR2004 - the first version with it
+    if family == "windows2025" and minor < _WINDOWS_2025_FROM:
         return f"Windows 2025 has no images for Kubernetes {version}"
     return ""
 
@@ -127,6 +130,24 @@ def image_for(images: Iterable[FoundImage], type_: InstanceType) -> FoundImage |
 def boots(image: FoundImage, requirements: Requirements) -> bool:
     """Say whether an image boots machines of these requirements."""
     return why_incompatible(requirements, collect(image.requirements)) is None
+
+
+def bottlerocket_version(node_class: Ec2NodeClass) -> str:
+    """Return the version of Bottlerocket that a node class boots, such as `v1.46.0`; or empty."""
+    if node_class.spec.alias is not None:
+        return node_class.spec.alias[1]
+    found = {each.id: each.name for each in node_class.status.images}
+    terms = node_class.spec.image_terms
+    names = [each.name for each in terms if each.name]
+    names += [found[each.id] for each in terms if each.id in found]
+    names += [each for each in found.values() if "bottlerocket" in each]
+    versions = (version for each in names if (version := _version_in(each)))
+    return next(versions, "")
+
+
+def _version_in(name: str) -> str:
+    parts = name.split("-")
+    return next((each for each in parts if each.startswith("v") and "." in each), "")
 
 
 def requirements_by_id(

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from karpy.core.lifecycle.changes import Changes, Count
 from karpy.core.lifecycle.conditions import (
+    DISRUPTION_REASON,
     DRAINED,
     VOLUMES_DETACHED,
     changed,
@@ -24,10 +25,12 @@ from karpy.core.lifecycle.eviction import (
 )
 from karpy.core.lifecycle.records import about_node, listed
 from karpy.model.annotations import DO_NOT_DISRUPT
+from karpy.model.disruption import DisruptionReason
 from karpy.model.labels import NODE_POOL
 from karpy.model.notices import Notice
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.resources import CPU, MEMORY
 from karpy.model.storage import VolumeAttachment
 
 LEAST_DRAIN: Final = timedelta(seconds=5)
@@ -35,6 +38,15 @@ LOOK_AGAIN: Final = timedelta(seconds=1)
 _DRAINING: Final = "Draining"
 _AWAITING: Final = "AwaitingVolumeDetachment"
 _GRACE_ELAPSED: Final = "TerminationGracePeriodElapsed"
+_PLANNED: Final = frozenset({DisruptionReason.UNDERUTILIZED.value, DisruptionReason.DRIFTED.value})
+"""Reasons of commands for whose pods room is left elsewhere, as little as possible."""
+_SIZES: Final = (CPU, MEMORY)
+_WAVES: Final = (
+    (timedelta(seconds=1), 1 / 4),
+    (timedelta(seconds=2), 1 / 8),
+    (timedelta(seconds=3), 1 / 16),
+)
+"""Until when in a drain no pods are evicted but those that request this share of the node."""
 
 
 class Drain(Struct, frozen=True, gc=False):
@@ -102,8 +114,31 @@ def _evictions_due(
         pod for pod in waiting if deadline is not None and is_past_threshold(pod, deadline, now)
     ]
     rest = [pod for pod in waiting if pod not in late]
-    chosen = sorted((*late, *first_tier(rest)), key=lambda pod: pod.key)
+    chosen = (*late, *_first_wave(draining, first_tier(rest), now))
+    node = draining.node
+    # The eviction queue keeps this order: the largest pods find their room while it is free.
+    chosen = tuple(sorted(chosen, key=lambda pod: (-_share_of(pod, node), pod.key)))
     return tuple(Eviction(pod.namespace, pod.name, pod.uid, deadline=deadline) for pod in chosen)
+
+
+# Differs: Karpenter evicts all pods of a node at once, small ones take the room of large ones
+# elsewhere, and nodes are bought for those. In Karpy the large ones of all nodes come first.
+def _first_wave(draining: DrainingNode, pods: Sequence[Pod], now: datetime) -> Sequence[Pod]:
+    """Return the pods that are large enough to be evicted by now."""
+    claim = draining.claim
+    reason = None if claim is None else claim.conditions.get(DISRUPTION_REASON)
+    if claim is None or reason is None or not reason.is_true or reason.reason not in _PLANNED:
+        return pods
+    is_begun = claim.conditions.get(DRAINED) is not None and not is_decided(claim, DRAINED)
+    age = now - changed(claim, DRAINED) if is_begun else timedelta()
+    least = next((share for until, share in _WAVES if age < until), 0.0)
+    return [pod for pod in pods if _share_of(pod, draining.node) >= least]
+
+
+def _share_of(pod: Pod, node: NodeRecord) -> float:
+    """Return the share of its node that a pod requests, of what it requests most of."""
+    shares = [pod.requests.get(key, 0) / (node.allocatable.get(key, 0) or 1) for key in _SIZES]
+    return max(shares)
 
 
 def _emptied(draining: DrainingNode, now: datetime) -> Drain:

@@ -19,7 +19,8 @@ from karpy.adapters.clouds.aws.nodeclasscontroller import NodeClassController, W
 from karpy.adapters.clouds.aws.profilecontroller import ProfileCollector
 from karpy.adapters.clouds.aws.profiles import Profiles
 from karpy.adapters.clouds.aws.provider import AwsProvider, Parts
-from karpy.adapters.clouds.aws.queue import Announcements, Reports
+from karpy.adapters.clouds.aws.queue import Announcements
+from karpy.adapters.clouds.aws.reports import Reports
 from karpy.adapters.clouds.aws.settings import AwsSettings, read_settings
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.adapters.clouds.aws.subnets import Subnets
@@ -32,8 +33,9 @@ from karpy.core.aws.refusals import DRY_RUN
 from karpy.errors import AwsRefused, ClusterError, OptionInvalid
 from karpy.model.kinds import EC2_NODE_CLASS, SERVICE, Kind
 from karpy.model.options import Options
+from karpy.model.settings import MinValuesPolicy
 from karpy.ports.clock import Clock
-from karpy.wiring.clouds import Cloud, Site
+from karpy.wiring.clouds.registry import Cloud, Site
 from karpy.wiring.flags import Flag, shared
 from karpy.wiring.forms import DURATION, SHARE, SWITCH, TEXT, Form, number
 from karpy.wiring.parts import ContextOf, Part
@@ -94,12 +96,36 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "Machines whose status checks failed.",
         ("category",),
     ),
+    MetricSpec(
+        "karpenter_cloudprovider_instance_launch_failures_total",
+        MetricType.COUNTER,
+        "Offerings that CreateFleet could not launch a machine of.",
+        ("zone", "zone_id", "capacity_type", "reason"),
+    ),
+    MetricSpec(
+        "karpenter_cloudprovider_instance_termination_failures_total",
+        MetricType.COUNTER,
+        "Machines whose termination was refused.",
+        ("zone", "zone_id"),
+    ),
+    MetricSpec(
+        "karpenter_ec2nodeclasses_userdata_bytes",
+        MetricType.GAUGE,
+        "Bytes of user data that machines of the node class get; EC2 takes 16384.",
+        ("nodeclass",),
+    ),
 )
 EVENTS: Final[tuple[EventSpec, ...]] = (
     EventSpec(
         "WaitingOnNodeClaimTermination",
         ("EC2NodeClass",),
         "The node class is being deleted and NodeClaims still use it.",
+    ),
+    EventSpec(
+        "SpotServiceLinkedRoleCreationFailure",
+        ("NodeClaim",),
+        "The account has no service-linked role of EC2 Spot, and Karpy may not create it.",
+        is_warning=True,
     ),
 )
 _DNS_NAMESPACE: Final = "kube-system"
@@ -114,7 +140,12 @@ def well_known(options: Options) -> frozenset[str]:
 
 async def open_cloud(site: Site) -> Cloud:
     """Check account and cluster, ask for instance types, and put the provider together."""
-    settings = read_settings(site.options.cloud, reserves=site.options.gates.reserved_capacity)
+    options = site.options
+    settings = read_settings(
+        options.cloud,
+        reserves=options.gates.reserved_capacity,
+        keeps_min_values=options.min_values_policy is MinValuesPolicy.STRICT,
+    )
     calls = await connect_aws()
     await _check(calls)
     settings = await _discovered(settings, calls, site)
@@ -144,7 +175,9 @@ class _Made:
         )
         self.templates = Templates(calls, clock, settings.cluster_name)
         self._machines = Machines(calls, settings.cluster_name, reserves=settings.reserves)
-        self._book = NodeClassBook(site.feed, reserves=settings.reserves)
+        self._book = NodeClassBook(
+            site.feed, reserves=settings.reserves, reservations=sold_out.reservations
+        )
         self._profiles = Profiles(calls, clock, settings.cluster_name)
         self._finders = Finders(calls, clock)
         subnets = Subnets(calls, clock, sold_out)
@@ -158,8 +191,8 @@ class _Made:
             sold_out,
             clock,
         )
-        self.provider = AwsProvider(parts, trouble)
-        reports = Reports(trouble, site.on_count)
+        reports = Reports(trouble, site.on_count, site.notices.tell)
+        self.provider = AwsProvider(parts, reports)
         self.announcements = Announcements(
             calls, clock, self._machines, sold_out, settings.interruption_queue, reports
         )

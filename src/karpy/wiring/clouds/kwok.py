@@ -12,7 +12,7 @@ from karpy.errors import FileUnreadable
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, Kind
 from karpy.model.options import Options
-from karpy.wiring.clouds import Cloud, Site
+from karpy.wiring.clouds.registry import Cloud, Site
 from karpy.wiring.flags import Flag
 
 NODE_CLASSES: Final[tuple[Kind, ...]] = (KWOK_NODE_CLASS,)

@@ -1,5 +1,6 @@
 """Emptiness: which empty nodes go, why the others stay, and what is left 15 s later."""
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -20,6 +21,7 @@ from karpy.model.disruption import (
     DisruptionReason,
 )
 from karpy.model.nodes import Node
+from karpy.model.pods import Pod
 from karpy.model.pools import NodePool
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import Snapshot
@@ -45,10 +47,10 @@ drawn_nodes = st.lists(
 Drawn = list[tuple[str, bool, bool, bool]]
 
 
-def propose(*nodes: Node, policy: DisruptionPolicy = ALL, **changes: object) -> Proposal:
+def propose(*nodes: Node, policy: DisruptionPolicy = ALL, pods: Sequence[Pod] = ()) -> Proposal:
     """Propose on nodes of `web`, with a policy, and of `batch`."""
     pools = [pool(policy=policy), pool("batch")]
-    return Emptiness().propose(Evaluation(cluster(*nodes, pools=pools, **changes)))  # type: ignore[arg-type]  # fields
+    return Emptiness().propose(Evaluation(cluster(*nodes, pools=pools, pods=pods)))
 
 
 def chosen(proposal: Proposal) -> list[str]:
@@ -229,8 +231,8 @@ def build(drawn: Drawn, policy: DisruptionPolicy) -> Snapshot:
     return cluster(*nodes, pods=pods, pools=[pool(policy=policy), pool("batch", policy=policy)])
 
 
-@given(drawn_nodes, st.integers(0, 5), st.booleans())
-def test_no_nodepool_loses_more_than_its_budget(drawn: Drawn, number: int, share: bool) -> None:  # noqa: FBT001 - hypothesis
+@given(drawn=drawn_nodes, number=st.integers(0, 5), share=st.booleans())
+def test_no_nodepool_loses_more_than_its_budget(drawn: Drawn, number: int, *, share: bool) -> None:
     policy = budgets(f"{10 * number}%" if share else str(number))
 
     def left(name: str) -> int:
@@ -269,11 +271,16 @@ def test_the_order_of_nodes_does_not_matter(drawn: Drawn, random: Random) -> Non
 # --- validation ----------------------------------------------------------------------------------
 
 
-def validate(names: str, *nodes: Node, **changes: object) -> Validation:
+def validate(
+    names: str,
+    *nodes: Node,
+    pods: Sequence[Pod] = (),
+    pools: Sequence[NodePool] | None = None,
+) -> Validation:
     """Validate a command about the nodes `a`, `b` and so on, on a later snapshot."""
     proposed = tuple(CommandNode(each, f"{each}-claim", "web") for each in names)
     command = Command("emptiness", DisruptionReason.EMPTY, proposed, id="1", proposed=NOON)
-    return Emptiness().validate(command, Evaluation(cluster(*nodes, **changes)))  # type: ignore[arg-type]  # fields
+    return Emptiness().validate(command, Evaluation(cluster(*nodes, pods=pods, pools=pools)))
 
 
 def kept(validation: Validation) -> list[str]:
@@ -334,7 +341,7 @@ def test_only_as_many_go_as_the_budget_still_allows() -> None:
     ],
 )
 def test_a_command_is_given_up_if_no_node_is_left(
-    pools: list[NodePool], pods: list[object], why: str
+    pools: list[NodePool], pods: list[Pod], why: str
 ) -> None:
     validation = validate("a", node("a"), pools=pools, pods=pods)
 

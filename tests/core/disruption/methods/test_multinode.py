@@ -1,6 +1,7 @@
 """Multi-node consolidation: which nodes go together, and what becomes of the others."""
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import pytest
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from tests.core.disruption.scenes import (
     MINUTE,
     TYPES,
     WEB,
+    NodeFields,
     budgets,
     cluster,
     node,
@@ -38,8 +40,8 @@ def names(proposal: Proposal) -> list[str]:
     return [each.node for command in proposal.commands for each in command.nodes]
 
 
-def row(count: int, **fields: object) -> list[Node]:
-    return [node(f"n-{number:02}", **fields) for number in range(count)]  # type: ignore[arg-type]  # fields of a node
+def row(count: int, **fields: Unpack[NodeFields]) -> list[Node]:
+    return [node(f"n-{number:02}", **fields) for number in range(count)]
 
 
 def one_each(nodes: Sequence[Node], cpu: str) -> list[Pod]:

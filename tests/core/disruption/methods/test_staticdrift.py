@@ -100,6 +100,13 @@ def test_nodes_of_dynamic_pools_are_left_to_drift() -> None:
     )
 
 
+def test_what_forbids_is_said_of_nodes_that_have_not_drifted_too() -> None:
+    held = node("a", annotations={"karpenter.sh/do-not-disrupt": "true"})
+    snapshot = cluster(held, node("b"), pools=[pool(replicas=2)])
+
+    assert reasons(snapshot) == [("a", "DO_NOT_DISRUPT"), ("b", "NOT_DRIFTED")]
+
+
 def test_pools_have_their_commands_by_name() -> None:
     nodes = [drifted("z", pool="batch"), drifted("a")]
     pools = [pool(replicas=1), pool("batch", replicas=1)]

@@ -6,6 +6,9 @@ from typing import Generic, TypeVar
 
 from msgspec import Struct
 
+from karpy.barriers import Barrier
+from karpy.errors import KarpyError
+
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 R = TypeVar("R")
@@ -67,21 +70,15 @@ class Batcher(Generic[K, T, R]):
             if self._open.get(key) is batch:
                 del self._open[key]
         self.calls += 1
+        answers: Sequence[R | BaseException] = ()
+        failed: list[KarpyError] = []
         try:
-            answers = await self._call(key, batch.items)
-        except asyncio.CancelledError:
+            with Barrier(failed.append):
+                answers = await self._call(key, batch.items)
+            _give_out(batch.answers, answers or failed * len(batch.items))
+        finally:
             for each in batch.answers:
                 each.cancel()
-            raise
-        except BaseException as error:  # noqa: BLE001 - each caller gets the error
-            answers = [error] * len(batch.items)
-        for future, answer in zip(batch.answers, answers, strict=True):
-            if future.done():
-                continue
-            if isinstance(answer, BaseException):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
 
     async def _gather(self, batch: _Batch[T, R]) -> None:
         """Wait until no more callers come, or long enough, or there are enough of them."""
@@ -97,3 +94,13 @@ class Batcher(Generic[K, T, R]):
                     await batch.more.wait()
             except TimeoutError:
                 return
+
+
+def _give_out(futures: Sequence[asyncio.Future[R]], answers: Sequence[R | BaseException]) -> None:
+    for future, answer in zip(futures, answers, strict=True):
+        if future.done():
+            continue
+        if isinstance(answer, BaseException):
+            future.set_exception(answer)
+        else:
+            future.set_result(answer)

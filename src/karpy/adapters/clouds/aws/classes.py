@@ -9,14 +9,16 @@ from typing import Final
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
+from karpy.adapters.clouds.aws.reservations import Reservations
 from karpy.codec.aws.nodeclasses import read_node_class
 from karpy.codec.crds import read_pool
 from karpy.codec.fields import Fields, JsonObject
 from karpy.core.aws.instancesettings import settings_of, zones_of
-from karpy.model.ec2 import CapacityReservation, PlacementGroup
+from karpy.model.ec2 import PlacementGroup
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.model.ec2types import InstanceSettings
 from karpy.model.kinds import EC2_NODE_CLASS, NODE_POOL, Kind
+from karpy.model.requirements import Requirements, collect, from_labels, merge
 from karpy.ports.objects import Feed, Synced
 
 _decoder: Final = Decoder()
@@ -36,7 +38,9 @@ class _Reader:
 class NodeClassBook:
     """Follows EC2NodeClasses and NodePools; what cannot be read stays what it was."""
 
-    def __init__(self, feed: Feed, *, reserves: bool = True) -> None:
+    def __init__(
+        self, feed: Feed, *, reserves: bool = True, reservations: Reservations | None = None
+    ) -> None:
         self._feed = feed
         self._reserves = reserves
         self.classes: dict[str, Ec2NodeClass] = {}
@@ -44,8 +48,9 @@ class NodeClassBook:
         """The EC2NodeClasses as they came."""
         self._class_of: dict[str, str] = {}
         """The name of the node class of each NodePool."""
-        self.reservations: dict[str, CapacityReservation] = {}
-        """How many machines are left of each capacity reservation, by ID."""
+        self._asked: dict[str, Requirements] = {}
+        """What each NodePool asks of its nodes."""
+        self.reservations = reservations or Reservations()
         self.groups: dict[str, PlacementGroup | None] = {}
         """The placement group that a node class selects, by the name of the class."""
         self.memory: Mapping[str, Mapping[str, int]] = {}
@@ -65,7 +70,7 @@ class NodeClassBook:
 
     async def wait_until_synced(self) -> None:
         """Return as soon as both kinds were listed once."""
-        while len(self._synced) < 2:  # noqa: PLR2004 - the two kinds
+        while len(self._synced) < len(FOLLOWED):
             self._changed.clear()
             await self._changed.wait()
 
@@ -89,13 +94,17 @@ class NodeClassBook:
         """Name the NodePools that use a node class."""
         return sorted(pool for pool, each in self._class_of.items() if each == name)
 
+    def requirements_of(self, name: str) -> list[Requirements]:
+        """Return what the NodePools that use a node class ask of their nodes."""
+        return [self._asked[pool] for pool in self.pools_of(name)]
+
     def settings_of(self, node_class: Ec2NodeClass) -> InstanceSettings:
         """Return what a node class makes of instance types."""
         name, status = node_class.name, node_class.status
         reservations = tuple(
-            replace(self.reservations[each.id], state=each.state)
+            replace(found, state=each.state)
             for each in status.reservations
-            if each.id in self.reservations
+            if (found := self.reservations.find(each.id)) is not None
         )
         return replace(
             settings_of(node_class.spec),
@@ -135,11 +144,14 @@ class NodeClassBook:
     def _put_pool(self, key: str, obj: JsonObject | None) -> None:
         if obj is None:
             self._class_of.pop(key, None)
+            self._asked.pop(key, None)
             return
         try:
-            ref = read_pool(Fields(obj)).node_class
+            pool = read_pool(Fields(obj))
         except ValueError:
             return
+        ref = pool.node_class
+        self._asked[key] = merge(collect(pool.requirements), from_labels(pool.labels))
         is_ours = (ref.group, ref.kind) == (EC2_NODE_CLASS.group, EC2_NODE_CLASS.name)
         if is_ours:
             self._class_of[key] = ref.name

@@ -149,7 +149,7 @@ class NodeClassController:
 
     async def _with_reservations(self, known: Ec2NodeClass) -> Ec2NodeClass:
         found = await self._at.finders.reservations(known.spec)
-        self._at.book.reservations |= {each.id: each for each in found}
+        self._at.book.reservations.sync(found)
         return with_reservations(known, found, self._at.clock.now())
 
     async def _with_group(self, known: Ec2NodeClass) -> Ec2NodeClass:

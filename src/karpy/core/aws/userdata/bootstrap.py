@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from msgspec import Struct
@@ -64,7 +64,7 @@ def node_labels(
 def is_ipv6(address: str) -> bool:
     """Say whether an address of the cluster's DNS is of version 6."""
     try:
-        return ip_address(address).version == 6  # noqa: PLR2004 - the version
+        return isinstance(ip_address(address), IPv6Address)
     except ValueError:
         return False
 

@@ -43,7 +43,7 @@ def read_parts(user_data: str) -> list[Part]:
     mark = f"--{boundary[1] or boundary[2]}"
     # The end of a part is the line break before the next mark.
     chunks = re.split(rf"(?:^|\n){re.escape(mark)}", body)
-    if len(chunks) < 2 or not any(each.startswith("--") for each in chunks[1:]):  # noqa: PLR2004
+    if not any(each.startswith("--") for each in chunks[1:]):
         raise UserDataInvalid(f"the part that begins with `{mark}` has no end `{mark}--`")
     parts = []
     for chunk in chunks[1:]:

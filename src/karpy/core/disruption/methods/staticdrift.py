@@ -40,7 +40,7 @@ class StaticDrift:
         """Choose drifted nodes of each static pool, by name."""
         found = find_candidates(evaluation, self.disruption_class)
         by_pool: dict[str, list[Candidate]] = {}
-        refusals: list[NodeRefusal] = []
+        refusals = [*found.refusals]
         for each in found.candidates:
             if not each.pool.is_static:
                 continue
@@ -61,7 +61,7 @@ class StaticDrift:
                     refusals.append(decided)
         return Proposal(
             tuple(commands),
-            (*found.refusals, *refusals),
+            tuple(refusals),
             (*found.notices, *allowances.notices),
             (gauge, *allowances.counts),
             allowances.remarks,
