@@ -8,12 +8,18 @@ from msgspec.structs import replace
 
 from karpy.core.aws.launchtemplates import CAPACITY_BLOCK, EFA, LaunchTemplate, reservation_of
 from karpy.core.aws.tags import written
-from karpy.model.annotations import MIN_VALUES_RELAXED, PRICE_OVERLAID
 from karpy.model.ec2nodeclass import FoundSubnet
 from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering
-from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
-from karpy.model.requirement import one_of
-from karpy.model.requirements import Requirements, merge, why_incompatible
+from karpy.model.labels import (
+    CAPACITY_TYPE,
+    MIN_VALUES_RELAXED,
+    ON_DEMAND,
+    PRICE_OVERLAID,
+    RESERVED,
+    SPOT,
+    ZONE,
+)
+from karpy.model.requirements import Requirements, merge, one_of, why_incompatible
 from karpy.model.resources import Resources, fits
 
 OPTIONS_MAX: Final = 60
