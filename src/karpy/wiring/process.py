@@ -85,6 +85,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         heard = troubles.undone, metrics.count
         site = Site(objects, feed, WallClock(), recorder, options, environ, *heard)
         cloud = await cloud_module.open_cloud(site)
+        stack.push_async_callback(cloud.provider.close)
         operator = Operator(
             _surface(site, cloud, connections.seats.objects),
             options,

@@ -74,7 +74,7 @@ def choose_types(
         replace(each, offerings=offerings)
         for each in types
         if fits(wanted.requests, each.allocatable)
-        and why_incompatible(each.requirements, _known(wanted.requirements, each), may_lack) is None
+        and why_incompatible(wanted.requirements, each.requirements, may_lack) is None
         and (offerings := _allowed(each, wanted.requirements, may_lack))
     ]
     found = _by_reservation(found)
@@ -224,12 +224,6 @@ def _target(capacity_type: str, reservation_type: str, kind: object) -> str:
     if reservation_type == CAPACITY_BLOCK:
         return CAPACITY_BLOCK
     return "reserved-capacity" if getattr(kind, "is_interruptible", False) else ON_DEMAND
-
-
-def _known(requirements: Requirements, type_: InstanceType) -> dict[str, Any]:
-    """Leave out what only offerings decide."""
-    del type_
-    return {key: each for key, each in requirements.items() if key not in {ZONE, CAPACITY_TYPE}}
 
 
 def _allowed(
