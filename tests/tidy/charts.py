@@ -11,7 +11,7 @@ import yaml
 
 from karpy.codec.fields import JsonObject
 from karpy.model.options import LogLevel
-from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Seats
+from karpy.model.settings import MinValuesPolicy, Packing, PodNomination, PreferencePolicy
 from karpy.wiring.clouds.registry import PROVIDERS
 from tests.tidy.definitions import DEFINITIONS
 from tests.tidy.repository import ROOT
@@ -46,7 +46,7 @@ _CHOICES: Final[dict[str, list[str]]] = {
     "settings.preferencePolicy": [each.value for each in PreferencePolicy],
     "settings.minValuesPolicy": [each.value for each in MinValuesPolicy],
     "settings.packing": ["", *(each.value for each in Packing)],
-    "settings.seats": ["", *(each.value for each in Seats)],
+    "settings.seats": ["", *(each.value for each in PodNomination)],
 }
 _LOOSE: Final = {
     "podDisruptionBudget.maxUnavailable": ["integer", "string"],
