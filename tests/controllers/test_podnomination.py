@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from karpy.codec.fields import JsonObject
-from karpy.controllers.seating import IDLE_SECONDS, LONGEST_SECONDS, Seating
+from karpy.controllers.podnomination import IDLE_SECONDS, LONGEST_SECONDS, PodNominator
 from karpy.core.lifecycle.changes import Remark
 from karpy.core.lifecycle.registration import GatePolicy
 from karpy.errors import Forbidden
@@ -16,7 +16,7 @@ from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World
 from tests.builders.pods import pod as waiting
 from tests.controllers.test_provisioning import pod
-from tests.core.test_seating import crowd, decided
+from tests.core.test_podnomination import crowd, decided
 from tests.sim.stories import on_virtual_time
 
 MIXED = decided(crowd("large", 60, "3800m", "7500Mi"), crowd("small", 48, "950m", "3900Mi"))
@@ -52,11 +52,11 @@ class House:
         objects = self.world.objects if has_rights else NoRights(self.world.store)
         self.remarks: list[Remark] = []
         self.called: list[tuple[str, float]] = []
-        self.seating = Seating(objects, lambda claim: [waiting(claim)], self.remarks.append)
-        self.seating.listen(self._call)
-        self.seating.hear(*MIXED)
+        self.nominator = PodNominator(objects, lambda claim: [waiting(claim)], self.remarks.append)
+        self.nominator.listen(self._call)
+        self.nominator.hear(*MIXED)
         for claim in claims:
-            self.seating.note(claim, launch(claim))
+            self.nominator.note(claim, launch(claim))
 
     def _call(self, claim: str) -> None:
         self.called.append((claim, asyncio.get_running_loop().time()))
@@ -78,7 +78,7 @@ def launch(pod_name: str) -> Launch:
 
 @asynccontextmanager
 async def running(house: House) -> AsyncIterator[None]:
-    task = asyncio.create_task(house.seating.run())
+    task = asyncio.create_task(house.nominator.run())
     await asyncio.sleep(0)
     try:
         yield
@@ -92,13 +92,13 @@ async def test_a_pod_knows_its_node_when_that_opens() -> None:
     house = House(FIRM)
 
     async with running(house):
-        before = house.seating.door(FIRM)
-        house.seating.arrive(FIRM, "node-a")
+        before = house.nominator.door(FIRM)
+        house.nominator.arrive(FIRM, "node-a")
         await asyncio.sleep(0.1)
 
     assert house.names() == {FIRM: "node-a"}
     assert house.called == [(FIRM, 0.0)]
-    assert (before, house.seating.door(FIRM)) == (GatePolicy.HELD, GatePolicy.CALLED)
+    assert (before, house.nominator.door(FIRM)) == (GatePolicy.HELD, GatePolicy.CALLED)
 
 
 @on_virtual_time
@@ -106,10 +106,10 @@ async def test_who_arrives_again_and_again_is_told_once() -> None:
     house = House(FIRM)
 
     async with running(house):
-        house.seating.arrive(FIRM, "node-a")
-        house.seating.arrive(FIRM, "node-a")
+        house.nominator.arrive(FIRM, "node-a")
+        house.nominator.arrive(FIRM, "node-a")
         await asyncio.sleep(0.1)
-        house.seating.arrive(FIRM, "node-a")
+        house.nominator.arrive(FIRM, "node-a")
         await asyncio.sleep(0.1)
 
     assert house.called == [(FIRM, 0.0)]
@@ -120,11 +120,11 @@ async def test_nodes_with_nobody_to_tell_open_after_the_others() -> None:
     house = House(FIRM, FREE)
 
     async with running(house):
-        house.seating.arrive(FREE, "node-b")
+        house.nominator.arrive(FREE, "node-b")
         await asyncio.sleep(1)
-        house.seating.arrive(FIRM, "node-a")
+        house.nominator.arrive(FIRM, "node-a")
         await asyncio.sleep(1)
-        house.seating.forget(FIRM)
+        house.nominator.forget(FIRM)
         await asyncio.sleep(1)
 
     assert house.called == [(FIRM, 1.0), (FREE, 2.0)]
@@ -136,7 +136,7 @@ async def test_who_is_late_is_not_waited_for() -> None:
     house = House(FIRM, FREE)
 
     async with running(house):
-        house.seating.arrive(FREE, "node-b")
+        house.nominator.arrive(FREE, "node-b")
         await asyncio.sleep(60)
 
     assert house.called == [(FREE, IDLE_SECONDS)]
@@ -148,8 +148,8 @@ async def test_a_claim_that_goes_is_not_waited_for() -> None:
     house = House(FIRM, FREE)
 
     async with running(house):
-        house.seating.arrive(FREE, "node-b")
-        house.seating.forget(FIRM)
+        house.nominator.arrive(FREE, "node-b")
+        house.nominator.forget(FIRM)
         await asyncio.sleep(60)
 
     assert house.called == [(FREE, 0.0)]
@@ -160,25 +160,25 @@ async def test_a_claim_that_goes_while_its_pods_are_told_is_not_called_upon() ->
     house = House(FIRM)
 
     async with running(house):
-        house.seating.arrive(FIRM, "node-a")
-        house.seating.forget(FIRM)
+        house.nominator.arrive(FIRM, "node-a")
+        house.nominator.forget(FIRM)
         await asyncio.sleep(60)
 
     assert house.called == []
-    assert house.seating.door(FIRM) is GatePolicy.FREE
+    assert house.nominator.door(FIRM) is GatePolicy.FREE
 
 
 def test_where_any_place_will_do_nobody_is_told() -> None:
     house = House(FIRM)
-    house.seating.hear(*ALIKE)
-    house.seating.note("web-0", launch("web-0"))
+    house.nominator.hear(*ALIKE)
+    house.nominator.note("web-0", launch("web-0"))
 
-    assert house.seating.door("web-0") is GatePolicy.FREE
-    assert house.seating.door(FIRM) is GatePolicy.HELD
+    assert house.nominator.door("web-0") is GatePolicy.FREE
+    assert house.nominator.door(FIRM) is GatePolicy.HELD
 
 
 def test_claims_that_nobody_decided_on_are_free() -> None:
-    assert House().seating.door("static-1") is GatePolicy.FREE
+    assert House().nominator.door("static-1") is GatePolicy.FREE
 
 
 @on_virtual_time
@@ -186,12 +186,12 @@ async def test_without_the_right_nodes_open_all_the_same_and_it_is_said_once() -
     house = House(FIRM, "small-1", FREE, has_rights=False)
 
     async with running(house):
-        house.seating.arrive(FIRM, "node-a")
-        house.seating.arrive("small-1", "node-b")
+        house.nominator.arrive(FIRM, "node-a")
+        house.nominator.arrive("small-1", "node-b")
         await asyncio.sleep(60)
 
     assert [claim for claim, _ in house.called] == [FIRM, "small-1"]
     assert [each.fields["hint"] for each in house.remarks] == [
-        "apply deploy/rbac.yaml, or start with --seats Never"
+        "apply deploy/rbac.yaml, or start with --nominate-pods Never"
     ]
-    assert house.seating.door(FREE) is GatePolicy.FREE
+    assert house.nominator.door(FREE) is GatePolicy.FREE

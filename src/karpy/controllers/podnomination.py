@@ -1,11 +1,4 @@
-"""
-Pods are told which node was made for them just before it opens, so that they get there.
-
-kube-scheduler spreads pods as it likes. What was planned to fit together then does not, and more
-nodes are bought for those left over. It tries the node in `status.nominatedNodeName` first, keeps
-room there free for the pod, and forgets the name when the pod does not fit: a name can help, and
-cannot block.
-"""
+"""Give pods the name of the node that was made for them; withdraw a name given in vain."""
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -14,14 +7,15 @@ from functools import partial
 from typing import Final
 
 from karpy.barriers import Barrier
-from karpy.controllers.queue import OnFailure
+from karpy.controllers.context import ControllerContext
+from karpy.controllers.queue import OnFailure, WorkQueue
 from karpy.core.lifecycle.changes import Remark
 from karpy.core.lifecycle.registration import GatePolicy
-from karpy.core.seating import pods_to_tell, to_seat
+from karpy.core.nominations import PATIENCE, is_in_vain, pods_to_nominate, without_node
 from karpy.errors import ClusterError, Forbidden
 from karpy.model.kinds import POD
 from karpy.model.pods import Pod
-from karpy.model.settings import Seats
+from karpy.model.settings import PodNomination
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.objects import Objects, Patch, PatchType
@@ -38,7 +32,7 @@ PodsOf = Callable[[str], Iterable[Pod]]
 OnRemark = Callable[[Remark], None]
 
 
-class Seating:
+class PodNominator:
     """
     Tells pods their node, and says when nodes may open.
 
@@ -51,14 +45,14 @@ class Seating:
         objects: Objects,
         pods_of: PodsOf,
         on_remark: OnRemark,
-        seats: Seats = Seats.FEW,
+        which: PodNomination = PodNomination.FEW,
         on_failure: OnFailure = lambda *_: None,
     ) -> None:
         self._objects = objects
         self._pods_of = pods_of
         self._on_remark = on_remark
         self._on_failure = on_failure
-        self._seats = seats
+        self._which = which
         self._on_call: Callable[[str], None] = lambda _: None
         self._decision: tuple[Snapshot, Verdict] | None = None
         """What was decided last, until it is known whom to tell."""
@@ -85,7 +79,7 @@ class Seating:
         """Take note of a NodeClaim that was decided on."""
         if self._decision is not None:
             # Not before the first of them is made: nobody should wait for the answer.
-            self._told = pods_to_tell(*self._decision, self._seats)
+            self._told = pods_to_nominate(*self._decision, self._which)
             self._decision = None
         if self._told and self._is_allowed:
             self._awaited[claim] = self._told.intersection(launch.pods)
@@ -140,7 +134,7 @@ class Seating:
         told = [
             (pod, node)
             for claim, node in nodes.items()
-            for pod in to_seat(self._pods_of(claim))
+            for pod in without_node(self._pods_of(claim))
             if pod.key in self._awaited.get(claim, ())
         ]
         told.sort(key=lambda each: each[0].created, reverse=True)
@@ -174,8 +168,70 @@ class Seating:
             if self._is_allowed:
                 self._is_allowed = False
                 told = "pods cannot be told their nodes and go where kube-scheduler likes"
-                hint = "apply deploy/rbac.yaml, or start with --seats Never"
+                hint = "apply deploy/rbac.yaml, or start with --nominate-pods Never"
                 self._on_remark(Remark(told, {"error": error.message, "hint": hint}, is_error=True))
         except ClusterError:
             # It is bound or gone, or it goes where it likes: no harm is done.
             return
+
+
+_FIELD: Final = "/status/nominatedNodeName"
+
+
+class NominationWithdrawal:
+    """
+    Takes a name back that nobody has acted on; decisions leave a pod alone that has one.
+
+    kube-scheduler does so by itself. Other schedulers may not know what the name means.
+    """
+
+    def __init__(self, context: ControllerContext) -> None:
+        self._context = context
+        self._queue = WorkQueue(context.observer)
+        context.records.pods.listen(self._hear_pod)
+        for pod in context.records.pods.all():
+            self._hear_pod(pod.key, None, pod)
+
+    async def run(self) -> None:
+        """Take names back, until cancelled."""
+        await self._queue.run(self.reconcile, on_failure=self._context.on_failure)
+
+    async def reconcile(self, key: str) -> float | None:
+        """Look at one pod; return after how long to look again."""
+        pod = self._context.records.pods.get(key)
+        if pod is None or not _waits(pod):
+            return None
+        if not self._is_in_vain(pod.nominated_node):
+            return PATIENCE.total_seconds()
+        taken_back = [
+            {"op": "test", "path": _FIELD, "value": pod.nominated_node},
+            {"op": "remove", "path": _FIELD},
+        ]
+        patch = Patch(PatchType.JSON, taken_back)
+        try:
+            await self._context.objects.patch(
+                POD, pod.name, patch, namespace=pod.namespace, subresource="status"
+            )
+        except ClusterError:
+            # Somebody else was faster, or we may not; whichever, it is looked at again.
+            return PATIENCE.total_seconds()
+        return None
+
+    def _is_in_vain(self, name: str) -> bool:
+        node = self._context.records.nodes.get(name)
+        claims = [] if node is None else self._context.claims_of(node.record)
+        if node is not None and not claims:
+            # It is not ours, and we have told nobody of it.
+            return False
+        is_emptying = any(pod.is_deleting for pod in self._context.records.pods.under(name))
+        claim = claims[0].record if claims else None
+        return is_in_vain(claim, is_emptying=is_emptying, now=self._context.clock.now())
+
+    def _hear_pod(self, key: str, before: Pod | None, after: Pod | None) -> None:
+        told = "" if before is None else before.nominated_node
+        if after is not None and _waits(after) and after.nominated_node != told:
+            self._queue.add_after(key, PATIENCE.total_seconds())
+
+
+def _waits(pod: Pod) -> bool:
+    return bool(pod.nominated_node) and not pod.node_name and pod.is_active

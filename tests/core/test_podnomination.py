@@ -3,11 +3,18 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.nominations import (
+    NODES_MIN,
+    PATIENCE,
+    TOLD_MAX,
+    is_in_vain,
+    pods_to_nominate,
+    without_node,
+)
 from karpy.core.scheduling.decide import decide
-from karpy.core.seating import NODES_MIN, PATIENCE, TOLD_MAX, is_stood_up, pods_to_tell, to_seat
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
-from karpy.model.settings import Seats
+from karpy.model.settings import PodNomination
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 from tests.builders.clouds import WELL_KNOWN_HERE, instance_type
@@ -40,7 +47,10 @@ def decided(*crowds: list[Pod]) -> tuple[Snapshot, Verdict]:
 
 def told_of(asked: Snapshot, verdict: Verdict) -> frozenset[str]:
     """Return whom to tell, on which both who can wait and who cannot agree."""
-    told = {pods_to_tell(asked, verdict, seats) for seats in (Seats.FEW, Seats.ALWAYS)}
+    told = {
+        pods_to_nominate(asked, verdict, which)
+        for which in (PodNomination.FEW, PodNomination.ALWAYS)
+    }
     assert len(told) == 1
     return told.pop()
 
@@ -70,8 +80,8 @@ def test_where_pods_mix_the_largest_are_told_and_most_if_there_is_time() -> None
 
     mixed = decided(huge, large, small)
 
-    assert names(pods_to_tell(*mixed, Seats.ALWAYS)) == {"huge", "large"}
-    assert names(pods_to_tell(*mixed, Seats.FEW)) == {"huge"}
+    assert names(pods_to_nominate(*mixed, PodNomination.ALWAYS)) == {"huge", "large"}
+    assert names(pods_to_nominate(*mixed, PodNomination.FEW)) == {"huge"}
 
 
 def test_if_the_largest_are_most_nobody_is_told_for_want_of_time() -> None:
@@ -79,8 +89,8 @@ def test_if_the_largest_are_most_nobody_is_told_for_want_of_time() -> None:
 
     mixed = decided(large, small)
 
-    assert names(pods_to_tell(*mixed, Seats.ALWAYS)) == {"large"}
-    assert not pods_to_tell(*mixed, Seats.FEW)
+    assert names(pods_to_nominate(*mixed, PodNomination.ALWAYS)) == {"large"}
+    assert not pods_to_nominate(*mixed, PodNomination.FEW)
 
 
 def test_if_the_others_are_more_than_the_large_ones_these_are_told() -> None:
@@ -126,7 +136,7 @@ def test_who_waits_and_knows_of_no_node_is_told() -> None:
     waits, goes = pod("a"), replace(pod("b"), is_deleting=True)
     knows, runs = replace(pod("c"), nominated_node="n1"), replace(pod("d"), node_name="n1")
 
-    assert to_seat([waits, goes, knows, runs]) == [waits]
+    assert without_node([waits, goes, knows, runs]) == [waits]
 
 
 @pytest.mark.parametrize(
@@ -138,12 +148,12 @@ def test_a_pod_waits_for_its_node_for_a_while(
 ) -> None:
     made = claim(said={"Initialized": since})
 
-    assert is_stood_up(made, is_emptying=is_emptying, now=NOON) is expected
+    assert is_in_vain(made, is_emptying=is_emptying, now=NOON) is expected
 
 
 def test_a_pod_waits_until_its_node_is_ready() -> None:
-    assert not is_stood_up(claim(), is_emptying=False, now=NOON)
+    assert not is_in_vain(claim(), is_emptying=False, now=NOON)
 
 
 def test_nobody_waits_for_a_node_that_is_not_there() -> None:
-    assert is_stood_up(None, is_emptying=False, now=NOON)
+    assert is_in_vain(None, is_emptying=False, now=NOON)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from karpy.controllers.expectations import Expectations
+from karpy.controllers.nominations import ClaimNominations
 from karpy.model.kinds import NODE_CLAIM, POD
 from karpy.model.verdicts import Launch
 from karpy.sim.loop import run
@@ -16,11 +16,11 @@ LAUNCH = Launch("1", "web", ("default/a",), {}, {}, ())
 
 
 @asynccontextmanager
-async def expecting(world: World, lost: list[str]) -> AsyncIterator[Expectations]:
+async def expecting(world: World, lost: list[str]) -> AsyncIterator[ClaimNominations]:
     """Have an operator that has just made a claim for a pod."""
     world.start()
     async with operator(world, Heard()) as context:
-        expectations = Expectations(context.records, world.clock, lost.append)
+        expectations = ClaimNominations(context.records, world.clock, lost.append)
         expectations.note("web-1", LAUNCH)
         yield expectations
     world.stop()

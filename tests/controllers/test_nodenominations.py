@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from karpy.controllers.nominations import Nominations
+from karpy.controllers.nominations import NodeNominations
 from tests.builders.pods import NOON
 
 SECOND = timedelta(seconds=1)
@@ -22,7 +22,7 @@ class Watch:
 
 @pytest.mark.parametrize(("batch", "window"), [(10, 20), (2, 10), (60, 120)])
 def test_pods_are_expected_for_two_batches_or_ten_seconds(batch: int, window: int) -> None:
-    nominations = Nominations(Watch(), batch * SECOND)
+    nominations = NodeNominations(Watch(), batch * SECOND)
 
     nominations.note("node-1")
 
@@ -31,7 +31,7 @@ def test_pods_are_expected_for_two_batches_or_ten_seconds(batch: int, window: in
 
 def test_every_nomination_begins_anew() -> None:
     watch = Watch()
-    nominations = Nominations(watch)
+    nominations = NodeNominations(watch)
 
     nominations.note("node-1")
     watch.time += 15 * SECOND
@@ -42,7 +42,7 @@ def test_every_nomination_begins_anew() -> None:
 
 def test_a_node_is_known_by_its_own_name_and_by_that_of_its_claim() -> None:
     watch = Watch()
-    nominations = Nominations(watch)
+    nominations = NodeNominations(watch)
 
     nominations.note("claim-1")
     watch.time += SECOND
@@ -55,7 +55,7 @@ def test_a_node_is_known_by_its_own_name_and_by_that_of_its_claim() -> None:
 
 def test_what_is_over_is_forgotten() -> None:
     watch = Watch()
-    nominations = Nominations(watch)
+    nominations = NodeNominations(watch)
 
     nominations.note("node-1")
     watch.time += 20 * SECOND

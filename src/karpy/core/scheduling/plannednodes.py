@@ -25,7 +25,7 @@ class Gains:
         self.version = 0
 
 
-class Fleet:
+class PlannedNodes:
     """What each node holds and may still become."""
 
     def __init__(self, existing: ExistingNodes, signatures: Signatures) -> None:

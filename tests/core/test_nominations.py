@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.passengers import with_expected, with_passengers
+from karpy.core.nominations import with_nominated, with_untried
 from karpy.core.scheduling.decide import decide
 from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.refusals import Reason, Refusal
@@ -29,7 +29,7 @@ def placed(found: Snapshot) -> list[str]:
 
 
 def test_untried_pods_ride_along_with_one_that_waits() -> None:
-    found = with_passengers(snapshot(waiting("a"), untried("b")))
+    found = with_untried(snapshot(waiting("a"), untried("b")))
 
     assert placed(found) == ["a", "b"]
 
@@ -37,13 +37,13 @@ def test_untried_pods_ride_along_with_one_that_waits() -> None:
 def test_alone_they_wait_for_kube_scheduler() -> None:
     given = snapshot(untried("a"), untried("b"))
 
-    assert with_passengers(given) is given
+    assert with_untried(given) is given
 
 
 def test_who_was_looked_at_does_not_ride_along() -> None:
     looked_at = pod("b", unschedulable=False)
 
-    found = with_passengers(snapshot(waiting("a"), looked_at, untried("c")))
+    found = with_untried(snapshot(waiting("a"), looked_at, untried("c")))
 
     assert placed(found) == ["a", "c"]
 
@@ -58,7 +58,7 @@ def test_who_was_looked_at_does_not_ride_along() -> None:
     ids=["daemon", "going", "over"],
 )
 def test_daemons_and_the_dead_do_not(stays: Pod) -> None:
-    found = with_passengers(snapshot(waiting("a"), stays))
+    found = with_untried(snapshot(waiting("a"), stays))
 
     assert placed(found) == ["a"]
 
@@ -66,7 +66,7 @@ def test_daemons_and_the_dead_do_not(stays: Pod) -> None:
 def test_who_is_on_his_way_counts_as_there() -> None:
     given = replace(snapshot(waiting("a"), waiting("b")), nodes=(replace(node("n1"), claim="c1"),))
 
-    found = with_expected(given, {"default/a": "c1"})
+    found = with_nominated(given, {"default/a": "c1"})
 
     assert [(each.node_name, each.is_unschedulable) for each in found.pods] == [
         ("n1", False),
@@ -77,14 +77,14 @@ def test_who_is_on_his_way_counts_as_there() -> None:
 def test_nobody_is_on_his_way_to_a_claim_that_is_gone() -> None:
     given = snapshot(waiting("a"))
 
-    assert with_expected(given, {"default/a": "c1"}).pods == given.pods
+    assert with_nominated(given, {"default/a": "c1"}).pods == given.pods
 
 
 def test_who_is_bound_elsewhere_stays_there() -> None:
     bound = pod("a", on="n2")
     given = replace(snapshot(bound), nodes=(replace(node("n1"), claim="c1"), node("n2")))
 
-    assert with_expected(given, {"default/a": "c1"}).pods == (bound,)
+    assert with_nominated(given, {"default/a": "c1"}).pods == (bound,)
 
 
 def test_where_others_are_by_now_nobody_is_expected() -> None:
@@ -92,7 +92,7 @@ def test_where_others_are_by_now_nobody_is_expected() -> None:
     taken, late = pod("other", on="n1", cpu="3"), pod("a", cpu="2")
     given = replace(snapshot(taken, late), nodes=(replace(node("n1"), claim="c1"),))
 
-    found = with_expected(given, {"default/a": "c1"})
+    found = with_nominated(given, {"default/a": "c1"})
 
     assert found.pods == (taken, late)
 
@@ -102,7 +102,7 @@ def test_of_those_expected_as_many_count_as_fit() -> None:
         snapshot(pod("a", cpu="3"), pod("b", cpu="3")), nodes=(replace(node("n1"), claim="c1"),)
     )
 
-    found = with_expected(given, {"default/a": "c1", "default/b": "c1"})
+    found = with_nominated(given, {"default/a": "c1", "default/b": "c1"})
 
     assert [each.node_name for each in found.pods] == ["n1", ""]
 
@@ -114,7 +114,7 @@ def test_who_has_lost_a_place_waits_for_the_nodes_that_came_with_it(
     taken, late = pod("other", on="n1", cpu="3"), pod("a", cpu="2")
     given = replace(snapshot(taken, late), nodes=(replace(node("n1"), claim="c1"),))
 
-    found = with_passengers(with_expected(given, {"default/a": "c1"}, settling))
+    found = with_untried(with_nominated(given, {"default/a": "c1"}, settling))
 
     assert placed(found) == expected
 
@@ -125,7 +125,7 @@ def test_who_is_left_alone_hears_why() -> None:
         snapshot(pod("a", cpu="3"), pod("b", cpu="3")), nodes=(replace(node("n1"), claim="c1"),)
     )
 
-    found = decide(with_expected(given, {"default/a": "c1", "default/b": "c1"}, {"c1"}))
+    found = decide(with_nominated(given, {"default/a": "c1", "default/b": "c1"}, {"c1"}))
 
     assert found.refusals == (
         Refusal(Reason.ON_ITS_WAY, ("default/a",), "n1"),

@@ -3,7 +3,7 @@
 import asyncio
 
 from karpy.codec.fields import JsonObject
-from karpy.controllers.unseating import UnseatingController
+from karpy.controllers.podnomination import NominationWithdrawal
 from karpy.model.kinds import NODE, NODE_CLAIM, POD
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run
@@ -34,7 +34,7 @@ async def watched(world: World, name: str = "") -> list[str]:
         spec = {**pod("a", "1")["spec"], "schedulerName": "nobody"}
         world.store.create(POD, {**pod("a", "1"), "spec": spec})
         name_node(world, name or node_of(world))
-        task = asyncio.create_task(UnseatingController(context).run())
+        task = asyncio.create_task(NominationWithdrawal(context).run())
         seen = []
         for pause in (15, 20, 70):
             await asyncio.sleep(pause)
