@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
 
-_FLAG: Final = re.compile(r"--(node-labels|register-with-taints|max-pods)=\"?([^\"\s]*)\"?")
+_FLAG: Final = re.compile(r"--(node-labels|register-with-taints|max-pods)=\"?([^\"'\s]*)\"?")
 _BOOTSTRAP: Final = re.compile(r"/etc/eks/bootstrap\.sh '([^']*)' --apiserver-endpoint '([^']*)'")
 _WINDOWS: Final = re.compile(r"-EKSClusterName '([^']*)' -APIServerEndpoint '([^']*)'")
 _NODE_CONFIG: Final = "application/node.eks.aws"
