@@ -130,7 +130,7 @@ class OldFields:
         try:
             return read(self, *args, **more)
         except FieldInvalid as fault:
-            self.notes.faults.append(fault)
+            self.notes.faults += [fault, *fault.others]
             return otherwise
 
     def note(self, change: Change, key: str, text: str) -> None:
