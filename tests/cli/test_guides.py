@@ -50,4 +50,4 @@ def test_a_page_shows_what_the_program_prints(
 
 
 def test_the_pages_show_something() -> None:
-    assert len(SHOWN) == 11
+    assert len(SHOWN) == 12

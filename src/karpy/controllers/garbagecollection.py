@@ -48,6 +48,10 @@ class GarbageCollector:
                 await self._collect_claim(kept, alive)
         await self._end_orphans(machines)
 
+    async def collect_machines(self) -> None:
+        """Terminate the machines that no NodeClaim has; leave NodeClaims as they are."""
+        await self._end_orphans([_cloud_machine(m) for m in await self._context.cloud.machines()])
+
     async def _collect_claim(self, kept: Kept[ClaimRecord], alive: frozenset[str]) -> None:
         nodes = [each.record for each in self._context.nodes_of(kept.record)]
         pods = [pod for node in nodes for pod in self._context.records.pods.under(node.name)]

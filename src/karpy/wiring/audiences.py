@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
-from karpy.controllers.expectations import Expectations
+from karpy.controllers.nominations import ClaimNominations
 from karpy.controllers.writer import Telling
 from karpy.core.disruption.decide import is_news
 from karpy.core.lifecycle.changes import Count, Remark
@@ -44,7 +44,7 @@ class DecisionAudience:
         self,
         telling: Telling,
         *,
-        expectations: Expectations,
+        expectations: ClaimNominations,
         journal: Journal | None = None,
         on_nomination: OnNomination = lambda _: None,
         on_verdict: OnVerdict = lambda *_: None,

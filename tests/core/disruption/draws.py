@@ -8,13 +8,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.model.conditions import READY, TRUE, Condition, Conditions
-from karpy.model.disruption import Budget, ConsolidationPolicy, DisruptionPolicy
 from karpy.model.labels import CAPACITY_TYPE, INITIALIZED, ON_DEMAND, REGISTERED, SPOT
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod, PodDisruption
-from karpy.model.pools import NodePool
+from karpy.model.pools import Budget, ConsolidationPolicy, DisruptionPolicy, NodePool
 from karpy.model.records import ClaimRecord, Identity, NodeRecord
-from karpy.model.requirement import one_of
+from karpy.model.requirements import one_of
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from tests.builders import NOON
