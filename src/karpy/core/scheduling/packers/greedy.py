@@ -355,12 +355,12 @@ class Packer:
             if has_to_wait:
                 return Outcome.WAITS
             # Neither a preference nor the weight of a NodePool gives way to a price.
-            if self._is_too_dear(pod_class, shape, template, choices):
+            if self._is_too_dear(pod_class, ask, template, choices):
                 return Outcome.TOO_DEAR
         return Outcome.REFUSED
 
     def _is_too_dear(
-        self, pod_class: PodClass, shape: Shape, template: Template, choices: list[Choice]
+        self, pod_class: PodClass, ask: Ask, template: Template, choices: list[Choice]
     ) -> bool:
         """Say whether a new claim that is refused would be none but for its price."""
         if self.ceiling is None:
@@ -368,7 +368,7 @@ class Packer:
         within = self._types_within(template, pod_class, ignores_price=True)
         return any(
             isinstance(self.fitter.settle(signature, types & within, choices, None), tuple)
-            for signature, types in self.shapes.fresh(shape, template)
+            for signature, types in self.asks.fresh(ask, template)
             if types & within
         )
 
