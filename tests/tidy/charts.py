@@ -46,7 +46,7 @@ _CHOICES: Final[dict[str, list[str]]] = {
     "settings.preferencePolicy": [each.value for each in PreferencePolicy],
     "settings.minValuesPolicy": [each.value for each in MinValuesPolicy],
     "settings.packing": ["", *(each.value for each in Packing)],
-    "settings.seats": ["", *(each.value for each in PodNomination)],
+    "settings.nominatePods": ["", *(each.value for each in PodNomination)],
 }
 _LOOSE: Final = {
     "podDisruptionBudget.maxUnavailable": ["integer", "string"],

@@ -103,7 +103,7 @@ packing: KARPY_PACKING
 preferencePolicy: PREFERENCE_POLICY
 provider: KARPY_PROVIDER
 schedulerConfig: SCHEDULER_CONFIG
-seats: KARPY_SEATS
+nominatePods: KARPY_NOMINATE_PODS
 {{- if eq .Values.settings.provider "aws" }}
 amiRefreshInterval: AMI_REFRESH_INTERVAL
 clusterCABundle: CLUSTER_CA_BUNDLE
