@@ -219,6 +219,8 @@ class _Search:
         self, state: State, question: _Question, moving: Collection[str], kept: Collection[str]
     ) -> None:
         """Take which pods must move, and which virtual pods need a place, by UID."""
+        # Differs: for Karpenter the pods of deleting nodes must find a place, too, and new nodes of
+        # pending pods count; with either it moves nothing, or asks for a lower price.
         self._state = state
         self._question = question
         self._moving = moving
@@ -256,9 +258,11 @@ class _Search:
                     continue
                 if outcome is Outcome.WAITS:
                     waiting.add(pod.uid)
-                if not pod_class.is_hopeless:
+                is_needing = pod.uid in self._needing
+                is_lost = pod_class.is_hopeless or (is_needing and outcome is Outcome.TOO_DEAR)
+                if not is_lost:
                     again.append(entry)
-                elif pod.uid in self._needing and self._question.stops_early:
+                elif is_needing and self._question.stops_early:
                     self._homeless[pod.key] = self._brief_reason()
                     return self._answer()
                 else:

@@ -166,13 +166,17 @@ def well_known(options: Options) -> frozenset[str]:
 
 async def open_cloud(site: Site) -> Cloud:
     """Check account and cluster, ask for instance types, and put the provider together."""
+    return await open_with(site, await connect_aws())
+
+
+async def open_with(site: Site, calls: AwsCalls) -> Cloud:
+    """Do the same with calls that are made already."""
     options = site.options
     settings = read_settings(
         options.cloud,
         reserves=options.gates.reserved_capacity,
         keeps_min_values=options.min_values_policy is MinValuesPolicy.STRICT,
     )
-    calls = await connect_aws()
     await _check(calls)
     cluster = ClusterWatch(calls, settings.cluster_name)
     settings = await _discovered(settings, cluster, site)

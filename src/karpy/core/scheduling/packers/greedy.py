@@ -79,7 +79,7 @@ class _Outlook:
         before = self._keys.get(key)
         if before is None:
             if not rule.table.all and more == (0, False, True, True):
-                # A label that no node has, and nobody to be away from.
+                # A label that no node has, and no pod to be away from.
                 return False
             after = more
         else:
@@ -114,6 +114,7 @@ class Outcome(Enum):
     PLACED = "placed"
     REFUSED = "refused"
     WAITS = "waits for a reservation"
+    TOO_DEAR = "needs a node that costs too much"
 
 
 class Packer:
@@ -159,7 +160,7 @@ class Packer:
             if outcome is Outcome.PLACED:
                 self.steps_down += index
                 return outcome
-            if outcome is Outcome.WAITS:
+            if outcome is not Outcome.REFUSED:
                 return outcome
             pod_class.fail(index, self._failure(steps[index], pod_class.asks[index]))
             index, has_tried = self._next_step(pod_class, index, tries), True
@@ -353,12 +354,30 @@ class Packer:
                     return Outcome.PLACED
             if has_to_wait:
                 return Outcome.WAITS
+            # Neither a preference nor the weight of a NodePool gives way to a price.
+            if self._is_too_dear(pod_class, ask, template, choices):
+                return Outcome.TOO_DEAR
         return Outcome.REFUSED
 
-    def _types_within(self, template: Template, pod_class: PodClass) -> int:
+    def _is_too_dear(
+        self, pod_class: PodClass, ask: Ask, template: Template, choices: list[Choice]
+    ) -> bool:
+        """Say whether a new claim that is refused would be none but for its price."""
+        if self.ceiling is None:
+            return False
+        within = self._types_within(template, pod_class, ignores_price=True)
+        return any(
+            isinstance(self.fitter.settle(signature, types & within, choices, None), tuple)
+            for signature, types in self.asks.fresh(ask, template)
+            if types & within
+        )
+
+    def _types_within(
+        self, template: Template, pod_class: PodClass, *, ignores_price: bool = False
+    ) -> int:
         """Return the types that limits, the price and volumes leave to a new claim; -1 for all."""
         within = self.limits.types_within(template.name)
-        if self.ceiling is not None:
+        if self.ceiling is not None and not ignores_price:
             within &= self.signatures.cheaper_than(self.ceiling, template.signature)
         if pod_class.volumes.attachments:
             within &= self.fitter.types_attaching(None, pod_class)
