@@ -146,7 +146,7 @@ async def open_cloud(site: Site) -> Cloud:
         reserves=options.gates.reserved_capacity,
         keeps_min_values=options.min_values_policy is MinValuesPolicy.STRICT,
     )
-    calls = await connect_aws()
+    calls = await connect_aws(check_write=site.check_write)
     await _check(calls)
     settings = await _discovered(settings, calls, site)
     made = _Made(settings, calls, site)
