@@ -11,7 +11,7 @@ from karpy.model.pods import (
     Service,
 )
 from karpy.model.pools import NodeOverlay
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.settings import MinValuesPolicy, Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.storage import PersistentVolume, PersistentVolumeClaim, Storage, StorageClass

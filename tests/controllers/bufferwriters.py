@@ -12,7 +12,6 @@ from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
-from karpy.controllers.batching import Batcher
 from karpy.controllers.buffers import BufferController
 from karpy.controllers.clusterstate import ClusterState, Promises
 from karpy.controllers.commands import Commands
@@ -26,7 +25,7 @@ from karpy.controllers.nodetermination import TerminationController
 from karpy.controllers.nominations import Nominations
 from karpy.controllers.podevents import PodEventController
 from karpy.controllers.provisioning import ProvisioningController
-from karpy.controllers.triggers import Triggers
+from karpy.controllers.triggers import Batcher, Triggers
 from karpy.controllers.writer import Writer
 from karpy.errors import KarpyError
 from karpy.model.kinds import CAPACITY_BUFFER

@@ -10,9 +10,9 @@ from karpy.controllers.commands import Commands
 from karpy.controllers.expectations import Expectations
 from karpy.controllers.nominations import Nominations
 from karpy.model.commands import Command, CommandNode, Stage
-from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import NODE_CLAIM, POD
 from karpy.model.nodes import Node
+from karpy.model.pools import DisruptionReason
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch
 from karpy.sim.world import World

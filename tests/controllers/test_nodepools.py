@@ -7,8 +7,8 @@ from karpy.controllers.nodeclasses import NodeClasses
 from karpy.controllers.nodepools import NodePoolController
 from karpy.controllers.registrationhealth import RegistrationHealthController
 from karpy.core.nodepool.hash import VERSION
-from karpy.model.annotations import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE_CLAIM, NODE_POOL
+from karpy.model.labels import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run
 from karpy.sim.world import World

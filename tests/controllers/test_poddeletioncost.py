@@ -27,8 +27,8 @@ from karpy.controllers.poddeletioncost import (
 )
 from karpy.controllers.writer import Writer
 from karpy.errors import ClusterError, Conflict, Forbidden, NotFound, ServerFault
-from karpy.model.annotations import POD_DELETION_COST
 from karpy.model.kinds import NAMESPACE, NODE, NODE_CLAIM, NODE_POOL, POD, Kind
+from karpy.model.labels import POD_DELETION_COST
 from karpy.model.settings import Settings
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.objects import EmbeddedObjects

@@ -40,11 +40,10 @@ from karpy.core.lifecycle.termination import terminate_claim, terminate_node
 from karpy.core.nodepool.hash import hash_template
 from karpy.core.nodepool.staticcapacity import CREATES_MAX, fill_up
 from karpy.core.scheduling.decide import decide
-from karpy.model.disruption import DisruptionPolicy
 from karpy.model.labels import NODE_POOL
 from karpy.model.nodes import Node, join_node
 from karpy.model.pods import Pod
-from karpy.model.pools import Headcount
+from karpy.model.pools import DisruptionPolicy, Headcount
 from karpy.model.questions import DisruptionQuestion, LegacyRepairQuestion, NodeQuestion
 from karpy.model.repairs import RepairRules
 from karpy.model.snapshot import Snapshot

@@ -13,11 +13,10 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from karpy.model.annotations import DO_NOT_DISRUPT
-from karpy.model.disruption import ConsolidationPolicy, DisruptionReason
 from karpy.model.instances import InstanceType, Offering
 from karpy.model.labels import (
     CAPACITY_TYPE,
+    DO_NOT_DISRUPT,
     INITIALIZED,
     INSTANCE_TYPE,
     NODE_POOL,
@@ -28,10 +27,9 @@ from karpy.model.labels import (
 )
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod
-from karpy.model.pools import NodePool
+from karpy.model.pools import ConsolidationPolicy, DisruptionReason, NodePool
 from karpy.model.refusals import Reason
-from karpy.model.requirement import one_of
-from karpy.model.requirements import Requirements, merge, why_incompatible
+from karpy.model.requirements import Requirements, merge, one_of, why_incompatible
 from karpy.model.settings import ReservedMode
 from karpy.model.snapshot import Snapshot
 from karpy.model.times import parse_duration

@@ -31,6 +31,7 @@ _COMMANDS: Final = {
     "errors": "karpy.cli.codes",
     "bench": "karpy.cli.bench",
     "workload": "karpy.cli.workload",
+    "aws": "karpy.cli.aws",
     "cluster": "karpy.cli.cluster",
     "controlplane": "karpy.cli.controlplane",
 }

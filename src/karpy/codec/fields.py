@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final, NoReturn, TypeAlias
 
-from karpy.model.requirement import INT64_MAX
+from karpy.model.requirements import INT64_MAX
 from karpy.model.resources import CPU, parse_quantity
 from karpy.model.times import parse_duration, parse_moment
 

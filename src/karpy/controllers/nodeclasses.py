@@ -8,8 +8,7 @@ from karpy.barriers import Barrier
 from karpy.codec.nodeclasses import ClassReader
 from karpy.controllers.queue import OnFailure
 from karpy.model.kinds import Kind
-from karpy.model.nodeclasses import ClassState
-from karpy.model.records import ClaimRecord, NodeClassRef, PoolRecord
+from karpy.model.records import ClaimRecord, ClassState, NodeClassRef, PoolRecord
 from karpy.ports.objects import Feed, Follow, Synced
 from karpy.ports.records import Kept, Watched
 

@@ -11,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.barriers import Barrier
-from karpy.controllers.batching import Batcher
 from karpy.controllers.offloading import decide_in_time
 from karpy.controllers.queue import UNOBSERVED, OnFailure
+from karpy.controllers.triggers import Batcher
 from karpy.core.announcements import (
     is_awaited,
     launch_notices,

@@ -10,7 +10,6 @@ from karpy.adapters.clouds.overlaid import OverlaidCloud
 from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
-from karpy.controllers.batching import Batcher
 from karpy.controllers.breaker import Breaker
 from karpy.controllers.buffers import BufferController
 from karpy.controllers.clusterstate import ClusterState, Promises
@@ -38,7 +37,7 @@ from karpy.controllers.registrationhealth import RegistrationHealthController
 from karpy.controllers.repair import RepairController
 from karpy.controllers.seating import Seating
 from karpy.controllers.staticcapacity import StaticCapacityController
-from karpy.controllers.triggers import Triggers
+from karpy.controllers.triggers import Batcher, Triggers
 from karpy.controllers.unseating import UnseatingController
 from karpy.controllers.writer import Writer
 from karpy.model.options import Options

@@ -16,7 +16,6 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.notices import refusal_notices
 from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.commands import Command, CommandNode
-from karpy.model.disruption import DisruptionReason
 from karpy.model.instances import InstanceType
 from karpy.model.labels import (
     CAPACITY_TYPE,
@@ -27,9 +26,9 @@ from karpy.model.labels import (
     ZONE,
 )
 from karpy.model.nodes import Node
-from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.pools import DisruptionReason, NodeOverlay, NodePool
 from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.requirement import one_of
+from karpy.model.requirements import one_of
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import LaunchOption

@@ -176,7 +176,7 @@ def _class_spec(entry: OldFields, surroundings: Surroundings) -> JsonObject:
         **role_of(old, surroundings),
     }
     if "public" in old:
-        made["associatePublicIPAddress"] = _switch(old, "public")
+        made["associatePublicIPAddress"] = old.switch("public")
         old.note(Change.RENAMED, "public", "it is `associatePublicIPAddress`")
     if "volumeSize" in old:
         made["blockDeviceMappings"] = [root_disk(_size(old))]
@@ -189,7 +189,7 @@ def _class_spec(entry: OldFields, surroundings: Surroundings) -> JsonObject:
 def _images(old: OldFields) -> JsonObject:
     old.note(Change.ADDED, "amiSelectorTerms", f"`{LATEST}`: the file names no image")
     if "gpu_enabled" in old:
-        is_on = _switch(old, "gpu_enabled")
+        is_on = old.switch("gpu_enabled")
         told = f"`{LATEST}` has drivers on instance types with GPUs, and on no others"
         old.note(Change.RENAMED if is_on else Change.DROPPED, "gpu_enabled", told)
     return {"amiSelectorTerms": [{"alias": LATEST}]}
@@ -215,13 +215,6 @@ def _size(old: OldFields) -> str:
     if not _SIZE.fullmatch(size):
         old.fail("volumeSize", f"is {describe(value)}, not a size", "write it as `100Gi`")
     return size
-
-
-def _switch(old: OldFields, key: str) -> bool:
-    value = old.take(key)
-    if not isinstance(value, bool):
-        old.fail(key, f"is {describe(value)}", "write `true` or `false`")
-    return value
 
 
 def _limits(entry: OldFields) -> JsonObject:

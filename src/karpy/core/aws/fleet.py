@@ -8,12 +8,18 @@ from msgspec.structs import replace
 
 from karpy.core.aws.launchtemplates import CAPACITY_BLOCK, EFA, LaunchTemplate, reservation_of
 from karpy.core.aws.tags import written
-from karpy.model.annotations import MIN_VALUES_RELAXED, PRICE_OVERLAID
 from karpy.model.ec2nodeclass import FoundSubnet
 from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering
-from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
-from karpy.model.requirement import one_of
-from karpy.model.requirements import Requirements, merge, why_incompatible
+from karpy.model.labels import (
+    CAPACITY_TYPE,
+    MIN_VALUES_RELAXED,
+    ON_DEMAND,
+    PRICE_OVERLAID,
+    RESERVED,
+    SPOT,
+    ZONE,
+)
+from karpy.model.requirements import Requirements, merge, one_of, why_incompatible
 from karpy.model.resources import Resources, fits
 
 OPTIONS_MAX: Final = 60
@@ -68,7 +74,7 @@ def choose_types(
         replace(each, offerings=offerings)
         for each in types
         if fits(wanted.requests, each.allocatable)
-        and why_incompatible(each.requirements, _known(wanted.requirements, each), may_lack) is None
+        and why_incompatible(wanted.requirements, each.requirements, may_lack) is None
         and (offerings := _allowed(each, wanted.requirements, may_lack))
     ]
     found = _by_reservation(found)
@@ -218,12 +224,6 @@ def _target(capacity_type: str, reservation_type: str, kind: object) -> str:
     if reservation_type == CAPACITY_BLOCK:
         return CAPACITY_BLOCK
     return "reserved-capacity" if getattr(kind, "is_interruptible", False) else ON_DEMAND
-
-
-def _known(requirements: Requirements, type_: InstanceType) -> dict[str, Any]:
-    """Leave out what only offerings decide."""
-    del type_
-    return {key: each for key, each in requirements.items() if key not in {ZONE, CAPACITY_TYPE}}
 
 
 def _allowed(

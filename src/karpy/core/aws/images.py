@@ -10,8 +10,7 @@ from karpy.model.ec2 import Image
 from karpy.model.ec2nodeclass import Ec2NodeClass, Ec2NodeClassSpec, FoundImage, ImageTerm
 from karpy.model.instances import InstanceType
 from karpy.model.labels import ARCH, OS, WINDOWS_BUILD
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import Requirements, collect, why_incompatible
+from karpy.model.requirements import Requirement, Requirements, collect, one_of, why_incompatible
 
 GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"
 ACCELERATOR_COUNT: Final = "karpenter.k8s.aws/instance-accelerator-count"

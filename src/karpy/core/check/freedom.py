@@ -23,8 +23,7 @@ from karpy.core.check.spreads import Spread, as_spread, select_counted
 from karpy.core.check.universe import domains_of_nodes, domains_on_offer
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME
 from karpy.model.pods import Pod
-from karpy.model.requirement import Requirement, anything, one_of
-from karpy.model.requirements import Requirements
+from karpy.model.requirements import Requirement, Requirements, anything, one_of
 
 
 class Freedom(Struct, frozen=True):

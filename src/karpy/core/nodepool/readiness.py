@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes
 from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
-from karpy.model.nodeclasses import ClassState
-from karpy.model.records import PoolRecord
+from karpy.model.records import ClassState, PoolRecord
 
 VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
 NODE_CLASS_READY: Final = "NodeClassReady"

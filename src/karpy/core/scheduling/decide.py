@@ -3,17 +3,21 @@
 from msgspec.structs import replace
 
 from karpy.core.scheduling.costly import WORK_MAX, part, refuse_costly
-from karpy.core.scheduling.defaults import with_default_spreads
 from karpy.core.scheduling.effort import Effort, KeepGoing, OutOfTime
-from karpy.core.scheduling.greedy import Outcome
 from karpy.core.scheduling.launches import Launcher
+from karpy.core.scheduling.packers.greedy import Outcome
+from karpy.core.scheduling.packers.portfolio import (
+    Draft,
+    better,
+    is_worth_another_look,
+    other_orders,
+)
+from karpy.core.scheduling.packers.rows import Rows
 from karpy.core.scheduling.pending import Batch, collect_batch
-from karpy.core.scheduling.portfolio import Draft, better, is_worth_another_look, other_orders
-from karpy.core.scheduling.problem import Problem
-from karpy.core.scheduling.refuse import Refuser
-from karpy.core.scheduling.rows import Rows
+from karpy.core.scheduling.podclasses import PodClass
+from karpy.core.scheduling.problem import Problem, with_default_spreads
+from karpy.core.scheduling.refusals import Refuser
 from karpy.core.scheduling.state import State
-from karpy.core.scheduling.steps import PodClass
 from karpy.core.scheduling.templates import usable_pools
 from karpy.errors import LimitPassed
 from karpy.model.pods import Pod

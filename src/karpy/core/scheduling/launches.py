@@ -6,15 +6,14 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from karpy.core.scheduling.bits import dense_members, flags
-from karpy.core.scheduling.fleet import Fleet
+from karpy.core.scheduling.instancetypes import Market
+from karpy.core.scheduling.minvalues import reached, relax
+from karpy.core.scheduling.newnodes import Fleet
 from karpy.core.scheduling.signatures import NOT_SOLD, Signatures
 from karpy.core.scheduling.templates import SIMULATED, Template
-from karpy.core.scheduling.typetable import Market
-from karpy.core.scheduling.variety import reached, relax
 from karpy.model.instances import LAUNCH_OPTIONS_MAX
 from karpy.model.labels import CAPACITY_TYPE, RESERVED
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import Requirements, collect
+from karpy.model.requirements import Requirement, Requirements, collect, one_of
 from karpy.model.resources import Resources, add
 from karpy.model.verdicts import Launch, LaunchOption
 

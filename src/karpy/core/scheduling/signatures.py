@@ -8,11 +8,16 @@ a pod requires. Joining the two is remembered with the want.
 from collections.abc import Mapping
 from typing import Final
 
-from karpy.core.scheduling.typetable import Market, TypeTable
+from karpy.core.scheduling.instancetypes import Market, TypeTable
 from karpy.model.instances import PRICE_MAX
 from karpy.model.labels import HOSTNAME, ON_DEMAND, RESERVED, SPOT
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import Requirements, merge, why_disjoint, why_incompatible
+from karpy.model.requirements import (
+    Requirement,
+    Requirements,
+    merge,
+    why_disjoint,
+    why_incompatible,
+)
 
 NEVER: Final = -1
 _LAUNCH_ORDER: Final = (RESERVED, SPOT, ON_DEMAND)

@@ -4,21 +4,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from karpy.core.scheduling.bits import members
-from karpy.core.scheduling.domains import DomainTable
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.existing import BoundPods, ExistingNodes
-from karpy.core.scheduling.groups import (
+from karpy.core.scheduling.labelsets import LabelSet
+from karpy.core.scheduling.relaxation import alternatives_of
+from karpy.core.scheduling.signatures import Signatures
+from karpy.core.scheduling.templates import PoolDomains
+from karpy.core.scheduling.topologygroups import (
     AvoidedGroup,
     DomainGroup,
+    DomainTable,
     HostGroup,
     Kind,
     NodeFilter,
     Site,
 )
-from karpy.core.scheduling.labelsets import LabelSet
-from karpy.core.scheduling.ladder import alternatives_of
-from karpy.core.scheduling.signatures import Signatures
-from karpy.core.scheduling.templates import PoolDomains
 from karpy.model.constraints import (
     TOLERATE_PREFERENCES,
     AffinityTerm,
@@ -30,8 +30,7 @@ from karpy.model.constraints import (
 )
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod, PodRules
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import why_incompatible
+from karpy.model.requirements import Requirement, why_incompatible
 
 _NO_CLAIM = -1
 AnyGroup = HostGroup | DomainGroup | AvoidedGroup

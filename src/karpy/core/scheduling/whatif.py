@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from karpy.core.announcements import why
 from karpy.core.scheduling.costly import CONSTRAINTS_MAX, constraints_of
-from karpy.core.scheduling.greedy import Outcome
+from karpy.core.scheduling.packers.greedy import Outcome
 from karpy.core.scheduling.pending import turn
+from karpy.core.scheduling.podclasses import PodClass
 from karpy.core.scheduling.problem import Problem, batch_of
-from karpy.core.scheduling.refuse import Refuser
+from karpy.core.scheduling.refusals import Refuser
 from karpy.core.scheduling.state import State
-from karpy.core.scheduling.steps import PodClass
 from karpy.model.instances import MICROS_PER_DOLLAR, Catalog
 from karpy.model.pods import Pod
 from karpy.model.refusals import Reason, Refusal

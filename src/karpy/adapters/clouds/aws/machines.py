@@ -107,7 +107,9 @@ class Machines:
             {"Name": "instance-state-name", "Values": _STATES},
         ]
         answers = await self._calls.describe_instances(Filters=filters)
-        found = [read_instance(each, reserves=self._reserves) for each in answers]
+        read = (read_instance(each, reserves=self._reserves) for each in answers)
+        # A machine without a tag is released: it is never terminated, whatever the filters let by.
+        found = [each for each in read if {NODE_POOL, NODE_CLASS} <= each.tags.keys()]
         self._known = {each.id: each for each in found}
         return found
 

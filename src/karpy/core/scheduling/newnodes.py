@@ -1,21 +1,15 @@
-"""
-The nodes of one decision while it is being made: existing ones first, then claims.
-
-Scratch state, created and dropped within one call. Nodes are numbered; sets of nodes are bits of an
-integer. A claim only ever gets tighter: fewer types, fewer domains, less room.
-"""
+"""The nodes of one decision while it is being made: existing ones first, then claims."""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from karpy.core.scheduling.domains import DomainTable
 from karpy.core.scheduling.existing import ExistingNodes
-from karpy.core.scheduling.groups import AvoidedGroup, DomainGroup, Site
+from karpy.core.scheduling.instancetypes import Thresholds
 from karpy.core.scheduling.signatures import Signatures
 from karpy.core.scheduling.templates import Template
-from karpy.core.scheduling.typetable import Thresholds
+from karpy.core.scheduling.topologygroups import AvoidedGroup, DomainGroup, DomainTable, Site
 from karpy.model.pods import HostPort, Pod
 from karpy.model.resources import Resources
 

@@ -1,23 +1,18 @@
-"""
-Whether and how a node takes a pod: what any packer needs to know before it chooses.
-
-A claim that takes a pod gets new requirements and fewer types; which, is settled here. Nothing here
-prefers one node to another.
-"""
+"""Whether and how a node takes a pod: what any packer needs to know before it chooses."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.existing import attach_limits
-from karpy.core.scheduling.fleet import Fleet
-from karpy.core.scheduling.groups import DomainGroup, HostGroup
+from karpy.core.scheduling.minvalues import reached, relax
+from karpy.core.scheduling.newnodes import Fleet
+from karpy.core.scheduling.packers.asks import Shape
+from karpy.core.scheduling.podclasses import DEAR_PERCENT, KeyRule, PodClass
 from karpy.core.scheduling.reservations import Refused, Reservations
-from karpy.core.scheduling.shapes import Shape
 from karpy.core.scheduling.signatures import NEVER, Signatures
-from karpy.core.scheduling.steps import DEAR_PERCENT, KeyRule, PodClass
 from karpy.core.scheduling.topology import AnyGroup
-from karpy.core.scheduling.variety import reached, relax
+from karpy.core.scheduling.topologygroups import DomainGroup, HostGroup
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
 from karpy.model.pools import NodePool

@@ -1,10 +1,4 @@
-"""
-Instance types as bits of one integer, so that filtering them is a handful of ANDs.
-
-A bit stands for one instance type with one allocatable: a type whose offerings override capacity or
-overhead has several bits, each with the offerings that share it. A type fits if any of its bits is
-left.
-"""
+"""Instance types as bits of one integer, so that filtering them is a handful of ANDs."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,8 +6,7 @@ from functools import cached_property
 
 from karpy.core.scheduling.bits import flags
 from karpy.model.instances import InstanceType, Offering, allocatable, columns
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import Requirements, why_incompatible
+from karpy.model.requirements import Requirement, Requirements, why_incompatible
 from karpy.model.resources import Resources
 
 

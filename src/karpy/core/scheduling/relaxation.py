@@ -12,8 +12,7 @@ from karpy.model.constraints import (
     WeightedTerm,
 )
 from karpy.model.pods import PodRules
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import collect
+from karpy.model.requirements import Requirement, collect
 
 
 class Footing(Struct, frozen=True):

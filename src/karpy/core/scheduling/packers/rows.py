@@ -4,10 +4,10 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from karpy.core.scheduling.bits import members
-from karpy.core.scheduling.greedy import Packer
-from karpy.core.scheduling.shapes import Shape
+from karpy.core.scheduling.packers.asks import Shape
+from karpy.core.scheduling.packers.greedy import Packer
+from karpy.core.scheduling.podclasses import PodClass
 from karpy.core.scheduling.signatures import NEVER
-from karpy.core.scheduling.steps import PodClass
 from karpy.model.pods import Pod
 
 _Queue = Sequence[tuple[Pod, PodClass]]

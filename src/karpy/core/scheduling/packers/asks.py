@@ -1,14 +1,9 @@
-"""
-What a step of a class asks of a single node, and which nodes have not said no to it yet.
-
-Within one decision a node only gets tighter, so a no for reasons of its own (requirements, room,
-ports) is final: the node is dropped from the shape, and every class of that shape is spared it.
-"""
+"""What a step of a class asks of a single node, and which nodes have not refused it yet."""
 
 from karpy.core.scheduling.bits import members
-from karpy.core.scheduling.fleet import Fleet
+from karpy.core.scheduling.newnodes import Fleet
+from karpy.core.scheduling.podclasses import PodClass, Reach, Step
 from karpy.core.scheduling.signatures import NEVER, Signatures, Want
-from karpy.core.scheduling.steps import PodClass, Reach, Step
 from karpy.core.scheduling.templates import Template
 from karpy.model.pods import HostPort
 from karpy.model.resources import Resources
