@@ -16,7 +16,7 @@ from tests.tidy.repository import ROOT, product_files, tree
 
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OURS: Final = {"karpy", *sys.stdlib_module_names}
-BLOCKED: Final = ["aiobotocore", "botocore", "cryptography", "flask", "moto", "werkzeug"]
+BLOCKED: Final = ["aiobotocore", "botocore", "cryptography", "flask", "moto", "textual", "werkzeug"]
 WITHOUT_EXTRAS: Final = """
 import sys
 for name in {blocked}:
@@ -49,7 +49,8 @@ def _declared(requirements: list[str]) -> set[str]:
 def _of_extras() -> set[str]:
     """Return what the extras of the product bring; `dev` is for tests."""
     extras = PROJECT["optional-dependencies"]
-    return {each for name in ("embedded", "aws", "aws-fake") for each in _declared(extras[name])}
+    names = ("embedded", "aws", "aws-fake", "tui")
+    return {each for name in names for each in _declared(extras[name])}
 
 
 def _modules(path: Path) -> Iterator[str]:

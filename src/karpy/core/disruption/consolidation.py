@@ -158,6 +158,9 @@ class Consolidation:
         """Delete candidates together, or replace them by one node that is cheaper."""
         price = sum(each.price for each in candidates)
         found = self.relocate(candidates, price)
+        if any(each.is_min_values_relaxed for each in found.launches):
+            # The variety that is left at this price is no measure of what minValues ask for.
+            found = self.relocate(candidates)
         why = _why_no_place(found)
         if why is not None:
             return why

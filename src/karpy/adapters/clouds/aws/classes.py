@@ -18,8 +18,8 @@ from karpy.model.ec2 import PlacementGroup
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.model.ec2types import InstanceSettings
 from karpy.model.kinds import EC2_NODE_CLASS, NODE_POOL, Kind
-from karpy.model.records import NodeClassRef
-from karpy.model.requirements import Requirements
+from karpy.model.pools import NodePool
+from karpy.model.requirements import Requirements, collect, from_labels, merge
 from karpy.ports.objects import Feed, Synced
 
 T = TypeVar("T")
@@ -59,12 +59,14 @@ class NodeClassBook:
         self.reservations = reservations or Reservations()
         self.groups: dict[str, PlacementGroup | None] = {}
         """The placement group that a node class selects, by the name of the class."""
-        self.memory: Mapping[str, Mapping[str, int]] = {}
-        """Bytes that nodes have reported by instance type, by node class."""
+        self._memory: dict[str, tuple[tuple[str, ...], dict[str, int]]] = {}
+        """Images of a node class, and the bytes that their nodes have reported by type."""
         self.full_zones: dict[str, frozenset[str]] = {}
         """Zones whose subnets have no free address, by node class."""
         self._synced: set[Kind] = set()
         self._changed = asyncio.Event()
+        self.changes = 0
+        """How often node classes have changed."""
 
     async def follow(self, kind: Kind) -> None:
         """Follow one of the two kinds, until cancelled."""
@@ -72,8 +74,8 @@ class NodeClassBook:
             async for key, found in self._changes(kind, self._read_class, self.classes):
                 self._put_class(key, found)
         else:
-            async for key, ref in self._changes(kind, _read_ref, self._class_of):
-                self._put_ref(key, ref)
+            async for key, pool in self._changes(kind, _read_pool, self._class_of):
+                self._put_pool(key, pool)
 
     async def wait_until_synced(self) -> None:
         """Return as soon as both kinds were listed once."""
@@ -81,12 +83,45 @@ class NodeClassBook:
             self._changed.clear()
             await self._changed.wait()
 
-    async def wait_for_change(self, longest: timedelta) -> None:
-        """Return as soon as something has changed, or after some time."""
-        self._changed.clear()
+    async def wait_for_change(self, seen: int, longest: timedelta) -> None:
+        """Return as soon as `changes` is no more what was seen, or after some time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(longest.total_seconds()):
-                await self._changed.wait()
+                while self.changes == seen:
+                    self._changed.clear()
+                    await self._changed.wait()
+
+    def note_claim_gone(self) -> None:
+        """Have node classes looked at: one that is deleted may wait for its last NodeClaim."""
+        self._note_change()
+
+    def note_memory(self, name: str, images: tuple[str, ...], found: Mapping[str, int]) -> None:
+        """Take over how much memory nodes of a class have reported, by instance type."""
+        known_images, known = self._memory.get(name, ((), {}))
+        kept = known if known_images == images else {}
+        merged = {
+            type_: min(kept.get(type_, found.get(type_, 0)), found.get(type_, kept.get(type_, 0)))
+            for type_ in {*kept, *found}
+        }
+        if merged != known:
+            self._memory[name] = images, merged
+
+    def pools(self) -> dict[str, Requirements]:
+        """Return what each NodePool of our node classes asks of its nodes."""
+        return {pool: self._asked[pool] for pool in sorted(self._class_of)}
+
+    def zone_names(self) -> dict[str, str]:
+        """Return the zones of all node classes with their IDs."""
+        return {
+            zone: id_
+            for each in self.classes.values()
+            for zone, id_ in zones_of(each.status).items()
+            if id_
+        }
+
+    def _note_change(self) -> None:
+        self.changes += 1
+        self._changed.set()
 
     def find(self, name: str) -> Ec2NodeClass | None:
         """Return a node class by name."""
@@ -118,7 +153,7 @@ class NodeClassBook:
             zones=zones_of(status),
             reservations=reservations,
             placement=self.groups.get(name),
-            memory_discovered=self.memory.get(name, {}),
+            memory_discovered=self._memory.get(name, ((), {}))[1],
             full_zones=self.full_zones.get(name, frozenset()),
         )
 
@@ -142,23 +177,28 @@ class NodeClassBook:
         return read_node_class(Fields(obj), reserves=self._reserves), obj
 
     def _put_class(self, key: str, found: tuple[Ec2NodeClass, JsonObject] | None) -> None:
-        self._changed.set()
+        self._note_change()
         if found is None:
             self.classes.pop(key, None)
             self.objects.pop(key, None)
         else:
             self.classes[key], self.objects[key] = found
 
-    def _put_ref(self, key: str, ref: NodeClassRef | None) -> None:
-        is_ours = ref is not None and (ref.group, ref.kind) == _OURS
-        if ref is not None and is_ours:
+    def _put_pool(self, key: str, pool: NodePool | None) -> None:
+        if pool is None:
+            self._class_of.pop(key, None)
+            self._asked.pop(key, None)
+            return
+        ref = pool.node_class
+        self._asked[key] = merge(collect(pool.requirements), from_labels(pool.labels))
+        if (ref.group, ref.kind) == _OURS:
             self._class_of[key] = ref.name
         else:
             self._class_of.pop(key, None)
 
 
-def _read_ref(obj: JsonObject) -> NodeClassRef:
-    return read_pool(Fields(obj)).node_class
+def _read_pool(obj: JsonObject) -> NodePool:
+    return read_pool(Fields(obj))
 
 
 FOLLOWED: Final = (EC2_NODE_CLASS, NODE_POOL)
