@@ -53,6 +53,7 @@ class AwsStage:
         self.ec2 = Ec2Cloud(self.tables, self.world.clock, self.machines)
         self.options = options
         self.faults = Faults()
+        self.aws_faults = Faults()
         self.voice = Quiet()
         self._life: tuple[Life, asyncio.Task[bool]] | None = None
 
@@ -65,7 +66,7 @@ class AwsStage:
     async def died(self) -> None:
         """Wait until the operator has died of its own."""
         assert self._life is not None
-        await self._life[1]
+        await asyncio.wait((self._life[1],))
 
     async def kill(self) -> None:
         """End the operator without a word."""
@@ -83,7 +84,7 @@ class AwsStage:
     async def _live(self) -> None:
         objects, clock = FaultyObjects(self.world.objects, self.faults), self.world.clock
         recorder = EventRecorder(objects, clock, instance="karpy")
-        calls = MemoryCalls(self.ec2, self.faults)
+        calls = MemoryCalls(self.ec2, self.aws_faults)
         site = Site(objects, self.world.objects, clock, recorder, self.options)
         cloud = await open_with(site, calls)
         surface = Surface(

@@ -20,7 +20,7 @@ class NodeNominations:
     """
     Remembers which nodes, and NodeClaims in flight, are about to get pods.
 
-    Whoever would take such a node away must wait: its pods are not bound yet, but will be.
+    Disruption leaves such a node alone: its pods are not bound yet, but will be.
     """
 
     def __init__(self, clock: Clock, batch_max: timedelta = timedelta(seconds=10)) -> None:
@@ -45,7 +45,7 @@ class NodeNominations:
 BINDING_TIME: Final = timedelta(seconds=10)
 """Within that kube-scheduler has tried every pod again after its node is ready."""
 STARTING_TIME: Final = timedelta(seconds=20)
-"""Whoever does not run by then has reasons of its own."""
+"""A pod that does not run by then has reasons of its own."""
 
 _COUNTING_PERIOD: Final = timedelta(seconds=1)
 _BEFORE_RUNNING: Final = ("", "Pending")

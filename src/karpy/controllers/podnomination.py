@@ -21,7 +21,7 @@ from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.objects import Objects, Patch, PatchType
 
 IDLE_SECONDS: Final = 1.5
-"""Who has not come by then is not waited for."""
+"""Longest wait for sibling nodes."""
 LONGEST_SECONDS: Final = 10.0
 _OPENING_SECONDS: Final = 2.0
 _AT_ONCE: Final = 16
@@ -36,8 +36,8 @@ class PodNominator:
     """
     Tells pods their node, and says when nodes may open.
 
-    Nodes that come together open together, as soon as their pods know them: whoever is tried before
-    that forgets the name. Those with nobody to tell come last, else pods would change places.
+    Nodes that come together open together, as soon as their pods have the names: a pod that is
+    tried before loses its name. Nodes whose pods get no name open last, else pods change places.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class PodNominator:
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     def listen(self, on_call: Callable[[str], None]) -> None:
-        """Tell somebody of each NodeClaim whose node may open."""
+        """Call a function with each NodeClaim whose node may open."""
         self._on_call = on_call
 
     def hear(self, snapshot: Snapshot, verdict: Verdict) -> None:
@@ -78,7 +78,7 @@ class PodNominator:
     def note(self, claim: str, launch: Launch) -> None:
         """Take note of a NodeClaim that was decided on."""
         if self._decision is not None:
-            # Not before the first of them is made: nobody should wait for the answer.
+            # Not before the first of them is made: no launch waits for the answer.
             self._told = pods_to_nominate(*self._decision, self._which)
             self._decision = None
         if self._told and self._is_allowed:
@@ -118,7 +118,7 @@ class PodNominator:
             nodes = {claim: self._there[claim] for claim in self._there.keys() - self._called}
             await self._tell_all(nodes)
             firm = [claim for claim in nodes if self._awaited.get(claim)]
-            # Whoever goes where he likes must find the others in their places.
+            # Pods without a name must find the others in their places.
             await self._open(firm)
             await self._open(nodes.keys() - firm)
 
@@ -180,7 +180,7 @@ _FIELD: Final = "/status/nominatedNodeName"
 
 class NominationWithdrawal:
     """
-    Takes a name back that nobody has acted on; decisions leave a pod alone that has one.
+    Takes a name back that kube-scheduler did not act on; decisions leave pods alone that have one.
 
     kube-scheduler does so by itself. Other schedulers may not know what the name means.
     """
@@ -213,7 +213,7 @@ class NominationWithdrawal:
                 POD, pod.name, patch, namespace=pod.namespace, subresource="status"
             )
         except ClusterError:
-            # Somebody else was faster, or we may not; whichever, it is looked at again.
+            # Another writer was faster, or it is forbidden; the pod is looked at again.
             return PATIENCE.total_seconds()
         return None
 
@@ -221,7 +221,7 @@ class NominationWithdrawal:
         node = self._context.records.nodes.get(name)
         claims = [] if node is None else self._context.claims_of(node.record)
         if node is not None and not claims:
-            # It is not ours, and we have told nobody of it.
+            # It is not a node of ours: no pod got its name from here.
             return False
         is_emptying = any(pod.is_deleting for pod in self._context.records.pods.under(name))
         claim = claims[0].record if claims else None

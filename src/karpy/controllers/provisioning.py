@@ -171,7 +171,7 @@ class ProvisioningController:
         self._guard.on_failure(_DECISION, error)
 
     def _barrier(self, what: str) -> Barrier:
-        """Whoever cannot take what it is told must not stop what was decided."""
+        """Keep the error of a listener away from what was decided."""
         return Barrier(partial(self._guard.on_failure, what))
 
 

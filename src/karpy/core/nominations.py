@@ -27,7 +27,7 @@ OPENING_TIME: Final = timedelta(seconds=10)
 # at once that takes many seconds, and nodes are bought for the first of them that all of them
 # together would not need. Nodes that are there come first, as for everybody else.
 def with_untried(snapshot: Snapshot) -> Snapshot:
-    """Take pods along that are still untried, if anybody waits for a node at all."""
+    """Count untried pods as pending as soon as one pod waits for a node."""
     waiting = uncounted(snapshot.pods)
     if not any(pod.is_untried for pod in waiting):
         return snapshot
@@ -134,8 +134,8 @@ def pods_to_nominate(snapshot: Snapshot, verdict: Verdict, which: PodNomination)
     kube-scheduler puts a pod where most is free. Where pods of one size have nodes of their own,
     others take places there that fit them badly. So the others are told: when they keep to their
     nodes, only those are left for the rest. Where pods mix, small ones take what was made for large
-    ones, which fit nowhere else. There the largest are told; all but the smallest, for whoever
-    would rather wait than pay (`ALWAYS`). Pods that are all of one size can go where they like.
+    ones, which fit nowhere else. There the largest are told; with `ALWAYS` all but the
+    smallest, which takes longer and costs less. Pods that are all of one size can go anywhere.
     """
     pods = {pod.key: pod for pod in snapshot.pods}
     launches = [each for each in verdict.launches if each.options and pods.keys() >= {*each.pods}]
@@ -195,7 +195,7 @@ def _size_apart(launches: Sequence[Launch], sizes: Mapping[str, _Size]) -> _Size
 
 
 def without_node(pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods that wait and that nobody has told a node yet."""
+    """Return the pods that wait without the name of a node."""
     return [each for each in pods if _is_free(each)]
 
 

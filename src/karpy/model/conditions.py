@@ -46,11 +46,11 @@ class Conditions(Struct, frozen=True, gc=False):
     """What `Ready` depends on; without any there is no `Ready`."""
 
     def get(self, type_: str) -> Condition | None:
-        """Return a condition, or None if nobody has said anything about it."""
+        """Return a condition, or None if it was never set."""
         return next((each for each in self.items if each.type == type_), None)
 
     def status(self, type_: str) -> str:
-        """Return what is known of a condition; what nobody has said is unknown."""
+        """Return what is known of a condition; one that was never set is unknown."""
         found = self.get(type_)
         return UNKNOWN if found is None else found.status
 

@@ -1,4 +1,4 @@
-"""Everything that whoever runs the operator can choose, as one value; defaults are Karpenter's."""
+"""Every setting of the operator as one value; defaults are Karpenter's."""
 
 from collections.abc import Mapping
 from datetime import timedelta

@@ -307,7 +307,7 @@ class Assembly:
         )
 
     def _node_audience(self) -> OnVerdict:
-        """Return who hears of decisions about nodes: a journal, or nobody."""
+        """Return what hears of decisions about nodes: a journal, or nothing."""
         journal = self._speech.journal
         return (lambda *_: None) if journal is None else DisruptionAudience(journal).decided
 

@@ -1,4 +1,4 @@
-"""Those who hear of decisions: journal, log, metrics, and whoever must remember."""
+"""What hears of decisions: journal, log, metrics, and nominations."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -68,7 +68,7 @@ class DecisionAudience:
         if self._journal is not None:
             self._journal.record(snapshot, verdict)
         self._on_verdict(snapshot, verdict)
-        # Nobody may take a node away while its pods are on their way to it.
+        # No node may go while its pods are on their way to it.
         for claim in sorted(set(self._expectations.places().values())):
             self._on_nomination(claim)
         self._telling.count(Count(_DURATION, _CONTROLLER, duration.total_seconds()))

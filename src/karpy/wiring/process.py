@@ -1,4 +1,4 @@
-"""`karpy run`: the operator as a process of its own, until somebody wants its end."""
+"""`karpy run`: the operator as a process of its own, until it is told to end."""
 
 import asyncio
 import socket
@@ -187,7 +187,7 @@ async def _until(
     ending = asyncio.ensure_future(end.wait())
     await asyncio.wait((watch, act, ending), return_when=asyncio.FIRST_COMPLETED)
     is_over = end.is_set()
-    # Whoever acts stops first; until then what it sees must stay fresh.
+    # Controllers stop first; until then what they see must stay fresh.
     for task in (act, watch, ending):
         task.cancel()
         await asyncio.wait((task,))

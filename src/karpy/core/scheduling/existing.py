@@ -33,7 +33,7 @@ class Loads:
 
     def __init__(self) -> None:
         self.known: dict[int, int] = {}
-        """The numbers of requests by identity; whoever looks keeps the requests alive."""
+        """The numbers of requests by identity; the caller keeps the requests alive."""
         self._shifts: dict[str, int] = {}
         """Where the digit of each resource begins."""
 

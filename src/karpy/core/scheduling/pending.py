@@ -140,7 +140,7 @@ class _Collector:
             self.are_fine.add(id(pod.rules))
         if pod.is_virtual:
             # Differs: Karpenter places large virtual pods before smaller ones that exist, which may
-            # find a limit used up by room for nobody.
+            # find a limit used up by room without pods.
             self._by_size.setdefault(_size(pod.requests) - _VIRTUAL, []).append(pod)
         else:
             self.alike(pod.requests).append(pod)

@@ -100,7 +100,7 @@ class KeyRule:
         return mask, is_pinned
 
     def is_free_in_no_domain(self, signature: int) -> bool:
-        """Say whether a claim in no known domain will do: no label, or nobody to avoid."""
+        """Say whether a claim in no known domain will do: no label, or no pod to avoid."""
         if not self.is_optional:
             return False
         return self.table.is_absent(signature) or all(anti.is_empty for anti in self.antis)

@@ -41,7 +41,7 @@ class DomainTable:
         self._settled: dict[int, int] = {}
 
     def bit(self, name: str) -> int:
-        """Return a domain as a bit, or 0 if nobody knows it."""
+        """Return a domain as a bit, or 0 if it is unknown."""
         index = self._index.get(name)
         return 0 if index is None else 1 << index
 

@@ -79,7 +79,7 @@ class _Outlook:
         before = self._keys.get(key)
         if before is None:
             if not rule.table.all and more == (0, False, True, True):
-                # A label that no node has, and nobody to be away from.
+                # A label that no node has, and no pod to be away from.
                 return False
             after = more
         else:

@@ -12,7 +12,7 @@ from karpy.model.resources import CPU, MEMORY
 from karpy.model.verdicts import Verdict
 
 LAUNCHES_MIN: Final = 2
-"""A single node is much the same whoever comes first, and somebody waits for it."""
+"""A single node is much the same in every order, and pods wait for it."""
 SAVING_MIN_PERCENT: Final = 1
 """Less is not worth while: the room that a dearer plan leaves is of use as well."""
 
@@ -124,6 +124,6 @@ def _relaxed(verdict: Verdict) -> int:
 
 
 def _shortfall(draft: Draft, left_out: set[str], virtual: set[str]) -> tuple[bool, int, int]:
-    """Say what a draft fails to do, worst first; room for nobody comes last."""
+    """Say what a draft fails to do, worst first; room for virtual pods comes last."""
     real = len(left_out - virtual)
     return not draft.verdict.is_complete, real, len(left_out) - real

@@ -14,7 +14,7 @@ _Queue = Sequence[tuple[Pod, PodClass]]
 
 
 class Rows:
-    """Takes short cuts; whoever is not placed here has to ask the packer."""
+    """Takes short cuts; the packer places the pods that are left."""
 
     def __init__(self, packer: Packer) -> None:
         self._packer = packer
