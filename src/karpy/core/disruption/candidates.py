@@ -241,7 +241,7 @@ def _can_only_delay(node: Node, class_: DisruptionClass) -> bool:
 def _candidate(node: Node, evaluation: Evaluation, blocker: NodeRefusal | None) -> Candidate:
     assert node.claim_record is not None
     assert node.node_record is not None
-    pods = tuple(pod for pod in evaluation.pods_on(node) if pod.is_reschedulable)
+    pods, moving_cost = evaluation.movers(node)
     return Candidate(
         node=node,
         claim=node.claim_record,
@@ -249,6 +249,6 @@ def _candidate(node: Node, evaluation: Evaluation, blocker: NodeRefusal | None) 
         pool=evaluation.pools[node.pool],
         pods=pods,
         price=evaluation.prices.of(node),
-        moving_cost=evaluation.costs.of_moving(pods),
+        moving_cost=moving_cost,
         blocker=blocker,
     )

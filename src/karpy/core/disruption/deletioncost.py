@@ -133,8 +133,8 @@ def _is_terminating(node: Node) -> bool:
 
 def _savings_ratio(node: Node, evaluation: Evaluation) -> Fraction:
     """Return the price of a node per cost of moving its pods, whether they may move or not."""
-    pods = (pod for pod in evaluation.pods_on(node) if pod.is_reschedulable)
-    return Fraction(evaluation.prices.of(node), evaluation.costs.of_moving(pods))
+    _, moving_cost = evaluation.movers(node)
+    return Fraction(evaluation.prices.of(node), moving_cost)
 
 
 def _rank(
