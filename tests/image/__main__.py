@@ -103,7 +103,11 @@ def main() -> None:
         root = Root(folder)
         for step in build:
             root.make(step)
-        pip = [folder / "build" / "bin" / "pip", "--python", root.karpy / "bin" / "python"]
+        pip: list[str | Path] = [
+            folder / "build" / "bin" / "pip",
+            "--python",
+            root.karpy / "bin" / "python",
+        ]
         subprocess.run([*pip, "check"], stdout=subprocess.DEVNULL, check=True)
         if found := list(faults(root.karpy)):
             sys.exit("\n".join(found))
