@@ -17,7 +17,7 @@ from karpy.adapters.kube.events import EventRecorder
 from karpy.model.kinds import EC2_NODE_CLASS, NODE_POOL
 from karpy.model.options import Options
 from karpy.ports.cloud import CloudProvider
-from karpy.ports.objects import Patch, PatchType
+from karpy.ports.objects import Objects, Patch, PatchType
 from karpy.sim.ec2.calls import MemoryCalls
 from karpy.sim.ec2.cloud import Ec2Cloud
 from karpy.sim.ec2.machines import Machines, keep_running
@@ -44,7 +44,7 @@ class AwsStage:
     labels_nodes = False
 
     def __init__(self, world: World, calls: AwsCalls) -> None:
-        self.objects = world.objects
+        self.objects: Objects = world.objects
         self._world = world
         self._calls = calls
         self._cloud: Cloud | None = None
