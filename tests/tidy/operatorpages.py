@@ -23,10 +23,11 @@ _SETTINGS_NOTE: Final = """\
 `karpy run` takes Karpenter's flags and environment variables, with its defaults. A flag goes
 before its variable, a variable before the default.
 
-A flag or a word that cannot be ends the start with an error (KP1010). A number, a duration or a
-truth value that cannot be read in a *variable* is ignored, as Karpenter does; the log says so.
+A flag that is unknown or has a wrong value ends the start with an error (KP1010). A number, a
+duration or a truth value that cannot be read in a *variable* is ignored, as in Karpenter; the log
+says so.
 Unknown feature gates are ignored, too. The last column says which flags have no effect.
-Durations are written as `10s` or `1m30s`. `KARPY_…` variables are ours.
+Durations are written as `10s` or `1m30s`. Karpenter has no `KARPY_…` variables.
 """
 _GATES_NOTE: Final = """\
 `--feature-gates=NodeRepair=true,NodeOverlay=true`; what is not named keeps its default.
@@ -40,9 +41,9 @@ Series of single pods, nodes and conditions are computed at each scrape;
 `--disable-cluster-state-observability` leaves them out.
 """
 _EVENTS_NOTE: Final = """\
-What `kubectl describe` and `kubectl get events` tell. The reasons are Karpenter's and never
-change. The same event about the same object is not told again within two minutes, some not for
-longer.
+The events that `kubectl describe` and `kubectl get events` show. The reasons are Karpenter's and
+never change. The same event about the same object is not emitted again within two minutes, some
+not for longer.
 """
 
 
