@@ -169,7 +169,7 @@ def well_known(options: Options) -> frozenset[str]:
 
 async def open_cloud(site: Site) -> Cloud:
     """Check account and cluster, ask for instance types, and put the provider together."""
-    return await open_with(site, await connect_aws())
+    return await open_with(site, await connect_aws(check_write=site.check_write))
 
 
 async def open_with(site: Site, calls: AwsCalls) -> Cloud:

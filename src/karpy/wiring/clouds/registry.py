@@ -38,6 +38,8 @@ OnTrouble = Callable[[str, KarpyError], None]
 """Hears what could not be done, and why; it is tried again."""
 OnCount = Callable[[Count], None]
 """Hears what metrics count."""
+CheckWrite = Callable[[str], None]
+"""Raises LeadershipUncertain unless a call to the cloud that changes something may be made now."""
 
 
 class Site(Struct, frozen=True):
@@ -51,6 +53,7 @@ class Site(Struct, frozen=True):
     environ: Mapping[str, str] = {}
     on_trouble: OnTrouble = lambda *_: None
     on_count: OnCount = lambda _: None
+    check_write: CheckWrite = lambda _: None
 
 
 class Cloud(Struct, frozen=True):
