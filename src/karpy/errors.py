@@ -142,10 +142,10 @@ class FileUnreadable(ConfigError):
 
     code = "KP1002"
 
-    def __init__(self, *, path: str, problem: str) -> None:
-        super().__init__(
-            f"cannot read `{path}`: {problem}", hint="check the path and its permissions"
-        )
+    def __init__(
+        self, *, path: str, problem: str, hint: str = "check the path and its permissions"
+    ) -> None:
+        super().__init__(f"cannot read `{path}`: {problem}", hint=hint)
         self.problem = problem
 
 

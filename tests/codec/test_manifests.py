@@ -275,6 +275,28 @@ def test_an_old_pool_is_converted_and_planned_with_the_notes_of_the_conversion()
     assert reading.problems == ()
 
 
+def test_the_global_settings_of_the_old_version_count_for_its_node_classes() -> None:
+    template = """\
+apiVersion: karpenter.k8s.aws/v1alpha1
+kind: AWSNodeTemplate
+metadata: {name: batch}
+spec: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}
+"""
+    settings = """\
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: karpenter-global-settings}
+data: {aws.defaultInstanceProfile: Usual}
+"""
+
+    (alone,) = read_texts(template).node_classes
+    (both,) = read_texts(template + settings).node_classes
+
+    assert "instanceProfile" not in alone.value["spec"]
+    assert both.value["spec"]["instanceProfile"] == "Usual"
+
+
 def test_a_pool_whose_provider_is_not_filled_in_is_planned_all_the_same() -> None:
     provider = "provider: {subnetSelector: {a: '${X}'}, securityGroupSelector: {a: b}}"
     reading = read_texts(PROVISIONER.replace("providerRef: {name: default}", provider))

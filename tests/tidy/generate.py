@@ -1,5 +1,6 @@
 """Write the generated files anew: `python -m tests.tidy.generate`, or `make fix`."""
 
+from tests.tidy.charts import CHARTS
 from tests.tidy.copies import COPIES
 from tests.tidy.definitions import DEFINITIONS
 from tests.tidy.monitoring.alerts import FILES as ALERTS
@@ -9,7 +10,8 @@ from tests.tidy.repository import shown
 
 
 def main() -> None:
-    for path, write in {**PAGES, **DEFINITIONS, **COPIES, **DASHBOARDS, **ALERTS}.items():
+    files = {**PAGES, **DEFINITIONS, **COPIES, **CHARTS, **DASHBOARDS, **ALERTS}
+    for path, write in files.items():
         text = write()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Every query of every dashboard and alert asks a running operator for what it tells."""
 
 import asyncio
+import json
 import re
 import socket
 from collections.abc import Mapping
@@ -20,7 +21,9 @@ from karpy.model.labels import NODE_POOL as NODE_POOL_LABEL
 from karpy.wiring.clouds.aws import METRICS as AWS_METRICS
 from tests.scenarios.manifests import budget, pod_spec, pool
 from tests.tidy.monitoring.alerts import ALERTS
-from tests.tidy.monitoring.dashboards import DASHBOARDS
+from tests.tidy.monitoring.alerts import FILES as ALERT_FILES
+from tests.tidy.monitoring.dashboards import DASHBOARDS, FOLDER
+from tests.tidy.monitoring.dashboards import FILES as DASHBOARD_FILES
 from tests.tidy.monitoring.promql import clause_labels, metrics_of
 from tests.tidy.repository import shown
 from tests.wiring.test_process import is_running, process, until
@@ -40,6 +43,8 @@ OF_TARGET: Final = frozenset({"instance", "pod", "namespace", "job"})
 SUFFIXES: Final = ("_bucket", "_sum", "_count")
 EVENTS: Final = frozenset({MetricType.COUNTER, MetricType.HISTOGRAM, MetricType.SUMMARY})
 """Metrics that have a series once what they count has happened."""
+PATIENCE: Final = 120
+"""Seconds; a pass over all nodes is made every ten."""
 MOMENTARY: Final = frozenset({"karpenter_pods_provisioning_scheduling_undecided_time_seconds"})
 """Gauges with a series for a fraction of a second, unless something is wrong."""
 ALWAYS_MEASURED: Final = frozenset({"process_resident_memory_bytes", "process_cpu_seconds_total"})
@@ -165,6 +170,7 @@ async def scrape_of_an_operator(tmp_path: Path) -> Mapping[str, set[str]]:
         ):
             world.store.create(POD, _pod(name, place, cpu))
         await until(lambda: is_running(world, "held") and is_running(world, "brief"))
+        await until(lambda: "karpenter_nodes_total_pod_requests" in told)
         world.store.delete(POD, "brief", namespace="default")
         held = [
             each
@@ -172,7 +178,10 @@ async def scrape_of_an_operator(tmp_path: Path) -> Mapping[str, set[str]]:
             if each["metadata"]["labels"][NODE_POOL_LABEL] == "bank"
         ]
         world.store.delete(NODE_CLAIM, held[0]["metadata"]["name"])
-        await until(lambda: not still_missing(told))
+        for _ in range(PATIENCE):
+            if not still_missing(told):
+                break
+            await asyncio.sleep(1)
         looking.cancel()
     return told
 

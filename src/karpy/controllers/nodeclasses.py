@@ -44,6 +44,10 @@ class NodeClasses:
         """Call a listener for every change from now on."""
         self._listeners.append(listener)
 
+    def served(self) -> list[str]:
+        """Name the kinds that our cloud knows: `EC2NodeClass.karpenter.k8s.aws`."""
+        return sorted(f"{kind.name}.{kind.group}" for kind in self._kinds.values())
+
     def knows(self, ref: NodeClassRef) -> bool:
         """Say whether a reference is to a kind that our cloud knows."""
         return _unnamed(ref) in self._kinds

@@ -21,7 +21,7 @@ from karpy.core.announcements import (
     pool_notices,
     refusal_notices,
 )
-from karpy.core.passengers import with_passengers
+from karpy.core.nominations import with_untried
 from karpy.core.scheduling.apart import decide_apart
 from karpy.errors import Bug, KarpyError
 from karpy.model.backoff import Backoff
@@ -98,8 +98,9 @@ class ProvisioningController:
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         while True:
             await self._batcher.wait()
-            # Differs: Karpenter lets a batch go that comes too early, and its pods ask again ten
-            # seconds later. We decide as soon as the last claim has its machine.
+            # Differs: a batch of pods that ends before the state of the cluster is known: Karpenter
+            # drops it, and the pods are seen again ten seconds later; Karpy waits and decides as
+            # soon as the last NodeClaim has its machine.
             await self._cluster.wait_until_synced()
             with Barrier(self._fail):
                 await self.reconcile()
@@ -119,7 +120,7 @@ class ProvisioningController:
 
     async def _decide_and_act(self) -> Verdict:
         audience = self._audience
-        snapshot = with_passengers(self._cluster.snapshot())
+        snapshot = with_untried(self._cluster.snapshot())
         vain = await audience.vain_launches(snapshot)
         snapshot = replace(snapshot, vain_launches=vain) if vain else snapshot
         began = self._clock.now()
@@ -171,7 +172,7 @@ class ProvisioningController:
         self._guard.on_failure(_DECISION, error)
 
     def _barrier(self, what: str) -> Barrier:
-        """Whoever cannot take what it is told must not stop what was decided."""
+        """Keep the error of a listener away from what was decided."""
         return Barrier(partial(self._guard.on_failure, what))
 
 

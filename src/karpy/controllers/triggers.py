@@ -54,7 +54,7 @@ class Batcher:
 
 
 AGAIN: Final = timedelta(seconds=10)
-"""Whoever still waits after that asks again."""
+"""A pod that still waits after that asks again."""
 
 OnPod = Callable[[Pod], None]
 """Is told of a pod that asks for the first time."""
@@ -94,10 +94,10 @@ class Triggers:
         if after is None or not after.is_provisionable:
             self._waiting.pop(key, None)
             if after is not None and after.node_name and before and not before.node_name:
-                # Whoever was to have this place needs another one now.
+                # The pod that was to have this place needs another one now.
                 self._again()
             if after is not None and after.is_untried:
-                # It rides along: whoever gathers pods for a decision should see all that come.
+                # It joins the batch: a decision should see all pods that come.
                 self._batcher.prolong(after.uid)
             return
         if self._waiting.get(key) != after.uid:

@@ -72,7 +72,7 @@ class Writer:
     """
     Makes objects what an outcome says they should be.
 
-    Somebody else may have been faster (Conflict): then nothing is written, and whoever looks again
+    Another writer may have been faster (Conflict): then nothing is written, and the next look
     sees what they did. What is gone already needs nothing, but nothing is said of it on a claim,
     either. All else is raised.
 
@@ -92,7 +92,7 @@ class Writer:
         self._telling = telling
         self._memory = memory or Oblivion()
         self._turns: WeakValueDictionary[tuple[Kind, str], asyncio.Lock] = WeakValueDictionary()
-        """Those who write or wait for it hold on to their lock; nobody else does."""
+        """Writers and those that wait hold on to their lock; nothing else does."""
 
     async def carry_out(
         self,

@@ -56,7 +56,7 @@ class PoolTemplate(Struct, frozen=True, gc=False):
     """
     The part of a NodePool that a claim drifts from when it changes.
 
-    None is what nobody wrote. An empty list that somebody did write is not the same: hashes tell
+    None is a field that is not written. An empty list that is written differs from it: hashes tell
     the two apart.
     """
 

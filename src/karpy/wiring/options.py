@@ -110,7 +110,8 @@ def _flag_of(word: str, flags: Mapping[str, Flag]) -> tuple[Flag, bool, str]:
 
 
 def _from_flag(flag: Flag, text: str) -> object:
-    # Parity: a switch on the command line takes true and false alone; the environment takes more.
+    # Parity: boolean flags: as in Karpenter, the command line takes `true` and `false` alone, and
+    # the environment takes `1`, `t` and the like, too.
     read = read_literal if flag.form is SWITCH else flag.form.read
     try:
         return read(text)
@@ -124,7 +125,8 @@ def _from_environment(flag: Flag, text: str, remarks: list[str]) -> object | Non
     try:
         return flag.form.read(text)
     except Unfit as error:
-        # Parity: Karpenter starts with the default then. We do, too, but say so.
+        # Parity: an environment variable that cannot be read: as Karpenter, Karpy starts with the
+        # default; Karpy also logs it.
         if flag.form.is_forgiven:
             remarks.append(
                 f"`{flag.env}` {error.problem}; it is ignored and {flag.default} is used"

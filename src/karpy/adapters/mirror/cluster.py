@@ -57,7 +57,7 @@ _TELLING_TIME: Final = timedelta(seconds=10)
 
 
 class MirroredCluster:
-    """A cluster whose changes are seen at once by whoever decides next."""
+    """A cluster whose changes are seen at once by the next decision."""
 
     def __init__(self, mirror: Mirror, objects: Objects) -> None:
         self._mirror = mirror

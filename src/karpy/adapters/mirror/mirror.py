@@ -71,7 +71,7 @@ class Mirror:
     """
     The port Cluster on top of a Feed.
 
-    Only `run` and the notes change it, all on the event loop; whoever reads gets values that
+    Only `run` and the notes change it, all on the event loop; readers get values that
     never change. `catalog` is asked anew for each snapshot: it returns what is on sale now.
     """
 
@@ -345,7 +345,7 @@ class Mirror:
         entry = change.value
         if entry is not None and _is_older(entry, in_full.get(change.key)):
             return
-        # Decisions first: whoever hears of a record may ask for a snapshot at once.
+        # Decisions first: a listener of a record may ask for a snapshot at once.
         shelf.put(change.key, None if entry is None else entry.value)
         in_full.take(Change(change.key, None if entry is None else entry.kept, change.version))
 

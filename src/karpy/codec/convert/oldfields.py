@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 from karpy.codec.convert.conversion import Change, Note
-from karpy.codec.fields import FieldInvalid, JsonObject, describe
+from karpy.codec.fields import FieldInvalid, JsonObject, describe, text_hint
 from karpy.codec.objectmeta import label_hint
 from karpy.codec.placeholders import placeholder_faults
 
@@ -67,8 +67,7 @@ class OldFields:
     def text(self, key: str) -> str:
         value = self.take(key)
         if value is not None and not isinstance(value, str):
-            hint = "write one text" if isinstance(value, dict | list) else f'quote it: `"{value}"`'
-            self.fail(key, f"is {describe(value)}, not text", hint)
+            self.fail(key, f"is {describe(value)}, not text", text_hint(value))
         return value or ""
 
     def switch(self, key: str) -> bool:
@@ -104,7 +103,7 @@ class OldFields:
     def one_text(self, key: str, value: object) -> str:
         """Return a value as the text that was meant; give up on what holds others."""
         if isinstance(value, list | dict):
-            self.fail(str(key), f"is {describe(value)}, not text", "write one text")
+            self.fail(str(key), f"is {describe(value)}, not text", text_hint(value))
         return as_text(value)
 
     def children(self, key: str) -> Iterator["OldFields"]:
@@ -130,7 +129,7 @@ class OldFields:
         try:
             return read(self, *args, **more)
         except FieldInvalid as fault:
-            self.notes.faults.append(fault)
+            self.notes.faults += [fault, *fault.others]
             return otherwise
 
     def note(self, change: Change, key: str, text: str) -> None:

@@ -114,7 +114,7 @@ def choose_images(
         if known is None or _rank(image, now) > _rank(known, now):
             best[key] = image
     found = [
-        FoundImage(image.id, image.name, _in_order(key), _is_deprecated(image, now))
+        FoundImage(image.id, image.name, _in_order(key), is_deprecated(image, now))
         for key, image in best.items()
     ]
     created = {image.id: image.created for image in best.values()}
@@ -237,10 +237,11 @@ def tag_filters(tags: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], .
 
 def _rank(image: Image, now: datetime) -> tuple[bool, float, str]:
     created = 0.0 if image.created is None else image.created.timestamp()
-    return not _is_deprecated(image, now), created, image.name
+    return not is_deprecated(image, now), created, image.name
 
 
-def _is_deprecated(image: Image, now: datetime) -> bool:
+def is_deprecated(image: Image, now: datetime) -> bool:
+    """Say whether its owner advises against an image by now."""
     return image.deprecated is not None and image.deprecated <= now
 
 

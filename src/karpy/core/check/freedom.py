@@ -71,7 +71,7 @@ def may_be_alone(scene: Scene, pod: Pod) -> bool:
 
 
 def _freedoms(scene: Scene, pod: Pod, strict: Requirements) -> Iterator[Freedom]:
-    """Say what each rule leaves; of hostnames a fresh node has one that nobody uses yet."""
+    """Say what each rule leaves; of hostnames a new node has one of its own."""
     for constraint in hard_spreads(pod, scene.snapshot):
         spread = as_spread(constraint, pod)
         if spread.key != HOSTNAME:

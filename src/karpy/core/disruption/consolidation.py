@@ -158,6 +158,9 @@ class Consolidation:
         """Delete candidates together, or replace them by one node that is cheaper."""
         price = sum(each.price for each in candidates)
         found = self.relocate(candidates, price)
+        if any(each.is_min_values_relaxed for each in found.launches):
+            # The variety that is left at this price is no measure of what minValues ask for.
+            found = self.relocate(candidates)
         why = _why_no_place(found)
         if why is not None:
             return why
@@ -207,8 +210,8 @@ class Consolidation:
     def _of_one_capacity_type(self, launch: Launch, price: int) -> Launch | None:
         """Have a launch that may be spot or on-demand be one of them, so that its price is sure."""
         # The comparison was with spot prices; a launch on demand might cost more.
-        # Differs: Karpenter asks for spot even if no spot capacity is on sale; Karpy then asks for
-        # on-demand capacity, if that is cheaper, too.
+        # Differs: a replacement that may be spot or on-demand while no spot capacity is on sale:
+        # Karpenter launches spot and fails; Karpy launches on-demand if that is cheaper, too.
         prices = self._evaluation.prices
         spot = prices.cheaper(launch, price, merge(launch.requirements, _SPOT_ONLY))
         return spot or prices.cheaper(launch, price, merge(launch.requirements, _ON_DEMAND_ONLY))

@@ -166,7 +166,7 @@ class TypeTable:
         *,
         waits_for_reserved: bool = True,
     ) -> None:
-        """Take the types; full reservations count as on sale only if somebody waits for them."""
+        """Take the types; full reservations count as on sale only if pods wait for them."""
         self.well_known = well_known
         self._waits_for_reserved = waits_for_reserved
         self.types: list[InstanceType] = []

@@ -86,8 +86,9 @@ class KeyRule:
         for spread, is_selected in self.spreads:
             mask &= spread.within_skew(self.pod_mask, is_selected)
         for affinity, is_selected in self.affinities:
-            # Differs: Karpenter starts anew if the pods to be near to are only where this pod
-            # cannot go; kube-scheduler does not.
+            # Differs: a required pod affinity whose pods run only in domains where this pod cannot
+            # go: Karpenter starts a second group elsewhere; Karpy leaves the pod pending, as
+            # kube-scheduler does.
             if affinity.nonzero:
                 mask &= affinity.nonzero & self.pod_mask
             elif is_selected and not affinity.is_elsewhere:
@@ -100,7 +101,7 @@ class KeyRule:
         return mask, is_pinned
 
     def is_free_in_no_domain(self, signature: int) -> bool:
-        """Say whether a claim in no known domain will do: no label, or nobody to avoid."""
+        """Say whether a claim in no known domain will do: no label, or no pod to avoid."""
         if not self.is_optional:
             return False
         return self.table.is_absent(signature) or all(anti.is_empty for anti in self.antis)
@@ -143,8 +144,10 @@ def _dear_last(domains: Sequence[int], price_in: Callable[[int], int]) -> Sequen
     """Put off domains where everything costs much more than the cheapest in another."""
     if len(domains) == 1:
         return domains
-    # Differs: Karpenter leaves it to chance which of equal domains it takes. Going by the last cent
-    # would part pods that could share a node, since what is cheapest depends on their size.
+    # Differs: several domains that a spread allows equally: Karpenter takes one at random; Karpy
+    # takes the first by name and puts off those that cost over a quarter more. It does not take the
+    # cheapest, because that depends on the size of the pod and would separate pods that could share
+    # a node.
     prices = {domain: price_in(domain) for domain in domains}
     most = min(prices.values()) * DEAR_PERCENT // 100
     return sorted(domains, key=lambda domain: prices[domain] > most)
@@ -157,27 +160,27 @@ Marked: TypeAlias = tuple[AnyGroup, int]
 class Ground:
     """What rungs in a row ask of a node, made ready."""
 
-    __slots__ = ("footing", "reach", "shapes", "wants")
+    __slots__ = ("asks", "footing", "reach", "wants")
 
     def __init__(self, footing: Footing, reach: Reach, wants: tuple[Want, ...]) -> None:
         self.footing = footing
         self.reach = reach
         self.wants = wants
-        self.shapes: dict[int, Any] = {}
-        """The shapes as far as they are known, by the identity of requests."""
+        self.asks: dict[int, Any] = {}
+        """The asks as far as they are known, by the identity of requests."""
 
 
 class Step:
     """One rung of a ladder, made ready."""
 
     __slots__ = (
+        "asks",
         "footing",
         "hosts",
         "is_patient",
         "is_simple",
         "keys",
         "reach",
-        "shapes",
         "spread",
         "takes_any_claim",
         "wants",
@@ -188,7 +191,7 @@ class Step:
         self.footing = ground.footing
         self.reach = reach = ground.reach
         self.wants = wants = ground.wants
-        self.shapes = ground.shapes
+        self.asks = ground.asks
         self.hosts: list[tuple[HostGroup, int]] = []
         self.keys: list[KeyRule] = []
         self.watched: list[AnyGroup] = []
@@ -334,8 +337,8 @@ class PodClass(Struct, eq=False, gc=False):
     """Whether every step has failed for good."""
     failures: tuple[Failure | None] | list[Failure | None] = _NOTHING_YET
     """What became of each step, if it was tried and did not work."""
-    shapes: tuple[Any] | list[Any] = _NOTHING_YET
-    """The shape of each step, once it is needed."""
+    asks: tuple[Any] | list[Any] = _NOTHING_YET
+    """The ask of each step, once it is needed."""
 
     @property
     def steps(self) -> Steps:
@@ -353,9 +356,9 @@ class PodClass(Struct, eq=False, gc=False):
     def begin(self) -> None:
         """Forget what became of the steps."""
         self.is_hopeless = False
-        self.failures = self.shapes = _NOTHING_YET
+        self.failures = self.asks = _NOTHING_YET
         if (length := len(self.steps)) > 1:
-            self.failures, self.shapes = [None] * length, [None] * length
+            self.failures, self.asks = [None] * length, [None] * length
 
     def fail(self, step: int, failure: Failure, stop: int | None = None) -> None:
         """Note that a step did not work, nor would those after it up to another."""
@@ -365,12 +368,12 @@ class PodClass(Struct, eq=False, gc=False):
         else:
             self.failures = (failure,)
 
-    def shape(self, step: int, shape: object) -> None:
-        """Note the shape of a step."""
-        if isinstance(self.shapes, list):
-            self.shapes[step] = shape
+    def ask(self, step: int, ask: object) -> None:
+        """Note the ask of a step."""
+        if isinstance(self.asks, list):
+            self.asks[step] = ask
         else:
-            self.shapes = (shape,)
+            self.asks = (ask,)
 
     def may_succeed(self, steps: int | None = None) -> bool:
         """Say whether one of the steps, or of the first few, has not been seen to fail."""
@@ -449,8 +452,9 @@ class StepMaker:
         if facts is NO_VOLUMES:
             return (self._want(footing.full),)
         wants = []
-        # Differs: Karpenter takes a label that the pod only shuns for defined when it looks at the
-        # volumes, and would write the value they ask for on a node that is somewhere else.
+        # Differs: a pod with `NotIn` on a label that its volume asks for: Karpenter takes the label
+        # for defined and writes the volume's value on a node that is elsewhere; Karpy asks that the
+        # node really has the label.
         for alternative in facts.alternatives:
             asked = collect(alternative)
             if not contradicts(footing.full, asked):

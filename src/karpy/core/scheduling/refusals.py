@@ -33,18 +33,18 @@ CONSTRAINTS = {
 }
 
 
-class Hurdle(NamedTuple):
-    """One constraint, and the types of the pool that clear it."""
+class TypeConstraint(NamedTuple):
+    """One constraint, and the types of the pool that meet it."""
 
     constraint: Constraint
     detail: str
-    cleared: int
+    met: int
     is_joint: bool = False
-    """Whether several things make it up, so that nobody knows what lifting one of them does."""
+    """Whether it is made of several, so that the effect of lifting one of them is unknown."""
 
 
-class Course:
-    """All hurdles between one class of pods and one template."""
+class PoolConstraints:
+    """All constraints that a pod class has to meet on a new node of one template."""
 
     def __init__(self, packer: Packer, pod_class: PodClass, step: Step, template: Template) -> None:
         self._packer = packer
@@ -54,7 +54,7 @@ class Course:
         self._signatures = packer.signatures
         self._table = packer.signatures.table
 
-    def hurdles(self) -> list[Hurdle]:
+    def excluding(self) -> list[TypeConstraint]:
         """List what excludes at least one type, in the order a placement checks it."""
         everything = [
             *self._taints(),
@@ -64,23 +64,23 @@ class Course:
             *self._topology(),
             *self._limits(),
         ]
-        found = [hurdle for hurdle in everything if self._template.mask & ~hurdle.cleared]
+        found = [each for each in everything if self._template.mask & ~each.met]
         left = self._template.mask
-        for hurdle in found:
-            left &= hurdle.cleared
+        for each in found:
+            left &= each.met
         if left:
             found.append(self._joint())
         return found
 
-    def _taints(self) -> Iterator[Hurdle]:
+    def _taints(self) -> Iterator[TypeConstraint]:
         for taint in self._template.taints:
             if first_untolerated((taint,), self._step.footing.tolerations) is not None:
-                yield Hurdle(Constraint.TAINT, str(taint), 0)
+                yield TypeConstraint(Constraint.TAINT, str(taint), 0)
 
-    def _requirements(self) -> Iterator[Hurdle]:
+    def _requirements(self) -> Iterator[TypeConstraint]:
         if not self._step.footing.is_possible:
             detail = ", ".join(str(each) for _, each in sorted(self._step.footing.full.items()))
-            yield Hurdle(
+            yield TypeConstraint(
                 Constraint.REQUIREMENT, f"what it asks for contradicts itself: {detail}", 0
             )
             return
@@ -88,28 +88,30 @@ class Course:
         for key, wanted in sorted(self._step.footing.full.items()):
             present = have.get(key)
             if present is None and key not in self._table.well_known and not wanted.is_negative:
-                yield Hurdle(Constraint.UNDEFINED_LABEL, str(wanted), 0)
+                yield TypeConstraint(Constraint.UNDEFINED_LABEL, str(wanted), 0)
             elif present is not None and contradicts({key: present}, {key: wanted}):
-                yield Hurdle(Constraint.REQUIREMENT, f"{wanted}, the pool has {present}", 0)
+                yield TypeConstraint(Constraint.REQUIREMENT, f"{wanted}, the pool has {present}", 0)
             else:
                 both = wanted if present is None else present & wanted
-                yield Hurdle(Constraint.REQUIREMENT, str(wanted), self._table.allowing(both))
+                yield TypeConstraint(
+                    Constraint.REQUIREMENT, str(wanted), self._table.allowing(both)
+                )
         yield from self._offerings()
 
-    def _offerings(self) -> Iterator[Hurdle]:
+    def _offerings(self) -> Iterator[TypeConstraint]:
         have = self._signatures.requirements[self._template.signature]
         sold_by = {key for market in self._table.markets for key in market.requirements}
         sold_by.add(self._packer.reservation_label)
         asked = {key: each for key, each in self._step.footing.full.items() if key in sold_by}
         if not asked or contradicts(have, asked):
             return
-        cleared = 0
+        met = 0
         for market in self._table.markets_for(merge(have, asked)):
-            cleared |= market.available
+            met |= market.available
         text = ", ".join(str(each) for _, each in sorted(asked.items()))
-        yield Hurdle(Constraint.OFFERING, text, cleared)
+        yield TypeConstraint(Constraint.OFFERING, text, met)
 
-    def _resources(self) -> Iterator[Hurdle]:
+    def _resources(self) -> Iterator[TypeConstraint]:
         for name, amount in sorted(self._class.requests.items()):
             if amount <= 0:
                 continue
@@ -119,18 +121,20 @@ class Course:
                 f"{name}: {format_quantity(amount, name)} asked, "
                 f"{format_quantity(most, name)} is the most a type leaves"
             )
-            yield Hurdle(Constraint.RESOURCE, detail, room.reaching(amount))
+            yield TypeConstraint(Constraint.RESOURCE, detail, room.reaching(amount))
 
-    def _ports_and_volumes(self) -> Iterator[Hurdle]:
+    def _ports_and_volumes(self) -> Iterator[TypeConstraint]:
         ports = self._class.pod.rules.ports
         if ports:
             text = ", ".join(f"{port.port}/{port.protocol}" for port in ports)
-            yield Hurdle(Constraint.HOST_PORT, text, self._template.without_port_clash(ports))
+            yield TypeConstraint(
+                Constraint.HOST_PORT, text, self._template.without_port_clash(ports)
+            )
         volumes = self._class.volumes
         if volumes.attachments:
             drivers = sorted({driver for driver, _ in volumes.attachments})
             mask = self._packer.fitter.types_attaching(None, self._class)
-            yield Hurdle(Constraint.VOLUME_LIMIT, ", ".join(drivers), mask)
+            yield TypeConstraint(Constraint.VOLUME_LIMIT, ", ".join(drivers), mask)
         if volumes.alternatives != ((),):
             mask = 0
             for alternative in volumes.alternatives:
@@ -140,22 +144,22 @@ class Course:
                     mask |= self._signatures.masks[signature]
             places = " or ".join(_text(alternative) for alternative in volumes.alternatives)
             places = places or "nowhere: its volumes are in different places"
-            yield Hurdle(Constraint.VOLUME_TOPOLOGY, places, mask)
+            yield TypeConstraint(Constraint.VOLUME_TOPOLOGY, places, mask)
 
-    def _topology(self) -> Iterator[Hurdle]:
+    def _topology(self) -> Iterator[TypeConstraint]:
         for group, is_selected in self._step.hosts:
             if not group.allows_alone(is_selected):
-                yield Hurdle(CONSTRAINTS[group.kind], describe(group), 0)
+                yield TypeConstraint(CONSTRAINTS[group.kind], describe(group), 0)
         for rule in self._step.keys:
             domains, _ = rule.open_domains()
-            cleared = 0
+            met = 0
             possible = self._possible(rule)
             if not possible and rule.is_free_in_no_domain(self._template.signature):
                 continue
             open_here = domains & possible
             for bit in members(open_here):
                 narrowed = rule.table.narrow(self._template.signature, 1 << bit)
-                cleared |= self._signatures.masks[narrowed]
+                met |= self._signatures.masks[narrowed]
             tight = tightest(rule)
             if tight is not None:
                 open_names = [
@@ -164,22 +168,26 @@ class Course:
                 allowed = ", ".join(open_names) or "nowhere"
                 detail = f"{describe(tight)}; open: {allowed}"
                 is_joint = len(rule.spreads) + len(rule.affinities) + len(rule.antis) > 1
-                yield Hurdle(CONSTRAINTS[tight.kind], detail, cleared, is_joint)
+                yield TypeConstraint(CONSTRAINTS[tight.kind], detail, met, is_joint)
 
-    def _limits(self) -> Iterator[Hurdle]:
+    def _limits(self) -> Iterator[TypeConstraint]:
         limits = self._packer.limits
         left = limits.left(self._template.name)
         if left is None:
             return
         if not limits.has_node_left(self._template.name):
-            yield Hurdle(Constraint.NODE_LIMIT, f"limit {self._template.pool.limits[NODES]}", 0)
+            yield TypeConstraint(
+                Constraint.NODE_LIMIT, f"limit {self._template.pool.limits[NODES]}", 0
+            )
         for name, amount in sorted(left.items()):
             if name != NODES:
                 detail = (
                     f"{name}: {format_quantity(max(0, amount), name)} left of "
                     f"{format_quantity(self._template.pool.limits[name], name)}"
                 )
-                yield Hurdle(Constraint.LIMIT, detail, self._table.capacity(name).below(amount))
+                yield TypeConstraint(
+                    Constraint.LIMIT, detail, self._table.capacity(name).below(amount)
+                )
 
     def _possible(self, rule: KeyRule) -> int:
         """Return the domains of a key that a new claim with the pod might be in."""
@@ -192,18 +200,20 @@ class Course:
             possible |= rule.table.of_signature(signature)
         return possible
 
-    def _joint(self) -> Hurdle:
-        """Name what only shows once some type has cleared all else on its own."""
-        shape = self._packer.shapes.of(self._class, self._step)
-        options = self._packer.shapes.fresh(shape, self._template)
+    def _joint(self) -> TypeConstraint:
+        """Name what only shows once some type has met all else on its own."""
+        ask = self._packer.asks.of(self._class, self._step)
+        options = self._packer.asks.fresh(ask, self._template)
         for signature, types in options:
             lacking = reached(self._signatures, signature, types)
             if lacking:
                 parts = (f"{key}: {count} values left" for key, count in sorted(lacking.items()))
-                return Hurdle(Constraint.MIN_VALUES, ", ".join(parts), 0)
+                return TypeConstraint(Constraint.MIN_VALUES, ", ".join(parts), 0)
         if options and self._packer.reservations.is_active:
-            return Hurdle(Constraint.RESERVATION, "", 0, is_joint=True)
-        return Hurdle(Constraint.OFFERING, "nothing meets all of its demands at once", 0, True)
+            return TypeConstraint(Constraint.RESERVATION, "", 0, is_joint=True)
+        return TypeConstraint(
+            Constraint.OFFERING, "nothing meets all of its demands at once", 0, True
+        )
 
 
 def describe(group: Group) -> str:
@@ -290,30 +300,30 @@ class Refuser:
         return Refusal(self._reason, (), "", tuple(pools), tuple(self._nodes(pod_class)))
 
     def _judge(self, pod_class: PodClass, template: Template) -> PoolRefusal:
-        course = Course(self._packer, pod_class, pod_class.steps.last, template)
-        hurdles = course.hurdles()
-        exclusions = tuple(self._exclusion(hurdle, template) for hurdle in hurdles)
-        decisive, left = _decisive(hurdles, template.mask)
+        step = pod_class.steps.last
+        constraints = PoolConstraints(self._packer, pod_class, step, template).excluding()
+        exclusions = tuple(self._exclusion(each, template) for each in constraints)
+        decisive, left = _decisive(constraints, template.mask)
         return PoolRefusal(
             template.name,
             exclusions[decisive],
-            self._is_enough(hurdles[decisive], left, template),
+            self._is_enough(constraints[decisive], left, template),
             self._count(template.mask),
             exclusions,
-            self._nearest(hurdles, template),
+            self._nearest(constraints, template),
         )
 
-    def _is_enough(self, hurdle: Hurdle, left: int, template: Template) -> bool:
-        """Say whether the types that all but one hurdle leave would do without it."""
-        if not left or hurdle.is_joint:
+    def _is_enough(self, lifted: TypeConstraint, left: int, template: Template) -> bool:
+        """Say whether the types that all constraints but one leave would do without it."""
+        if not left or lifted.is_joint:
             return False
-        if hurdle.constraint is Constraint.MIN_VALUES:
+        if lifted.constraint is Constraint.MIN_VALUES:
             return True
         return not reached(self._packer.signatures, template.signature, left)
 
-    def _exclusion(self, hurdle: Hurdle, template: Template) -> Exclusion:
-        count = self._count(template.mask) - self._count(template.mask & hurdle.cleared)
-        return Exclusion(hurdle.constraint, hurdle.detail, count)
+    def _exclusion(self, missed: TypeConstraint, template: Template) -> Exclusion:
+        count = self._count(template.mask) - self._count(template.mask & missed.met)
+        return Exclusion(missed.constraint, missed.detail, count)
 
     def _count(self, mask: int) -> int:
         table = self._packer.signatures.table
@@ -321,13 +331,15 @@ class Refuser:
             return mask.bit_count()
         return len({table.types[bit].name for bit in members(mask)})
 
-    def _nearest(self, hurdles: Sequence[Hurdle], template: Template) -> NearMiss | None:
-        """Find the type that fails the fewest hurdles, then the one that comes closest."""
-        missed = _fewest_failed(hurdles, template.mask)
+    def _nearest(
+        self, constraints: Sequence[TypeConstraint], template: Template
+    ) -> NearMiss | None:
+        """Find the type that fails the fewest constraints, then the one that comes closest."""
+        missed = _fewest_failed(constraints, template.mask)
         table = self._packer.signatures.table
         best: tuple[int, str, tuple[str, ...]] | None = None
         for bit in dense_members(missed)[-_NEAR_MISSES_COMPARED:]:
-            lacks = tuple(hurdle.detail for hurdle in hurdles if not hurdle.cleared >> bit & 1)
+            lacks = tuple(each.detail for each in constraints if not each.met >> bit & 1)
             room = sum(table.allocatable[bit].get(name, 0) for name in ("cpu", "memory"))
             candidate = (-room, table.types[bit].name, lacks)
             if best is None or candidate < best:
@@ -336,7 +348,7 @@ class Refuser:
 
     def _nodes(self, pod_class: PodClass) -> list[Exclusion]:
         """Count existing nodes by the first reason they said no for."""
-        existing = self._packer.fleet.existing
+        existing = self._packer.planned.existing
         if not existing.count:
             return []
         step = pod_class.steps.last
@@ -352,7 +364,10 @@ class Refuser:
             (Constraint.TAINT, step.reach.nodes),
             (Constraint.REQUIREMENT, matching),
             (Constraint.RESOURCE, roomy),
-            (Constraint.HOST_PORT, ~self._packer.fleet.with_port_clash(pod_class.pod.rules.ports)),
+            (
+                Constraint.HOST_PORT,
+                ~self._packer.planned.with_port_clash(pod_class.pod.rules.ports),
+            ),
         ]
         stages += [
             (CONSTRAINTS[host.kind], host.open_to(is_selected)) for host, is_selected in step.hosts
@@ -378,32 +393,34 @@ def _stagewise(nodes: int, stages: Sequence[tuple[Constraint, int]]) -> list[Exc
     return exclusions
 
 
-def _decisive(hurdles: Sequence[Hurdle], types: int) -> tuple[int, int]:
-    """Return which hurdle to lift, and the types that are left once it is, if any."""
+def _decisive(constraints: Sequence[TypeConstraint], types: int) -> tuple[int, int]:
+    """Return which constraint to lift, and the types that are left once it is, if any."""
     best, best_left, best_mask = -1, 0, 0
     # What all after each one let through; with what all before it do, that is all but this one.
     after = [types]
-    for hurdle in reversed(hurdles):
-        after.append(after[-1] & hurdle.cleared)
+    for each in reversed(constraints):
+        after.append(after[-1] & each.met)
     before = types
-    for index, hurdle in enumerate(hurdles):
-        mask = before & after[len(hurdles) - 1 - index]
+    for index, each in enumerate(constraints):
+        mask = before & after[len(constraints) - 1 - index]
         left = mask.bit_count()
         if left > best_left:
             best, best_left, best_mask = index, left, mask
-        before &= hurdle.cleared
+        before &= each.met
     if best >= 0:
         return best, best_mask
-    worst = min(range(len(hurdles)), key=lambda index: (types & hurdles[index].cleared).bit_count())
+    worst = min(
+        range(len(constraints)), key=lambda index: (types & constraints[index].met).bit_count()
+    )
     return worst, 0
 
 
-def _fewest_failed(hurdles: Sequence[Hurdle], types: int) -> int:
-    """Return the types that fail the smallest number of hurdles."""
+def _fewest_failed(constraints: Sequence[TypeConstraint], types: int) -> int:
+    """Return the types that fail the smallest number of constraints."""
     # How many each type fails, in binary: the types whose number has a digit, digit by digit.
     digits: list[int] = []
-    for hurdle in hurdles:
-        carry, place = types & ~hurdle.cleared, 0
+    for each in constraints:
+        carry, place = types & ~each.met, 0
         while carry:
             if place == len(digits):
                 digits.append(0)

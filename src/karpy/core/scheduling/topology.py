@@ -86,7 +86,7 @@ class Topology:
         table = self.tables.get(key)
         if table is None:
             names = set(self._pool_domains.of(key))
-            # Nobody asks for hostnames, the only label in which nodes of one set differ.
+            # No rule asks for hostnames, the only label in which nodes of one set differ.
             labelled = [each for each in self._label_sets if key in each.labels]
             names.update(each.labels[key] for each in labelled)
             table = self.tables[key] = DomainTable(key, names, self._signatures)
@@ -318,10 +318,12 @@ class Topology:
         self, constraint: SpreadConstraint, rules: PodRules
     ) -> tuple[NodeFilter | None, int]:
         selector = rules.node_selector if constraint.honors_affinity else ()
-        # Differs: Karpenter forgets the terms it has dropped on the way; kube-scheduler takes them
-        # all.
+        # Differs: the nodes that a spread counts, after a required node affinity term was dropped:
+        # Karpenter counts by the terms that are left; Karpy counts by all terms, as kube-scheduler
+        # does.
         terms = rules.required_node_terms if constraint.honors_affinity else ()
-        # Differs: Karpenter leaves out nodes with a soft taint; kube-scheduler never does.
+        # Differs: a spread with `nodeTaintsPolicy: Honor` and nodes with a PreferNoSchedule taint:
+        # Karpenter does not count these nodes; Karpy does, as kube-scheduler does.
         tolerations = (
             (*rules.tolerations, TOLERATE_PREFERENCES) if constraint.honors_taints else None
         )
@@ -420,8 +422,8 @@ class Topology:
 
 
 def _concerns_nobody(term: AffinityTerm, labels: set[tuple[str, str]]) -> bool:
-    """Say whether nobody with some of the labels need know whom a term keeps off its node."""
-    # Other keys than the hostname are watched, whoever is concerned.
+    """Say whether no pod with some of the labels is kept off a node by a term."""
+    # Other keys than the hostname are always watched.
     if term.topology_key != HOSTNAME or term.selector is None:
         return False
     return any(

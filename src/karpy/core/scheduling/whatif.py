@@ -219,6 +219,9 @@ class _Search:
         self, state: State, question: _Question, moving: Collection[str], kept: Collection[str]
     ) -> None:
         """Take which pods must move, and which virtual pods need a place, by UID."""
+        # Differs: consolidation while pods of deleting nodes or pending pods find no place on
+        # existing nodes: Karpenter counts their new nodes against the command and moves little or
+        # nothing; Karpy asks for places for the moved pods alone.
         self._state = state
         self._question = question
         self._moving = moving
@@ -256,9 +259,11 @@ class _Search:
                     continue
                 if outcome is Outcome.WAITS:
                     waiting.add(pod.uid)
-                if not pod_class.is_hopeless:
+                is_needing = pod.uid in self._needing
+                is_lost = pod_class.is_hopeless or (is_needing and outcome is Outcome.TOO_DEAR)
+                if not is_lost:
                     again.append(entry)
-                elif pod.uid in self._needing and self._question.stops_early:
+                elif is_needing and self._question.stops_early:
                     self._homeless[pod.key] = self._brief_reason()
                     return self._answer()
                 else:
@@ -286,8 +291,8 @@ class _Search:
 
     def _is_over(self, pod: Pod) -> bool:
         """Note where a pod was put; say whether the question is answered by that."""
-        fleet, existing = self._state.fleet, self._state.problem.existing
-        node = fleet.last
+        planned, existing = self._state.planned, self._state.problem.existing
+        node = planned.last
         if node >= existing.count:
             self._claims[node] = None
             most = self._question.new_nodes_max
@@ -340,7 +345,7 @@ class _Search:
 
     def _launches(self) -> Iterable[Launch]:
         """Turn new nodes into launches; pods of those that cannot be launched are homeless."""
-        fleet, snapshot = self._state.fleet, self._state.problem.snapshot
+        planned, snapshot = self._state.planned, self._state.problem.snapshot
         launcher = self._state.launcher
         is_strict = snapshot.settings.min_values_policy is MinValuesPolicy.STRICT
         price = self._question.price_below
@@ -351,6 +356,6 @@ class _Search:
                 continue
             lacking = why(Refusal(Reason.MIN_VALUES_TRUNCATED, ()))
             reason = lacking if price is None else self._brief_reason()
-            for pod in fleet.pods[node]:
+            for pod in planned.pods[node]:
                 if pod.uid in self._needing:
                     self._homeless[pod.key] = reason

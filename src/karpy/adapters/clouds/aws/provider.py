@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.adapters.clouds.aws.classes import NodeClassBook
+from karpy.adapters.clouds.aws.cluster import ClusterWatch
 from karpy.adapters.clouds.aws.instances import Origin, launched_machine, seen_machine
 from karpy.adapters.clouds.aws.machines import Fleet, Machines
 from karpy.adapters.clouds.aws.marketplace import Marketplace
@@ -111,6 +112,7 @@ class Parts(Struct, frozen=True):
     """What the provider is put together of."""
 
     settings: AwsSettings
+    cluster: ClusterWatch
     machines: Machines
     marketplace: Marketplace
     classes: NodeClassBook
@@ -175,6 +177,10 @@ class AwsProvider:
         """Ask for the end of a machine; raise MachineNotFound once it is gone."""
         machines, id_ = self._parts.machines, machine_id(provider_id)
         known = machines.known(id_)
+        if known is not None and known.zone in self._parts.marketplace.shifted_zones:
+            problem = f"traffic is shifted away from zone `{known.zone}`"
+            hint = "wait for the end of the zonal shift"
+            raise CloudUnavailable(call="ec2:TerminateInstances", problem=problem, hint=hint)
         try:
             await machines.terminate(id_)
         except MachineNotFound:
@@ -188,8 +194,10 @@ class AwsProvider:
 
     async def machine(self, provider_id: str) -> Machine:
         """Return one machine; raise MachineNotFound if it is gone."""
-        found = await self._parts.machines.find(machine_id(provider_id), is_fresh=True)
-        return seen_machine(found)
+        machines, id_ = self._parts.machines, machine_id(provider_id)
+        known, shifted = machines.known(id_), self._parts.marketplace.shifted_zones
+        is_fresh = known is None or known.zone not in shifted
+        return seen_machine(await machines.find(id_, is_fresh=is_fresh))
 
     async def machines(self) -> Sequence[Machine]:
         """List the machines that carry this cluster's tags."""
@@ -424,7 +432,7 @@ class AwsProvider:
                 ),
                 user_data=node_class.spec.user_data or "",
                 instance_store_policy=node_class.spec.instance_store_policy,
-                cidr=settings.cidr,
+                cidr=self._parts.cluster.facts.cidr,
                 is_ipv6=is_ipv6(settings.dns_address),
                 image_version=bottlerocket_version(node_class),
             ),

@@ -33,10 +33,6 @@ class AwsSettings(Struct, frozen=True, kw_only=True):
     """The gate ReservedCapacity."""
     dns_address: str = ""
     """That of the Service kube-dns; empty if it is not known."""
-    cidr: str = ""
-    """The range of addresses of Services."""
-    kubernetes: str = ""
-    """The version of the control plane, such as `1.34`."""
 
     def filled(self, **found: str) -> "AwsSettings":
         """Return the settings with what was found out filled in where nothing was given."""

@@ -33,6 +33,7 @@ from karpy.adapters.clouds.awsfake.otherbridges import (
     ZonalShiftBridge,
 )
 from karpy.adapters.clouds.awsfake.tables import Tables
+from karpy.adapters.clouds.awsfake.typetable import types_of, zones_of
 
 ACCOUNT: Final = "123456789012"
 """The one that moto gives to credentials of no account of its own."""
@@ -80,9 +81,9 @@ class AwsFake:
 
     def __init__(self, account: Account | None = None, port: int = 0) -> None:
         self.account = account or Account()
-        self.tables = Tables(
-            self.account.region, known_prices(self.account.region), self.account.families
-        )
+        region = self.account.region
+        types, zones = types_of(self.account.families), zones_of(region)
+        self.tables = Tables(region, known_prices(region), types, zones)
         self._port = port
         self._server: BaseWSGIServer | None = None
         self._thread: Thread | None = None

@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 from karpy.adapters.clouds.awsfake.imagetable import RELEASE
 from karpy.adapters.clouds.awsfake.market import Market
-from karpy.adapters.clouds.awsfake.typetable import is_family, known_types, zones_of
 
 JsonObject: TypeAlias = dict[str, Any]
 JsonAnything: TypeAlias = Any
@@ -18,20 +17,20 @@ class Tables:
     """Market, images, reservations, placement groups, health, shifts and injected refusals."""
 
     def __init__(
-        self, region: str, prices: Mapping[str, int], families: Sequence[str] = ()
+        self,
+        region: str,
+        prices: Mapping[str, int],
+        types: Mapping[str, JsonObject],
+        zones: Mapping[str, Sequence[str]],
     ) -> None:
-        """Sell the types of some families, or all."""
+        """Sell types, each in the zones that are named for it, at micro-dollars per hour."""
         self.region = region
         self.market = Market(prices)
         self.release = RELEASE
         """The latest release of all images of EKS."""
-        zones = zones_of(region)
-        self.types = {
-            name: each
-            for name, each in known_types().items()
-            if name in zones and is_family(name, families)
-        }
-        self.zones = {name: some for name, some in zones.items() if name in self.types}
+        self.types = {name: each for name, each in types.items() if name in zones}
+        """What DescribeInstanceTypes says of each type."""
+        self.zones = {name: tuple(some) for name, some in zones.items() if name in types}
         self.reservations: dict[str, JsonObject] = {}
         self.groups: dict[str, JsonObject] = {}
         self.health: dict[str, JsonObject] = {}

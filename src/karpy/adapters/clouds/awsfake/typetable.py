@@ -31,9 +31,13 @@ _MADE: Final = (
 )
 
 
-def is_family(name: str, families: Collection[str]) -> bool:
-    """Say whether a type is of one of the families; without any, all are."""
-    return not families or name.partition(".")[0] in families
+def types_of(families: Collection[str] = ()) -> dict[str, JsonObject]:
+    """Return the types of some families, or all."""
+    return {
+        name: each
+        for name, each in known_types().items()
+        if not families or name.partition(".")[0] in families
+    }
 
 
 @lru_cache(maxsize=1)

@@ -6,8 +6,8 @@ from typing import Final, TypeAlias
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.existing import attach_limits
 from karpy.core.scheduling.minvalues import reached, relax
-from karpy.core.scheduling.newnodes import Fleet
-from karpy.core.scheduling.packers.asks import Shape
+from karpy.core.scheduling.packers.asks import Ask
+from karpy.core.scheduling.plannednodes import PlannedNodes
 from karpy.core.scheduling.podclasses import DEAR_PERCENT, KeyRule, PodClass
 from karpy.core.scheduling.reservations import Refused, Reservations
 from karpy.core.scheduling.signatures import NEVER, Signatures
@@ -31,13 +31,13 @@ class Fitter:
 
     def __init__(
         self,
-        fleet: Fleet,
+        planned: PlannedNodes,
         reservations: Reservations,
         catalog: Catalog,
         effort: Effort,
     ) -> None:
-        self.fleet = fleet
-        self.signatures: Signatures = fleet.signatures
+        self.planned = planned
+        self.signatures: Signatures = planned.signatures
         self.reservations = reservations
         self.relaxes_variety = False
         self.is_plain = False
@@ -52,30 +52,30 @@ class Fitter:
             requirement.min_values for pool in pools for requirement in pool.requirements
         )
 
-    def accepts(self, pod_class: PodClass, shape: Shape, node: int) -> bool:
+    def accepts(self, pod_class: PodClass, ask: Ask, node: int) -> bool:
         """Say whether an existing node with enough room takes the pod."""
-        existing = self.fleet.existing
+        existing = self.planned.existing
         if pod_class.volumes.attachments and not self._is_attachable(node, pod_class):
             return False
         labels, label_set = existing.labels[node], existing.label_set_of[node]
-        fits, wants = self.signatures.label_fits, shape.wants
+        fits, wants = self.signatures.label_fits, ask.wants
         if len(wants) == 1:
             return fits(labels, label_set, wants[0])
         return any(fits(labels, label_set, want) for want in wants)
 
     def fit(
-        self, pod_class: PodClass, shape: Shape, node: int, choices: list[Choice]
+        self, pod_class: PodClass, ask: Ask, node: int, choices: list[Choice]
     ) -> Settled | None:
-        """Return what a claim would be with the pod; drop it from the shape if it never can be."""
-        fleet = self.fleet
-        have = fleet.types_left(node, shape.requests)
-        before = fleet.signature[node]
-        if shape.ports and (template := fleet.templates[node]) is not None:
-            have &= template.without_port_clash(shape.ports)
+        """Return what a claim would be with the pod; drop it from the ask if it never can be."""
+        planned = self.planned
+        have = planned.types_left(node, ask.requests)
+        before = planned.signature[node]
+        if ask.ports and (template := planned.templates[node]) is not None:
+            have &= template.without_port_clash(ask.ports)
         if pod_class.volumes.attachments:
             have &= self.types_attaching(node, pod_class)
         may_fit = False
-        for want in shape.wants:
+        for want in ask.wants:
             signature = want.joined.get(before)
             if signature is None:
                 signature = self.signatures.join(before, want)
@@ -85,11 +85,11 @@ class Fitter:
             types = have & self.signatures.masks[signature]
             if types:
                 may_fit = True
-                settled = self.settle(signature, types, choices, fleet.held[node])
+                settled = self.settle(signature, types, choices, planned.held[node])
                 if settled.__class__ is tuple and not self.signatures.bestows(before, settled[0]):
                     return settled
         if not may_fit:
-            shape.alive ^= 1 << node
+            ask.alive ^= 1 << node
         return None
 
     def settle(
@@ -191,56 +191,56 @@ class Fitter:
 
     def add(self, pod_class: PodClass, node: int, settled: Settled, pod: Pod) -> None:
         """Put the pod on a claim that becomes what was settled."""
-        fleet = self.fleet
-        fleet.types[node] = settled[1]
-        if settled[0] != fleet.signature[node]:
-            fleet.retype(node, settled[0])
+        planned = self.planned
+        planned.types[node] = settled[1]
+        if settled[0] != planned.signature[node]:
+            planned.retype(node, settled[0])
         if not self.is_plain:
             _, _, held, is_relaxed = settled
-            fleet.relaxed[node] = fleet.relaxed[node] or is_relaxed
-            if fleet.held[node] != held:
-                self.reservations.hold(fleet.held[node], held)
-                fleet.held[node] = held
+            planned.relaxed[node] = planned.relaxed[node] or is_relaxed
+            if planned.held[node] != held:
+                self.reservations.hold(planned.held[node], held)
+                planned.held[node] = held
         self.record(pod_class, node, pod)
 
     def record(self, pod_class: PodClass, node: int, pod: Pod) -> None:
-        fleet = self.fleet
-        fleet.put(node, pod, pod_class.requests)
+        planned = self.planned
+        planned.put(node, pod, pod_class.requests)
         if pod_class.volumes.attachments:
-            fleet.attach(node, pod_class.volumes.attachments)
+            planned.attach(node, pod_class.volumes.attachments)
         if pod_class.is_counted:
             self.count(pod_class, node)
 
     def count(self, pod_class: PodClass, node: int) -> None:
         """Let all groups know that a pod was placed."""
         for group in pod_class.counted:
-            if group.filter is None or group.filter.accepts(self.fleet.site(node)):
+            if group.filter is None or group.filter.accepts(self.planned.site(node)):
                 self._count(group, node)
         for group in pod_class.owned_inverse:
             self._count(group, node)
 
     def _count(self, group: AnyGroup, node: int) -> None:
-        fleet = self.fleet
+        planned = self.planned
         if isinstance(group, DomainGroup):
-            if domain := fleet.domain_of(group.domains, node):
+            if domain := planned.domain_of(group.domains, node):
                 group.add(domain)
-                fleet.undo_log.append((group.remove, domain))
+                planned.undo_log.append((group.remove, domain))
             else:
-                fleet.uncounted.setdefault(node, []).append(group)
+                planned.uncounted.setdefault(node, []).append(group)
         elif isinstance(group, HostGroup):
             group.add(node)
-            fleet.undo_log.append((group.remove, node))
+            planned.undo_log.append((group.remove, node))
         else:
-            domains = fleet.domains_in(group.domains, node)
+            domains = planned.domains_in(group.domains, node)
             group.add(node, domains)
-            fleet.undo_log.append((group.remove, node, domains))
+            planned.undo_log.append((group.remove, node, domains))
 
     def _is_attachable(self, node: int, pod_class: PodClass) -> bool:
         attachments = pod_class.volumes.attachments
         if not attachments:
             return True
-        limits = attach_limits(self.fleet.existing.nodes[node], self._catalog)
-        for driver, count in self.fleet.attached_with(node, attachments).items():
+        limits = attach_limits(self.planned.existing.nodes[node], self._catalog)
+        for driver, count in self.planned.attached_with(node, attachments).items():
             limit = limits.get(driver)
             if limit is not None and count > limit:
                 return False
@@ -248,7 +248,7 @@ class Fitter:
 
     def types_attaching(self, node: int | None, pod_class: PodClass) -> int:
         """Return the types that can attach the volumes of a claim and of the pod, as bits."""
-        counts = self.fleet.attached_with(node, pod_class.volumes.attachments)
+        counts = self.planned.attached_with(node, pod_class.volumes.attachments)
         mask = 0
         for bit, each in enumerate(self.signatures.table.types):
             limits = each.volume_limits

@@ -6,9 +6,9 @@ from typing import TypeAlias
 from karpy.core.scheduling.bits import members
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.limits import Limits
-from karpy.core.scheduling.newnodes import Fleet
-from karpy.core.scheduling.packers.asks import Shape, Shapes
+from karpy.core.scheduling.packers.asks import Ask, Asks
 from karpy.core.scheduling.packers.fitting import Choice, Fitter
+from karpy.core.scheduling.plannednodes import PlannedNodes
 from karpy.core.scheduling.podclasses import (
     FOR_GOOD,
     Failure,
@@ -79,7 +79,7 @@ class _Outlook:
         before = self._keys.get(key)
         if before is None:
             if not rule.table.all and more == (0, False, True, True):
-                # A label that no node has, and nobody to be away from.
+                # A label that no node has, and no pod to be away from.
                 return False
             after = more
         else:
@@ -114,26 +114,27 @@ class Outcome(Enum):
     PLACED = "placed"
     REFUSED = "refused"
     WAITS = "waits for a reservation"
+    TOO_DEAR = "needs a node that costs too much"
 
 
 class Packer:
-    """Places pods one after the other; keeps little state but the fleet's."""
+    """Places pods one after the other; keeps little state but the planned's."""
 
     def __init__(
         self,
-        fleet: Fleet,
+        planned: PlannedNodes,
         limits: Limits,
         reservations: Reservations,
         catalog: Catalog,
         effort: Effort,
     ) -> None:
-        self.fleet = fleet
-        self.signatures: Signatures = fleet.signatures
-        self.shapes = Shapes(fleet, fleet.signatures)
+        self.planned = planned
+        self.signatures: Signatures = planned.signatures
+        self.asks = Asks(planned, planned.signatures)
         self.limits = limits
         self.reservation_label = catalog.reservation_label
         self.reservations = reservations
-        self.fitter = Fitter(fleet, reservations, catalog, effort)
+        self.fitter = Fitter(planned, reservations, catalog, effort)
         self.effort = effort
         self.closed = 0
         """Nodes that the pod to be placed may not go to, as bits."""
@@ -159,9 +160,9 @@ class Packer:
             if outcome is Outcome.PLACED:
                 self.steps_down += index
                 return outcome
-            if outcome is Outcome.WAITS:
+            if outcome is not Outcome.REFUSED:
                 return outcome
-            pod_class.fail(index, self._failure(steps[index], pod_class.shapes[index]))
+            pod_class.fail(index, self._failure(steps[index], pod_class.asks[index]))
             index, has_tried = self._next_step(pod_class, index, tries), True
         if has_tried:
             pod_class.is_hopeless = all(failure is FOR_GOOD for failure in pod_class.failures)
@@ -174,24 +175,24 @@ class Packer:
         self.effort.spend(1)
         if last - failed < _SHORT:
             return failed + 1
-        shape, failure = self.shape_of(pod_class, failed), FOR_GOOD
+        ask, failure = self.ask_of(pod_class, failed), FOR_GOOD
         following = last + 1
-        if not self.shapes.is_hopeless(shape):
+        if not self.asks.is_hopeless(ask):
             while tries and tries[-1] <= failed:
                 tries.pop()
             if not tries:
                 self.effort.spend(last - failed)
-                self.shapes.refresh(shape)
-                tries += (last + 1, *worth_a_try(steps, failed, last, shape.alive))
+                self.asks.refresh(ask)
+                tries += (last + 1, *worth_a_try(steps, failed, last, ask.alive))
             following = tries.pop()
             # What those between ask for is among what the one that has failed asks for.
             failure = self._unless(self._watched(steps[failed]))
         pod_class.fail(failed + 1, failure, following)
         return following
 
-    def _failure(self, step: Step, shape: Shape | None) -> Failure:
+    def _failure(self, step: Step, ask: Ask | None) -> Failure:
         """Remember what would have to change for the step to succeed."""
-        if shape is not None and self.shapes.is_hopeless(shape):
+        if ask is not None and self.asks.is_hopeless(ask):
             return FOR_GOOD
         for rule in step.keys:
             if not rule.is_optional and not rule.open_domains()[0]:
@@ -207,28 +208,28 @@ class Packer:
         return [*step.watched, *self._gains(step)]
 
     def _gains(self, step: Step) -> list[Versioned]:
-        return [self.fleet.gains] if step.is_patient else []
+        return [self.planned.gains] if step.is_patient else []
 
-    def shape_of(self, pod_class: PodClass, index: int) -> Shape:
-        """Return the shape of one step of a class."""
-        shape: Shape | None = pod_class.shapes[index]
-        if shape is None:
-            known = pod_class.steps[index].shapes
-            shape = known.get(id(pod_class.requests))
-            if shape is None:
-                shape = self.shapes.of(pod_class, pod_class.steps[index])
-                known[id(pod_class.requests)] = shape
-            if shape.epoch != self.fleet.epoch:
-                self.shapes.renew(shape)
-            pod_class.shape(index, shape)
-        return shape
+    def ask_of(self, pod_class: PodClass, index: int) -> Ask:
+        """Return the ask of one step of a class."""
+        ask: Ask | None = pod_class.asks[index]
+        if ask is None:
+            known = pod_class.steps[index].asks
+            ask = known.get(id(pod_class.requests))
+            if ask is None:
+                ask = self.asks.of(pod_class, pod_class.steps[index])
+                known[id(pod_class.requests)] = ask
+            if ask.epoch != self.planned.epoch:
+                self.asks.renew(ask)
+            pod_class.ask(index, ask)
+        return ask
 
     def has_host(self, pod_class: PodClass) -> bool:
         """Say whether some step of a class could be met to begin with, if by a node made for it."""
         steps, index = pod_class.steps, 0
         while index < len(steps):
-            # Steps that ask the same of a node have the same shape.
-            if self.shapes.has_host(self.shape_of(pod_class, index)):
+            # Steps that ask the same of a node have the same ask.
+            if self.asks.has_host(self.ask_of(pod_class, index)):
                 return True
             self.effort.spend(1)
             index = steps.last_alike(index) + 1
@@ -241,24 +242,24 @@ class Packer:
             if not domains and not rule.is_optional:
                 return Outcome.REFUSED
             choices.append((rule, domains, is_pinned))
-        shape = pod_class.shapes[index]
-        if shape is None:
-            shape = self.shape_of(pod_class, index)
-        if shape.seen < self.fleet.size:
-            self.shapes.refresh(shape)
-        candidates = self._candidates(step, shape, choices)
+        ask = pod_class.asks[index]
+        if ask is None:
+            ask = self.ask_of(pod_class, index)
+        if ask.seen < self.planned.size:
+            self.asks.refresh(ask)
+        candidates = self._candidates(step, ask, choices)
         if candidates:
-            if existing := candidates & self.fleet.existing_mask:
-                if self._place_on_existing(pod_class, shape, existing, pod):
+            if existing := candidates & self.planned.existing_mask:
+                if self._place_on_existing(pod_class, ask, existing, pod):
                     return Outcome.PLACED
                 candidates ^= existing
-            if candidates and self._place_on_claim(pod_class, shape, candidates, choices, pod):
+            if candidates and self._place_on_claim(pod_class, ask, candidates, choices, pod):
                 return Outcome.PLACED
-        return self._open_claim(pod_class, step, shape, choices, pod)
+        return self._open_claim(pod_class, step, ask, choices, pod)
 
-    def _candidates(self, step: Step, shape: Shape, choices: list[Choice]) -> int:
+    def _candidates(self, step: Step, ask: Ask, choices: list[Choice]) -> int:
         """Return the nodes that have not said no, and where the pod's neighbours allow it."""
-        candidates: int = shape.alive
+        candidates: int = ask.alive
         for group, is_selected in step.hosts:
             if group.kind is Kind.AFFINITY:
                 candidates &= group.open_to(is_selected)
@@ -268,30 +269,30 @@ class Packer:
             table = rule.table
             if rule.is_optional:
                 # A claim that takes a pod which shuns domains may be in none of them from then on.
-                unsure = ~self.fleet.existing_mask if rule.may_appear else 0
+                unsure = ~self.planned.existing_mask if rule.may_appear else 0
                 candidates &= table.nodes_in(domains) | ~table.anywhere | unsure
             elif rule.may_appear:
-                claims_without = ~table.anywhere & ~self.fleet.existing_mask
+                claims_without = ~table.anywhere & ~self.planned.existing_mask
                 candidates &= table.nodes_in(domains) | claims_without
             else:
                 candidates &= table.nodes_in(domains)
-        if candidates and shape.ports:
-            candidates &= ~self.fleet.with_port_clash(shape.ports)
+        if candidates and ask.ports:
+            candidates &= ~self.planned.with_port_clash(ask.ports)
         if self.closed:
             candidates &= ~self.closed
         return candidates
 
-    def _place_on_existing(self, pod_class: PodClass, shape: Shape, nodes: int, pod: Pod) -> bool:
-        node = self.first_existing(pod_class, shape, nodes)
+    def _place_on_existing(self, pod_class: PodClass, ask: Ask, nodes: int, pod: Pod) -> bool:
+        node = self.first_existing(pod_class, ask, nodes)
         if node is None:
             return False
         self.fitter.record(pod_class, node, pod)
         return True
 
-    def first_existing(self, pod_class: PodClass, shape: Shape, nodes: int) -> int | None:
-        """Return the first of some existing nodes that takes a shape; it forgets those before."""
+    def first_existing(self, pod_class: PodClass, ask: Ask, nodes: int) -> int | None:
+        """Return the first of some existing nodes that takes a ask; it forgets those before."""
         full, found = 0, None
-        demands, accepts = shape.demands, self.fitter.accepts
+        demands, accepts = ask.demands, self.fitter.accepts
         while nodes:
             low = nodes & -nodes
             node = low.bit_length() - 1
@@ -299,28 +300,29 @@ class Packer:
                 if free[node] < amount:
                     break
             else:
-                if shape.is_sure or accepts(pod_class, shape, node):
+                if ask.is_sure or accepts(pod_class, ask, node):
                     found = node
                     break
             full |= low
             nodes ^= low
-        shape.alive ^= full
+        ask.alive ^= full
         return found
 
     def _place_on_claim(
-        self, pod_class: PodClass, shape: Shape, claims: int, choices: list[Choice], pod: Pod
+        self, pod_class: PodClass, ask: Ask, claims: int, choices: list[Choice], pod: Pod
     ) -> bool:
-        # Differs: Karpenter sorts its claims by their pods before each pod, and where equals end up
-        # follows from Go's sort, which is not stable. Of equals the oldest comes first here.
-        fleet = self.fleet
-        by_count = fleet.by_count
-        for count in fleet.counts:
+        # Differs: NodeClaims of a decision with the same number of pods: Karpenter's order among
+        # them follows from Go's sort, which is not stable; Karpy tries the oldest first, so that
+        # equal input gives an equal plan.
+        planned = self.planned
+        by_count = planned.by_count
+        for count in planned.counts:
             candidates = by_count[count] & claims
             if not candidates:
                 continue
             claims ^= candidates
             for node in members(candidates):
-                settled = self.fitter.fit(pod_class, shape, node, choices)
+                settled = self.fitter.fit(pod_class, ask, node, choices)
                 if settled is not None:
                     self.fitter.add(pod_class, node, settled, pod)
                     return True
@@ -329,15 +331,15 @@ class Packer:
         return False
 
     def _open_claim(
-        self, pod_class: PodClass, step: Step, shape: Shape, choices: list[Choice], pod: Pod
+        self, pod_class: PodClass, step: Step, ask: Ask, choices: list[Choice], pod: Pod
     ) -> Outcome:
         for group, is_selected in step.hosts:
             if not group.allows_alone(is_selected):
                 return Outcome.REFUSED
         for template in step.reach.templates:
-            options = shape.fresh.get(template.index)
+            options = ask.fresh.get(template.index)
             if options is None:
-                options = self.shapes.fresh(shape, template)
+                options = self.asks.fresh(ask, template)
             within = self._types_within(template, pod_class) if options else 0
             has_to_wait = False
             for signature, types in options:
@@ -347,18 +349,36 @@ class Packer:
                 settled = self.fitter.settle(signature, left, choices, None)
                 has_to_wait = has_to_wait or settled is Refused.WAIT
                 if isinstance(settled, tuple):
-                    node = self.fleet.open_claim(template, settled[0], settled[1])
+                    node = self.planned.open_claim(template, settled[0], settled[1])
                     self.limits.spend(template.name, settled[1])
                     self.fitter.add(pod_class, node, settled, pod)
                     return Outcome.PLACED
             if has_to_wait:
                 return Outcome.WAITS
+            # Neither a preference nor the weight of a NodePool gives way to a price.
+            if self._is_too_dear(pod_class, ask, template, choices):
+                return Outcome.TOO_DEAR
         return Outcome.REFUSED
 
-    def _types_within(self, template: Template, pod_class: PodClass) -> int:
+    def _is_too_dear(
+        self, pod_class: PodClass, ask: Ask, template: Template, choices: list[Choice]
+    ) -> bool:
+        """Say whether a new claim that is refused would be none but for its price."""
+        if self.ceiling is None:
+            return False
+        within = self._types_within(template, pod_class, ignores_price=True)
+        return any(
+            isinstance(self.fitter.settle(signature, types & within, choices, None), tuple)
+            for signature, types in self.asks.fresh(ask, template)
+            if types & within
+        )
+
+    def _types_within(
+        self, template: Template, pod_class: PodClass, *, ignores_price: bool = False
+    ) -> int:
         """Return the types that limits, the price and volumes leave to a new claim; -1 for all."""
         within = self.limits.types_within(template.name)
-        if self.ceiling is not None:
+        if self.ceiling is not None and not ignores_price:
             within &= self.signatures.cheaper_than(self.ceiling, template.signature)
         if pod_class.volumes.attachments:
             within &= self.fitter.types_attaching(None, pod_class)

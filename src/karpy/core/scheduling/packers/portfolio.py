@@ -12,7 +12,7 @@ from karpy.model.resources import CPU, MEMORY
 from karpy.model.verdicts import Verdict
 
 LAUNCHES_MIN: Final = 2
-"""A single node is much the same whoever comes first, and somebody waits for it."""
+"""A single node is much the same in every order, and pods wait for it."""
 SAVING_MIN_PERCENT: Final = 1
 """Less is not worth while: the room that a dearer plan leaves is of use as well."""
 
@@ -33,9 +33,9 @@ def is_worth_another_look(draft: Draft) -> bool:
     return draft.verdict.is_complete and len(draft.verdict.launches) >= LAUNCHES_MIN
 
 
-# Differs: Karpenter places pods by CPU, and looks at memory among equals only. Where some pods need
-# much memory and others much CPU, that leaves more room unused. Here other orders are tried as well
-# if the setting `packing` says so, and the cheapest verdict is taken.
+# Differs: the order in which pods are placed: Karpenter sorts by CPU, then by memory, which leaves
+# room unused where some pods need much memory and others much CPU; Karpy also tries other orders if
+# the setting `packing` says so, and takes the cheapest plan.
 def other_orders(batch: Batch, well_known: frozenset[str]) -> Iterator[Batch]:
     """
     Put pods in the order of CPU and memory taken together, then of how far these differ.
@@ -124,6 +124,6 @@ def _relaxed(verdict: Verdict) -> int:
 
 
 def _shortfall(draft: Draft, left_out: set[str], virtual: set[str]) -> tuple[bool, int, int]:
-    """Say what a draft fails to do, worst first; room for nobody comes last."""
+    """Say what a draft fails to do, worst first; room for virtual pods comes last."""
     real = len(left_out - virtual)
     return not draft.verdict.is_complete, real, len(left_out) - real

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from karpy.core.scheduling.bits import members
-from karpy.core.scheduling.packers.asks import Shape
+from karpy.core.scheduling.packers.asks import Ask
 from karpy.core.scheduling.packers.greedy import Packer
 from karpy.core.scheduling.podclasses import PodClass
 from karpy.core.scheduling.signatures import NEVER
@@ -14,12 +14,12 @@ _Queue = Sequence[tuple[Pod, PodClass]]
 
 
 class Rows:
-    """Takes short cuts; whoever is not placed here has to ask the packer."""
+    """Takes short cuts; the packer places the pods that are left."""
 
     def __init__(self, packer: Packer) -> None:
         self._packer = packer
-        self._fleet = packer.fleet
-        self._shapes = packer.shapes
+        self._planned = packer.planned
+        self._asks = packer.asks
         self._fitter = packer.fitter
         self._signatures = packer.signatures
 
@@ -31,55 +31,55 @@ class Rows:
 
     def _fill(self, queue: _Queue, start: int, stop: int) -> int:
         """Put pods on nodes and claims that ask for room and labels, and to be spread at most."""
-        fleet = self._fleet
+        planned = self._planned
         turn = start
         while turn < stop:
             pod, pod_class = queue[turn]
             if not pod_class.is_simple:
                 break
-            shape = self._refreshed(pod_class)
-            claims = shape.alive
-            if claims & fleet.existing_mask:
+            ask = self._refreshed(pod_class)
+            claims = ask.alive
+            if claims & planned.existing_mask:
                 if pod_class.spread is not None:
                     break
-                if placed := self._fill_nodes(queue, turn, stop, shape):
+                if placed := self._fill_nodes(queue, turn, stop, ask):
                     turn += placed
                     continue
-                claims = shape.alive
+                claims = ask.alive
             if not claims:
                 break
             put = self._put if pod_class.spread is None else self._put_in_turn
-            node = put(pod, pod_class, claims, shape)
+            node = put(pod, pod_class, claims, ask)
             if node is None:
                 break
             turn += 1
             if pod_class.is_counted:
                 self._fitter.count(pod_class, node)
-            elif turn < stop and queue[turn][1].shapes[0] is shape:
+            elif turn < stop and queue[turn][1].asks[0] is ask:
                 turn += self._fill_up(queue, turn, stop, node)
         return turn - start
 
-    def _refreshed(self, pod_class: PodClass) -> Shape:
-        """Return the shape of a class, all claims considered."""
-        shape = pod_class.shapes[0] or self._packer.shape_of(pod_class, 0)
-        if shape.seen < self._fleet.size:
-            self._shapes.refresh(shape)
-        return shape
+    def _refreshed(self, pod_class: PodClass) -> Ask:
+        """Return the ask of a class, all claims considered."""
+        ask = pod_class.asks[0] or self._packer.ask_of(pod_class, 0)
+        if ask.seen < self._planned.size:
+            self._asks.refresh(ask)
+        return ask
 
-    def _fill_nodes(self, queue: _Queue, start: int, stop: int, shape: Shape) -> int:
+    def _fill_nodes(self, queue: _Queue, start: int, stop: int, ask: Ask) -> int:
         """Put pods in a row that ask alike on existing nodes with room; return how many."""
-        packer, fleet, mask = self._packer, self._fleet, self._fleet.existing_mask
+        packer, planned, mask = self._packer, self._planned, self._planned.existing_mask
         turn = start
         while turn < stop:
             pod, pod_class = queue[turn]
             if not pod_class.is_simple or pod_class.spread is not None:
                 break
-            if (pod_class.shapes[0] or packer.shape_of(pod_class, 0)) is not shape:
+            if (pod_class.asks[0] or packer.ask_of(pod_class, 0)) is not ask:
                 break
-            node = packer.first_existing(pod_class, shape, shape.alive & mask)
+            node = packer.first_existing(pod_class, ask, ask.alive & mask)
             if node is None:
                 break
-            fleet.put(node, pod, pod_class.requests)
+            planned.put(node, pod, pod_class.requests)
             if pod_class.is_counted:
                 self._fitter.count(pod_class, node)
             turn += 1
@@ -87,59 +87,59 @@ class Rows:
 
     def _fill_up(self, queue: _Queue, start: int, stop: int, node: int) -> int:
         """Put more pods like the last where it is, while that claim is due; return how many."""
-        fleet, signature = self._fleet, self._fleet.signature[node]
-        shape: Shape = queue[start - 1][1].shapes[0]
-        due = fleet.turns_of(node, shape.alive, stop - start)
-        if not due or self._signatures.join(signature, shape.wants[0]) != signature:
+        planned, signature = self._planned, self._planned.signature[node]
+        ask: Ask = queue[start - 1][1].asks[0]
+        due = planned.turns_of(node, ask.alive, stop - start)
+        if not due or self._signatures.join(signature, ask.wants[0]) != signature:
             return 0
         most = 0
-        while most < due and _asks_only_for(shape, queue[start + most][1]):
+        while most < due and _asks_only_for(ask, queue[start + most][1]):
             most += 1
         if not most:
             return 0
 
         def types_with(count: int) -> int:
-            return fleet.types_left(node, {name: n * count for name, n in shape.requests.items()})
+            return planned.types_left(node, {name: n * count for name, n in ask.requests.items()})
 
         if not types_with(most):
             most = bisect_left(range(1, most), 1, key=lambda count: not types_with(count))
         if most:
-            fleet.types[node] = types_with(most)
+            planned.types[node] = types_with(most)
             pods = [pod for pod, _ in queue[start : start + most]]
-            fleet.put_more(node, pods, shape.requests)
+            planned.put_more(node, pods, ask.requests)
         return most
 
-    def _put(self, pod: Pod, pod_class: PodClass, claims: int, shape: Shape) -> int | None:
-        """Put a pod on the first of some claims that can take it; the shape forgets the others."""
-        fleet, want, requests = self._fleet, pod_class.steps.first.wants[0], pod_class.requests
-        by_count, tight_at = fleet.by_count, fleet.tight.get
-        for count in fleet.counts:
+    def _put(self, pod: Pod, pod_class: PodClass, claims: int, ask: Ask) -> int | None:
+        """Put a pod on the first of some claims that can take it; the ask forgets the others."""
+        planned, want, requests = self._planned, pod_class.steps.first.wants[0], pod_class.requests
+        by_count, tight_at = planned.by_count, planned.tight.get
+        for count in planned.counts:
             candidates = by_count[count] & claims
             if not candidates:
                 continue
             for node in members(candidates):
                 tight = tight_at(node)
                 if tight is None or requests.get(tight[0], 0) <= tight[1]:
-                    before = fleet.signature[node]
+                    before = planned.signature[node]
                     signature = want.joined.get(before)
                     if signature is None:
                         signature = self._signatures.join(before, want)
                     is_same = signature == before
                     if is_same or self._may_become(before, signature):
                         mask = self._signatures.masks[signature]
-                        if fleet.take(node, pod, requests, mask):
+                        if planned.take(node, pod, requests, mask):
                             if not is_same:
-                                fleet.retype(node, signature)
+                                planned.retype(node, signature)
                             return node
-                shape.alive ^= 1 << node
+                ask.alive ^= 1 << node
         return None
 
     def _may_become(self, before: int, after: int) -> bool:
         return after != NEVER and not self._signatures.bestows(before, after)
 
-    def _put_in_turn(self, pod: Pod, pod_class: PodClass, claims: int, shape: Shape) -> int | None:
+    def _put_in_turn(self, pod: Pod, pod_class: PodClass, claims: int, ask: Ask) -> int | None:
         """Do the same for a pod that is to be spread."""
-        fleet, signatures, spread = self._fleet, self._signatures, pod_class.spread
+        planned, signatures, spread = self._planned, self._signatures, pod_class.spread
         assert spread is not None
         want, table, requests = pod_class.steps.first.wants[0], spread.table, pod_class.requests
         failure = pod_class.failures[0]
@@ -147,10 +147,10 @@ class Rows:
             return None
         domains, _ = spread.open_domains()
         claims &= table.nodes_in(domains)
-        for count in fleet.counts:
-            candidates = fleet.by_count[count] & claims
+        for count in planned.counts:
+            candidates = planned.by_count[count] & claims
             for node in members(candidates):
-                before = fleet.signature[node]
+                before = planned.signature[node]
                 signature = signatures.join(before, want)
                 if signature != NEVER:
                     homes: Sequence[int] = (signature,)
@@ -159,12 +159,12 @@ class Rows:
                     for each in homes:
                         is_same = each == before
                         may_be = is_same or self._may_become(before, each)
-                        if may_be and fleet.take(node, pod, requests, signatures.masks[each]):
+                        if may_be and planned.take(node, pod, requests, signatures.masks[each]):
                             if not is_same:
-                                fleet.retype(node, each)
+                                planned.retype(node, each)
                             return node
                 if not self._types_left(pod_class, node, signature):
-                    shape.alive ^= 1 << node
+                    ask.alive ^= 1 << node
         return None
 
     def _homes(self, pod_class: PodClass, node: int, signature: int, domains: int) -> Sequence[int]:
@@ -181,10 +181,10 @@ class Rows:
         """Return the types with room for a pod that a claim with new requirements can be."""
         if signature == NEVER:
             return 0
-        types = self._fleet.types_left(node, pod_class.requests)
+        types = self._planned.types_left(node, pod_class.requests)
         return types & self._signatures.masks[signature]
 
 
-def _asks_only_for(shape: Shape, pod_class: PodClass) -> bool:
+def _asks_only_for(ask: Ask, pod_class: PodClass) -> bool:
     is_more = pod_class.is_counted or pod_class.spread is not None
-    return pod_class.shapes[0] is shape and pod_class.is_simple and not is_more
+    return pod_class.asks[0] is ask and pod_class.is_simple and not is_more
