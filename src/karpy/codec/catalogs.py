@@ -58,7 +58,8 @@ _ARCHITECTURE: Final = "architecture"
 @lru_cache(maxsize=1)
 def kwok_catalog() -> Catalog:
     """Return the 144 types that Karpenter's KWOK provider sells."""
-    # Parity: karpenter kwok/tools/gen_instance_types.go.
+    # Parity: the instance types of KWOK: they are those of Karpenter's
+    # kwok/tools/gen_instance_types.go.
     types = tuple(
         _kwok_type(cpu, family, gib, system, architecture)
         for cpu in _CPUS
@@ -192,7 +193,8 @@ def _read_kwok_type(fields: Fields) -> InstanceType:
 
 def _read_kwok_offering(fields: Fields) -> Offering:
     """Read an offering; names in either case, as Go reads them, and always available."""
-    # Parity: karpenter kwok/cloudprovider; the file's own word on availability is not taken.
+    # Parity: offerings in a file of KWOK instance types: as in Karpenter's kwok/cloudprovider, each
+    # is available, whatever the file says.
     lower = Fields({key.lower(): value for key, value in fields.obj.items()}, fields.path)
     parts = [read_requirement(each, POOL_OPERATORS) for each in lower.children("requirements")]
     requirements = collect(parts)

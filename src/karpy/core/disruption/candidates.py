@@ -187,7 +187,8 @@ def _why_not_node(
     catalog = evaluation.snapshot.catalog
     if node.pool not in evaluation.pools or not catalog.types_for(node.pool):
         return NodeRefusal(NodeReason.POOL_MISSING, node.name, node.pool)
-    # Differs: Karpenter repeats a command that fails at once, and other nodes wait for their turn.
+    # Differs: a disruption command that fails: Karpenter proposes it again at once, and commands
+    # for other nodes wait; Karpy pauses for its nodes, longer after each failure.
     free_at = evaluation.snapshot.command_backoffs.get(node.claim)
     if free_at is not None and evaluation.now < free_at:
         return NodeRefusal(NodeReason.BACKING_OFF, node.name, until=free_at)

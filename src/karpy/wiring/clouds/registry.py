@@ -31,10 +31,15 @@ PROVIDERS: Final[Mapping[str, str]] = {
 }
 """The module of each provider by its name; it is imported only when it is asked for."""
 
+TELLING: Final[Mapping[str, str]] = {"cluster-name": "aws"}
+"""Flags that a provider is known by where `--provider` is not given."""
+
 OnTrouble = Callable[[str, KarpyError], None]
 """Hears what could not be done, and why; it is tried again."""
 OnCount = Callable[[Count], None]
 """Hears what metrics count."""
+CheckWrite = Callable[[str], None]
+"""Raises LeadershipUncertain unless a call to the cloud that changes something may be made now."""
 
 
 class Site(Struct, frozen=True):
@@ -48,6 +53,7 @@ class Site(Struct, frozen=True):
     environ: Mapping[str, str] = {}
     on_trouble: OnTrouble = lambda *_: None
     on_count: OnCount = lambda _: None
+    check_write: CheckWrite = lambda _: None
 
 
 class Cloud(Struct, frozen=True):
