@@ -1,4 +1,4 @@
-"""The clouds that promises are held to: the simulated one, and KWOK in both worlds."""
+"""The clouds that promises are held to: a simulated one, KWOK in both worlds, AWS on two fakes."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,12 +19,16 @@ from karpy.sim.cloud.terms import Terms
 from karpy.sim.kubelets.timing import AT_ONCE
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.embedded import embedded_world
+from tests.contract.awsclouds import aws_stage
+from tests.contract.goods import KWOK_GOODS, Goods
 from tests.contract.worlds import REAL, open_world
 
 SIMULATED: Final = "simulated"
 KWOK_EMBEDDED: Final = "kwok-embedded"
 KWOK_REAL: Final = "kwok-real"
-CLOUDS: Final = (SIMULATED, KWOK_EMBEDDED, KWOK_REAL)
+AWS_MEMORY: Final = "aws-in-memory"
+AWS_HTTP: Final = "aws-over-http"
+CLOUDS: Final = (SIMULATED, KWOK_EMBEDDED, KWOK_REAL, AWS_MEMORY, AWS_HTTP)
 _HURRIED: Final = WorldSettings(timing=AT_ONCE, terms=Terms(answer_seconds=0, end_seconds=0))
 
 
@@ -32,6 +36,11 @@ class Stage(Protocol):
     """A cloud, the cluster whose nodes it makes, and a hand on both."""
 
     objects: Objects
+    goods: Goods
+    is_idempotent_for_ever: bool
+    """Whether another process comes to the same machine; otherwise garbage collection does."""
+    labels_nodes: bool
+    """Whether nodes join with the labels of their machine; otherwise registration writes them."""
 
     @property
     def cloud(self) -> CloudProvider:
@@ -40,8 +49,8 @@ class Stage(Protocol):
     async def restart(self) -> None:
         """Have another operator, which remembers nothing."""
 
-    async def spoil_class(self, problem: str) -> None:
-        """Have a node class that nothing can be launched with."""
+    async def spoil_class(self, problem: str) -> str:
+        """Have a node class that nothing can be launched with; return what is said of it."""
 
     async def slow_down(self) -> None:
         """Have nodes take their time to join, where that is up to the operator."""
@@ -49,6 +58,10 @@ class Stage(Protocol):
 
 class SimulatedStage:
     """A cloud of its own, with machines that have kubelets."""
+
+    goods = KWOK_GOODS
+    is_idempotent_for_ever = True
+    labels_nodes = True
 
     def __init__(self, world: World) -> None:
         self.objects: Objects = world.objects
@@ -61,8 +74,9 @@ class SimulatedStage:
     async def restart(self) -> None:
         """Do nothing: the cloud is not part of any operator."""
 
-    async def spoil_class(self, problem: str) -> None:
+    async def spoil_class(self, problem: str) -> str:
         self._cloud.refuse("default", problem)
+        return problem
 
     async def slow_down(self) -> None:
         """Do nothing: machines boot whether there is an operator or not."""
@@ -70,6 +84,10 @@ class SimulatedStage:
 
 class KwokStage:
     """KWOK, whose cloud is the cluster itself."""
+
+    goods = KWOK_GOODS
+    is_idempotent_for_ever = True
+    labels_nodes = True
 
     def __init__(self, objects: Objects, clock: Clock) -> None:
         self.objects = objects
@@ -87,13 +105,14 @@ class KwokStage:
         await self.close()
         self._provider = self._started()
 
-    async def spoil_class(self, problem: str) -> None:
+    async def spoil_class(self, problem: str) -> str:
         found = await self.objects.get(KWOK_NODE_CLASS, "default")
         ready = {**found["status"]["conditions"][0], "status": "False", "message": problem}
         body: JsonObject = {"status": {"conditions": [ready]}}
         await self.objects.patch(
             KWOK_NODE_CLASS, "default", Patch(PatchType.MERGE, body), subresource="status"
         )
+        return problem
 
     async def slow_down(self) -> None:
         body: JsonObject = {"spec": {"nodeRegistrationDelay": "2s"}}
@@ -108,7 +127,13 @@ class KwokStage:
 @asynccontextmanager
 async def open_cloud(name: str, plane: ControlPlane | None, namespace: str) -> AsyncIterator[Stage]:
     """Enter a cloud; machines and nodes go with it."""
-    if plane is None:
+    if name in {AWS_MEMORY, AWS_HTTP}:
+        async with (
+            embedded_world(_HURRIED) as embedded,
+            aws_stage(embedded, is_over_http=name == AWS_HTTP) as aws,
+        ):
+            yield aws
+    elif plane is None:
         async with embedded_world(_HURRIED) as embedded:
             if name == SIMULATED:
                 yield SimulatedStage(embedded)
