@@ -6,6 +6,7 @@ from karpy.adapters.telemetry.eventspecs import CONDITION_EVENT, EVENTS
 from karpy.adapters.telemetry.specs import MetricSpec, metric_specs
 from karpy.codec.catalogs import kwok_catalog
 from karpy.model.options import Gates
+from karpy.wiring.clouds import aws
 from karpy.wiring.flags import FLAGS, GATE_NOTES, Flag, Gate
 from karpy.wiring.forms import GATE_FIELDS
 from tests.tidy.tables import NOTE, table
@@ -56,6 +57,12 @@ def settings_page() -> str:
             _SETTINGS_NOTE,
             "## Flags\n",
             table(("flag", "variable", "default", "meaning"), [_flag_row(each) for each in FLAGS]),
+            "## Flags of AWS\n",
+            "With `--provider aws`; [AWS](clouds/aws.md) says more about them.\n",
+            table(
+                ("flag", "variable", "default", "meaning"),
+                [_flag_row(each) for each in aws.FLAGS],
+            ),
             "## Feature gates\n",
             _GATES_NOTE,
             table(
@@ -68,10 +75,12 @@ def settings_page() -> str:
 def metrics_page() -> str:
     """List every metric."""
     specs = metric_specs(kwok_catalog().well_known, [_NODE_CLASS])
+    head = ("metric", "type", "labels", "meaning")
     parts = [NOTE, "# Metrics\n", _METRICS_NOTE]
     for title, prefixes in _METRICS:
         rows = [_metric_row(each) for each in specs if each.name.startswith(prefixes)]
-        parts += [f"## {title}\n", table(("metric", "type", "labels", "meaning"), rows)]
+        parts += [f"## {title}\n", table(head, rows)]
+    parts += ["## Of AWS\n", table(head, [_metric_row(each) for each in aws.METRICS])]
     return "\n".join(parts)
 
 
@@ -84,7 +93,7 @@ def events_page() -> str:
             "Warning" if each.is_warning else "Normal",
             each.meaning,
         )
-        for each in (*EVENTS, CONDITION_EVENT)
+        for each in (*EVENTS, *aws.EVENTS, CONDITION_EVENT)
     ]
     head = ("reason", "about", "type", "meaning")
     return "\n".join([NOTE, "# Events\n", _EVENTS_NOTE, table(head, rows)])

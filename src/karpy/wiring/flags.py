@@ -65,7 +65,11 @@ def _own(name: str, form: Form, meaning: str) -> Flag:
     return Flag(name, field, form, meaning, _OURS + field.upper())
 
 
-PROVIDER: Final = _own("provider", TEXT, "The cloud to work with: `kwok`.")
+PROVIDER: Final = _own(
+    "provider",
+    TEXT,
+    "The cloud to work with: `kwok` or `aws`. Not given, `--cluster-name` makes it `aws`.",
+)
 FLAGS: Final = (
     Flag(
         "kubeconfig",
