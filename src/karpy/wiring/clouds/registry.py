@@ -31,6 +31,9 @@ PROVIDERS: Final[Mapping[str, str]] = {
 }
 """The module of each provider by its name; it is imported only when it is asked for."""
 
+TELLING: Final[Mapping[str, str]] = {"cluster-name": "aws"}
+"""Flags that a provider is known by where `--provider` is not given."""
+
 OnTrouble = Callable[[str, KarpyError], None]
 """Hears what could not be done, and why; it is tried again."""
 OnCount = Callable[[Count], None]
