@@ -9,6 +9,7 @@ from karpy.model.labels import NODE_POOL as POOL_LABEL
 from karpy.model.resources import NODES, Resources, parse_quantity
 from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.world import World
+from tests.swarm.disruptions import reason_of
 from tests.swarm.findings import Law
 from tests.swarm.witnesses import Report
 
@@ -21,7 +22,7 @@ class Watchdog:
     Compares what NodePools have with what they may have.
 
     A limit counts when something is added: it may be lowered below what is there. Claims that are
-    being deleted do not count.
+    being deleted do not count, nor do those that are disrupted: their replacements come before.
     """
 
     def __init__(self, world: World, report: Report) -> None:
@@ -68,6 +69,7 @@ class Watchdog:
             for each in self._world.store.list(NODE_CLAIM)
             if (each["metadata"].get("labels") or {}).get(POOL_LABEL) == pool
             and "deletionTimestamp" not in each["metadata"]
+            and not reason_of(each)
         ]
         used: dict[str, int] = {NODES: len(claims)}
         for claim in claims:
