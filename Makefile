@@ -51,9 +51,10 @@ contract: .venv/.ready ## Hold the embedded cluster to what a real API server do
 	@$(BIN)/karpy controlplane build >/dev/null || [ "$$CI" != true ]
 	@$(BIN)/pytest -q -n0 tests/contract $(ARGS) || $(call again,tests/contract)
 
-e2e: .venv/.ready ## Run the tests that need a real control plane, and Karpenter itself
+e2e: .venv/.ready ## Run the tests that need a real control plane, Karpenter itself, and Helm
 	@$(BIN)/karpy controlplane build >/dev/null || [ "$$CI" != true ]
 	@$(BIN)/karpy controlplane build --peer >/dev/null || [ "$$CI" != true ]
+	@$(BIN)/karpy controlplane build --tools >/dev/null || [ "$$CI" != true ]
 	@$(BIN)/pytest -q -n0 tests/e2e $(ARGS) || $(call again,tests/e2e)
 
 bench: .venv/.ready ## Measure the solver on the benchmark workloads

@@ -111,7 +111,13 @@ class ClusterError(KarpyError):
 
 
 class CloudError(KarpyError):
-    """A cloud said no; what to do about it depends on the subclass."""
+    """
+    A cloud said no; what to do about it depends on the subclass.
+
+    `reason` is the word that the condition Launched has for it.
+    """
+
+    reason: str = "LaunchFailed"
 
 
 class Bug(KarpyError):
@@ -136,10 +142,10 @@ class FileUnreadable(ConfigError):
 
     code = "KP1002"
 
-    def __init__(self, *, path: str, problem: str) -> None:
-        super().__init__(
-            f"cannot read `{path}`: {problem}", hint="check the path and its permissions"
-        )
+    def __init__(
+        self, *, path: str, problem: str, hint: str = "check the path and its permissions"
+    ) -> None:
+        super().__init__(f"cannot read `{path}`: {problem}", hint=hint)
         self.problem = problem
 
 
@@ -435,7 +441,8 @@ class CloudUnavailable(CloudError):
 
     code = "KP3004"
 
-    def __init__(self, *, call: str, problem: str, hint: str = "") -> None:
+    def __init__(self, *, call: str, problem: str, hint: str = "", reason: str = "") -> None:
+        self.reason = reason or type(self).reason
         super().__init__(
             f"`{call}` failed: {problem}",
             hint=hint or "check the status page of the cloud and its quotas",
@@ -459,8 +466,11 @@ class AwsRefused(CloudError):
 
     code = "KP3006"
 
-    def __init__(self, *, call: str, aws_code: str, message: str, hint: str = "") -> None:
+    def __init__(
+        self, *, call: str, aws_code: str, message: str, hint: str = "", reason: str = ""
+    ) -> None:
         self.call = call
+        self.reason = reason or type(self).reason
         self.aws_code = aws_code
         """What AWS calls the error: `UnauthorizedOperation`."""
         self.aws_message = message

@@ -16,8 +16,7 @@ from karpy.model.labels import (
     ZONE,
 )
 from karpy.model.pools import NodeOverlay
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import collect
+from karpy.model.requirements import Requirement, collect, one_of
 from karpy.model.resources import CPU, MEMORY, PODS
 from tests.builders.constraints import absent
 from tests.builders.nodes import ZONE_A, ZONES

@@ -13,7 +13,7 @@ from karpy.model.constraints import (
     Toleration,
     WhenUnsatisfiable,
 )
-from karpy.model.requirement import Operator, Requirement, one_of, require
+from karpy.model.requirements import Operator, Requirement, one_of, require
 
 
 def is_in(key: str, *values: str) -> Requirement:

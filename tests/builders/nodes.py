@@ -21,7 +21,7 @@ from karpy.model.labels import (
 from karpy.model.nodes import Node
 from karpy.model.pools import NodePool
 from karpy.model.records import ClaimRecord, Identity, NodeClassRef, NodeRecord
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.resources import NODES, PODS
 from tests.builders.pods import amounts
 

@@ -23,7 +23,7 @@ from karpy.model.pods import (
     PodVolume,
     Service,
 )
-from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirement, one_of
 from karpy.model.resources import PODS, parse_quantity
 
 NOON: Final = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)

@@ -12,7 +12,7 @@ from karpy.model.instances import InstanceType
 from karpy.model.labels import OS, REGION, ZONE
 from karpy.model.pools import NodePool
 from karpy.model.records import NodeClassRef
-from karpy.model.requirement import Operator, Requirement, one_of, require
+from karpy.model.requirements import Operator, Requirement, one_of, require
 from karpy.model.snapshot import Snapshot
 from tests.builders.nodes import node
 from tests.builders.pods import NOON, pod

@@ -12,13 +12,16 @@ from tests.cli.manifests import pod
 from tests.cli.nodemanifests import CLUSTER, NOW
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
+OLD: Final = DOCS / "guides" / "old-manifests.md"
 PAGES: Final = (
     DOCS / "cli.md",
     DOCS / "guides" / "choosing-instances.md",
+    OLD,
     DOCS / "guides" / "why-is-my-pod-pending.md",
     DOCS / "guides" / "why-is-my-node-still-here.md",
 )
-CONSOLE: Final = re.compile(r"(?ms)^```console\n\$ (karpy [^\n]+)\n((?!\$ )[^`].*?)```$")
+CONSOLE: Final = re.compile(r"(?ms)^```console\n\$ (karpy [^\n]+)\n((?!\$ |```).+?)```$")
+YAML: Final = re.compile(r"(?ms)^```yaml\n(.+?)```$")
 SHOWN: Final = [match.groups() for page in PAGES for match in CONSOLE.finditer(page.read_text())]
 QUIET: Final = " 2>/dev/null"
 RESTORE: Final = """\
@@ -41,6 +44,7 @@ def test_a_page_shows_what_the_program_prints(
     Path("migration.yaml").write_text(pod("migration", selector=selector, memory="0"))
     Path("restore.yaml").write_text(RESTORE)
     Path("cluster.yaml").write_text(CLUSTER)
+    Path("old.yaml").write_text(YAML.findall(OLD.read_text())[0])
 
     # Ages and windows depend on the time, which readers need not give.
     now = NOW if "cluster.yaml" in command else ()
@@ -50,4 +54,4 @@ def test_a_page_shows_what_the_program_prints(
 
 
 def test_the_pages_show_something() -> None:
-    assert len(SHOWN) == 11
+    assert len(SHOWN) == 14

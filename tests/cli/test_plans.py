@@ -6,7 +6,7 @@ from karpy.cli.plans import headline, plan_lines
 from karpy.cli.terminal import Line, width_of
 from karpy.model.labels import ZONE
 from karpy.model.refusals import Constraint, Exclusion, PoolRefusal, Reason, Refusal
-from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirement, one_of
 from karpy.model.verdicts import Launch, LaunchOption, Nomination, PoolNotice, Verdict
 from tests.builders import catalog, instance_type, offering
 from tests.builders import snapshot as cluster

@@ -145,12 +145,24 @@ def test_a_directory_without_manifests_is_told(karpy: Karpy, tmp_path: Path) -> 
 
 def test_a_file_that_is_not_text_is_told(karpy: Karpy, tmp_path: Path) -> None:
     path = tmp_path / "image.yaml"
-    path.write_bytes(b"\xff\xfe\x00\x01")
+    path.write_bytes(b"\xff\xd8\xff\xe0")
 
     run = karpy("solve", str(path))
 
     assert run.code == 1
-    assert run.err.startswith(f"error: cannot read `{path}`: it is not UTF-8 text (KP1002)\n")
+    assert run.err == (
+        f"error: cannot read `{path}`: it is not UTF-8 text (KP1002)\n\nhint: save it as UTF-8\n"
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_what_windows_writes_is_read(karpy: Karpy, tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "pool.yaml"
+    path.write_bytes(stream(POOL, pod("web-0")).replace("\n", "\r\n").encode(encoding))
+
+    run = karpy("solve", str(path), *NOW)
+
+    assert (run.code, "1 new node for 1 pod" in run.out) == (0, True)
 
 
 @pytest.mark.parametrize("text", ["nonsense", "{}", '[{"name": 3}]', "[" * 100_000])

@@ -18,8 +18,7 @@ from karpy.model.labels import (
     WELL_KNOWN,
     ZONE,
 )
-from karpy.model.requirement import one_of
-from karpy.model.requirements import collect
+from karpy.model.requirements import collect, one_of
 from tests.codec.plain import Json, Value, plain_type, sold, wants
 
 GI = 2**30

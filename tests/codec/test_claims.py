@@ -7,8 +7,7 @@ from karpy.codec.claims import write_node_claim, write_requirement, write_resour
 from karpy.codec.constraints import POOL_OPERATORS, read_requirement
 from karpy.codec.fields import Fields, JsonObject
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE
-from karpy.model.requirement import Operator, Requirement, require
-from karpy.model.requirements import collect
+from karpy.model.requirements import Operator, Requirement, collect, require
 from karpy.model.verdicts import Launch, LaunchOption
 from tests.builders.clouds import catalog, instance_type
 

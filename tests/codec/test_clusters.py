@@ -5,7 +5,7 @@ from karpy.model.constraints import Taint
 from karpy.model.labels import INITIALIZED, NODE_POOL, REGISTERED
 from karpy.model.nodes import Node
 from karpy.model.pods import Owner, PodController
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.storage import PersistentVolumeClaim
 from tests.codec.plain import Json, Value, plain_pod, workload
 from tests.codec.reading import names, obj, read

@@ -28,7 +28,7 @@ from karpy.model.constraints import (
     WhenUnsatisfiable,
 )
 from karpy.model.labels import ARCH, HOSTNAME, ZONE
-from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirement, one_of
 from tests.codec.plain import Json, wants
 
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"

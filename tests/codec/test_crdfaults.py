@@ -281,6 +281,42 @@ def test_what_is_right_has_no_faults(value: Json) -> None:
             ),
         ),
         (
+            f"{INNER}.nodeClassRef",
+            {"group": "compute.k8s.aws", "kind": "EC2NodeClass", "name": "a"},
+            (
+                f"{INNER}.nodeClassRef.group",
+                "is `compute.k8s.aws`, which has no EC2NodeClass",
+                "write `karpenter.k8s.aws`",
+            ),
+        ),
+        (
+            f"{INNER}.nodeClassRef",
+            {"group": "karpenter.k8s.aws", "kind": "AWSNodeTemplate", "name": "a"},
+            (
+                f"{INNER}.nodeClassRef.kind",
+                "is `AWSNodeTemplate`, which karpenter.k8s.aws does not have",
+                "write `EC2NodeClass`",
+            ),
+        ),
+        (
+            "spec.template.metadata.labels",
+            {"team": "${TEAM}"},
+            (
+                "spec.template.metadata.labels.team",
+                "is `${TEAM}`, which is not filled in",
+                "fill in `${TEAM}` first, for example with `envsubst` or `helm template`",
+            ),
+        ),
+        (
+            "spec.limits",
+            {"cpu": "${CPU}"},
+            (
+                "spec.limits.cpu",
+                "is `${CPU}`, which is not filled in",
+                "fill in `${CPU}` first, for example with `envsubst` or `helm template`",
+            ),
+        ),
+        (
             f"{INNER}.requirements",
             [wants("a", "In", "<<ZONE>>")],
             (
@@ -309,6 +345,20 @@ def test_a_fault_of_a_pool_is_named_with_a_way_out(
             (
                 "spec.subnetSelectorTerms[0]",
                 "is wrong: 'id' cannot be set together with 'tags'",
+                "keep one of them",
+            ),
+        ),
+        (
+            class_with(
+                amiFamily="AL2",
+                amiSelectorTerms=[
+                    {"id": "ami-0123456789"},
+                    {"id": "ami-1", "name": "a", "tags": {"a": "b"}},
+                ],
+            ),
+            (
+                "spec.amiSelectorTerms[1]",
+                "is wrong: 'id' cannot be set together with 'alias', 'tags', 'name', 'owner'",
                 "keep one of them",
             ),
         ),

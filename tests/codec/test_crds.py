@@ -6,7 +6,7 @@ from karpy.model.constraints import Taint
 from karpy.model.labels import CAPACITY_TYPE
 from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.records import NodeClassRef
-from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirement, one_of
 from tests.codec.plain import Json, plain_pool, wants
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from karpy.codec.disruption import read_policy
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
-from karpy.model.disruption import Budget, ConsolidationPolicy, DisruptionPolicy
+from karpy.model.pools import Budget, ConsolidationPolicy, DisruptionPolicy
 
 HOUR = timedelta(hours=1)
 

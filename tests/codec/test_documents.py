@@ -92,6 +92,23 @@ def test_json_up_to_the_first_mistake_is_kept() -> None:
             "render the template first, for example with `helm template`",
         ),
         ('{"a": ]', "check the brackets, commas and quotes there"),
+        (
+            "kubectl apply -f - <<EOF\nkind: Pod\nEOF\n",
+            "take the manifest out of the shell script, or give what the script prints",
+        ),
+        (
+            "# Title\n\n```yaml\nkind: Pod\n```\n",
+            "take the manifest out of the Markdown page, without the fences",
+        ),
+        (
+            'resource "kubectl_manifest" "a" {\n  yaml_body = <<-YAML\n    kind: Pod\nYAML\n}\n',
+            "take the manifest out of the Terraform file, or give what Terraform renders",
+        ),
+        ("a: 1\n<<<<<<< HEAD\nb: 2\n=======\n", "resolve the merge conflict first"),
+        (
+            "kind: Pod\nspec: [\ndata: |\n  cat <<EOF\n",
+            "check indentation and quotes",
+        ),
         ("a: &x [*x]", "write the repeated parts out"),
         ('{"a":' + "[" * 100_000, "check that it is a manifest"),
         ("a: 0x_", "put it in quotes if it is text"),
@@ -104,7 +121,20 @@ def test_a_hint_says_what_to_do(text: str, hint: str) -> None:
 def test_a_problem_names_the_file_and_the_document() -> None:
     (_, found) = read_documents("f.yaml", "a: 1\n---\nb: [")
 
-    assert str(found).startswith("`f.yaml` document 2: is not YAML: ")
+    assert str(found).startswith("`f.yaml` document 2: `b` is not YAML: ")
+
+
+def test_a_document_that_is_not_yaml_is_named_with_its_object_and_field() -> None:
+    text = "kind: Pod\nmetadata:\n  name: web\nspec:\n  priority: 1\n  priority: 2\n"
+    text += "---\nkind: NodePool\nmetadata: {name: web}\nspec:\n\tweight: 1\n"
+
+    found = [each for each in read_documents("f.yaml", text) if isinstance(each, ManifestInvalid)]
+
+    tab = "found character that cannot start any token"
+    assert [(each.where, each.path, each.problem) for each in found] == [
+        ("`f.yaml` document 1, Pod web", "spec.priority", "has the key `priority` twice in line 6"),
+        ("`f.yaml` document 2, NodePool web", "spec.weight", f"is not YAML: {tab} in line 11"),
+    ]
 
 
 @pytest.mark.parametrize("text", ["", " \n\n", "\ufeff"])

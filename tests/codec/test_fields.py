@@ -55,6 +55,22 @@ def test_long_texts_are_shown_in_part() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        (5, 'quote it: `"5"`'),
+        (True, 'quote it: `"true"`'),
+        ([5], "write one text"),
+        ({"a": 5}, "write one text"),
+    ],
+)
+def test_a_list_is_not_to_be_quoted(value: object, hint: str) -> None:
+    with pytest.raises(FieldInvalid) as raised:
+        Fields({"a": value}).text("a")
+
+    assert raised.value.hint == hint
+
+
+@pytest.mark.parametrize(
     ("read", "expected"),
     [
         (lambda f: f.child("n"), ("n", "is `1`, not an object")),
@@ -68,6 +84,7 @@ def test_long_texts_are_shown_in_part() -> None:
         (lambda f: f.choice("none", {"a", "b"}), ("none", "is missing")),
         (lambda f: f.labels("n"), ("n", "is `1`, not an object")),
         (lambda f: f.labels("map"), ("map[a]", "is `1`, not text")),
+        (lambda f: f.text("list"), ("list", "is a list, not text")),
         (lambda f: f.labels("odd"), ("odd", "has the key `5`, not text")),
         (lambda f: f.time("t"), ("t", "is `x`, not a time")),
         (lambda f: f.time("local"), ("local", "is `2026-01-31T12:00:00`, not a time")),

@@ -9,8 +9,7 @@ from karpy.codec.fields import FieldInvalid
 from karpy.codec.instances import InstanceReader
 from karpy.model.instances import InstanceType, Offering, columns
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, RESERVED, ZONE
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import collect
+from karpy.model.requirements import Requirement, collect, one_of
 from tests.codec.plain import Json, Value, plain_type, sold, wants
 
 GI = 2**30

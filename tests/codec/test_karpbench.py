@@ -21,7 +21,7 @@ from karpy.model.pods import (
 )
 from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.records import NodeClassRef
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.settings import (
     MinValuesPolicy,
     Packing,

@@ -11,7 +11,7 @@ from karpy.model.pods import (
     Service,
 )
 from karpy.model.pools import NodeOverlay
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.settings import MinValuesPolicy, Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.storage import PersistentVolume, PersistentVolumeClaim, Storage, StorageClass
@@ -273,6 +273,28 @@ def test_an_old_pool_is_converted_and_planned_with_the_notes_of_the_conversion()
         "is renamed: it is `spec.limits` today"
     ) in notes_of(reading)
     assert reading.problems == ()
+
+
+def test_the_global_settings_of_the_old_version_count_for_its_node_classes() -> None:
+    template = """\
+apiVersion: karpenter.k8s.aws/v1alpha1
+kind: AWSNodeTemplate
+metadata: {name: batch}
+spec: {subnetSelector: {a: b}, securityGroupSelector: {a: b}}
+"""
+    settings = """\
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: karpenter-global-settings}
+data: {aws.defaultInstanceProfile: Usual}
+"""
+
+    (alone,) = read_texts(template).node_classes
+    (both,) = read_texts(template + settings).node_classes
+
+    assert "instanceProfile" not in alone.value["spec"]
+    assert both.value["spec"]["instanceProfile"] == "Usual"
 
 
 def test_a_pool_whose_provider_is_not_filled_in_is_planned_all_the_same() -> None:

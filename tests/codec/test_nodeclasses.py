@@ -4,7 +4,7 @@ import pytest
 
 from karpy.codec.nodeclasses import ClassReader
 from karpy.model.conditions import Condition
-from karpy.model.nodeclasses import ClassState
+from karpy.model.records import ClassState
 from tests.codec.plain import Json
 
 READY = {

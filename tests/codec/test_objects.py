@@ -9,7 +9,7 @@ from karpy.codec.objects import (
 )
 from karpy.codec.uids import derived_uid
 from karpy.model.pods import DisruptionBudget, PodController, Service
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from tests.codec.plain import Json
 
 APP = Requirement("app", frozenset({"web"}))

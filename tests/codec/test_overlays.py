@@ -9,10 +9,9 @@ from karpy.codec.patches.merge import merge
 from karpy.codec.records import Writes
 from karpy.model.conditions import Condition, Conditions
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL
-from karpy.model.overlays import OverlayRecord
-from karpy.model.pools import NodeOverlay
+from karpy.model.pools import NodeOverlay, OverlayRecord
 from karpy.model.records import Identity
-from karpy.model.requirement import one_of
+from karpy.model.requirements import one_of
 from tests.codec.plain import Json, Value, wants
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -24,7 +24,7 @@ from karpy.model.pods import (
     PodRules,
     PodVolume,
 )
-from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirement, one_of
 from tests.codec.plain import Json, Value, container, plain_pod, wants
 
 UNSCHEDULABLE = {

@@ -23,11 +23,10 @@ from karpy.core.disruption.decide import decide_nodes
 from karpy.core.scheduling.decide import decide
 from karpy.core.staticpools import decide_pool
 from karpy.model.commands import Command, CommandNode
-from karpy.model.disruption import DisruptionReason
 from karpy.model.ec2types import InstanceSettings
 from karpy.model.instances import PriceList
 from karpy.model.pods import DaemonSet, Pod
-from karpy.model.pools import Headcount
+from karpy.model.pools import DisruptionReason, Headcount
 from karpy.model.questions import (
     ConfirmationQuestion,
     DisruptionQuestion,

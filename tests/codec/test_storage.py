@@ -12,7 +12,7 @@ from karpy.codec.storage import (
 )
 from karpy.model.constraints import NodeTerm
 from karpy.model.labels import ZONE
-from karpy.model.requirement import one_of
+from karpy.model.requirements import one_of
 from karpy.model.storage import (
     IMMEDIATE,
     WAIT_FOR_FIRST_CONSUMER,

@@ -20,8 +20,8 @@ from karpy.codec.verdicts import (
     verdict_to_json,
 )
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Replacement
-from karpy.model.disruption import DisruptionReason
 from karpy.model.labels import ARCH, ZONE
+from karpy.model.pools import DisruptionReason
 from karpy.model.refusals import (
     Constraint,
     Exclusion,
@@ -33,8 +33,7 @@ from karpy.model.refusals import (
     Refusal,
 )
 from karpy.model.repairs import RepairAction
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import collect
+from karpy.model.requirements import Requirement, collect, one_of
 from karpy.model.verdicts import (
     Launch,
     LaunchOption,

@@ -15,7 +15,7 @@ from karpy.codec.workloads import (
     replica_set,
 )
 from karpy.model.pods import Owner, Pod, PodController, PodRules, PodVolume
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.storage import PersistentVolumeClaim
 from tests.codec.plain import Json, workload
 

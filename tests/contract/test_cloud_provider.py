@@ -12,8 +12,7 @@ from karpy.errors import CloudError, MachineNotFound, NoCapacity, NodeClassNotRe
 from karpy.model.kinds import NODE
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpy.model.records import ClaimRecord, Identity
-from karpy.model.requirement import one_of
-from karpy.model.requirements import collect
+from karpy.model.requirements import collect, one_of
 from karpy.model.verdicts import LaunchOption
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
 from tests.contract.clouds import CLOUDS, KWOK_REAL, Stage, node_of, open_cloud, remember

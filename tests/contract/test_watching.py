@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from karpy.adapters.mirror.readers import FieldReader
+from karpy.adapters.mirror.records import FieldReader
 from karpy.errors import Expired
 from karpy.model.kinds import CONFIG_MAP, POD
 from karpy.ports.objects import Change, EventType, Patch, PatchType, Query, Synced, WatchEvent

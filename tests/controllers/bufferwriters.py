@@ -12,21 +12,19 @@ from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
-from karpy.controllers.batching import Batcher
 from karpy.controllers.buffers import BufferController
 from karpy.controllers.clusterstate import ClusterState, Promises
 from karpy.controllers.commands import Commands
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.evictionqueue import EvictionQueue
-from karpy.controllers.expectations import Expectations
 from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodetermination import TerminationController
-from karpy.controllers.nominations import Nominations
+from karpy.controllers.nominations import ClaimNominations, NodeNominations
 from karpy.controllers.podevents import PodEventController
 from karpy.controllers.provisioning import ProvisioningController
-from karpy.controllers.triggers import Triggers
+from karpy.controllers.triggers import Batcher, Triggers
 from karpy.controllers.writer import Writer
 from karpy.errors import KarpyError
 from karpy.model.kinds import CAPACITY_BUFFER
@@ -42,7 +40,7 @@ from tests.controllers.operators import Heard
 class Audience:
     """Passes decisions on to whoever keeps buffers."""
 
-    def __init__(self, nominations: Nominations, buffers: BufferController) -> None:
+    def __init__(self, nominations: NodeNominations, buffers: BufferController) -> None:
         self._nominations = nominations
         self._buffers = buffers
         self.verdicts: list[Verdict] = []
@@ -96,12 +94,12 @@ async def keeping_room(
     context = ControllerContext(
         mirror.records, objects, world.cloud, writer, clock, on_failure=heard.fail
     )
-    commands, nominations, batcher = Commands(), Nominations(clock), Batcher()
+    commands, nominations, batcher = Commands(), NodeNominations(clock), Batcher()
     buffers, evictions = BufferController(context, book, batcher.trigger), EvictionQueue(context)
     audience = Audience(nominations, buffers)
     state = ClusterState(
         MirroredCluster(mirror, objects),
-        Promises(commands, nominations, Expectations(mirror.records, clock)),
+        Promises(commands, nominations, ClaimNominations(mirror.records, clock)),
         virtual_pods=book.virtual_pods,
         buffer_pods=buffers.pods_on,
     )

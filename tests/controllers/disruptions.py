@@ -15,11 +15,10 @@ from karpy.controllers.commands import Commands
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.evictionqueue import EvictionQueue
-from karpy.controllers.expectations import Expectations
 from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodetermination import TerminationController
-from karpy.controllers.nominations import Nominations
+from karpy.controllers.nominations import ClaimNominations, NodeNominations
 from karpy.controllers.podevents import PodEventController
 from karpy.controllers.reboot import RebootController
 from karpy.controllers.writer import Writer
@@ -40,7 +39,7 @@ class Stage(Struct):
     context: ControllerContext
     state: ClusterState
     commands: Commands
-    nominations: Nominations
+    nominations: NodeNominations
     disruption: DisruptionController
 
 
@@ -66,10 +65,10 @@ async def disrupting(
         world.clock,
         on_failure=heard.fail,
     )
-    commands, nominations = Commands(), Nominations(world.clock)
+    commands, nominations = Commands(), NodeNominations(world.clock)
     state = ClusterState(
         MirroredCluster(mirror, objects),
-        Promises(commands, nominations, Expectations(mirror.records, world.clock)),
+        Promises(commands, nominations, ClaimNominations(mirror.records, world.clock)),
         repair_policies=policies,
     )
     disruption = DisruptionController(

@@ -7,12 +7,11 @@ from msgspec.structs import replace
 
 from karpy.controllers.clusterstate import ClusterState, Promises
 from karpy.controllers.commands import Commands
-from karpy.controllers.expectations import Expectations
-from karpy.controllers.nominations import Nominations
+from karpy.controllers.nominations import ClaimNominations, NodeNominations
 from karpy.model.commands import Command, CommandNode, Stage
-from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import NODE_CLAIM, POD
 from karpy.model.nodes import Node
+from karpy.model.pools import DisruptionReason
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch
 from karpy.sim.world import World
@@ -105,8 +104,8 @@ async def test_pods_of_buffers_are_there_and_count_on_their_nodes() -> None:
             Told(snapshot(nodes=[node("a"), node("b")], pods=[pod("x")])),
             Promises(
                 Commands(),
-                Nominations(context.clock),
-                Expectations(context.records, context.clock),
+                NodeNominations(context.clock),
+                ClaimNominations(context.records, context.clock),
             ),
             virtual_pods=lambda: (virtual,),
             buffer_pods={"a": 2, "b": 0}.__getitem__,
@@ -125,7 +124,7 @@ async def test_nodes_of_other_providers_are_foreign() -> None:
             promises = Promises(
                 stage.commands,
                 stage.nominations,
-                Expectations(stage.context.records, world.clock),
+                ClaimNominations(stage.context.records, world.clock),
             )
             state = ClusterState(stage.state, promises, is_ours=lambda _: False)
             await asyncio.sleep(1)
@@ -139,7 +138,7 @@ async def test_a_pod_on_its_way_to_a_node_counts_there() -> None:
     with living(World(parts=())) as world:
         world.store.create(POD, pending_pod("a", "1"))
         async with disrupting(world, Heard()) as stage:
-            expectations = Expectations(stage.context.records, world.clock)
+            expectations = ClaimNominations(stage.context.records, world.clock)
             state = ClusterState(
                 stage.state, Promises(stage.commands, stage.nominations, expectations)
             )

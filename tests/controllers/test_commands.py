@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from karpy.controllers.commands import Commands
 from karpy.model.commands import Command, CommandNode, Replacement, Stage
-from karpy.model.disruption import DisruptionReason
+from karpy.model.pools import DisruptionReason
 from karpy.model.verdicts import Launch
 from tests.builders import NOON
 

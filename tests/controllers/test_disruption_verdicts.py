@@ -8,8 +8,8 @@ from karpy.codec.fields import JsonObject
 from karpy.core.disruption.decide import decide_nodes
 from karpy.errors import ServerFault
 from karpy.model.commands import DisruptionVerdict
-from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import NODE_CLAIM, POD, Kind
+from karpy.model.pools import DisruptionReason
 from karpy.model.questions import DisruptionQuestion, NodeQuestion, ValidationQuestion
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.repairs import RepairAction

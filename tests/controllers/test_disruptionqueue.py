@@ -10,7 +10,6 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation
 from karpy.errors import Unexpected
 from karpy.model.commands import Command
-from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import (
     DEPLOYMENT,
     DISRUPTION_BUDGET,
@@ -21,6 +20,7 @@ from karpy.model.kinds import (
     Kind,
 )
 from karpy.model.labels import INSTANCE_TYPE
+from karpy.model.pools import DisruptionReason
 from karpy.ports.objects import EVERYTHING, Page, Patch, PatchType, Query
 from karpy.sim.faults import Fault, Faults, server_fault
 from karpy.sim.faultyports import FaultyFeed, FaultyObjects

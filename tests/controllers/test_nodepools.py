@@ -7,8 +7,8 @@ from karpy.controllers.nodeclasses import NodeClasses
 from karpy.controllers.nodepools import NodePoolController
 from karpy.controllers.registrationhealth import RegistrationHealthController
 from karpy.core.nodepool.hash import VERSION
-from karpy.model.annotations import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE_CLAIM, NODE_POOL
+from karpy.model.labels import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run
 from karpy.sim.world import World
@@ -160,7 +160,16 @@ def test_a_pool_of_another_cloud_is_left_alone() -> None:
         world.start()
         made = pool()
         made["spec"]["template"]["spec"]["nodeClassRef"] = theirs
-        before = world.store.create(NODE_POOL, made)
+        world.store.create(NODE_POOL, made)
+        said = {
+            "type": "NodeClassReady",
+            "status": "True",
+            "reason": "NodeClassReady",
+            "message": "",
+            "lastTransitionTime": "2026-01-05T00:00:00Z",
+        }
+        patch = Patch(PatchType.MERGE, {"status": {"conditions": [said]}})
+        before = world.store.patch(NODE_POOL, "web", patch, subresource="status")
         async with scene_of(world, Heard()) as scene:
             health = RegistrationHealthController(scene.context, scene.classes.generation_of)
             async with running(controller(scene), health):
@@ -171,6 +180,33 @@ def test_a_pool_of_another_cloud_is_left_alone() -> None:
     before, after = run(story())
 
     assert before == after
+
+
+def test_a_pool_of_no_autoscaler_learns_why_nothing_is_launched() -> None:
+    theirs = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+
+    async def story() -> tuple[tuple[str, str, str], list[str]]:
+        world, heard = World(), Heard()
+        world.start()
+        made = pool()
+        made["spec"]["template"]["spec"]["nodeClassRef"] = theirs
+        world.store.create(NODE_POOL, made)
+        async with scene_of(world, heard) as scene, running(controller(scene)):
+            await asyncio.sleep(60)
+        world.stop()
+        return conditions_of(world)["NodeClassReady"], [each.reason for each in heard.notices]
+
+    condition, events = run(story())
+
+    assert condition == (
+        "False",
+        "NodeClassNotServed",
+        (
+            "The provider serves KWOKNodeClass.karpenter.kwok.sh, "
+            "not EC2NodeClass.karpenter.k8s.aws: nothing is launched"
+        ),
+    )
+    assert "NodeClassNotServed" in events
 
 
 def test_a_pool_counts_its_nodes() -> None:

@@ -16,10 +16,9 @@ from karpy.controllers.clusterstate import ClusterState, Promises
 from karpy.controllers.commands import Commands
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.evictionqueue import EvictionQueue
-from karpy.controllers.expectations import Expectations
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodetermination import TerminationController
-from karpy.controllers.nominations import Nominations
+from karpy.controllers.nominations import ClaimNominations, NodeNominations
 from karpy.controllers.poddeletioncost import (
     PERIOD,
     PodDeletionCostController,
@@ -27,8 +26,8 @@ from karpy.controllers.poddeletioncost import (
 )
 from karpy.controllers.writer import Writer
 from karpy.errors import ClusterError, Conflict, Forbidden, NotFound, ServerFault
-from karpy.model.annotations import POD_DELETION_COST
 from karpy.model.kinds import NAMESPACE, NODE, NODE_CLAIM, NODE_POOL, POD, Kind
+from karpy.model.labels import POD_DELETION_COST
 from karpy.model.settings import Settings
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.objects import EmbeddedObjects
@@ -139,10 +138,10 @@ async def stage(*claims: str) -> AsyncIterator[Stage]:
         context = ControllerContext(
             mirror.records, world.objects, world.cloud, writer, world.clock, on_failure=heard.fail
         )
-        expectations = Expectations(mirror.records, world.clock)
+        expectations = ClaimNominations(mirror.records, world.clock)
         state = ClusterState(
             MirroredCluster(mirror, world.objects),
-            Promises(Commands(), Nominations(world.clock), expectations),
+            Promises(Commands(), NodeNominations(world.clock), expectations),
         )
         own = ControllerContext(
             mirror.records, doorman, world.cloud, writer, world.clock, on_failure=heard.fail

@@ -5,8 +5,8 @@ import asyncio
 from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.controllers.repair import RepairController
 from karpy.core.disruption.decide import decide_nodes
-from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import NODE_CLAIM, POD
+from karpy.model.pools import DisruptionReason
 from karpy.model.refusals import NodeReason
 from karpy.sim.kubelets.nodes import Health
 from karpy.sim.loop import run

@@ -5,7 +5,7 @@ from threading import Barrier
 import pytest
 
 from karpy.adapters.controlplane.building import ensure_programs
-from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER, TOOLS
 from karpy.adapters.controlplane.programs import built_folder
 from karpy.errors import ControlPlaneMissing
 from tests.controlplane.fakes import fake_go, script
@@ -47,6 +47,17 @@ def test_the_peer_is_built_beside_it(tmp_path: Path, environ: dict[str, str]) ->
     assert told[0].startswith("building Karpenter v1.15.0 with ")
     assert told[1] == "1 of 1 karpenter: done after 0 s"
     assert "operator.Version=v1.15.0" in (tmp_path / "bin" / "calls").read_text()
+
+
+def test_tools_are_built_without_what_is_not_needed(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    fake_go(tmp_path / "bin")
+
+    folder = ensure_programs(environ, str, TOOLS)
+
+    assert sorted(each.name for each in folder.iterdir()) == ["helm", "promtool"]
+    assert (tmp_path / "bin" / "calls").read_text().count("-tags remove_all_sd") == 2
 
 
 def test_go_stands_next_to_its_module_and_fetches_no_other_go(

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER, TOOLS, Bundle
 from karpy.adapters.controlplane.programs import built_folder
 from tests.cli.conftest import Karpy
 from tests.controlplane.fakes import fake_go, script
@@ -43,13 +43,16 @@ def test_build_prints_the_folder_and_nothing_else(karpy: Karpy, tmp_path: Path) 
     assert "6 of 6 kwok: done after 0 s\n" in run.err
 
 
-def test_the_peer_is_built_if_asked_for(karpy: Karpy, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("flag", "bundle"), [("--peer", PEER), ("--tools", TOOLS)])
+def test_other_programs_are_built_if_asked_for(
+    karpy: Karpy, tmp_path: Path, flag: str, bundle: Bundle
+) -> None:
     fake_go(tmp_path / "bin", "go1.27.0")
 
-    run = karpy("controlplane", "build", "--peer")
+    run = karpy("controlplane", "build", flag)
 
-    assert (run.code, run.out) == (0, f"{built_folder(os.environ, PEER)}\n")
-    assert karpy("controlplane", "path", "--peer") == (0, run.out, "")
+    assert (run.code, run.out) == (0, f"{built_folder(os.environ, bundle)}\n")
+    assert karpy("controlplane", "path", flag) == (0, run.out, "")
     assert karpy("controlplane", "path").code == 1
 
 

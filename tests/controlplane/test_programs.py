@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER, Bundle
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER, TOOLS, Bundle
 from karpy.adapters.controlplane.programs import (
     built_folder,
     find_program,
@@ -32,14 +32,14 @@ def test_the_cache_goes_where_the_user_keeps_caches() -> None:
     assert folder.parent == Path("/var/cache/karpy/controlplane")
 
 
-@pytest.mark.parametrize("bundle", [CONTROL_PLANE, PEER], ids=lambda each: each.name)
+@pytest.mark.parametrize("bundle", [CONTROL_PLANE, PEER, TOOLS], ids=lambda each: each.name)
 def test_every_program_is_a_tool_of_its_module(bundle: Bundle) -> None:
     words = bundle.source("go.mod").split()
 
     assert [package for package in bundle.packages.values() if package not in words] == []
 
 
-@pytest.mark.parametrize("bundle", [CONTROL_PLANE, PEER], ids=lambda each: each.name)
+@pytest.mark.parametrize("bundle", [CONTROL_PLANE, PEER, TOOLS], ids=lambda each: each.name)
 def test_go_is_installed_new_enough(bundle: Bundle) -> None:
     series = tuple(int(part) for part in bundle.go_series.split("."))
 

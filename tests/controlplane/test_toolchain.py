@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER, Bundle
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER, TOOLS, Bundle
 from karpy.adapters.controlplane.toolchain import find_go
 from karpy.errors import ControlPlaneMissing
 from tests.controlplane.fakes import fake_go, fake_wheel, script
@@ -23,7 +23,9 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("bundle", "expected"), [(CONTROL_PLANE, (1, 26, 0)), (PEER, (1, 26, 9))], ids=["", "peer"]
+    ("bundle", "expected"),
+    [(CONTROL_PLANE, (1, 26, 0)), (PEER, (1, 26, 9)), (TOOLS, (1, 26, 0))],
+    ids=["", "peer", "tools"],
 )
 def test_the_module_says_which_go_it_needs(bundle: Bundle, expected: tuple[int, ...]) -> None:
     assert bundle.needed_go == expected

@@ -11,8 +11,7 @@ from karpy.core.instancechoice import Span, Wish, choose, label, requirements_of
 from karpy.model.ec2labels import AUTO_MODE_DOMAIN, EC2_DOMAIN
 from karpy.model.ec2types import InstanceSettings
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
-from karpy.model.requirement import Operator, Requirement, one_of, require
-from karpy.model.requirements import collect, merge
+from karpy.model.requirements import Operator, Requirement, collect, merge, one_of, require
 
 REGION = builtin_region("eu-west-1")
 EC2 = CatalogMaker().make(REGION, {}, usual=InstanceSettings()).types

@@ -2,10 +2,9 @@ from datetime import timedelta
 
 import pytest
 
-from karpy.core.overlays import judge_overlay
+from karpy.core.scheduling.overlays import judge_overlay
 from karpy.model.conditions import FALSE, READY, TRUE, Condition, Conditions
-from karpy.model.overlays import OverlayRecord
-from karpy.model.pools import NodeOverlay
+from karpy.model.pools import NodeOverlay, OverlayRecord
 from karpy.model.records import Identity
 from tests.builders.pods import NOON
 

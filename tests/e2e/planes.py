@@ -1,7 +1,6 @@
 """The real control plane as a fixture, and when tests that need it are run."""
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -9,9 +8,9 @@ from uuid import uuid4
 
 import pytest
 
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE
 from karpy.adapters.controlplane.plane import ControlPlane
-from karpy.adapters.controlplane.programs import require_programs
-from karpy.errors import ControlPlaneMissing
+from tests.programs import folder_of
 
 STRANGER: Final = "stranger"
 """A user whom RBAC allows nothing, until a test binds a role."""
@@ -20,12 +19,7 @@ STRANGER: Final = "stranger"
 @pytest.fixture(scope="session")
 def programs() -> Path:
     """The folder of the programs; without them tests are skipped, or fail in CI."""
-    try:
-        return require_programs(os.environ)
-    except ControlPlaneMissing as missing:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{missing} (CI=true, so this is no reason to skip)", pytrace=False)
-        pytest.skip(f"{missing.message}; {missing.hint}")
+    return folder_of(CONTROL_PLANE)
 
 
 @pytest.fixture(scope="session")

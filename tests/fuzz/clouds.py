@@ -4,7 +4,7 @@ from karpy.model.instances import Catalog, InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.records import NodeClassRef
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from tests.builders import (
     CPUS,
     DRIVER,

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from karpy.model.constraints import NodeTerm
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL
 from karpy.model.pods import Pod
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from tests.builders import NOON, absent, exists, is_in, pod, term
 from tests.fuzz.dice import Dice, Feature
 from tests.fuzz.words import TIER

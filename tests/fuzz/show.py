@@ -7,7 +7,7 @@ from enum import Enum
 from msgspec import Struct
 from msgspec.structs import fields
 
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from tests.builders import NOON, WELL_KNOWN_HERE
 
 _WIDTH = 96

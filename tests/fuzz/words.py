@@ -4,7 +4,7 @@ from typing import Final
 
 from karpy.model.constraints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE, Taint
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
-from karpy.model.requirement import Operator, Requirement, require
+from karpy.model.requirements import Operator, Requirement, require
 from tests.builders import CPUS, FAMILY, GPU_NAME, ZONES
 from tests.fuzz.dice import Dice, Feature
 

@@ -12,7 +12,7 @@ from karpy.model.constraints import (
 )
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import HostPort
-from karpy.model.requirement import Operator, Requirement
+from karpy.model.requirements import Operator, Requirement
 from tests.builders import affinity, exists, not_in, selecting, spread, term
 from tests.builders.constraints import SpreadFields, TermFields
 from tests.builders.pods import PodFields

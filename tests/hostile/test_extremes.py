@@ -10,7 +10,7 @@ from msgspec import DecodeError
 from msgspec.json import encode
 from msgspec.structs import replace
 
-from karpy.adapters.mirror import recordbook
+from karpy.adapters.mirror import records
 from karpy.codec.buffers import buffer_writes, read_buffer_record
 from karpy.codec.disruption import read_policy
 from karpy.codec.fields import FieldInvalid, JsonObject
@@ -40,11 +40,10 @@ from karpy.core.lifecycle.termination import terminate_claim, terminate_node
 from karpy.core.nodepool.hash import hash_template
 from karpy.core.nodepool.staticcapacity import CREATES_MAX, fill_up
 from karpy.core.scheduling.decide import decide
-from karpy.model.disruption import DisruptionPolicy
 from karpy.model.labels import NODE_POOL
 from karpy.model.nodes import Node, join_node
 from karpy.model.pods import Pod
-from karpy.model.pools import Headcount
+from karpy.model.pools import DisruptionPolicy, Headcount
 from karpy.model.questions import DisruptionQuestion, LegacyRepairQuestion, NodeQuestion
 from karpy.model.repairs import RepairRules
 from karpy.model.snapshot import Snapshot
@@ -122,8 +121,8 @@ def test_a_pod_changes_no_answer_about_others(obj: JsonObject) -> None:
 @often
 @given(extremes.nodes(), extremes.node_claims())
 def test_a_node_changes_no_answer_about_others(node_obj: JsonObject, claim_obj: JsonObject) -> None:
-    found = entries(recordbook.NODES, node_obj)
-    claims = entries(recordbook.CLAIMS, claim_obj)
+    found = entries(records.NODES, node_obj)
+    claims = entries(records.CLAIMS, claim_obj)
     claim = claims[0].value if claims else None
     joined = [join_node(each.value, claim, None) for each in found]
 
@@ -133,7 +132,7 @@ def test_a_node_changes_no_answer_about_others(node_obj: JsonObject, claim_obj: 
 @often
 @given(extremes.node_pools(), extremes.pods())
 def test_a_pool_changes_no_answer_about_others(obj: JsonObject, pod_obj: JsonObject) -> None:
-    pools = [POOLS[0], *(each.value for each in entries(recordbook.POOLS, obj))]
+    pools = [POOLS[0], *(each.value for each in entries(records.POOLS, obj))]
 
     found = fine_answers(cluster(*entries(PodJsonReader(), pod_obj), pools=pools))
 
@@ -145,7 +144,7 @@ def test_a_pool_changes_no_answer_about_others(obj: JsonObject, pod_obj: JsonObj
 def test_an_overlay_and_a_daemon_change_no_answer_about_others(
     overlay: JsonObject, daemon_set: JsonObject, pod_obj: JsonObject
 ) -> None:
-    overlays = [each.value for each in entries(recordbook.OVERLAYS, overlay)]
+    overlays = [each.value for each in entries(records.OVERLAYS, overlay)]
     daemon = read_or_none(lambda fields: read_daemon_set(fields, PodReader()), daemon_set)
 
     found = cluster(
@@ -173,8 +172,8 @@ def test_a_buffer_has_no_more_pods_than_a_decision_can_look_at(obj: JsonObject) 
 
 def hostile_nodes(node_obj: JsonObject, claim_obj: JsonObject) -> tuple[Node, ...]:
     """Return a node as disruption sees it; none if any part of it is set aside."""
-    found = entries(recordbook.NODES, node_obj)
-    claims = entries(recordbook.CLAIMS, claim_obj)
+    found = entries(records.NODES, node_obj)
+    claims = entries(records.CLAIMS, claim_obj)
     return tuple(
         join_node(node.value, claim.value) for node, claim in zip(found, claims, strict=False)
     )
@@ -186,7 +185,7 @@ def hostile_cluster(
     """Build a cluster of nodes that are empty, and one that is broken, with hostile objects."""
     budget = read_or_none(read_budget, budget_obj)
     pools = [
-        replace(each.value, record=each.kept.record) for each in entries(recordbook.POOLS, pool_obj)
+        replace(each.value, record=each.kept.record) for each in entries(records.POOLS, pool_obj)
     ]
     return scenes.cluster(
         *WELL,
@@ -313,7 +312,7 @@ def test_every_step_of_a_claim_can_be_taken_and_written(
 @given(extremes.node_pools())
 def test_a_pool_is_hashed_and_filled_up_in_bounded_steps(obj: JsonObject) -> None:
     template = read_or_none(read_template, obj)
-    pools: list[Kept[Any]] = [each.kept for each in entries(recordbook.POOLS, obj)]
+    pools: list[Kept[Any]] = [each.kept for each in entries(records.POOLS, obj)]
 
     digests = [hash_template(each) for each in filter(None, [template])]
     creates = [fill_up(each.record, Headcount(), is_synced=True).creates for each in pools]

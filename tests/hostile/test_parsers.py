@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from karpy.adapters.mirror.recordbook import CLAIMS
+from karpy.adapters.mirror.records import CLAIMS
 from karpy.codec.crds import PRICE_LENGTH_MAX, read_overlay
 from karpy.codec.disruption import read_policy
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject, read_duration
@@ -24,9 +24,9 @@ from karpy.core.disruption.budgets import permit
 from karpy.core.lifecycle.eviction import protection_of
 from karpy.errors import BadRequest
 from karpy.model.cron import SCHEDULE_LENGTH_MAX, ScheduleInvalid, read_schedule
-from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import POD
-from karpy.model.requirement import as_integer
+from karpy.model.pools import DisruptionReason
+from karpy.model.requirements import as_integer
 from karpy.model.resources import AMOUNT_MAX, MEMORY, QUANTITY_LENGTH_MAX, parse_quantity
 from karpy.model.times import (
     DURATION_LENGTH_MAX,

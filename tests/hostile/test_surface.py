@@ -237,6 +237,8 @@ def test_a_thief_of_the_token_writes_little() -> None:
 
     assert written == {
         ("capacitybuffers/status", "patch"),
+        ("ec2nodeclasses", "patch"),
+        ("ec2nodeclasses/status", "patch"),
         ("events", "create"),
         ("nodeclaims", "create"),
         ("nodeclaims", "delete"),

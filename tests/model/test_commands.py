@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Replacement, Stage
-from karpy.model.disruption import DisruptionReason
+from karpy.model.pools import DisruptionReason
 from karpy.model.repairs import RepairAction
 from karpy.model.verdicts import Launch, LaunchOption
 

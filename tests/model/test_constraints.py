@@ -16,7 +16,7 @@ from karpy.model.constraints import (
     first_untolerated,
     resolve_label_keys,
 )
-from karpy.model.requirement import Operator, Requirement, one_of, require
+from karpy.model.requirements import Operator, Requirement, one_of, require
 
 GPU = Taint("gpu", NO_SCHEDULE, "a100")
 SOFT = Taint("busy", PREFER_NO_SCHEDULE)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpy.model.loads import Loads
+from karpy.core.scheduling.existing import Loads
 from karpy.model.resources import add
 from tests.builders import node, pod, snapshot
 from tests.core.scheduling.answers import hosts

@@ -23,7 +23,7 @@ from karpy.model.pods import (
     PodRules,
     PodVolume,
 )
-from karpy.model.requirement import one_of
+from karpy.model.requirements import one_of
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 TERM = AffinityTerm("zone")

@@ -1,7 +1,7 @@
 import pytest
 
 from karpy.model.labels import ARCH, ZONE
-from karpy.model.requirement import (
+from karpy.model.requirements import (
     INT64_MAX,
     Operator,
     Requirement,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from karpy.model.requirement import Operator, Requirement, anything, require
+from karpy.model.requirements import Operator, Requirement, anything, require
 
 numbers = st.sampled_from(["0", "1", "2", "3", "4", "5"])
 values = st.one_of(numbers, st.sampled_from(["a", "b", "-1", "+2", "007"]))

@@ -3,8 +3,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karpy.model.labels import ARCH, WELL_KNOWN, ZONE
-from karpy.model.requirement import Operator, Requirement, one_of, require
-from karpy.model.requirements import collect, from_labels, merge, why_disjoint, why_incompatible
+from karpy.model.requirements import (
+    Operator,
+    Requirement,
+    collect,
+    from_labels,
+    merge,
+    one_of,
+    require,
+    why_disjoint,
+    why_incompatible,
+)
 
 FOO = "example.com/foo"
 

@@ -15,7 +15,7 @@ from karpy.model.labels import (
 )
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod, PodController, PodRules
 from karpy.model.refusals import Reason
-from karpy.model.requirement import Operator, Requirement, one_of
+from karpy.model.requirements import Operator, Requirement, one_of
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import PreferencePolicy
 from karpy.model.snapshot import Snapshot

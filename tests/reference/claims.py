@@ -8,8 +8,14 @@ from karpy.model.constraints import first_untolerated
 from karpy.model.instances import InstanceType, Offering, micros
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import HostPort, Pod
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import Requirements, merge, why_disjoint, why_incompatible
+from karpy.model.requirements import (
+    Requirement,
+    Requirements,
+    merge,
+    one_of,
+    why_disjoint,
+    why_incompatible,
+)
 from karpy.model.resources import Resources, add
 from karpy.model.settings import MinValuesPolicy, ReservedMode, Settings
 from tests.reference.attempt import Attempt

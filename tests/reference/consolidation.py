@@ -13,11 +13,10 @@ from fractions import Fraction
 
 from msgspec.structs import replace
 
-from karpy.model.annotations import DO_NOT_DISRUPT
-from karpy.model.disruption import ConsolidationPolicy, DisruptionReason
 from karpy.model.instances import InstanceType, Offering
 from karpy.model.labels import (
     CAPACITY_TYPE,
+    DO_NOT_DISRUPT,
     INITIALIZED,
     INSTANCE_TYPE,
     NODE_POOL,
@@ -28,10 +27,8 @@ from karpy.model.labels import (
 )
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod
-from karpy.model.pools import NodePool
-from karpy.model.refusals import Reason
-from karpy.model.requirement import one_of
-from karpy.model.requirements import Requirements, merge, why_incompatible
+from karpy.model.pools import ConsolidationPolicy, DisruptionReason, NodePool
+from karpy.model.requirements import Requirements, merge, one_of, why_incompatible
 from karpy.model.settings import ReservedMode
 from karpy.model.snapshot import Snapshot
 from karpy.model.times import parse_duration
@@ -284,12 +281,13 @@ def simulate(snapshot: Snapshot, candidates: Sequence[Candidate]) -> Simulated:
     moved = {pod.key for each in candidates for pod in each.pods}
     busy = {node.name for node in snapshot.nodes if _is_under_consolidate_after(node, snapshot)}
     placed = solve(replace(snapshot, nodes=nodes, settings=settings), moved, busy)
-    bound = {pod.key for pod in snapshot.pods if pod.node_name and not pod.is_expected}
     booting = {node.name for node in nodes if not node.is_initialized}
     unsafe = {key for node, keys in placed.nominations.items() if node in booting for key in keys}
-    homeless = {key for key, why in placed.refused.items() if why is not Reason.ON_ITS_WAY}
-    is_possible = not homeless & bound and not unsafe & moved
-    return Simulated(placed.launches, is_possible)
+    # Differs: for Karpenter the pods of deleting nodes must find a place, too, and the new nodes of
+    # pending pods count as replacements.
+    is_possible = moved.isdisjoint(placed.refused) and moved.isdisjoint(unsafe)
+    launches = tuple(each for each in placed.launches if moved.intersection(each.pods))
+    return Simulated(launches, is_possible)
 
 
 def _is_under_consolidate_after(node: Node, snapshot: Snapshot) -> bool:
@@ -323,14 +321,8 @@ class Command:
     """Micro-dollars per hour, with the cheapest type."""
 
 
-def consolidate(
-    snapshot: Snapshot, candidates: Sequence[Candidate], *, spot_to_spot: bool = False
-) -> Command | None:
-    """
-    Delete candidates, or replace them by one cheaper node; None if neither is possible.
-
-    `spot_to_spot` says whether the gate SpotToSpotConsolidation is on.
-    """
+def consolidate(snapshot: Snapshot, candidates: Sequence[Candidate]) -> Command | None:
+    """Delete candidates, or replace them by one cheaper node; None if neither is possible."""
     simulated = simulate(snapshot, candidates)
     if not simulated.is_possible or len(simulated.launches) > 1:
         return None
@@ -340,7 +332,7 @@ def consolidate(
     (launch,) = simulated.launches
     if all(each.is_spot for each in candidates) and _allows(launch.requirements, SPOT):
         replacement = _spot_replacement(snapshot, candidates, launch, price)
-        replacement = replacement if spot_to_spot else None
+        replacement = replacement if snapshot.settings.spot_to_spot_consolidation else None
     else:
         replacement = _replacement(snapshot, launch, price)
     if replacement is None:
@@ -357,14 +349,17 @@ def _replacement(
 ) -> tuple[list[InstanceType], Requirements] | None:
     """Return the types cheaper than the candidates, cheapest first, and what is asked of them."""
     requirements = launch.requirements
-    cheaper = _cheaper_than(price, _types_of(launch, snapshot), requirements, snapshot)
-    if not cheaper:
-        return None
-    if _allows(requirements, SPOT) and _allows(requirements, ON_DEMAND):
-        # The comparison is with spot prices wherever there are any.
-        requirements = merge(requirements, {CAPACITY_TYPE: one_of(CAPACITY_TYPE, SPOT)})
-        cheaper = [each for each in cheaper if _launchable(each, requirements, snapshot)]
-    return cheaper, requirements
+    types = _types_of(launch, snapshot)
+    if not (_allows(requirements, SPOT) and _allows(requirements, ON_DEMAND)):
+        cheaper = _cheaper_than(price, types, requirements, snapshot)
+        return (cheaper, requirements) if cheaper else None
+    # The comparison is with spot prices wherever there are any.
+    for capacity_type in (SPOT, ON_DEMAND):
+        held = merge(requirements, {CAPACITY_TYPE: one_of(CAPACITY_TYPE, capacity_type)})
+        cheaper = _cheaper_than(price, types, held, snapshot)
+        if cheaper:
+            return cheaper, held
+    return None
 
 
 def _spot_replacement(
@@ -492,7 +487,6 @@ def several_nodes(
     allowed: dict[str, int],
     *,
     most: int | None = None,
-    spot_to_spot: bool = False,
 ) -> Command | None:
     """Replace as many nodes as possible, best first, by one or none; None if fewer than two can."""
     candidates = _consolidatable(snapshot)
@@ -500,7 +494,7 @@ def several_nodes(
     best, least, largest = None, 2, len(chosen)
     while least <= largest:
         middle = (least + largest) // 2
-        command = _command_for(snapshot, chosen[:middle], spot_to_spot=spot_to_spot)
+        command = command_for(snapshot, chosen[:middle])
         if command is None:
             largest = middle - 1
         else:
@@ -508,11 +502,10 @@ def several_nodes(
     return best
 
 
-def _command_for(
-    snapshot: Snapshot, candidates: Sequence[Candidate], *, spot_to_spot: bool
-) -> Command | None:
-    command = consolidate(snapshot, candidates, spot_to_spot=spot_to_spot)
-    if command is not None and command.types:
+def command_for(snapshot: Snapshot, candidates: Sequence[Candidate]) -> Command | None:
+    """Delete or replace candidates if that is possible, and pays where NodePools are Balanced."""
+    command = consolidate(snapshot, candidates)
+    if command is not None and command.types and len(candidates) > 1:
         command = _without_same_type(snapshot, candidates, command)
     if command is None or not is_approved(snapshot, candidates, command.savings):
         return None
@@ -540,15 +533,13 @@ def _without_same_type(
     )
 
 
-def single_node(
-    snapshot: Snapshot, allowed: dict[str, int], *, spot_to_spot: bool = False
-) -> Command | None:
+def single_node(snapshot: Snapshot, allowed: dict[str, int]) -> Command | None:
     """Delete or replace the first node with which that is possible, NodePools by turns."""
     for each in by_turns(_consolidatable(snapshot)):
         if not allowed.get(each.pool.name, 0) or not is_approved(snapshot, [each], each.price):
             continue
-        command = consolidate(snapshot, [each], spot_to_spot=spot_to_spot)
-        if command is not None and is_approved(snapshot, [each], command.savings):
+        command = command_for(snapshot, [each])
+        if command is not None:
             return command
     return None
 

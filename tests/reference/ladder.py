@@ -11,8 +11,7 @@ from karpy.model.constraints import (
     WeightedTerm,
 )
 from karpy.model.pods import PodRules
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import collect
+from karpy.model.requirements import Requirement, collect
 
 
 def steps(rules: PodRules, *, has_soft_taints: bool) -> Iterator[PodRules]:

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from karpy.model.instances import LAUNCH_OPTIONS_MAX
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, INITIALIZED, REGISTERED, RESERVED
 from karpy.model.pods import Pod
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import Requirements, merge
+from karpy.model.requirements import Requirement, Requirements, merge, one_of
 from karpy.model.resources import add
 from karpy.model.settings import MinValuesPolicy
 from karpy.model.snapshot import Snapshot

@@ -9,12 +9,13 @@ from karpy.model.instances import InstanceType, Offering, allocatable
 from karpy.model.labels import INITIALIZED, NODE_POOL, REGISTERED
 from karpy.model.pods import DaemonSet, HostPort
 from karpy.model.pools import NodePool
-from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import (
+    Requirement,
     Requirements,
     collect,
     from_labels,
     merge,
+    one_of,
     why_disjoint,
     why_incompatible,
 )

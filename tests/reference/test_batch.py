@@ -5,7 +5,7 @@ from datetime import timedelta
 from karpy.model.constraints import NodeTerm
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.settings import PreferencePolicy, Settings
 from tests.builders import (
     ZONE_A,

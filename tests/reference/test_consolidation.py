@@ -7,16 +7,15 @@ from fractions import Fraction
 import pytest
 from msgspec.structs import replace
 
-from karpy.model.annotations import DO_NOT_DISRUPT
 from karpy.model.conditions import TRUE, Condition, Conditions
-from karpy.model.disruption import ConsolidationPolicy, DisruptionPolicy, DisruptionReason
 from karpy.model.instances import InstanceType
-from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
+from karpy.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, SPOT
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, DisruptionBudget, Pod, PodDisruption
-from karpy.model.pools import NodePool
+from karpy.model.pools import ConsolidationPolicy, DisruptionPolicy, DisruptionReason, NodePool
 from karpy.model.records import ClaimRecord, Identity, NodeRecord
-from karpy.model.requirement import one_of
+from karpy.model.requirements import one_of
+from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from tests.builders import (
     catalog,
@@ -340,8 +339,9 @@ def test_a_spot_node_becomes_another_only_with_many_cheaper_types(
     ]
     here = running("a", own, capacity_type=SPOT)
     given = cluster([here], [pod("p", on="a")], types=[own, *cheaper], pools=[pool()])
+    given = replace(given, settings=Settings(spot_to_spot_consolidation=is_open))
 
-    found = consolidate(given, chosen(given, "a"), spot_to_spot=is_open)
+    found = consolidate(given, chosen(given, "a"))
 
     assert len(found.types if found else ()) == expected
 

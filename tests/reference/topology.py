@@ -21,8 +21,15 @@ from karpy.model.labels import HOSTNAME
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod, PodRules
 from karpy.model.pools import NodePool
-from karpy.model.requirement import Requirement, anything, one_of
-from karpy.model.requirements import Requirements, from_labels, merge, why_incompatible
+from karpy.model.requirements import (
+    Requirement,
+    Requirements,
+    anything,
+    from_labels,
+    merge,
+    one_of,
+    why_incompatible,
+)
 from karpy.model.snapshot import Snapshot
 from tests.reference.ladder import alternatives, strict
 from tests.reference.templates import own_requirements, pools_in_use

@@ -3,8 +3,8 @@
 import asyncio
 from collections import Counter
 
-from karpy.model.annotations import POD_DELETION_COST
 from karpy.model.kinds import DEPLOYMENT, KWOK_NODE_CLASS, NODE, NODE_POOL, POD
+from karpy.model.labels import POD_DELETION_COST
 from karpy.model.options import Gates, Options
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run

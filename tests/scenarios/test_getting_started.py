@@ -6,7 +6,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from karpy.model.kinds import DEPLOYMENT, KWOK_NODE_CLASS, NODE, NODE_POOL
 from karpy.model.options import Options
-from karpy.model.settings import Seats
+from karpy.model.settings import PodNomination
 from tests.scenarios.manifests import deployment, node_class, pod_spec, pool
 from tests.scenarios.stage import staged
 from tests.sim.stories import on_virtual_time
@@ -75,7 +75,7 @@ async def test_pods_get_the_places_that_were_made_for_them() -> None:
 
 
 @on_virtual_time
-async def test_without_seats_more_nodes_are_needed() -> None:
-    untold = await _nodes_for_two_sizes(Options(seats=Seats.NEVER))
+async def test_without_nominations_more_nodes_are_needed() -> None:
+    untold = await _nodes_for_two_sizes(Options(nominate_pods=PodNomination.NEVER))
 
     assert untold > 13

@@ -7,8 +7,8 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.fields import JsonObject
 from karpy.core.check.alone import find_hosts
 from karpy.core.scheduling.decide import decide
-from karpy.model.annotations import DO_NOT_DISRUPT
 from karpy.model.kinds import DISRUPTION_BUDGET, NODE, NODE_CLAIM, POD
+from karpy.model.labels import DO_NOT_DISRUPT
 from karpy.model.options import Options
 from karpy.model.refusals import Reason
 from karpy.model.snapshot import Snapshot

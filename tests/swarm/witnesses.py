@@ -6,9 +6,9 @@ from typing import Final
 
 from karpy.codec.fields import JsonObject
 from karpy.errors import BadRequest, Invalid
-from karpy.model.annotations import TERMINATION_TIME
 from karpy.model.instances import Catalog
 from karpy.model.kinds import EVENTS_EVENT, LEASE, NODE, NODE_CLAIM, POD, Kind
+from karpy.model.labels import TERMINATION_TIME
 from karpy.model.records import ClaimRecord
 from karpy.model.repairs import RepairPolicy
 from karpy.model.times import span

@@ -1,5 +1,6 @@
 """Write the generated files anew: `python -m tests.tidy.generate`, or `make fix`."""
 
+from tests.tidy.charts import CHARTS
 from tests.tidy.copies import COPIES
 from tests.tidy.definitions import DEFINITIONS
 from tests.tidy.pages import PAGES
@@ -7,7 +8,7 @@ from tests.tidy.repository import shown
 
 
 def main() -> None:
-    for path, write in {**PAGES, **DEFINITIONS, **COPIES}.items():
+    for path, write in {**PAGES, **DEFINITIONS, **COPIES, **CHARTS}.items():
         text = write()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,10 +15,12 @@ SBOM: Final = ROOT / "deploy" / "sbom.cdx.json"
 _UV: Final = Path(sys.executable).with_name("uv")
 _INDEX: Final = "https://pypi.org/simple"
 _NOTE: Final = """\
-# What `karpy run` needs, every version with its hashes; written by `make lock`.
+# What `karpy run` needs, with any cloud: every version with its hashes; written by `make lock`.
 # pip install --require-hashes -r deploy/requirements.txt
 """
-_EXPORT: Final = ("export", "--frozen", "--no-dev", "--quiet")
+RUN_BY: Final = ("aws",)
+"""The extras that `karpy run` may need: one image serves every cloud."""
+_EXPORT: Final = ("export", "--frozen", "--no-dev", "--quiet", *(f"--extra={x}" for x in RUN_BY))
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from tests.tidy.repository import ROOT, product_files, tree
 
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OURS: Final = {"karpy", *sys.stdlib_module_names}
-BLOCKED: Final = ["aiobotocore", "botocore", "cryptography"]
+BLOCKED: Final = ["aiobotocore", "botocore", "cryptography", "flask", "moto", "textual", "werkzeug"]
 WITHOUT_EXTRAS: Final = """
 import sys
 for name in {blocked}:
@@ -47,9 +47,10 @@ def _declared(requirements: list[str]) -> set[str]:
 
 
 def _of_extras() -> set[str]:
-    """Return what the extras of the product bring; `dev` and the fake AWS are for tests."""
+    """Return what the extras of the product bring; `dev` is for tests."""
     extras = PROJECT["optional-dependencies"]
-    return _declared(extras["embedded"]) | _declared(extras["aws"])
+    names = ("embedded", "aws", "aws-fake", "tui")
+    return {each for name in names for each in _declared(extras[name])}
 
 
 def _modules(path: Path) -> Iterator[str]:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from packaging.requirements import Requirement
 
-from tests.tidy.lock import LOCK, REQUIREMENTS, SBOM
+from tests.tidy.lock import LOCK, REQUIREMENTS, RUN_BY, SBOM
 from tests.tidy.repository import ROOT
 
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -28,8 +28,11 @@ Pins = dict[tuple[str, str], set[str]]
 
 
 def _needed() -> Iterator[str]:
-    """Name everything that Karpy needs to run, its needs' needs included."""
-    found, rest = {"karpy"}, ["karpy"]
+    """Name everything that Karpy needs to run with any cloud, its needs' needs included."""
+    extras = LOCKED["karpy"]["optional-dependencies"]
+    rest = [each["name"] for extra in RUN_BY for each in extras[extra]]
+    yield from rest
+    found, rest = {"karpy", *rest}, ["karpy", *rest]
     while rest:
         needs = {each["name"] for each in LOCKED[rest.pop()].get("dependencies", ())}
         yield from needs - found

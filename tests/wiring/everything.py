@@ -27,7 +27,7 @@ SETTINGS: Final = {
     "FEATURE_GATES": "NodeRepair=true,StaticCapacity=true,NodeOverlay=true,CapacityBuffer=true",
     "SCHEDULER_CONFIG": '{"podTopologySpread": {"defaultConstraints": [{"maxSkew": 3,'
     ' "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway"}]}}',
-    "KARPY_SEATS": "Always",
+    "KARPY_NOMINATE_PODS": "Always",
     "DISABLE_LEADER_ELECTION": "false",
     "BATCH_MAX_DURATION": "2s",
     "BATCH_IDLE_DURATION": "500ms",

@@ -1,7 +1,7 @@
 """What deploy/rbac.yaml grants, and what an operator has used of it."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import product
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +22,8 @@ ASKED_FOR_OTHERWISE: Final = {
 """Grants that no request of a healthy cluster uses, with the reason."""
 BY_CHOICE: Final = frozenset({"karpy-pod-deletion-cost"})
 """Roles that nothing binds: users do, if they need them."""
+OF_CLOUDS: Final = {"karpy-kwok": "kwok", "karpy-aws": "aws"}
+"""The provider that alone needs a role."""
 _ONE: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
@@ -54,9 +56,9 @@ class Grant(NamedTuple):
         )
 
 
-def grants() -> Iterator[Grant]:
+def grants(documents: Iterable[Any] = DOCUMENTS) -> Iterator[Grant]:
     """Give every verb of every role."""
-    for document in DOCUMENTS:
+    for document in documents:
         meta = document["metadata"]
         for rule in document.get("rules", ()):
             for group in rule["apiGroups"]:
@@ -67,18 +69,22 @@ def grants() -> Iterator[Grant]:
                             yield Grant(verb, group, resource, namespace, name, meta["name"])
 
 
-def ungranted(uses: Collection[Use]) -> list[Use]:
+def ungranted(uses: Collection[Use], known: Collection[Grant] = ()) -> list[Use]:
     """List requests that no role allows."""
-    known = list(grants())
+    known = known or list(grants())
     return sorted({use for use in uses if not any(each.covers(use) for each in known)})
 
 
-def unused(uses: Collection[Use]) -> list[Grant]:
-    """List grants that no request needs, but for those that are asked for otherwise."""
+def unused(
+    uses: Collection[Use], provider: str = "kwok", known: Iterable[Grant] | None = None
+) -> list[Grant]:
+    """List grants that no request with a provider needs, but for those asked for otherwise."""
     return [
         grant
-        for grant in grants()
-        if grant[:3] not in ASKED_FOR_OTHERWISE and not any(map(grant.covers, uses))
+        for grant in (grants() if known is None else known)
+        if OF_CLOUDS.get(grant.role, provider) == provider
+        and grant[:3] not in ASKED_FOR_OTHERWISE
+        and not any(map(grant.covers, uses))
     ]
 
 

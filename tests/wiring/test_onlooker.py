@@ -1,18 +1,21 @@
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 
 import pytest
 from msgspec.structs import replace
 
 from karpy.adapters.kube.connection import find_access
+from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.fields import JsonObject
 from karpy.errors import Forbidden, NotFound
-from karpy.model.kinds import LIMIT_RANGE, NODE_OVERLAY, NODE_POOL, POD, Kind
+from karpy.model.instances import Catalog
+from karpy.model.kinds import LIMIT_RANGE, NODE_CLAIM, NODE_OVERLAY, NODE_POOL, POD, Kind
 from karpy.model.settings import Settings
 from karpy.ports.objects import EVERYTHING, Page, Query
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World
 from karpy.wiring.embedded import embedded_world, serve
-from karpy.wiring.onlooker import Sight, look, see
+from karpy.wiring.onlooker import ANY_CLUSTER, Sight, lenient, look, see
 
 POOL: JsonObject = {
     "apiVersion": "karpenter.sh/v1",
@@ -103,3 +106,35 @@ async def test_a_kind_that_decisions_go_on_without_may_be_refused() -> None:
 async def test_a_kind_that_decisions_need_may_not(kind: Kind, error: type[Exception]) -> None:
     with pytest.raises(error, match=f"cannot list {kind}"):
         await seen_by({kind: error})
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(6000):
+        if holds():
+            return
+        await asyncio.sleep(0.01)
+    raise TimeoutError
+
+
+ABSENT = {NODE_POOL: NotFound, NODE_CLAIM: NotFound, NODE_OVERLAY: NotFound, LIMIT_RANGE: Forbidden}
+
+
+async def test_a_cluster_without_crds_is_seen_where_that_will_do() -> None:
+    async with embedded_world() as world:
+        world.add_node("byhand")
+        sight = await see(Troubled(world, ABSENT), world.clock, Settings(), ANY_CLUSTER)
+
+    assert [each.name for each in sight.snapshot.nodes] == ["byhand"]
+
+
+async def test_a_cluster_without_crds_is_followed() -> None:
+    async with embedded_world() as world:
+        objects = Troubled(world, ABSENT)
+        mirror = Mirror(lenient(objects, objects), world.clock, Catalog, Settings())
+        running = asyncio.create_task(mirror.run())
+        await mirror.wait_until_listed()
+        world.store.create(POD, pod("web"))
+        await until(lambda: [each.key for each in mirror.snapshot().pods] == ["default/web"])
+        running.cancel()
+
+    assert mirror.snapshot().pools == ()

@@ -13,7 +13,7 @@ from karpy.cli.timezones import Zone
 from karpy.core.disruption.budgets import UNLIMITED
 from karpy.core.disruption.calendar import Span as Stretch
 from karpy.core.disruption.calendar import Window, find_windows, short_duration
-from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
+from karpy.model.pools import Budget, DisruptionPolicy, DisruptionReason
 from karpy.model.times import write_moment
 
 _LABEL_WIDTH: Final = 14

@@ -32,8 +32,7 @@ from karpy.core.disruption.budgets import find_allowances
 from karpy.core.disruption.calendar import WEEK, find_budget_faults, find_spans
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.errors import ManifestInvalid, ObjectNotFound, OptionInvalid
-from karpy.model.disruption import DisruptionReason
-from karpy.model.pools import NodePool
+from karpy.model.pools import DisruptionReason, NodePool
 from karpy.model.snapshot import Snapshot
 
 _NODES_MAX: Final = 1_000_000

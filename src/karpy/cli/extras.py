@@ -3,7 +3,7 @@
 from importlib import import_module
 from types import ModuleType
 
-from karpy.errors import ControlPlaneMissing
+from karpy.errors import ControlPlaneMissing, OptionInvalid
 
 
 def import_embedded(name: str) -> ModuleType:
@@ -14,4 +14,16 @@ def import_embedded(name: str) -> ModuleType:
         raise ControlPlaneMissing(
             problem=f"the embedded one needs more than is installed: {error}",
             hint="install what it needs: pip install 'karpy[embedded]'",
+        ) from error
+
+
+def import_viewer(name: str) -> ModuleType:
+    """Import a module that draws on a whole terminal, or say what to install."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise OptionInvalid(
+            name="karpy top",
+            problem=f"needs more than is installed to stay up to date: {error}",
+            hint="install what it needs: pip install 'karpy[tui]'; or print it once: --once",
         ) from error

@@ -1,6 +1,7 @@
 """Files, directories and standard input to documents, and documents to a decided question."""
 
 import time
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -206,9 +207,9 @@ def read_text(path: Path) -> str:
     try:
         if path.is_char_device() and path.resolve().name in _ENDLESS:
             raise FileUnreadable(path=str(path), problem="it is a device without an end")
-        return path.read_text(encoding="utf-8-sig")
+        return _decoded(path.read_bytes())
     except UnicodeDecodeError as error:
-        raise FileUnreadable(path=str(path), problem="it is not UTF-8 text") from error
+        raise _no_text(str(path)) from error
     except OSError as error:
         problem = error.strerror or type(error).__name__
         raise FileUnreadable(path=str(path), problem=problem) from error
@@ -238,4 +239,14 @@ def _text_of(stdin: IO[str]) -> str:
     try:
         return stdin.read()
     except UnicodeDecodeError as error:
-        raise FileUnreadable(path="<stdin>", problem="it is not UTF-8 text") from error
+        raise _no_text("<stdin>") from error
+
+
+def _decoded(content: bytes) -> str:
+    """Return the text of a file in UTF-8, or in UTF-16 as PowerShell redirects output."""
+    encoding = "utf-16" if content.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig"
+    return content.decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _no_text(path: str) -> FileUnreadable:
+    return FileUnreadable(path=path, problem="it is not UTF-8 text", hint="save it as UTF-8")

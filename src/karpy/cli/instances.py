@@ -29,8 +29,7 @@ from karpy.errors import ObjectNotFound
 from karpy.model.instances import Catalog, InstanceType, micros
 from karpy.model.labels import ON_DEMAND, SPOT
 from karpy.model.pools import NodePool
-from karpy.model.requirement import Operator, Requirement
-from karpy.model.requirements import collect, from_labels
+from karpy.model.requirements import Operator, Requirement, collect, from_labels
 from karpy.model.resources import MEMORY, PODS, format_quantity, parse_quantity
 from karpy.model.settings import Settings
 

@@ -8,7 +8,9 @@ from typing import Final
 from cyclopts import CycloptsError
 from msgspec.structs import replace
 
+from karpy.adapters.kube.access import Access
 from karpy.adapters.kube.connection import find_access
+from karpy.adapters.mirror.mirror import OPTIONAL
 from karpy.cli.ec2supply import Needs
 from karpy.cli.findings import tell_findings
 from karpy.cli.inputs import Seen, find_supply, supplied
@@ -16,8 +18,9 @@ from karpy.cli.options import Question, Reach
 from karpy.cli.terminal import Terminal
 from karpy.codec.findings import Finding, said
 from karpy.errors import NotRead
+from karpy.model.kinds import Kind
 from karpy.model.snapshot import Snapshot
-from karpy.wiring.onlooker import Sight, look
+from karpy.wiring.onlooker import ANY_CLUSTER, Sight, look
 
 _UNREADABLE_HINT: Final = "correct the object, or run a version of Karpy that knows its value"
 _WITHHELD_HINT: Final = "grant `list` and `watch` on it, as deploy/rbac.yaml does"
@@ -35,10 +38,28 @@ def check_reach(reach: Reach, files: Sequence[str], command: str) -> None:
 def see_live(reach: Reach, question: Question, terminal: Terminal) -> Seen:
     """Look at the cluster of a kubeconfig, and tell what could not be read."""
     snapshot, sight = _look(reach, question)
-    supply = find_supply(question, Needs(snapshot, sight.node_classes))
-    seen = supplied(snapshot, question, supply, tuple(_findings(sight)))
+    seen = seen_of(snapshot, sight, question)
     tell_findings(seen.findings, terminal)
     return seen
+
+
+def see_any(reach: Reach, question: Question, terminal: Terminal) -> Seen:
+    """Look at a cluster that may have neither NodePools nor NodeClaims."""
+    snapshot, sight = _look(reach, question, ANY_CLUSTER)
+    seen = seen_of(snapshot, sight, question)
+    tell_findings(seen.findings, terminal)
+    return seen
+
+
+def seen_of(snapshot: Snapshot, sight: Sight, question: Question) -> Seen:
+    """Put what was seen of a cluster and what can be bought for it together."""
+    supply = find_supply(question, Needs(snapshot, sight.node_classes))
+    return supplied(snapshot, question, supply, tuple(_findings(sight)))
+
+
+def access_of(reach: Reach) -> Access:
+    """Find the way to the cluster that is meant."""
+    return find_access(reach.context, reach.kubeconfig, os.environ)
 
 
 def see_bare(reach: Reach, question: Question) -> Seen:
@@ -47,9 +68,10 @@ def see_bare(reach: Reach, question: Question) -> Seen:
     return Seen(snapshot, tuple(_findings(sight)))
 
 
-def _look(reach: Reach, question: Question) -> tuple[Snapshot, Sight]:
-    access = find_access(reach.context, reach.kubeconfig, os.environ)
-    sight = asyncio.run(look(access, question.settings))
+def _look(
+    reach: Reach, question: Question, optional: frozenset[Kind] = OPTIONAL
+) -> tuple[Snapshot, Sight]:
+    sight = asyncio.run(look(access_of(reach), question.settings, optional))
     now = question.now or sight.snapshot.now
     return replace(sight.snapshot, now=now), sight
 

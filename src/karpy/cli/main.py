@@ -24,6 +24,7 @@ _COMMANDS: Final = {
     "solve": "karpy.cli.solve",
     "explain": "karpy.cli.explain",
     "budgets": "karpy.cli.budgets",
+    "top": "karpy.cli.top",
     "convert": "karpy.cli.convert",
     "replay": "karpy.cli.replay",
     "crds": "karpy.cli.crds",
@@ -31,6 +32,7 @@ _COMMANDS: Final = {
     "errors": "karpy.cli.codes",
     "bench": "karpy.cli.bench",
     "workload": "karpy.cli.workload",
+    "aws": "karpy.cli.aws",
     "cluster": "karpy.cli.cluster",
     "controlplane": "karpy.cli.controlplane",
 }
@@ -47,6 +49,7 @@ read manifests, ask the same solver the autoscaler runs, and change nothing.
     karpy solve cluster.yaml                 what would be launched, and what it costs
     karpy explain shop/web-7d4 cluster.yaml  why this pod goes there, or stays pending
     karpy explain node general-x7k2p         why this node is still there
+    karpy top                                every node: price, how full, what keeps it; live
     karpy budgets general cluster.yaml       when how many nodes of a NodePool may go
     kubectl get nodepools,pods,nodes,daemonsets -A -o yaml | karpy solve -
     karpy instances --vcpus 4 --arch arm64   which machines there are, and what they cost

@@ -29,9 +29,9 @@ from karpy.core.disruption.explain import (
 from karpy.core.disruption.lifts import Change
 from karpy.core.lifecycle.conditions import DRIFTED
 from karpy.model.commands import Command
-from karpy.model.disruption import DisruptionReason
 from karpy.model.instances import MICROS_PER_DOLLAR
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from karpy.model.pools import DisruptionReason
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.times import write_moment
 

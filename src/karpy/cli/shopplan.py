@@ -17,7 +17,7 @@ from karpy.cli.workloadtable import workload_lines
 from karpy.core.explain import explain_pod
 from karpy.core.scheduling.decide import decide
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND
-from karpy.model.requirement import one_of
+from karpy.model.requirements import one_of
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Verdict
 

@@ -53,6 +53,11 @@ def width_of(spans: Line) -> int:
     return sum(len(span.text) for span in spans)
 
 
+def harmless(text: str) -> str:
+    """Replace what could steer a terminal."""
+    return _CONTROL.sub("?", text)
+
+
 class _Console(Console):
     """A console that leaves it to the program what to do when its reader has gone."""
 
@@ -116,7 +121,7 @@ class Channel:
         return True
 
     def _plain(self, text: str) -> str:
-        text = _CONTROL.sub("?", text)
+        text = harmless(text)
         if not self._is_unicode:
             text = text.translate(_ASCII).encode(self._encoding, "replace").decode(self._encoding)
         return text

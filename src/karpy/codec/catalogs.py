@@ -20,8 +20,7 @@ from karpy.model.labels import (
     WELL_KNOWN,
     ZONE,
 )
-from karpy.model.requirement import one_of
-from karpy.model.requirements import Requirements, collect
+from karpy.model.requirements import Requirements, collect, one_of
 from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, format_quantity
 
 KWOK: Final = "karpenter.kwok.sh/"

@@ -4,25 +4,22 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from karpy.codec.fields import JsonObject
-from karpy.model.annotations import (
+from karpy.model.instances import Catalog
+from karpy.model.kinds import NODE_CLAIM, NODE_POOL
+from karpy.model.labels import (
     CAPACITY_OVERLAID,
+    CAPACITY_TYPE,
+    HOSTNAME,
+    INSTANCE_TYPE,
     MIN_VALUES_RELAXED,
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
     PRICE_OVERLAID,
     TERMINATION_FINALIZER,
-)
-from karpy.model.instances import Catalog
-from karpy.model.kinds import NODE_CLAIM, NODE_POOL
-from karpy.model.labels import (
-    CAPACITY_TYPE,
-    HOSTNAME,
-    INSTANCE_TYPE,
     is_restricted,
 )
 from karpy.model.labels import NODE_POOL as NODE_POOL_LABEL
-from karpy.model.requirement import Operator, Requirement
-from karpy.model.requirements import Requirements, why_incompatible
+from karpy.model.requirements import Operator, Requirement, Requirements, why_incompatible
 from karpy.model.resources import CPU, Resources
 from karpy.model.verdicts import Launch
 

@@ -19,7 +19,7 @@ from karpy.model.constraints import (
     WeightedTerm,
     WhenUnsatisfiable,
 )
-from karpy.model.requirement import Operator, Requirement, as_integer, require
+from karpy.model.requirements import Operator, Requirement, as_integer, require
 
 KEY_HINT: Final = "use letters, digits, `-`, `_` and `.`, as in `example.com/name`"
 VALUE_HINT: Final = "use at most 63 letters, digits, `-`, `_` and `.`"

@@ -14,7 +14,7 @@ from karpy.codec.fields import FieldInvalid, Fields, JsonObject, caught, describ
 from karpy.codec.objectmeta import METADATA, metadata_faults, unknown_metadata
 from karpy.codec.placeholders import placeholder_faults, placeholders_in
 from karpy.codec.poolrules import find_faults, find_overlay_faults
-from karpy.codec.providers import namesake
+from karpy.codec.providers import group_of_class, namesake
 from karpy.codec.schemas.definitions import CUSTOM_KINDS, CustomKind
 from karpy.codec.schemas.labelrules import AWS_LABELS
 from karpy.codec.syntax import is_label_key
@@ -63,9 +63,18 @@ _TYPES: Final = {
     "number": ("a number", "write a number"),
     "object": ("an object", "write it as `name: value` pairs"),
 }
-_AWS_DOMAIN: Final = "karpenter.k8s.aws/"
+_AWS_GROUP: Final = "karpenter.k8s.aws"
+_AWS_DOMAIN: Final = f"{_AWS_GROUP}/"
+_CLASS_REFS: Final = {
+    "NodeClaim": "spec.nodeClassRef",
+    "NodePool": "spec.template.spec.nodeClassRef",
+}
 _LABELS: Final = re.compile(r"\.(requirements|labels)(\[[^\]]*\])?$")
 """Places of which Karpenter knows more than the definition."""
+_ABOUT_ENTRIES: Final = re.compile(r"\.all\(|^!self\.exists\(")
+"""Rules that an entry breaks whatever the others are."""
+_BRACKETS: Final = re.compile(r"\[(?!\d+\])([^\]]*)\]")
+"""Keys of mappings, which a path may also have after a dot."""
 _NO_INTEGER: Final = "Checked value must be of type integer"
 _BROKEN: Final = "is wrong: "
 _MISSING: Final = object()
@@ -118,6 +127,7 @@ def _faults(obj: JsonObject, well_known: frozenset[str]) -> list[FieldInvalid]:
         *_unknown(plain.get("spec"), _below(schema, "spec"), "spec", schema),
         *_capital_faults(plain),
         *_role_faults(plain),
+        *_class_ref_faults(plain),
         *_template_faults(plain),
     ]
     told = [told for each in validator.faults(plain) for told in _told(each, plain, schema)]
@@ -149,16 +159,17 @@ def _each_place_once(faults: list[FieldInvalid]) -> tuple[FieldInvalid, ...]:
     kept: dict[str, FieldInvalid] = {}
     closed: list[str] = []
     for each in faults:
+        path = _BRACKETS.sub(r".\1", each.path)
         is_rule = each.problem.startswith(_BROKEN)
         is_coarse = (
             is_rule
             and bool(_LABELS.search(each.path))
-            and any(path.startswith((f"{each.path}.", f"{each.path}[")) for path in kept)
+            and any(known.startswith((f"{path}.", f"{path}[")) for known in kept)
         )
-        if each.path not in kept and not is_coarse and not each.path.startswith(tuple(closed)):
-            kept[each.path] = each
-            if each.path and not is_rule:
-                closed += (f"{each.path}.", f"{each.path}[")
+        if path not in kept and not is_coarse and not path.startswith(tuple(closed)):
+            kept[path] = each
+            if path and not is_rule:
+                closed += (f"{path}.", f"{path}[")
     return tuple(kept.values())
 
 
@@ -355,7 +366,7 @@ def _culprits(found: _Found, message: str) -> list[str]:
     texts = [
         each["rule"]
         for each in found.schema.get("x-kubernetes-validations", ())
-        if each.get("message") == _rule_in(message) and ".all(" in each["rule"]
+        if each.get("message") == _rule_in(message) and _ABOUT_ENTRIES.search(each["rule"])
     ]
     if not texts:
         return []
@@ -471,6 +482,24 @@ def _role_faults(obj: JsonObject) -> Iterator[FieldInvalid]:
         if isinstance(value, str) and value.startswith("arn:") and not placeholders_in(value):
             hint = f"write `{value.rpartition('/')[2]}`"
             yield FieldInvalid(f"spec.{key}", f"is the ARN `{shown(value)}`, not a name", hint)
+
+
+def _class_ref_faults(obj: JsonObject) -> Iterator[FieldInvalid]:
+    """Find a node class of a kind that only another group has; no such object can ever exist."""
+    path = _CLASS_REFS.get(str(obj.get("kind")), "")
+    found: object = obj if path else None
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, dict) else None
+    group, kind = (found.get("group"), found.get("kind")) if isinstance(found, dict) else ("", "")
+    if not isinstance(group, str) or not isinstance(kind, str) or placeholders_in(group + kind):
+        return
+    meant = group_of_class(kind)
+    if group and meant and group != meant:
+        what = f"is `{shown(group)}`, which has no {kind}"
+        yield FieldInvalid(f"{path}.group", what, f"write `{meant}`")
+    elif group == _AWS_GROUP and kind and kind != _EC2_CLASS:
+        what = f"is `{shown(kind)}`, which {group} does not have"
+        yield FieldInvalid(f"{path}.kind", what, f"write `{_EC2_CLASS}`")
 
 
 def _requirements(obj: JsonObject) -> Iterator[tuple[str, JsonObject]]:

@@ -8,7 +8,7 @@ from karpy.codec.disruption import read_policy
 from karpy.codec.fields import Fields, shown
 from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.records import NodeClassRef
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 
 _WEIGHT_MAX: Final = 100

@@ -3,7 +3,7 @@
 from typing import Final
 
 from karpy.codec.fields import Fields, read_duration
-from karpy.model.disruption import Budget, ConsolidationPolicy, DisruptionPolicy
+from karpy.model.pools import Budget, ConsolidationPolicy, DisruptionPolicy
 
 _DEFAULTS: Final = DisruptionPolicy()
 _POLICIES: Final = [each.value for each in ConsolidationPolicy]

@@ -9,6 +9,7 @@ from msgspec import Struct
 from karpy.codec.jsontext import check_keys, parse_json, parse_json_at
 from karpy.codec.limits import Refused, Unparsable
 from karpy.codec.placeholders import fill_in, placeholders_in
+from karpy.codec.textplaces import object_in, path_in
 from karpy.codec.yamltext import parse_yaml
 from karpy.errors import ManifestInvalid
 
@@ -17,6 +18,18 @@ _NOTHING: Final = re.compile(r"(?:\s++|#.*$|^---|^%.*$|^\.\.\.)*+", re.MULTILINE
 _EMPTY_HINT: Final = "see whether the command that wrote it has failed, or leave it out"
 _NESTED_HINT: Final = "move its items to the outer list, or make it a document of its own"
 _SMART: Final = re.compile("[\u2018\u2019\u201c\u201d\u201e]")
+_HEAD: Final = re.compile(r"^ *(?:apiVersion|kind):", re.MULTILINE)
+_WRAPPED: Final = re.compile(
+    r"^(?P<fence> *(?:```|~~~))|<<[-~]?[\"']?(?P<shell>\w++)(?!>)"
+    r"|^ *(?P<terraform>resource|module|data|locals)\b[^:\n]*\{ *$",
+    re.MULTILINE,
+)
+_CONFLICT: Final = re.compile(r"^(?:<{7} |>{7} |={7}$)", re.MULTILINE)
+_WRAPPED_HINTS: Final = {
+    "fence": "take the manifest out of the Markdown page, without the fences",
+    "shell": "take the manifest out of the shell script, or give what the script prints",
+    "terraform": "take the manifest out of the Terraform file, or give what Terraform renders",
+}
 _TABS: Final = re.compile(r"^ *\t", re.MULTILINE)
 
 
@@ -37,10 +50,15 @@ class Document(Struct, frozen=True):
 class _Unreadable(Exception):
     """A document cannot be parsed; with what is wrong and what to do."""
 
-    def __init__(self, problem: str, hint: str, *, is_misshapen: bool = True) -> None:
+    def __init__(
+        self, problem: str, hint: str, *, is_misshapen: bool = True, about: str = "", path: str = ""
+    ) -> None:
         super().__init__(problem)
         self.problem = problem
         self.hint = hint
+        self.about = about
+        """Kind and name of the object it is meant to be, as far as they can be seen."""
+        self.path = path
         self.is_misshapen = is_misshapen
         """Whether it may be readable as something else."""
 
@@ -50,7 +68,8 @@ def read_documents(file: str, text: str) -> Iterator[Document | ManifestInvalid]
     if not text.strip("\ufeff \t\r\n"):
         yield ManifestInvalid(where=f"`{file}`", path="", problem="is empty", hint=_EMPTY_HINT)
         return
-    is_json = text.lstrip("\ufeff \t\r\n")[:1] in {"{", "["}
+    start = text.lstrip("\ufeff \t\r\n")[:2]
+    is_json = start[:1] in {"{", "["} and start != "{{"
     values = _json_values(text) if is_json else _yaml_values(text)
     for number, (value, written) in enumerate(values, start=1):
         document = Document(file, number, value, written)
@@ -58,8 +77,9 @@ def read_documents(file: str, text: str) -> Iterator[Document | ManifestInvalid]
         if problem is None:
             yield document
         else:
+            where = f"{document.where}, {problem.about}" if problem.about else document.where
             yield ManifestInvalid(
-                where=document.where, path="", problem=problem.problem, hint=problem.hint
+                where=where, path=problem.path, problem=problem.problem, hint=problem.hint
             )
 
 
@@ -150,20 +170,33 @@ def _yaml_value(chunk: str, line: int) -> object:
     try:
         return parse_yaml(chunk)
     except Refused as error:
-        return _told("", error, line)
+        return _told("", error, line, text=chunk)
     except Unparsable as error:
-        return _told("is not YAML: ", error, line, _way_out(chunk, ""))
+        return _told("is not YAML: ", error, line, _way_out(chunk, ""), chunk)
 
 
-def _told(what: str, error: Unparsable, above: int = 0, hint: str = "") -> _Unreadable:
+def _told(
+    what: str, error: Unparsable, above: int = 0, hint: str = "", text: str = ""
+) -> _Unreadable:
     """Say what is wrong with a document of which the first line is not that of its file."""
     place = f" in line {above + error.line}" if error.line else ""
     is_misshapen = not isinstance(error, Refused)
     problem = f"{what}{error.problem}{place}"
-    return _Unreadable(problem, hint or error.hint, is_misshapen=is_misshapen)
+    return _Unreadable(
+        problem,
+        hint or error.hint,
+        is_misshapen=is_misshapen,
+        about=object_in(text),
+        path=path_in(text, error.line),
+    )
 
 
 def _way_out(text: str, otherwise: str) -> str:
+    head = _HEAD.search(text)
+    if head and (found := _WRAPPED.search(text, 0, head.start())):
+        return _WRAPPED_HINTS[str(found.lastgroup)]
+    if _CONFLICT.search(text):
+        return "resolve the merge conflict first"
     if "{{" in text:
         return "render the template first, for example with `helm template`"
     if names := placeholders_in(text):

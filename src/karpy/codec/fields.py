@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final, NoReturn, TypeAlias
 
-from karpy.model.requirement import INT64_MAX
+from karpy.model.requirements import INT64_MAX
 from karpy.model.resources import CPU, parse_quantity
 from karpy.model.times import parse_duration, parse_moment
 
@@ -102,7 +102,7 @@ class Fields:
         if value is None:
             return default
         if not isinstance(value, str):
-            self.fail(key, f"is {describe(value)}, not text", f'quote it: `"{shown(value)}"`')
+            self.fail(key, f"is {describe(value)}, not text", text_hint(value))
         return value
 
     def needed(self, key: str) -> str:
@@ -117,11 +117,8 @@ class Fields:
         values = self.items(key)
         for index, each in enumerate(values):
             if not isinstance(each, str):
-                self.fail(
-                    f"{key}[{index}]",
-                    f"is {describe(each)}, not text",
-                    f'quote it: `"{shown(each)}"`',
-                )
+                what = f"is {describe(each)}, not text"
+                self.fail(f"{key}[{index}]", what, text_hint(each))
         return tuple(values)
 
     def number(self, key: str, default: int | None = None) -> int | None:
@@ -160,9 +157,7 @@ class Fields:
             if type(name) is not str:
                 child.fail("", f"has the key {describe(name)}, not text", f'quote it: `"{name}"`')
             if type(each) is not str:
-                child.fail(
-                    f"[{name}]", f"is {describe(each)}, not text", f'quote it: `"{shown(each)}"`'
-                )
+                child.fail(f"[{name}]", f"is {describe(each)}, not text", text_hint(each))
         return child.obj
 
     def time(self, key: str) -> datetime | None:
@@ -292,6 +287,13 @@ def shown(value: object) -> str:
     """Write the beginning of what was found, so that a message stays short."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}..."
+
+
+def text_hint(value: object) -> str:
+    """Say what to do about a value that is to be text."""
+    if isinstance(value, list | dict | None):
+        return "write one text"
+    return f'quote it: `"{shown(value)}"`'
 
 
 def read_duration(fields: Fields, key: str) -> timedelta | None:

@@ -10,8 +10,7 @@ from karpy.codec.fields import FieldInvalid, Fields, JsonObject, read_amounts
 from karpy.codec.fingerprints import fingerprint
 from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering, PriceList, micros
 from karpy.model.labels import ALIASES
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import Requirements, collect, from_labels
+from karpy.model.requirements import Requirement, Requirements, collect, from_labels
 from karpy.model.resources import Resources, add
 
 RESERVATION_SUFFIX: Final = "reservation-id"

@@ -44,8 +44,7 @@ from karpy.model.nodes import Node, join_node
 from karpy.model.pods import Pod, PodController
 from karpy.model.pools import NodePool
 from karpy.model.records import ClaimRecord, Identity, NodeRecord
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import collect
+from karpy.model.requirements import Requirement, collect
 from karpy.model.resources import Resources
 from karpy.model.settings import (
     MinValuesPolicy,

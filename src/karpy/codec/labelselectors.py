@@ -11,7 +11,7 @@ from msgspec import Struct
 from karpy.codec.fields import JsonObject
 from karpy.codec.syntax import is_label_key, is_label_value
 from karpy.errors import BadRequest
-from karpy.model.requirement import Operator, as_integer
+from karpy.model.requirements import Operator, as_integer
 
 SELECTOR_LENGTH_MAX: Final = 65_536
 """Of label selectors and field selectors; no longer line of a request is read either."""

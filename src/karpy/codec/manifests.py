@@ -14,6 +14,7 @@ from karpy.codec.convert.clusterfile import is_cluster_file
 from karpy.codec.convert.conversion import Change, Note
 from karpy.codec.convert.groups import is_group
 from karpy.codec.convert.manifests import KARPENTER_GROUPS, carry_over
+from karpy.codec.convert.neighbours import is_beside
 from karpy.codec.convert.objects import Found, has_smart_quotes, without_smart_quotes
 from karpy.codec.convert.oldfields import Notes
 from karpy.codec.convert.workloads import OLD_NAMES, renamed
@@ -107,6 +108,8 @@ class _Batch:
         self._well_known = well_known
         self._ours: list[Found] = []
         """Objects of Karpenter's groups: of old ones only all together make sense."""
+        self._beside: list[Found] = []
+        """Others that old ones may depend on."""
         self._problems: list[ManifestInvalid] = []
         self._notes: list[Finding] = []
         self._bystanders = Bystanders()
@@ -142,6 +145,8 @@ class _Batch:
         if found.group in KARPENTER_GROUPS:
             self._ours.append(found)
             return
+        if is_beside(found.kind, found.name):
+            self._beside.append(found)
         if signs.has_old_names:
             notes = Notes(where)
             found = replace(found, value=renamed(found.value, path, notes))
@@ -211,7 +216,7 @@ class _Batch:
                 else:
                     self._read(each)
             return
-        for draft in carry_over(self._ours):
+        for draft in carry_over(self._ours, self._beside):
             self._problems += draft.problems
             self._notes += map(_changed, draft.notes)
             for obj in draft.objects:

@@ -23,7 +23,7 @@ from karpy.model.instances import Catalog, columns
 from karpy.model.labels import HOSTNAME, INSTANCE_TYPE, NODE_POOL, ZONE
 from karpy.model.pods import DAEMON_SET, Pod, PodRules
 from karpy.model.pools import NodeOverlay, NodePool
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.snapshot import Snapshot
 
 Origins = Mapping[tuple[str, str, str], str]

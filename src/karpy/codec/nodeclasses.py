@@ -7,7 +7,7 @@ from msgspec.json import Decoder
 from karpy.codec.fields import Fields, JsonObject
 from karpy.codec.records import read_conditions
 from karpy.model.conditions import READY
-from karpy.model.nodeclasses import ClassState
+from karpy.model.records import ClassState
 
 _decoder: Final = Decoder()
 

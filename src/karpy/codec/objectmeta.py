@@ -67,8 +67,13 @@ def unknown_metadata(path: str, meta: JsonObject) -> Iterator[FieldInvalid]:
         if near:
             hint = f"write `{near[0]}`"
         elif isinstance(value, str | int | float):
-            hint = f"indent it below `labels`, if `{key}` is to be a label; otherwise remove it"
+            hint = label_hint(str(key))
         yield FieldInvalid(_below(path, str(key)), "is no field of metadata", hint)
+
+
+def label_hint(key: str) -> str:
+    """Say what to do about a field that may be meant as a label."""
+    return f"indent it below `labels`, if `{key}` is to be a label; otherwise remove it"
 
 
 def _is_plain(meta: JsonObject, name: object) -> bool:

@@ -6,7 +6,7 @@ from karpy.codec.constraints import check_label, read_selector
 from karpy.codec.fields import Fields
 from karpy.codec.uids import derived_uid
 from karpy.model.pods import DisruptionBudget, PodController, Service
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 
 APPS: Final = "apps/v1"
 

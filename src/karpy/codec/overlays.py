@@ -15,8 +15,7 @@ from karpy.codec.records import (
 )
 from karpy.model.conditions import Conditions
 from karpy.model.labels import WELL_KNOWN
-from karpy.model.overlays import OverlayRecord
-from karpy.model.pools import NodeOverlay
+from karpy.model.pools import NodeOverlay, OverlayRecord
 
 OVERLAY_DEPENDENTS: Final = ("ValidationSucceeded",)
 

@@ -16,7 +16,7 @@ from karpy.codec.constraints import (
 )
 from karpy.codec.fields import Fields
 from karpy.model.pods import ANY_ADDRESS, HostPort, PodRules, PodVolume
-from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirement, one_of
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PROTOCOLS: Final = frozenset({"TCP", "UDP", "SCTP"})

@@ -17,7 +17,7 @@ from karpy.codec.fingerprints import fingerprint
 from karpy.codec.memos import AnyMemo, memo
 from karpy.codec.podrules import read_ports, read_rules
 from karpy.codec.requests import effective_limits, effective_requests, plain_requests
-from karpy.model.annotations import DISRUPTION_COST, DO_NOT_DISRUPT, POD_DELETION_COST
+from karpy.model.labels import DISRUPTION_COST, DO_NOT_DISRUPT, POD_DELETION_COST
 from karpy.model.pods import (
     DEFAULT_GRACE,
     USUAL_DISRUPTION,

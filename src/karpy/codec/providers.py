@@ -125,6 +125,14 @@ def provider_of_class(group: str, kind: str) -> Provider | None:
     return next((each for each in PROVIDERS if _names(each, group, kind)), None)
 
 
+def group_of_class(kind: str) -> str:
+    """Return the group that alone has node classes of a kind, or nothing."""
+    groups = {group for each in PROVIDERS for group, name in each.classes if name == kind}
+    # A cloud provider that is not known here may call its node class so.
+    is_common = kind == "NodeClass"
+    return groups.pop() if len(groups) == 1 and not is_common else ""
+
+
 def namesake(key: str) -> str:
     """Return the label of another domain that a key has the name of, or nothing."""
     domain, _, name = key.rpartition("/")

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from karpy.model.instances import Catalog, InstanceType, Offering, PriceList, columns
 from karpy.model.pods import USUAL_DISRUPTION, DaemonSet, Owner, Pod, PodDisruption, PodRules
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.resources import Resources
 from karpy.model.snapshot import Snapshot
 

@@ -9,7 +9,7 @@ from karpy.codec.constraints import read_node_terms
 from karpy.codec.fields import Fields
 from karpy.model.constraints import NodeTerm
 from karpy.model.labels import ZONE
-from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirement, one_of
 from karpy.model.storage import (
     IMMEDIATE,
     WAIT_FOR_FIRST_CONSUMER,

@@ -3,8 +3,8 @@
 from karpy.codec.constraints import read_taints
 from karpy.codec.fields import Fields, read_duration
 from karpy.model.constraints import Taint
+from karpy.model.pools import PoolTemplate
 from karpy.model.records import NodeClassRef
-from karpy.model.templates import PoolTemplate
 
 
 def read_template(fields: Fields) -> PoolTemplate:

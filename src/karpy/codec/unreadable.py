@@ -23,7 +23,7 @@ from karpy.codec.pods import (
 from karpy.codec.records import read_claim_record, read_node_record
 from karpy.codec.requests import effective_requests
 from karpy.codec.storage import read_attachment
-from karpy.model.annotations import DO_NOT_DISRUPT
+from karpy.model.labels import DO_NOT_DISRUPT
 from karpy.model.pods import (
     DEFAULT_GRACE,
     DisruptionBudget,

@@ -16,7 +16,7 @@ from karpy.codec.storage import read_claim_class
 from karpy.codec.uids import derived_uid
 from karpy.model.constraints import LabelSelector
 from karpy.model.pods import DAEMON_SET, DaemonSet, Owner, Pod, PodController, PodVolume
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.storage import PersistentVolumeClaim
 
 REPLICAS_MAX: Final = 250_000

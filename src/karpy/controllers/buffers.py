@@ -8,7 +8,7 @@ from typing import Final
 from karpy.codec.buffers import buffer_writes
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext
 from karpy.controllers.queue import WorkQueue
-from karpy.controllers.statuses import write_status
+from karpy.controllers.writer import write_status
 from karpy.core.buffers import (
     PERIOD,
     Placement,

@@ -7,9 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.controllers.commands import Commands
-from karpy.controllers.expectations import Expectations
-from karpy.controllers.nominations import Nominations
-from karpy.core.passengers import with_expected
+from karpy.controllers.nominations import ClaimNominations, NodeNominations
+from karpy.core.nominations import with_nominated
 from karpy.model.census import with_more
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
@@ -27,8 +26,8 @@ class Promises(Struct, frozen=True):
     """What decisions have promised, and who keeps it in mind."""
 
     commands: Commands
-    nominations: Nominations
-    expectations: Expectations
+    nominations: NodeNominations
+    expectations: ClaimNominations
 
 
 class ClusterState:
@@ -84,7 +83,7 @@ class ClusterState:
             repair=RepairRules(self._policies, self._reboots),
         )
         expectations = self._promises.expectations
-        return with_expected(snapshot, expectations.places(), expectations.settling())
+        return with_nominated(snapshot, expectations.places(), expectations.settling())
 
     def note_reboot(self, uid: str, now: datetime, since: datetime) -> None:
         """Remember that the node of a claim was rebooted, and forget reboots before some time."""

@@ -13,7 +13,7 @@ from karpy.controllers.clusterstate import ClusterState
 from karpy.controllers.commands import Commands
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruptionqueue import DisruptionQueue, Observation, OnVerdict
-from karpy.controllers.nominations import Nominations
+from karpy.controllers.nominations import NodeNominations
 from karpy.controllers.offloading import decide_aside
 from karpy.controllers.queue import WorkQueue
 from karpy.core.disruption.decide import Pass
@@ -92,7 +92,7 @@ class DisruptionController:
         context: ControllerContext,
         state: ClusterState,
         commands: Commands,
-        nominations: Nominations,
+        nominations: NodeNominations,
         version: Version = object,
     ) -> None:
         self._context = context

@@ -15,7 +15,7 @@ from karpy.codec.uids import derived_uid
 from karpy.controllers.clusterstate import ClusterState
 from karpy.controllers.commands import Commands
 from karpy.controllers.context import ControllerContext
-from karpy.controllers.nominations import Nominations
+from karpy.controllers.nominations import NodeNominations
 from karpy.controllers.occupants import Occupants
 from karpy.controllers.offloading import decide_aside
 from karpy.core.disruption.confirmation import ask, unconfirmed
@@ -74,7 +74,7 @@ class DisruptionQueue:
         context: ControllerContext,
         state: ClusterState,
         commands: Commands,
-        nominations: Nominations,
+        nominations: NodeNominations,
         on_verdict: OnVerdict = lambda *_: None,
     ) -> None:
         self._context = context

@@ -16,8 +16,8 @@ from karpy.core.lifecycle.garbagecollection import (
     find_live_machines,
     find_orphans,
 )
-from karpy.errors import MachineNotFound
-from karpy.model.kinds import NODE_CLAIM
+from karpy.errors import MachineNotFound, NotFound
+from karpy.model.kinds import NODE, NODE_CLAIM
 from karpy.model.records import ClaimRecord
 from karpy.ports.cloud import Machine
 from karpy.ports.records import Kept
@@ -48,6 +48,10 @@ class GarbageCollector:
                 await self._collect_claim(kept, alive)
         await self._end_orphans(machines)
 
+    async def collect_machines(self) -> None:
+        """Terminate the machines that no NodeClaim has; leave NodeClaims as they are."""
+        await self._end_orphans([_cloud_machine(m) for m in await self._context.cloud.machines()])
+
     async def _collect_claim(self, kept: Kept[ClaimRecord], alive: frozenset[str]) -> None:
         nodes = [each.record for each in self._context.nodes_of(kept.record)]
         pods = [pod for node in nodes for pod in self._context.records.pods.under(node.name)]
@@ -63,8 +67,16 @@ class GarbageCollector:
         claims = [claim_record(each) for each in page.items]
         for orphan in find_orphans(machines, claims, self._context.clock.now()):
             barrier = Barrier(partial(self._context.on_failure, orphan.provider_id))
-            with barrier, suppress(MachineNotFound):
-                await self._context.cloud.terminate(orphan.provider_id)
+            with barrier:
+                await self._end(orphan)
+
+    async def _end(self, orphan: CloudMachine) -> None:
+        """Terminate a machine, and delete the Node that it may have joined as."""
+        with suppress(MachineNotFound):
+            await self._context.cloud.terminate(orphan.provider_id)
+        for kept in self._context.records.nodes.under(orphan.provider_id):
+            with suppress(NotFound):
+                await self._context.objects.delete(NODE, kept.record.name)
 
     def _is_kept(self, kept: Kept[ClaimRecord]) -> bool:
         return self._context.is_ours(kept.record)

@@ -6,8 +6,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, only, seconds
+from karpy.controllers.podnomination import PodNominator
 from karpy.controllers.queue import WorkQueue
-from karpy.controllers.seating import Seating
 from karpy.core.lifecycle.changes import Changes, joined
 from karpy.core.lifecycle.launch import (
     LaunchedMachine,
@@ -54,17 +54,17 @@ class LifecycleController:
         *,
         pods_of: PodsOf = lambda _: (),
         on_attempt: OnAttempt = lambda *_: None,
-        seating: Seating | None = None,
+        nominator: PodNominator | None = None,
     ) -> None:
         self._context = context
-        self._seating = seating
+        self._nominator = nominator
         self._pods_of = pods_of
         self._on_attempt = on_attempt
         self._queue = WorkQueue(context.observer)
         self._machines: dict[str, Machine] = {}
         """Machines by UID of their claim, until the claim says so itself."""
-        if seating is not None:
-            seating.listen(self._queue.add)
+        if nominator is not None:
+            nominator.listen(self._queue.add)
         context.records.claims.listen(self._hear_claim)
         context.records.nodes.listen(self._hear_node)
         for kept in context.records.claims.all():
@@ -90,7 +90,7 @@ class LifecycleController:
 
     async def _advance(self, kept: Kept[ClaimRecord]) -> float | None:
         changes, failure = Changes(kept.record), None
-        door = self._seating.door(kept.record.name) if self._seating else GatePolicy.FREE
+        door = self._nominator.door(kept.record.name) if self._nominator else GatePolicy.FREE
         if is_to_launch(kept.record):
             changes, failure = await self._launch(kept.record)
         nodes = self._context.nodes_of(changes.claim or kept.record)
@@ -115,14 +115,14 @@ class LifecycleController:
         return seconds(changes.requeue_after)
 
     def _show_in(self, claim: ClaimRecord, node: NodeRecord, door: GatePolicy) -> None:
-        """Report to seating that a node is there, or need not be waited for."""
+        """Report to the nominator that a node is there, or is not to be waited for."""
         is_ready = is_ready_but_gated(claim, node)
-        if self._seating is None or is_ready is None:
+        if self._nominator is None or is_ready is None:
             return
         if not is_ready:
-            self._seating.forget(claim.name)
+            self._nominator.forget(claim.name)
         elif door is GatePolicy.HELD:
-            self._seating.arrive(claim.name, node.name)
+            self._nominator.arrive(claim.name, node.name)
 
     async def _launch(self, claim: ClaimRecord) -> tuple[Changes, CloudError | None]:
         """Launch the machine of a claim; also return the error if the launch is to be retried."""
@@ -137,7 +137,8 @@ class LifecycleController:
         except NodeClassNotReady as error:
             return launch_without_class(claim, error.message), None
         except CloudError as error:
-            return launch_failed(claim, error.message, self._context.clock.now()), error
+            now = self._context.clock.now()
+            return launch_failed(claim, error.message, now, error.reason), error
         return launch_succeeded(claim, launched(machine), self._context.clock.now()), None
 
     async def _end(self, kept: Kept[ClaimRecord]) -> float | None:
@@ -181,8 +182,8 @@ class LifecycleController:
             self._machines.pop(before.record.meta.uid, None)
         if after is not None:
             self._queue.add(key)
-        elif self._seating is not None:
-            self._seating.forget(key)
+        elif self._nominator is not None:
+            self._nominator.forget(key)
 
     def _hear_node(
         self, _: str, before: Kept[NodeRecord] | None, after: Kept[NodeRecord] | None

@@ -8,8 +8,7 @@ from karpy.barriers import Barrier
 from karpy.codec.nodeclasses import ClassReader
 from karpy.controllers.queue import OnFailure
 from karpy.model.kinds import Kind
-from karpy.model.nodeclasses import ClassState
-from karpy.model.records import ClaimRecord, NodeClassRef, PoolRecord
+from karpy.model.records import ClaimRecord, ClassState, NodeClassRef, PoolRecord
 from karpy.ports.objects import Feed, Follow, Synced
 from karpy.ports.records import Kept, Watched
 
@@ -44,6 +43,10 @@ class NodeClasses:
     def listen(self, listener: OnClass) -> None:
         """Call a listener for every change from now on."""
         self._listeners.append(listener)
+
+    def served(self) -> list[str]:
+        """Name the kinds that our cloud knows: `EC2NodeClass.karpenter.k8s.aws`."""
+        return sorted(f"{kind.name}.{kind.group}" for kind in self._kinds.values())
 
     def knows(self, ref: NodeClassRef) -> bool:
         """Say whether a reference is to a kind that our cloud knows."""

@@ -13,7 +13,7 @@ from karpy.controllers.nodeclasses import NodeClasses, users_of
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.changes import Changes, joined
 from karpy.core.nodepool.hash import hash_template, stamp
-from karpy.core.nodepool.readiness import judge_readiness, judge_validity
+from karpy.core.nodepool.readiness import judge_readiness, judge_unserved, judge_validity
 from karpy.core.nodepool.usage import judge_usage, usage_by_pool
 from karpy.model.kinds import NODE_POOL
 from karpy.model.labels import WELL_KNOWN
@@ -74,7 +74,7 @@ class NodePoolController:
         kept = self._context.records.pools.get(name)
         if kept is None or not self._classes.is_our_pool(kept.record):
             self._readings.pop(name, None)
-            return None
+            return None if kept is None else await self._disown(kept)
         reading = self._read(kept)
         stamped = stamp(kept.record, reading.digest, self._claims_of(name))
         if not await self._write_claims(stamped.claims):
@@ -83,6 +83,13 @@ class NodePoolController:
         if not await self._context.writer.carry_out(changes, pool=kept):
             return AFTER_CONFLICT
         return seconds(changes.requeue_after)
+
+    async def _disown(self, kept: Kept[PoolRecord]) -> float | None:
+        """Say of a pool that no autoscaler cares about why this one does not."""
+        now, served = self._context.clock.now(), self._classes.served()
+        changes = judge_unserved(kept.record, served, now)
+        is_written = await self._context.writer.carry_out(changes, pool=kept)
+        return None if is_written else AFTER_CONFLICT
 
     def _judge(self, pool: PoolRecord, reading: _Reading) -> Changes:
         now, ref = self._context.clock.now(), pool.node_class

@@ -36,5 +36,5 @@ async def decide_in_time(decide: Callable[[KeepGoing], T], seconds: float) -> T:
     try:
         return await decide_aside(begin)
     finally:
-        # Whoever no longer waits for the answer must not keep the thread busy.
+        # A caller that no longer waits for the answer must not keep the thread busy.
         is_wanted = False

@@ -7,14 +7,12 @@ from karpy.codec.overlays import overlay_writes
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, read, seconds
 from karpy.controllers.offloading import decide_aside
 from karpy.controllers.queue import WorkQueue
-from karpy.controllers.statuses import write_status
-from karpy.core.overlays import PERIOD, judge_overlay
-from karpy.core.scheduling.overlays import find_conflicts
+from karpy.controllers.writer import write_status
+from karpy.core.scheduling.overlays import PERIOD, find_conflicts, judge_overlay
 from karpy.errors import KarpyError
 from karpy.model.kinds import NODE_OVERLAY
 from karpy.model.kinds import NODE_POOL as POOL
-from karpy.model.overlays import OverlayRecord
-from karpy.model.pools import NodePool
+from karpy.model.pools import NodePool, OverlayRecord
 from karpy.model.records import Identity, PoolRecord
 from karpy.ports.records import Kept
 

@@ -19,8 +19,8 @@ from karpy.core.disruption.deletioncost import (
 )
 from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.errors import Conflict, Forbidden, KarpyError, NotFound
-from karpy.model.annotations import POD_DELETION_COST
 from karpy.model.kinds import POD
+from karpy.model.labels import POD_DELETION_COST
 from karpy.ports.objects import Patch, PatchType
 
 PERIOD: Final = timedelta(minutes=1)

@@ -11,9 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.barriers import Barrier
-from karpy.controllers.batching import Batcher
 from karpy.controllers.offloading import decide_in_time
 from karpy.controllers.queue import UNOBSERVED, OnFailure
+from karpy.controllers.triggers import Batcher
 from karpy.core.announcements import (
     is_awaited,
     launch_notices,
@@ -21,7 +21,7 @@ from karpy.core.announcements import (
     pool_notices,
     refusal_notices,
 )
-from karpy.core.passengers import with_passengers
+from karpy.core.nominations import with_untried
 from karpy.core.scheduling.apart import decide_apart
 from karpy.errors import Bug, KarpyError
 from karpy.model.backoff import Backoff
@@ -119,7 +119,7 @@ class ProvisioningController:
 
     async def _decide_and_act(self) -> Verdict:
         audience = self._audience
-        snapshot = with_passengers(self._cluster.snapshot())
+        snapshot = with_untried(self._cluster.snapshot())
         vain = await audience.vain_launches(snapshot)
         snapshot = replace(snapshot, vain_launches=vain) if vain else snapshot
         began = self._clock.now()
@@ -171,7 +171,7 @@ class ProvisioningController:
         self._guard.on_failure(_DECISION, error)
 
     def _barrier(self, what: str) -> Barrier:
-        """Whoever cannot take what it is told must not stop what was decided."""
+        """Keep the error of a listener away from what was decided."""
         return Barrier(partial(self._guard.on_failure, what))
 
 

@@ -80,7 +80,7 @@ class StaticCapacityController:
             self._queue.add(kept.record.name)
 
     def listen(self, listener: OnVerdict) -> None:
-        """Have somebody told of every verdict from now on."""
+        """Call a function with every verdict from now on."""
         self._listeners.append(listener)
 
     async def run(self, workers: int = WORKERS) -> None:

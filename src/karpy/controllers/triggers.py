@@ -1,18 +1,60 @@
-"""What asks for a decision: pods that wait for a node, and nodes whose pods will."""
+"""What asks for a decision, and how such asks are gathered into one batch."""
 
 import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from karpy.controllers.batching import Batcher
 from karpy.model.constraints import DISRUPTED_TAINT, is_gate
 from karpy.model.pods import Pod
 from karpy.model.records import NodeRecord
 from karpy.ports.records import Kept, Records
 
+
+class Batcher:
+    """Collects triggers until none comes for the idle time, or the longest time is over."""
+
+    def __init__(self, *, idle_seconds: float = 1.0, longest_seconds: float = 10.0) -> None:
+        self._idle = idle_seconds
+        self._longest = longest_seconds
+        self._triggers: set[str] = set()
+        self._news = asyncio.Event()
+
+    def trigger(self, who: str) -> None:
+        """Ask for a decision; asking again within the same window does not prolong it."""
+        if who not in self._triggers:
+            self._triggers.add(who)
+            self._news.set()
+
+    def prolong(self, who: str) -> None:
+        """Extend an open batch by a pod that is decided with it; do not open one."""
+        if self._triggers:
+            self.trigger(who)
+
+    async def wait(self) -> frozenset[str]:
+        """Wait for a first trigger and for those that follow it; return them all."""
+        if not self._triggers:
+            self._news.clear()
+            await self._news.wait()
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self._longest
+        while True:
+            self._news.clear()
+            left = min(self._idle, end - loop.time())
+            if left <= 0:
+                break
+            try:
+                async with asyncio.timeout(left):
+                    await self._news.wait()
+            except TimeoutError:
+                break
+        batch = frozenset(self._triggers)
+        self._triggers.clear()
+        return batch
+
+
 AGAIN: Final = timedelta(seconds=10)
-"""Whoever still waits after that asks again."""
+"""A pod that still waits after that asks again."""
 
 OnPod = Callable[[Pod], None]
 """Is told of a pod that asks for the first time."""
@@ -52,10 +94,10 @@ class Triggers:
         if after is None or not after.is_provisionable:
             self._waiting.pop(key, None)
             if after is not None and after.node_name and before and not before.node_name:
-                # Whoever was to have this place needs another one now.
+                # The pod that was to have this place needs another one now.
                 self._again()
             if after is not None and after.is_untried:
-                # It rides along: whoever gathers pods for a decision should see all that come.
+                # It joins the batch: a decision should see all pods that come.
                 self._batcher.prolong(after.uid)
             return
         if self._waiting.get(key) != after.uid:

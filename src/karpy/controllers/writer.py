@@ -1,4 +1,4 @@
-"""Writes what an outcome asks for: differences, deletions, what to tell."""
+"""Write what an outcome asks for: differences, statuses, deletions, notices."""
 
 import asyncio
 from typing import Protocol
@@ -13,6 +13,27 @@ from karpy.model.records import ClaimRecord, Identity, NodeRecord, PoolRecord
 from karpy.ports.notices import Notices
 from karpy.ports.objects import Objects, Patch, PatchType, Removal
 from karpy.ports.records import Kept
+
+
+async def write_status(
+    objects: Objects, kind: Kind, meta: Identity, status: JsonObject | None, *, namespace: str = ""
+) -> bool:
+    """
+    Write a patch of a status; None writes nothing.
+
+    Return False after a conflict: the object must be reconciled again. An object that is gone needs
+    no status.
+    """
+    if status is None:
+        return True
+    patch = Patch(PatchType.MERGE, status)
+    try:
+        await objects.patch(kind, meta.name, patch, namespace=namespace, subresource="status")
+    except Conflict:
+        return False
+    except NotFound:
+        return True
+    return True
 
 
 class Telling(Protocol):
@@ -51,7 +72,7 @@ class Writer:
     """
     Makes objects what an outcome says they should be.
 
-    Somebody else may have been faster (Conflict): then nothing is written, and whoever looks again
+    Another writer may have been faster (Conflict): then nothing is written, and the next look
     sees what they did. What is gone already needs nothing, but nothing is said of it on a claim,
     either. All else is raised.
 
@@ -71,7 +92,7 @@ class Writer:
         self._telling = telling
         self._memory = memory or Oblivion()
         self._turns: WeakValueDictionary[tuple[Kind, str], asyncio.Lock] = WeakValueDictionary()
-        """Those who write or wait for it hold on to their lock; nobody else does."""
+        """Writers and those that wait hold on to their lock; nothing else does."""
 
     async def carry_out(
         self,

@@ -21,7 +21,7 @@ _QUIET: Final = frozenset(
         Reason.WAITS_FOR_RESERVATION,
     }
 )
-"""Reasons that pass by themselves, or that somebody asked for."""
+"""Reasons that pass by themselves, or that a user asked for."""
 _POOLS_NAMED_MAX: Final = 3
 
 
@@ -115,6 +115,6 @@ def _nominated(keys: tuple[str, ...], where: str, pods: Mapping[str, Pod]) -> It
         )
 
 
-# Differs: Karpenter tells virtual pods, too, and its events are about pods that nobody finds.
+# Differs: Karpenter writes events on virtual pods, too: they are about pods that do not exist.
 def _existing(keys: tuple[str, ...], pods: Mapping[str, Pod]) -> Iterator[str]:
     return (key for key in keys if key not in pods or not pods[key].is_virtual)

@@ -131,7 +131,7 @@ def virtual_pods(buffer: BufferRecord, pod: Pod, now: datetime) -> tuple[Pod, ..
     """Return the pods a buffer makes room for; they exist in decisions only."""
     if not buffer.conditions.is_true(READY_FOR_PROVISIONING):
         return ()
-    # Nobody will ever make the volume claims of pods that do not exist.
+    # The volume claims of pods that do not exist are never made.
     rules = replace(pod.rules, volumes=()) if pod.rules.volumes else pod.rules
     shape = replace(
         pod,

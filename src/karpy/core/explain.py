@@ -337,7 +337,7 @@ _POOL_FIXES: Final = {
 """
 In this order: what fails late leaves the pod suited to the NodePool otherwise.
 
-A full limit is a smaller matter than a taint somebody put there on purpose, and a taint a smaller
+A full limit is a smaller matter than a taint that was put there on purpose, and a taint a smaller
 one than a pod that wants another kind of machine.
 """
 
@@ -349,7 +349,7 @@ _UNTRIED: Final = frozenset(
         Constraint.POOL_DELETING,
     }
 )
-"""NodePools that took no part: nobody knows what else would keep the pod out."""
+"""NodePools that took no part: what else would keep the pod out is unknown."""
 
 _RANKS: Final = {constraint: rank for rank, constraint in enumerate(_POOL_FIXES)}
 

@@ -19,8 +19,15 @@ from karpy.model.ec2labels import (
 from karpy.model.ec2types import AMD_GPU, GAUDI, NVIDIA_GPU
 from karpy.model.instances import InstanceType, Offering
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE
-from karpy.model.requirement import Operator, Requirement, as_integer, one_of, require
-from karpy.model.requirements import Requirements, why_disjoint
+from karpy.model.requirements import (
+    Operator,
+    Requirement,
+    Requirements,
+    as_integer,
+    one_of,
+    require,
+    why_disjoint,
+)
 from karpy.model.resources import CPU, MEMORY
 
 _MIB: Final = 2**20

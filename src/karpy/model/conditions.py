@@ -13,7 +13,7 @@ UNKNOWN: Final = "Unknown"
 READY: Final = "Ready"
 REBOOTING: Final = "Rebooting"
 INSTANCE_TERMINATING: Final = "InstanceTerminating"
-_AWAITING: Final = "AwaitingReconciliation"
+AWAITING: Final = "AwaitingReconciliation"
 
 
 class Condition(Struct, frozen=True, gc=False):
@@ -46,11 +46,11 @@ class Conditions(Struct, frozen=True, gc=False):
     """What `Ready` depends on; without any there is no `Ready`."""
 
     def get(self, type_: str) -> Condition | None:
-        """Return a condition, or None if nobody has said anything about it."""
+        """Return a condition, or None if it was never set."""
         return next((each for each in self.items if each.type == type_), None)
 
     def status(self, type_: str) -> str:
-        """Return what is known of a condition; what nobody has said is unknown."""
+        """Return what is known of a condition; one that was never set is unknown."""
         found = self.get(type_)
         return UNKNOWN if found is None else found.status
 
@@ -62,12 +62,12 @@ class Conditions(Struct, frozen=True, gc=False):
         if not self.dependents:
             return self
         missing = [
-            Condition(each, UNKNOWN, created, _AWAITING, _WAITS, generation)
+            Condition(each, UNKNOWN, created, AWAITING, _WAITS, generation)
             for each in self.dependents
             if self.get(each) is None
         ]
         if self.get(READY) is None:
-            missing.append(Condition(READY, UNKNOWN, now, _AWAITING, _WAITS, generation))
+            missing.append(Condition(READY, UNKNOWN, now, AWAITING, _WAITS, generation))
         if not missing:
             return self
         return replace(self, items=_ordered((*self.items, *missing)))

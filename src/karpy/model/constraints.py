@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.model.requirement import Operator, Requirement, as_integer
+from karpy.model.requirements import Operator, Requirement, as_integer
 
 EXISTS: Final = "Exists"
 NO_SCHEDULE: Final = "NoSchedule"

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from karpy.model.conditions import Conditions
 from karpy.model.records import Identity
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 
 HASH_VERSION: Final = "v5"
 

@@ -59,8 +59,8 @@ class PriceList(Sequence[Offering]):
     """
     Offerings as two columns: where they are, and what they cost there.
 
-    Many types are sold in the same places. They share one tuple of these, so that whoever looks at
-    a whole catalog looks at the places once; the offerings themselves are made when asked for.
+    Many types are sold in the same places. They share one tuple of these, so that a look at
+    a whole catalog reads the places once; the offerings themselves are made when asked for.
     """
 
     __slots__ = ("_offerings", "places", "prices")

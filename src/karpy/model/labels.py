@@ -1,6 +1,30 @@
-"""Label keys, their domains, aliases and the names Karpenter reserves for itself."""
+"""Keys of labels and annotations, the domains of labels, and names that Karpenter reserves."""
 
 from typing import Final
+
+CAPACITY_OVERLAID: Final = "karpenter.sh/capacity-overlay-applied"
+"""On a NodeClaim: `true` if a NodeOverlay added resources to a type it may become."""
+DISRUPTION_COST: Final = "karpenter.sh/disruption-cost"
+"""On a pod: how much trouble its disruption is; an int32."""
+POD_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
+"""On a pod: which of its ReplicaSet goes first; counts as disruption cost without the one above."""
+DO_NOT_DISRUPT: Final = "karpenter.sh/do-not-disrupt"
+"""On a pod: `true`, or for how long after its start; on a node: `true` only."""
+DO_NOT_REPAIR: Final = "karpenter.sh/do-not-repair"
+MIN_VALUES_RELAXED: Final = "karpenter.sh/nodeclaim-min-values-relaxed"
+REBOOT_BOOT_ID: Final = "karpenter.sh/reboot-pre-boot-id"
+"""On a NodeClaim: the boot that is to end."""
+REBOOT_GRACE_PERIOD: Final = "karpenter.sh/reboot-termination-grace-period"
+"""On a NodeClaim: how long its pods may take to leave before its machine reboots."""
+NODE_POOL_HASH: Final = "karpenter.sh/nodepool-hash"
+NODE_POOL_HASH_VERSION: Final = "karpenter.sh/nodepool-hash-version"
+PRICE_OVERLAID: Final = "karpenter.sh/price-overlay-applied"
+"""On a NodeClaim: `true` if a NodeOverlay changed the price of a type it may become."""
+TERMINATION_FINALIZER: Final = "karpenter.sh/termination"
+"""No annotation, but written beside them: holds nodes and NodeClaims until they are drained."""
+TERMINATION_TIME: Final = "karpenter.sh/nodeclaim-termination-timestamp"
+"""On a NodeClaim: by when all pods of its node are gone."""
+
 
 ARCH: Final = "kubernetes.io/arch"
 CAPACITY_TYPE: Final = "karpenter.sh/capacity-type"

@@ -1,4 +1,4 @@
-"""Everything that whoever runs the operator can choose, as one value; defaults are Karpenter's."""
+"""Every setting of the operator as one value; defaults are Karpenter's."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from karpy.model.constraints import SpreadConstraint
-from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Seats, Settings
+from karpy.model.settings import MinValuesPolicy, Packing, PodNomination, PreferencePolicy, Settings
 
 CPU_REQUESTS: Final = 1000
 _MILLIS_PER_CORE: Final = 1000
@@ -85,7 +85,7 @@ class Options(Struct, frozen=True, kw_only=True):
     """What KWOK sells; empty means its 144 types."""
     packing: Packing = Packing.CHEAPEST
     """Not Karpenter's: other orders of placing pods often leave less room unused."""
-    seats: Seats = Seats.FEW
+    nominate_pods: PodNomination = PodNomination.FEW
     """Not Karpenter's: pods that know the node made for them do not take the room of others."""
     journal: str = ""
     """The folder that decisions are recorded in; empty means that they are not."""

@@ -18,7 +18,7 @@ from karpy.model.constraints import (
     WeightedNodeTerm,
     WeightedTerm,
 )
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.resources import Resources
 
 DAEMON_SET: Final = ("apps/v1", "DaemonSet")

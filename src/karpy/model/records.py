@@ -1,4 +1,4 @@
-"""NodeClaims, Nodes and NodePools as controllers keep them: everything they may change."""
+"""NodeClaims, Nodes, NodePools and node classes as controllers keep them, with all they change."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -8,8 +8,16 @@ from msgspec import Struct
 from karpy.model.conditions import REBOOTING, Condition, Conditions
 from karpy.model.constraints import Taint
 from karpy.model.labels import NODE_POOL
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.resources import Resources
+
+
+class ClassState(Struct, frozen=True, gc=False):
+    """What a node class says of itself."""
+
+    ready: Condition | None = None
+    is_deleting: bool = False
+    generation: int = 0
 
 
 class NodeClassRef(Struct, frozen=True, gc=False):

@@ -28,12 +28,12 @@ class Packing(Enum):
     CHEAPEST = "Cheapest"
 
 
-class Seats(Enum):
-    """When pods are told the node that was made for them."""
+class PodNomination(Enum):
+    """Which pods get the name of the node that was made for them."""
 
     NEVER = "Never"
     FEW = "Few"
-    """Those who would take the nodes of others, or else the largest."""
+    """Those that would take the room of others, or else the largest."""
     ALWAYS = "Always"
     """All but the smallest."""
 

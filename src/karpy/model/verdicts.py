@@ -80,6 +80,6 @@ class PoolVerdict(Struct, frozen=True, gc=False):
     withheld: Exclusion | None = None
     """How many are lacking that cannot be created, and why."""
     deletes: tuple[str, ...] = ()
-    """NodeClaims to give up, those first that nobody misses."""
+    """NodeClaims to give up, those without pods first."""
     refusals: tuple[NodeRefusal, ...] = ()
     """Why the other nodes stay, if some are given up."""

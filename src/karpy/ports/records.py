@@ -6,8 +6,8 @@ from typing import Generic, Protocol, TypeVar
 from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
-from karpy.model.overlays import OverlayRecord
 from karpy.model.pods import Pod
+from karpy.model.pools import OverlayRecord
 from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
 
 T = TypeVar("T")

@@ -10,7 +10,6 @@ from karpy.adapters.clouds.overlaid import OverlaidCloud
 from karpy.adapters.mirror.bufferbook import BufferBook
 from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
-from karpy.controllers.batching import Batcher
 from karpy.controllers.breaker import Breaker
 from karpy.controllers.buffers import BufferController
 from karpy.controllers.clusterstate import ClusterState, Promises
@@ -19,7 +18,6 @@ from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.disruptionqueue import OnVerdict
 from karpy.controllers.evictionqueue import EvictionQueue
-from karpy.controllers.expectations import Expectations
 from karpy.controllers.garbagecollection import GarbageCollector
 from karpy.controllers.interruption import InterruptionController
 from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
@@ -28,22 +26,21 @@ from karpy.controllers.nodeclasses import NodeClasses
 from karpy.controllers.nodepoolmetrics import NodePoolMetrics
 from karpy.controllers.nodepools import NodePoolController
 from karpy.controllers.nodetermination import TerminationController
-from karpy.controllers.nominations import Nominations
+from karpy.controllers.nominations import ClaimNominations, NodeNominations
 from karpy.controllers.overlays import OverlayController
 from karpy.controllers.poddeletioncost import PodDeletionCostController, PodDeletionCostQueue
 from karpy.controllers.podevents import PodEventController
+from karpy.controllers.podnomination import NominationWithdrawal, PodNominator
 from karpy.controllers.provisioning import Guard, ProvisioningController
 from karpy.controllers.reboot import RebootController
 from karpy.controllers.registrationhealth import RegistrationHealthController
 from karpy.controllers.repair import RepairController
-from karpy.controllers.seating import Seating
 from karpy.controllers.staticcapacity import StaticCapacityController
-from karpy.controllers.triggers import Triggers
-from karpy.controllers.unseating import UnseatingController
+from karpy.controllers.triggers import Batcher, Triggers
 from karpy.controllers.writer import Writer
 from karpy.model.options import Options
 from karpy.model.repairs import RepairPolicy
-from karpy.model.settings import Seats
+from karpy.model.settings import PodNomination
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.observers import Observer
@@ -84,7 +81,9 @@ class Assembly:
             idle_seconds=options.batch_idle.total_seconds(),
             longest_seconds=options.batch_max.total_seconds(),
         )
-        self._expectations = Expectations(view.mirror.records, surface.clock, self._batcher.trigger)
+        self._expectations = ClaimNominations(
+            view.mirror.records, surface.clock, self._batcher.trigger
+        )
         self._breaker = Breaker(
             view.mirror.records,
             surface.objects,
@@ -92,9 +91,9 @@ class Assembly:
             speech.voice,
             self._batcher.trigger,
         )
-        self._nominations = Nominations(surface.clock, options.batch_max)
+        self._nominations = NodeNominations(surface.clock, options.batch_max)
         self._commands = Commands()
-        self._seating = self._make_seating()
+        self._nominator = self._make_nominator()
         self._buffers = self._make_buffers()
         self._state = self._make_state()
 
@@ -155,13 +154,13 @@ class Assembly:
         self._breaker.begin()
         if self._buffers is not None:
             self._buffers.record(verdict)
-        if self._seating is not None:
-            self._seating.hear(snapshot, verdict)
+        if self._nominator is not None:
+            self._nominator.hear(snapshot, verdict)
 
     def _hear_launch(self, claim: str, launch: Launch) -> None:
         self._breaker.note(claim, launch)
-        if self._seating is not None:
-            self._seating.note(claim, launch)
+        if self._nominator is not None:
+            self._nominator.note(claim, launch)
 
     def _claims(self) -> Iterator[Part]:
         """Build those who look after NodeClaims and nodes."""
@@ -174,7 +173,7 @@ class Assembly:
             self._launching_context("nodeclaim.lifecycle"),
             pods_of=self._expectations.pods_of,
             on_attempt=registrations.record,
-            seating=self._seating,
+            nominator=self._nominator,
         )
         evictions = EvictionQueue(self._context("eviction-queue"))
         termination = TerminationController(self._context("node.termination"), evictions)
@@ -187,9 +186,12 @@ class Assembly:
         )
         garbage = GarbageCollector(self._context("nodeclaim.garbagecollection"))
         yield Part("nodepool.registrationhealth", registrations.run)
-        if self._seating is not None:
-            yield Part("pod.seating", self._seating.run)
-            yield Part("pod.unseating", UnseatingController(self._context("pod.unseating")).run)
+        if self._nominator is not None:
+            yield Part("pod.nomination", self._nominator.run)
+            yield Part(
+                "pod.nomination.withdrawal",
+                NominationWithdrawal(self._context("pod.nomination.withdrawal")).run,
+            )
         yield Part("nodeclaim.lifecycle", partial(lifecycle.run, workers(1000, 5000)))
         yield Part("eviction-queue", partial(evictions.run, workers(100, 5000)))
         yield Part("node.termination", partial(termination.run, workers(100, 5000)))
@@ -244,7 +246,7 @@ class Assembly:
         """Build what marks pods with their deletion costs."""
         mirror, name = self._view.mirror, "pod.deletioncost.queue"
         # Thousands of pods are marked at once; launches must not wait for that.
-        objects = self._surface.seats or self._surface.objects
+        objects = self._surface.nominations or self._surface.objects
         queue = PodDeletionCostQueue(replace(self._context(name), objects=objects))
         costs = PodDeletionCostController(
             self._context("pod.deletioncost"),
@@ -256,14 +258,14 @@ class Assembly:
         yield Part(name, partial(queue.run, self._options.workers(100, 5000)))
         yield Part("pod.deletioncost", costs.run)
 
-    def _make_seating(self) -> Seating | None:
-        seats = self._options.seats
-        if seats is Seats.NEVER:
+    def _make_nominator(self) -> PodNominator | None:
+        which = self._options.nominate_pods
+        if which is PodNomination.NEVER:
             return None
-        objects = self._surface.seats or self._surface.objects
+        objects = self._surface.nominations or self._surface.objects
         voice = self._speech.voice
-        on_failure = partial(voice.fail, "pod.seating")
-        return Seating(objects, self._expectations.pods_of, voice.remark, seats, on_failure)
+        on_failure = partial(voice.fail, "pod.nomination")
+        return PodNominator(objects, self._expectations.pods_of, voice.remark, which, on_failure)
 
     def _make_buffers(self) -> BufferController | None:
         book = self._view.buffers
@@ -305,7 +307,7 @@ class Assembly:
         )
 
     def _node_audience(self) -> OnVerdict:
-        """Return who hears of decisions about nodes: a journal, or nobody."""
+        """Return what hears of decisions about nodes: a journal, or nothing."""
         journal = self._speech.journal
         return (lambda *_: None) if journal is None else DisruptionAudience(journal).decided
 

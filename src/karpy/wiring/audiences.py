@@ -1,10 +1,10 @@
-"""Those who hear of decisions: journal, log, metrics, and whoever must remember."""
+"""What hears of decisions: journal, log, metrics, and nominations."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final, Generic, TypeVar
 
-from karpy.controllers.expectations import Expectations
+from karpy.controllers.nominations import ClaimNominations
 from karpy.controllers.writer import Telling
 from karpy.core.disruption.decide import is_news
 from karpy.core.lifecycle.changes import Count, Remark
@@ -44,7 +44,7 @@ class DecisionAudience:
         self,
         telling: Telling,
         *,
-        expectations: Expectations,
+        expectations: ClaimNominations,
         journal: Journal | None = None,
         on_nomination: OnNomination = lambda _: None,
         on_verdict: OnVerdict = lambda *_: None,
@@ -68,7 +68,7 @@ class DecisionAudience:
         if self._journal is not None:
             self._journal.record(snapshot, verdict)
         self._on_verdict(snapshot, verdict)
-        # Nobody may take a node away while its pods are on their way to it.
+        # No node may go while its pods are on their way to it.
         for claim in sorted(set(self._expectations.places().values())):
             self._on_nomination(claim)
         self._telling.count(Count(_DURATION, _CONTROLLER, duration.total_seconds()))

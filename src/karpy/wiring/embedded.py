@@ -34,7 +34,7 @@ class StoreBackend:
         return [_resource(each) for each in self._store.kinds]
 
     def acting_as(self, manager: str) -> Objects:
-        """Return the objects as somebody sees and writes them."""
+        """Return the objects as a user sees and writes them."""
         return EmbeddedObjects(self._store, manager=manager)
 
     async def read(self, kind: Kind, name: str, namespace: str, *, subresource: str) -> JsonObject:

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.model.options import LogLevel, Options
-from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Seats
+from karpy.model.settings import MinValuesPolicy, Packing, PodNomination, PreferencePolicy
 from karpy.wiring.forms import (
     ADDRESS,
     DURATION,
@@ -210,10 +210,10 @@ FLAGS: Final = (
         "packing", choice(Packing), "Whether to buy what Karpenter would, or less if that will do."
     ),
     _own(
-        "seats",
-        choice(Seats),
-        "Whether to tell pods the node that was made for them (`status.nominatedNodeName`):"
-        " those few that would be in the way of others or find no other, or all but the smallest.",
+        "nominate-pods",
+        choice(PodNomination),
+        "Which pods get the name of the node that was made for them (`status.nominatedNodeName`):"
+        " the few that fit nowhere else or take the room of others, all but the smallest, or none.",
     ),
     _own(
         "profiling-port", PORT, "Where `/debug/pprof` is served if it is enabled; 0 takes any port."

@@ -14,7 +14,7 @@ from karpy.codec.fields import FieldInvalid
 from karpy.codec.spreaddefaults import read_spread_defaults
 from karpy.model.constraints import SpreadConstraint
 from karpy.model.options import Gates
-from karpy.model.requirement import as_integer
+from karpy.model.requirements import as_integer
 from karpy.model.times import parse_duration, write_duration
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
@@ -155,7 +155,7 @@ GATE_FIELDS: Final = {gate_name(field): field for field in Gates.__struct_fields
 
 
 def read_gates(text: str) -> dict[str, bool]:
-    """Read `Name=true,Other=false`, also names that nobody knows."""
+    """Read `Name=true,Other=false`, also unknown names."""
     gates: dict[str, bool] = {}
     for part in text.split(","):
         name, is_pair, value = (each.strip() for each in part.partition("="))
@@ -178,7 +178,7 @@ def write_gates(gates: Gates) -> str:
 
 
 def unknown_gates(names: Iterable[str]) -> list[str]:
-    """Say of each gate that nobody knows that it is left aside, and what may have been meant."""
+    """Say of each unknown gate that it is left aside, and what may have been meant."""
     remarks = []
     for name in sorted(set(names) - GATE_FIELDS.keys()):
         close = get_close_matches(name, GATE_FIELDS, 1)

@@ -82,7 +82,7 @@ class Instruments:
             self._state.acked(pod)
 
     def deciding(self, snapshot: Snapshot) -> None:
-        """Note that somebody begins to decide."""
+        """Note that a decision begins."""
         if self._state is not None:
             self._state.deciding(snapshot)
 

@@ -1,8 +1,9 @@
-"""A cluster seen once from outside, and left as it is."""
+"""A cluster seen from outside, once or again and again, and left as it is."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -17,13 +18,14 @@ from karpy.codec.bystanders import NodeClassFound
 from karpy.codec.fields import JsonObject
 from karpy.errors import Forbidden, KarpyError, NotFound
 from karpy.model.instances import Catalog
-from karpy.model.kinds import EC2_NODE_CLASS, Kind
+from karpy.model.kinds import EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL, Kind
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from karpy.ports.clock import Clock
 from karpy.ports.objects import (
     EVERYTHING,
     Change,
+    Feed,
     Objects,
     Query,
     Reader,
@@ -34,8 +36,12 @@ from karpy.ports.objects import (
 T = TypeVar("T")
 
 _PAGE: Final = 500
+_LATELY: Final = timedelta(seconds=15)
+"""A feed tries again within eight seconds."""
 _CLASSES: Final = (EC2_NODE_CLASS,)
 """Kinds of node class that a catalog is made from."""
+ANY_CLUSTER: Final = OPTIONAL | {NODE_POOL, NODE_CLAIM}
+"""Kinds that a cluster without Karpy and without Karpenter does not have."""
 
 
 class Sight(Struct, frozen=True):
@@ -51,20 +57,60 @@ class Sight(Struct, frozen=True):
     """For catalogs that know what their fields mean."""
 
 
-async def look(access: Access, settings: Settings) -> Sight:
+async def look(access: Access, settings: Settings, optional: frozenset[Kind] = OPTIONAL) -> Sight:
     """
     See a cluster over HTTP; raise what its API server says to that.
 
-    Nothing is written: the connection lets reads pass alone.
+    Nothing is written: the connection lets reads pass alone. `optional` are kinds whose CRD need
+    not be there.
     """
     async with Connection(access, fence=Fence()) as connection:
-        return await see(connection.objects, WallClock(), settings)
+        return await see(connection.objects, WallClock(), settings, optional)
 
 
-async def see(objects: Objects, clock: Clock, settings: Settings) -> Sight:
+@asynccontextmanager
+async def watch(access: Access, settings: Settings) -> AsyncIterator["Watch"]:
+    """
+    Follow any cluster over HTTP once all of it is listed; raise the first error before that.
+
+    Nothing is written: the connection lets reads pass alone.
+    """
+    troubles = _Troubles()
+    async with Connection(
+        access,
+        fence=Fence(),
+        on_unreadable=troubles.unreadable,
+        on_trouble=troubles.unfollowed,
+    ) as connection:
+        feed = lenient(connection.objects, connection.feed)
+        catalog = Catalog()
+        mirror = Mirror(feed, WallClock(), lambda: catalog, settings)
+        # An object that cannot be read has been told already.
+        following = asyncio.create_task(mirror.run(), name="mirror")
+        listed = asyncio.create_task(mirror.wait_until_listed(), name="listed")
+        tasks = (following, listed, troubles.first)
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if following.done():
+                following.result()
+            if not listed.done():
+                raise troubles.first.result()
+            yield Watch(connection.objects, mirror, troubles)
+        finally:
+            for each in tasks:
+                each.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def see(
+    objects: Objects,
+    clock: Clock,
+    settings: Settings,
+    optional: frozenset[Kind] = OPTIONAL,
+) -> Sight:
     """List everything that decisions read; raise the first error."""
     catalog = Catalog()
-    listing = _Listing(objects)
+    listing = _Listing(objects, optional)
     mirror = Mirror(listing, clock, lambda: catalog, settings)
     await _list_all(mirror)
     snapshot = mirror.snapshot()
@@ -107,8 +153,9 @@ async def _list_all(mirror: Mirror) -> None:
 class _Listing:
     """The port Feed for one look: what is there is told, what comes later is not."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, optional: frozenset[Kind]) -> None:
         self._objects = objects
+        self._optional = optional
         self.unreadable: list[tuple[Kind, str, str]] = []
         self.withheld: list[Kind] = []
 
@@ -131,7 +178,7 @@ class _Listing:
 
     def _can_do_without(self, kind: Kind, error: KarpyError) -> bool:
         if isinstance(error, NotFound):
-            return kind in OPTIONAL
+            return kind in self._optional
         if kind in DISPENSABLE:
             self.withheld.append(kind)
         return kind in DISPENSABLE
@@ -148,3 +195,88 @@ class _Listing:
         assert isinstance(error, Exception)
         self.unreadable.append((kind, key, str(error)))
         return Change(key, None, version, as_unreadable(error, obj))
+
+
+class Watch:
+    """A cluster that is followed: what is known of it at any moment."""
+
+    def __init__(self, objects: Objects, mirror: Mirror, troubles: "_Troubles") -> None:
+        self._objects = objects
+        self._mirror = mirror
+        self._troubles = troubles
+
+    async def sight(self) -> Sight:
+        """Return what is seen now."""
+        snapshot = self._mirror.snapshot()
+        with suppress(KarpyError):
+            classes = tuple(await _find_classes(self._objects, snapshot))
+            return Sight(snapshot, self._troubles.objects(), node_classes=classes)
+        return Sight(snapshot, self._troubles.objects())
+
+    @property
+    def trouble(self) -> str:
+        """Why something could not be followed lately; empty if all is."""
+        return self._troubles.lately(self._mirror.now())
+
+
+class _Troubles:
+    """What could not be read or followed."""
+
+    def __init__(self) -> None:
+        self.first: asyncio.Future[KarpyError] = asyncio.get_running_loop().create_future()
+        self._latest: tuple[datetime, str] | None = None
+        self._unreadable: dict[tuple[Kind, str], str] = {}
+
+    def unreadable(self, kind: Kind, key: str, error: Exception) -> None:
+        """Keep that an object cannot be read."""
+        self._unreadable[kind, key] = str(error)
+
+    def unfollowed(self, kind: Kind, error: KarpyError) -> None:
+        """Keep that a kind cannot be followed for now."""
+        self._latest = WallClock().now(), f"{kind.plural}: {error.message}"
+        if not self.first.done():
+            self.first.set_result(error)
+
+    def objects(self) -> tuple[tuple[Kind, str, str], ...]:
+        """Return the objects that cannot be read, with the problem of each."""
+        return tuple((kind, key, problem) for (kind, key), problem in self._unreadable.items())
+
+    def lately(self, now: datetime) -> str:
+        """Return the latest trouble, if it is not long ago."""
+        if self._latest is None or now - self._latest[0] > _LATELY:
+            return ""
+        return self._latest[1]
+
+
+def lenient(objects: Objects, feed: Feed) -> Feed:
+    """Return a feed for any cluster, with CRDs or without."""
+    return _Lenient(objects, feed)
+
+
+class _Lenient:
+    """The port Feed for any cluster: kinds that need not be there are looked for now and then."""
+
+    def __init__(self, objects: Objects, feed: Feed) -> None:
+        self._objects = objects
+        self._feed = feed
+
+    async def follow(
+        self, kind: Kind, reader: Reader[T], query: Query = EVERYTHING
+    ) -> AsyncGenerator[Change[T] | Synced, None]:
+        if kind in ANY_CLUSTER | DISPENSABLE and not await self._is_there(kind):
+            yield Synced()
+            return
+        async for change in self._feed.follow(kind, reader, query):
+            yield change
+
+    async def _is_there(self, kind: Kind) -> bool:
+        try:
+            await self._objects.list(kind, limit=1)
+        except NotFound:
+            return False
+        except Forbidden:
+            return kind not in DISPENSABLE
+        except KarpyError:
+            # The feed reports it, and tries again.
+            return True
+        return True

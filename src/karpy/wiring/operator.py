@@ -29,9 +29,9 @@ class Operator:
     """
     Everything that keeps a cluster in the right size.
 
-    `watch` follows the cluster and changes nothing; it may run while somebody else leads. `act` is
+    `watch` follows the cluster and changes nothing; it may run on a standby replica. `act` is
     for the leader alone. Either ends by cancellation, at any moment and without harm: whatever was
-    begun can be read off the objects, and is finished by whoever comes next.
+    begun can be read off the objects, and is finished by the next leader.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`karpy run`: the operator as a process of its own, until somebody wants its end."""
+"""`karpy run`: the operator as a process of its own, until it is told to end."""
 
 import asyncio
 import socket
@@ -85,8 +85,9 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         heard = troubles.undone, metrics.count
         site = Site(objects, feed, WallClock(), recorder, options, environ, *heard)
         cloud = await cloud_module.open_cloud(site)
+        stack.push_async_callback(cloud.provider.close)
         operator = Operator(
-            _surface(site, cloud, connections.seats.objects),
+            _surface(site, cloud, connections.nominations.objects),
             options,
             notices=recorder,
             voice=Reporter(metrics, log),
@@ -116,7 +117,7 @@ class _Lines(Struct, frozen=True):
     fence: Fence | None
     usual: Connection
     own: Connection
-    seats: Connection
+    nominations: Connection
     telling: Connection
 
 
@@ -146,14 +147,14 @@ async def _connected(
     return _Lines(fence, *[await stack.enter_async_context(each) for each in (usual, *more)])
 
 
-def _surface(site: Site, cloud: Cloud, seats: Objects) -> Surface:
+def _surface(site: Site, cloud: Cloud, nominations: Objects) -> Surface:
     """Return all that the operator touches."""
     return Surface(
         site.objects,
         site.feed,
         site.clock,
         cloud.provider,
-        seats,
+        nominations,
         cloud.node_classes,
         cloud.parts,
         cloud.machine_events,
@@ -186,7 +187,7 @@ async def _until(
     ending = asyncio.ensure_future(end.wait())
     await asyncio.wait((watch, act, ending), return_when=asyncio.FIRST_COMPLETED)
     is_over = end.is_set()
-    # Whoever acts stops first; until then what it sees must stay fresh.
+    # Controllers stop first; until then what they see must stay fresh.
     for task in (act, watch, ending):
         task.cancel()
         await asyncio.wait((task,))

@@ -95,7 +95,7 @@ def apply_manifests(world: World, documents: Iterable[tuple[str, str]]) -> list[
 
 
 class _LogVoice:
-    """Writes to a log what controllers say; nobody asks for metrics here."""
+    """Writes to a log what controllers say; there are no metrics here."""
 
     def __init__(self, log: Log) -> None:
         self._log = log

@@ -23,7 +23,7 @@ class Surface(Struct, frozen=True):
     feed: Feed
     clock: Clock
     cloud: CloudProvider
-    seats: Objects | None = None
+    nominations: Objects | None = None
     """Where pods are told their nodes, thousands at once: launches must not wait for that."""
     node_classes: tuple[Kind, ...] = (KWOK_NODE_CLASS,)
     """The kinds of node class that the cloud serves."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from karpy.adapters.mirror.censusbook import CensusBook
 from karpy.adapters.mirror.shelves import Shelf
-from karpy.core.passengers import with_expected, with_passengers
+from karpy.core.nominations import with_nominated, with_untried
 from karpy.core.scheduling.decide import decide
 from karpy.model.census import Census, CountedPods, uncounted, with_more
 from karpy.model.labels import HOSTNAME, ZONE
@@ -141,8 +141,8 @@ def test_decisions_on_counted_pods_are_the_same(
     counted = cluster(mirrored.book.counted())
     plain = cluster(tuple(mirrored.shelf.values.values()))
 
-    on_counted = with_passengers(with_expected(counted, places))
-    on_plain = with_passengers(with_expected(plain, places))
+    on_counted = with_untried(with_nominated(counted, places))
+    on_plain = with_untried(with_nominated(plain, places))
 
     assert isinstance(on_counted.pods, CountedPods)
     assert on_counted == on_plain

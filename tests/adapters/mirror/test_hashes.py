@@ -1,10 +1,10 @@
 import pytest
 
-from karpy.adapters.mirror.hashes import Hashes
+from karpy.adapters.mirror.cluster import Hashes
 from karpy.codec.fields import Fields, JsonObject
 from karpy.codec.records import read_pool_record
 from karpy.errors import AnswerMalformed
-from karpy.model.annotations import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
+from karpy.model.labels import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from karpy.model.records import PoolRecord
 from karpy.ports.records import Kept
 

@@ -4,9 +4,9 @@ from karpy.cli.show.chronicle import TOGETHER, Happening
 from karpy.cli.terminal import Style
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict
-from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import POD
 from karpy.model.notices import Notice, Subject
+from karpy.model.pools import DisruptionReason
 from karpy.model.questions import DisruptionQuestion, ValidationQuestion
 from karpy.model.snapshot import Snapshot
 from tests.cli.show.shows import watched_world

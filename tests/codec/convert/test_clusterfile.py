@@ -218,13 +218,63 @@ def test_two_entries_do_not_take_one_name() -> None:
     [
         ("karpenter.node_pools: []", (f"{WEB[:-4]}", "is a list, not an object")),
         ("{karpenter.node_pools: {}, defaults: {roles: a}}", ("defaults.roles", "is unknown here")),
-        (ENTRY % "{}", (f"{WEB}.node_class", "has no tags to find a subnet by")),
     ],
 )
-def test_a_file_without_what_all_pools_need_is_named(text: str, problem: tuple[str, str]) -> None:
+def test_a_file_that_has_no_pools_is_named(text: str, problem: tuple[str, str]) -> None:
     conversion = converted(text)
 
     assert [each[:2] for each in refused(conversion)] == [problem]
+
+
+def test_a_file_without_what_all_pools_need_is_named() -> None:
+    where = f"{WEB}.node_class"
+
+    assert refused(converted(ENTRY % "{}")) == [
+        (
+            where,
+            "has no tags to find a subnet by",
+            "add `--cluster-name NAME` or `--subnet-tag KEY=VALUE`",
+        ),
+        (
+            where,
+            "has no tags to find a security group by",
+            "add `--cluster-name NAME` or `--security-group-tag KEY=VALUE`",
+        ),
+        (where, "has no IAM role", "add `--role NAME` or `--cluster-name NAME`"),
+    ]
+
+
+def test_a_cluster_may_be_named_at_the_top() -> None:
+    conversion = converted("{cluster_name: shop, region: a, karpenter.node_pools: {web: {}}}")
+
+    assert said(conversion)[:2] == [("RENAMED", "cluster_name"), ("DROPPED", "region")]
+    assert conversion.objects == converted(ENTRY % "{}", cluster=SHOP).objects
+
+
+def test_all_that_is_wrong_with_an_entry_is_said_at_once() -> None:
+    entry = (
+        "{taint: [], weight: 5, labels: 5, limits: {cpu: x}, taints: [{effect: NoSchedule}],"
+        " requirements: {a: {key: a, operator: in}, b: {key: a}},"
+        " node_class: {volume: 5, public: no way, volumeSize: 1 TB, tags: 5,"
+        " extra_securitygroup_ids: [5]}}"
+    )
+
+    assert [
+        path.removeprefix(WEB) for path, _, _ in refused(converted(ENTRY % entry, cluster=SHOP))
+    ] == [
+        ".taint",
+        ".weight",
+        ".labels",
+        ".requirements.a.operator",
+        ".requirements.b.operator",
+        ".taints[0].key",
+        ".limits.cpu",
+        ".node_class.volume",
+        ".node_class.extra_securitygroup_ids[0]",
+        ".node_class.public",
+        ".node_class.volumeSize",
+        ".node_class.tags",
+    ]
 
 
 def test_what_is_not_about_pools_is_named() -> None:

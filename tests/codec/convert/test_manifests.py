@@ -61,6 +61,18 @@ def test_what_is_not_filled_in_is_converted_and_named() -> None:
     assert len(conversion.objects) == 1
 
 
+def test_values_that_a_template_fills_in_are_carried_over() -> None:
+    values = "values: '${jsonencode(zones)}'"
+    conversion = converted(PROVISIONER.replace("values: [us-east-1e]", values))
+
+    assert [path for path, _, _ in refused(conversion)] == [
+        "spec.template.spec.requirements[1].values"
+    ]
+    (pool,) = conversion.objects
+    inner = pool["spec"]["template"]["spec"]
+    assert inner["requirements"][1]["values"] == "${jsonencode(zones)}"
+
+
 def test_what_v1beta1_refuses_and_today_takes_is_named_and_converted() -> None:
     old = POOL.replace("consolidationPolicy: WhenEmpty", "consolidationPolicy: WhenUnderutilized")
     conversion = converted(old.replace("disruption:", "disruption:\n    consolidateAfter: 30s", 1))

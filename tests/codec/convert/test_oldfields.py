@@ -66,6 +66,46 @@ def test_a_misspelt_field_is_an_error_and_the_object_is_converted() -> None:
     assert len(conversion.objects) == 1
 
 
+def test_a_label_outside_labels_of_a_provisioner_is_an_error() -> None:
+    conversion = converted(PROVISIONER.replace("  weight: 10", "  intent: apps"))
+
+    assert refused(conversion) == [
+        (
+            "spec.intent",
+            "is no field of the old version, so that it had no effect",
+            "indent it below `labels`, if `intent` is to be a label; otherwise remove it",
+        )
+    ]
+    assert ("DROPPED", "spec.userData") in said(conversion)
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (POOL.replace("rank: 1", "rank: [1]"), "spec.template.metadata.labels.rank"),
+        (NODE_TEMPLATE.replace("team: data, kub", "team: {a: b}, kub"), "spec.tags.team"),
+        (PROVISIONER.replace("cpu: 1000", "cpu: [1000]"), "spec.limits.resources.cpu"),
+    ],
+)
+def test_a_list_or_an_object_is_no_text(text: str, path: str) -> None:
+    conversion = converted(text)
+
+    assert [(each, hint) for each, _, hint in refused(conversion)] == [(path, "write one text")]
+    assert conversion.objects == ()
+
+
+def test_what_is_within_a_field_that_cannot_be_read_is_not_said() -> None:
+    old = "{apiVersion: karpenter.sh/v1beta1, kind: NodePool, metadata: {name: a}, spec: {0}}"
+
+    conversion = converted(old.replace("{0}", "{template: [], disruption: 5, limits: []}"))
+
+    assert [path for path, _, _ in refused(conversion)] == [
+        "spec.template",
+        "spec.disruption",
+        "spec.limits",
+    ]
+
+
 def test_a_field_of_no_version_is_named() -> None:
     conversion = converted(POOL.replace("  weight: 5", "  surprise: 5"))
 

@@ -88,6 +88,10 @@ NEVER = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "Never"}
             {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"},
         ),
         (
+            ("ttlSecondsAfterEmpty: 30.0",),
+            {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"},
+        ),
+        (
             ("ttlSecondsAfterEmpty: 0",),
             {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "0s"},
         ),
@@ -186,6 +190,10 @@ HALF = "build the whole object first, as `kustomize build` does, or add `provide
                 "is the text `soon`, not a number of seconds",
                 "write a whole number",
             ),
+        ),
+        (
+            with_lines('consolidation: {enabled: "true"}'),
+            ("spec.consolidation.enabled", "is the text `true`", "write `true` or `false`"),
         ),
         (
             with_lines("requirements: none"),

@@ -19,8 +19,7 @@ from karpy.model.pods import DaemonSet, HostPort, Pod, PodController, PodVolume,
 from karpy.model.pools import NodeOverlay, NodePool
 from karpy.model.records import NodeClassRef
 from karpy.model.refusals import Refusal
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import Requirements
+from karpy.model.requirements import Requirement, Requirements
 from karpy.model.resources import Resources
 from karpy.model.settings import Settings
 from karpy.model.storage import Storage

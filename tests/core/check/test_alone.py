@@ -9,7 +9,7 @@ from karpy.core.check.breaches import Rule
 from karpy.model.constraints import NO_SCHEDULE, AffinityTerm, NodeTerm, Taint, Toleration
 from karpy.model.labels import ARCH, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, RESERVED
 from karpy.model.pods import HostPort, Pod, PodVolume
-from karpy.model.requirement import Operator, one_of, require
+from karpy.model.requirements import Operator, one_of, require
 from karpy.model.settings import MinValuesPolicy, ReservedMode, Settings
 from karpy.model.storage import (
     WAIT_FOR_FIRST_CONSUMER,

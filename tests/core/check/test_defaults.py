@@ -7,7 +7,7 @@ from karpy.core.check.defaults import hard_spreads
 from karpy.model.constraints import LabelSelector, SpreadConstraint, WhenUnsatisfiable
 from karpy.model.labels import ZONE
 from karpy.model.pods import Owner, Pod, PodController, Service
-from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirement, one_of
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from tests.core.check.builders import NOON, even, in_zone, launch, pod, world

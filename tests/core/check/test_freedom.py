@@ -6,7 +6,7 @@ from karpy.core.check.alone import find_hosts
 from karpy.model.constraints import NodeTerm
 from karpy.model.labels import CAPACITY_TYPE, RESERVED, SPOT
 from karpy.model.pods import PodVolume
-from karpy.model.requirement import Operator, one_of, require
+from karpy.model.requirements import Operator, one_of, require
 from karpy.model.settings import ReservedMode, Settings
 from karpy.model.storage import PersistentVolume, PersistentVolumeClaim, Storage
 from karpy.model.verdicts import Launch

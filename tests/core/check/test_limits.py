@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from karpy.core.check.breaches import Breach, Rule
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED
-from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirement, one_of
 from karpy.model.settings import Settings
 from tests.core.check.builders import (
     LARGE,

@@ -23,7 +23,7 @@ from karpy.model.constraints import (
 from karpy.model.instances import LAUNCH_OPTIONS_MAX
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, RESERVED
 from karpy.model.pods import HostPort, PodVolume
-from karpy.model.requirement import one_of
+from karpy.model.requirements import one_of
 from karpy.model.settings import Settings
 from karpy.model.storage import Storage
 from karpy.model.verdicts import LaunchOption, Nomination

@@ -9,7 +9,7 @@ from karpy.model.constraints import AffinityTerm, LabelSelector
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import Pod
 from karpy.model.refusals import Reason, Refusal
-from karpy.model.requirement import Operator, one_of, require
+from karpy.model.requirements import Operator, one_of, require
 from tests.core.check.builders import (
     LARGE,
     World,

@@ -10,7 +10,7 @@ from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SP
 from karpy.model.nodes import Node
 from karpy.model.pools import NodePool
 from karpy.model.records import NodeClassRef
-from karpy.model.requirement import Operator, Requirement, one_of, require
+from karpy.model.requirements import Operator, Requirement, one_of, require
 from karpy.model.settings import MinValuesPolicy, Settings
 from karpy.model.verdicts import Launch, LaunchOption
 from tests.core.check.builders import (

@@ -7,7 +7,7 @@ from karpy.core.check.overlays import new_price, overlaid_types
 from karpy.model.instances import InstanceType
 from karpy.model.labels import INSTANCE_TYPE, NODE_POOL, ON_DEMAND, ZONE
 from karpy.model.pools import NodeOverlay, NodePool
-from karpy.model.requirement import one_of
+from karpy.model.requirements import one_of
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import LaunchOption

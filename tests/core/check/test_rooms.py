@@ -11,7 +11,7 @@ from karpy.model.constraints import (
 )
 from karpy.model.labels import ARCH, ZONE
 from karpy.model.pods import DaemonSet
-from karpy.model.requirement import Operator, one_of, require
+from karpy.model.requirements import Operator, one_of, require
 from tests.core.check.builders import (
     LARGE,
     MEDIUM,

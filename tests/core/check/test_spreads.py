@@ -16,7 +16,7 @@ from karpy.model.instances import InstanceType
 from karpy.model.labels import ARCH, HOSTNAME, ZONE
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
-from karpy.model.requirement import Operator, one_of, require
+from karpy.model.requirements import Operator, one_of, require
 from tests.core.check.builders import (
     LARGE,
     World,

@@ -9,7 +9,7 @@ from karpy.model.constraints import (
 )
 from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.pods import HostPort
-from karpy.model.requirement import one_of
+from karpy.model.requirements import one_of
 from karpy.model.settings import Settings
 from tests.core.check.builders import (
     MEDIUM,

@@ -7,7 +7,7 @@ from karpy.core.check.breaches import Breach, Rule
 from karpy.model.constraints import NodeTerm
 from karpy.model.labels import HOSTNAME, NODE_POOL
 from karpy.model.pods import Pod, PodVolume
-from karpy.model.requirement import one_of
+from karpy.model.requirements import one_of
 from karpy.model.storage import (
     WAIT_FOR_FIRST_CONSUMER,
     PersistentVolume,

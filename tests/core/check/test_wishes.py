@@ -7,7 +7,7 @@ from karpy.model.constraints import (
 )
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS
 from karpy.model.pods import Pod
-from karpy.model.requirement import Operator, Requirement, one_of, require
+from karpy.model.requirements import Operator, Requirement, one_of, require
 from tests.core.check.builders import (
     LARGE,
     catalog,

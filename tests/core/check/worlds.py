@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from karpy.model.constraints import NO_SCHEDULE, NodeTerm, Taint, Toleration
 from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, RESERVED
 from karpy.model.pods import HostPort, Pod, PodRules, PodVolume
-from karpy.model.requirement import Operator, Requirement, one_of, require
+from karpy.model.requirements import Operator, Requirement, one_of, require
 from karpy.model.storage import PersistentVolume, PersistentVolumeClaim, Storage
 from karpy.model.verdicts import Launch
 from tests.core.check.builders import (

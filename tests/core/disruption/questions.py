@@ -10,9 +10,9 @@ from karpy.core.disruption.decide import METHODS, decide_disruption
 from karpy.core.disruption.progress import VALIDATION_DELAY
 from karpy.model.commands import CommandNode
 from karpy.model.conditions import Condition
-from karpy.model.disruption import Budget, ConsolidationPolicy, DisruptionPolicy
 from karpy.model.nodes import Node, join_node
 from karpy.model.pods import Pod
+from karpy.model.pools import Budget, ConsolidationPolicy, DisruptionPolicy
 from karpy.model.questions import (
     ConfirmationQuestion,
     DisruptionQuestion,

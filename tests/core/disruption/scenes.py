@@ -23,7 +23,6 @@ from karpy.core.disruption.candidates import Candidate, find_candidates
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.model.conditions import FALSE, READY, TRUE, Condition, Conditions
 from karpy.model.constraints import Taint
-from karpy.model.disruption import Budget, ConsolidationPolicy, DisruptionPolicy
 from karpy.model.instances import InstanceType
 from karpy.model.labels import (
     CAPACITY_TYPE,
@@ -48,10 +47,10 @@ from karpy.model.pods import (
     Pod,
     PodDisruption,
 )
-from karpy.model.pools import NodePool
+from karpy.model.pools import Budget, ConsolidationPolicy, DisruptionPolicy, NodePool
 from karpy.model.records import ClaimRecord, Identity, NodeRecord, PoolRecord
 from karpy.model.refusals import NodeRefusal
-from karpy.model.requirement import one_of
+from karpy.model.requirements import one_of
 from karpy.model.snapshot import Snapshot
 from tests.builders import (
     NODE_CLASS,

@@ -11,7 +11,7 @@ from karpy.core.disruption.candidates import Candidate
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.lifecycle.changes import Count
 from karpy.model.commands import Command, CommandNode
-from karpy.model.disruption import ConsolidationPolicy, DisruptionPolicy, DisruptionReason
+from karpy.model.pools import ConsolidationPolicy, DisruptionPolicy, DisruptionReason
 from karpy.model.snapshot import Snapshot
 from tests.builders import instance_type
 from tests.core.disruption.scenes import (

@@ -18,8 +18,8 @@ from karpy.core.disruption.budgets import (
 )
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.lifecycle.changes import Count, Remark
-from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
 from karpy.model.nodes import Node
+from karpy.model.pools import Budget, DisruptionPolicy, DisruptionReason
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import Snapshot
 from tests.builders import NOON

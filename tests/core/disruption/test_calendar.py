@@ -16,7 +16,7 @@ from karpy.core.disruption.calendar import (
     find_spans,
     find_windows,
 )
-from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
+from karpy.model.pools import Budget, DisruptionPolicy, DisruptionReason
 from tests.builders.pods import NOON
 
 HOUR = timedelta(hours=1)

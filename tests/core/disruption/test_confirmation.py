@@ -9,8 +9,8 @@ from karpy.core.disruption.decide import decide_nodes
 from karpy.core.disruption.progress import NodeChange, Progress
 from karpy.core.lifecycle.changes import Changes
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Replacement, Stage
-from karpy.model.disruption import DisruptionReason
 from karpy.model.pods import DisruptionBudget, Pod
+from karpy.model.pools import DisruptionReason
 from karpy.model.questions import ConfirmationQuestion
 from karpy.model.settings import Settings
 from karpy.model.verdicts import Launch

@@ -16,10 +16,10 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.notices import refusal_notices
 from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.commands import Command, CommandNode
-from karpy.model.disruption import DisruptionReason
 from karpy.model.instances import InstanceType
 from karpy.model.labels import (
     CAPACITY_TYPE,
+    HOSTNAME,
     INSTANCE_TYPE,
     ON_DEMAND,
     RESERVED,
@@ -27,10 +27,10 @@ from karpy.model.labels import (
     ZONE,
 )
 from karpy.model.nodes import Node
-from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.pools import DisruptionReason, NodeOverlay, NodePool
 from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.requirement import one_of
-from karpy.model.settings import Settings
+from karpy.model.requirements import one_of
+from karpy.model.settings import PreferencePolicy, Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import LaunchOption
 from tests.builders import (
@@ -38,6 +38,7 @@ from tests.builders import (
     NOON,
     ZONE_A,
     ZONE_B,
+    anti_affinity,
     catalog,
     exists,
     instance_type,
@@ -54,6 +55,7 @@ from tests.core.disruption.scenes import (
     HOUR,
     MINUTE,
     NEVER,
+    WEB,
     WHEN_EMPTY,
     candidate,
     cluster,
@@ -424,7 +426,7 @@ def test_one_node_is_never_replaced_by_two() -> None:
     assert (found.why, found.detail) == (NodeReason.NEEDS_MORE_NODES, "2")
 
 
-def test_a_cheaper_nodepool_is_used_if_the_first_has_nothing_cheaper() -> None:
+def test_a_nodepool_keeps_its_turn_although_another_is_cheaper() -> None:
     dear = pool("dear", weight=9)
     given = cluster(
         node("a", type="large"),
@@ -433,10 +435,18 @@ def test_a_cheaper_nodepool_is_used_if_the_first_has_nothing_cheaper() -> None:
         catalog=catalog([LARGE], by_pool={"web": [*SIZES]}),
     )
 
-    found = move(given, "a")
+    assert move(given, "a").why is NodeReason.NOT_CHEAPER
+    assert move(replace(given, pools=(pool(weight=10), dear)), "a").command is not None
 
-    assert found.command is not None
-    assert [each.launch.pool for each in found.command.replacements] == ["web"]
+
+def test_a_preference_gives_way_to_no_price() -> None:
+    apart = [(1, anti_affinity(HOSTNAME, WEB))]
+    some = [pod(f"web-{name}", on=name, labels=WEB, prefers_away=apart) for name in "ab"]
+    given = cluster(node("a"), node("b"), pods=some)
+    careless = Settings(preference_policy=PreferencePolicy.IGNORE)
+
+    assert move(given, "a").why is NodeReason.NOT_CHEAPER
+    assert move(replace(given, settings=careless), "a").command is not None
 
 
 SIZES = (

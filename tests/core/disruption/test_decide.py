@@ -23,10 +23,10 @@ from karpy.core.disruption.progress import VALIDATION_DELAY
 from karpy.core.lifecycle.repair import Repair
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict
 from karpy.model.conditions import Condition
-from karpy.model.disruption import DisruptionReason
 from karpy.model.nodes import Node
 from karpy.model.notices import Notice
 from karpy.model.pods import Pod
+from karpy.model.pools import DisruptionReason
 from karpy.model.questions import (
     ConfirmationQuestion,
     DisruptionQuestion,

@@ -21,14 +21,13 @@ from karpy.core.disruption.explain import (
 )
 from karpy.core.disruption.lifts import ADVICE, Change, Kept, advice_on, lift
 from karpy.model.conditions import Condition, Conditions
-from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL, ON_DEMAND, SPOT
 from karpy.model.nodes import Node
 from karpy.model.pods import DisruptionBudget, Pod
-from karpy.model.pools import NodePool
+from karpy.model.pools import Budget, DisruptionPolicy, DisruptionReason, NodePool
 from karpy.model.questions import DisruptionQuestion
 from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.requirement import one_of
+from karpy.model.requirements import one_of
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import LaunchOption, Nomination, Verdict

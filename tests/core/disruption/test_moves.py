@@ -115,18 +115,6 @@ def test_a_command_that_holds_names_the_nodes_that_take_its_pods_by_now() -> Non
     assert validation.command.nominated == ("c",)
 
 
-def test_a_move_to_a_cheaper_nodepool_is_found_again() -> None:
-    """At any price the pods would go to the first NodePool, each time again."""
-    given = cluster(
-        node("a", type="large"),
-        pods=[pod("x", on="a", cpu="3")],
-        pools=[pool(), pool("dear", weight=9)],
-        catalog=catalog([TYPES[2]], by_pool={"web": TYPES}),
-    )
-
-    assert validate(SINGLE, given).command is not None
-
-
 # --- commands that do not ------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from karpy.core.disruption.notices import (
     subjects_of,
 )
 from karpy.model.commands import Command, CommandNode
-from karpy.model.disruption import DisruptionReason
+from karpy.model.pools import DisruptionReason
 from karpy.model.refusals import NodeReason, NodeRefusal
 from tests.core.disruption.scenes import DOLLAR, cluster, node, only_claim, only_node, told
 

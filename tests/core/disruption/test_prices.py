@@ -8,8 +8,7 @@ from karpy.core.disruption.prices import Prices
 from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.instances import InstanceType
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import collect
+from karpy.model.requirements import Requirement, collect
 from karpy.model.settings import Settings
 from karpy.model.verdicts import Launch, LaunchOption
 from tests.builders import (

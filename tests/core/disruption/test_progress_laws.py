@@ -18,8 +18,8 @@ from karpy.core.disruption.progress import (
 from karpy.core.disruption.taints import find_strays
 from karpy.model.commands import Command, CommandNode, Replacement, Stage
 from karpy.model.constraints import is_disrupted
-from karpy.model.disruption import DisruptionReason
 from karpy.model.nodes import join_node
+from karpy.model.pools import DisruptionReason
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch
 from tests.builders.pods import NOON

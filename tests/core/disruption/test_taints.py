@@ -6,8 +6,8 @@ from karpy.core.lifecycle.changes import Changes
 from karpy.core.lifecycle.registration import gate
 from karpy.model.conditions import TRUE, Condition
 from karpy.model.constraints import Taint
-from karpy.model.disruption import DisruptionReason
 from karpy.model.nodes import Node, join_node
+from karpy.model.pools import DisruptionReason
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import DISRUPTED, cluster, node, only_claim, only_node
 

@@ -20,7 +20,7 @@ from karpy.core.disruption.terminatefirst import (
 from karpy.model.instances import InstanceType
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED
 from karpy.model.pools import Headcount, NodePool
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from tests.builders import catalog, instance_type, is_in, offering
 from tests.core.disruption.scenes import (
     TYPES,

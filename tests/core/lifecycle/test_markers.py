@@ -21,7 +21,7 @@ from karpy.model.instances import Catalog
 from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
-from karpy.model.requirement import Operator, Requirement, one_of, require
+from karpy.model.requirements import Operator, Requirement, one_of, require
 from tests.builders.clouds import RESERVATION, WELL_KNOWN_HERE, instance_type, offering
 from tests.builders.pods import NOON, daemon_pod, pod
 from tests.core.lifecycle.scenes import claim, condition_of, pool

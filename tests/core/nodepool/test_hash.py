@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from karpy.codec.fields import Fields
 from karpy.codec.templates import read_template
 from karpy.core.nodepool.hash import VERSION, Stamped, hash_template, stamp
-from karpy.model.annotations import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from karpy.model.conditions import TRUE, Condition
 from karpy.model.constraints import Taint
-from karpy.model.templates import PoolTemplate
+from karpy.model.labels import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
+from karpy.model.pools import PoolTemplate
 from tests.builders.pods import NOON
 from tests.core.nodepool.golden import GOLDEN
 from tests.core.nodepool.records import claim, pool

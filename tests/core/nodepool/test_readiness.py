@@ -4,7 +4,7 @@ import pytest
 
 from karpy.core.nodepool.readiness import judge_readiness, judge_validity
 from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
-from karpy.model.nodeclasses import ClassState
+from karpy.model.records import ClassState
 from tests.builders.pods import NOON
 from tests.core.nodepool.records import pool
 

@@ -18,8 +18,7 @@ from karpy.model.conditions import FALSE, TRUE, Condition
 from karpy.model.pools import Headcount, NodePool
 from karpy.model.records import NodeClassRef, PoolRecord
 from karpy.model.refusals import Constraint, Exclusion
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import collect
+from karpy.model.requirements import Requirement, collect, one_of
 from karpy.model.verdicts import Launch
 from tests.builders.pods import NOON
 from tests.core.nodepool.records import claim, pool

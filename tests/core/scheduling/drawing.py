@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from karpy.model.instances import InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, ZONE
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import Requirements, collect
+from karpy.model.requirements import Requirement, Requirements, collect, one_of
 from tests.builders import above, absent, below, exists, is_in, not_in
 
 CUSTOM: Final = "team"

@@ -6,12 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karpy.core.scheduling.bits import members
-from karpy.core.scheduling.domains import DomainTable
-from karpy.core.scheduling.groups import AvoidedGroup, DomainGroup, HostGroup, Kind
+from karpy.core.scheduling.instancetypes import TypeTable
 from karpy.core.scheduling.signatures import Signatures
-from karpy.core.scheduling.typetable import TypeTable
+from karpy.core.scheduling.topologygroups import (
+    AvoidedGroup,
+    DomainGroup,
+    DomainTable,
+    HostGroup,
+    Kind,
+)
 from karpy.model.constraints import LabelSelector
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from tests.core.scheduling.drawing import CUSTOM, KNOWN, requirements_on
 
 NAMES = ("a", "b", "c", "d")

@@ -6,7 +6,7 @@ Where two wishes exclude each other, the one still granted is the one that is dr
 
 import pytest
 
-from karpy.core.scheduling.ladder import Ladder, Rung
+from karpy.core.scheduling.relaxation import Ladder, Rung
 from karpy.model.constraints import PREFER_NO_SCHEDULE, TOLERATE_PREFERENCES
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
 from karpy.model.pods import Pod

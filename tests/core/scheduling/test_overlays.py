@@ -12,7 +12,7 @@ from karpy.core.scheduling.overlays import (
 )
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ON_DEMAND, SPOT, ZONE
 from karpy.model.pools import NodeOverlay
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from tests.builders import (

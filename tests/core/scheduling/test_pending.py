@@ -6,7 +6,7 @@ from karpy.model.constraints import NodeTerm
 from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INITIALIZED, NODE_POOL, SPOT
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod
 from karpy.model.refusals import Constraint, Exclusion, Reason, Refusal
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.settings import PreferencePolicy, Settings
 from karpy.model.verdicts import PoolNotice, Verdict
 from tests.builders import (

@@ -7,8 +7,13 @@ from karpy.codec.verdicts import verdict_to_json
 from karpy.core.check.decisions import placed_pods
 from karpy.core.check.plan import check_plan
 from karpy.core.scheduling.decide import decide
+from karpy.core.scheduling.packers.portfolio import (
+    Draft,
+    better,
+    is_worth_another_look,
+    other_orders,
+)
 from karpy.core.scheduling.pending import Batch
-from karpy.core.scheduling.portfolio import Draft, better, is_worth_another_look, other_orders
 from karpy.model.constraints import AffinityTerm
 from karpy.model.labels import HOSTNAME, WELL_KNOWN, ZONE
 from karpy.model.pods import Pod

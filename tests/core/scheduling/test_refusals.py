@@ -112,7 +112,7 @@ def test_the_decisive_constraint_is_the_one_whose_end_opens_most_types() -> None
     assert (refused.decisive.constraint, refused.is_single) == (Constraint.REQUIREMENT, True)
 
 
-def test_the_nearest_miss_fails_the_fewest_hurdles_then_has_the_most_room() -> None:
+def test_the_nearest_miss_fails_the_fewest_constraints_then_has_the_most_room() -> None:
     types = [
         instance_type("c.small", cpu="2", memory="4Gi"),
         instance_type("c.large", cpu="8", memory="16Gi"),

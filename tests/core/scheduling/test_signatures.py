@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karpy.core.scheduling.bits import members
+from karpy.core.scheduling.instancetypes import TypeTable
 from karpy.core.scheduling.signatures import NEVER, Signatures
-from karpy.core.scheduling.typetable import TypeTable
 from karpy.model.instances import InstanceType
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.requirements import Requirements, merge, why_disjoint, why_incompatible

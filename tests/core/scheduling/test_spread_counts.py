@@ -4,7 +4,7 @@ import pytest
 
 from karpy.model.constraints import PREFER_NO_SCHEDULE, LabelSelector, SpreadConstraint
 from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from tests.builders import (
     CPUS,
     ZONE_A,

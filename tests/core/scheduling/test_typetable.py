@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from karpy.core.scheduling.bits import members
-from karpy.core.scheduling.typetable import Thresholds, TypeTable
+from karpy.core.scheduling.instancetypes import Thresholds, TypeTable
 from karpy.model.instances import InstanceType, Offering, PriceList
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import Requirements, why_disjoint, why_incompatible
+from karpy.model.requirements import Requirement, Requirements, why_disjoint, why_incompatible
 from tests.builders import ZONE_A, ZONE_B, instance_type, offering
 from tests.core.scheduling.drawing import (
     KEYS,

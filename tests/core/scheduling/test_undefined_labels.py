@@ -3,7 +3,7 @@
 import pytest
 
 from karpy.model.labels import ARCH, NODE_POOL, REGION, ZONE
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from tests.builders import (
     CPUS,
     FAMILY,

@@ -4,8 +4,7 @@ from datetime import timedelta
 from karpy.codec.catalogs import kwok_catalog
 from karpy.model.instances import Catalog, InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, ZONE
-from karpy.model.requirement import one_of
-from karpy.model.requirements import collect
+from karpy.model.requirements import collect, one_of
 from karpy.sim.clock import LoopClock
 from karpy.sim.cloud.market import Good, Market, MarketChange
 from karpy.sim.world import START

@@ -139,7 +139,8 @@ class _Builder:
 
     def _command(self) -> list[str | Path]:
         stamp = f"-X {self._bundle.stamp}={self._bundle.version}"
-        return [self._go, "build", "-v", "-trimpath", "-ldflags", f"-s -w {stamp}"]
+        flags = ["-v", "-trimpath", "-tags", self._bundle.tags, "-ldflags", f"-s -w {stamp}"]
+        return [self._go, "build", *flags]
 
     def _lines(self) -> int:
         """Count what Go has said: a line for each package it downloads or compiles."""

@@ -38,6 +38,8 @@ class Bundle(Struct, frozen=True):
     """How people have them built."""
     folder: str = ""
     """Where go.mod and go.sum are."""
+    tags: str = ""
+    """Build constraints that leave out what is not needed."""
     assets: str = ""
     """The environment variable that may name a folder with such programs, if there is one."""
 
@@ -108,3 +110,21 @@ PEER: Final = Bundle(
     folder="peer/",
 )
 """Karpenter with KWOK for a cloud: whom we are measured against, and take over from."""
+TOOLS: Final = Bundle(
+    name="tools",
+    what="helm and promtool",
+    title="Helm",
+    packages={
+        "helm": "helm.sh/helm/v4/cmd/helm",
+        "promtool": "github.com/prometheus/prometheus/cmd/promtool",
+    },
+    module="helm.sh/helm/v4",
+    stamp="helm.sh/helm/v4/internal/version.version",
+    go_series="1.26",
+    duration="five minutes",
+    command="karpy controlplane build --tools",
+    folder="tools/",
+    # promtool finds rules in files, and no scrape targets in clouds.
+    tags="remove_all_sd",
+)
+"""What charts are installed with, and alerts are checked with."""

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from karpy.adapters.mirror.readers import daemon_reader
+from karpy.adapters.mirror.records import daemon_reader
 from karpy.adapters.mirror.shelves import Shelf
 from karpy.codec.admission import AS_WRITTEN, AdmissionRules, LimitRange, RuntimeClass
 from karpy.codec.fields import FieldInvalid, Fields

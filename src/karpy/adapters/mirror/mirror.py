@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from karpy.adapters.mirror import readers, recordbook
+from karpy.adapters.mirror import records
 from karpy.adapters.mirror.censusbook import CensusBook
 from karpy.adapters.mirror.consolidationclock import ConsolidationClock
 from karpy.adapters.mirror.daemonbook import DaemonBook
 from karpy.adapters.mirror.nodebook import NodeBook
-from karpy.adapters.mirror.recordbook import Entry, RecordBook
+from karpy.adapters.mirror.records import Entry, RecordBook
 from karpy.adapters.mirror.shelves import IndexedShelf, OnFailure, Shelf, raise_at_once
 from karpy.barriers import Barrier
 from karpy.codec.clusters import name_namespaces
@@ -71,7 +71,7 @@ class Mirror:
     """
     The port Cluster on top of a Feed.
 
-    Only `run` and the notes change it, all on the event loop; whoever reads gets values that
+    Only `run` and the notes change it, all on the event loop; readers get values that
     never change. `catalog` is asked anew for each snapshot: it returns what is on sale now.
     """
 
@@ -105,24 +105,24 @@ class Mirror:
         self._settings = settings
         self._shelves: dict[Kind, tuple[Shelf[Any], Reader[Any]]] = {
             POD: (self.pods, PodJsonReader()),
-            NODE: (self.node_book.nodes, recordbook.NODES),
-            NODE_CLAIM: (self.node_book.claims, recordbook.CLAIMS),
-            CSI_NODE: (self.node_book.limits, readers.ATTACH_LIMITS),
-            NODE_POOL: (self.pools, recordbook.POOLS),
-            NODE_OVERLAY: (self.overlays, recordbook.OVERLAYS),
+            NODE: (self.node_book.nodes, records.NODES),
+            NODE_CLAIM: (self.node_book.claims, records.CLAIMS),
+            CSI_NODE: (self.node_book.limits, records.ATTACH_LIMITS),
+            NODE_POOL: (self.pools, records.POOLS),
+            NODE_OVERLAY: (self.overlays, records.OVERLAYS),
             DAEMON_SET: (self.daemon_book.templates, self.daemon_book.reader),
-            LIMIT_RANGE: (self.daemon_book.ranges, readers.LIMIT_RANGES),
-            RUNTIME_CLASS: (self.daemon_book.runtimes, readers.RUNTIME_CLASSES),
-            DISRUPTION_BUDGET: (Shelf(), readers.BUDGETS),
-            NAMESPACE: (Shelf(), readers.NAMESPACES),
-            PERSISTENT_VOLUME: (Shelf(), readers.VOLUMES),
-            PERSISTENT_VOLUME_CLAIM: (Shelf(), readers.VOLUME_CLAIMS),
-            STORAGE_CLASS: (Shelf(), readers.STORAGE_CLASSES),
+            LIMIT_RANGE: (self.daemon_book.ranges, records.LIMIT_RANGES),
+            RUNTIME_CLASS: (self.daemon_book.runtimes, records.RUNTIME_CLASSES),
+            DISRUPTION_BUDGET: (Shelf(), records.BUDGETS),
+            NAMESPACE: (Shelf(), records.NAMESPACES),
+            PERSISTENT_VOLUME: (Shelf(), records.VOLUMES),
+            PERSISTENT_VOLUME_CLAIM: (Shelf(), records.VOLUME_CLAIMS),
+            STORAGE_CLASS: (Shelf(), records.STORAGE_CLASSES),
         }
         if settings.default_spreads:
-            self._shelves[SERVICE] = (Shelf(), readers.SERVICES)
+            self._shelves[SERVICE] = (Shelf(), records.SERVICES)
             for kind in _SPREADING:
-                self._shelves[kind] = (Shelf(), readers.controller_reader(kind.name))
+                self._shelves[kind] = (Shelf(), records.controller_reader(kind.name))
         self._clock_of_consolidation = self._make_clock()
         self._on_failure = on_failure
         for shelf in (*self._in_full.values(), *(shelf for shelf, _ in self._shelves.values())):
@@ -345,7 +345,7 @@ class Mirror:
         entry = change.value
         if entry is not None and _is_older(entry, in_full.get(change.key)):
             return
-        # Decisions first: whoever hears of a record may ask for a snapshot at once.
+        # Decisions first: a listener of a record may ask for a snapshot at once.
         shelf.put(change.key, None if entry is None else entry.value)
         in_full.take(Change(change.key, None if entry is None else entry.kept, change.version))
 

@@ -50,7 +50,7 @@ class Shelf(Generic[T]):
         return ()
 
     def listen(self, listener: Listener[T]) -> None:
-        """Have somebody told of every change from now on."""
+        """Call a function with every change from now on."""
         self._listeners.append(listener)
 
     def take(self, change: Change[T]) -> bool:

@@ -39,6 +39,12 @@ EVENTS: Final = (
         is_warning=True,
     ),
     EventSpec(
+        "NodeClassNotServed",
+        ("NodePool",),
+        "The provider that runs does not know the kind of node class; nothing is launched.",
+        is_warning=True,
+    ),
+    EventSpec(
         "InsufficientCapacityError",
         ("NodeClaim", "Pod"),
         "Everything that the NodeClaim could become is sold out; another plan follows.",

@@ -24,9 +24,9 @@ from karpy.cli.terminal import Style
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.observation.scheduling import NO_DECISION
 from karpy.model.commands import DisruptionVerdict
-from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice
+from karpy.model.pools import DisruptionReason
 from karpy.model.questions import (
     DisruptionQuestion,
     NodeQuestion,

@@ -8,7 +8,7 @@ from karpy.cli.show.board import NodeCard, PodCard
 from karpy.cli.tables import count_of, dollars, few_of
 from karpy.core.disruption.progress import VALIDATION_DELAY
 from karpy.model.commands import Command
-from karpy.model.disruption import DisruptionReason
+from karpy.model.pools import DisruptionReason
 from karpy.model.verdicts import Verdict
 
 _NAMED_MAX: Final = 2

@@ -194,7 +194,7 @@ def _fleet_error(obj: JsonObject) -> FleetError:
 
 
 def _capacity_type(obj: JsonObject, *, reserves: bool) -> str:
-    if obj.get("SpotInstanceRequestId"):
+    if obj.get("SpotInstanceRequestId") or obj.get("InstanceLifecycle") == SPOT:
         return SPOT
     specification = obj.get("CapacityReservationSpecification") or {}
     is_meant = specification.get("CapacityReservationPreference") == ONLY_RESERVED

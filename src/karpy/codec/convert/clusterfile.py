@@ -1,7 +1,7 @@
 """Cluster definition files: a mapping `karpenter.node_pools`, with one entry for each pool."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -103,6 +103,8 @@ def _more(whole: OldFields) -> list[str]:
 
 def _file(root: OldFields, _surroundings: Surroundings) -> Converted:
     """Return no object: name the fields of the file that are about something else."""
+    if root.is_left("cluster_name") and not root.child("defaults").obj.get("cluster_name"):
+        root.note(Change.RENAMED, "cluster_name", "it names the cluster, as in `defaults`")
     _defaults(root)
     _pools(root)
     told = "it is not about node pools"
@@ -125,9 +127,8 @@ def _pools(root: OldFields) -> OldFields:
 def _defaults(root: OldFields) -> Surroundings:
     old = root.child("defaults")
     only(old, _DEFAULTS)
-    cluster = Cluster(
-        old.text("cluster_name"), _texts(old, "subnet_tags"), _texts(old, "security_group_tags")
-    )
+    name = old.text("cluster_name") or root.text("cluster_name")
+    cluster = Cluster(name, _texts(old, "subnet_tags"), _texts(old, "security_group_tags"))
     return Surroundings(role=old.text("role"), cluster=cluster)
 
 
@@ -140,56 +141,59 @@ def _pool(
     others: Sequence[str],
 ) -> Converted:
     """Return the NodePool and EC2NodeClass of one entry; options of the call come first."""
-    only(entry, _ENTRY)
+    entry.tried(None, only, _ENTRY)
     cluster = Cluster(
         given.cluster.name or own.cluster.name,
         given.cluster.subnet_tags or own.cluster.subnet_tags,
         given.cluster.security_group_tags or own.cluster.security_group_tags,
     )
     surroundings = replace(given, role=given.role or own.role, cluster=cluster)
-    texts = {key: _texts(entry, key) for key in ("labels", "annotations")}
-    inner: JsonObject = {
-        "requirements": [_requirement(each) for each in _items(entry, "requirements")]
-    }
-    if taints := [_taint(each) for each in _items(entry, "taints")]:
+    texts = {key: entry.tried({}, _texts, key) for key in ("labels", "annotations")}
+    inner: JsonObject = {"requirements": entry.tried([], _all, "requirements", _requirement)}
+    if taints := entry.tried([], _all, "taints", _taint):
         inner["taints"] = taints
     return Converted(
         pool_and_class(
-            name_of(entry, name, others),
+            entry.tried("", name_of, name, others),
             {**template_metadata_of(OldFields(texts, entry.path, entry.notes)), "spec": inner},
-            _limits(entry),
-            _class_spec(entry, surroundings),
+            entry.tried({}, _limits),
+            entry.tried({}, _class_spec, surroundings),
         )
     )
 
 
+def _all(entry: OldFields, key: str, read: Callable[[OldFields], JsonObject]) -> list[JsonObject]:
+    return [each.tried({}, read) for each in _items(entry, key)]
+
+
 def _class_spec(entry: OldFields, surroundings: Surroundings) -> JsonObject:
     old = entry.child("node_class")
-    only(old, _NODE_CLASS)
+    old.tried(None, only, _NODE_CLASS)
     made: JsonObject = {
-        **_images(old),
-        "subnetSelectorTerms": subnets_of(old, surroundings),
+        **old.tried({}, _images),
+        "subnetSelectorTerms": old.tried([], subnets_of, surroundings),
         "securityGroupSelectorTerms": [
-            *security_groups_of(old, surroundings),
-            *_extra_groups(old),
+            *old.tried([], security_groups_of, surroundings),
+            *old.tried([], _extra_groups),
         ],
-        **role_of(old, surroundings),
+        **old.tried({}, role_of, surroundings),
     }
     if "public" in old:
-        made["associatePublicIPAddress"] = _switch(old, "public")
+        made["associatePublicIPAddress"] = old.tried(False, OldFields.switch, "public")
         old.note(Change.RENAMED, "public", "it is `associatePublicIPAddress`")
     if "volumeSize" in old:
-        made["blockDeviceMappings"] = [root_disk(_size(old))]
+        made["blockDeviceMappings"] = [root_disk(old.tried("", _size))]
         told = "it is the size in `blockDeviceMappings`: /dev/xvda, gp3, encrypted"
         old.note(Change.RENAMED, "volumeSize", told)
-    _texts(old, "tags")
-    return {**made, **tags_of(old)}
+    if old.tried(None, _texts, "tags"):
+        made.update(tags_of(old))
+    return made
 
 
 def _images(old: OldFields) -> JsonObject:
     old.note(Change.ADDED, "amiSelectorTerms", f"`{LATEST}`: the file names no image")
     if "gpu_enabled" in old:
-        is_on = _switch(old, "gpu_enabled")
+        is_on = old.switch("gpu_enabled")
         told = f"`{LATEST}` has drivers on instance types with GPUs, and on no others"
         old.note(Change.RENAMED if is_on else Change.DROPPED, "gpu_enabled", told)
     return {"amiSelectorTerms": [{"alias": LATEST}]}
@@ -215,13 +219,6 @@ def _size(old: OldFields) -> str:
     if not _SIZE.fullmatch(size):
         old.fail("volumeSize", f"is {describe(value)}, not a size", "write it as `100Gi`")
     return size
-
-
-def _switch(old: OldFields, key: str) -> bool:
-    value = old.take(key)
-    if not isinstance(value, bool):
-        old.fail(key, f"is {describe(value)}", "write `true` or `false`")
-    return value
 
 
 def _limits(entry: OldFields) -> JsonObject:

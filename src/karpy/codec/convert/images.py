@@ -21,7 +21,6 @@ _ALIASES: Final = {
     "Windows2022": "windows2022",
     "Windows2025": "windows2025",
 }
-_ENDED: Final = {"AL2": "; EKS has images of AL2 for Kubernetes 1.32 at most"}
 _VOLUME_FIELDS: Final = tuple(each.encode_name for each in fields(BlockDevice))
 _UBUNTU: Final = "Ubuntu"
 _CUSTOM: Final = "Custom"
@@ -40,6 +39,12 @@ _OURS: Final = (
     "karpenter.sh/nodeclaim",
     "karpenter.k8s.aws/ec2nodeclass",
 )
+
+
+def ended(alias: str) -> str:
+    """Return what to add about images that are made no longer, or nothing."""
+    is_al2 = alias.startswith("al2@")
+    return "; EKS has images of AL2 for Kubernetes 1.32 at most" if is_al2 else ""
 
 
 def images_of(old: OldFields, family: str, terms: list[JsonObject], selector: str) -> JsonObject:
@@ -72,7 +77,7 @@ def _images_by_alias(old: OldFields, family: str, selector: str) -> JsonObject:
         )
     alias = f"{_ALIASES[family]}@latest"
     if "amiFamily" in old:
-        told = f"it is the image alias `{alias}` today{_ENDED.get(family, '')}"
+        told = f"it is the image alias `{alias}` today{ended(alias)}"
         old.note(Change.RENAMED, "amiFamily", told)
     return {"amiSelectorTerms": [{"alias": alias}]}
 

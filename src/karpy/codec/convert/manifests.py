@@ -92,9 +92,9 @@ def convert_groups(
     return _conversion(_drafts([*failed, *groups], Neighbours((), role, cluster)))
 
 
-def carry_over(found: Sequence[Found]) -> Sequence[Draft]:
-    """Return what objects of any version are today."""
-    return _drafts(found, Neighbours(found))
+def carry_over(found: Sequence[Found], beside: Sequence[Found] = ()) -> Sequence[Draft]:
+    """Return what objects of any version are today; others beside them may say more of them."""
+    return _drafts(found, Neighbours((*found, *beside)))
 
 
 def _drafts(parts: Iterable[Found | Source | Draft], neighbours: Neighbours) -> Sequence[Draft]:
@@ -233,8 +233,9 @@ def _changed(source: Source, surroundings: Surroundings) -> Draft:
     if isinstance(value, dict):
         value = without_smart_quotes(value, found.path, notes)
     made = source.change(OldFields(value, found.path, notes), surroundings)
-    for fault in notes.faults[:1]:
-        fault.others = (*notes.faults[1:], *notes.problems)
+    faults = _outermost(notes.faults)
+    for fault in faults[:1]:
+        fault.others = (*faults[1:], *notes.problems)
         raise fault
     return Draft(
         found.file,
@@ -248,6 +249,12 @@ def _changed(source: Source, surroundings: Surroundings) -> Draft:
         source=found,
         moves=source.moves,
     )
+
+
+def _outermost(faults: Sequence[FieldInvalid]) -> list[FieldInvalid]:
+    """Leave out what is said of a field within another one that cannot be read at all."""
+    above = tuple(f"{each.path}{sign}" for each in faults if each.path for sign in ".[")
+    return [each for each in faults if not each.path.startswith(above)]
 
 
 def _problem(where: str, error: FieldInvalid) -> ManifestInvalid:

@@ -17,6 +17,11 @@ _USUAL: Final = "720h"
 """When nodes expire if their NodePool does not say it."""
 
 
+def is_beside(kind: str, name: str) -> bool:
+    """Say whether an object that is not Karpenter's may say something about one that is."""
+    return kind.endswith("NodeClass") or (kind, name) == ("ConfigMap", _SETTINGS)
+
+
 class _Class(Struct, frozen=True):
     """A node class, or an old one that becomes a node class."""
 

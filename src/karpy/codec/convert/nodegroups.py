@@ -18,6 +18,7 @@ from karpy.codec.convert.groupfields import (
     whole_number,
     with_labels,
 )
+from karpy.codec.convert.images import ended
 from karpy.codec.convert.oldfields import OldFields, path_of
 from karpy.codec.convert.proposals import (
     LATEST,
@@ -108,7 +109,8 @@ def _images(old: OldFields) -> tuple[str, list[JsonObject]]:
         if each in kind.split("_"):
             told = f"`{alias}` has no {each} images; name yours in `amiSelectorTerms`"
             old.note(Change.LOST, "amiType", told)
-    old.note(Change.RENAMED, "amiType", f"it is the image alias `{alias}`, and requirements")
+    told = f"it is the image alias `{alias}`, and requirements{ended(alias)}"
+    old.note(Change.RENAMED, "amiType", told)
     arch = "arm64" if "ARM" in kind.split("_") else "amd64"
     system = _WINDOWS if alias.startswith(_WINDOWS) else "linux"
     return alias, [requirement(ARCH, arch), requirement(OS, system)]

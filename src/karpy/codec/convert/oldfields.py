@@ -1,11 +1,12 @@
 """Fields of an old manifest: each is taken once, and one that is left over is named."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from difflib import get_close_matches
 from typing import Concatenate, Final, NoReturn, ParamSpec, TypeVar
 
 from karpy.codec.convert.conversion import Change, Note
-from karpy.codec.fields import FieldInvalid, JsonObject, describe
+from karpy.codec.fields import FieldInvalid, JsonObject, describe, text_hint
+from karpy.codec.objectmeta import label_hint
 from karpy.codec.placeholders import placeholder_faults
 
 P = ParamSpec("P")
@@ -66,25 +67,44 @@ class OldFields:
     def text(self, key: str) -> str:
         value = self.take(key)
         if value is not None and not isinstance(value, str):
-            hint = "write one text" if isinstance(value, dict | list) else f'quote it: `"{value}"`'
-            self.fail(key, f"is {describe(value)}, not text", hint)
+            self.fail(key, f"is {describe(value)}, not text", text_hint(value))
         return value or ""
+
+    def switch(self, key: str) -> bool:
+        """Return a truth value; what is not there is false."""
+        value = self.take(key)
+        if value is not None and not isinstance(value, bool):
+            self.fail(key, f"is {describe(value)}", "write `true` or `false`")
+        return bool(value)
 
     def child(self, key: str) -> "OldFields":
         """Return the object of that name, or an empty one."""
         value = self.take(key)
         return OldFields({} if value is None else value, self.path_of(key), self.notes)
 
+    def tried_child(self, key: str) -> "OldFields":
+        """Return the object of that name; keep the fault of what is none, and go on without it."""
+        empty = OldFields({}, self.path_of(key), self.notes)
+        return self.tried(empty, OldFields.child, key)
+
     def texts(self, key: str) -> dict[str, str]:
         """Return a mapping of text to text; numbers and truth values stand for their text."""
-        return {str(name): as_text(each) for name, each in self.child(key).obj.items()}
+        child = self.child(key)
+        return {str(name): child.one_text(name, each) for name, each in child.obj.items()}
 
     def amounts(self, key: str) -> JsonObject:
         """Return quantities by resource: whole numbers as they are, all else as text."""
+        child = self.child(key)
         return {
-            name: each if type(each) is int else as_text(each)
-            for name, each in self.child(key).obj.items()
+            name: each if type(each) is int else child.one_text(name, each)
+            for name, each in child.obj.items()
         }
+
+    def one_text(self, key: str, value: object) -> str:
+        """Return a value as the text that was meant; give up on what holds others."""
+        if isinstance(value, list | dict):
+            self.fail(str(key), f"is {describe(value)}, not text", text_hint(value))
+        return as_text(value)
 
     def children(self, key: str) -> Iterator["OldFields"]:
         """Walk through a list of objects."""
@@ -109,7 +129,7 @@ class OldFields:
         try:
             return read(self, *args, **more)
         except FieldInvalid as fault:
-            self.notes.faults.append(fault)
+            self.notes.faults += [fault, *fault.others]
             return otherwise
 
     def note(self, change: Change, key: str, text: str) -> None:
@@ -122,13 +142,23 @@ class OldFields:
         if is_left:
             self.note(Change.DROPPED, key, text)
 
-    def drop_rest(self) -> None:
-        """Name the fields that are left over: the old version has none of these names."""
+    def drop_rest(self, elsewhere: Container[str] | None = None) -> None:
+        """
+        Name the fields that are left over: the old version has none of these names.
+
+        `elsewhere` are those of other kinds, where any other name is most likely a label.
+        """
         for key in tuple(self._left):
             near = get_close_matches(str(key), self._known, 1, _NEAR)
-            if near:
+            is_label = (
+                elsewhere is not None
+                and key not in elsewhere
+                and not isinstance(self.obj[key], dict | list)
+            )
+            if near or is_label:
                 self._left.remove(key)
-                self.object_to(key, _MISSPELT, f"write `{near[0]}`, or remove it")
+                hint = label_hint(str(key))
+                self.object_to(key, _MISSPELT, f"write `{near[0]}`, or remove it" if near else hint)
             else:
                 self.drop(key, _UNKNOWN)
 

@@ -1,14 +1,14 @@
 """A NodePool and its EC2NodeClass for what is neither: an entry of a file, a group of machines."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
 
 from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.drafts import AWS, AWS_GROUP, CORE, EC2_CLASS, Surroundings
 from karpy.codec.convert.oldfields import OldFields
-from karpy.codec.fields import JsonObject
+from karpy.codec.fields import FieldInvalid, JsonObject
 
 DISCOVERY: Final = "karpenter.sh/discovery"
 LATEST: Final = "al2023@latest"
@@ -114,8 +114,16 @@ def pool_and_class(
 def only(old: OldFields, known: Iterable[str]) -> None:
     """Refuse fields of other names, and name those that are near."""
     names = sorted(known)
-    for key in old.obj:
-        if key not in names:
-            near = get_close_matches(str(key), names, 1)
-            hint = f"write `{near[0]}`" if near else f"write one of: {', '.join(names)}"
-            old.fail(str(key), "is unknown here", hint)
+    strange = [str(key) for key in old.obj if key not in names]
+    if strange:
+        faults = [
+            FieldInvalid(old.path_of(each), "is unknown here", _hint(each, names))
+            for each in strange
+        ]
+        faults[0].others = tuple(faults[1:])
+        raise faults[0]
+
+
+def _hint(key: str, names: Sequence[str]) -> str:
+    near = get_close_matches(key, names, 1)
+    return f"write `{near[0]}`" if near else f"write one of: {', '.join(names)}"

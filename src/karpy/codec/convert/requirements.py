@@ -6,6 +6,7 @@ from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.oldfields import OldFields, as_text
 from karpy.codec.convert.workloads import OLD_POOL_LABEL
 from karpy.codec.fields import JsonObject
+from karpy.codec.placeholders import placeholders_in
 from karpy.model.labels import NODE_POOL
 
 _GONE: Final = frozenset({"karpenter.k8s.aws/instance-pods", "karpenter.k8s.aws/instance-ami-id"})
@@ -34,6 +35,8 @@ def _condition(each: OldFields) -> JsonObject:
     values = each.take("values")
     if isinstance(values, list):
         made["values"] = [as_text(value) for value in values]
+    elif isinstance(values, str) and placeholders_in(values):
+        made["values"] = values  # What is filled in may be a list.
     elif values is not None:
         each.fail("values", "is no list", "write the values as a list, `- ...`")
     made.update(each.carry("minValues"))

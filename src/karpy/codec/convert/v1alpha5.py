@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec.structs import fields
+
 from karpy.codec.convert.conversion import Change
 from karpy.codec.convert.drafts import AWS, AWS_GROUP, CORE, EC2_CLASS, Converted, Surroundings
 from karpy.codec.convert.kubelets import kubelet_of
@@ -11,7 +13,9 @@ from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.convert.requirements import requirements_of, taints_of
 from karpy.codec.convert.v1alpha1 import MOVES as CLASS_MOVES
 from karpy.codec.convert.v1alpha1 import node_class_spec
+from karpy.codec.crdhints import GONE_HINTS
 from karpy.codec.fields import JsonObject, describe
+from karpy.codec.schemas.ec2nodeclasses import EC2NodeClassSpec
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, OS, normalise
 
 _CATEGORY: Final = "karpenter.k8s.aws/instance-category"
@@ -22,6 +26,18 @@ _TYPE_KEYS: Final = frozenset(
 _HALF: Final = "build the whole object first, as `kustomize build` does, or add `providerRef`"
 _SECONDS: Final = {"h": 3600, "m": 60}
 _KUBELET: Final = "kubeletConfiguration"
+_ELSEWHERE: Final = frozenset(
+    {
+        "consolidateAfter",
+        "consolidationPolicy",
+        "expireAfter",
+        "replicas",
+        "terminationGracePeriod",
+        *GONE_HINTS,
+        *(each.encode_name for each in fields(EC2NodeClassSpec)),
+    }
+)
+"""Fields of other kinds and versions; any other name in a Provisioner is meant as a label."""
 MOVES: Final[Moves] = {
     "spec.annotations": ("NodePool:spec.template.metadata.annotations",),
     "spec.consolidation": ("NodePool:spec.disruption",),
@@ -61,7 +77,7 @@ def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
     made["spec"] = {"template": template, "disruption": disruption, **spec.tried({}, _limits)}
     made["spec"].update(spec.carry("weight"))
     kubelet = spec.tried({}, kubelet_of, _KUBELET)
-    spec.drop_rest()
+    spec.drop_rest(_ELSEWHERE)
     root.drop_rest()
     if classes and kubelet:
         told = f"it is `spec.kubelet` of EC2NodeClass {ref['name']} today"
@@ -160,7 +176,7 @@ def _expiry(spec: OldFields) -> str:
 
 def _disruption(spec: OldFields) -> JsonObject:
     consolidation = spec.child("consolidation")
-    is_on = consolidation.take("enabled") is True
+    is_on = consolidation.switch("enabled")
     consolidation.drop_rest()
     path = "ttlSecondsAfterEmpty"
     after = _seconds(spec, path) if path in spec else ""
@@ -184,6 +200,8 @@ def _disruption(spec: OldFields) -> JsonObject:
 
 def _seconds(spec: OldFields, key: str) -> str:
     value = spec.take(key)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         spec.fail(key, f"is {describe(value)}, not a number of seconds", "write a whole number")
     for unit, length in _SECONDS.items():

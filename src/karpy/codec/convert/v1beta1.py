@@ -77,13 +77,13 @@ def node_pool(root: OldFields, surroundings: Surroundings) -> Converted:
     spec = root.tried(None, spec_of)
     if spec is None:
         return Converted(())
-    template = spec.child("template")
-    inner = template.child("spec")
-    disruption = spec.child("disruption")
+    template = spec.tried_child("template")
+    inner = template.tried_child("spec")
+    disruption = spec.tried_child("disruption")
     kubelet = inner.tried({}, kubelet_of)
     inner.drop("resources", "it never had an effect in a NodePool")
     new_inner = {**_inner(inner, surroundings), **_expiry(inner, disruption)}
-    meta = template.child("metadata")
+    meta = template.tried_child("metadata")
     limits = spec.tried({}, OldFields.amounts, "limits")
     made["spec"] = {
         "template": {**meta.tried({}, template_metadata_of), "spec": new_inner},

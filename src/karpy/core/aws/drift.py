@@ -62,7 +62,9 @@ def find_machine_drift(observed: Observed, instance: Instance) -> str:
         raise DriftUnknown(f"EC2NodeClass `{name}` has no security groups")
     if not status.subnets:
         raise DriftUnknown(f"EC2NodeClass `{name}` has no subnets")
-    if {*instance.security_groups} != {each.id for each in status.security_groups}:
+    # EC2 has no machine without a security group: an answer without any does not know them.
+    groups = {*instance.security_groups}
+    if groups and groups != {each.id for each in status.security_groups}:
         return "SecurityGroupDrift"
     if instance.subnet not in {each.id for each in status.subnets}:
         return "SubnetDrift"

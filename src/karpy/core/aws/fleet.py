@@ -6,20 +6,25 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.aws.launchtemplates import CAPACITY_BLOCK, EFA, LaunchTemplate
+from karpy.core.aws.launchtemplates import CAPACITY_BLOCK, EFA, LaunchTemplate, reservation_of
 from karpy.core.aws.tags import written
-from karpy.model.annotations import MIN_VALUES_RELAXED, PRICE_OVERLAID
+from karpy.model.ec2nodeclass import FoundSubnet
 from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType, Offering
-from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
-from karpy.model.requirement import one_of
-from karpy.model.requirements import Requirements, merge, why_incompatible
+from karpy.model.labels import (
+    CAPACITY_TYPE,
+    MIN_VALUES_RELAXED,
+    ON_DEMAND,
+    PRICE_OVERLAID,
+    RESERVED,
+    SPOT,
+    ZONE,
+)
+from karpy.model.requirements import Requirements, merge, one_of, why_incompatible
 from karpy.model.resources import Resources, fits
 
 OPTIONS_MAX: Final = 60
 """CreateFleet takes no more instance types."""
 TENANCY: Final = "karpenter.k8s.aws/instance-tenancy"
-RESERVATION_TYPE: Final = "karpenter.k8s.aws/capacity-reservation-type"
-INTERRUPTIBLE: Final = "karpenter.k8s.aws/capacity-reservation-interruptible"
 _DEFAULT: Final = "default"
 _DEDICATED: Final = "dedicated"
 _ACCELERATORS: Final = (
@@ -37,6 +42,8 @@ class Wanted(Struct, frozen=True):
     requirements: Requirements
     requests: Resources = {}
     annotations: Mapping[str, str] = {}
+    is_strict: bool = True
+    """Whether minValues that cannot be kept forbid the launch."""
 
     @property
     def has_min_values(self) -> bool:
@@ -67,7 +74,7 @@ def choose_types(
         replace(each, offerings=offerings)
         for each in types
         if fits(wanted.requests, each.allocatable)
-        and why_incompatible(each.requirements, _known(wanted.requirements, each), may_lack) is None
+        and why_incompatible(wanted.requirements, each.requirements, may_lack) is None
         and (offerings := _allowed(each, wanted.requirements, may_lack))
     ]
     found = _by_reservation(found)
@@ -75,7 +82,8 @@ def choose_types(
         found = _without_exotic(found)
         found = _without_dear_spot(found, wanted.requirements)
     found.sort(key=lambda each: (min(offer.price for offer in each.offerings), each.name))
-    return found[:OPTIONS_MAX]
+    kept = found[:OPTIONS_MAX]
+    return [] if wanted.is_strict and _lacks_variety(kept, wanted.requirements) else kept
 
 
 def choose_capacity_type(types: Iterable[InstanceType], requirements: Requirements) -> str:
@@ -123,6 +131,20 @@ def overrides_of(
     return list(found.values())
 
 
+def overrides_everywhere(
+    template: LaunchTemplate, subnets: Iterable[FoundSubnet]
+) -> list[Override]:
+    """Return all types of a template in all subnets: what a trial asks for."""
+    found = (
+        Override(type_.name, each.zone, each.id, template.kind.image, offer.price)
+        for each in subnets
+        for type_ in template.kind.types
+        for offer in type_.offerings
+        if offer.zone == each.zone and offer.capacity_type == ON_DEMAND
+    )
+    return list(dict.fromkeys(found))
+
+
 def fleet_request(
     parts: Sequence[tuple[LaunchTemplate, Sequence[Override]]],
     capacity_type: str,
@@ -168,6 +190,17 @@ def fleet_request(
     return request
 
 
+def reservations_in(types: Iterable[InstanceType], name: str, zone: str) -> list[str]:
+    """Name the capacity reservations that a type is offered by in a zone."""
+    return [
+        offer.reservation_id
+        for each in types
+        if each.name == name
+        for offer in each.offerings
+        if offer.is_reserved and offer.zone == zone
+    ]
+
+
 def wants_efa(requests: Resources) -> bool:
     """Say whether a launch asks for EFA interfaces."""
     return requests.get(EFA, 0) > 0
@@ -193,12 +226,6 @@ def _target(capacity_type: str, reservation_type: str, kind: object) -> str:
     return "reserved-capacity" if getattr(kind, "is_interruptible", False) else ON_DEMAND
 
 
-def _known(requirements: Requirements, type_: InstanceType) -> dict[str, Any]:
-    """Leave out what only offerings decide."""
-    del type_
-    return {key: each for key, each in requirements.items() if key not in {ZONE, CAPACITY_TYPE}}
-
-
 def _allowed(
     type_: InstanceType, requirements: Requirements, may_lack: frozenset[str]
 ) -> tuple[Offering, ...]:
@@ -212,7 +239,7 @@ def _allowed(
 
 def _by_reservation(types: list[InstanceType]) -> list[InstanceType]:
     """Keep the cheapest kind of reservation where there are any; no others beside it."""
-    kinds: dict[tuple[str, str], int] = {}
+    kinds: dict[tuple[str, bool], int] = {}
     for each in types:
         for offer in each.offerings:
             if offer.is_reserved:
@@ -234,12 +261,9 @@ def _by_reservation(types: list[InstanceType]) -> list[InstanceType]:
     return kept
 
 
-def _kind_of(offer: Offering) -> tuple[str, str]:
-    def only(key: str) -> str:
-        found = offer.requirements.get(key)
-        return min(found.values) if found is not None and found.values else ""
-
-    return only(RESERVATION_TYPE) or _DEFAULT, only(INTERRUPTIBLE) or "false"
+def _kind_of(offer: Offering) -> tuple[str, bool]:
+    reserved = reservation_of(offer)
+    return reserved.type, reserved.is_interruptible
 
 
 def _one_a_zone(offers: Iterable[Offering]) -> tuple[Offering, ...]:
@@ -248,6 +272,21 @@ def _one_a_zone(offers: Iterable[Offering]) -> tuple[Offering, ...]:
     for each in sorted(offers, key=lambda each: (-each.reservation_capacity, each.reservation_id)):
         best.setdefault(each.zone, each)
     return tuple(best[zone] for zone in sorted(best))
+
+
+def _lacks_variety(types: Sequence[InstanceType], requirements: Requirements) -> bool:
+    """Say whether types have fewer values of some label than its minValues asks for."""
+    for key, wanted in requirements.items():
+        values = {
+            value
+            for each in types
+            if key in each.requirements
+            for value in each.requirements[key].values
+            if value in wanted
+        }
+        if wanted.min_values is not None and len(values) < wanted.min_values:
+            return True
+    return False
 
 
 def _without_exotic(types: list[InstanceType]) -> list[InstanceType]:

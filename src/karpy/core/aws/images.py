@@ -7,11 +7,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from karpy.model.ec2 import Image
-from karpy.model.ec2nodeclass import Ec2NodeClassSpec, FoundImage, ImageTerm
+from karpy.model.ec2nodeclass import Ec2NodeClass, Ec2NodeClassSpec, FoundImage, ImageTerm
 from karpy.model.instances import InstanceType
 from karpy.model.labels import ARCH, OS, WINDOWS_BUILD
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import Requirements, collect, why_incompatible
+from karpy.model.requirements import Requirement, Requirements, collect, one_of, why_incompatible
 
 GPU_COUNT: Final = "karpenter.k8s.aws/instance-gpu-count"
 ACCELERATOR_COUNT: Final = "karpenter.k8s.aws/instance-accelerator-count"
@@ -115,7 +114,7 @@ def choose_images(
         if known is None or _rank(image, now) > _rank(known, now):
             best[key] = image
     found = [
-        FoundImage(image.id, image.name, _in_order(key), _is_deprecated(image, now))
+        FoundImage(image.id, image.name, _in_order(key), is_deprecated(image, now))
         for key, image in best.items()
     ]
     created = {image.id: image.created for image in best.values()}
@@ -130,6 +129,24 @@ def image_for(images: Iterable[FoundImage], type_: InstanceType) -> FoundImage |
 def boots(image: FoundImage, requirements: Requirements) -> bool:
     """Say whether an image boots machines of these requirements."""
     return why_incompatible(requirements, collect(image.requirements)) is None
+
+
+def bottlerocket_version(node_class: Ec2NodeClass) -> str:
+    """Return the version of Bottlerocket that a node class boots, such as `v1.46.0`; or empty."""
+    if node_class.spec.alias is not None:
+        return node_class.spec.alias[1]
+    found = {each.id: each.name for each in node_class.status.images}
+    terms = node_class.spec.image_terms
+    names = [each.name for each in terms if each.name]
+    names += [found[each.id] for each in terms if each.id in found]
+    names += [each for each in found.values() if "bottlerocket" in each]
+    versions = (version for each in names if (version := _version_in(each)))
+    return next(versions, "")
+
+
+def _version_in(name: str) -> str:
+    parts = name.split("-")
+    return next((each for each in parts if each.startswith("v") and "." in each), "")
 
 
 def requirements_by_id(
@@ -220,10 +237,11 @@ def tag_filters(tags: Mapping[str, str]) -> tuple[tuple[str, tuple[str, ...]], .
 
 def _rank(image: Image, now: datetime) -> tuple[bool, float, str]:
     created = 0.0 if image.created is None else image.created.timestamp()
-    return not _is_deprecated(image, now), created, image.name
+    return not is_deprecated(image, now), created, image.name
 
 
-def _is_deprecated(image: Image, now: datetime) -> bool:
+def is_deprecated(image: Image, now: datetime) -> bool:
+    """Say whether its owner advises against an image by now."""
     return image.deprecated is not None and image.deprecated <= now
 
 

@@ -38,8 +38,7 @@ from karpy.model.labels import (
     WINDOWS_BUILD,
     ZONE,
 )
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import Requirements
+from karpy.model.requirements import Requirement, Requirements
 from karpy.model.resources import Resources
 
 _AMD64: Final = "amd64"

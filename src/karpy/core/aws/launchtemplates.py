@@ -5,14 +5,18 @@ from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from karpy.core.aws.images import image_for
 from karpy.core.aws.tags import CLUSTER_NAME, Owner, machine_tags, written
 from karpy.core.aws.userdata.bootstrap import Bootstrap
 from karpy.core.aws.userdata.families import ImageFamily, encoded_user_data
+from karpy.model.ec2labels import (
+    CAPACITY_RESERVATION_INTERRUPTIBLE,
+    CAPACITY_RESERVATION_TYPE,
+)
 from karpy.model.ec2nodeclass import DiskMapping, Ec2NodeClass, Ec2NodeClassSpec
-from karpy.model.instances import InstanceType
+from karpy.model.instances import InstanceType, Offering
 from karpy.model.labels import RESERVED, SPOT
 from karpy.model.resources import PODS, parse_quantity
 
@@ -23,6 +27,14 @@ CAPACITY_BLOCK: Final = "capacity-block"
 _GIB: Final = 2**30
 _WITHOUT_IPV6_METADATA: Final = ("us-iso-", "us-isob-", "us-isof-")
 _MASK: Final = 2**64 - 1
+
+
+class Reserved(Struct, frozen=True, gc=False):
+    """A capacity reservation that machines are launched into; without an ID, none."""
+
+    id: str = ""
+    type: str = ""
+    is_interruptible: bool = False
 
 
 class TemplateKind(Struct, frozen=True):
@@ -65,19 +77,47 @@ class LaunchTemplate(Struct, frozen=True):
 
 
 def split_by_template(
-    node_class: Ec2NodeClass, types: Iterable[InstanceType], *, wants_efa: bool
+    node_class: Ec2NodeClass,
+    types: Iterable[InstanceType],
+    capacity_type: str = "",
+    *,
+    wants_efa: bool,
 ) -> list[TemplateKind]:
-    """Sort instance types by what a launch template says of them: image, pods, interfaces."""
-    kinds: dict[tuple[str, int, int], list[InstanceType]] = {}
+    """
+    Sort instance types by what a launch template says of them.
+
+    That is image, pods and interfaces; of reserved machines, the capacity reservation as well.
+    """
+    kinds: dict[tuple[str, int, int, Reserved], list[InstanceType]] = {}
     for each in types:
         image = image_for(node_class.status.images, each)
         if image is None:
             continue
         efa = each.capacity.get(EFA, 0) if wants_efa else 0
-        kinds.setdefault((image.id, each.capacity.get(PODS, 0), efa), []).append(each)
+        for reserved in _reservations(each) if capacity_type == RESERVED else [Reserved()]:
+            key = image.id, each.capacity.get(PODS, 0), efa, reserved
+            kinds.setdefault(key, []).append(each)
     return [
-        TemplateKind(image, tuple(some), pods, efa) for (image, pods, efa), some in kinds.items()
+        TemplateKind(image, tuple(some), pods, efa, *structs.astuple(reserved))
+        for (image, pods, efa, reserved), some in kinds.items()
     ]
+
+
+def reservation_of(offer: Offering) -> Reserved:
+    """Return which capacity reservation an offering is of."""
+    type_ = _value(offer, CAPACITY_RESERVATION_TYPE) or "default"
+    is_interruptible = _value(offer, CAPACITY_RESERVATION_INTERRUPTIBLE) == "true"
+    return Reserved(offer.reservation_id, type_, is_interruptible)
+
+
+def _reservations(type_: InstanceType) -> list[Reserved]:
+    found = {reservation_of(each) for each in type_.offerings if each.is_reserved}
+    return sorted(found, key=lambda each: each.id)
+
+
+def _value(offer: Offering, key: str) -> str:
+    found = offer.requirements.get(key)
+    return min(found.values) if found is not None and found.values else ""
 
 
 def launch_template(batch: Batch, kind: TemplateKind) -> LaunchTemplate:
@@ -104,9 +144,7 @@ def _data(batch: Batch, kind: TemplateKind) -> dict[str, Any]:
     spec = batch.node_class.spec
     kubelet = batch.bootstrap.kubelet
     pods = kubelet.max_pods if kubelet.max_pods is not None else kind.max_pods
-    bootstrap = msgspec.structs.replace(
-        batch.bootstrap, kubelet=msgspec.structs.replace(kubelet, max_pods=pods)
-    )
+    bootstrap = structs.replace(batch.bootstrap, kubelet=structs.replace(kubelet, max_pods=pods))
     data: dict[str, Any] = {
         "ImageId": kind.image,
         "UserData": encoded_user_data(batch.family, bootstrap),

@@ -17,8 +17,7 @@ from karpy.model.ec2labels import (
 from karpy.model.ec2types import EXPIRING, InstanceSettings, InstanceTypeInfo, Market
 from karpy.model.instances import Offering, PriceList
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import collect
+from karpy.model.requirements import Requirement, collect, one_of
 
 _RESERVED_DISCOUNT: Final = 100_000
 _NO_PARTITION: Final = ("",)

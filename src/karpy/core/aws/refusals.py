@@ -58,6 +58,7 @@ _LAUNCH_REASONS: Final = (
     ("VcpuLimitExceeded", "VCPULimitExceeded"),
     ("InsufficientFreeAddressesInSubnet", "InsufficientFreeAddressesInSubnet"),
 )
+_SPREAD_FULL: Final = "spread placement group"
 LAUNCH_FAILED: Final = "LaunchFailed"
 
 
@@ -84,6 +85,11 @@ def is_throttled(code: str) -> bool:
 def is_role_missing(code: str, message: str) -> bool:
     """Say whether an instance profile cannot be made since its role does not exist."""
     return code == "NoSuchEntity" and "role" in message.lower()
+
+
+def is_spread_full(message: str) -> bool:
+    """Say whether a spread placement group has all the machines that one zone may have of it."""
+    return _SPREAD_FULL in message.lower()
 
 
 def launch_reason(code: str, message: str) -> str:

@@ -24,8 +24,8 @@ from karpy.core.check.wishes import may_grant, tolerates
 from karpy.model.instances import LAUNCH_OPTIONS_MAX, InstanceType
 from karpy.model.pods import Pod
 from karpy.model.pools import NodePool
-from karpy.model.requirement import Requirement
 from karpy.model.requirements import (
+    Requirement,
     Requirements,
     collect,
     merge,

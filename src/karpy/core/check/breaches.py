@@ -17,7 +17,7 @@ class Rule(Enum):
     UNKNOWN_NODE = "it counts on a node that does not exist or is going away"
     UNKNOWN_POOL = "it launches from a NodePool that may not make nodes"
     SHARED_NAME = "two of its launches have the same name"
-    EMPTY_LAUNCH = "it launches a node for nobody"
+    EMPTY_LAUNCH = "it launches a node without pods"
 
     NO_OPTION = "a launch has no instance type to choose from"
     TOO_MANY_OPTIONS = "a launch has more options than a cloud takes"

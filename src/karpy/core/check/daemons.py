@@ -7,8 +7,13 @@ from msgspec import Struct
 from karpy.core.check.wishes import Values, may_grant, tolerates
 from karpy.model.constraints import Taint
 from karpy.model.pods import DAEMON_SET, Pod
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import Requirements, collect, why_disjoint, why_incompatible
+from karpy.model.requirements import (
+    Requirement,
+    Requirements,
+    collect,
+    why_disjoint,
+    why_incompatible,
+)
 from karpy.model.resources import Resources, add
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from karpy.model.constraints import LabelSelector, SpreadConstraint
 from karpy.model.pods import Owner, Pod, PodController
-from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirement, one_of
 from karpy.model.snapshot import Snapshot
 
 _REPLICATION_CONTROLLER: Final = ("v1", "ReplicationController")

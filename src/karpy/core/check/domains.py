@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 
 
 class Domains(Struct, frozen=True):

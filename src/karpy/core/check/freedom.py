@@ -23,8 +23,7 @@ from karpy.core.check.spreads import Spread, as_spread, select_counted
 from karpy.core.check.universe import domains_of_nodes, domains_on_offer
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME
 from karpy.model.pods import Pod
-from karpy.model.requirement import Requirement, anything, one_of
-from karpy.model.requirements import Requirements
+from karpy.model.requirements import Requirement, Requirements, anything, one_of
 
 
 class Freedom(Struct, frozen=True):
@@ -72,7 +71,7 @@ def may_be_alone(scene: Scene, pod: Pod) -> bool:
 
 
 def _freedoms(scene: Scene, pod: Pod, strict: Requirements) -> Iterator[Freedom]:
-    """Say what each rule leaves; of hostnames a fresh node has one that nobody uses yet."""
+    """Say what each rule leaves; of hostnames a new node has one of its own."""
     for constraint in hard_spreads(pod, scene.snapshot):
         spread = as_spread(constraint, pod)
         if spread.key != HOSTNAME:

@@ -16,7 +16,7 @@ def check_limits(scene: Scene) -> Iterator[Breach]:
     Compare each limit with the nodes of the NodePool and the launches of the plan.
 
     Nodes that are being deleted do not count. A launch counts with the largest machine it may
-    become, resource by resource, since nobody knows which one the cloud will pick. A NodePool that
+    become, resource by resource, since the cloud may pick any of them. A NodePool that
     is over its limit already is a breach only if the plan adds to it.
     """
     for pool in scene.market.pools.values():

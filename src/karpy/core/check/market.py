@@ -26,12 +26,13 @@ from karpy.model.instances import InstanceType, Offering, allocatable
 from karpy.model.labels import HOSTNAME, INITIALIZED, INSTANCE_TYPE, NODE_POOL, REGISTERED
 from karpy.model.pods import HostPort
 from karpy.model.pools import NodePool
-from karpy.model.requirement import Requirement, one_of
 from karpy.model.requirements import (
+    Requirement,
     Requirements,
     collect,
     from_labels,
     merge,
+    one_of,
     why_disjoint,
     why_incompatible,
 )

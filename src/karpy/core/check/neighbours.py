@@ -7,12 +7,12 @@ selects may not share any possible domain of the key, unless both are there alre
 *Affinity*: a pod must be sure to find, when its turn comes, a selected pod in its domain. It is
 sure of pods on its own node, and of pods whose domain is settled, if its node can only come up in
 domains that have one. A pod whose term selects the pod itself may also be the first of its group,
-if nobody of the group is anywhere else yet, be it out of the pod's own reach.
+if no pod of the group is anywhere else yet, be it out of the pod's own reach.
 
 That depends on who comes first, and a plan does not say. So the pods arrive here one by one: those
 with affinity as soon as they can, largest first as they were placed, and the new pods without
-affinity when nobody else can come. Who is left in the end comes in no order that we know of: a
-breach. If instead the pods without affinity come first, somebody may be left who was not before: a
+affinity when no other pod can come. The pods left in the end come in an unknown order: a
+breach. If instead the pods without affinity come first, a pod may be left that was not before: a
 risk, not a breach.
 
 A pod with several terms also needs, for each of them, pods that match *all* of its terms: that is
@@ -114,7 +114,7 @@ class Company:
         return all(self._surely[domain] > own for domain in sorted(domains.values))
 
     def may_be_started(self, place: Place) -> bool:
-        """Say whether nobody is or may come up at another place that carries the key."""
+        """Say whether no pod is or may come up at another place that carries the key."""
         others = (each.domains(self._key) for each in self._at if each is not place)
         is_alone = not any(each.values or each.is_open for each in others)
         return is_alone and place.domains(self._key).is_sure

@@ -12,8 +12,7 @@ from karpy.core.check.wishes import grants
 from karpy.model.instances import LAUNCH_OPTIONS_MAX, InstanceType
 from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.pods import Pod
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import Requirements
+from karpy.model.requirements import Requirement, Requirements
 from karpy.model.resources import add, fits
 from karpy.model.settings import MinValuesPolicy
 from karpy.model.verdicts import LaunchOption, Verdict

@@ -9,8 +9,14 @@ from msgspec.structs import replace
 from karpy.model.instances import MICROS_PER_DOLLAR, InstanceType
 from karpy.model.labels import NODE_POOL
 from karpy.model.pools import NodeOverlay, NodePool
-from karpy.model.requirement import one_of
-from karpy.model.requirements import Requirements, collect, from_labels, merge, why_incompatible
+from karpy.model.requirements import (
+    Requirements,
+    collect,
+    from_labels,
+    merge,
+    one_of,
+    why_incompatible,
+)
 from karpy.model.snapshot import Snapshot
 
 _PERCENT: Final = 100

@@ -10,7 +10,7 @@ from karpy.core.check.wishes import Wish, is_granted
 from karpy.model.labels import HOSTNAME, INSTANCE_TYPE, normalise
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
-from karpy.model.requirement import Requirement, one_of
+from karpy.model.requirements import Requirement, one_of
 from karpy.model.resources import Resources, add, fits
 from karpy.model.verdicts import Launch
 

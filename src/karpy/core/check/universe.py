@@ -7,8 +7,7 @@ from karpy.core.check.scene import Scene
 from karpy.core.check.wishes import tolerates
 from karpy.model.constraints import Toleration
 from karpy.model.pools import NodePool
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import collect, from_labels, merge
+from karpy.model.requirements import Requirement, collect, from_labels, merge
 
 
 def domains_on_offer(

@@ -16,7 +16,7 @@ from karpy.model.constraints import (
     first_untolerated,
 )
 from karpy.model.pods import Pod
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 
 Wish: TypeAlias = tuple[NodeTerm, ...]
 """Alternatives, one of which must hold."""

@@ -9,9 +9,9 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.notices import subjects_of
 from karpy.core.lifecycle.changes import Count
 from karpy.model.commands import Command
-from karpy.model.disruption import ConsolidationPolicy
 from karpy.model.kinds import NODE_POOL
 from karpy.model.notices import Notice, Subject
+from karpy.model.pools import ConsolidationPolicy
 
 K: Final = 2
 """How much more of the pods a move may disrupt than it saves of the price."""

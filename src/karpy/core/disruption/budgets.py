@@ -11,11 +11,10 @@ from karpy.core.disruption.candidates import Candidate, refuse
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.model.cron import ScheduleInvalid, read_schedule
-from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
 from karpy.model.kinds import NODE_POOL
 from karpy.model.nodes import Node
 from karpy.model.notices import Notice, Subject
-from karpy.model.pools import NodePool
+from karpy.model.pools import Budget, DisruptionPolicy, DisruptionReason, NodePool
 from karpy.model.refusals import NodeReason, NodeRefusal
 
 UNLIMITED: Final = 2**31 - 1

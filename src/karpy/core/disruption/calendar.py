@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from karpy.core.disruption.budgets import UNLIMITED, permit
 from karpy.model.cron import Cron, Schedule, ScheduleInvalid, read_schedule
-from karpy.model.disruption import Budget, DisruptionPolicy, DisruptionReason
+from karpy.model.pools import Budget, DisruptionPolicy, DisruptionReason
 from karpy.model.times import write_duration
 
 WEEK: Final = timedelta(days=7)

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from karpy.core.disruption.cost import POD
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.lifecycle.eviction import protection_of
-from karpy.model.annotations import DO_NOT_DISRUPT
 from karpy.model.commands import CommandNode
-from karpy.model.labels import NODE_POOL
+from karpy.model.labels import DO_NOT_DISRUPT, NODE_POOL
 from karpy.model.nodes import Node
 from karpy.model.notices import Notice
 from karpy.model.pods import Pod

@@ -13,9 +13,9 @@ from karpy.core.disruption.candidates import why_not_pods
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.progress import Progress
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Stage
-from karpy.model.disruption import DisruptionReason
 from karpy.model.nodes import Node
 from karpy.model.pods import DisruptionBudget, Pod
+from karpy.model.pools import DisruptionReason
 from karpy.model.questions import ConfirmationQuestion
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import Snapshot

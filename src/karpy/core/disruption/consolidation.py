@@ -14,13 +14,12 @@ from karpy.core.lifecycle.changes import Count
 from karpy.core.lifecycle.conditions import CONSOLIDATABLE
 from karpy.core.scheduling.whatif import Relocation
 from karpy.model.commands import Command, Replacement
-from karpy.model.disruption import ConsolidationPolicy, DisruptionReason
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from karpy.model.nodes import Node
 from karpy.model.notices import Notice
+from karpy.model.pools import ConsolidationPolicy, DisruptionReason
 from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.requirement import one_of
-from karpy.model.requirements import Requirements, merge
+from karpy.model.requirements import Requirements, merge, one_of
 from karpy.model.settings import ReservedMode
 from karpy.model.verdicts import Launch
 
@@ -159,6 +158,9 @@ class Consolidation:
         """Delete candidates together, or replace them by one node that is cheaper."""
         price = sum(each.price for each in candidates)
         found = self.relocate(candidates, price)
+        if any(each.is_min_values_relaxed for each in found.launches):
+            # The variety that is left at this price is no measure of what minValues ask for.
+            found = self.relocate(candidates)
         why = _why_no_place(found)
         if why is not None:
             return why

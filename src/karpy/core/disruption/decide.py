@@ -19,7 +19,7 @@ from karpy.core.disruption.notices import refusal_notices
 from karpy.core.lifecycle.repair import Repair as LegacyRepair
 from karpy.core.lifecycle.repair import repair
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict
-from karpy.model.disruption import DisruptionReason
+from karpy.model.pools import DisruptionReason
 from karpy.model.questions import (
     ConfirmationQuestion,
     DisruptionQuestion,

@@ -15,10 +15,10 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.rollouts import REPLICA_SET, replica_set_uid
 from karpy.core.lifecycle.conditions import DRIFTED
 from karpy.model.constraints import is_disrupted
-from karpy.model.disruption import DisruptionReason
 from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, Pod
+from karpy.model.pools import DisruptionReason
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import Snapshot
 

@@ -30,9 +30,9 @@ from karpy.core.disruption.lifts import (
 from karpy.core.disruption.method import DisruptionMethod, Proposal
 from karpy.core.lifecycle.conditions import DISRUPTION_REASON, DRIFTED
 from karpy.model.commands import Command
-from karpy.model.disruption import DisruptionReason
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
+from karpy.model.pools import DisruptionReason
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import ReservedMode

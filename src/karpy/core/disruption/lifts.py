@@ -19,11 +19,10 @@ from karpy.core.lifecycle.conditions import (
     with_true,
 )
 from karpy.core.lifecycle.eviction import protection_of
-from karpy.model.annotations import DO_NOT_DISRUPT, DO_NOT_REPAIR
-from karpy.model.disruption import Budget, ConsolidationPolicy, DisruptionPolicy, DisruptionReason
-from karpy.model.labels import INSTANCE_TYPE
+from karpy.model.labels import DO_NOT_DISRUPT, DO_NOT_REPAIR, INSTANCE_TYPE
 from karpy.model.nodes import Node
 from karpy.model.pods import DisruptionBudget, Pod, PodDisruption
+from karpy.model.pools import Budget, ConsolidationPolicy, DisruptionPolicy, DisruptionReason
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import Snapshot
 

@@ -8,8 +8,8 @@ from karpy.core.disruption.candidates import DisruptionClass
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.model.commands import Command
-from karpy.model.disruption import DisruptionReason
 from karpy.model.notices import Notice
+from karpy.model.pools import DisruptionReason
 from karpy.model.refusals import NodeRefusal
 
 

@@ -46,8 +46,8 @@ def validate_move(
     refusals = (*gone, *eligible.refusals, *spent)
     consolidation = Consolidation(evaluation, method.name, method.consolidation_type)
     if len(chosen) == len(command.nodes):
-        # Differs: Karpenter asks for places at any price, and may find others than those decided
-        # on, each time again.
+        # Differs: Karpenter asks for places at any price, and carries a command out although its
+        # replacement is not cheaper any more.
         found = consolidation.relocate(chosen, sum(each.price for each in chosen))
         why = _why_changed(command, found)
         if why is None:

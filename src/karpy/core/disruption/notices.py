@@ -5,10 +5,9 @@ from typing import Final
 
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.lifecycle.records import about_claim, about_node
-from karpy.model.annotations import DO_NOT_DISRUPT, DO_NOT_REPAIR
 from karpy.model.commands import Command
 from karpy.model.instances import MICROS_PER_DOLLAR
-from karpy.model.labels import NODE_POOL
+from karpy.model.labels import DO_NOT_DISRUPT, DO_NOT_REPAIR, NODE_POOL
 from karpy.model.nodes import Node
 from karpy.model.notices import Notice, Subject
 from karpy.model.refusals import NodeReason, NodeRefusal

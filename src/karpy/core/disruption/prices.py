@@ -8,8 +8,7 @@ from msgspec.structs import replace
 from karpy.model.instances import Catalog, InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
 from karpy.model.nodes import Node
-from karpy.model.requirement import one_of
-from karpy.model.requirements import Requirements, merge, why_incompatible
+from karpy.model.requirements import Requirements, merge, one_of, why_incompatible
 from karpy.model.verdicts import Launch, LaunchOption
 
 _LAUNCH_ORDER: Final = (RESERVED, SPOT, ON_DEMAND)

@@ -27,10 +27,9 @@ from karpy.core.lifecycle.changes import (
 from karpy.core.lifecycle.conditions import DISRUPTION_REASON, INITIALIZED, with_true_because
 from karpy.core.lifecycle.records import about_claim
 from karpy.core.lifecycle.repair import snake_case, unhealthy_count, with_termination_deadline
-from karpy.model.annotations import REBOOT_GRACE_PERIOD
 from karpy.model.commands import Command, CommandNode, Replacement, Stage
 from karpy.model.conditions import REBOOTING
-from karpy.model.labels import CAPACITY_TYPE
+from karpy.model.labels import CAPACITY_TYPE, REBOOT_GRACE_PERIOD
 from karpy.model.nodes import Node
 from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from karpy.core.lifecycle.changes import Changes
 from karpy.core.lifecycle.conditions import DISRUPTION_REASON, with_true_because, without
 from karpy.model.constraints import DISRUPTED_TAINT, NO_SCHEDULE, Taint, is_disrupted, is_gate
-from karpy.model.disruption import DisruptionReason
 from karpy.model.nodes import Node
+from karpy.model.pools import DisruptionReason
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.snapshot import Snapshot
 

@@ -24,11 +24,10 @@ from karpy.core.lifecycle.eviction import (
     protection_of,
 )
 from karpy.core.lifecycle.records import about_node, listed
-from karpy.model.annotations import DO_NOT_DISRUPT
-from karpy.model.disruption import DisruptionReason
-from karpy.model.labels import NODE_POOL
+from karpy.model.labels import DO_NOT_DISRUPT, NODE_POOL
 from karpy.model.notices import Notice
 from karpy.model.pods import Pod
+from karpy.model.pools import DisruptionReason
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.storage import VolumeAttachment

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from karpy.core.lifecycle.changes import Count
 from karpy.core.lifecycle.conditions import DISRUPTION_REASON
 from karpy.core.lifecycle.records import about_node, about_pod
-from karpy.model.annotations import DO_NOT_DISRUPT
+from karpy.model.labels import DO_NOT_DISRUPT
 from karpy.model.notices import Notice
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord

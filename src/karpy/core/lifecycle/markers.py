@@ -18,13 +18,18 @@ from karpy.core.lifecycle.conditions import (
     with_true_because,
     without,
 )
-from karpy.model.annotations import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from karpy.model.instances import Catalog
-from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED
+from karpy.model.labels import (
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    NODE_POOL_HASH,
+    NODE_POOL_HASH_VERSION,
+    ON_DEMAND,
+    RESERVED,
+)
 from karpy.model.pods import DAEMON_SET, Pod
 from karpy.model.records import ClaimRecord, PoolRecord
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import collect, from_labels, why_incompatible
+from karpy.model.requirements import Requirement, collect, from_labels, one_of, why_incompatible
 
 DRIFT_PERIOD: Final = timedelta(minutes=5)
 TYPE_CHECK_AGE: Final = timedelta(hours=1)

@@ -24,10 +24,10 @@ from karpy.core.lifecycle.eviction import Eviction, EvictionMode
 from karpy.core.lifecycle.launch import shortened
 from karpy.core.lifecycle.records import about_claim, with_annotations
 from karpy.core.lifecycle.repair import with_termination_deadline
-from karpy.model.annotations import REBOOT_BOOT_ID, REBOOT_GRACE_PERIOD
 from karpy.model.conditions import REBOOTING
 from karpy.model.constraints import NO_SCHEDULE, REBOOTING_TAINT, Taint
 from karpy.model.labels import INITIALIZED as INITIALIZED_LABEL
+from karpy.model.labels import REBOOT_BOOT_ID, REBOOT_GRACE_PERIOD
 from karpy.model.notices import Notice
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, NodeRecord

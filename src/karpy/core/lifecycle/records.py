@@ -6,8 +6,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes
-from karpy.model.annotations import TERMINATION_FINALIZER
 from karpy.model.kinds import NODE, NODE_CLAIM, POD
+from karpy.model.labels import TERMINATION_FINALIZER
 from karpy.model.notices import Subject
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord, Identity, NodeClassRef, NodeRecord

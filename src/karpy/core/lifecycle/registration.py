@@ -33,7 +33,7 @@ from karpy.model.labels import REGISTERED as REGISTERED_LABEL
 from karpy.model.labels import ZONE
 from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord, Identity, NodeRecord, Owner
-from karpy.model.requirement import as_integer
+from karpy.model.requirements import as_integer
 from karpy.model.times import span
 
 DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"

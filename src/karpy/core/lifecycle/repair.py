@@ -14,10 +14,9 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes, Count, Remark, disruption_counts, termination_mode
 from karpy.core.lifecycle.records import about_claim, about_node, with_annotations
-from karpy.model.annotations import TERMINATION_TIME
 from karpy.model.conditions import Condition
 from karpy.model.kinds import NODE_POOL
-from karpy.model.labels import CAPACITY_TYPE
+from karpy.model.labels import CAPACITY_TYPE, TERMINATION_TIME
 from karpy.model.notices import Notice, Subject
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.refusals import NodeReason, NodeRefusal

@@ -19,10 +19,9 @@ from karpy.core.lifecycle.records import (
     with_labels,
     without_finalizer,
 )
-from karpy.model.annotations import TERMINATION_TIME
 from karpy.model.conditions import INSTANCE_TERMINATING
 from karpy.model.constraints import DISRUPTED_TAINT, NO_SCHEDULE, Taint
-from karpy.model.labels import CAPACITY_TYPE, NODE_POOL, ZONE
+from karpy.model.labels import CAPACITY_TYPE, NODE_POOL, TERMINATION_TIME, ZONE
 from karpy.model.labels import REGISTERED as REGISTERED_LABEL
 from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord, NodeRecord

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from karpy.core.lifecycle.conditions import DRIFTED
 from karpy.core.lifecycle.records import with_annotations
 from karpy.core.structhash import hash_integer, hash_set, hash_struct, hash_text, hash_texts
-from karpy.model.annotations import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from karpy.model.constraints import Taint
+from karpy.model.labels import NODE_POOL_HASH, NODE_POOL_HASH_VERSION
+from karpy.model.pools import PoolTemplate
 from karpy.model.records import ClaimRecord, NodeClassRef, PoolRecord
-from karpy.model.templates import PoolTemplate
 
 VERSION: Final = "v3"
 """Of the way to hash; hashes of different versions say nothing about each other."""

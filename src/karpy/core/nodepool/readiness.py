@@ -7,12 +7,14 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Changes
-from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
-from karpy.model.nodeclasses import ClassState
-from karpy.model.records import PoolRecord
+from karpy.model.conditions import AWAITING, FALSE, TRUE, UNKNOWN, Condition
+from karpy.model.kinds import NODE_POOL
+from karpy.model.notices import Notice, Subject
+from karpy.model.records import ClassState, PoolRecord
 
 VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
 NODE_CLASS_READY: Final = "NodeClassReady"
+NOT_SERVED: Final = "NodeClassNotServed"
 
 
 def with_true(pool: PoolRecord, type_: str, now: datetime) -> PoolRecord:
@@ -44,6 +46,29 @@ def judge_readiness(pool: PoolRecord, node_class: ClassState | None, now: dateti
         return Changes(pool=with_true(pool, NODE_CLASS_READY, now))
     reason, message = why
     return Changes(pool=with_false(pool, NODE_CLASS_READY, reason, message, now))
+
+
+def judge_unserved(pool: PoolRecord, served: Sequence[str], now: datetime) -> Changes:
+    """
+    Set NodeClassReady to False on a pool whose kind of node class the provider does not serve.
+
+    A pool on which another autoscaler has set the condition is that one's, and stays as it is.
+    """
+    known = pool.conditions.get(NODE_CLASS_READY)
+    has_said = known is not None and known.reason not in {NOT_SERVED, AWAITING}
+    if has_said or not pool.node_class.kind:
+        return Changes()
+    kind = f"{pool.node_class.kind}.{pool.node_class.group}"
+    message = f"The provider serves {' and '.join(served)}, not {kind}: nothing is launched"
+    marked = with_false(pool, NODE_CLASS_READY, NOT_SERVED, message, now)
+    notice = Notice(
+        Subject(NODE_POOL, pool.name, uid=pool.meta.uid),
+        NOT_SERVED,
+        message,
+        is_warning=True,
+        same_as=(pool.meta.uid, kind),
+    )
+    return Changes(pool=marked, notices=(notice,))
 
 
 def _why_not_ready(node_class: ClassState | None) -> tuple[str, str] | None:

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Final, TypeAlias
 
 from karpy.core.lifecycle.changes import Count
-from karpy.core.scheduling.ladder import Footing, Ladder
+from karpy.core.scheduling.relaxation import Footing, Ladder
 from karpy.core.scheduling.templates import PoolDomains
 from karpy.core.scheduling.volumes import VolumeFacts, volume_facts
 from karpy.model.constraints import (
@@ -18,7 +18,7 @@ from karpy.model.constraints import (
 from karpy.model.labels import ZONE
 from karpy.model.pods import Pod
 from karpy.model.refusals import Reason
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.model.settings import PreferencePolicy
 from karpy.model.snapshot import Snapshot
 from karpy.model.times import write_moment

@@ -3,17 +3,21 @@
 from msgspec.structs import replace
 
 from karpy.core.scheduling.costly import WORK_MAX, part, refuse_costly
-from karpy.core.scheduling.defaults import with_default_spreads
 from karpy.core.scheduling.effort import Effort, KeepGoing, OutOfTime
-from karpy.core.scheduling.greedy import Outcome
 from karpy.core.scheduling.launches import Launcher
+from karpy.core.scheduling.packers.greedy import Outcome
+from karpy.core.scheduling.packers.portfolio import (
+    Draft,
+    better,
+    is_worth_another_look,
+    other_orders,
+)
+from karpy.core.scheduling.packers.rows import Rows
 from karpy.core.scheduling.pending import Batch, collect_batch
-from karpy.core.scheduling.portfolio import Draft, better, is_worth_another_look, other_orders
-from karpy.core.scheduling.problem import Problem
-from karpy.core.scheduling.refuse import Refuser
-from karpy.core.scheduling.rows import Rows
+from karpy.core.scheduling.podclasses import PodClass
+from karpy.core.scheduling.problem import Problem, with_default_spreads
+from karpy.core.scheduling.refusals import Refuser
 from karpy.core.scheduling.state import State
-from karpy.core.scheduling.steps import PodClass
 from karpy.core.scheduling.templates import usable_pools
 from karpy.errors import LimitPassed
 from karpy.model.pods import Pod
@@ -100,7 +104,7 @@ class _Decision:
             self.problem.prepare()
             queue = self.problem.planner.classes()
             state = State(self.problem, self.snapshot.settings.reserved_mode, len(queue))
-            self.packer, self.fleet = state.packer, state.fleet
+            self.packer, self.planned = state.packer, state.planned
             if self.keep_going is not None:
                 queue = self._hopeless_last(queue)
         except OutOfTime:
@@ -172,7 +176,7 @@ class _Decision:
 
     def _verdict(self, left: "_Leftover") -> Verdict:
         launches, dropped = self._launches()
-        existing, pods = self.problem.existing, self.fleet.pods
+        existing, pods = self.problem.existing, self.planned.pods
         nominations = tuple(
             Nomination(existing.nodes[node].name, tuple(pod.key for pod in pods[node]))
             for node in range(existing.count)
@@ -200,15 +204,15 @@ class _Decision:
     def _launches(self) -> tuple[list[Launch], list[str]]:
         """Turn claims into launches; return also the pods of claims that had to be dropped."""
         launcher = Launcher(
-            self.fleet, self.problem.offer.signatures, self.snapshot.catalog.reservation_label
+            self.planned, self.problem.offer.signatures, self.snapshot.catalog.reservation_label
         )
         is_strict = self.snapshot.settings.min_values_policy is MinValuesPolicy.STRICT
         launches: list[Launch] = []
         dropped: list[str] = []
-        for node in range(self.problem.existing.count, self.fleet.size):
+        for node in range(self.problem.existing.count, self.planned.size):
             launch = launcher.launch(node, is_strict=is_strict)
             if launch is None:
-                dropped += [pod.key for pod in self.fleet.pods[node]]
+                dropped += [pod.key for pod in self.planned.pods[node]]
             else:
                 launches.append(launch)
         return launches, dropped

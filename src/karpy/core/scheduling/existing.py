@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
+from typing import Final
 
-from karpy.core.scheduling.groups import Site
+from karpy.core.scheduling.instancetypes import Thresholds
 from karpy.core.scheduling.labelsets import LabelSets
 from karpy.core.scheduling.templates import daemon_terms
-from karpy.core.scheduling.typetable import Thresholds
+from karpy.core.scheduling.topologygroups import Site
 from karpy.model.census import Census, PlacedPods, census_of
 from karpy.model.constraints import (
     TOLERATE_PREFERENCES,
@@ -16,11 +17,50 @@ from karpy.model.constraints import (
 )
 from karpy.model.instances import Catalog
 from karpy.model.labels import INSTANCE_TYPE
-from karpy.model.loads import Loads
 from karpy.model.nodes import Node
 from karpy.model.pods import DAEMON_SET, DaemonSet, Pod
 from karpy.model.requirements import from_labels, why_incompatible
-from karpy.model.resources import Resources, add
+from karpy.model.resources import AMOUNT_MAX, Resources, add
+
+_DIGIT_BITS: Final = 96
+_DIGIT: Final = (1 << _DIGIT_BITS) - 1
+_AMOUNT_BITS_MAX: Final = 64
+"""A digit then holds the sum of four billion amounts."""
+
+
+class Loads:
+    """Turns requests into numbers whose digits are the amounts, and sums of those into requests."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, int] = {}
+        """The numbers of requests by identity; the caller keeps the requests alive."""
+        self._shifts: dict[str, int] = {}
+        """Where the digit of each resource begins."""
+
+    def find(self, requests: Resources) -> int | None:
+        """Return the same, which is remembered, of requests that stay alive."""
+        load = self.known.get(id(requests))
+        return self.load_of(requests) if load is None else load
+
+    def load_of(self, requests: Resources) -> int | None:
+        """Return requests as a number; None if some amount is no digit."""
+        load = 0
+        for resource, amount in requests.items():
+            if amount < 0 or amount.bit_length() > _AMOUNT_BITS_MAX:
+                return None
+            shift = self._shifts.setdefault(resource, len(self._shifts) * _DIGIT_BITS)
+            load += amount << shift
+        self.known[id(requests)] = load
+        return load
+
+    def requests_of(self, load: int) -> Resources:
+        """Return a sum of loads, resource by resource."""
+        return {
+            resource: amount
+            for resource, shift in self._shifts.items()
+            if (amount := min(load >> shift & _DIGIT, AMOUNT_MAX))
+        }
+
 
 _OVER = frozenset({"Failed", "Succeeded"})
 _NOTHING: Resources = {}

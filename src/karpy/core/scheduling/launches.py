@@ -6,15 +6,14 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from karpy.core.scheduling.bits import dense_members, flags
-from karpy.core.scheduling.fleet import Fleet
+from karpy.core.scheduling.instancetypes import Market
+from karpy.core.scheduling.minvalues import reached, relax
+from karpy.core.scheduling.plannednodes import PlannedNodes
 from karpy.core.scheduling.signatures import NOT_SOLD, Signatures
 from karpy.core.scheduling.templates import SIMULATED, Template
-from karpy.core.scheduling.typetable import Market
-from karpy.core.scheduling.variety import reached, relax
 from karpy.model.instances import LAUNCH_OPTIONS_MAX
 from karpy.model.labels import CAPACITY_TYPE, RESERVED
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import Requirements, collect
+from karpy.model.requirements import Requirement, Requirements, collect, one_of
 from karpy.model.resources import Resources, add
 from karpy.model.verdicts import Launch, LaunchOption
 
@@ -52,10 +51,12 @@ _Order: TypeAlias = tuple[tuple[LaunchOption, ...], Requirements, Resources, boo
 
 
 class Launcher:
-    """Turns the claims of a fleet into launches."""
+    """Turns the claims of a planned into launches."""
 
-    def __init__(self, fleet: Fleet, signatures: Signatures, reservation_label: str) -> None:
-        self._fleet = fleet
+    def __init__(
+        self, planned: PlannedNodes, signatures: Signatures, reservation_label: str
+    ) -> None:
+        self._planned = planned
         self._signatures = signatures
         self._reservation_label = reservation_label
         self._names = [each.name for each in signatures.table.types]
@@ -73,12 +74,12 @@ class Launcher:
         With a price only types are left that cost less wherever they are launched; the result is
         None if there is none, or if these lack variety.
         """
-        fleet = self._fleet
-        template = fleet.templates[node]
+        planned = self._planned
+        template = planned.templates[node]
         assert template is not None
-        held = fleet.held[node]
-        signature = self._signature(node) if held else fleet.signature[node]
-        types = fleet.types[node]
+        held = planned.held[node]
+        signature = self._signature(node) if held else planned.signature[node]
+        types = planned.types[node]
         if price_below is not None:
             types = self._signatures.cheaper_at_worst(price_below, signature, types)
             if not types or reached(self._signatures, signature, types):
@@ -92,14 +93,14 @@ class Launcher:
         if not options or (is_strict and is_lacking):
             return None
         return Launch(
-            f"{template.name}-{node - fleet.existing.count}",
+            f"{template.name}-{node - planned.existing.count}",
             template.name,
-            tuple([f"{pod.namespace}/{pod.name}" for pod in fleet.pods[node]]),
+            tuple([f"{pod.namespace}/{pod.name}" for pod in planned.pods[node]]),
             requirements,
-            add(fleet.used[node], overhead) if overhead else fleet.used[node],
+            add(planned.used[node], overhead) if overhead else planned.used[node],
             options,
             tuple(sorted(held)) if held else (),
-            fleet.relaxed[node] or is_lacking,
+            planned.relaxed[node] or is_lacking,
         )
 
     def _order(self, template: Template, signature: int, types: int, *, is_held: bool) -> _Order:
@@ -144,8 +145,8 @@ class Launcher:
         return ranking
 
     def _signature(self, node: int) -> int:
-        held = self._fleet.held[node]
-        requirements = dict(self._signatures.requirements[self._fleet.signature[node]])
+        held = self._planned.held[node]
+        requirements = dict(self._signatures.requirements[self._planned.signature[node]])
         requirements[CAPACITY_TYPE] = one_of(CAPACITY_TYPE, RESERVED)
         if self._reservation_label:
             present = requirements.get(self._reservation_label)

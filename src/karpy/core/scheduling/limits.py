@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from karpy.core.scheduling.instancetypes import TypeTable
 from karpy.core.scheduling.templates import Template
-from karpy.core.scheduling.typetable import TypeTable
 from karpy.model.nodes import Node
 from karpy.model.resources import NODES
 

@@ -1,17 +1,48 @@
-"""NodeOverlays: corrections of prices and extra capacity, applied to the catalog pool by pool."""
+"""NodeOverlays: whether they make sense, and what they change about the catalog, pool by pool."""
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from decimal import Decimal, InvalidOperation
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from karpy.model.conditions import FALSE, TRUE, Condition
 from karpy.model.instances import MICROS_PER_DOLLAR, PRICE_MAX, Catalog, InstanceType, Offering
 from karpy.model.labels import NODE_POOL
-from karpy.model.pools import NodeOverlay, NodePool
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import collect, from_labels, merge, why_incompatible
+from karpy.model.pools import NodeOverlay, NodePool, OverlayRecord
+from karpy.model.requirements import (
+    Requirement,
+    collect,
+    from_labels,
+    merge,
+    one_of,
+    why_incompatible,
+)
 from karpy.model.snapshot import Snapshot
+
+PERIOD: Final = timedelta(hours=6)
+"""After how long overlays are looked at again if nothing has changed: the cloud's offers may."""
+VALIDATION_SUCCEEDED: Final = "ValidationSucceeded"
+
+
+def judge_overlay(
+    record: OverlayRecord, now: datetime, *, is_conflicting: bool = False
+) -> OverlayRecord:
+    """Write on an overlay whether it is applied; one that contradicts another is not."""
+    meta = record.meta
+    status, reason, message = _judgement(record, is_conflicting=is_conflicting)
+    condition = Condition(VALIDATION_SUCCEEDED, status, now, reason, message, meta.generation)
+    said = record.conditions.with_condition(condition, now, is_deleting=meta.is_deleting)
+    return record if said is record.conditions else replace(record, conditions=said)
+
+
+def _judgement(record: OverlayRecord, *, is_conflicting: bool) -> tuple[str, str, str]:
+    if record.faults:
+        return FALSE, "RuntimeValidation", "; ".join(record.faults)
+    if is_conflicting:
+        return FALSE, "Conflict", "conflict with another overlay"
+    return TRUE, VALIDATION_SUCCEEDED, ""
 
 
 class _Touch(NamedTuple):

@@ -12,8 +12,7 @@ from karpy.model.census import uncounted
 from karpy.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, NODE_POOL, is_restricted
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod, PodRules
 from karpy.model.refusals import Reason, Refusal
-from karpy.model.requirement import Operator, Requirement
-from karpy.model.requirements import collect
+from karpy.model.requirements import Operator, Requirement, collect
 from karpy.model.resources import CPU, MEMORY, Resources
 from karpy.model.snapshot import Snapshot
 
@@ -141,7 +140,7 @@ class _Collector:
             self.are_fine.add(id(pod.rules))
         if pod.is_virtual:
             # Differs: Karpenter places large virtual pods before smaller ones that exist, which may
-            # find a limit used up by room for nobody.
+            # find a limit used up by room without pods.
             self._by_size.setdefault(_size(pod.requests) - _VIRTUAL, []).append(pod)
         else:
             self.alike(pod.requests).append(pod)

@@ -2,8 +2,8 @@
 
 from enum import Enum
 
+from karpy.core.scheduling.instancetypes import TypeTable
 from karpy.core.scheduling.signatures import Signatures
-from karpy.core.scheduling.typetable import TypeTable
 from karpy.model.settings import ReservedMode
 
 

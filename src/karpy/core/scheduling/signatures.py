@@ -8,11 +8,16 @@ a pod requires. Joining the two is remembered with the want.
 from collections.abc import Mapping
 from typing import Final
 
-from karpy.core.scheduling.typetable import Market, TypeTable
+from karpy.core.scheduling.instancetypes import Market, TypeTable
 from karpy.model.instances import PRICE_MAX
 from karpy.model.labels import HOSTNAME, ON_DEMAND, RESERVED, SPOT
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import Requirements, merge, why_disjoint, why_incompatible
+from karpy.model.requirements import (
+    Requirement,
+    Requirements,
+    merge,
+    why_disjoint,
+    why_incompatible,
+)
 
 NEVER: Final = -1
 _LAUNCH_ORDER: Final = (RESERVED, SPOT, ON_DEMAND)
@@ -139,7 +144,7 @@ class Signatures:
         if why_incompatible(have, wanted, self.table.well_known) is not None:
             return NEVER
         # Differs: in Karpenter a label that a pod shuns counts as defined from then on, and may be
-        # given to the node by another pod: daemons come along that nobody made room for, and pods
+        # given to the node by another pod: daemons come along that no room was made for, and pods
         # come together that must be kept apart.
         wanted = {key: each for key, each in wanted.items() if key in have or self._may_gain(key)}
         return self.intern(merge(have, wanted) if wanted else have)
@@ -148,7 +153,7 @@ class Signatures:
         return key not in self.watched or key in self.table.well_known or self.table.defines(key)
 
     def bestows(self, before: int, after: int) -> bool:
-        """Say whether a claim would get a label only now that somebody watches."""
+        """Say whether a claim would get a label only now that a group watches it."""
         if before == after or not self.watched:
             return False
         known = self._bestowed.get((before, after))

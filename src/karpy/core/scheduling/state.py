@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from karpy.core.scheduling.fleet import Fleet
-from karpy.core.scheduling.greedy import Packer
-from karpy.core.scheduling.groups import DomainGroup
 from karpy.core.scheduling.launches import Launcher
 from karpy.core.scheduling.limits import Limits
+from karpy.core.scheduling.packers.greedy import Packer
+from karpy.core.scheduling.plannednodes import PlannedNodes
+from karpy.core.scheduling.podclasses import PodClass
 from karpy.core.scheduling.problem import Problem
 from karpy.core.scheduling.reservations import Reservations
-from karpy.core.scheduling.steps import PodClass
+from karpy.core.scheduling.topologygroups import DomainGroup
 from karpy.core.scheduling.volumes import attachments_of
 from karpy.model.pods import Pod
 from karpy.model.settings import MinValuesPolicy, ReservedMode
@@ -23,24 +23,24 @@ class State:
         snapshot, offer = problem.snapshot, problem.offer
         settings = snapshot.settings
         self.problem = problem
-        self.fleet = fleet = Fleet(problem.existing, offer.signatures)
+        self.planned = planned = PlannedNodes(problem.existing, offer.signatures)
         for pod, node in problem.bound.demanding:
             rules = pod.rules
             if rules.ports:
-                fleet.take_ports(node, pod)
+                planned.take_ports(node, pod)
             if rules.volumes:
-                fleet.attach(node, attachments_of(pod, snapshot.storage))
-        fleet.tables = list(problem.topology.tables.values())
-        fleet.avoided = problem.topology.avoided
-        fleet.undo_log.clear()
+                planned.attach(node, attachments_of(pod, snapshot.storage))
+        planned.tables = list(problem.topology.tables.values())
+        planned.avoided = problem.topology.avoided
+        planned.undo_log.clear()
         self.limits = Limits(offer.templates, snapshot.nodes, offer.table, pods)
         self.reservations = Reservations(offer.table, mode, is_enabled=settings.reserved_capacity)
-        self.packer = Packer(fleet, self.limits, self.reservations, offer.catalog, problem.effort)
+        self.packer = Packer(planned, self.limits, self.reservations, offer.catalog, problem.effort)
         self.packer.fitter.use(
             offer.pools,
             relaxes_variety=settings.min_values_policy is MinValuesPolicy.BEST_EFFORT,
         )
-        self.launcher = Launcher(fleet, offer.signatures, offer.catalog.reservation_label)
+        self.launcher = Launcher(planned, offer.signatures, offer.catalog.reservation_label)
 
     def leave_out(
         self,
@@ -50,10 +50,10 @@ class State:
         mode: ReservedMode,
     ) -> None:
         """Take away existing nodes, and pods on them that are counted no more; until `undo`."""
-        problem, fleet, log = self.problem, self.fleet, self.fleet.undo_log
+        problem, planned, log = self.problem, self.planned, self.planned.undo_log
         number = problem.existing.number
         for node in nodes:
-            fleet.open_nodes &= ~(1 << node)
+            planned.open_nodes &= ~(1 << node)
         self.limits.reset([problem.existing.nodes[node] for node in nodes])
         self.reservations.reset(mode)
         for spread, (known, there) in spreads.items():
@@ -67,5 +67,5 @@ class State:
 
     def undo(self) -> None:
         """Put back what was taken away, and take back what was placed."""
-        self.fleet.undo()
-        self.fleet.open_nodes = self.fleet.existing_mask
+        self.planned.undo()
+        self.planned.open_nodes = self.planned.existing_mask

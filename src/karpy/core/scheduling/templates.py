@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 from karpy.core.scheduling.bits import dense_members
-from karpy.core.scheduling.ladder import alternatives_of
+from karpy.core.scheduling.instancetypes import Thresholds
+from karpy.core.scheduling.minvalues import reached, relax
+from karpy.core.scheduling.relaxation import alternatives_of
 from karpy.core.scheduling.signatures import Signatures
-from karpy.core.scheduling.typetable import Thresholds
-from karpy.core.scheduling.variety import reached, relax
 from karpy.model.constraints import (
     PREFER_NO_SCHEDULE,
     TOLERATE_PREFERENCES,
@@ -18,8 +18,7 @@ from karpy.model.labels import INITIALIZED, NODE_POOL, REGISTERED
 from karpy.model.pods import DaemonSet, HostPort, Pod
 from karpy.model.pools import NodePool
 from karpy.model.refusals import Constraint, Exclusion
-from karpy.model.requirement import Requirement, one_of
-from karpy.model.requirements import Requirements, collect, why_incompatible
+from karpy.model.requirements import Requirement, Requirements, collect, one_of, why_incompatible
 from karpy.model.resources import Resources, add
 from karpy.model.settings import MinValuesPolicy
 from karpy.model.verdicts import PoolNotice

@@ -4,21 +4,21 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from karpy.core.scheduling.bits import members
-from karpy.core.scheduling.domains import DomainTable
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.existing import BoundPods, ExistingNodes
-from karpy.core.scheduling.groups import (
+from karpy.core.scheduling.labelsets import LabelSet
+from karpy.core.scheduling.relaxation import alternatives_of
+from karpy.core.scheduling.signatures import Signatures
+from karpy.core.scheduling.templates import PoolDomains
+from karpy.core.scheduling.topologygroups import (
     AvoidedGroup,
     DomainGroup,
+    DomainTable,
     HostGroup,
     Kind,
     NodeFilter,
     Site,
 )
-from karpy.core.scheduling.labelsets import LabelSet
-from karpy.core.scheduling.ladder import alternatives_of
-from karpy.core.scheduling.signatures import Signatures
-from karpy.core.scheduling.templates import PoolDomains
 from karpy.model.constraints import (
     TOLERATE_PREFERENCES,
     AffinityTerm,
@@ -30,8 +30,7 @@ from karpy.model.constraints import (
 )
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod, PodRules
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import why_incompatible
+from karpy.model.requirements import Requirement, why_incompatible
 
 _NO_CLAIM = -1
 AnyGroup = HostGroup | DomainGroup | AvoidedGroup
@@ -87,7 +86,7 @@ class Topology:
         table = self.tables.get(key)
         if table is None:
             names = set(self._pool_domains.of(key))
-            # Nobody asks for hostnames, the only label in which nodes of one set differ.
+            # No rule asks for hostnames, the only label in which nodes of one set differ.
             labelled = [each for each in self._label_sets if key in each.labels]
             names.update(each.labels[key] for each in labelled)
             table = self.tables[key] = DomainTable(key, names, self._signatures)
@@ -421,8 +420,8 @@ class Topology:
 
 
 def _concerns_nobody(term: AffinityTerm, labels: set[tuple[str, str]]) -> bool:
-    """Say whether nobody with some of the labels need know whom a term keeps off its node."""
-    # Other keys than the hostname are watched, whoever is concerned.
+    """Say whether no pod with some of the labels is kept off a node by a term."""
+    # Other keys than the hostname are always watched.
     if term.topology_key != HOSTNAME or term.selector is None:
         return False
     return any(

@@ -8,8 +8,7 @@ from karpy.model.constraints import NodeTerm
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod
 from karpy.model.refusals import Reason
-from karpy.model.requirement import Requirement
-from karpy.model.requirements import Requirements, collect, merge, why_disjoint
+from karpy.model.requirements import Requirement, Requirements, collect, merge, why_disjoint
 from karpy.model.storage import IMMEDIATE, PersistentVolumeClaim, Storage
 
 Alternative = tuple[Requirement, ...]

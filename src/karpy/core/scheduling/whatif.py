@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from karpy.core.announcements import why
 from karpy.core.scheduling.costly import CONSTRAINTS_MAX, constraints_of
-from karpy.core.scheduling.greedy import Outcome
+from karpy.core.scheduling.packers.greedy import Outcome
 from karpy.core.scheduling.pending import turn
+from karpy.core.scheduling.podclasses import PodClass
 from karpy.core.scheduling.problem import Problem, batch_of
-from karpy.core.scheduling.refuse import Refuser
+from karpy.core.scheduling.refusals import Refuser
 from karpy.core.scheduling.state import State
-from karpy.core.scheduling.steps import PodClass
 from karpy.model.instances import MICROS_PER_DOLLAR, Catalog
 from karpy.model.pods import Pod
 from karpy.model.refusals import Reason, Refusal
@@ -219,6 +219,8 @@ class _Search:
         self, state: State, question: _Question, moving: Collection[str], kept: Collection[str]
     ) -> None:
         """Take which pods must move, and which virtual pods need a place, by UID."""
+        # Differs: for Karpenter the pods of deleting nodes must find a place, too, and new nodes of
+        # pending pods count; with either it moves nothing, or asks for a lower price.
         self._state = state
         self._question = question
         self._moving = moving
@@ -256,9 +258,11 @@ class _Search:
                     continue
                 if outcome is Outcome.WAITS:
                     waiting.add(pod.uid)
-                if not pod_class.is_hopeless:
+                is_needing = pod.uid in self._needing
+                is_lost = pod_class.is_hopeless or (is_needing and outcome is Outcome.TOO_DEAR)
+                if not is_lost:
                     again.append(entry)
-                elif pod.uid in self._needing and self._question.stops_early:
+                elif is_needing and self._question.stops_early:
                     self._homeless[pod.key] = self._brief_reason()
                     return self._answer()
                 else:
@@ -286,8 +290,8 @@ class _Search:
 
     def _is_over(self, pod: Pod) -> bool:
         """Note where a pod was put; say whether the question is answered by that."""
-        fleet, existing = self._state.fleet, self._state.problem.existing
-        node = fleet.last
+        planned, existing = self._state.planned, self._state.problem.existing
+        node = planned.last
         if node >= existing.count:
             self._claims[node] = None
             most = self._question.new_nodes_max
@@ -340,7 +344,7 @@ class _Search:
 
     def _launches(self) -> Iterable[Launch]:
         """Turn new nodes into launches; pods of those that cannot be launched are homeless."""
-        fleet, snapshot = self._state.fleet, self._state.problem.snapshot
+        planned, snapshot = self._state.planned, self._state.problem.snapshot
         launcher = self._state.launcher
         is_strict = snapshot.settings.min_values_policy is MinValuesPolicy.STRICT
         price = self._question.price_below
@@ -351,6 +355,6 @@ class _Search:
                 continue
             lacking = why(Refusal(Reason.MIN_VALUES_TRUNCATED, ()))
             reason = lacking if price is None else self._brief_reason()
-            for pod in fleet.pods[node]:
+            for pod in planned.pods[node]:
                 if pod.uid in self._needing:
                     self._homeless[pod.key] = reason

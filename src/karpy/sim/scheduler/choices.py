@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.labelselectors import LabelRule, equal
-from karpy.model.requirement import Operator, as_integer
+from karpy.model.requirements import Operator, as_integer
 
 _NAME = "metadata.name"
 

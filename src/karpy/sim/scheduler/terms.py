@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from karpy.codec.fields import JsonObject
 from karpy.codec.labelselectors import LabelRule, Selector, equal, selector_of
-from karpy.model.requirement import Operator
+from karpy.model.requirements import Operator
 
 Namespaces = Mapping[str, Mapping[str, str]]
 """The labels of every namespace."""

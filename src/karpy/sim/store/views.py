@@ -5,7 +5,7 @@ from typing import Final
 
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import POD, Kind
-from karpy.model.requirement import as_integer
+from karpy.model.requirements import as_integer
 from karpy.ports.objects import EVERYTHING, Page, Query, WatchEvent
 from karpy.sim.store.answers import bad_request, not_found
 from karpy.sim.store.catalog import built_in

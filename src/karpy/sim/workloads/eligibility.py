@@ -7,7 +7,7 @@ from msgspec import Struct
 from karpy.codec.fields import JsonObject
 from karpy.codec.labelselectors import LabelRule
 from karpy.model.constraints import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
-from karpy.model.requirement import Operator
+from karpy.model.requirements import Operator
 
 _NAME_FIELD: Final = "metadata.name"
 _ALWAYS: Final = tuple(

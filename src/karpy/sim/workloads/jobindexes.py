@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from karpy.codec.fields import JsonObject
-from karpy.model.requirement import as_integer
+from karpy.model.requirements import as_integer
 
 COMPLETION_INDEX: Final = "batch.kubernetes.io/job-completion-index"
 FAILURE_COUNT: Final = "batch.kubernetes.io/job-index-failure-count"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from karpy.codec.fields import JsonObject
-from karpy.model.requirement import as_integer
+from karpy.model.requirements import as_integer
 from karpy.sim.store.sharing import remembered
 
 REVISION: Final = "deployment.kubernetes.io/revision"

@@ -1,6 +1,6 @@
 """Numbers that may be given as a share of another."""
 
-from karpy.model.requirement import as_integer
+from karpy.model.requirements import as_integer
 
 
 def share(value: int | str | None, total: int, *, is_rounded_up: bool) -> int:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from datetime import timedelta
 from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
@@ -12,26 +13,42 @@ from karpy.adapters.clouds.aws.builtin import known_prices
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.classes import FOLLOWED, NodeClassBook
 from karpy.adapters.clouds.aws.client import connect_aws
+from karpy.adapters.clouds.aws.cluster import PERIOD as CLUSTER_PERIOD
+from karpy.adapters.clouds.aws.cluster import ClusterWatch
 from karpy.adapters.clouds.aws.finders import Finders
 from karpy.adapters.clouds.aws.machines import Machines
 from karpy.adapters.clouds.aws.marketplace import Marketplace
 from karpy.adapters.clouds.aws.nodeclasscontroller import NodeClassController, Workplace
+from karpy.adapters.clouds.aws.parametercontroller import PERIOD as PARAMETER_PERIOD
+from karpy.adapters.clouds.aws.parametercontroller import ParameterController
 from karpy.adapters.clouds.aws.profilecontroller import ProfileCollector
 from karpy.adapters.clouds.aws.profiles import Profiles
 from karpy.adapters.clouds.aws.provider import AwsProvider, Parts
-from karpy.adapters.clouds.aws.queue import Announcements, Reports
+from karpy.adapters.clouds.aws.queue import Announcements
+from karpy.adapters.clouds.aws.reports import Reports
 from karpy.adapters.clouds.aws.settings import AwsSettings, read_settings
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.adapters.clouds.aws.subnets import Subnets
 from karpy.adapters.clouds.aws.tagging import TaggingController
 from karpy.adapters.clouds.aws.templates import Templates
+from karpy.adapters.clouds.aws.zonalshift import PERIOD as SHIFT_PERIOD
+from karpy.adapters.clouds.aws.zonalshift import ZonalShiftController
 from karpy.adapters.telemetry.eventspecs import EventSpec
 from karpy.adapters.telemetry.specs import MetricSpec, MetricType, exponential
+from karpy.controllers.ec2capacity import CapacityController
+from karpy.controllers.ec2claims import (
+    PartitionController,
+    ReservationExpirationController,
+    ReservationTypeController,
+)
+from karpy.controllers.garbagecollection import GarbageCollector
+from karpy.controllers.rounds import every
 from karpy.core.aws.catalog import EC2_WELL_KNOWN
 from karpy.core.aws.refusals import DRY_RUN
-from karpy.errors import AwsRefused, ClusterError, OptionInvalid
-from karpy.model.kinds import EC2_NODE_CLASS, SERVICE, Kind
+from karpy.errors import AwsRefused, CloudUnavailable, ClusterError, OptionInvalid
+from karpy.model.kinds import DAEMON_SET, DEPLOYMENT, EC2_NODE_CLASS, SERVICE, Kind
 from karpy.model.options import Options
+from karpy.model.settings import MinValuesPolicy
 from karpy.ports.clock import Clock
 from karpy.wiring.clouds.registry import Cloud, Site
 from karpy.wiring.flags import Flag, shared
@@ -94,6 +111,24 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         "Machines whose status checks failed.",
         ("category",),
     ),
+    MetricSpec(
+        "karpenter_cloudprovider_instance_launch_failures_total",
+        MetricType.COUNTER,
+        "Offerings that CreateFleet could not launch a machine of.",
+        ("zone", "zone_id", "capacity_type", "reason"),
+    ),
+    MetricSpec(
+        "karpenter_cloudprovider_instance_termination_failures_total",
+        MetricType.COUNTER,
+        "Machines whose termination was refused.",
+        ("zone", "zone_id"),
+    ),
+    MetricSpec(
+        "karpenter_ec2nodeclasses_userdata_bytes",
+        MetricType.GAUGE,
+        "Bytes of user data that machines of the node class get; EC2 takes 16384.",
+        ("nodeclass",),
+    ),
 )
 EVENTS: Final[tuple[EventSpec, ...]] = (
     EventSpec(
@@ -101,7 +136,24 @@ EVENTS: Final[tuple[EventSpec, ...]] = (
         ("EC2NodeClass",),
         "The node class is being deleted and NodeClaims still use it.",
     ),
+    EventSpec(
+        "ZonalShiftActive",
+        ("NodePool",),
+        "Traffic is shifted away from a zone of the NodePool: nothing is launched there.",
+        is_warning=True,
+    ),
+    EventSpec("ZonalShiftCleared", ("NodePool",), "The zonal shift is over."),
+    EventSpec(
+        "SpotServiceLinkedRoleCreationFailure",
+        ("NodeClaim",),
+        "The account has no service-linked role of EC2 Spot, and Karpy may not create it.",
+        is_warning=True,
+    ),
 )
+_COLLECTED: Final = timedelta(minutes=2)
+_COLLECTED_AT_FIRST: Final = (20, timedelta(seconds=10))
+"""After a crash, machines without a NodeClaim are ended soon."""
+_NODE_TERMINATION_HANDLER: Final = "node-termination-handler"
 _DNS_NAMESPACE: Final = "kube-system"
 _DNS_NAME: Final = "kube-dns"
 
@@ -114,11 +166,25 @@ def well_known(options: Options) -> frozenset[str]:
 
 async def open_cloud(site: Site) -> Cloud:
     """Check account and cluster, ask for instance types, and put the provider together."""
-    settings = read_settings(site.options.cloud, reserves=site.options.gates.reserved_capacity)
-    calls = await connect_aws()
+    return await open_with(site, await connect_aws())
+
+
+async def open_with(site: Site, calls: AwsCalls) -> Cloud:
+    """Do the same with calls that are made already."""
+    options = site.options
+    settings = read_settings(
+        options.cloud,
+        reserves=options.gates.reserved_capacity,
+        keeps_min_values=options.min_values_policy is MinValuesPolicy.STRICT,
+    )
     await _check(calls)
-    settings = await _discovered(settings, calls, site)
-    made = _Made(settings, calls, site)
+    cluster = ClusterWatch(calls, settings.cluster_name)
+    settings = await _discovered(settings, cluster, site)
+    made = _Made(settings, calls, cluster, site)
+    if settings.enable_zonal_shift:
+        await made.shifts.look()
+    if settings.interruption_queue:
+        await _warn_of_others(site)
     await made.marketplace.refresh_types()
     await asyncio.gather(made.marketplace.refresh_prices(), made.templates.adopt())
     return Cloud(made.provider, NODE_CLASSES, made.parts, made.announcements, made.follows())
@@ -127,10 +193,13 @@ async def open_cloud(site: Site) -> Cloud:
 class _Made:
     """Everything of the provider."""
 
-    def __init__(self, settings: AwsSettings, calls: AwsCalls, site: Site) -> None:
+    def __init__(
+        self, settings: AwsSettings, calls: AwsCalls, cluster: ClusterWatch, site: Site
+    ) -> None:
         clock: Clock = site.clock
         self._settings = settings
         self._calls = calls
+        self._cluster = cluster
         self._site = site
         sold_out = SoldOut(clock)
         trouble = site.on_trouble
@@ -144,12 +213,15 @@ class _Made:
         )
         self.templates = Templates(calls, clock, settings.cluster_name)
         self._machines = Machines(calls, settings.cluster_name, reserves=settings.reserves)
-        self._book = NodeClassBook(site.feed, reserves=settings.reserves)
+        self._book = NodeClassBook(
+            site.feed, reserves=settings.reserves, reservations=sold_out.reservations
+        )
         self._profiles = Profiles(calls, clock, settings.cluster_name)
         self._finders = Finders(calls, clock)
         subnets = Subnets(calls, clock, sold_out)
         parts = Parts(
             settings,
+            cluster,
             self._machines,
             self.marketplace,
             self._book,
@@ -158,8 +230,11 @@ class _Made:
             sold_out,
             clock,
         )
-        self.provider = AwsProvider(parts, trouble)
-        reports = Reports(trouble, site.on_count)
+        reports = Reports(trouble, site.on_count, site.notices.tell)
+        self.provider = AwsProvider(parts, reports)
+        self.shifts = ZonalShiftController(
+            calls, clock, self._book, self.marketplace, cluster.facts.arn, reports
+        )
         self.announcements = Announcements(
             calls, clock, self._machines, sold_out, settings.interruption_queue, reports
         )
@@ -178,6 +253,7 @@ class _Made:
             self._site.notices,
             self._site.clock,
             self._settings,
+            self._cluster,
             self._book,
             self._finders,
             self._profiles,
@@ -185,6 +261,9 @@ class _Made:
             self.provider,
         )
         yield Part("nodeclass", NodeClassController(workplace, context.on_failure).run)
+        context.records.claims.listen(self._hear_claim)
+        yield from self._of_claims(context_of)
+        yield from self._of_discoveries(context_of)
         context = context_of("nodeclaim.tagging")
         tagging = TaggingController(
             context.records,
@@ -201,6 +280,45 @@ class _Made:
             )
             yield Part("instanceprofile.garbagecollection", collector.run)
 
+    def _of_claims(self, context_of: ContextOf) -> Iterator[Part]:
+        """Build the controllers that keep claims and machines in step."""
+        name, find = "nodeclaim.partition", partial(self._machines.find, is_fresh=True)
+        yield Part(name, PartitionController(context_of(name), find).run)
+        if self._settings.reserves:
+            name = "capacityreservation.capacitytype"
+            yield Part(name, ReservationTypeController(context_of(name), find).run)
+            name = "capacityreservation.expiration"
+            expiration = ReservationExpirationController(
+                context_of(name), self._book.classes.values
+            )
+            yield Part(name, expiration.run)
+        context = context_of("instance.garbagecollection")
+        collect = GarbageCollector(context).collect_machines
+        work = partial(every, _COLLECTED, collect, context.on_failure, often=_COLLECTED_AT_FIRST)
+        yield Part("instance.garbagecollection", work)
+
+    def _of_discoveries(self, context_of: ContextOf) -> Iterator[Part]:
+        """Build the controllers that learn what AWS and nodes say."""
+        book, finders = self._book, self._finders
+        name = "providers.instancetype.capacity"
+        capacity = CapacityController(context_of(name), book.classes.values, book.note_memory)
+        yield Part(name, capacity.run)
+        parameters = ParameterController(finders.parameters, self._calls, self._site.clock)
+        for name, period, work in (
+            ("providers.ssm.invalidation", PARAMETER_PERIOD, parameters.look),
+            ("providers.version", CLUSTER_PERIOD, self._cluster.refresh),
+            *(
+                (("zonalshift", SHIFT_PERIOD, self.shifts.look),)
+                * self._settings.enable_zonal_shift
+            ),
+        ):
+            yield Part(name, partial(every, period, work, context_of(name).on_failure))
+
+    def _hear_claim(self, _: str, before: object, after: object) -> None:
+        del before
+        if after is None:
+            self._book.note_claim_gone()
+
 
 async def _check(calls: AwsCalls) -> None:
     """Find out whether EC2 can be asked at all; raise CloudError."""
@@ -211,8 +329,8 @@ async def _check(calls: AwsCalls) -> None:
             raise
 
 
-async def _discovered(settings: AwsSettings, calls: AwsCalls, site: Site) -> AwsSettings:
-    """Fill in what was not given: endpoint, authority, addresses and version of the cluster."""
+async def _discovered(settings: AwsSettings, cluster: ClusterWatch, site: Site) -> AwsSettings:
+    """Fill in what was not given: endpoint, authority and addresses of the cluster."""
     if not settings.cluster_name:
         raise OptionInvalid(
             name="--cluster-name", problem="is missing", hint="name the EKS cluster to work for"
@@ -223,13 +341,14 @@ async def _discovered(settings: AwsSettings, calls: AwsCalls, site: Site) -> Aws
             problem=f"`{settings.cluster_endpoint}` is no URL",
             hint="write it with https://",
         )
-    cluster = (await calls.describe_cluster(name=settings.cluster_name)).get("cluster") or {}
-    network = cluster.get("kubernetesNetworkConfig") or {}
+    trouble = await cluster.refresh_if_possible()
+    if trouble is not None:
+        if not (settings.cluster_endpoint and settings.ca_bundle):
+            raise trouble
+        site.on_trouble("ask EKS for version and addresses of the cluster", trouble)
     return settings.filled(
-        cluster_endpoint=cluster.get("endpoint", ""),
-        ca_bundle=(cluster.get("certificateAuthority") or {}).get("data", ""),
-        cidr=network.get("serviceIpv4Cidr") or network.get("serviceIpv6Cidr") or "",
-        kubernetes=cluster.get("version", ""),
+        cluster_endpoint=cluster.facts.endpoint,
+        ca_bundle=cluster.facts.ca_bundle,
         dns_address=await _dns_address(site),
     )
 
@@ -242,3 +361,19 @@ async def _dns_address(site: Site) -> str:
         return ""
     address: str = (found.get("spec") or {}).get("clusterIP", "")
     return address
+
+
+async def _warn_of_others(site: Site) -> None:
+    """Report what drains nodes on the same messages of AWS."""
+    for kind in (DAEMON_SET, DEPLOYMENT):
+        try:
+            page = await site.objects.list(kind)
+        except ClusterError:
+            continue
+        for each in page.items:
+            meta = each["metadata"]
+            if _NODE_TERMINATION_HANDLER in meta["name"]:
+                problem = f"{kind.name} {meta.get('namespace')}/{meta['name']} drains nodes, too"
+                hint = "remove aws-node-termination-handler, or leave --interruption-queue empty"
+                trouble = CloudUnavailable(call="interruption", problem=problem, hint=hint)
+                site.on_trouble("act on interruptions alone", trouble)

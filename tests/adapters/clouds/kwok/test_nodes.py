@@ -15,8 +15,7 @@ from karpy.codec.catalogs import kwok_catalog
 from karpy.model.instances import InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ZONE
 from karpy.model.records import ClaimRecord, Identity
-from karpy.model.requirement import Operator, one_of, require
-from karpy.model.requirements import collect
+from karpy.model.requirements import Operator, collect, one_of, require
 from karpy.ports.cloud import LaunchSpec, Machine
 from tests.adapters.clouds.kwok.stage import spec_of
 from tests.sim.stories import SMALL

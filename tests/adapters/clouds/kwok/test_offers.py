@@ -4,8 +4,7 @@ from karpy.adapters.clouds.kwok.offers import Offer, choose, stock
 from karpy.codec.catalogs import kwok_catalog
 from karpy.model.instances import Catalog, InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
-from karpy.model.requirement import Operator, Requirement, one_of, require
-from karpy.model.requirements import collect
+from karpy.model.requirements import Operator, Requirement, collect, one_of, require
 from karpy.model.verdicts import LaunchOption
 from karpy.ports.cloud import LaunchSpec
 from tests.adapters.clouds.kwok.stage import spec_of

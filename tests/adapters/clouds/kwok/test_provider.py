@@ -20,8 +20,7 @@ from karpy.model.instances import Catalog, InstanceType, Offering
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, Kind
 from karpy.model.labels import CAPACITY_TYPE, RESERVED, ZONE
 from karpy.model.records import ClaimRecord, Identity
-from karpy.model.requirement import one_of
-from karpy.model.requirements import collect
+from karpy.model.requirements import collect, one_of
 from karpy.ports.cloud import CloudProvider
 from karpy.sim.faults import Fault, server_fault, throttled, unreachable
 from tests.adapters.clouds.kwok.stage import Stage, kwok_stage, spec_of

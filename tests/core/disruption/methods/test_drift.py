@@ -11,11 +11,11 @@ from karpy.core.disruption.methods.drift import Drift
 from karpy.core.disruption.notices import refusal_notices
 from karpy.core.lifecycle.changes import Count
 from karpy.model.commands import Command, CommandNode
-from karpy.model.disruption import DisruptionReason
 from karpy.model.instances import InstanceType
 from karpy.model.labels import CAPACITY_TYPE, RESERVED
 from karpy.model.nodes import Node
 from karpy.model.pods import DisruptionBudget, Pod
+from karpy.model.pools import DisruptionReason
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from tests.builders import NOON, instance_type, is_in, offering

@@ -14,15 +14,15 @@ from karpy.core.disruption.methods.emptiness import Emptiness
 from karpy.core.disruption.notices import refusal_notices
 from karpy.core.lifecycle.changes import Count
 from karpy.model.commands import Command, CommandNode
-from karpy.model.disruption import (
+from karpy.model.nodes import Node
+from karpy.model.pods import Pod
+from karpy.model.pools import (
     Budget,
     ConsolidationPolicy,
     DisruptionPolicy,
     DisruptionReason,
+    NodePool,
 )
-from karpy.model.nodes import Node
-from karpy.model.pods import Pod
-from karpy.model.pools import NodePool
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import Snapshot
 from tests.builders import NOON

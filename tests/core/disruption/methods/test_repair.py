@@ -15,12 +15,11 @@ from karpy.core.nodepool.staticcapacity import template_launch
 from karpy.core.scheduling.overlays import apply_overlays
 from karpy.model.commands import Command, CommandNode, Replacement
 from karpy.model.conditions import Condition
-from karpy.model.disruption import DisruptionReason
 from karpy.model.instances import InstanceType
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVED
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
-from karpy.model.pools import NodeOverlay, NodePool
+from karpy.model.pools import DisruptionReason, NodeOverlay, NodePool
 from karpy.model.repairs import RepairAction, RepairPolicy, RepairRules
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot

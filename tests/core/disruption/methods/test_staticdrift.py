@@ -12,11 +12,10 @@ from karpy.core.disruption.terminatefirst import AT_LIMIT, FULL, NOT_READY
 from karpy.core.lifecycle.changes import Count
 from karpy.core.nodepool.staticcapacity import template_launch
 from karpy.model.commands import Command, CommandNode, Replacement
-from karpy.model.disruption import DisruptionReason
 from karpy.model.instances import InstanceType
 from karpy.model.labels import CAPACITY_TYPE, RESERVED
 from karpy.model.nodes import Node
-from karpy.model.pools import NodePool
+from karpy.model.pools import DisruptionReason, NodePool
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from tests.builders import NOON, instance_type, is_in, offering

@@ -9,14 +9,16 @@ from typing import Final
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
+from karpy.adapters.clouds.aws.reservations import Reservations
 from karpy.codec.aws.nodeclasses import read_node_class
 from karpy.codec.crds import read_pool
 from karpy.codec.fields import Fields, JsonObject
 from karpy.core.aws.instancesettings import settings_of, zones_of
-from karpy.model.ec2 import CapacityReservation, PlacementGroup
+from karpy.model.ec2 import PlacementGroup
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.model.ec2types import InstanceSettings
 from karpy.model.kinds import EC2_NODE_CLASS, NODE_POOL, Kind
+from karpy.model.requirements import Requirements, collect, from_labels, merge
 from karpy.ports.objects import Feed, Synced
 
 _decoder: Final = Decoder()
@@ -36,7 +38,9 @@ class _Reader:
 class NodeClassBook:
     """Follows EC2NodeClasses and NodePools; what cannot be read stays what it was."""
 
-    def __init__(self, feed: Feed, *, reserves: bool = True) -> None:
+    def __init__(
+        self, feed: Feed, *, reserves: bool = True, reservations: Reservations | None = None
+    ) -> None:
         self._feed = feed
         self._reserves = reserves
         self.classes: dict[str, Ec2NodeClass] = {}
@@ -44,16 +48,19 @@ class NodeClassBook:
         """The EC2NodeClasses as they came."""
         self._class_of: dict[str, str] = {}
         """The name of the node class of each NodePool."""
-        self.reservations: dict[str, CapacityReservation] = {}
-        """How many machines are left of each capacity reservation, by ID."""
+        self._asked: dict[str, Requirements] = {}
+        """What each NodePool asks of its nodes."""
+        self.reservations = reservations or Reservations()
         self.groups: dict[str, PlacementGroup | None] = {}
         """The placement group that a node class selects, by the name of the class."""
-        self.memory: Mapping[str, Mapping[str, int]] = {}
-        """Bytes that nodes have reported by instance type, by node class."""
+        self._memory: dict[str, tuple[tuple[str, ...], dict[str, int]]] = {}
+        """Images of a node class, and the bytes that their nodes have reported by type."""
         self.full_zones: dict[str, frozenset[str]] = {}
         """Zones whose subnets have no free address, by node class."""
         self._synced: set[Kind] = set()
         self._changed = asyncio.Event()
+        self.changes = 0
+        """How often node classes have changed."""
 
     async def follow(self, kind: Kind) -> None:
         """Follow one of the two kinds, until cancelled."""
@@ -69,12 +76,45 @@ class NodeClassBook:
             self._changed.clear()
             await self._changed.wait()
 
-    async def wait_for_change(self, longest: timedelta) -> None:
-        """Return as soon as something has changed, or after some time."""
-        self._changed.clear()
+    async def wait_for_change(self, seen: int, longest: timedelta) -> None:
+        """Return as soon as `changes` is no more what was seen, or after some time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(longest.total_seconds()):
-                await self._changed.wait()
+                while self.changes == seen:
+                    self._changed.clear()
+                    await self._changed.wait()
+
+    def note_claim_gone(self) -> None:
+        """Have node classes looked at: one that is deleted may wait for its last NodeClaim."""
+        self._note_change()
+
+    def note_memory(self, name: str, images: tuple[str, ...], found: Mapping[str, int]) -> None:
+        """Take over how much memory nodes of a class have reported, by instance type."""
+        known_images, known = self._memory.get(name, ((), {}))
+        kept = known if known_images == images else {}
+        merged = {
+            type_: min(kept.get(type_, found.get(type_, 0)), found.get(type_, kept.get(type_, 0)))
+            for type_ in {*kept, *found}
+        }
+        if merged != known:
+            self._memory[name] = images, merged
+
+    def pools(self) -> dict[str, Requirements]:
+        """Return what each NodePool of our node classes asks of its nodes."""
+        return {pool: self._asked[pool] for pool in sorted(self._class_of)}
+
+    def zone_names(self) -> dict[str, str]:
+        """Return the zones of all node classes with their IDs."""
+        return {
+            zone: id_
+            for each in self.classes.values()
+            for zone, id_ in zones_of(each.status).items()
+            if id_
+        }
+
+    def _note_change(self) -> None:
+        self.changes += 1
+        self._changed.set()
 
     def find(self, name: str) -> Ec2NodeClass | None:
         """Return a node class by name."""
@@ -89,20 +129,24 @@ class NodeClassBook:
         """Name the NodePools that use a node class."""
         return sorted(pool for pool, each in self._class_of.items() if each == name)
 
+    def requirements_of(self, name: str) -> list[Requirements]:
+        """Return what the NodePools that use a node class ask of their nodes."""
+        return [self._asked[pool] for pool in self.pools_of(name)]
+
     def settings_of(self, node_class: Ec2NodeClass) -> InstanceSettings:
         """Return what a node class makes of instance types."""
         name, status = node_class.name, node_class.status
         reservations = tuple(
-            replace(self.reservations[each.id], state=each.state)
+            replace(found, state=each.state)
             for each in status.reservations
-            if each.id in self.reservations
+            if (found := self.reservations.find(each.id)) is not None
         )
         return replace(
             settings_of(node_class.spec),
             zones=zones_of(status),
             reservations=reservations,
             placement=self.groups.get(name),
-            memory_discovered=self.memory.get(name, {}),
+            memory_discovered=self._memory.get(name, ((), {}))[1],
             full_zones=self.full_zones.get(name, frozenset()),
         )
 
@@ -121,7 +165,7 @@ class NodeClassBook:
                 yield change.key, change.value
 
     def _put_class(self, key: str, obj: JsonObject | None) -> None:
-        self._changed.set()
+        self._note_change()
         if obj is None:
             self.classes.pop(key, None)
             self.objects.pop(key, None)
@@ -135,11 +179,14 @@ class NodeClassBook:
     def _put_pool(self, key: str, obj: JsonObject | None) -> None:
         if obj is None:
             self._class_of.pop(key, None)
+            self._asked.pop(key, None)
             return
         try:
-            ref = read_pool(Fields(obj)).node_class
+            pool = read_pool(Fields(obj))
         except ValueError:
             return
+        ref = pool.node_class
+        self._asked[key] = merge(collect(pool.requirements), from_labels(pool.labels))
         is_ours = (ref.group, ref.kind) == (EC2_NODE_CLASS.group, EC2_NODE_CLASS.name)
         if is_ours:
             self._class_of[key] = ref.name

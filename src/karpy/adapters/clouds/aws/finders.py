@@ -26,7 +26,7 @@ from karpy.core.aws.refusals import is_not_found
 from karpy.errors import AwsRefused
 from karpy.model.ec2 import CapacityReservation, Image, PlacementGroup, SecurityGroup, Subnet
 from karpy.model.ec2nodeclass import Ec2NodeClassSpec, FoundImage, ReservationTerm
-from karpy.model.requirement import Requirement
+from karpy.model.requirements import Requirement
 from karpy.ports.clock import Clock
 
 Describe = Callable[..., Awaitable[list[JsonObject]]]

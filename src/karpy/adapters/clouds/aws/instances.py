@@ -1,8 +1,10 @@
 """Instances of EC2 as the machines of the port."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
+
+from msgspec import Struct
 
 from karpy.codec.aws.answers import Launched
 from karpy.core.aws.drift import NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION
@@ -14,6 +16,8 @@ from karpy.model.ec2labels import (
     CAPACITY_RESERVATION_INTERRUPTIBLE,
     CAPACITY_RESERVATION_TYPE,
     INSTANCE_TENANCY,
+    PLACEMENT_GROUP_ID,
+    PLACEMENT_GROUP_PARTITION,
     ZONE_ID,
 )
 from karpy.model.ec2nodeclass import Ec2NodeClass
@@ -35,18 +39,32 @@ def provider_id(zone: str, id_: str) -> str:
     return f"aws:///{zone}/{id_}"
 
 
-def launched_machine(
-    launched: Launched,
-    type_: InstanceType,
-    claim: str,
-    node_class: Ec2NodeClass,
-    now: datetime,
-    tenancy: str = "default",
-) -> Machine:
+class Origin(Struct, frozen=True):
+    """What a machine was started for."""
+
+    claim: str
+    node_class: Ec2NodeClass
+    started: datetime
+    tenancy: str = "default"
+    placement_group: str = ""
+    partition: str = ""
+    """Empty if EC2 chooses it."""
+    has_efa: bool = False
+
+
+def launched_machine(launched: Launched, type_: InstanceType, origin: Origin) -> Machine:
     """Return the machine of an instance that was just started; `lifecycle` is its capacity type."""
-    amounts = type_.allocatable
+    node_class, lost = origin.node_class, frozenset({EFA} if not origin.has_efa else ())
     labels = dict(_labels_of(type_))
-    labels |= {ZONE: launched.zone, CAPACITY_TYPE: launched.lifecycle, INSTANCE_TENANCY: tenancy}
+    labels |= {
+        ZONE: launched.zone,
+        CAPACITY_TYPE: launched.lifecycle,
+        INSTANCE_TENANCY: origin.tenancy,
+    }
+    if origin.placement_group:
+        labels[PLACEMENT_GROUP_ID] = origin.placement_group
+    if PLACEMENT_GROUP_PARTITION in type_.requirements and _has_partitions(type_):
+        labels[PLACEMENT_GROUP_PARTITION] = origin.partition
     zone_ids = {each.zone: each.zone_id for each in node_class.status.subnets}
     if zone_ids.get(launched.zone):
         labels[ZONE_ID] = zone_ids[launched.zone]
@@ -60,15 +78,15 @@ def launched_machine(
         annotations[INSTANCE_PROFILE] = node_class.status.instance_profile
     return Machine(
         provider_id=provider_id(launched.zone, launched.id),
-        claim=claim,
+        claim=origin.claim,
         instance_type=launched.instance_type,
         zone=launched.zone,
         capacity_type=launched.lifecycle,
-        created=now,
+        created=origin.started,
         labels=labels,
         annotations=annotations,
-        capacity={key: each for key, each in type_.capacity.items() if each and key != EFA},
-        allocatable={key: each for key, each in amounts.items() if each and key != EFA},
+        capacity=_without(type_.capacity, lost),
+        allocatable=_without(type_.allocatable, lost),
         image=launched.image,
     )
 
@@ -85,6 +103,14 @@ def seen_machine(instance: Instance) -> Machine:
         image=instance.image,
         is_ending=instance.is_ending,
     )
+
+
+def _without(amounts: Mapping[str, int], lost: frozenset[str]) -> dict[str, int]:
+    return {key: each for key, each in amounts.items() if each and key not in lost}
+
+
+def _has_partitions(type_: InstanceType) -> bool:
+    return bool(type_.requirements[PLACEMENT_GROUP_PARTITION].values)
 
 
 def _labels_of(type_: InstanceType) -> Iterator[tuple[str, str]]:

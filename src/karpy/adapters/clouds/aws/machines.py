@@ -10,6 +10,7 @@ from karpy.adapters.clouds.aws.batching import Batcher, Window
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.codec.aws.answers import FleetAnswer, Launched, read_fleet, read_instance
 from karpy.core.aws.fleet import Override
+from karpy.core.aws.launchtemplates import LaunchTemplate
 from karpy.core.aws.refusals import DRY_RUN, is_not_found
 from karpy.core.aws.tags import NODE_CLASS, NODE_POOL, cluster_tag, written
 from karpy.errors import AwsRefused, CloudError, MachineNotFound
@@ -64,19 +65,28 @@ class Machines:
         return await _tried(self._calls.create_fleet(**{**request, "DryRun": True}))
 
     async def try_run(
-        self, template: str, override: Override, tags: Mapping[str, str]
+        self, template: LaunchTemplate, override: Override, tags: Mapping[str, str]
     ) -> AwsRefused | None:
         """Return why one machine would be refused; None if it would not be."""
         written_tags = written(tags)
         kinds = ("instance", "volume", "network-interface")
+        # A template that has interfaces takes no subnet beside them.
+        interfaces = [
+            {**each, "SubnetId": override.subnet} for each in template.data["NetworkInterfaces"]
+        ]
         request = {
             "MinCount": 1,
             "MaxCount": 1,
             "InstanceType": override.instance_type,
-            "LaunchTemplate": {"LaunchTemplateName": template, "Version": "$Latest"},
+            "LaunchTemplate": {"LaunchTemplateName": template.name, "Version": "$Latest"},
+            "NetworkInterfaces": interfaces,
             "TagSpecifications": [{"ResourceType": each, "Tags": written_tags} for each in kinds],
         }
         return await _tried(self._calls.run_instances(**request, DryRun=True))
+
+    def known(self, id_: str) -> Instance | None:
+        """Return a machine as EC2 described it last; None if it never did."""
+        return self._known.get(id_)
 
     async def find(self, id_: str, *, is_fresh: bool = False) -> Instance:
         """Return a machine; raise MachineNotFound."""
@@ -97,7 +107,9 @@ class Machines:
             {"Name": "instance-state-name", "Values": _STATES},
         ]
         answers = await self._calls.describe_instances(Filters=filters)
-        found = [read_instance(each, reserves=self._reserves) for each in answers]
+        read = (read_instance(each, reserves=self._reserves) for each in answers)
+        # A machine without a tag is released: it is never terminated, whatever the filters let by.
+        found = [each for each in read if {NODE_POOL, NODE_CLASS} <= each.tags.keys()]
         self._known = {each.id: each for each in found}
         return found
 

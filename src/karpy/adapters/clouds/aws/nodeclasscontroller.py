@@ -1,14 +1,15 @@
 """The controllers `nodeclass`, `nodeclass.hash` and `nodeclass.termination` of EC2NodeClasses."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.adapters.clouds.aws.classes import NodeClassBook
+from karpy.adapters.clouds.aws.cluster import ClusterWatch
 from karpy.adapters.clouds.aws.finders import Finders
 from karpy.adapters.clouds.aws.profiles import Profiles
 from karpy.adapters.clouds.aws.provider import AwsProvider
@@ -44,6 +45,8 @@ from karpy.ports.clock import Clock
 from karpy.ports.notices import Notices
 from karpy.ports.objects import Objects, Patch, PatchType
 
+T = TypeVar("T")
+
 PERIOD: Final = timedelta(minutes=1)
 _VALID_FOR: Final = timedelta(minutes=30)
 _WAITING_SHOWN: Final = 5
@@ -59,6 +62,7 @@ class Workplace(Struct, frozen=True):
     notices: Notices
     clock: Clock
     settings: AwsSettings
+    cluster: ClusterWatch
     book: NodeClassBook
     finders: Finders
     profiles: Profiles
@@ -72,6 +76,8 @@ class NodeClassController:
     def __init__(self, workplace: Workplace, on_failure: OnFailure = lambda *_: None) -> None:
         self._at = workplace
         self._on_failure = on_failure
+        self._recent: dict[tuple[str, str], tuple[object, datetime, Any]] = {}
+        """What was found for a step of a node class: for what, when, and the finding."""
         self._validated: dict[str, tuple[bytes, datetime, tuple[str, str]]] = {}
         """What the last validation of a node class was made on, when, and what it came to."""
 
@@ -79,19 +85,26 @@ class NodeClassController:
         """Keep all node classes up, until cancelled."""
         await self._at.book.wait_until_synced()
         while True:
-            names = sorted(self._at.book.classes)
+            seen, names = self._at.book.changes, sorted(self._at.book.classes)
+            self._forget_others(names)
             await asyncio.gather(*map(self._guarded, names))
-            await self._at.book.wait_for_change(PERIOD)
+            await self._at.book.wait_for_change(seen, PERIOD)
 
     async def reconcile(self, name: str) -> None:
         """Bring one node class up to date."""
         found = self._at.book.find(name)
         if found is None:
-            self._validated.pop(name, None)
-        elif found.meta.is_deleting:
+            return
+        if found.meta.is_deleting:
             await self._end(found)
         else:
             await self._keep_up(await self._held(found))
+
+    def _forget_others(self, names: list[str]) -> None:
+        for each in self._validated.keys() - set(names):
+            del self._validated[each]
+        for step in [each for each in self._recent if each[0] not in names]:
+            del self._recent[step]
 
     async def _guarded(self, name: str) -> None:
         with Barrier(lambda error: self._on_failure(name, error)):
@@ -143,36 +156,65 @@ class NodeClassController:
 
     async def _with_images(self, known: Ec2NodeClass) -> Ec2NodeClass:
         at, alias = self._at, known.spec.alias
-        unsupported = "" if alias is None else why_unsupported(alias, at.settings.kubernetes)
-        found = () if unsupported else await at.finders.images(known.spec, at.settings.kubernetes)
-        return with_images(known, found, unsupported, at.clock.now())
+        version = at.cluster.facts.kubernetes
+        unsupported = "" if alias is None else why_unsupported(alias, version)
+        if unsupported:
+            return with_images(known, (), unsupported, at.clock.now())
+        refresh = at.settings.image_refresh
+        found = await self._remembered(
+            "images", known, version, refresh, lambda: at.finders.images(known.spec, version)
+        )
+        return with_images(known, found, "", at.clock.now())
 
     async def _with_reservations(self, known: Ec2NodeClass) -> Ec2NodeClass:
-        found = await self._at.finders.reservations(known.spec)
-        self._at.book.reservations |= {each.id: each for each in found}
+        find = self._at.finders.reservations
+        found = await self._remembered("reservations", known, "", PERIOD, lambda: find(known.spec))
+        self._at.book.reservations.sync(found)
         return with_reservations(known, found, self._at.clock.now())
 
     async def _with_group(self, known: Ec2NodeClass) -> Ec2NodeClass:
+        find = self._at.finders.placement_group
         try:
-            found = await self._at.finders.placement_group(known.spec)
+            found = await self._remembered("group", known, "", PERIOD, lambda: find(known.spec))
         except CloudError as error:
             return with_placement_group(known, None, error.message, self._at.clock.now())
         self._at.book.groups[known.name] = found
         return with_placement_group(known, found, "", self._at.clock.now())
 
     async def _with_subnets(self, known: Ec2NodeClass) -> Ec2NodeClass:
-        return with_subnets(known, await self._at.finders.subnets(known.spec), self._at.clock.now())
+        find, refresh = self._at.finders.subnets, self._at.settings.subnet_refresh
+        found = await self._remembered("subnets", known, "", refresh, lambda: find(known.spec))
+        return with_subnets(known, found, self._at.clock.now())
 
     async def _with_security_groups(self, known: Ec2NodeClass) -> Ec2NodeClass:
-        found = await self._at.finders.security_groups(known.spec)
+        find = self._at.finders.security_groups
+        found = await self._remembered("groups", known, "", PERIOD, lambda: find(known.spec))
         return with_security_groups(known, found, self._at.clock.now())
 
     async def _with_profile(self, known: Ec2NodeClass) -> Ec2NodeClass:
         return with_profile(known, await self._at.profiles.ensure(known), self._at.clock.now())
 
+    async def _remembered(
+        self,
+        step: str,
+        node_class: Ec2NodeClass,
+        beside: str,
+        fresh: timedelta,
+        find: Callable[[], Awaitable[T]],
+    ) -> T:
+        """Return what was found for a node class a little while ago, or find it now."""
+        now, for_what = self._at.clock.now(), (node_class.meta.uid, node_class.spec, beside)
+        known = self._recent.get((node_class.name, step))
+        if known is not None and known[0] == for_what and now - known[1] < fresh:
+            remembered: T = known[2]
+            return remembered
+        found = await find()
+        self._recent[node_class.name, step] = for_what, now, found
+        return found
+
     async def _validate(self, node_class: Ec2NodeClass) -> Ec2NodeClass:
         at, now = self._at, self._at.clock.now()
-        if family_name(node_class.spec) == AL2023 and not at.settings.cidr:
+        if family_name(node_class.spec) == AL2023 and not at.cluster.facts.cidr:
             reason = "ClusterCIDRResolutionFailed"
             message = "the range of addresses of Services is not known"
             return with_validation(node_class, reason, message, now)

@@ -53,19 +53,23 @@ class Profiles:
 
     async def delete_of(self, node_class: Ec2NodeClass) -> None:
         """Delete the profiles that were made for a node class."""
-        path = profile_path(self._calls.region, self._cluster, node_class.meta.uid)
-        for each in await self._calls.list_instance_profiles(PathPrefix=path):
+        for each in await self._under(node_class.meta.uid):
             await self._delete(each)
 
     async def collect(self, used: Collection[str]) -> None:
         """Delete the profiles of this cluster that nothing uses and that no class had lately."""
         now = self._clock.now()
         self._protected = {name: end for name, end in self._protected.items() if end > now}
-        path = profile_path(self._calls.region, self._cluster)
-        for each in await self._calls.list_instance_profiles(PathPrefix=path):
+        for each in await self._under():
             name = each["InstanceProfileName"]
             if name not in used and name not in self._protected:
                 await self._delete(each)
+
+    async def _under(self, uid: str = "") -> list[JsonObject]:
+        """List the profiles of this cluster, or of one node class: no others are ever deleted."""
+        path = profile_path(self._calls.region, self._cluster, uid)
+        found = await self._calls.list_instance_profiles(PathPrefix=path)
+        return [each for each in found if each.get("Path", "").startswith(path)]
 
     async def _make(self, name: str, role: str, node_class: Ec2NodeClass) -> None:
         found = await self._find(name)

@@ -1,7 +1,8 @@
 """CloudProvider on EC2."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from base64 import b64decode
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -9,9 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.adapters.clouds.aws.classes import NodeClassBook
-from karpy.adapters.clouds.aws.instances import launched_machine, seen_machine
+from karpy.adapters.clouds.aws.cluster import ClusterWatch
+from karpy.adapters.clouds.aws.instances import Origin, launched_machine, seen_machine
 from karpy.adapters.clouds.aws.machines import Fleet, Machines
 from karpy.adapters.clouds.aws.marketplace import Marketplace
+from karpy.adapters.clouds.aws.reports import Reports
 from karpy.adapters.clouds.aws.settings import AwsSettings
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.adapters.clouds.aws.subnets import Subnets
@@ -31,10 +34,12 @@ from karpy.core.aws.fleet import (
     choose_tenancy,
     choose_types,
     fleet_request,
+    overrides_everywhere,
     overrides_of,
+    reservations_in,
     wants_efa,
 )
-from karpy.core.aws.images import image_for
+from karpy.core.aws.images import bottlerocket_version, image_for
 from karpy.core.aws.launchtemplates import (
     ENCLAVE,
     Batch,
@@ -44,12 +49,13 @@ from karpy.core.aws.launchtemplates import (
     template_tags,
 )
 from karpy.core.aws.nodeclass import validation_failure
+from karpy.core.aws.permissions import refusal_hint
 from karpy.core.aws.refusals import (
     SERVICE_LINKED_ROLE,
     SUBNET_FULL,
     TEMPLATE_GONE,
-    is_forbidden,
     is_sold_out,
+    is_spread_full,
     launch_reason,
 )
 from karpy.core.aws.tags import Owner, machine_tags, restricted_tags
@@ -61,6 +67,7 @@ from karpy.core.aws.userdata.bootstrap import (
     registration_taints,
 )
 from karpy.core.aws.userdata.families import CUSTOM, family_of
+from karpy.core.lifecycle.changes import Count
 from karpy.errors import (
     AwsRefused,
     CloudError,
@@ -71,12 +78,16 @@ from karpy.errors import (
     RebootUnsupported,
 )
 from karpy.model.conditions import FALSE, READY, TRUE, UNKNOWN
-from karpy.model.ec2 import FleetError
+from karpy.model.ec2 import FleetError, Instance
+from karpy.model.ec2labels import PLACEMENT_GROUP_PARTITION
 from karpy.model.ec2nodeclass import Ec2NodeClass, Kubelet
 from karpy.model.instances import PRICE_MAX, Catalog, InstanceType
-from karpy.model.labels import ON_DEMAND, SPOT
+from karpy.model.kinds import NODE_CLAIM
+from karpy.model.labels import ON_DEMAND, RESERVED, SPOT
+from karpy.model.notices import Notice, Subject
 from karpy.model.records import ClaimRecord
 from karpy.model.repairs import RepairPolicy
+from karpy.model.requirements import Requirements, why_disjoint
 from karpy.model.resources import PODS
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import LaunchSpec, Machine
@@ -92,14 +103,16 @@ REPAIR_POLICIES: Final = (
 )
 """One of them applies to any reason, as node repair asks."""
 _TEMPLATE_PERIOD: Final = 20.0
-
-OnTrouble = Callable[[str, CloudError], None]
+_LAUNCH_FAILURES: Final = "cloudprovider_instance_launch_failures_total"
+_TERMINATION_FAILURES: Final = "cloudprovider_instance_termination_failures_total"
+_USER_DATA_BYTES: Final = "ec2nodeclasses_userdata_bytes"
 
 
 class Parts(Struct, frozen=True):
     """What the provider is put together of."""
 
     settings: AwsSettings
+    cluster: ClusterWatch
     machines: Machines
     marketplace: Marketplace
     classes: NodeClassBook
@@ -120,9 +133,9 @@ class AwsProvider:
 
     name: Final = "aws"
 
-    def __init__(self, parts: Parts, on_trouble: OnTrouble = lambda *_: None) -> None:
+    def __init__(self, parts: Parts, reports: Reports | None = None) -> None:
         self._parts = parts
-        self._on_trouble = on_trouble
+        self._reports = reports or Reports()
         self._maker = CatalogMaker(parts.settings.types())
         self._launching: dict[str, asyncio.Task[Machine]] = {}
         """By token."""
@@ -162,12 +175,29 @@ class AwsProvider:
 
     async def terminate(self, provider_id: str) -> None:
         """Ask for the end of a machine; raise MachineNotFound once it is gone."""
-        await self._parts.machines.terminate(machine_id(provider_id))
+        machines, id_ = self._parts.machines, machine_id(provider_id)
+        known = machines.known(id_)
+        if known is not None and known.zone in self._parts.marketplace.shifted_zones:
+            problem = f"traffic is shifted away from zone `{known.zone}`"
+            hint = "wait for the end of the zonal shift"
+            raise CloudUnavailable(call="ec2:TerminateInstances", problem=problem, hint=hint)
+        try:
+            await machines.terminate(id_)
+        except MachineNotFound:
+            if known is not None and known.reservation:
+                self._parts.sold_out.reservations.give_back(known.reservation)
+            raise
+        except CloudError:
+            labels = {"zone": "", "zone_id": ""} if known is None else _place_labels(known)
+            self._reports.count(Count(_TERMINATION_FAILURES, labels))
+            raise
 
     async def machine(self, provider_id: str) -> Machine:
         """Return one machine; raise MachineNotFound if it is gone."""
-        found = await self._parts.machines.find(machine_id(provider_id), is_fresh=True)
-        return seen_machine(found)
+        machines, id_ = self._parts.machines, machine_id(provider_id)
+        known, shifted = machines.known(id_), self._parts.marketplace.shifted_zones
+        is_fresh = known is None or known.zone not in shifted
+        return seen_machine(await machines.find(id_, is_fresh=is_fresh))
 
     async def machines(self) -> Sequence[Machine]:
         """List the machines that carry this cluster's tags."""
@@ -192,7 +222,7 @@ class AwsProvider:
                 fresh = await self._parts.machines.find(instance.id, is_fresh=True)
                 reason = find_machine_drift(observed, fresh)
         except DriftUnknown as error:
-            self._on_trouble("judge drift", CloudUnavailable(call="drift", problem=str(error)))
+            self._reports.trouble("judge drift", CloudUnavailable(call="drift", problem=str(error)))
             return ""
         return reason
 
@@ -220,32 +250,30 @@ class AwsProvider:
             templates = await self._templates(launch)
         except AwsRefused as error:
             return self._refusal(error)
-        machines = self._parts.machines
-        chosen = [
-            (templates[0], overrides_of(templates[0], ON_DEMAND, await self._zones(launch), {}))
-        ]
-        if not chosen[0][1]:
+        machines, template = self._parts.machines, templates[0]
+        overrides = overrides_everywhere(template, node_class.status.subnets)
+        if not overrides:
             return None
         owner = Owner(self._parts.settings.cluster_name, node_class.name)
         tags = machine_tags(node_class.spec.tags, owner)
+        chosen = [(template, overrides)]
         request = fleet_request(chosen, ON_DEMAND, launch.wanted, tags, node_class.spec.context)
-        for call in (
-            machines.try_fleet(request),
-            machines.try_run(templates[0].name, chosen[0][1][0], tags),
-        ):
-            refused = await call
-            if refused is not None:
-                return self._refusal(refused)
-        return None
+        refused = await machines.try_fleet(request)
+        if refused is not None:
+            return self._refusal(refused)
+        first = None
+        for each in overrides:
+            refused = await machines.try_run(template, each, tags)
+            if refused is None:
+                return None
+            first = first or refused
+        return None if first is None else self._refusal(first)
 
     def _refusal(self, error: AwsRefused) -> tuple[str, str] | None:
         found = validation_failure(error.call, error.aws_code, error.aws_message)
         if found is None:
             raise error
         return found
-
-    async def _zones(self, launch: "_Launch") -> dict[str, str]:
-        return await self._parts.subnets.by_zone(launch.node_class)
 
     async def _trial(self, node_class: Ec2NodeClass) -> "_Launch | None":
         """Return a launch of the smallest machine that an image of a node class boots."""
@@ -262,7 +290,9 @@ class AwsProvider:
         ]
         if not usable:
             return None
-        smallest = min(usable, key=lambda each: (each.offerings[0].price or PRICE_MAX, each.name))
+        pools = self._parts.classes.requirements_of(node_class.name)
+        meant = [each for each in usable if _suits_any(each, pools)] or usable
+        smallest = min(meant, key=lambda each: (each.offerings[0].price or PRICE_MAX, each.name))
         spec = LaunchSpec("", "", "", node_class.name, ())
         return _Launch(spec, node_class, Wanted({}), [smallest], ON_DEMAND)
 
@@ -278,13 +308,14 @@ class AwsProvider:
             try:
                 await self._parts.templates.delete_unused()
             except CloudError as error:
-                self._on_trouble("delete launch templates", error)
+                self._reports.trouble("delete launch templates", error)
 
     # --- one launch -------------------------------------------------------------------------------
 
     async def _launch(self, spec: LaunchSpec) -> Machine:
         node_class = self._ready_class(spec)
-        wanted = Wanted(spec.requirements, spec.requests, spec.annotations)
+        is_strict = self._parts.settings.keeps_min_values
+        wanted = Wanted(spec.requirements, spec.requests, spec.annotations, is_strict)
         catalog = self.catalog()
         may_lack = catalog.well_known | {catalog.reservation_label}
         types = choose_types(catalog.types_for(spec.pool), wanted, may_lack)
@@ -299,9 +330,13 @@ class AwsProvider:
         if found is None or found.meta.is_deleting:
             raise NodeClassNotReady(name=name, problem="it does not exist, or is being deleted")
         ready = found.status.conditions.get(READY)
-        if ready is None or ready.status != TRUE:
-            message = "" if ready is None else ready.message
-            raise NodeClassNotReady(name=name, problem=message or "it is not known yet")
+        if ready is None or ready.status == UNKNOWN:
+            problem = f"whether {name} is ready is not known yet"
+            raise CloudUnavailable(
+                call="launch", problem=problem, reason="NodeClassReadinessUnknown"
+            )
+        if ready.status != TRUE:
+            raise NodeClassNotReady(name=name, problem=ready.message)
         if ready.generation != found.meta.generation:
             raise NodeClassNotReady(name=name, problem="its latest change is not looked at yet")
         restricted = restricted_tags(found.spec.tags)
@@ -359,7 +394,9 @@ class AwsProvider:
 
     async def _templates(self, launch: "_Launch") -> list[LaunchTemplate]:
         efa = wants_efa(launch.spec.requests)
-        kinds = split_by_template(launch.node_class, launch.types, wants_efa=efa)
+        kinds = split_by_template(
+            launch.node_class, launch.types, launch.capacity_type, wants_efa=efa
+        )
         if not kinds:
             name = f"ec2nodeclass/{launch.node_class.name}"
             raise NodeClassNotReady(name=name, problem="no image of it boots these types")
@@ -371,6 +408,9 @@ class AwsProvider:
             raise NodeClassNotReady(name=name, problem=f"userData: {error}") from error
         tags = template_tags(machines)
         for each in made:
+            size = len(b64decode(each.data["UserData"]))
+            labels = {"nodeclass": launch.node_class.name}
+            self._reports.count(Count(_USER_DATA_BYTES, labels, float(size)))
             await self._parts.templates.ensure(each, tags)
         return made
 
@@ -392,9 +432,9 @@ class AwsProvider:
                 ),
                 user_data=node_class.spec.user_data or "",
                 instance_store_policy=node_class.spec.instance_store_policy,
-                cidr=settings.cidr,
+                cidr=self._parts.cluster.facts.cidr,
                 is_ipv6=is_ipv6(settings.dns_address),
-                image_version=(node_class.spec.alias or ("", ""))[1],
+                image_version=bottlerocket_version(node_class),
             ),
             owner=Owner(settings.cluster_name, node_class.name, spec.pool),
             capacity_type=launch.capacity_type,
@@ -402,6 +442,7 @@ class AwsProvider:
             region=self._parts.marketplace.region().name,
             has_enclave=bool(spec.requests.get(ENCLAVE)),
             placement_group=self._group_of(node_class),
+            partition=_partition_of(spec),
             reserves=settings.reserves,
         )
 
@@ -409,37 +450,69 @@ class AwsProvider:
         """Remember what could not be had; also where a machine was launched all the same."""
         sold_out = self._parts.sold_out
         for each in errors:
+            self._count_failure(each, launch)
             if each.code == SUBNET_FULL and each.subnet:
                 self._parts.subnets.note_full(each.subnet)
             elif each.code == SERVICE_LINKED_ROLE:
                 sold_out.capacity_types.add(SPOT)
+                self._reports.tell(_role_notice(launch.spec, each))
             elif is_sold_out(each.code) and each.instance_type:
-                place = (launch.capacity_type, each.instance_type, each.zone)
-                sold_out.offerings.add(place)
+                self._note_sold_out(each, launch)
+
+    def _note_sold_out(self, error: FleetError, launch: "_Launch") -> None:
+        sold_out, group = self._parts.sold_out, self._group_of(launch.node_class)
+        place = (launch.capacity_type, error.instance_type, error.zone)
+        if launch.capacity_type == RESERVED:
+            for each in reservations_in(launch.types, error.instance_type, error.zone):
+                sold_out.reservations.note_empty(each)
+        elif not group:
+            sold_out.offerings.add(place)
+        elif is_spread_full(error.message):
+            for type_ in self.catalog().types_for(launch.spec.pool):
+                sold_out.grouped.add((launch.capacity_type, type_.name, error.zone, group, ""))
+        else:
+            sold_out.grouped.add((*place, group, _partition_of(launch.spec)))
+
+    def _count_failure(self, error: FleetError, launch: "_Launch") -> None:
+        ids = {each.zone: each.zone_id for each in launch.node_class.status.subnets}
+        labels = {
+            "zone": error.zone,
+            "zone_id": ids.get(error.zone, ""),
+            "capacity_type": launch.capacity_type,
+            "reason": launch_reason(error.code, error.message),
+        }
+        self._reports.count(Count(_LAUNCH_FAILURES, labels))
 
     def _why_failed(self, errors: Sequence[FleetError], launch: "_Launch") -> CloudError:
         spec = launch.spec
         if all(is_sold_out(each.code) or each.code == SERVICE_LINKED_ROLE for each in errors):
             return NoCapacity(claim=spec.claim, options=len(launch.types))
         first = next(each for each in errors if not is_sold_out(each.code))
-        hint = ""
-        if is_forbidden(first.code):
-            hint = "grant the controller's role what docs/clouds/aws.md lists for CreateFleet"
-        reason = launch_reason(first.code, first.message)
+        call, reason = "ec2:CreateFleet", launch_reason(first.code, first.message)
         return AwsRefused(
-            call="ec2:CreateFleet", aws_code=first.code or reason, message=first.message, hint=hint
+            call=call,
+            aws_code=first.code or reason,
+            message=first.message,
+            hint=refusal_hint(call, first.code, first.message),
+            reason=reason,
         )
 
     def _machine(self, launched: Launched, launch: "_Launch") -> Machine:
         type_ = next(each for each in launch.types if each.name == launched.instance_type)
-        return launched_machine(
-            replace(launched, lifecycle=launch.capacity_type),
-            type_,
+        if launch.capacity_type == RESERVED:
+            for each in reservations_in([type_], type_.name, launched.zone):
+                self._parts.sold_out.reservations.take(each)
+        has_efa = wants_efa(launch.spec.requests) or bool(launch.node_class.spec.network_interfaces)
+        origin = Origin(
             launch.spec.claim,
             launch.node_class,
             self._parts.clock.now(),
-            choose_tenancy(launch.spec.requirements),
+            tenancy=choose_tenancy(launch.spec.requirements),
+            placement_group=self._group_of(launch.node_class),
+            partition=_partition_of(launch.spec),
+            has_efa=has_efa,
         )
+        return launched_machine(replace(launched, lifecycle=launch.capacity_type), type_, origin)
 
     def _group_of(self, node_class: Ec2NodeClass) -> str:
         group = self._parts.classes.groups.get(node_class.name)
@@ -462,6 +535,32 @@ def machine_id(provider_id: str) -> str:
     if not id_.startswith("i-"):
         raise MachineNotFound(provider_id=provider_id)
     return id_
+
+
+def _suits_any(type_: InstanceType, pools: Sequence[Requirements]) -> bool:
+    return any(why_disjoint(type_.requirements, each) is None for each in pools)
+
+
+def _partition_of(spec: LaunchSpec) -> str:
+    """Return the partition of a placement group that is asked for; empty leaves it to EC2."""
+    wanted = spec.requirements.get(PLACEMENT_GROUP_PARTITION)
+    is_one = wanted is not None and not wanted.complement and len(wanted.values) == 1
+    return min(wanted.values) if wanted is not None and is_one else ""
+
+
+def _place_labels(instance: Instance) -> dict[str, str]:
+    return {"zone": instance.zone, "zone_id": instance.zone_id}
+
+
+def _role_notice(spec: LaunchSpec, error: FleetError) -> Notice:
+    """Return the event of a spot launch that lacks the service-linked role of spot."""
+    return Notice(
+        Subject(NODE_CLAIM, spec.claim, uid=spec.token),
+        "SpotServiceLinkedRoleCreationFailure",
+        f"The service-linked role of EC2 Spot cannot be created: {error.message}",
+        is_warning=True,
+        same_as=(spec.token,),
+    )
 
 
 def _with_dns(kubelet: Kubelet, address: str) -> Kubelet:

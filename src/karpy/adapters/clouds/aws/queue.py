@@ -1,14 +1,13 @@
 """What AWS announces about machines: messages of a queue, and status checks of EC2."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from msgspec import Struct
-
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.machines import Machines
+from karpy.adapters.clouds.aws.reports import Reports
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.codec.aws.interruptions import NO_OP, MessageInvalid, read_interruption
 from karpy.core.aws.refusals import is_forbidden, is_not_found
@@ -36,16 +35,6 @@ _RECEIVED: Final = "interruption_received_messages_total"
 _DELETED: Final = "interruption_deleted_messages_total"
 _AGE: Final = "interruption_message_queue_duration_seconds"
 _UNHEALTHY: Final = "interruption_instance_status_unhealthy_total"
-
-OnTrouble = Callable[[str, CloudError], None]
-OnCount = Callable[[Count], None]
-
-
-class Reports(Struct, frozen=True):
-    """Where it is reported what did not work, and what metrics count."""
-
-    trouble: OnTrouble = lambda *_: None
-    count: OnCount = lambda _: None
 
 
 class Announcements:
@@ -150,7 +139,7 @@ class Announcements:
             if fate is MachineFate.SPOT_INTERRUPTED:
                 self._sold_out.offerings.add((SPOT, found.instance_type, found.zone))
             elif found.reservation:
-                self._sold_out.reservations.add(found.reservation)
+                self._sold_out.reservations.note_empty(found.reservation)
 
     async def _delete(self, receipt: str) -> None:
         await self._calls.delete_message(QueueUrl=await self._queue_url(), ReceiptHandle=receipt)

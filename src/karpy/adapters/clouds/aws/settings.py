@@ -27,14 +27,12 @@ class AwsSettings(Struct, frozen=True, kw_only=True):
     reserved_enis: int = 0
     image_refresh: timedelta = timedelta(minutes=1)
     subnet_refresh: timedelta = timedelta(minutes=1)
+    keeps_min_values: bool = True
+    """Whether a launch that cannot keep minValues is refused: MIN_VALUES_POLICY."""
     reserves: bool = True
     """The gate ReservedCapacity."""
     dns_address: str = ""
     """That of the Service kube-dns; empty if it is not known."""
-    cidr: str = ""
-    """The range of addresses of Services."""
-    kubernetes: str = ""
-    """The version of the control plane, such as `1.34`."""
 
     def filled(self, **found: str) -> "AwsSettings":
         """Return the settings with what was found out filled in where nothing was given."""
@@ -46,6 +44,8 @@ class AwsSettings(Struct, frozen=True, kw_only=True):
         return Ec2Settings(self.vm_memory_overhead, self.reserved_enis)
 
 
-def read_settings(values: Mapping[str, Any], *, reserves: bool) -> AwsSettings:
+def read_settings(
+    values: Mapping[str, Any], *, reserves: bool, keeps_min_values: bool = True
+) -> AwsSettings:
     """Make settings of what the flags of the provider say."""
-    return AwsSettings(**values, reserves=reserves)
+    return AwsSettings(**values, reserves=reserves, keeps_min_values=keeps_min_values)

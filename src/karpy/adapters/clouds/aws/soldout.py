@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from datetime import datetime, timedelta
 from typing import Final, Generic, TypeVar
 
+from karpy.adapters.clouds.aws.reservations import Reservations
 from karpy.ports.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
@@ -50,4 +51,4 @@ class SoldOut:
         """The same with placement group and partition."""
         self.capacity_types: Lapsing[str] = Lapsing(clock)
         self.subnets: Lapsing[str] = Lapsing(clock)
-        self.reservations: Lapsing[str] = Lapsing(clock, timedelta(hours=24))
+        self.reservations = Reservations()

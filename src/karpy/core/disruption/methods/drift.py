@@ -19,8 +19,8 @@ from karpy.core.lifecycle.conditions import DRIFTED, changed
 from karpy.core.lifecycle.eviction import protection_of
 from karpy.core.scheduling.whatif import Relocation
 from karpy.model.commands import Command, Replacement
-from karpy.model.disruption import DisruptionReason
 from karpy.model.pods import Pod
+from karpy.model.pools import DisruptionReason
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.settings import ReservedMode
 

@@ -18,7 +18,7 @@ from karpy.core.disruption.method import Proposal, Validation, eligible_count
 from karpy.core.disruption.revalidation import still_there
 from karpy.core.lifecycle.conditions import CONSOLIDATABLE
 from karpy.model.commands import Command
-from karpy.model.disruption import DisruptionReason
+from karpy.model.pools import DisruptionReason
 from karpy.model.refusals import NodeReason, NodeRefusal
 
 _SHOWN_MAX: Final = 5

@@ -36,12 +36,12 @@ from karpy.core.lifecycle.changes import Remark
 from karpy.core.lifecycle.records import about_claim, about_node
 from karpy.core.lifecycle.repair import UNHEALTHY_SHARE
 from karpy.core.nodepool.staticcapacity import template_launch
-from karpy.model.annotations import DO_NOT_REPAIR
 from karpy.model.commands import Command, Replacement
-from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import NODE_POOL
+from karpy.model.labels import DO_NOT_REPAIR
 from karpy.model.labels import NODE_POOL as NODE_POOL_LABEL
 from karpy.model.notices import Notice, Subject
+from karpy.model.pools import DisruptionReason
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.repairs import RepairAction
 from karpy.model.settings import ReservedMode

@@ -23,7 +23,7 @@ from karpy.core.disruption.terminatefirst import (
 from karpy.core.lifecycle.conditions import DRIFTED
 from karpy.core.nodepool.staticcapacity import template_launch
 from karpy.model.commands import Command, Replacement
-from karpy.model.disruption import DisruptionReason
+from karpy.model.pools import DisruptionReason
 from karpy.model.refusals import NodeReason, NodeRefusal
 
 

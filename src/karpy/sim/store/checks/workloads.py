@@ -6,7 +6,7 @@ from typing import Final
 from karpy.codec.fields import JsonObject
 from karpy.codec.labelselectors import LabelRule, Selector, selector_of, selector_of_map
 from karpy.codec.syntax import is_label_key
-from karpy.model.requirement import Operator
+from karpy.model.requirements import Operator
 from karpy.sim.store.answers import Fault, forbidden_field, invalid, required, unsupported
 from karpy.sim.store.checks.pods import NOT_NEGATIVE, check_template
 from karpy.sim.store.metadata import IMMUTABLE, check_labels

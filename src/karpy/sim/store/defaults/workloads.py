@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from karpy.codec.fields import JsonObject
-from karpy.model.requirement import as_integer
+from karpy.model.requirements import as_integer
 from karpy.sim.store.defaults.pods import default_template_spec
 from karpy.sim.store.defaults.volumes import default_claim_spec
 from karpy.sim.store.sharing import changed, each_changed, filled, without_nulls

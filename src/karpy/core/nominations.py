@@ -1,0 +1,217 @@
+"""Where pods are expected: which count as bound, and which are given the name of their node."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from karpy.core.lifecycle.conditions import INITIALIZED
+from karpy.model.census import census_of, exchange, uncounted
+from karpy.model.nodes import Node
+from karpy.model.pods import DAEMON_SET, NODE, Pod
+from karpy.model.records import ClaimRecord
+from karpy.model.resources import CPU, MEMORY, Resources, fits
+from karpy.model.settings import PodNomination
+from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Launch, Verdict
+
+ROUND: Final = timedelta(seconds=2)
+"""NodeClaims of one decision are made within that."""
+OPENING_TIME: Final = timedelta(seconds=10)
+"""Who has lost a place waits so long for other nodes to open before new ones are bought."""
+
+
+# Differs: Karpenter waits until kube-scheduler has given up on each single pod. Where hundreds come
+# at once that takes many seconds, and nodes are bought for the first of them that all of them
+# together would not need. Nodes that are there come first, as for everybody else.
+def with_untried(snapshot: Snapshot) -> Snapshot:
+    """Count untried pods as pending as soon as one pod waits for a node."""
+    waiting = uncounted(snapshot.pods)
+    if not any(pod.is_untried for pod in waiting):
+        return snapshot
+    if not any(pod.is_provisionable for pod in waiting):
+        return snapshot
+    riding = {id(pod): replace(pod, is_unschedulable=True) for pod in waiting if _rides(pod)}
+    return replace(snapshot, pods=exchange(snapshot.pods, riding))
+
+
+def _rides(pod: Pod) -> bool:
+    is_owned = pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE)
+    return pod.is_untried and pod.is_active and not pod.node_name and not is_owned
+
+
+# Differs: Karpenter decides about pods again and again until they are bound. It does not find the
+# same places twice, and buys nodes for those that the second order leaves out.
+def with_nominated(
+    snapshot: Snapshot, places: Mapping[str, str], settling: Collection[str] = ()
+) -> Snapshot:
+    """
+    Take pods for bound that are about to get to a node; `places` has their claims, by key.
+
+    Who was to go where others are by now is not, and waits again. But as long as nodes are about to
+    open that came with its own (whose claim is then in `settling`), it is left alone: there may be
+    room on those, which the others have left.
+    """
+    if not places:
+        return snapshot
+    claims = set(places.values())
+    nodes = {
+        node.claim: node for node in snapshot.nodes if node.claim in claims and not node.is_deleting
+    }
+    room = _room_on(nodes.values(), snapshot)
+    going: dict[int, Pod] = {}
+    for pod in uncounted(snapshot.pods):
+        if pod.node_name or not pod.is_active:
+            continue
+        node = nodes.get(places.get(pod.key, ""))
+        if node is None:
+            continue
+        if fits(pod.requests, room[node.name]):
+            _take(room[node.name], pod.requests)
+            going[id(pod)] = replace(
+                pod, node_name=node.name, is_unschedulable=False, is_expected=True
+            )
+        elif node.claim in settling:
+            going[id(pod)] = replace(
+                pod, is_unschedulable=False, is_untried=False, is_expected=True
+            )
+    return replace(snapshot, pods=exchange(snapshot.pods, going)) if going else snapshot
+
+
+def settling(claims: Collection[ClaimRecord], now: datetime) -> frozenset[str]:
+    """Return the claims of which others, made together with them, are about to open."""
+    made = {each.name: each.meta.created for each in claims if not each.meta.is_deleting}
+    closed = {each.name for each in claims if not each.conditions.is_true(INITIALIZED)}
+    opening = [when for name, when in made.items() if when and name in closed]
+    first = min((when for when in opening if now < when + OPENING_TIME), default=None)
+    if first is None:
+        return frozenset()
+    return frozenset(name for name, when in made.items() if when and when + ROUND >= first)
+
+
+def _room_on(nodes: Iterable[Node], snapshot: Snapshot) -> dict[str, dict[str, int]]:
+    """Return what is free on nodes, by name."""
+    room = {node.name: {**node.allocatable} for node in nodes}
+    census = census_of(snapshot.pods)
+    if census is not None:
+        for name, left in room.items():
+            _take(left, census.requests.get(name, {}))
+    for pod in uncounted(snapshot.pods):
+        if pod.node_name in room and not pod.is_terminal:
+            _take(room[pod.node_name], pod.requests)
+    return room
+
+
+def _take(room: dict[str, int], requests: Resources) -> None:
+    for name, amount in requests.items():
+        if name in room:
+            room[name] -= amount
+
+
+PATIENCE: Final = timedelta(seconds=30)
+"""Within that kube-scheduler has tried a pod on the node that it was told, or given that up."""
+NODES_MIN: Final = 10
+"""With fewer nodes there is little to save."""
+TOLD_MAX: Final = 3000
+"""To tell more pods takes too long: the first would have forgotten before the last are told."""
+MOST: Final = 0.9
+"""The largest pods that make up so much of all requests are most; the rest fits in anywhere."""
+LARGEST: Final = 0.35
+"""Those that make up so much are the hardest to place once others have taken their room."""
+FEW_SHARE_MAX: Final = 0.5
+"""More than that takes long to tell, for what it saves."""
+APART_MIN: Final = 0.9
+"""If so many pods of one size are among themselves, they have nodes of their own."""
+
+
+# Differs: Karpenter leaves it to kube-scheduler where pods go.
+def pods_to_nominate(snapshot: Snapshot, verdict: Verdict, which: PodNomination) -> frozenset[str]:
+    """
+    Return the keys of pods that should know their node.
+
+    kube-scheduler puts a pod where most is free. Where pods of one size have nodes of their own,
+    others take places there that fit them badly. So the others are told: when they keep to their
+    nodes, only those are left for the rest. Where pods mix, small ones take what was made for large
+    ones, which fit nowhere else. There the largest are told; with `ALWAYS` all but the
+    smallest, which takes longer and costs less. Pods that are all of one size can go anywhere.
+    """
+    pods = {pod.key: pod for pod in snapshot.pods}
+    launches = [each for each in verdict.launches if each.options and pods.keys() >= {*each.pods}]
+    planned = {key: _size(pods[key]) for launch in launches for key in launch.pods}
+    sizes = Counter(planned.values())
+    if len(launches) < NODES_MIN or len(sizes) == 1:
+        return frozenset()
+    apart = _size_apart(launches, planned)
+    others = _of_sizes(planned, sizes.keys() - {apart})
+    if which is PodNomination.ALWAYS:
+        told = min(others, _of_sizes(planned, _large(sizes, MOST)), key=len)
+        return told if len(told) <= TOLD_MAX else frozenset()
+    few = min(TOLD_MAX, FEW_SHARE_MAX * len(planned))
+    told = others if len(others) <= few else _of_sizes(planned, _large(sizes, LARGEST))
+    return told if len(told) <= few else frozenset()
+
+
+_Size = tuple[int, int]
+"""CPU and memory."""
+
+
+def _size(pod: Pod) -> _Size:
+    return pod.requests.get(CPU, 0), pod.requests.get(MEMORY, 0)
+
+
+def _of_sizes(planned: Mapping[str, _Size], sizes: Collection[_Size]) -> frozenset[str]:
+    return frozenset(key for key, size in planned.items() if size in sizes)
+
+
+def _large(sizes: Counter[_Size], most: float) -> set[_Size]:
+    """Return the largest sizes that make up a given share of all requests."""
+    cpu = sum(size[0] * count for size, count in sizes.items()) or 1
+    memory = sum(size[1] * count for size, count in sizes.items()) or 1
+    weights = {size: (size[0] / cpu + size[1] / memory) / 2 for size in sizes}
+    large: set[_Size] = set()
+    share = 0.0
+    for size in sorted(sizes, key=lambda each: (-weights[each], each)):
+        if share >= most:
+            break
+        large.add(size)
+        share += weights[size] * sizes[size]
+    return large
+
+
+def _size_apart(launches: Sequence[Launch], sizes: Mapping[str, _Size]) -> _Size | None:
+    """Return the size of which most pods have nodes of their own, if there is one."""
+    apart = Counter[_Size]()
+    for launch in launches:
+        its = {sizes[key] for key in launch.pods}
+        if len(its) == 1:
+            apart[its.pop()] += len(launch.pods)
+    all_of = Counter(sizes.values())
+    for size, count in apart.most_common():
+        if count >= APART_MIN * all_of[size]:
+            return size
+    return None
+
+
+def without_node(pods: Iterable[Pod]) -> list[Pod]:
+    """Return the pods that wait without the name of a node."""
+    return [each for each in pods if _is_free(each)]
+
+
+def _is_free(pod: Pod) -> bool:
+    return pod.is_active and not pod.node_name and not pod.nominated_node
+
+
+def is_in_vain(claim: ClaimRecord | None, *, is_emptying: bool, now: datetime) -> bool:
+    """
+    Say whether a pod has been told its node in vain.
+
+    `claim` is that of the node, None if the node is not there. kube-scheduler itself tells pods a
+    node on which others must end first (`is_emptying`); those wait.
+    """
+    if claim is None:
+        return True
+    ready = claim.conditions.get(INITIALIZED)
+    is_settled = ready is not None and ready.is_true and now >= ready.changed + PATIENCE
+    return is_settled and not is_emptying

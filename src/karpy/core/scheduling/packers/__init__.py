@@ -1,0 +1,1 @@
+"""Packers: who chooses the node for a pod."""

@@ -1,0 +1,323 @@
+"""The nodes of one decision while it is being made: existing ones first, then claims."""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from karpy.core.scheduling.existing import ExistingNodes
+from karpy.core.scheduling.instancetypes import Thresholds
+from karpy.core.scheduling.signatures import Signatures
+from karpy.core.scheduling.templates import Template
+from karpy.core.scheduling.topologygroups import AvoidedGroup, DomainGroup, DomainTable, Site
+from karpy.model.pods import HostPort, Pod
+from karpy.model.resources import Resources
+
+_HOLDS_NOTHING: frozenset[str] = frozenset()
+
+
+class Gains:
+    """Counts how often a claim got a label it did not have before."""
+
+    __slots__ = ("version",)
+
+    def __init__(self) -> None:
+        self.version = 0
+
+
+class PlannedNodes:
+    """What each node holds and may still become."""
+
+    def __init__(self, existing: ExistingNodes, signatures: Signatures) -> None:
+        """Take the nodes that are there."""
+        count = existing.count
+        self.existing = existing
+        self.signatures = signatures
+        self.existing_mask = (1 << count) - 1
+        self.open_nodes = self.existing_mask
+        """Existing nodes that take part, as bits."""
+        self.size = count
+        self.epoch = 0
+        """Moves when everything is undone: what was remembered of new nodes is void then."""
+        self.undo_log: list[tuple[Callable[..., object], *tuple[Any, ...]]] = []
+        """What to call, last first, to undo all that was done to existing nodes and groups."""
+        self.last = -1
+        """The node that took a pod last."""
+        self.templates: list[Template | None] = [None] * count
+        self.signature: list[int] = [-1] * count
+        self.types: list[int] = [0] * count
+        self.rooms: list[dict[str, Thresholds]] = [{}] * count
+        """What the types of a claim leave for pods, by resource; shared with its template."""
+        self.used: list[dict[str, int]] = [{}] * count
+        """Requests of the pods placed on each claim, by resource."""
+        self.tight: dict[int, tuple[str, int]] = {}
+        """The resource that a claim last had too little of, and the most that it has left."""
+        self.pods: list[list[Pod]] = [[] for _ in range(count)]
+        self.held: list[frozenset[str]] = [frozenset()] * count
+        """Reservations a claim holds."""
+        self.relaxed: list[bool] = [False] * count
+        self.by_template: dict[int, int] = {}
+        """Claims by the template they were made from."""
+        self.by_count: list[int] = [0, 0]
+        """Claims with so many pods, as bits."""
+        self.counts: list[int] = []
+        """The pod counts that some claim has, ascending."""
+        self.born_as: dict[int, int] = {}
+        """Claims by the signature they were made with."""
+        self.birth_signatures = 0
+        """Signatures some claim was made with, as bits."""
+        self.gains = Gains()
+        self.uncounted: dict[int, list[DomainGroup]] = {}
+        """Groups that would count pods of a claim if only it were certain where it will be."""
+        self.tables: list[DomainTable] = []
+        self.avoided: Mapping[str, Sequence[AvoidedGroup]] = {}
+        self._ports: dict[tuple[str, int], list[tuple[HostPort, int]]] = {}
+        self._attached: dict[int, dict[str, set[str]]] = {}
+
+    def open_claim(self, template: Template, signature: int, types: int) -> int:
+        """Add a claim without pods; return its number."""
+        node = self.size
+        self.size += 1
+        self.templates.append(template)
+        self.signature.append(signature)
+        self.types.append(types)
+        self.rooms.append(template.rooms)
+        self.used.append({})
+        self.pods.append([])
+        self.held.append(_HOLDS_NOTHING)
+        self.relaxed.append(template.is_relaxed)
+        bit = 1 << node
+        self.by_template[template.index] = self.by_template.get(template.index, 0) | bit
+        self.birth_signatures |= 1 << signature
+        self.born_as[signature] = self.born_as.get(signature, 0) | bit
+        self._note_gain(template.signature, signature)
+        for table in self.tables:
+            table.place(bit, table.of_signature(signature))
+        return node
+
+    def undo(self) -> None:
+        """Take back all pods placed and all claims made since the log was empty."""
+        for call, *arguments in reversed(self.undo_log):
+            call(*arguments)
+        self.undo_log.clear()
+        self.uncounted.clear()
+        self.epoch += 1
+        count = self.existing.count
+        if self.size > count:
+            for each in (
+                self.templates,
+                self.signature,
+                self.types,
+                self.rooms,
+                self.used,
+                self.pods,
+                self.held,
+                self.relaxed,
+            ):
+                del each[count:]
+            self.size = count
+            for table in self.tables:
+                table.keep_only(self.existing_mask)
+            self.tight.clear()
+            self.by_template.clear()
+            self.by_count, self.counts = [0, 0], []
+            self.born_as.clear()
+            self.birth_signatures = 0
+
+    def types_left(self, node: int, requests: Resources) -> int:
+        """Return the types of a claim that have room for more, as bits."""
+        tight = self.tight.get(node)
+        if tight is not None and requests.get(tight[0], 0) > tight[1]:
+            return 0
+        types, used, rooms = self.types[node], self.used[node], self.rooms[node]
+        for resource, amount in requests.items():
+            room, there = rooms[resource], used.get(resource, 0)
+            types &= room.at_least[bisect_left(room.values, there + amount)]
+            if not types:
+                self.tight[node] = resource, room.largest(self.types[node]) - there
+                break
+        return types
+
+    def take(self, node: int, pod: Pod, requests: Resources, mask: int) -> bool:
+        """Place a pod without ports on a claim if one of some types has room; keep only those."""
+        types, used, rooms = self.types[node] & mask, self.used[node], self.rooms[node]
+        for resource, amount in requests.items():
+            room = rooms[resource]
+            total = used[resource] = used.get(resource, 0) + amount
+            types &= room.at_least[bisect_left(room.values, total)]
+        if not types:
+            for resource, amount in requests.items():
+                used[resource] -= amount
+                if not used[resource]:
+                    del used[resource]
+            # Remember what there was too little of.
+            self.types_left(node, requests)
+            return False
+        self.types[node] = types
+        self.last = node
+        pods = self.pods[node]
+        pods.append(pod)
+        count = len(pods)
+        self._promote(node, count - 1, count)
+        return True
+
+    def retype(self, node: int, signature: int) -> None:
+        """Note the requirements a claim has now."""
+        before = self.signature[node]
+        self.signature[node] = signature
+        self._note_gain(before, signature)
+        for table in self.tables:
+            old = table.of_signature(before)
+            new = table.of_signature(signature)
+            if old != new:
+                table.move(node, old, new)
+            if node in self.uncounted:
+                self._count_late(node, table)
+            if table.claimed(before) != table.claimed(signature):
+                for group in self.avoided.get(table.key, ()):
+                    group.look_again(node, partial(self.domains_in, table))
+
+    def _note_gain(self, before: int, after: int) -> None:
+        known = self.signatures.requirements
+        if len(known[after]) > len(known[before]):
+            self.gains.version += 1
+
+    def _count_late(self, node: int, table: DomainTable) -> None:
+        """Count pods of a claim in a domain that has only now become certain."""
+        # Differs: Karpenter never counts pods placed on a claim while its domain was open.
+        domain = table.settled(self.signature[node])
+        if domain:
+            waiting = self.uncounted[node]
+            for group in [each for each in waiting if each.key == table.key]:
+                group.add(domain)
+                self.undo_log.append((group.remove, domain))
+                waiting.remove(group)
+
+    def domain_of(self, table: DomainTable, node: int) -> int:
+        """Return the one domain where a node is or a claim will be, or 0."""
+        if node < self.existing.count:
+            return table.bit(self.existing.labels[node].get(table.key, ""))
+        return table.settled(self.signature[node])
+
+    def domains_in(self, table: DomainTable, node: int) -> int:
+        """Return where a node is, or a claim says it may be."""
+        if node < self.existing.count:
+            return table.bit(self.existing.labels[node].get(table.key, ""))
+        return table.claimed(self.signature[node])
+
+    def put(self, node: int, pod: Pod, requests: Resources) -> None:
+        """Place a pod."""
+        pods = self.pods[node]
+        pods.append(pod)
+        self.last = node
+        if node < self.existing.count:
+            free = self.existing.free
+            for resource, amount in requests.items():
+                free[resource][node] -= amount
+            self.undo_log.append((_take_back, pods, free, node, requests))
+        else:
+            used = self.used[node]
+            for resource, amount in requests.items():
+                used[resource] = used.get(resource, 0) + amount
+            self._promote(node, len(pods) - 1, len(pods))
+        if pod.rules.ports:
+            self.take_ports(node, pod)
+
+    def put_more(self, node: int, more: Sequence[Pod], requests: Resources) -> None:
+        """Place several pods that ask alike, and for no ports, on one claim."""
+        pods, used = self.pods[node], self.used[node]
+        count = len(pods)
+        pods += more
+        for resource, amount in requests.items():
+            used[resource] = used.get(resource, 0) + amount * len(more)
+        self._promote(node, count, len(pods))
+
+    def _promote(self, node: int, before: int, after: int) -> None:
+        """Note that a claim has more pods than before."""
+        bit, by_count, counts = 1 << node, self.by_count, self.counts
+        while after >= len(by_count):
+            by_count.append(0)
+        there = by_count[after]
+        by_count[after] = there | bit
+        if not before:
+            if not there:
+                insort(counts, after)
+        else:
+            left = by_count[before] = by_count[before] ^ bit
+            if not left and not there and after == before + 1:
+                counts[bisect_left(counts, before)] = after
+            else:
+                if not there:
+                    insort(counts, after)
+                if not left:
+                    counts.remove(before)
+
+    def turns_of(self, node: int, claims: int, most: int) -> int:
+        """Count the pods a claim takes in a row, up to so many, before another of them is due."""
+        mine, by_count, others = len(self.pods[node]), self.by_count, claims & ~(1 << node)
+        for count in self.counts:
+            if waiting := by_count[count] & others:
+                # Of equals the oldest comes first.
+                is_first = node < (waiting & -waiting).bit_length() - 1
+                return min(most, max(0, count - mine + is_first))
+        return most
+
+    def take_ports(self, node: int, pod: Pod) -> None:
+        for port in pod.rules.ports:
+            users = self._ports.setdefault((port.protocol, port.port), [])
+            for index, (known, nodes) in enumerate(users):
+                if known == port:
+                    users[index] = (known, nodes | 1 << node)
+                    self.undo_log.append((users.__setitem__, index, (known, nodes)))
+                    break
+            else:
+                users.append((port, 1 << node))
+                self.undo_log.append((users.pop,))
+
+    def with_port_clash(self, ports: tuple[HostPort, ...]) -> int:
+        """Return the nodes where one of the ports is taken."""
+        mask = 0
+        for port in ports:
+            for taken, nodes in self._ports.get((port.protocol, port.port), ()):
+                if port.clashes_with(taken):
+                    mask |= nodes
+        return mask
+
+    def attach(self, node: int, attachments: tuple[tuple[str, str], ...]) -> None:
+        drivers = self._attached.setdefault(node, {})
+        for driver, claim in attachments:
+            claims = drivers.setdefault(driver, set())
+            if claim not in claims:
+                claims.add(claim)
+                self.undo_log.append((claims.discard, claim))
+
+    def attached_with(
+        self, node: int | None, attachments: tuple[tuple[str, str], ...]
+    ) -> dict[str, int]:
+        """Count volumes per driver if these came to those of a node (None: a fresh one)."""
+        drivers = self._attached.get(node, {}) if node is not None else {}
+        wanted: dict[str, set[str]] = {}
+        for driver, claim in attachments:
+            wanted.setdefault(driver, set()).add(claim)
+        return {
+            driver: len(claims | drivers.get(driver, set())) for driver, claims in wanted.items()
+        }
+
+    def site(self, node: int) -> Site:
+        """Return what is known of a node: labels or requirements, and its taints."""
+        if node < self.existing.count:
+            return self.existing.site(node)
+        template = self.templates[node]
+        assert template is not None
+        # Parity: a claim that does not say yet what a spreading pod asks for is not counted, though
+        # its node may well have the label in the end.
+        return Site(self.signatures.requirements[self.signature[node]], template.taints)
+
+
+def _take_back(
+    pods: list[Pod], free: Mapping[str, list[int]], node: int, requests: Resources
+) -> None:
+    """Remove the last pod of an existing node."""
+    pods.pop()
+    for resource, amount in requests.items():
+        free[resource][node] += amount

@@ -1,0 +1,122 @@
+"""The machines of a fake EC2: each boots, reads its user data, and runs a kubelet."""
+
+import asyncio
+from collections.abc import Callable, Collection, Iterable
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from karpy.codec.aws.instancetypes import read_instance_types
+from karpy.codec.fields import JsonObject
+from karpy.core.aws.capacity import capacity
+from karpy.core.aws.overhead import overhead
+from karpy.model.ec2types import Ec2Settings, InstanceSettings, InstanceTypeInfo
+from karpy.model.instances import allocatable
+from karpy.model.labels import ARCH, INSTANCE_TYPE, REGION, ZONE
+from karpy.model.resources import PODS
+from karpy.sim.cloud.cloud import Metal
+from karpy.sim.ec2.userdata import read_user_data
+from karpy.sim.kubelets.hardware import Hardware
+
+_ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
+_MEMORY_LOST: Final = 0.05
+"""Less than the autoscaler reckons with, as on real machines."""
+_LOOKS: Final = 0.2
+
+
+class Powered(Protocol):
+    """An instance that runs, as far as its machine knows it."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def instance_type(self) -> str: ...
+
+    @property
+    def zone(self) -> str: ...
+
+    @property
+    def user_data(self) -> str: ...
+
+
+class RunningMachine(Struct, frozen=True):
+    """An instance of EC2 in memory that runs."""
+
+    id: str
+    instance_type: str
+    zone: str
+    user_data: str
+
+
+class Machines:
+    """Boots the machines of instances, and switches them off."""
+
+    def __init__(self, metal: Metal, types: Iterable[JsonObject]) -> None:
+        """Take what DescribeInstanceTypes says."""
+        infos, _ = read_instance_types(types)
+        self._infos: dict[str, InstanceTypeInfo] = {each.name: each for each in infos}
+        self._metal = metal
+        self._running: dict[str, str] = {}
+        """The names of nodes, by the IDs of instances."""
+
+    def node_of(self, id_: str) -> str:
+        """Return the name of the node of an instance that runs."""
+        return self._running[id_]
+
+    def boot(self, instance: Powered) -> None:
+        """Switch a machine on; a kubelet joins if the user data has it join."""
+        self._running[instance.id] = ""
+        joining = read_user_data(instance.user_data)
+        if not joining.cluster:
+            return
+        info = self._infos[instance.instance_type]
+        settings, operator = InstanceSettings(), Ec2Settings(_MEMORY_LOST)
+        amounts = dict(capacity(info, settings, operator))
+        if joining.max_pods is not None:
+            amounts[PODS] = joining.max_pods
+        name = f"ip-{instance.id.removeprefix('i-')}"
+        zone = instance.zone
+        self._running[instance.id] = name
+        self._metal.boot(
+            Hardware(
+                name=name,
+                capacity=amounts,
+                allocatable=allocatable(amounts, overhead(info, settings, amounts)),
+                labels={
+                    **joining.labels,
+                    # The last three are written by the controller of the cloud, not the kubelet.
+                    ARCH: _ARCHITECTURES[info.architectures[0]],
+                    INSTANCE_TYPE: info.name,
+                    ZONE: zone,
+                    REGION: zone.rstrip("abcdef"),
+                },
+                taints=joining.taints,
+                provider_id=f"aws:///{zone}/{instance.id}",
+            )
+        )
+
+    def halt(self, id_: str) -> None:
+        """Switch a machine off for good."""
+        name = self._running.pop(id_, "")
+        if name:
+            self._metal.halt(name)
+
+    def match(self, instances: Iterable[Powered]) -> None:
+        """Boot the machines of new instances, and switch off those that are gone."""
+        there = {each.id: each for each in instances}
+        for id_ in self._gone(there):
+            self.halt(id_)
+        for id_, each in there.items():
+            if id_ not in self._running:
+                self.boot(each)
+
+    def _gone(self, there: Collection[str]) -> list[str]:
+        return [each for each in self._running if each not in there]
+
+
+async def keep_running(machines: Machines, look: Callable[[], Iterable[Powered]]) -> None:
+    """Have machines follow the instances of an EC2 that only tells on request, until cancelled."""
+    while True:
+        machines.match(look())
+        await asyncio.sleep(_LOOKS)

@@ -1,0 +1,108 @@
+"""What a machine reads in its user data: how its kubelet joins."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from email import message_from_string
+from typing import Any, Final
+
+import yaml
+from msgspec import Struct
+
+from karpy.codec.fields import JsonObject
+
+_FLAG: Final = re.compile(r"--(node-labels|register-with-taints|max-pods)=\"?([^\"'\s]*)\"?")
+_BOOTSTRAP: Final = re.compile(r"/etc/eks/bootstrap\.sh '([^']*)' --apiserver-endpoint '([^']*)'")
+_WINDOWS: Final = re.compile(r"-EKSClusterName '([^']*)' -APIServerEndpoint '([^']*)'")
+_NODE_CONFIG: Final = "application/node.eks.aws"
+
+
+class Joining(Struct, frozen=True):
+    """How a kubelet joins."""
+
+    cluster: str = ""
+    """Empty if the user data does not have a machine join any."""
+    endpoint: str = ""
+    labels: Mapping[str, str] = {}
+    taints: tuple[JsonObject, ...] = ()
+    max_pods: int | None = None
+
+
+def read_user_data(text: str) -> Joining:
+    """Read the user data of any image family, as the programs on its images do."""
+    if text.startswith("MIME-Version"):
+        found = Joining()
+        for kind, part in _parts(text):
+            if kind == _NODE_CONFIG:
+                found = _node_config(yaml.safe_load(part))
+            else:
+                found = _script(part, _BOOTSTRAP) or found
+        return found
+    if text.startswith("<powershell>"):
+        return _script(text, _WINDOWS) or Joining()
+    try:
+        return _settings(tomllib.loads(text))
+    except tomllib.TOMLDecodeError:
+        return Joining()
+
+
+def _parts(text: str) -> Iterator[tuple[str, str]]:
+    for part in message_from_string(text).walk():
+        if not part.is_multipart():
+            yield part.get_content_type(), str(part.get_payload())
+
+
+def _node_config(config: dict[str, Any]) -> Joining:
+    spec = config["spec"]
+    kubelet = spec.get("kubelet") or {}
+    flags = dict(_FLAG.findall(" ".join(kubelet.get("flags") or ())))
+    settings = kubelet.get("config") or {}
+    return Joining(
+        spec["cluster"]["name"],
+        spec["cluster"]["apiServerEndpoint"],
+        _pairs(flags.get("node-labels", "")),
+        tuple(settings.get("registerWithTaints") or ()),
+        settings.get("maxPods"),
+    )
+
+
+def _script(text: str, call: re.Pattern[str]) -> Joining | None:
+    found = call.search(text)
+    if found is None:
+        return None
+    flags = dict(_FLAG.findall(text))
+    pods = flags.get("max-pods", "")
+    return Joining(
+        found[1],
+        found[2],
+        _pairs(flags.get("node-labels", "")),
+        tuple(map(_taint, filter(None, flags.get("register-with-taints", "").split(",")))),
+        int(pods) if pods else None,
+    )
+
+
+def _settings(settings: dict[str, Any]) -> Joining:
+    kubernetes = (settings.get("settings") or {}).get("kubernetes") or {}
+    taints = [
+        _taint(f"{key}={each}")
+        for key, values in (kubernetes.get("node-taints") or {}).items()
+        for each in values
+    ]
+    return Joining(
+        kubernetes.get("cluster-name", ""),
+        kubernetes.get("api-server", ""),
+        kubernetes.get("node-labels") or {},
+        tuple(taints),
+        kubernetes.get("max-pods"),
+    )
+
+
+def _pairs(text: str) -> dict[str, str]:
+    pairs = (each.partition("=") for each in text.split(",") if each)
+    return {key: value for key, _, value in pairs}
+
+
+def _taint(text: str) -> JsonObject:
+    head, _, effect = text.rpartition(":")
+    key, _, value = head.partition("=")
+    return {"key": key, "effect": effect, **({"value": value} if value else {})}

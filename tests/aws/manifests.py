@@ -1,0 +1,42 @@
+"""EC2NodeClasses and NodePools as users write them."""
+
+from typing import Final
+
+from karpy.codec.fields import JsonObject
+from tests.scenarios.manifests import one_of
+
+__all__ = ["ec2_node_class", "ec2_pool", "one_of"]
+
+_DISCOVERED: Final = [{"tags": {"karpenter.sh/discovery": "demo"}}]
+
+
+def ec2_node_class(name: str = "default", **spec: object) -> JsonObject:
+    """An EC2NodeClass of the latest AL2023, and what the test is about."""
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "role": "KarpenterNodeRole-demo",
+            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "subnetSelectorTerms": _DISCOVERED,
+            "securityGroupSelectorTerms": _DISCOVERED,
+            **spec,
+        },
+    }
+
+
+def ec2_pool(
+    name: str = "default",
+    *requirements: JsonObject,
+    node_class: str = "default",
+    template: JsonObject | None = None,
+    **spec: object,
+) -> JsonObject:
+    """A NodePool of c and m machines, unless it asks for categories of its own."""
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": node_class}
+    category = "karpenter.k8s.aws/instance-category"
+    usual = [one_of(category, "c", "m")] if all(r["key"] != category for r in requirements) else []
+    node = {"requirements": [*requirements, *usual], "nodeClassRef": reference}
+    return {
+        "metadata": {"name": name},
+        "spec": {"template": {"spec": {**node, **(template or {})}}, **spec},
+    }

@@ -1,0 +1,224 @@
+"""What the charts have from deploy/, the schema of their values, and the page about these."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from karpy.codec.fields import JsonObject
+from karpy.model.options import LogLevel
+from karpy.model.settings import MinValuesPolicy, Packing, PodNomination, PreferencePolicy
+from karpy.wiring.clouds.registry import PROVIDERS
+from tests.tidy.definitions import DEFINITIONS
+from tests.tidy.repository import ROOT
+from tests.tidy.tables import table
+
+CHART: Final = ROOT / "charts" / "karpenter"
+CRD_CHART: Final = ROOT / "charts" / "karpenter-crd"
+PAGE: Final = ROOT / "docs" / "chart.md"
+ROLES: Final = {
+    "core": ("ClusterRole", "karpy"),
+    "aws": ("ClusterRole", "karpy-aws"),
+    "kwok": ("ClusterRole", "karpy-kwok"),
+    "podDeletionCost": ("ClusterRole", "karpy-pod-deletion-cost"),
+    "lease": ("Role", "karpy"),
+    "dns": ("Role", "karpy-aws"),
+}
+"""The roles of deploy/rbac.yaml, by their names in the chart."""
+_TYPES: Final = {
+    dict: "object",
+    list: "array",
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    type(None): "integer",
+}
+_CHOICES: Final[dict[str, list[str]]] = {
+    "imagePullPolicy": ["Always", "IfNotPresent", "Never"],
+    "dnsPolicy": ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"],
+    "logLevel": ["", *(each.value for each in LogLevel)],
+    "settings.provider": sorted(PROVIDERS),
+    "settings.preferencePolicy": [each.value for each in PreferencePolicy],
+    "settings.minValuesPolicy": [each.value for each in MinValuesPolicy],
+    "settings.packing": ["", *(each.value for each in Packing)],
+    "settings.nominatePods": ["", *(each.value for each in PodNomination)],
+}
+_LOOSE: Final = {
+    "podDisruptionBudget.maxUnavailable": ["integer", "string"],
+    "settings.reservedENIs": ["integer", "string"],
+    "settings.vmMemoryOverheadPercent": ["number", "string"],
+}
+"""Values that are written as numbers and as text."""
+_NOTE: Final = "# Written by `make fix` from {source}.\n"
+_ANNOTATIONS: Final = (
+    "metadata:\n  {{- with .Values.additionalAnnotations }}\n  annotations:\n"
+    "    {{- toYaml . | nindent 4 }}\n  {{- end }}\n"
+)
+_TEXT: Final = re.compile(r"(?m)^( *)(?:# -- (.+)|(\w+): ?(.*))$")
+
+
+_MOVED: Final[JsonObject] = {"description": "of another chart"}
+
+
+class _Leaf(NamedTuple):
+    schema: Any
+
+
+def moved(chart: Path = CHART) -> dict[str, str]:
+    """Return what has become of values of earlier charts."""
+    path = chart / "files" / "moved.yaml"
+    found: dict[str, str] = yaml.safe_load(path.read_text("utf-8")) if path.exists() else {}
+    return found
+
+
+def rules() -> dict[str, list[Any]]:
+    """Return the rules of deploy/rbac.yaml by the name of their role in the chart."""
+    text = (ROOT / "deploy" / "rbac.yaml").read_text(encoding="utf-8")
+    found = {
+        (each["kind"], each["metadata"]["name"]): each.get("rules")
+        for each in yaml.safe_load_all(text)
+    }
+    return {name: found[of] for name, of in ROLES.items()}
+
+
+def _roles() -> str:
+    return _NOTE.format(source="deploy/rbac.yaml") + yaml.safe_dump(rules(), sort_keys=False)
+
+
+def _template(write: Callable[[], str]) -> str:
+    """Make a template of a definition: Helm takes its braces, if it has any, as text."""
+    body = write().partition("\n")[2].replace("{{", '{{ "{{" }}')
+    assert body.count("\nmetadata:\n") == 1
+    return _NOTE.format(source="deploy/crds") + body.replace("metadata:\n", _ANNOTATIONS, 1)
+
+
+def described(text: str) -> Iterator[tuple[str, str]]:
+    """Give the path and the meaning of every value, as its comment in values.yaml says."""
+    path: list[str] = []
+    meaning = ""
+    for indent, comment, name, _ in _TEXT.findall(text):
+        if comment:
+            meaning = comment
+            continue
+        path[len(indent) // 2 :] = [name]
+        if meaning:
+            yield ".".join(path), meaning
+        meaning = ""
+
+
+def value_at(values: JsonObject, path: str) -> object:
+    """Return the default of a value."""
+    *folders, name = path.split(".")
+    for part in folders:
+        values = values[part]
+    found: object = values[name]
+    return found
+
+
+def _type_of(path: str, value: object) -> JsonObject:
+    """Say what a value may be: what its default is, or null, which unsets it."""
+    if path in _CHOICES:
+        return {"enum": _CHOICES[path]}
+    if path in _LOOSE:
+        return {"type": [*_LOOSE[path], "null"]}
+    if isinstance(value, bool) and path.startswith("settings."):
+        # Terraform and `--set-string` write it as text.
+        return {"enum": [True, False, "true", "false"]}
+    return {"type": [_TYPES[type(value)], "null"]}
+
+
+def _schema(chart: Path) -> str:
+    text = (chart / "values.yaml").read_text(encoding="utf-8")
+    values = yaml.safe_load(text)
+    leaves = {path: _type_of(path, value_at(values, path)) for path, _ in described(text)}
+    # Values of earlier charts pass here, as the template knows what has become of them.
+    before = {path: _MOVED for path in moved(chart) if path.rpartition(".")[0] not in moved(chart)}
+    whole = _nested({**before, "enabled": _MOVED, "global": _MOVED, **leaves})
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return json.dumps({**head, **_closed(whole), "type": "object"}, indent=2) + "\n"
+
+
+def _nested(leaves: dict[str, Any]) -> dict[str, Any]:
+    """Make a tree of paths; a leaf above others gives way to them."""
+    tree: dict[str, Any] = {}
+    for path, leaf in leaves.items():
+        *folders, name = path.split(".")
+        at = tree
+        for each in folders:
+            at = at.setdefault(each, {})
+        at[name] = _Leaf(leaf)
+    return tree
+
+
+def _closed(tree: dict[str, Any]) -> dict[str, Any]:
+    """Allow what is known; of all else Helm says that it must be the hint, the only constant."""
+    known = {
+        name: each.schema if isinstance(each, _Leaf) else _closed(each)
+        for name, each in tree.items()
+    }
+    shown = [name for name, each in known.items() if each != _MOVED]
+    hint = f"left out: no such value; there are {', '.join(sorted(shown))}"
+    return {
+        "type": ["object", "null"],
+        "properties": known,
+        "additionalProperties": {"const": hint},
+    }
+
+
+def _written(value: object) -> str:
+    text = yaml.safe_dump(value, default_flow_style=True, width=10_000).removesuffix("...\n")
+    return f"`{text.strip()}`"
+
+
+def _page() -> str:
+    text = (CHART / "values.yaml").read_text(encoding="utf-8")
+    values = yaml.safe_load(text)
+    rows = [
+        (f"`{path}`", _written(value_at(values, path)), meaning)
+        for path, meaning in described(text)
+    ]
+    before = [(f"`{old}`", now) for old, now in moved().items()]
+    return _PAGE.format(
+        values=table(("value", "default", "meaning"), rows),
+        moved=table(("value", "what has become of it"), before),
+    )
+
+
+_PAGE: Final = """\
+<!-- Written by `make fix`; change charts/karpenter instead. -->
+
+# Values of the chart
+
+`charts/karpenter` takes the values of Karpenter's chart v1.14, with its defaults.
+[Installing with Helm](guides/install.md) says how to use it. A value that is not listed fails, and
+so does one of the wrong type.
+
+## Values
+
+{values}
+
+`enabled` and `global` are for charts that this one is a part of, and have no effect here.
+
+## Values of earlier charts
+
+These fail, with what has become of them.
+
+{moved}
+"""
+
+
+CHARTS: Final[dict[Path, Callable[[], str]]] = {
+    CHART / "files" / "roles.yaml": _roles,
+    **{CHART / "crds" / path.name: write for path, write in DEFINITIONS.items()},
+    **{
+        CRD_CHART / "templates" / path.name: partial(_template, write)
+        for path, write in DEFINITIONS.items()
+    },
+    **{chart / "values.schema.json": partial(_schema, chart) for chart in (CHART, CRD_CHART)},
+    PAGE: _page,
+}
