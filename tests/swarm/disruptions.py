@@ -9,13 +9,13 @@ from msgspec.structs import replace
 from karpy.codec.fields import JsonObject
 from karpy.core.scheduling.decide import decide
 from karpy.model.commands import Command, DisruptionVerdict
-from karpy.model.disruption import DisruptionReason
 from karpy.model.instances import Catalog
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpy.model.labels import NODE_POOL as POOL_LABEL
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
+from karpy.model.pools import DisruptionReason
 from karpy.model.questions import NodeQuestion, PoolQuestion, ValidationQuestion
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import PoolVerdict, Verdict

@@ -8,11 +8,11 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.fields import JsonObject
 from karpy.errors import Invalid
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Replacement
-from karpy.model.disruption import DisruptionReason
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.model.labels import ON_DEMAND
 from karpy.model.nodes import Node
 from karpy.model.options import Options
+from karpy.model.pools import DisruptionReason
 from karpy.model.questions import ValidationQuestion
 from karpy.model.settings import Settings
 from karpy.model.verdicts import Launch, LaunchOption
