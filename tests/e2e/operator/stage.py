@@ -68,6 +68,11 @@ class Stage:
         """Wait until there are so many nodes, and as many NodeClaims."""
         self.wait(lambda: len(self.all("nodes")) == len(self.all("nodeclaims")) == count)
 
+    def wait_for_passes(self, count: int) -> None:
+        """Wait until all nodes have been considered for disruption so many times more."""
+        before = self._passes()
+        self.wait(lambda: self._passes() >= before + count)
+
     def events(self, reason: str) -> list[str]:
         """Return what was said for a reason."""
         found = self.all("events.events.k8s.io", "-A", "--field-selector", f"reason={reason}")
@@ -85,6 +90,10 @@ class Stage:
             for line in lines
             if line.startswith(f"{metric}{{") and all(each in line for each in wanted)
         )
+
+    def _passes(self) -> float:
+        metric = "karpenter_voluntary_disruption_decision_evaluation_duration_seconds_count"
+        return self.counted(metric, reason="drifted", consolidation_type="")
 
     def clear(self) -> None:
         """Delete everything that a story has made, and wait until its nodes are gone."""
