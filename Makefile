@@ -20,6 +20,7 @@ demo: .venv/.ready ## Watch nodes come and go in a cluster that exists only in m
 	@$(BIN)/karpy demo $(ARGS)
 
 test: check ## Check everything, then run all tests, on all cores and in random order
+	@[ "$$CI" != true ] || $(BIN)/karpy controlplane build --tools >/dev/null
 	@echo "pytest"
 	@$(BIN)/pytest -q -n auto $(ARGS)
 
@@ -30,15 +31,9 @@ check: .venv/.ready ## Check format, lint, types and layers
 	@echo "lint-imports" && { out=$$($(BIN)/lint-imports 2>&1) || { echo "$$out"; exit 1; }; }
 
 # Nothing but what the lock names is fetched: `uv` itself builds the wheel.
-install-check: .venv/.ready ## Install what is locked, by its hashes, into an empty place, and run it
+install-check: .venv/.ready ## Do what the Dockerfile does, in an empty place, and run the result
 	@$(BIN)/uv lock --quiet --check || { echo "hint: make lock"; exit 1; }
-	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && set -e && \
-	$(BIN)/uv build --quiet --wheel --out-dir "$$folder" && \
-	$(BIN)/python -m venv "$$folder/venv" && pip="$$folder/venv/bin/pip --quiet --disable-pip-version-check" && \
-	$$pip install --require-hashes --only-binary :all: -r deploy/requirements.txt && \
-	$$pip install --no-index --no-deps "$$folder"/karpy-*.whl && $$pip check && \
-	cd "$$folder" && venv/bin/karpy --help >help && venv/bin/karpy run --help >help && \
-	venv/bin/karpy demo --plan >plan && echo "installed by its hashes, and runs"
+	@$(BIN)/python -m tests.image
 
 lock: .venv/.ready ## Lock the newest versions that pyproject.toml allows: uv.lock, deploy/
 	@$(BIN)/python -m tests.tidy.lock

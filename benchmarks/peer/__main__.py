@@ -29,7 +29,8 @@ from benchmarks.peer.measuring import (
     read_runs,
 )
 from benchmarks.peer.scenarios import SCENARIOS, USUAL
-from benchmarks.peer.section import pairs, section_text, with_section
+from benchmarks.peer.section import pairs, section_text
+from benchmarks.sections import with_section
 from karpy.adapters.controlplane.building import ensure_programs
 from karpy.adapters.controlplane.bundles import PEER
 from karpy.errors import KarpyError

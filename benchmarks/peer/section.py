@@ -13,7 +13,6 @@ from karpy import __version__
 from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER
 
 TITLE: Final = "## Beside Karpenter on a real control plane"
-_BEFORE: Final = "## Run it yourself"
 _SHARE_OF_TIME_MAX: Final = 0.5
 _SHARE_OF_PRICE_MAX: Final = 1.0
 _SCALE_IN_TIME_MAX: Final = 0.6
@@ -241,21 +240,3 @@ def _scale_in_rows(pair: Pair) -> Iterator[str]:
 def _plain(share: Share) -> str:
     """Leave out a limit where there is none."""
     return str(share).replace(" (≤ inf)", "")
-
-
-def section_of(page: str) -> str:
-    """Cut the section out of the page, or return nothing if it has none."""
-    _, found, rest = page.partition(TITLE)
-    body, _, _ = rest.partition("\n## ")
-    return f"{found}{body}".rstrip() if found else ""
-
-
-def with_section(page: str, section: str) -> str:
-    """Put the section into the page, in the place of an older one."""
-    if not section:
-        return page
-    old = section_of(page)
-    if old:
-        return page.replace(old, section)
-    head, found, tail = page.partition(_BEFORE)
-    return f"{head.rstrip()}\n\n{section}\n\n{found}{tail}" if found else f"{page}\n{section}\n"

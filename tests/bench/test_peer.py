@@ -16,11 +16,10 @@ from benchmarks.peer.section import (
     TITLE,
     Pair,
     pairs,
-    section_of,
     section_text,
-    with_section,
 )
 from benchmarks.peer.usage import usage_of
+from benchmarks.sections import section_of, with_section
 
 
 def _run(operator: str, scenario: str = "basic-1000", **figures: float) -> Run:
@@ -220,9 +219,9 @@ def test_the_section_has_its_place_on_the_page_and_keeps_it() -> None:
     once = with_section(page, first)
     twice = with_section(once, second)
 
-    assert section_of(page) == ""
-    assert section_of(once) == first
-    assert section_of(twice) == second
+    assert section_of(page, TITLE) == ""
+    assert section_of(once, TITLE) == first
+    assert section_of(twice, TITLE) == second
     assert twice.count(TITLE) == 1
     assert twice.startswith("# Benchmarks\n\nabove\n\n## Beside Karpenter")
     assert twice.endswith("\n\n## Run it yourself\n\nbelow\n")

@@ -47,14 +47,22 @@ def answering(listed: dict[str, list[str]], watched: dict[str, list[str]]) -> An
 
 
 @asynccontextmanager
+async def fed(
+    listed: dict[str, list[str]], watched: dict[str, list[str]] | None = None
+) -> AsyncIterator[tuple[KubeFeed, Reports]]:
+    """Have a feed of what a server lists and tells."""
+    reports = Reports()
+    async with serving() as server, _transport(server) as transport:
+        server.says(answering(listed, watched or {}))
+        yield KubeFeed(transport, on_unreadable=reports.take), reports
+
+
+@asynccontextmanager
 async def mirrored(
     listed: dict[str, list[str]], watched: dict[str, list[str]] | None = None
 ) -> AsyncIterator[tuple[Mirror, Reports]]:
     """Have a mirror that has listed everything."""
-    reports = Reports()
-    async with serving() as server, _transport(server) as transport:
-        server.says(answering(listed, watched or {}))
-        feed = KubeFeed(transport, on_unreadable=reports.take)
+    async with fed(listed, watched) as (feed, reports):
         mirror = Mirror(feed, WallClock(), Catalog, Settings())
         task = asyncio.create_task(mirror.run())
         try:

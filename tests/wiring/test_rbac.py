@@ -119,7 +119,7 @@ async def test_what_is_granted_is_what_is_used(tmp_path: Path, uses: list[Use]) 
 async def test_what_only_aws_needs_is_granted_with_aws(
     tmp_path: Path, uses: list[Use], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def connect() -> EmptyAccount:
+    async def connect(**_: object) -> EmptyAccount:
         return EmptyAccount()
 
     monkeypatch.setattr("karpy.wiring.clouds.aws.connect_aws", connect)

@@ -54,14 +54,15 @@ class AdmissionRules:
         runtimes: Iterable[RuntimeClass] = (),
         priorities: Iterable[PriorityClass] = (),
     ) -> None:
-        # Parity: of two LimitRanges with a default for one resource the first counts, and an API
-        # server takes them in any order. Ours is by name.
+        # Parity: two LimitRanges with a default for one resource: as in an API server, the first
+        # one counts. The API server has no order; Karpy takes them by name.
         self._ranges: dict[str, list[LimitRange]] = {}
         for each in sorted(ranges, key=lambda found: found.name):
             self._ranges.setdefault(each.namespace, []).append(each)
         self._runtimes = {each.name: each for each in runtimes}
         self._priorities = {each.name: each for each in priorities}
-        # Parity: of several classes for all pods the one of the lowest value counts.
+        # Parity: several PriorityClasses with `globalDefault`: as in an API server, the one with
+        # the lowest value counts.
         usual = (each for each in self._priorities.values() if each.is_usual)
         self._usual = min(usual, key=lambda each: (each.value, each.name), default=None)
 
@@ -77,7 +78,8 @@ class AdmissionRules:
 
     def admitted(self, spec: JsonObject, namespace: str) -> JsonObject:
         """Return the spec that a pod of this namespace has once it is admitted."""
-        # Parity: the plugins LimitRanger, Priority and RuntimeClass, in this order.
+        # Parity: admission of pods from manifests: as in an API server, the plugins LimitRanger,
+        # Priority and RuntimeClass apply in this order.
         fields = Fields(spec, "spec")
         for limits in self._ranges.get(namespace, ()):
             fields = Fields(with_usual_amounts(fields, limits), "spec")

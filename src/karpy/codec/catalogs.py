@@ -5,11 +5,20 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from karpy.codec.claims import write_requirement, write_resources
 from karpy.codec.constraints import POOL_OPERATORS, read_requirement
-from karpy.codec.fields import FieldInvalid, Fields, describe
+from karpy.codec.fields import FieldInvalid, Fields, JsonObject, describe
 from karpy.codec.instances import RESERVATION_SUFFIX, InstanceReader, read_price
 from karpy.errors import CatalogInvalid
-from karpy.model.instances import Catalog, InstanceType, Offering, PriceList, columns, micros
+from karpy.model.instances import (
+    MICROS_PER_DOLLAR,
+    Catalog,
+    InstanceType,
+    Offering,
+    PriceList,
+    columns,
+    micros,
+)
 from karpy.model.labels import (
     ARCH,
     CAPACITY_TYPE,
@@ -49,7 +58,8 @@ _ARCHITECTURE: Final = "architecture"
 @lru_cache(maxsize=1)
 def kwok_catalog() -> Catalog:
     """Return the 144 types that Karpenter's KWOK provider sells."""
-    # Parity: karpenter kwok/tools/gen_instance_types.go.
+    # Parity: the instance types of KWOK: they are those of Karpenter's
+    # kwok/tools/gen_instance_types.go.
     types = tuple(
         _kwok_type(cpu, family, gib, system, architecture)
         for cpu in _CPUS
@@ -71,6 +81,39 @@ def read_catalog(value: object, name: str = "catalog") -> Catalog:
         return _read_catalog(value)
     except FieldInvalid as error:
         raise CatalogInvalid(path=name, problem=f"{error}; {error.hint}") from error
+
+
+def write_catalog(catalog: Catalog) -> JsonObject:
+    """
+    Write a catalog as an object that `read_catalog` reads.
+
+    NodePools that see other types or prices than the rest are not written.
+    """
+    return {
+        "wellKnownLabels": sorted(catalog.well_known - WELL_KNOWN),
+        "instanceTypes": [_write_type(each) for each in catalog.types],
+    }
+
+
+def _write_type(type_: InstanceType) -> JsonObject:
+    return {
+        "name": type_.name,
+        "requirements": [
+            entry
+            for _, each in sorted(type_.requirements.items())
+            for entry in write_requirement(each)
+        ],
+        "offerings": [_write_offering(each) for each in type_.offerings],
+        "capacity": write_resources(type_.capacity),
+        "overhead": {"kubeReserved": write_resources(type_.overhead)},
+    }
+
+
+def _write_offering(offering: Offering) -> JsonObject:
+    values = {key: each.values for key, each in offering.requirements.items() if each.values}
+    labels = {key: min(some) for key, some in sorted(values.items())}
+    written: JsonObject = {"labels": labels, "price": offering.price / MICROS_PER_DOLLAR}
+    return written if offering.is_available else {**written, "available": False}
 
 
 def _read_catalog(value: object) -> Catalog:
@@ -150,7 +193,8 @@ def _read_kwok_type(fields: Fields) -> InstanceType:
 
 def _read_kwok_offering(fields: Fields) -> Offering:
     """Read an offering; names in either case, as Go reads them, and always available."""
-    # Parity: karpenter kwok/cloudprovider; the file's own word on availability is not taken.
+    # Parity: offerings in a file of KWOK instance types: as in Karpenter's kwok/cloudprovider, each
+    # is available, whatever the file says.
     lower = Fields({key.lower(): value for key, value in fields.obj.items()}, fields.path)
     parts = [read_requirement(each, POOL_OPERATORS) for each in lower.children("requirements")]
     requirements = collect(parts)

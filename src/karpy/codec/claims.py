@@ -54,7 +54,8 @@ def write_node_claim(launch: Launch, pool: JsonObject, catalog: Catalog) -> Json
         "kind": NODE_CLAIM.name,
         "metadata": {
             "generateName": f"{launch.pool}-",
-            # Differs: Karpenter makes the claim first and holds on to it by a second write.
+            # Differs: the termination finalizer of a NodeClaim: Karpenter adds it by a second
+            # write; Karpy creates the NodeClaim with it, so that no deletion can come between.
             "finalizers": [TERMINATION_FINALIZER],
             "labels": {
                 **(made.get("labels") or {}),

@@ -47,7 +47,8 @@ def find_overlay_faults(fields: Fields, well_known: frozenset[str]) -> Iterator[
 
 def find_faults(fields: Fields, well_known: frozenset[str]) -> tuple[FieldInvalid, ...]:
     """List all that keeps Karpenter from calling a NodePool ready."""
-    # Parity: karpenter pkg/apis/v1 RuntimeValidate.
+    # Parity: what makes a NodePool not ready: the same rules as in Karpenter's pkg/apis/v1
+    # RuntimeValidate.
     template = fields.child("spec").child("template")
     inner = template.child("spec")
     labels = template.child("metadata").child("labels")

@@ -30,7 +30,8 @@ def effective_requests(spec: Fields, status: Fields) -> dict[str, int]:
     Containers run together and add up. An init container runs alone, next to the sidecars started
     before it. Pod-level requests replace the sum; the overhead comes on top.
     """
-    # Parity: component-helpers PodRequests, with status resources in use.
+    # Parity: what a pod requests: the same as PodRequests of Kubernetes' component-helpers, with
+    # the resources of its status.
     reported = _Reported(status)
     parts = [reported.needs(each) for each in spec.children("containers")]
     total = parts[0] if len(parts) == 1 else add(*parts)
@@ -51,7 +52,7 @@ def effective_limits(spec: Fields) -> dict[str, int]:
 
     Where nothing is said there is no limit; the overhead raises those that there are.
     """
-    # Parity: component-helpers PodLimits.
+    # Parity: what a pod is limited to: the same as PodLimits of Kubernetes' component-helpers.
     total = add(*(_limits(each) for each in spec.children("containers")))
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}

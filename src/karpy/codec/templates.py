@@ -22,7 +22,8 @@ def read_template(fields: Fields) -> PoolTemplate:
     )
 
 
-# Differs: Karpenter hashes `timeAdded` of a taint, too, in the time zone it happens to run in.
+# Differs: `timeAdded` of a taint in a NodePool's template: Karpenter hashes it in the time zone of
+# the process, so that nodes may drift in another zone; Karpy leaves it out of the hash.
 def _taints(spec: Fields, key: str) -> tuple[Taint, ...] | None:
     return read_taints(spec, key) if key in spec else None
 

@@ -88,7 +88,9 @@ def requirement_to_entries(requirement: Requirement) -> list[dict[str, Any]]:
         entries.append((Operator.GTE, [str(requirement.gte)]))
     if requirement.lte is not None:
         entries.append((Operator.LTE, [str(requirement.lte)]))
-    # Differs: Karpenter forgets what a bounded requirement excludes.
+    # Differs: a requirement with a bound and excluded values, such as `Gt 1` and `NotIn [5]`:
+    # Karpenter writes the bound alone; Karpy writes both, so that the NodeClaim says what was
+    # decided.
     if values or not entries:
         entries.append((requirement.operator, values))
     if requirement.is_needed and requirement.gte is None and requirement.lte is None:

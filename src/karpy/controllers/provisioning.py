@@ -98,8 +98,9 @@ class ProvisioningController:
         backoff = Backoff(_FIRST_PAUSE, _LONGEST_PAUSE)
         while True:
             await self._batcher.wait()
-            # Differs: Karpenter lets a batch go that comes too early, and its pods ask again ten
-            # seconds later. We decide as soon as the last claim has its machine.
+            # Differs: a batch of pods that ends before the state of the cluster is known: Karpenter
+            # drops it, and the pods are seen again ten seconds later; Karpy waits and decides as
+            # soon as the last NodeClaim has its machine.
             await self._cluster.wait_until_synced()
             with Barrier(self._fail):
                 await self.reconcile()

@@ -108,7 +108,8 @@ class StaticCapacityController:
         kept, now = self._find(name), self._context.clock.now()
         if kept is None:
             return None
-        # Differs: Karpenter makes another claim as soon as one has got no machine, and another.
+        # Differs: a static NodePool whose NodeClaim gets no machine: Karpenter creates another
+        # NodeClaim at once, without end; Karpy pauses between attempts.
         if memory.not_before is not None and now < memory.not_before:
             return seconds(memory.not_before - now)
         heads = self._count(kept.record, memory)

@@ -115,6 +115,7 @@ def _nominated(keys: tuple[str, ...], where: str, pods: Mapping[str, Pod]) -> It
         )
 
 
-# Differs: Karpenter writes events on virtual pods, too: they are about pods that do not exist.
+# Differs: events about virtual pods of CapacityBuffers: Karpenter emits them, although these pods
+# do not exist; Karpy emits none.
 def _existing(keys: tuple[str, ...], pods: Mapping[str, Pod]) -> Iterator[str]:
     return (key for key in keys if key not in pods or not pods[key].is_virtual)

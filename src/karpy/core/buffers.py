@@ -121,9 +121,11 @@ def wanted_replicas(buffer: BufferRecord, requests: Resources, workload_replicas
         limit // requests[name] for name, limit in buffer.limits.items() if requests.get(name)
     ]
     if sizes:
-        # Parity: karpenter takes the larger one, though the API's text speaks of the smaller.
+        # Parity: a CapacityBuffer with limits on several resources: as Karpenter, Karpy takes the
+        # largest number of replicas, although the description of the API speaks of the smallest.
         limits.append(max(sizes))
-    # Differs: Karpenter makes two billion pods if a buffer says so, and runs out of memory.
+    # Differs: a CapacityBuffer with a huge number of replicas: Karpenter creates as many virtual
+    # pods and may run out of memory; Karpy limits their number.
     return min(*limits, PODS_MAX) if limits else 0
 
 

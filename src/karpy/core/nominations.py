@@ -23,9 +23,9 @@ OPENING_TIME: Final = timedelta(seconds=10)
 """Who has lost a place waits so long for other nodes to open before new ones are bought."""
 
 
-# Differs: Karpenter waits until kube-scheduler has given up on each single pod. Where hundreds come
-# at once that takes many seconds, and nodes are bought for the first of them that all of them
-# together would not need. Nodes that are there come first, as for everybody else.
+# Differs: hundreds of pods that are created at once: Karpenter waits until kube-scheduler has tried
+# each pod, and launches nodes for the first ones that all of them together would not need; Karpy
+# decides about all of them as soon as one is unschedulable.
 def with_untried(snapshot: Snapshot) -> Snapshot:
     """Count untried pods as pending as soon as one pod waits for a node."""
     waiting = uncounted(snapshot.pods)
@@ -42,8 +42,9 @@ def _rides(pod: Pod) -> bool:
     return pod.is_untried and pod.is_active and not pod.node_name and not is_owned
 
 
-# Differs: Karpenter decides about pods again and again until they are bound. It does not find the
-# same places twice, and buys nodes for those that the second order leaves out.
+# Differs: pods that have a place on a node that is not ready yet: Karpenter decides about them
+# again until they are bound, may find other places, and launches nodes for the rest; Karpy keeps
+# the places of the first decision.
 def with_nominated(
     snapshot: Snapshot, places: Mapping[str, str], settling: Collection[str] = ()
 ) -> Snapshot:
@@ -126,7 +127,8 @@ APART_MIN: Final = 0.9
 """If so many pods of one size are among themselves, they have nodes of their own."""
 
 
-# Differs: Karpenter leaves it to kube-scheduler where pods go.
+# Differs: where pods go when new nodes are ready: Karpenter leaves it to kube-scheduler; Karpy may
+# nominate the planned node in the pod's status, so that pods of other sizes do not take its room.
 def pods_to_nominate(snapshot: Snapshot, verdict: Verdict, which: PodNomination) -> frozenset[str]:
     """
     Return the keys of pods that should know their node.

@@ -77,7 +77,8 @@ class Toleration(Struct, frozen=True, gc=False):
 
 
 def _as_canonical(text: str) -> int | None:
-    # Parity: kubernetes component-helpers; a comparison takes neither `+5` nor `007`.
+    # Parity: numbers in `Gt` and `Lt`: as in Kubernetes' component-helpers, `+5` and `007` are no
+    # numbers.
     return as_integer(text) if _CANONICAL_INTEGER.fullmatch(text) else None
 
 

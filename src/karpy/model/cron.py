@@ -111,7 +111,8 @@ _NICKNAMES: Final = {
 
 def read_schedule(text: str) -> Schedule:
     """Read five fields, a nickname such as `@daily`, or `@every 1h30m`; raise ScheduleInvalid."""
-    # Parity: robfig/cron v3, which Kubernetes and Karpenter read schedules with.
+    # Parity: schedules of budgets: they have the syntax of robfig/cron v3, which Kubernetes and
+    # Karpenter use.
     if not text:
         raise ScheduleInvalid("empty spec string")
     if len(text) > SCHEDULE_LENGTH_MAX:

@@ -21,9 +21,9 @@ def daemon_set_of(pod: Pod) -> DaemonKey | None:
 
 def precedence(pod: Pod) -> tuple[bool, datetime, str]:
     """Rank the pods of a DaemonSet: of those that run the newest counts, else the newest."""
-    # Differs: Karpenter takes the newest pod, whether it runs or not. A right to create pods is
-    # enough to make one that names the DaemonSet as its owner and asks for more than any node has;
-    # no kubelet runs it.
+    # Differs: what a DaemonSet requests on new nodes: Karpenter reads its newest pod, running or
+    # not; Karpy prefers pods that run, because the right to create pods is enough to create one
+    # that names the DaemonSet as its owner and asks for more than any node has.
     return pod.phase == "Running", pod.created, pod.name
 
 

@@ -130,8 +130,8 @@ def join_node(
     fills in resources the kubelet has not reported yet.
     """
     assert node is not None or claim is not None
-    # Differs: a NodePool's label is enough to be managed, since a recording may hold Nodes alone;
-    # Karpenter asks for the NodeClaim.
+    # Differs: a Node with a NodePool label and no NodeClaim in the input: Karpenter does not count
+    # it as managed; Karpy does, because recordings and manifests may hold Nodes alone.
     is_managed = claim is not None or (node is not None and NODE_POOL in node.meta.labels)
     is_registered = node is not None and (
         not is_managed or node.meta.labels.get(REGISTERED) == _YES

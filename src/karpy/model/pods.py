@@ -229,7 +229,8 @@ class Pod(Struct, frozen=True, gc=False):
     @property
     def is_reschedulable(self) -> bool:
         """Whether it needs another node when its own goes."""
-        if self.is_daemon or self.is_static:
+        # This is asked of every pod in every decision, and calls are what it costs.
+        if self.owners and (self.is_owned_by(DAEMON_SET) or self.is_owned_by(NODE)):
             return False
         # A StatefulSet makes the next pod only after this one is gone: it is as good as pending.
         return self.is_active or (self.is_deleting and self.is_owned_by(STATEFUL_SET))

@@ -68,8 +68,8 @@ class Requirement(Struct, frozen=True, gc=False):
         if gte is not None or lte is not None:
             values = frozenset(value for value in values if _within(value, gte, lte))
         if self.complement and other.complement:
-            # Differs: Karpenter forgets Exists when it meets NotIn, and lets a node without the
-            # label pass.
+            # Differs: `Exists` together with `NotIn` on one label: Karpenter keeps NotIn alone and
+            # accepts a node without the label; Karpy asks for the label.
             is_open = bool(values) and gte is None and lte is None
             is_needed = is_open and not (self.is_negative and other.is_negative)
             return Requirement(self.key, values, True, gte, lte, min_values, is_needed)
@@ -89,8 +89,8 @@ class Requirement(Struct, frozen=True, gc=False):
         """Whether a node without the label will do: NotIn and DoesNotExist, without bounds."""
         if not self.complement:
             return not self.values
-        # Differs: Karpenter lets `NotIn [5]` together with `Gt 1` pass for a node without the
-        # label.
+        # Differs: `NotIn [5]` together with `Gt 1` on one label: Karpenter accepts a node without
+        # the label; Karpy does not, because `Gt` asks for a value.
         return bool(self.values) and self.gte is None and self.lte is None and not self.is_needed
 
     @property

@@ -31,7 +31,7 @@ from karpy.adapters.telemetry.servers import HttpServer, metrics_application, pr
 from karpy.adapters.telemetry.specs import metric_specs
 from karpy.barriers import known
 from karpy.core.lifecycle.changes import Count
-from karpy.errors import KarpyError, LeadershipLost
+from karpy.errors import KarpyError, LeadershipLost, OptionInvalid
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL, Kind
 from karpy.model.notices import Notice
 from karpy.model.options import Options
@@ -82,10 +82,11 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         connections = await _connected(stack, access, options, metrics, troubles)
         recorder = await stack.enter_async_context(_events(connections.telling, troubles))
         objects, feed = connections.usual.objects, connections.usual.feed
-        heard = troubles.undone, metrics.count
+        heard = troubles.undone, metrics.count, connections.check_write
         site = Site(objects, feed, WallClock(), recorder, options, environ, *heard)
-        cloud = await cloud_module.open_cloud(site)
-        stack.push_async_callback(cloud.provider.close)
+        with _LastWords(log):
+            cloud = await cloud_module.open_cloud(site)
+        stack.push_async_callback(cloud.close)
         operator = Operator(
             _surface(site, cloud, connections.nominations.objects),
             options,
@@ -119,6 +120,11 @@ class _Lines(Struct, frozen=True):
     own: Connection
     nominations: Connection
     telling: Connection
+
+    def check_write(self, what: str) -> None:
+        """Raise LeadershipUncertain unless a call to the cloud may change something now."""
+        if self.fence is not None:
+            self.fence.check("a call to", what)
 
 
 async def _connected(
@@ -288,7 +294,8 @@ class _LastWords:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if isinstance(error, Exception):
+        # A flag that cannot be is shown as that of any other command.
+        if isinstance(error, Exception) and not isinstance(error, OptionInvalid):
             self._log.error("operator has ended", error=known(error))
             raise Crashed from error
 

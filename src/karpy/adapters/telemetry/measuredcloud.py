@@ -77,7 +77,8 @@ class MeasuredCloud:
 
     async def machine(self, provider_id: str) -> Machine:
         """Return one machine."""
-        # Parity: without an answer Karpenter does not know whose machine it is.
+        # Parity: the metric of a cloud call that gets one machine: as in Karpenter, the label for
+        # the NodePool is empty, because the NodePool is known only from the answer.
         return await self._measure("Get", self._cloud.machine(provider_id), lambda: _ALL_POOLS)
 
     async def machines(self) -> Sequence[Machine]:

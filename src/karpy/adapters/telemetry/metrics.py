@@ -325,7 +325,8 @@ class Metrics:
                 for metric, values in work().items():
                     name = self._gauge(metric).spec.name
                     told[name] = {**told[name], **values} if name in told else values
-        # Parity: always the plain text format; OpenMetrics would rename what dashboards know.
+        # Parity: the format of metrics: as Karpenter, Karpy writes the plain text format, because
+        # OpenMetrics would rename series that dashboards use.
         parts: list[str] = []
         for series in self._made:
             lines = series.lines(told.get(series.spec.name))

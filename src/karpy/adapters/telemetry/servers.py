@@ -21,7 +21,8 @@ _SECONDS_TO_END: Final = 1.0
 _BACKLOG: Final = 128
 _NOT_OURS: Final = frozenset({errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT})
 """What a machine says of an address that it does not have."""
-# Differs: Karpenter serves profiles on the metrics port, to every pod that can reach it.
+# Differs: profiling: Karpenter serves profiles on the metrics port to every pod that can reach it;
+# Karpy serves them on loopback alone, because profiles show what the process does.
 HOST: Final = "127.0.0.1"
 _SECONDS: Final = "30"
 _SECONDS_MAX: Final = 300.0

@@ -47,8 +47,10 @@ def _alone(name: str, *others: str) -> Rule:
 
 
 def _alone_somewhere(name: str, *others: str) -> Rule:
-    # Parity: Karpenter refuses this only if every term does it, and manifests rely on that.
-    # Differs: an empty list of capacity reservations is accepted; Karpenter's rule refuses it.
+    # Parity: selector terms that say too much, such as an id with tags: as Karpenter, Karpy refuses
+    # the object only if every term does so, because manifests rely on that.
+    # Differs: an empty list of `capacityReservationSelectorTerms`: Karpenter's rule refuses it;
+    # Karpy accepts it, because it means the same as no list.
     return Rule(
         f"self.size() == 0 || !self.all(x, has(x.{name}) && ({_has(*others)}))",
         f"'{name}' cannot be set together with {_quoted(*others)}",

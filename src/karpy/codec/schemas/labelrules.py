@@ -53,7 +53,8 @@ AWS_LABELS: Final = tuple(f"karpenter.k8s.aws/{each}" for each in (*_AWS_TYPE_LA
 
 def _own(domain: str, names: Iterable[str]) -> str:
     """Write a condition: `KEY` is outside the domain, or one of these names in it."""
-    # Parity: any domain with this ending is taken for ours, my-karpenter.sh too.
+    # Parity: label domains that end in `karpenter.sh`: as in Karpenter's rule, each counts as
+    # Karpenter's own, also `my-karpenter.sh`.
     allowed = ", ".join(f"'{domain}/{name}'" for name in sorted(names))
     return f"KEY in [{allowed}] || !KEY.split('/')[0].endsWith('{domain}')"
 

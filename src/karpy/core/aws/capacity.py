@@ -39,9 +39,9 @@ def capacity(
     info: InstanceTypeInfo, settings: InstanceSettings, operator: Ec2Settings
 ) -> Resources:
     """Return the capacity that nodes of a type will report; what a type has none of is absent."""
-    # Differs: Karpenter has a table of how many branch interfaces a type takes for security
-    # groups of pods. No public call of AWS says it, so that no type offers
-    # `vpc.amazonaws.com/pod-eni` until its nodes are there.
+    # Differs: `vpc.amazonaws.com/pod-eni`, the branch interfaces for security groups of pods:
+    # Karpenter has a table of their number per instance type; Karpy counts them once a node of the
+    # type exists, because no public call of AWS tells the number.
     return {
         CPU: info.vcpus * 1000,
         MEMORY: memory(info, settings, operator),

@@ -124,7 +124,8 @@ def launch_template(batch: Batch, kind: TemplateKind) -> LaunchTemplate:
     """Return the template of one kind of machines; raise UserDataInvalid."""
     data = _data(batch, kind)
     digest = sha256(msgspec.json.encode(data, order="sorted")).digest()
-    # Differs: Karpenter's names come of another hash; templates are made and deleted as needed.
+    # Differs: names of launch templates: Karpenter derives them from another hash; Karpy does not
+    # reuse Karpenter's templates, because both create and delete them as needed.
     number = int.from_bytes(digest[:8], "big") & _MASK
     return LaunchTemplate(f"{PREFIX}{number}", kind, data)
 

@@ -147,8 +147,9 @@ class Shop:
         )
 
     def _reserved(self, info: InstanceTypeInfo, reservation: CapacityReservation) -> Offering:
-        # Differs: Karpenter prices reserved capacity at a ten-millionth of on-demand, which is
-        # less than the smallest price here; a hundred-thousandth keeps the order of types.
+        # Differs: the price of reserved capacity: Karpenter takes a ten-millionth of the on-demand
+        # price; Karpy takes a hundred-thousandth, because its smallest price is a micro-dollar and
+        # the order of types must stay.
         usual = self._market.on_demand.get(info.name, 0)
         flag = "true" if reservation.is_interruptible else "false"
         parts = [

@@ -17,7 +17,8 @@ def profile_path(region: str, cluster: str, uid: str = "") -> str:
 
 def profile_name(cluster: str, region: str, node_class: str, role: str) -> str:
     """Return the name of the profile for a role: another role has another profile."""
-    # Differs: Karpenter draws a name at random; one that follows from the role is found again.
+    # Differs: the name of an instance profile: Karpenter draws it at random; Karpy derives it from
+    # the role, so that the profile is found again after a restart.
     digest = sha256(f"{region}/{node_class}/{role}".encode()).digest()
     number = int.from_bytes(digest[:8], "big")
     return f"{cluster}_{number}"[:_NAME_MAX]

@@ -42,8 +42,9 @@ def _labels(info: InstanceTypeInfo) -> Iterator[tuple[str, str]]:
         yield labels.INSTANCE_CPU_CLOCK, str(info.clock_mhz)
     if info.ebs_mbps is not None:
         yield labels.INSTANCE_EBS_BANDWIDTH, str(info.ebs_mbps)
-    # Differs: Karpenter has a table of bandwidths; where several network cards work together, it
-    # may say a little less than the sum of what EC2 says of each.
+    # Differs: the label for network bandwidth: Karpenter has a table of bandwidths; Karpy adds up
+    # what EC2 reports of each network card, which may be a little more for types with several
+    # cards.
     bandwidth = sum(each.bandwidth_mbps for each in info.cards)
     if bandwidth:
         yield labels.INSTANCE_NETWORK_BANDWIDTH, str(bandwidth)

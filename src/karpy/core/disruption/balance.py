@@ -91,12 +91,7 @@ class Balance:
         if pool not in self._totals:
             evaluation = self._evaluation
             nodes = [each for each in evaluation.snapshot.nodes if each.pool == pool and each.claim]
-            cost = sum(
-                evaluation.costs.of_moving(
-                    pod for pod in evaluation.pods_on(node) if pod.is_reschedulable
-                )
-                for node in nodes
-            )
+            cost = sum(evaluation.movers(node)[1] for node in nodes)
             self._totals[pool] = evaluation.prices.total(nodes), cost
         return self._totals[pool]
 

@@ -187,7 +187,8 @@ def _why_not_node(
     catalog = evaluation.snapshot.catalog
     if node.pool not in evaluation.pools or not catalog.types_for(node.pool):
         return NodeRefusal(NodeReason.POOL_MISSING, node.name, node.pool)
-    # Differs: Karpenter repeats a command that fails at once, and other nodes wait for their turn.
+    # Differs: a disruption command that fails: Karpenter proposes it again at once, and commands
+    # for other nodes wait; Karpy pauses for its nodes, longer after each failure.
     free_at = evaluation.snapshot.command_backoffs.get(node.claim)
     if free_at is not None and evaluation.now < free_at:
         return NodeRefusal(NodeReason.BACKING_OFF, node.name, until=free_at)
@@ -240,7 +241,7 @@ def _can_only_delay(node: Node, class_: DisruptionClass) -> bool:
 def _candidate(node: Node, evaluation: Evaluation, blocker: NodeRefusal | None) -> Candidate:
     assert node.claim_record is not None
     assert node.node_record is not None
-    pods = tuple(pod for pod in evaluation.pods_on(node) if pod.is_reschedulable)
+    pods, moving_cost = evaluation.movers(node)
     return Candidate(
         node=node,
         claim=node.claim_record,
@@ -248,6 +249,6 @@ def _candidate(node: Node, evaluation: Evaluation, blocker: NodeRefusal | None) 
         pool=evaluation.pools[node.pool],
         pods=pods,
         price=evaluation.prices.of(node),
-        moving_cost=evaluation.costs.of_moving(pods),
+        moving_cost=moving_cost,
         blocker=blocker,
     )

@@ -210,8 +210,8 @@ class Consolidation:
     def _of_one_capacity_type(self, launch: Launch, price: int) -> Launch | None:
         """Have a launch that may be spot or on-demand be one of them, so that its price is sure."""
         # The comparison was with spot prices; a launch on demand might cost more.
-        # Differs: Karpenter asks for spot even if no spot capacity is on sale; Karpy then asks for
-        # on-demand capacity, if that is cheaper, too.
+        # Differs: a replacement that may be spot or on-demand while no spot capacity is on sale:
+        # Karpenter launches spot and fails; Karpy launches on-demand if that is cheaper, too.
         prices = self._evaluation.prices
         spot = prices.cheaper(launch, price, merge(launch.requirements, _SPOT_ONLY))
         return spot or prices.cheaper(launch, price, merge(launch.requirements, _ON_DEMAND_ONLY))

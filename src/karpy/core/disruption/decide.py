@@ -48,9 +48,9 @@ class Pass:
     def __init__(self, question: DisruptionQuestion, previous: "Pass | None" = None) -> None:
         """Take a question; what the previous pass derived from equal parts is kept."""
         self.question = question
-        # Differs: Karpenter forgets what it costs to move the pods of a node when the NodeClaim
-        # changes, until the Node does, so that moves in Balanced NodePools get a wrong score; Karpy
-        # derives all costs from the snapshot.
+        # Differs: the cost of moving the pods of a node after its NodeClaim has changed: Karpenter
+        # loses it until the Node changes, so that moves in Balanced NodePools get a wrong score;
+        # Karpy derives all costs from the snapshot.
         before: Evaluation | None = None if previous is None else previous.evaluation
         self.evaluation: Evaluation = Evaluation(question.snapshot, before)
         self._proposals: dict[str, Proposal] = {}

@@ -119,8 +119,9 @@ def find_deletion_costs(snapshot: Snapshot) -> DeletionCosts:
     return DeletionCosts(tuple(_within_cycle(costs)))
 
 
-# Differs: a deletion cost that is no number below zero: Karpenter overwrites it, and deletes it on
-# nodes that stay; Karpy leaves it alone, since only a user can have written it.
+# Differs: a pod deletion cost that is not a negative number: Karpenter overwrites it, and deletes
+# it from pods of nodes that stay; Karpy leaves it as it is, because only a user can have written
+# it.
 def is_managed(text: str | None) -> bool:
     """Say whether a deletion cost is ours to write: there is none, or it is below zero."""
     return text is None or read_cost(text) < 0
@@ -132,8 +133,8 @@ def _is_terminating(node: Node) -> bool:
 
 def _savings_ratio(node: Node, evaluation: Evaluation) -> Fraction:
     """Return the price of a node per cost of moving its pods, whether they may move or not."""
-    pods = (pod for pod in evaluation.pods_on(node) if pod.is_reschedulable)
-    return Fraction(evaluation.prices.of(node), evaluation.costs.of_moving(pods))
+    _, moving_cost = evaluation.movers(node)
+    return Fraction(evaluation.prices.of(node), moving_cost)
 
 
 def _rank(
@@ -176,8 +177,8 @@ def _why_kept(
     return None
 
 
-# Differs: a static pod outside kube-system: for Karpenter it keeps its node from being emptied by a
-# scale-in; for Karpy it does not, since it ends with its node.
+# Differs: a static pod outside kube-system, for deletion costs: Karpenter takes its node for one
+# that a scale-in cannot empty; Karpy ignores the pod, because it ends with its node.
 def _pins(pod: Pod) -> bool:
     """Say whether a pod stays on its node whatever is scaled in."""
     if pod.namespace == _SYSTEM or not pod.is_reschedulable:

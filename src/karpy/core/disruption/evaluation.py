@@ -39,6 +39,7 @@ class Evaluation:
         self.costs = Costs(reads_deletion_cost=not snapshot.settings.manages_deletion_cost)
         self.budgets = PodDisruptionBudgets(snapshot.budgets)
         self._pods_on: dict[str, list[Pod]] | None = None
+        self._movers: dict[str, tuple[tuple[Pod, ...], int]] = {}
         self._problem: Problem | None = None
         # Of the previous evaluation nothing else is kept, or each would keep all those before it.
         self._earlier = None if previous is None else previous.latest_problem
@@ -111,6 +112,14 @@ class Evaluation:
                 if pod.node_name and not pod.is_expected:
                     self._pods_on.setdefault(pod.node_name, []).append(pod)
         return self._pods_on.get(node.name, _NONE)
+
+    def movers(self, node: Node) -> tuple[tuple[Pod, ...], int]:
+        """Return the pods that need another node without theirs, and what it costs to move them."""
+        found = self._movers.get(node.name)
+        if found is None:
+            pods = tuple([pod for pod in self.pods_on(node) if pod.is_reschedulable])
+            found = self._movers[node.name] = pods, self.costs.of_moving(pods)
+        return found
 
     def quiet_at(self, node: Node) -> datetime | None:
         """Return when consolidateAfter ends for a node; None if it never does, or is not set."""

@@ -46,8 +46,9 @@ def validate_move(
     refusals = (*gone, *eligible.refusals, *spent)
     consolidation = Consolidation(evaluation, method.name, method.consolidation_type)
     if len(chosen) == len(command.nodes):
-        # Differs: Karpenter asks for places at any price, and carries a command out although its
-        # replacement is not cheaper any more.
+        # Differs: validation of a consolidation command: Karpenter asks for places at any price,
+        # and may carry out a command whose replacement is no longer cheaper; Karpy compares prices
+        # again.
         found = consolidation.relocate(chosen, sum(each.price for each in chosen))
         why = _why_changed(command, found)
         if why is None:
@@ -56,7 +57,9 @@ def validate_move(
         refusals = (*refusals, *_changed(chosen, command, why))
         return _rejected(command, refusals, "scheduling", evaluation)
     if chosen and may_shrink:
-        # Differs: Karpenter drops the whole command if a single node of it has changed.
+        # Differs: a multi-node command of which one node has changed before validation: Karpenter
+        # abandons the command; Karpy decides again about the nodes that are left, because they may
+        # still go.
         move = consolidation.move(chosen)
         if move.command is not None:
             again = replace(

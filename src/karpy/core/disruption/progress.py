@@ -91,8 +91,8 @@ def start_validated(command: Command, validation: Validation, snapshot: Snapshot
     kept = validation.command
     left = 0 if kept is None else len(kept.nodes)
     counts = failed_validations(command, len(command.nodes) - left)
-    # Differs: Karpenter emits the events of a rejected multi-node consolidation for a command that
-    # it has emptied before, so there are none; Karpy emits them for each node of the proposal.
+    # Differs: events about a multi-node command that validation rejects: Karpenter has emptied the
+    # command before and emits none; Karpy emits one for each node of the command.
     emitted = Changes(notices=validation.notices, counts=counts)
     if kept is None:
         text = f"abandoning {command.method} attempt, command is no longer valid"
@@ -276,7 +276,8 @@ def _wait(command: Command, snapshot: Snapshot) -> Progress:
     staying = _staying(command, nodes)
     if not staying:
         # Differs: a command whose nodes are all being deleted when its time is over: Karpenter
-        # calls it failed and removes the taints of the nodes; in Karpy it has succeeded.
+        # counts it as failed and removes the taints of the nodes; Karpy counts it as succeeded,
+        # because nothing is left to do.
         remark = Remark("command succeeded", {"command": str(command)})
         outcome = Changes(counts=counts, remarks=(remark,))
         return Progress(replace(command, stage=Stage.DONE), outcome=outcome)

@@ -36,8 +36,8 @@ class ReplicaSet(NamedTuple):
 # --- scale-out -----------------------------------------------------------------------------------
 
 
-# Differs: Karpenter moves pods of other nodes while nodes for pending pods are on their way, and
-# moves them once more when these are there.
+# Differs: consolidation while nodes for pending pods are being launched: Karpenter moves pods of
+# other nodes and moves them again once the new nodes are ready; Karpy waits for the new nodes.
 def is_scaling_out(snapshot: Snapshot) -> bool:
     """Say whether nodes for pending pods are on their way, and have not been for too long."""
     booting = {each.name for each in snapshot.nodes if _is_booting(each, snapshot)}
@@ -73,8 +73,8 @@ def _began(snapshot: Snapshot) -> datetime:
 # --- rollouts of Deployments ---------------------------------------------------------------------
 
 
-# Differs: Karpenter consolidates nodes whose pods a rollout is about to replace, so that they are
-# evicted for nothing.
+# Differs: consolidation of nodes whose pods a Deployment is about to replace: Karpenter evicts
+# these pods, although the rollout deletes them anyway; Karpy waits for the end of the rollout.
 def find_rollouts(pods: Iterable[Pod], now: datetime) -> frozenset[ReplicaSet]:
     """Return the ReplicaSets whose Deployment has pods of several, a new one among them."""
     known: dict[tuple[int, str, str], ReplicaSet | None] = {}

@@ -116,8 +116,8 @@ def plan_static(
 ) -> StaticPlan:
     """Say how nodes of a static pool may be replaced; `may` is the gate of terminate-first."""
     record = pool.record
-    # Differs: Karpenter launches replacements for a NodePool that is not ready, too. They get no
-    # machine, and it launches them again.
+    # Differs: static drift in a NodePool that is not ready: Karpenter launches replacements that
+    # get no machine, again and again; Karpy waits until the NodePool is ready.
     if record is None or not record.conditions.is_true(READY) or pool.is_deleting:
         return StaticPlan(why_not=NOT_READY)
     if may and are_reservations_full(pool, evaluation.snapshot.catalog):
@@ -137,8 +137,9 @@ def are_reservations_full(pool: NodePool, catalog: Catalog) -> bool:
         for offering in each.offerings
         if why_incompatible(wanted, offering.requirements, may_lack) is None
     ]
-    # Differs: a static NodePool that no offering is compatible with: Karpenter calls its
-    # reservations full and deletes its nodes first; Karpy replaces them like those of any pool.
+    # Differs: terminate-first drift in a static NodePool without a compatible offering: Karpenter
+    # takes its reservations for full and deletes its nodes first; Karpy launches the replacement
+    # first, as for any NodePool.
     return bool(offerings) and all(
         each.is_reserved and not each.is_launchable for each in offerings
     )

@@ -78,8 +78,8 @@ def drain(draining: DrainingNode, now: datetime) -> Drain:
     why = f"{len(waiting)} pods are waiting to be evicted"
     message = _DRAINING
     if blockers:
-        # Differs: Karpenter reports how many pods are left; Karpy also names those that block the
-        # drain.
+        # Differs: the message about a drain in progress: Karpenter reports how many pods are left;
+        # Karpy also names the pods that block the drain.
         why += f", blocked by {listed(blockers)}"
         message += f", blocked by {listed(blockers)}"
     claim = draining.claim
@@ -120,8 +120,9 @@ def _evictions_due(
     return tuple(Eviction(pod.namespace, pod.name, pod.uid, deadline=deadline) for pod in chosen)
 
 
-# Differs: Karpenter evicts all pods of a node at once, small ones take the room of large ones
-# elsewhere, and nodes are bought for those. In Karpy the large ones of all nodes come first.
+# Differs: draining a consolidated or drifted node: Karpenter evicts all pods at once, so that small
+# pods take the room that was planned for large ones, which then need new nodes; Karpy evicts the
+# large pods of all nodes first.
 def _first_wave(draining: DrainingNode, pods: Sequence[Pod], now: datetime) -> Sequence[Pod]:
     """Return the pods that are large enough to be evicted by now."""
     claim = draining.claim

@@ -97,8 +97,8 @@ def next_step(eviction: Eviction, pod: Pod | None, now: datetime) -> EvictionSte
     is_forced = eviction.mode is EvictionMode.FORCE_DELETE
     if not is_forced and eviction.deadline is not None and now >= eviction.deadline:
         return EvictionStep(EvictionVerb.DROP)
-    # Differs: Karpenter also deletes a pod that has completed meanwhile, and its result with it;
-    # Karpy leaves it.
+    # Differs: a pod that completes while its node is drained: Karpenter deletes it, and its result
+    # with it; Karpy leaves it.
     if pod.is_terminal:
         return EvictionStep(EvictionVerb.DROP)
     if (
@@ -120,8 +120,8 @@ def is_past_threshold(pod: Pod, deadline: datetime, now: datetime) -> bool:
     """Say whether a pod must be deleted now to stop before the deadline of its node."""
     if pod.deleted is None:
         return now > deadline - pod.disruption.grace
-    # Differs: Karpenter deletes a pod again and again whose grace period cannot be shortened; Karpy
-    # deletes it once.
+    # Differs: a pod whose grace period cannot be shortened at the end of a drain: Karpenter deletes
+    # it again and again; Karpy deletes it once, because more requests change nothing.
     return pod.deleted > deadline and pod.deleted > now + _grace(deadline, now)
 
 
@@ -191,7 +191,8 @@ def _refused(pod: Pod, node: NodeRecord | None, why: str, counted: Count) -> Evi
     if node is None:
         # The node is gone, and so is the pod.
         return EvictionAnswer(True, counts=(counted,))
-    # Differs: Karpenter emits one event per node and names one pod; Karpy emits one for each pod.
+    # Differs: events about refused evictions: Karpenter emits one per node, which names one pod;
+    # Karpy emits one for each pod, so that each shows in `kubectl describe pod`.
     notice = drain_failed_notice(node, f"{why} (Pod={pod.key})", pod.key)
     return EvictionAnswer(False, why, (notice,), (counted,))
 

@@ -161,7 +161,8 @@ def note_pod_event(claim: ClaimRecord, event: PodEvent) -> Changes:
     return Changes(replace(claim, last_pod_event=event.moment))
 
 
-# Differs: Karpenter writes each pod event at once; Karpy delays those of a new node.
+# Differs: the time of the last pod event in the status of a NodeClaim: Karpenter writes it at once
+# for each event; Karpy delays the writes for a new node, which no disruption considers yet.
 def can_wait(claim: ClaimRecord, since: datetime, now: datetime) -> bool:
     """
     Say whether the write of pod events since a moment may be delayed while many pods are bound.
@@ -175,8 +176,9 @@ def _is_event(claim: ClaimRecord, before: Pod | None, after: Pod) -> bool:
     if not after.node_name or after.is_owned_by(DAEMON_SET):
         return False
     if before is None:
-        # Differs: Karpenter takes every pod for new after a restart, and consolidation waits; Karpy
-        # compares the creation of the pod with the last event.
+        # Differs: the first pods that are seen after a restart: Karpenter takes each for a new pod
+        # event, so that consolidation waits; Karpy compares the creation of the pod with the last
+        # event.
         return claim.last_pod_event is None or after.created > claim.last_pod_event
     return (
         not before.node_name

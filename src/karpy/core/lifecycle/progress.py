@@ -99,8 +99,9 @@ def _initialized(
     return joined(changes, replace(found, requeue_after=None))
 
 
-# Differs: Karpenter writes Registered on a claim and Initialized a moment later. Karpy writes both
-# at once if the node is initialized soon: every write on a claim is expensive.
+# Differs: the conditions Registered and Initialized of a NodeClaim: Karpenter writes the second one
+# a moment after the first; Karpy writes both at once if the node is initialized soon, because each
+# write on a NodeClaim is expensive.
 def pause_after(
     changes: Changes, now: datetime, patience: timedelta = TIME_TO_INITIALIZE
 ) -> timedelta:

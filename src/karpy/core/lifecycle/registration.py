@@ -146,9 +146,9 @@ class GatePolicy(Enum):
     """At once: its pods are nominated to it."""
 
 
-# Differs: Karpenter opens a node by removing a NoExecute taint. If pods are bound at once,
-# kube-controller-manager may see them before it sees that the taint is gone, and evicts them. Karpy
-# replaces the taint by NoSchedule first.
+# Differs: registration of a node: Karpenter removes the NoExecute taint, and
+# kube-controller-manager evicts pods that it sees before it sees the removal; Karpy first replaces
+# the taint by NoSchedule, then removes it, so that no pod is evicted.
 def with_gate(node: NodeRecord, now: datetime) -> NodeRecord:
     """Replace the unregistered NoExecute taint by the gate, a NoSchedule taint."""
     taints = tuple(each for each in node.taints if not is_unregistered(each))

@@ -137,8 +137,8 @@ def _blocked(claim: ClaimRecord, node: NodeRecord) -> tuple[Notice, ...]:
     note = "more than 20% nodes are unhealthy in the nodepool"
     if not claim.pool:
         note = "more then 20% nodes are unhealthy in the cluster"
-    # Differs: Karpenter emits the event three times on the node; Karpy emits it once each on the
-    # node, its claim and its pool.
+    # Differs: the event about a repair that is blocked: Karpenter emits it three times on the node;
+    # Karpy emits it once each on the node, its NodeClaim and its NodePool.
     subjects = [about_node(node), about_claim(claim)]
     subjects += [
         Subject(NODE_POOL, each.name, uid=each.uid)

@@ -60,8 +60,8 @@ def termination_time(claim: ClaimRecord | None) -> datetime | None:
     """Return by when all pods of a claim's node must be gone; None is no deadline."""
     if claim is None:
         return None
-    # Differs: Karpenter never terminates a node whose annotation cannot be parsed; Karpy drains it
-    # without a deadline.
+    # Differs: a termination timestamp annotation that cannot be parsed: Karpenter never terminates
+    # the node; Karpy drains it without a deadline.
     return parse_moment(claim.meta.annotations.get(TERMINATION_TIME, ""))
 
 
@@ -173,8 +173,9 @@ def terminate_claim(
     if not claim.meta.is_deleting or FINALIZER not in claim.meta.finalizers:
         return ClaimTermination(Changes())
     changes = _with_deadline(claim)
-    # Differs: Karpenter reads Registered off the claim alone; Karpy reads the node, too. The claim
-    # may have been deleted after the node was registered and before that was written on the claim.
+    # Differs: a NodeClaim that is deleted just after its Node was registered: Karpenter reads the
+    # condition Registered of the NodeClaim alone and does not drain; Karpy reads the Node, too,
+    # because the condition may not be written yet.
     if nodes and (claim.conditions.is_true(REGISTERED) or any(_has_joined(each) for each in nodes)):
         nodes_to_delete = tuple(each.name for each in nodes if not each.meta.is_deleting)
         return ClaimTermination(changes, nodes_to_delete)

@@ -40,7 +40,8 @@ NO_WAITS: Final = Waits()
 
 def find_waits(pod: Pod, timing: PodTiming, *, is_starting: bool) -> Waits:
     """Return what a pod waits for; with `is_starting` it was pending and is not ready yet."""
-    # Differs: in Karpenter a bound pod counts as unbound until it runs; in Karpy until it is bound.
+    # Differs: the metric of the time a pod is unbound: Karpenter counts a pod until it runs; Karpy
+    # counts it until it is bound, as the name of the metric says.
     is_unbound = is_starting and not pod.node_name and pod.phase == PENDING
     is_undecided = timing.decided is None and not pod.node_name and not pod.is_terminal
     if not (is_starting or (is_undecided and timing.acked)):

@@ -32,8 +32,8 @@ def one_more(before: VainLaunches | None, group: str, why: Vain, now: datetime) 
     return VainLaunches(group, count, now, now + pause_after(count), why, message)
 
 
-# Differs: Karpenter launches again at once and without end for a pod that kube-scheduler does not
-# put where Karpenter has planned it.
+# Differs: a pod that kube-scheduler does not bind to the node launched for it: Karpenter launches
+# another node at once, without end; Karpy pauses for the pod's group, longer after each attempt.
 def withheld(snapshot: Snapshot) -> Mapping[str, VainLaunches]:
     """Return by group why nothing is launched for its pods now."""
     return {each.group: each for each in snapshot.vain_launches if snapshot.now < each.retry_at}

@@ -109,7 +109,8 @@ class Columns(dict[str, list[int]]):
                 left - row[resource] if resource in row else left
                 for left, row in zip(column, rows, strict=True)
             ]
-            # Parity: what a node has never had cannot run short; it keeps no other pod away.
+            # Parity: a resource that an existing node does not list: as in Karpenter, pods there
+            # that request it take nothing off, so that it keeps no other pod away.
             for number in self._lacking.get(resource, ()):
                 self[resource][number] = 0
 
@@ -292,7 +293,8 @@ def _is_daemon(pod: Pod, known: dict[int, bool]) -> bool:
 
 def attach_limits(node: Node, catalog: Catalog) -> Mapping[str, int | None]:
     """Return a node's volume limits: as published, else its instance type's."""
-    # Differs: Karpenter knows the type only of nodes whose NodePool takes part in the decision.
+    # Differs: the volume limit of a node whose NodePool takes no part in the decision: Karpenter
+    # knows none until the node publishes it; Karpy takes that of the instance type.
     if not node.pool:
         return node.volume_limits
     name = node.labels.get(INSTANCE_TYPE)
@@ -306,8 +308,9 @@ def _daemon_requests(
     node: Node, labels: Mapping[str, str], daemons: Sequence[DaemonSet]
 ) -> Resources:
     have = from_labels(labels)
-    # Differs: Karpenter leaves out daemons that do not tolerate a soft taint, but they come all the
-    # same.
+    # Differs: a DaemonSet that does not tolerate a PreferNoSchedule taint of an existing node:
+    # Karpenter leaves no room for its pod; Karpy does, because kube-scheduler places it there
+    # nevertheless.
     return add(
         *(
             daemon.pod.requests

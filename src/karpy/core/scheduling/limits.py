@@ -81,7 +81,8 @@ class Limits:
         if left is None:
             return
         self._within.pop(pool, None)
-        # Differs: Karpenter does not count `nodes` within one loop and overshoots the limit.
+        # Differs: a limit on `nodes`: Karpenter does not count the NodeClaims of the same decision
+        # and exceeds the limit; Karpy counts them at once.
         for resource in left:
             left[resource] -= (
                 1 if resource == NODES else self._table.capacity(resource).largest(types)

@@ -193,7 +193,8 @@ def _corrected(catalog: Catalog, pool: str, corrections: _Corrections) -> tuple[
         if where == pool and isinstance(part, str):
             capacity.setdefault(type_index, {})[part] = amount
     types = list(catalog.types_for(pool))
-    # Differs: Karpenter loses capacity and overhead overrides of offerings whose price it corrects.
+    # Differs: a NodeOverlay that changes the price of an offering with capacity or overhead
+    # overrides: Karpenter loses the overrides; Karpy keeps them.
     for type_index, changes in prices.items():
         offerings = list(types[type_index].offerings)
         for index, price in changes.items():

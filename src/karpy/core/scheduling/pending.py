@@ -139,8 +139,9 @@ class _Collector:
         if not pod.rules.volumes:
             self.are_fine.add(id(pod.rules))
         if pod.is_virtual:
-            # Differs: Karpenter places large virtual pods before smaller ones that exist, which may
-            # find a limit used up by room without pods.
+            # Differs: virtual pods of CapacityBuffers: Karpenter places large ones before smaller
+            # pods that exist, so that a limit may be used up by empty room; Karpy places pods that
+            # exist first.
             self._by_size.setdefault(_size(pod.requests) - _VIRTUAL, []).append(pod)
         else:
             self.alike(pod.requests).append(pod)

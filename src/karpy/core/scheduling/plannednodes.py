@@ -184,7 +184,8 @@ class PlannedNodes:
 
     def _count_late(self, node: int, table: DomainTable) -> None:
         """Count pods of a claim in a domain that has only now become certain."""
-        # Differs: Karpenter never counts pods placed on a claim while its domain was open.
+        # Differs: a pod on a NodeClaim whose zone is decided by a later pod: Karpenter never counts
+        # the first pod for spread and affinity; Karpy counts it as soon as the zone is certain.
         domain = table.settled(self.signature[node])
         if domain:
             waiting = self.uncounted[node]
@@ -309,8 +310,8 @@ class PlannedNodes:
             return self.existing.site(node)
         template = self.templates[node]
         assert template is not None
-        # Parity: a claim that does not say yet what a spreading pod asks for is not counted, though
-        # its node may well have the label in the end.
+        # Parity: a spread with a node filter and a NodeClaim that does not define the label yet: as
+        # in Karpenter, its pods are not counted, although its node may get the label in the end.
         return Site(self.signatures.requirements[self.signature[node]], template.taints)
 
 

@@ -86,8 +86,9 @@ class KeyRule:
         for spread, is_selected in self.spreads:
             mask &= spread.within_skew(self.pod_mask, is_selected)
         for affinity, is_selected in self.affinities:
-            # Differs: Karpenter starts anew if the pods to be near to are only where this pod
-            # cannot go; kube-scheduler does not.
+            # Differs: a required pod affinity whose pods run only in domains where this pod cannot
+            # go: Karpenter starts a second group elsewhere; Karpy leaves the pod pending, as
+            # kube-scheduler does.
             if affinity.nonzero:
                 mask &= affinity.nonzero & self.pod_mask
             elif is_selected and not affinity.is_elsewhere:
@@ -143,8 +144,10 @@ def _dear_last(domains: Sequence[int], price_in: Callable[[int], int]) -> Sequen
     """Put off domains where everything costs much more than the cheapest in another."""
     if len(domains) == 1:
         return domains
-    # Differs: Karpenter leaves it to chance which of equal domains it takes. Going by the last cent
-    # would part pods that could share a node, since what is cheapest depends on their size.
+    # Differs: several domains that a spread allows equally: Karpenter takes one at random; Karpy
+    # takes the first by name and puts off those that cost over a quarter more. It does not take the
+    # cheapest, because that depends on the size of the pod and would separate pods that could share
+    # a node.
     prices = {domain: price_in(domain) for domain in domains}
     most = min(prices.values()) * DEAR_PERCENT // 100
     return sorted(domains, key=lambda domain: prices[domain] > most)
@@ -449,8 +452,9 @@ class StepMaker:
         if facts is NO_VOLUMES:
             return (self._want(footing.full),)
         wants = []
-        # Differs: Karpenter takes a label that the pod only shuns for defined when it looks at the
-        # volumes, and would write the value they ask for on a node that is somewhere else.
+        # Differs: a pod with `NotIn` on a label that its volume asks for: Karpenter takes the label
+        # for defined and writes the volume's value on a node that is elsewhere; Karpy asks that the
+        # node really has the label.
         for alternative in facts.alternatives:
             asked = collect(alternative)
             if not contradicts(footing.full, asked):

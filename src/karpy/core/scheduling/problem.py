@@ -281,8 +281,9 @@ class Planner:
     ) -> None:
         pod = each.pod
         blocks = tuple(group for group in groups if group.kind is Kind.INVERSE)
-        # Differs: Karpenter leaves the domain of a pod open that others must be near to, does not
-        # count it, and lets them settle elsewhere.
+        # Differs: a pod that other pods of the batch must be near to: Karpenter leaves its domain
+        # open, does not count it, and places the others elsewhere; Karpy decides on one domain, so
+        # that it counts.
         settling = tuple(
             sorted(
                 {

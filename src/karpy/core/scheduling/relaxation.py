@@ -60,9 +60,9 @@ class Ladder:
         can_tolerate = can_tolerate and TOLERATE_PREFERENCES not in rules.tolerations
         self._drops = (terms, len(near), len(away), len(wishes), len(soft), int(can_tolerate))
         self._last = sum(self._drops)
-        # Differs: Karpenter drops required terms before preferences and never comes back to them,
-        # so that a pod stays pending for a wish. Here the dropped terms get a second chance without
-        # any wishes.
+        # Differs: a pod with several required node affinity terms and preferences: Karpenter drops
+        # the first terms before the preferences and never returns to them, so that the pod may stay
+        # pending for a preference; Karpy tries the dropped terms again without preferences.
         self._length = self._last + 1 + terms
         self._rules = rules
         self._wishes = wishes
@@ -106,8 +106,8 @@ class Ladder:
         return Footing(
             strict=strict,
             full=full,
-            # Differs: Karpenter takes a term without expressions for no demand; Kubernetes for no
-            # node.
+            # Differs: a required node affinity term without expressions: Karpenter lets it match
+            # every node; Karpy lets it match none, as Kubernetes defines it.
             is_possible=not _contradicts_itself(full, parts)
             and not (terms and terms[term].is_blank),
             tolerations=self._tolerant if tolerates else self._rules.tolerations,
@@ -132,8 +132,9 @@ def _in_order_of_dropping(
 
 def _contradicts_itself(merged: Mapping[str, Requirement], parts: Sequence[Requirement]) -> bool:
     """Say whether no value is left of a key though some part of it asks for one."""
-    # Differs: Karpenter takes what is left of `In [a]` and `In [b]` for DoesNotExist, and lets the
-    # pod onto nodes without the label.
+    # Differs: requirements that contradict each other, such as `In [a]` and `In [b]`: Karpenter
+    # takes the empty result for DoesNotExist and places the pod on nodes without the label; Karpy
+    # places it nowhere.
     empty = {key for key, requirement in merged.items() if requirement.is_empty}
     return bool(empty) and any(part.key in empty and not part.is_negative for part in parts)
 

@@ -143,9 +143,10 @@ class Signatures:
         have = self.requirements[signature]
         if why_incompatible(have, wanted, self.table.well_known) is not None:
             return NEVER
-        # Differs: in Karpenter a label that a pod shuns counts as defined from then on, and may be
-        # given to the node by another pod: daemons come along that no room was made for, and pods
-        # come together that must be kept apart.
+        # Differs: a label that a pod excludes by `NotIn` or `DoesNotExist`: Karpenter takes it for
+        # defined from then on, and the next pod may add it to the node, so that daemons come
+        # without room or pods meet that must be apart; Karpy does not let the next pod add it if a
+        # DaemonSet or a pod anti-affinity depends on it.
         wanted = {key: each for key, each in wanted.items() if key in have or self._may_gain(key)}
         return self.intern(merge(have, wanted) if wanted else have)
 

@@ -318,10 +318,12 @@ class Topology:
         self, constraint: SpreadConstraint, rules: PodRules
     ) -> tuple[NodeFilter | None, int]:
         selector = rules.node_selector if constraint.honors_affinity else ()
-        # Differs: Karpenter forgets the terms it has dropped on the way; kube-scheduler takes them
-        # all.
+        # Differs: the nodes that a spread counts, after a required node affinity term was dropped:
+        # Karpenter counts by the terms that are left; Karpy counts by all terms, as kube-scheduler
+        # does.
         terms = rules.required_node_terms if constraint.honors_affinity else ()
-        # Differs: Karpenter leaves out nodes with a soft taint; kube-scheduler never does.
+        # Differs: a spread with `nodeTaintsPolicy: Honor` and nodes with a PreferNoSchedule taint:
+        # Karpenter does not count these nodes; Karpy does, as kube-scheduler does.
         tolerations = (
             (*rules.tolerations, TOLERATE_PREFERENCES) if constraint.honors_taints else None
         )

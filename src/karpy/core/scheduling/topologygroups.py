@@ -341,9 +341,10 @@ class DomainGroup(_KeyGroup):
 
     def within_skew(self, pod_domains: int, is_selected: int) -> int:
         """Return the domains that another pod would leave even enough."""
-        # Differs: Karpenter takes the least of the domains the pod can go to by its first term,
-        # even where the constraint says to ignore that. kube-scheduler takes them all then, else
-        # those of all nodes that match any term.
+        # Differs: the least count that a spread compares with: Karpenter takes it over the domains
+        # of the pod's first required term, also with `nodeAffinityPolicy: Ignore`; Karpy takes it
+        # over all domains then, and otherwise over those of nodes that match any term, as
+        # kube-scheduler does.
         considered = self.known & (pod_domains | self.there) if self.honors_affinity else self.known
         counts = self.counts
         is_whole = considered == self.domains.all and not self.min_domains

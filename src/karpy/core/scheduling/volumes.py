@@ -108,9 +108,9 @@ def _resolve_bound(
 
 def _alternatives(per_volume: Iterable[tuple[NodeTerm, ...]]) -> tuple[Alternative, ...]:
     """List the combinations that do not contradict themselves; there may be none."""
-    # Differs: if all of them do, Karpenter goes on with what is left, which may be taken for no
-    # demand.
     # Volume by volume, equals once: volumes of one class have as many alternatives as one of them.
+    # Differs: volumes of one pod whose node affinities contradict each other: Karpenter goes on
+    # with the empty result, which may count as no requirement; Karpy places the pod nowhere.
     sound: dict[frozenset[Requirement], Requirements] = {frozenset(): {}}
     for terms in per_volume:
         joined: dict[frozenset[Requirement], Requirements] = {}

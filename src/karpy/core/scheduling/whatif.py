@@ -219,8 +219,9 @@ class _Search:
         self, state: State, question: _Question, moving: Collection[str], kept: Collection[str]
     ) -> None:
         """Take which pods must move, and which virtual pods need a place, by UID."""
-        # Differs: for Karpenter the pods of deleting nodes must find a place, too, and new nodes of
-        # pending pods count; with either it moves nothing, or asks for a lower price.
+        # Differs: consolidation while pods of deleting nodes or pending pods find no place on
+        # existing nodes: Karpenter counts their new nodes against the command and moves little or
+        # nothing; Karpy asks for places for the moved pods alone.
         self._state = state
         self._question = question
         self._moving = moving

@@ -1,10 +1,10 @@
 """The EC2NodeClasses of the cluster and the NodePools that use them, as watches tell them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec.json import Decoder
 from msgspec.structs import replace
@@ -18,21 +18,27 @@ from karpy.model.ec2 import PlacementGroup
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.model.ec2types import InstanceSettings
 from karpy.model.kinds import EC2_NODE_CLASS, NODE_POOL, Kind
+from karpy.model.pools import NodePool
 from karpy.model.requirements import Requirements, collect, from_labels, merge
 from karpy.ports.objects import Feed, Synced
 
-_decoder: Final = Decoder()
+T = TypeVar("T")
+
+_decoder: Final = Decoder(type=dict[str, Any])
+_OURS: Final = (EC2_NODE_CLASS.group, EC2_NODE_CLASS.name)
 
 
-class _Reader:
-    """Hands on objects as they are."""
+class _Reader(Generic[T]):
+    """Hands on what it reads; of what cannot be read the feed tells, by name."""
 
-    def from_object(self, obj: JsonObject) -> JsonObject:
-        return obj
+    def __init__(self, read: Callable[[JsonObject], T]) -> None:
+        self._read = read
 
-    def from_bytes(self, data: bytes) -> JsonObject:
-        decoded: JsonObject = _decoder.decode(data)
-        return decoded
+    def from_object(self, obj: JsonObject) -> T:
+        return self._read(obj)
+
+    def from_bytes(self, data: bytes) -> T:
+        return self._read(_decoder.decode(data))
 
 
 class NodeClassBook:
@@ -64,11 +70,12 @@ class NodeClassBook:
 
     async def follow(self, kind: Kind) -> None:
         """Follow one of the two kinds, until cancelled."""
-        async for key, obj in self._changes(kind):
-            if kind == EC2_NODE_CLASS:
-                self._put_class(key, obj)
-            else:
-                self._put_pool(key, obj)
+        if kind == EC2_NODE_CLASS:
+            async for key, found in self._changes(kind, self._read_class, self.classes):
+                self._put_class(key, found)
+        else:
+            async for key, pool in self._changes(kind, _read_pool, self._class_of):
+                self._put_pool(key, pool)
 
     async def wait_until_synced(self) -> None:
         """Return as soon as both kinds were listed once."""
@@ -150,9 +157,11 @@ class NodeClassBook:
             full_zones=self.full_zones.get(name, frozenset()),
         )
 
-    async def _changes(self, kind: Kind) -> AsyncIterator[tuple[str, JsonObject | None]]:
-        left = set(self.classes if kind == EC2_NODE_CLASS else self._class_of)
-        async for change in self._feed.follow(kind, _Reader()):
+    async def _changes(
+        self, kind: Kind, read: Callable[[JsonObject], T], known: Iterable[str]
+    ) -> AsyncIterator[tuple[str, T | None]]:
+        left = set(known)
+        async for change in self._feed.follow(kind, _Reader(read)):
             if isinstance(change, Synced):
                 for key in sorted(left):
                     yield key, None
@@ -164,34 +173,32 @@ class NodeClassBook:
             if change.unreadable is None:
                 yield change.key, change.value
 
-    def _put_class(self, key: str, obj: JsonObject | None) -> None:
+    def _read_class(self, obj: JsonObject) -> tuple[Ec2NodeClass, JsonObject]:
+        return read_node_class(Fields(obj), reserves=self._reserves), obj
+
+    def _put_class(self, key: str, found: tuple[Ec2NodeClass, JsonObject] | None) -> None:
         self._note_change()
-        if obj is None:
+        if found is None:
             self.classes.pop(key, None)
             self.objects.pop(key, None)
-            return
-        try:
-            self.classes[key] = read_node_class(Fields(obj), reserves=self._reserves)
-        except ValueError:
-            return
-        self.objects[key] = obj
+        else:
+            self.classes[key], self.objects[key] = found
 
-    def _put_pool(self, key: str, obj: JsonObject | None) -> None:
-        if obj is None:
+    def _put_pool(self, key: str, pool: NodePool | None) -> None:
+        if pool is None:
             self._class_of.pop(key, None)
             self._asked.pop(key, None)
             return
-        try:
-            pool = read_pool(Fields(obj))
-        except ValueError:
-            return
         ref = pool.node_class
         self._asked[key] = merge(collect(pool.requirements), from_labels(pool.labels))
-        is_ours = (ref.group, ref.kind) == (EC2_NODE_CLASS.group, EC2_NODE_CLASS.name)
-        if is_ours:
+        if (ref.group, ref.kind) == _OURS:
             self._class_of[key] = ref.name
         else:
             self._class_of.pop(key, None)
+
+
+def _read_pool(obj: JsonObject) -> NodePool:
+    return read_pool(Fields(obj))
 
 
 FOLLOWED: Final = (EC2_NODE_CLASS, NODE_POOL)

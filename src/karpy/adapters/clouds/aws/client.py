@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from botocore.exceptions import (
     TokenRetrievalError,
     UnknownRegionError,
 )
+from botocore.parsers import ResponseParserError
 
 from karpy import __version__
 from karpy.adapters.clouds.aws.calls import JsonObject
@@ -39,6 +40,14 @@ _NO_CREDENTIALS: Final = (
     PartialCredentialsError,
     ProfileNotFound,
     TokenRetrievalError,
+)
+_FAILURES: Final = (
+    ClientError,
+    BotoCoreError,
+    ResponseParserError,
+    HttpError,
+    OSError,
+    ValueError,
 )
 _PAGES: Final = {
     "describe_instance_types": ("InstanceTypes", 100),
@@ -56,9 +65,14 @@ _PAGES: Final = {
 }
 """What the items of a page are called, and how many are asked for at once."""
 _SIZES: Final = {"list_instance_profiles": "MaxItems"}
+_READS: Final = ("Describe", "Get", "List", "Receive")
 _BY_NAME: Final = ("Ids", "Names", "InstanceTypes")
 """EC2 takes no page size where things are named."""
+_PROCESS: Final = "custom-process"
 _DECODER: Final = msgspec.json.Decoder(type=dict[str, Any])
+
+CheckWrite = Callable[[str], None]
+"""Raises LeadershipUncertain unless a call that changes something may be made now."""
 
 
 class Patience(msgspec.Struct, frozen=True):
@@ -81,10 +95,16 @@ class AwsClient:
     """
 
     def __init__(
-        self, session: AioSession, region: str, partition: str, patience: Patience
+        self,
+        session: AioSession,
+        region: str,
+        partition: str,
+        patience: Patience,
+        check_write: CheckWrite,
     ) -> None:
         """Use `connect_aws` instead."""
         self._session = session
+        self._check_write = check_write
         self._region = region
         self._partition = partition
         self._patience = patience
@@ -235,7 +255,7 @@ class AwsClient:
         except TimeoutError as error:
             problem = f"there was no answer within {self._patience.seconds:g} s"
             raise CloudUnavailable(call=call, problem=problem) from error
-        except (ClientError, BotoCoreError, HttpError, OSError) as error:
+        except _FAILURES as error:
             raise _retyped(call, error, self._region) from error
 
     async def _client(self, service: str) -> AioBaseClient:
@@ -243,15 +263,28 @@ class AwsClient:
             if service not in self._clients:
                 region = pricing_region(self._region) if service == "pricing" else self._region
                 made = self._session.create_client(service, region, config=_config(self._patience))
-                self._clients[service] = await self._open.enter_async_context(made)
+                client = await self._open.enter_async_context(made)
+                client.meta.events.register("before-send", self._before_send)
+                self._clients[service] = client
             return self._clients[service]
 
+    def _before_send(self, event_name: str, **_: object) -> None:
+        """Ask before each try of a call whether it may still be made."""
+        service, operation = event_name.split(".")[1:]
+        if not operation.startswith(_READS):
+            self._check_write(f"{service}:{operation}")
 
-async def connect_aws(region: str = "", patience: Patience | None = None) -> AwsClient:
+
+async def connect_aws(
+    region: str = "",
+    patience: Patience | None = None,
+    check_write: CheckWrite = lambda _: None,
+) -> AwsClient:
     """
     Return calls to AWS in a region, or in the one of the environment, the profile or the machine.
 
-    Raise OptionInvalid if there is no such region. No call is made, but to find the region.
+    Raise OptionInvalid if there is no such region. No call is made, but to find the region. Before
+    each try of a call that changes something `check_write` gets its name.
     """
     session = AioSession()
     session.register_component("response_parser_factory", OffLoopParsers())
@@ -264,7 +297,7 @@ async def connect_aws(region: str = "", patience: Patience | None = None) -> Aws
             problem=f"is `{found}`, which is no region of AWS",
             hint="give a region such as eu-west-1",
         ) from error
-    return AwsClient(session, found, partition, patience or Patience())
+    return AwsClient(session, found, partition, patience or Patience(), check_write)
 
 
 async def _find_region(session: AioSession) -> str:
@@ -333,9 +366,20 @@ def _retyped(call: str, error: Exception, region: str) -> KarpyError:
             hint = "mend the field that the message names"
             message = str(error.kwargs.get("report", error))
             return AwsRefused(call=call, aws_code="ParamValidation", message=message, hint=hint)
+        case ResponseParserError():
+            hint = f"check that no proxy answers in place of AWS, and the region `{region}`"
+            return CloudUnavailable(call=call, problem="the answer cannot be read", hint=hint)
         case _ if isinstance(error, _NO_CREDENTIALS):
             hint = "give the service account a role (IRSA or Pod Identity), or set AWS_PROFILE"
-            return CloudUnavailable(call=call, problem=f"no credentials: {error}", hint=hint)
+            problem = f"no credentials: {_without_output(error)}"
+            return CloudUnavailable(call=call, problem=problem, hint=hint)
         case _:
             hint = f"check the network, and that `{region}` is the region of the cluster"
             return CloudUnavailable(call=call, problem=str(error), hint=hint)
+
+
+def _without_output(error: Exception) -> str:
+    """Return what an error says; what a program has printed may be a secret."""
+    if getattr(error, "kwargs", {}).get("provider") == _PROCESS:
+        return "the `credential_process` of the profile has failed"
+    return str(error)

@@ -106,7 +106,8 @@ class Marketplace:
             self._region = replace(self._region, market=market)
 
     async def _refresh_on_demand(self) -> None:
-        # Parity: Pricing has no endpoint in GovCloud, and none within an isolated VPC.
+        # Parity: on-demand prices in GovCloud or an isolated VPC: as Karpenter, Karpy does not ask
+        # the pricing API, which has no endpoint there, and uses the prices it comes with.
         if not self._asks_prices or self._calls.partition == "aws-us-gov":
             return
         try:

@@ -3,16 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.machines import Machines
 from karpy.adapters.clouds.aws.reports import Reports
 from karpy.adapters.clouds.aws.soldout import SoldOut
+from karpy.barriers import Barrier
 from karpy.codec.aws.interruptions import NO_OP, MessageInvalid, read_interruption
 from karpy.core.aws.refusals import is_forbidden, is_not_found
 from karpy.core.lifecycle.changes import Count
-from karpy.errors import AwsRefused, CloudError, CloudUnavailable, MachineNotFound
+from karpy.errors import AwsRefused, CloudError, CloudUnavailable, KarpyError
 from karpy.model.labels import SPOT
 from karpy.model.times import parse_moment
 from karpy.ports.clock import Clock
@@ -24,6 +26,8 @@ _CHECK_PERIOD: Final = timedelta(minutes=1)
 _IMPAIRED_FOR: Final = timedelta(minutes=2)
 _PAUSE_SECONDS: Final = 5.0
 _WAITING_MAX: Final = 100
+_STAMP_MAX: Final = 14
+"""Milliseconds since 1970 have so many digits until the year 5138."""
 _EVENT_CODES: Final = [
     "instance-reboot",
     "system-reboot",
@@ -83,22 +87,27 @@ class Announcements:
 
     async def _receive(self) -> None:
         while True:
-            try:
-                url = await self._queue_url()
-                answer = await self._calls.receive_message(
-                    QueueUrl=url,
-                    MaxNumberOfMessages=_MESSAGES,
-                    VisibilityTimeout=_WAIT_SECONDS,
-                    WaitTimeSeconds=_WAIT_SECONDS,
-                    AttributeNames=["SentTimestamp"],
-                )
-            except CloudError as error:
+            failed: list[KarpyError] = []
+            with Barrier(failed.append):
+                await self._receive_once()
+            for error in failed:
                 if isinstance(error, AwsRefused) and is_not_found(error.aws_code):
                     self._url = ""
                 self._on_trouble(f"read the queue `{self._queue}`", error)
                 await asyncio.sleep(_PAUSE_SECONDS)
-                continue
-            for message in answer.get("Messages") or ():
+
+    async def _receive_once(self) -> None:
+        url = await self._queue_url()
+        answer = await self._calls.receive_message(
+            QueueUrl=url,
+            MaxNumberOfMessages=_MESSAGES,
+            VisibilityTimeout=_WAIT_SECONDS,
+            WaitTimeSeconds=_WAIT_SECONDS,
+            AttributeNames=["SentTimestamp"],
+        )
+        for message in answer.get("Messages") or ():
+            # One that cannot be taken comes again later; those after it do not wait for that.
+            with Barrier(partial(self._on_trouble, "take a message of the queue")):
                 await self._take(message)
 
     async def _queue_url(self) -> str:
@@ -132,14 +141,13 @@ class Announcements:
         """Launch no machines for a while where EC2 takes some back."""
         taken = fate in {MachineFate.SPOT_INTERRUPTED, MachineFate.RESERVATION_INTERRUPTED}
         for each in ids if taken else ():
-            try:
+            # What cannot be learned now keeps the machine from being drained in no case.
+            with Barrier(lambda _: None):
                 found = await self._machines.find(each)
-            except (CloudError, MachineNotFound):
-                continue
-            if fate is MachineFate.SPOT_INTERRUPTED:
-                self._sold_out.offerings.add((SPOT, found.instance_type, found.zone))
-            elif found.reservation:
-                self._sold_out.reservations.note_empty(found.reservation)
+                if fate is MachineFate.SPOT_INTERRUPTED:
+                    self._sold_out.offerings.add((SPOT, found.instance_type, found.zone))
+                elif found.reservation:
+                    self._sold_out.reservations.note_empty(found.reservation)
 
     async def _delete(self, receipt: str) -> None:
         await self._calls.delete_message(QueueUrl=await self._queue_url(), ReceiptHandle=receipt)
@@ -153,14 +161,13 @@ class Announcements:
 
     async def _check_statuses(self) -> None:
         while True:
-            try:
+            failed: list[KarpyError] = []
+            with Barrier(failed.append):
                 await self._check_once()
-            except AwsRefused as error:
+            for error in failed:
                 self._on_trouble("check the status of machines", error)
-                if is_forbidden(error.aws_code):
+                if isinstance(error, AwsRefused) and is_forbidden(error.aws_code):
                     return
-            except CloudError as error:
-                self._on_trouble("check the status of machines", error)
             await asyncio.sleep(_CHECK_PERIOD.total_seconds())
 
     async def _check_once(self) -> None:
@@ -206,6 +213,6 @@ def _has_failed(status: object, now: datetime) -> bool:
 
 def _sent(message: Mapping[str, Any]) -> datetime | None:
     stamp = (message.get("Attributes") or {}).get("SentTimestamp")
-    if not isinstance(stamp, str) or not stamp.isdigit():
+    if not isinstance(stamp, str) or not stamp.isdecimal() or len(stamp) > _STAMP_MAX:
         return None
     return datetime.fromtimestamp(int(stamp) / 1000, tz=UTC)

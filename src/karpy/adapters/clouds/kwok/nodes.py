@@ -33,8 +33,9 @@ def new_machine(spec: LaunchSpec, offer: Offer, now: datetime) -> Machine:
     type_, offering = offer.type, offer.offering
     capacity = {**type_.capacity, **offering.capacity_override}
     usable = allocatable(capacity, {**type_.overhead, **offering.overhead_override})
-    # Differs: Karpenter says that a node has no more than its claim requests, less than it then
-    # offers to pods, and counts no more against the limits of the pool.
+    # Differs: capacity in the status of a NodeClaim on KWOK: Karpenter writes what the claim
+    # requests, although the node offers more to pods; Karpy writes the capacity of the node, so
+    # that limits of the NodePool count all of it.
     return Machine(
         provider_id=provider_id(node_name(spec.claim, spec.token)),
         claim=spec.claim,

@@ -109,7 +109,8 @@ class KwokProvider:
             return there
         node_class = await self._class(spec.node_class)
         if node_class.problem:
-            # Differs: Karpenter calls a node class that is gone a lack of capacity.
+            # Differs: a launch with a node class that does not exist: Karpenter reports a lack of
+            # capacity; Karpy reports NodeClassNotReady, which is the cause.
             what = f"{KWOK_NODE_CLASS.name.lower()}/{spec.node_class}"
             raise NodeClassNotReady(name=what, problem=node_class.problem)
         offer = choose(spec, self._shelf(spec.pool), self._may_lack)
@@ -125,7 +126,8 @@ class KwokProvider:
         A Node that is being deleted already is left to whoever drains it. Any other is deleted: one
         that nobody has registered is gone with that, one with a finalizer is drained first.
         """
-        # Differs: Karpenter leaves Nodes behind whose NodeClaim went before they were registered.
+        # Differs: a NodeClaim that is deleted before its Node is registered: Karpenter leaves the
+        # Node behind; Karpy deletes it, because no other controller would.
         name = name_of(provider_id)
         if name is not None:
             await self._arrivals.call_off(name)

@@ -77,7 +77,8 @@ class MultiNodeConsolidation:
     def _search(self, consolidation: Consolidation, candidates: Sequence[Candidate]) -> _Run:
         """Find a run; one of the first nodes that cannot go does not end the search."""
         run = self._longest(consolidation, candidates)
-        # Differs: Karpenter finds nothing if one of the first two nodes cannot go.
+        # Differs: multi-node consolidation where one of the first two nodes cannot be disrupted:
+        # Karpenter finds no command; Karpy passes over up to four nodes at the beginning.
         for start in range(1, min(_PASSED_MAX + 1, len(candidates) - 1)):
             if run.nodes:
                 break
@@ -88,7 +89,9 @@ class MultiNodeConsolidation:
     def _longest(self, consolidation: Consolidation, candidates: Sequence[Candidate]) -> _Run:
         """Search by halving how many of the first candidates can go."""
         run = _Run()
-        # Differs: Karpenter tries at most 100 nodes, and gives up after a minute.
+        # Differs: multi-node consolidation of many nodes: Karpenter considers 100 nodes and stops
+        # after one minute; Karpy considers all of them, so that none is left out for its place in
+        # the order.
         least, most = _LEAST, len(candidates)
         while least <= most:
             middle = (least + most) // 2
@@ -105,7 +108,9 @@ class MultiNodeConsolidation:
         self, consolidation: Consolidation, run: _Run, rest: Sequence[Candidate]
     ) -> _Run:
         """Add candidates that can go, too, although the one before them cannot."""
-        # Differs: Karpenter ends the run at the first node that cannot go.
+        # Differs: multi-node consolidation where a node behind the longest prefix could go, too:
+        # Karpenter ends the prefix at the first node that cannot; Karpy tries up to four nodes
+        # behind it.
         for each in rest[:_PASSED_MAX]:
             nodes = (*run.nodes, each)
             move = consolidation.move(nodes)

@@ -90,8 +90,9 @@ class Repair:
             remark = Remark("invalid repair policies, no node is repaired", fields, is_error=True)
             return Proposal(remarks=(remark,))
         due = _find_due(evaluation)
-        # Differs: Karpenter emits DisruptionBlocked for every NodeClaim without a NodePool, healthy
-        # or not; Karpy looks at broken nodes alone.
+        # Differs: the event DisruptionBlocked of repair: Karpenter emits it for every NodeClaim
+        # without a NodePool, also if its node is healthy; Karpy emits it for unhealthy nodes alone,
+        # because no other needs repair.
         nodes = [evaluation.nodes[claim] for claim in due]
         found = find_candidates(evaluation, self.disruption_class, nodes)
         refusals, broken = [*found.refusals], list[Broken]()

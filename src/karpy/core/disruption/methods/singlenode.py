@@ -64,7 +64,8 @@ class SingleNodeConsolidation:
         self, candidates: Iterator[Candidate], consolidation: Consolidation, allowances: Allowances
     ) -> tuple[Move, Sequence[Candidate], list[NodeRefusal], list[Count]]:
         refused, counts = list[NodeRefusal](), list[Count]()
-        # Differs: Karpenter gives up after three minutes, with some nodes never tried.
+        # Differs: single-node consolidation of many nodes: Karpenter stops after three minutes and
+        # never tries some nodes; Karpy has no limit of time and considers each node.
         for each in candidates:
             if not allowances.by_pool[each.pool.name].remaining:
                 refused.append(allowances.refusal_of(each, self.name))

@@ -311,8 +311,9 @@ class Packer:
     def _place_on_claim(
         self, pod_class: PodClass, ask: Ask, claims: int, choices: list[Choice], pod: Pod
     ) -> bool:
-        # Differs: Karpenter sorts its claims by their pods before each pod, and where equals end up
-        # follows from Go's sort, which is not stable. Of equals the oldest comes first here.
+        # Differs: NodeClaims of a decision with the same number of pods: Karpenter's order among
+        # them follows from Go's sort, which is not stable; Karpy tries the oldest first, so that
+        # equal input gives an equal plan.
         planned = self.planned
         by_count = planned.by_count
         for count in planned.counts:

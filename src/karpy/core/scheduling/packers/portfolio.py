@@ -33,9 +33,9 @@ def is_worth_another_look(draft: Draft) -> bool:
     return draft.verdict.is_complete and len(draft.verdict.launches) >= LAUNCHES_MIN
 
 
-# Differs: Karpenter places pods by CPU, and looks at memory among equals only. Where some pods need
-# much memory and others much CPU, that leaves more room unused. Here other orders are tried as well
-# if the setting `packing` says so, and the cheapest verdict is taken.
+# Differs: the order in which pods are placed: Karpenter sorts by CPU, then by memory, which leaves
+# room unused where some pods need much memory and others much CPU; Karpy also tries other orders if
+# the setting `packing` says so, and takes the cheapest plan.
 def other_orders(batch: Batch, well_known: frozenset[str]) -> Iterator[Batch]:
     """
     Put pods in the order of CPU and memory taken together, then of how far these differ.

@@ -1,0 +1,1 @@
+"""What an AWS account needs for Karpy, as values, and as CloudFormation, Terraform or commands."""

@@ -1,0 +1,125 @@
+"""What is to be set up, and the facts about AWS that every format shares."""
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
+
+JsonValue: TypeAlias = Any
+"""What JSON can say."""
+NODE_POLICIES: Final = (
+    "AmazonEKS_CNI_Policy",
+    "AmazonEKSWorkerNodePolicy",
+    "AmazonEC2ContainerRegistryPullOnly",
+    "AmazonSSMManagedInstanceCore",
+)
+"""Managed policies of AWS that nodes need."""
+EVENTS: Final[Mapping[str, Mapping[str, list[str]]]] = {
+    "ScheduledChange": {"source": ["aws.health"], "detail-type": ["AWS Health Event"]},
+    "SpotInterruption": {
+        "source": ["aws.ec2"],
+        "detail-type": ["EC2 Spot Instance Interruption Warning"],
+    },
+    "Rebalance": {
+        "source": ["aws.ec2"],
+        "detail-type": ["EC2 Instance Rebalance Recommendation"],
+    },
+    "StateChange": {
+        "source": ["aws.ec2"],
+        "detail-type": ["EC2 Instance State-change Notification"],
+    },
+    "ReservationInterruption": {
+        "source": ["aws.ec2"],
+        "detail-type": ["EC2 Capacity Reservation Instance Interruption Warning"],
+    },
+}
+"""What EventBridge puts into the queue, by rule."""
+MESSAGE_SECONDS: Final = 300
+"""A message about a machine is of no use after that."""
+ENDPOINTS: Final = ("ec2", "ecr.api", "ecr.dkr", "eks", "eks-auth", "sqs", "ssm", "sts")
+"""Services that need an interface endpoint in a VPC without a way out; S3 has a gateway."""
+DISCOVERY: Final = "karpenter.sh/discovery"
+SPOT_SERVICE: Final = "spot.amazonaws.com"
+POD_IDENTITY: Final = "pods.eks.amazonaws.com"
+PARTITIONS: Final[Mapping[str, str]] = {
+    "aws": "amazonaws.com",
+    "aws-cn": "amazonaws.com.cn",
+    "aws-us-gov": "amazonaws.com",
+}
+"""The partitions of AWS and what their names of services end with."""
+
+
+_ROLE_NAME_MAX: Final = 64
+_QUEUE_NAME_MAX: Final = 80
+
+
+class Host(Enum):
+    """Where the operator itself runs: not on nodes that it makes."""
+
+    ELSEWHERE = "elsewhere"
+    FARGATE = "fargate"
+    NODE_GROUP = "nodegroup"
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """What is to be set up."""
+
+    cluster: str
+    partition: str = "aws"
+    namespace: str = "karpy"
+    service_account: str = "karpy"
+    node_role: str = ""
+    """Empty takes KarpenterNodeRole-CLUSTER."""
+    queue: str = ""
+    """Empty takes the name of the cluster."""
+    oidc: str = ""
+    """The OIDC provider of the cluster without https://, for IRSA; empty takes Pod Identity."""
+    is_private: bool = False
+    host: Host = Host.ELSEWHERE
+
+    @property
+    def role(self) -> str:
+        return self.node_role or f"KarpenterNodeRole-{self.cluster}"[:_ROLE_NAME_MAX]
+
+    @property
+    def queue_name(self) -> str:
+        return self.queue or self.cluster[:_QUEUE_NAME_MAX]
+
+    @property
+    def controller(self) -> str:
+        return f"KarpyController-{self.cluster}"[:_ROLE_NAME_MAX]
+
+    @property
+    def fargate_role(self) -> str:
+        return f"KarpyFargate-{self.cluster}"[:_ROLE_NAME_MAX]
+
+    def policy_name(self, part: str) -> str:
+        """Return the name of one of the policies of the controller."""
+        return f"KarpyController{part}Policy-{self.cluster}"
+
+
+class Place(Struct, frozen=True):
+    """How a format writes where it is: account, region, partition, the end of service names."""
+
+    partition: str
+    region: str
+    account: str
+    suffix: str
+
+    def written(self, value: JsonValue, text: Callable[[str], JsonValue] = str) -> JsonValue:
+        """Fill places into all texts of a value; `text` wraps those that have some."""
+        match value:
+            case str():
+                filled = self._filled(value)
+                return value if filled == value else text(filled)
+            case Mapping():
+                return {key: self.written(each, text) for key, each in value.items()}
+            case list():
+                return [self.written(each, text) for each in value]
+        return value
+
+    def _filled(self, text: str) -> str:
+        for field in self.__struct_fields__:
+            text = text.replace("{" + field + "}", getattr(self, field))
+        return text

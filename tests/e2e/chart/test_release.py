@@ -1,0 +1,251 @@
+"""The charts on a real API server, from the first install to the end."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import copytree
+from time import monotonic, sleep
+from typing import Final
+
+import pytest
+import yaml
+
+from karpy.adapters.controlplane.plane import ControlPlane
+from karpy.adapters.kube.connection import connect
+from karpy.codec.fields import JsonObject
+from karpy.model.kinds import KWOK_NODE_CLASS
+from tests.charts.helm import CHART, CRD_CHART, Helm, HelmFailed
+from tests.e2e.operator.stage import Stage, start_karpy
+from tests.scenarios.manifests import node_class
+from tests.wiring.everything import SETTINGS, Everything
+from tests.wiring.grants import Grant, Use, grants, ungranted, unused
+
+KWOK: Final = ("--set", "settings.provider=kwok")
+OURS: Final = "app.kubernetes.io/instance=karpenter"
+_SECONDS: Final = 60.0
+
+
+def _all(plane: ControlPlane, what: str, *words: str) -> list[JsonObject]:
+    items: list[JsonObject] = json.loads(plane.kubectl("get", what, "-o", "json", *words))["items"]
+    return items
+
+
+def _until(holds: Callable[[], object]) -> None:
+    deadline = monotonic() + _SECONDS
+    while not holds():
+        assert monotonic() < deadline, "not in time"
+        sleep(0.2)
+
+
+def _definitions(plane: ControlPlane) -> dict[str, str]:
+    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in _all(plane, "crd")}
+
+
+@pytest.fixture
+def definitions(helm: Helm, namespace: str, plane: ControlPlane) -> Iterator[str]:
+    """The definitions, as a release of their own."""
+    helm("install", "karpenter-crd", CRD_CHART, "--namespace", namespace)
+    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    yield namespace
+    helm("uninstall", "karpenter-crd", "--namespace", namespace, "--ignore-not-found")
+    _until(lambda: not _definitions(plane))
+
+
+@pytest.fixture
+def release(helm: Helm, definitions: str) -> Iterator[str]:
+    """The operator's chart with KWOK for a cloud; the definitions are there already."""
+    helm("install", "karpenter", CHART, "--namespace", definitions, "--skip-crds", *KWOK)
+    yield definitions
+    helm("uninstall", "karpenter", "--namespace", definitions, "--ignore-not-found")
+
+
+@pytest.fixture
+def ground(plane: ControlPlane) -> Iterator[tuple[str, ...]]:
+    """Nodes that Karpy does not run, in two zones, and one that it might."""
+    labels = {
+        "ground-a": {"topology.kubernetes.io/zone": "a"},
+        "ground-b": {"topology.kubernetes.io/zone": "b"},
+        "own": {"topology.kubernetes.io/zone": "c", "karpenter.sh/nodepool": "default"},
+    }
+    for name, more in labels.items():
+        meta = {
+            "name": name,
+            "annotations": {"kwok.x-k8s.io/node": "fake"},
+            "labels": {"kubernetes.io/os": "linux", "kubernetes.io/hostname": name, **more},
+        }
+        amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
+        node["status"] = {"capacity": amounts, "allocatable": amounts}
+        plane.kubectl("create", "-f", "-", stdin=json.dumps(node))
+    yield ("ground-a", "ground-b")
+    plane.kubectl("delete", "nodes", *labels, "--wait=false")
+
+
+def test_pods_are_admitted_and_run_on_nodes_that_stay(
+    plane: ControlPlane, ground: tuple[str, ...], release: str
+) -> None:
+    """The namespace enforces the restricted profile of Pod Security."""
+    select = ("-n", release, "-l", "app.kubernetes.io/name=karpenter")
+    plane.kubectl(
+        "wait", "--for=condition=Available", "deployment/karpenter", "-n", release, "--timeout=60s"
+    )
+    pods = _all(plane, "pods", *select)
+
+    assert {each["spec"]["nodeName"] for each in pods} == set(ground)
+    assert [each["status"]["phase"] for each in pods] == ["Running", "Running"]
+    assert _all(plane, "poddisruptionbudgets", "-n", release)[0]["status"]["currentHealthy"] == 2
+
+
+def test_what_leaves_the_profile_is_not_admitted(plane: ControlPlane, release: str) -> None:
+    """That the pods above are admitted says something: others are not."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "root", "namespace": release},
+        "spec": {"containers": [{"name": "c", "image": "c"}]},
+    }
+
+    answer = plane.try_kubectl("create", "-f", "-", stdin=json.dumps(pod))
+
+    assert answer.code != 0
+    assert 'violates PodSecurity "restricted' in answer.err
+
+
+def _granted(helm: Helm, namespace: str) -> list[Grant]:
+    """List what the release grants to its account, under the names of deploy/rbac.yaml."""
+    text = helm("get", "manifest", "karpenter", "--namespace", namespace)
+    objects = [each for each in yaml.safe_load_all(text) if each]
+    bound = {
+        (each["roleRef"]["kind"], each["roleRef"]["name"])
+        for each in objects
+        if each["kind"].endswith("Binding")
+    }
+    roles = [each for each in objects if (each["kind"], each["metadata"]["name"]) in bound]
+    assert len(roles) == len(bound) == 3
+    return list(grants(roles))
+
+
+def _use_of(entry: JsonObject) -> Use:
+    there = entry["objectRef"]
+    resource, part = there["resource"], there.get("subresource", "")
+    whole = f"{resource}/{part}" if part else resource
+    place = there.get("namespace", ""), there.get("name", "")
+    return Use(entry["verb"], there.get("apiGroup", ""), whole, *place)
+
+
+def _there(plane: ControlPlane) -> dict[str, set[str]]:
+    """Name everything that people and the operator have made, by its identity."""
+    kinds = ("crd", "nodes", "nodeclaims", "nodepools", "kwoknodeclasses")
+    return {kind: {each["metadata"]["uid"] for each in _all(plane, kind)} for kind in kinds}
+
+
+def _replicas(plane: ControlPlane, namespace: str) -> int:
+    (deployment,) = _all(plane, "deployments", "-n", namespace)
+    replicas: int = deployment["spec"]["replicas"]
+    return replicas
+
+
+@contextmanager
+def _karpy(plane: ControlPlane, namespace: str) -> Iterator[Stage]:
+    """`karpy run` with the token of the chart's account."""
+    kubeconfig = plane.home / "chart-kubeconfig"
+    plane.write_kubeconfig(kubeconfig, plane.service_account_token("karpenter", namespace))
+    with start_karpy(plane, kubeconfig, **SETTINGS) as operator:
+        yield Stage(plane, operator)
+
+
+async def test_a_release_has_the_rights_it_uses_and_leaves_behind_what_is_not_its_own(
+    plane: ControlPlane, helm: Helm, release: str
+) -> None:
+    """The audit log of the API server has every request of `karpy run` with the account's token."""
+    whole = {"apiVersion": KWOK_NODE_CLASS.api_version, "kind": KWOK_NODE_CLASS.name}
+    plane.kubectl("apply", "-f", "-", stdin=json.dumps({**whole, **node_class()}))
+    plane.kubectl("delete", "leases", "--all", "-n", release)
+    in_release = ("--namespace", release)
+
+    with _karpy(plane, release):
+        async with connect(kubeconfig=str(plane.kubeconfig)) as admin:
+            await Everything(admin.objects).happen()
+    entries = [json.loads(line) for line in plane.audit_log.read_bytes().splitlines()]
+    known = _granted(helm, release)
+    before = _there(plane)
+
+    denied = [each for each in entries if each.get("responseStatus", {}).get("code") == 403]
+    uses = [_use_of(each) for each in entries]
+    assert denied == []
+    assert (ungranted(uses, known), unused(uses, known=known)) == ([], [])
+    assert all(before.values())
+
+    helm("upgrade", "karpenter", CHART, *in_release, *KWOK, "--set", "replicas=3")
+    assert _replicas(plane, release) == 3
+    helm("rollback", "karpenter", *in_release)
+    assert _replicas(plane, release) == 2
+    assert _there(plane) == before
+    helm("uninstall", "karpenter", *in_release)
+    assert _all(plane, "deployments,services,serviceaccounts", "-n", release, "-l", OURS) == []
+    assert _all(plane, "clusterroles,clusterrolebindings", "-l", OURS) == []
+    assert _there(plane) == before
+
+    # Another release takes over what is there.
+    helm("install", "karpenter", CHART, *in_release, "--skip-crds", *KWOK)
+    with _karpy(plane, release) as stage:
+        stage.clear()
+        plane.kubectl("delete", "kwoknodeclasses", "--all")
+
+
+def test_definitions_are_upgraded_and_objects_of_them_stay(
+    plane: ControlPlane, helm: Helm, namespace: str, tmp_path: Path
+) -> None:
+    old = copytree(CRD_CHART, tmp_path / "karpenter-crd")
+    path = old / "templates" / "karpenter.kwok.sh_kwoknodeclasses.yaml"
+    today = path.read_text(encoding="utf-8")
+    path.write_text(today.replace("nodeRegistrationDelay", "delayOfOld"), encoding="utf-8")
+    field = "nodeRegistrationDelay"
+    spec = ("crd", "kwoknodeclasses.karpenter.kwok.sh", "-o", "jsonpath={.spec.versions[0].schema}")
+    in_release = ("--namespace", namespace)
+
+    helm("install", "karpenter-crd", old, *in_release)
+    assert field not in plane.kubectl("get", *spec)
+    before = _definitions(plane)
+    helm("upgrade", "karpenter-crd", CRD_CHART, *in_release)
+    assert field in plane.kubectl("get", *spec)
+    assert _definitions(plane) == before
+    helm("rollback", "karpenter-crd", *in_release)
+    assert field not in plane.kubectl("get", *spec)
+    helm("uninstall", "karpenter-crd", *in_release)
+    _until(lambda: not _definitions(plane))
+
+
+def test_the_operators_chart_brings_definitions_and_leaves_them(
+    plane: ControlPlane, helm: Helm, namespace: str
+) -> None:
+    """As Karpenter's chart does: Helm installs `crds/`, and never changes or deletes them."""
+    in_release = ("--namespace", namespace)
+
+    helm("install", "karpenter", CHART, *in_release, *KWOK)
+    brought = _definitions(plane)
+    helm("uninstall", "karpenter", *in_release)
+
+    assert len(brought) == len(list((CHART / "crds").iterdir()))
+    assert _definitions(plane) == brought
+    with pytest.raises(HelmFailed):
+        helm("install", "karpenter-crd", CRD_CHART, *in_release)
+    helm("install", "karpenter-crd", CRD_CHART, *in_release, "--take-ownership")
+    assert _definitions(plane) == brought
+    helm("uninstall", "karpenter-crd", *in_release)
+    _until(lambda: not _definitions(plane))
+
+
+def test_definitions_may_outlive_their_release(
+    plane: ControlPlane, helm: Helm, namespace: str
+) -> None:
+    in_release = ("--namespace", namespace)
+    keep = ("--set-string", r"additionalAnnotations.helm\.sh/resource-policy=keep")
+
+    helm("install", "karpenter-crd", CRD_CHART, *in_release, *keep)
+    brought = _definitions(plane)
+    helm("uninstall", "karpenter-crd", *in_release)
+
+    assert _definitions(plane) == brought
+    plane.kubectl("delete", "crd", "--all")
