@@ -56,7 +56,7 @@ e2e: .venv/.ready ## Run the tests that need a real control plane, Karpenter its
 bench: .venv/.ready ## Measure the solver on the benchmark workloads
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-bench-peer: .venv/.ready ## Measure Karpy beside Karpenter on a real control plane; half an hour
+bench-peer: .venv/.ready ## Measure Karpy beside Karpenter on a real control plane; an hour
 	@$(BIN)/python -m benchmarks.peer $(ARGS)
 
 fuzz: .venv/.ready ## Compare the solver with its reference on random clusters; SEEDS=1000

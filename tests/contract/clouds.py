@@ -20,15 +20,24 @@ from karpy.sim.kubelets.timing import AT_ONCE
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.embedded import embedded_world
 from tests.contract.awsclouds import aws_stage
+from tests.contract.examplecloud import ExampleProvider
 from tests.contract.goods import KWOK_GOODS, Goods
 from tests.contract.worlds import REAL, open_world
 
 SIMULATED: Final = "simulated"
 KWOK_EMBEDDED: Final = "kwok-embedded"
 KWOK_REAL: Final = "kwok-real"
+EXAMPLE: Final = "example"
+"""The provider that docs/guides/writing-a-provider.md shows."""
 AWS_MEMORY: Final = "aws-in-memory"
 AWS_HTTP: Final = "aws-over-http"
-CLOUDS: Final = (SIMULATED, KWOK_EMBEDDED, KWOK_REAL, AWS_MEMORY, AWS_HTTP)
+CLOUDS: Final = (SIMULATED, EXAMPLE, KWOK_EMBEDDED, KWOK_REAL, AWS_MEMORY, AWS_HTTP)
+_NODE_CLASS: Final = {
+    "apiVersion": KWOK_NODE_CLASS.api_version,
+    "kind": KWOK_NODE_CLASS.name,
+    "metadata": {"name": "default"},
+    "spec": {},
+}
 _HURRIED: Final = WorldSettings(timing=AT_ONCE, terms=Terms(answer_seconds=0, end_seconds=0))
 
 
@@ -106,13 +115,7 @@ class KwokStage:
         self._provider = self._started()
 
     async def spoil_class(self, problem: str) -> str:
-        found = await self.objects.get(KWOK_NODE_CLASS, "default")
-        ready = {**found["status"]["conditions"][0], "status": "False", "message": problem}
-        body: JsonObject = {"status": {"conditions": [ready]}}
-        await self.objects.patch(
-            KWOK_NODE_CLASS, "default", Patch(PatchType.MERGE, body), subresource="status"
-        )
-        return problem
+        return await _spoil(self.objects, problem)
 
     async def slow_down(self) -> None:
         body: JsonObject = {"spec": {"nodeRegistrationDelay": "2s"}}
@@ -122,6 +125,39 @@ class KwokStage:
         provider = KwokProvider(self.objects, self._clock, kwok_catalog())
         provider.start()
         return provider
+
+
+class ExampleStage:
+    """The example, whose machines are Nodes."""
+
+    goods = KWOK_GOODS
+    is_idempotent_for_ever = True
+    labels_nodes = True
+
+    def __init__(self, objects: Objects, clock: Clock) -> None:
+        self.objects = objects
+        self._clock = clock
+        self._catalog = kwok_catalog()
+        self.cloud: CloudProvider = ExampleProvider(objects, clock, self._catalog)
+
+    async def restart(self) -> None:
+        self.cloud = ExampleProvider(self.objects, self._clock, self._catalog)
+
+    async def spoil_class(self, problem: str) -> str:
+        return await _spoil(self.objects, problem)
+
+    async def slow_down(self) -> None:
+        """Do nothing: a Node is there as soon as its machine is."""
+
+
+async def _spoil(objects: Objects, problem: str) -> str:
+    """Have the node class of KWOK say that it is not ready."""
+    found = await objects.get(KWOK_NODE_CLASS, "default")
+    ready = {**found["status"]["conditions"][0], "status": "False", "message": problem}
+    body: JsonObject = {"status": {"conditions": [ready]}}
+    patch = Patch(PatchType.MERGE, body)
+    await objects.patch(KWOK_NODE_CLASS, "default", patch, subresource="status")
+    return problem
 
 
 @asynccontextmanager
@@ -137,6 +173,9 @@ async def open_cloud(name: str, plane: ControlPlane | None, namespace: str) -> A
         async with embedded_world(_HURRIED) as embedded:
             if name == SIMULATED:
                 yield SimulatedStage(embedded)
+            elif name == EXAMPLE:
+                await embedded.objects.create(KWOK_NODE_CLASS, _NODE_CLASS)
+                yield ExampleStage(embedded.objects, embedded.clock)
             else:
                 async with _kwok(embedded.objects, embedded.clock) as stage:
                     yield stage
@@ -150,13 +189,7 @@ async def open_cloud(name: str, plane: ControlPlane | None, namespace: str) -> A
 
 @asynccontextmanager
 async def _kwok(objects: Objects, clock: Clock) -> AsyncIterator[KwokStage]:
-    made = {
-        "apiVersion": KWOK_NODE_CLASS.api_version,
-        "kind": KWOK_NODE_CLASS.name,
-        "metadata": {"name": "default"},
-        "spec": {},
-    }
-    await objects.create(KWOK_NODE_CLASS, made)
+    await objects.create(KWOK_NODE_CLASS, _NODE_CLASS)
     stage = KwokStage(objects, clock)
     try:
         yield stage

@@ -23,7 +23,8 @@ def user_data(bootstrap: Bootstrap) -> str:
     """Return the user's settings with those of the cluster over them; raise UserDataInvalid."""
     settings = _read(bootstrap.user_data)
     own = _table(settings, "settings")
-    # Differs: Karpenter drops settings of Kubernetes that it does not know; they stay here.
+    # Differs: settings of Kubernetes in own user data of Bottlerocket that are not known:
+    # Karpenter drops them; Karpy keeps them, because Bottlerocket knows more settings by now.
     kubernetes = _table(own, "kubernetes")
     kubernetes |= _cluster(bootstrap)
     labels = kubernetes.get("node-labels")
