@@ -190,7 +190,9 @@ async def open_with(site: Site, calls: AwsCalls) -> Cloud:
         await _warn_of_others(site)
     await made.marketplace.refresh_types()
     await asyncio.gather(made.marketplace.refresh_prices(), made.templates.adopt())
-    return Cloud(made.provider, NODE_CLASSES, made.parts, made.announcements, made.follows())
+    return Cloud(
+        made.provider, NODE_CLASSES, made.parts, made.announcements, made.follows(), calls.close
+    )
 
 
 class _Made:
