@@ -194,7 +194,9 @@ def test_a_runtime_class_keeps_its_handler(store: Store) -> None:
 
 
 @pytest.mark.parametrize("spec", [None, {}])
-def test_a_change_that_takes_the_spec_away_is_invalid(store: Store, spec: JsonObject | None) -> None:
+def test_a_change_that_takes_the_spec_away_is_invalid(
+    store: Store, spec: JsonObject | None
+) -> None:
     store.create(LIMIT_RANGE, limit_range(LIMITS))
     made = store.create(POD, {**a_pod(), "spec": {**a_pod()["spec"], "priority": 0}})
 
