@@ -31,9 +31,10 @@ check: .venv/.ready ## Check format, lint, types and layers
 	@echo "lint-imports" && { out=$$($(BIN)/lint-imports 2>&1) || { echo "$$out"; exit 1; }; }
 
 # Nothing but what the lock names is fetched: `uv` itself builds the wheel.
-install-check: .venv/.ready ## Do what the Dockerfile does, in an empty place, and run the result
+install-check: .venv/.ready ## Do what the Dockerfile does, and uvx, in an empty place; run the result
 	@$(BIN)/uv lock --quiet --check || { echo "hint: make lock"; exit 1; }
 	@$(BIN)/python -m tests.image
+	@$(BIN)/python -m tests.package
 
 lock: .venv/.ready ## Lock the newest versions that pyproject.toml allows: uv.lock, deploy/
 	@$(BIN)/python -m tests.tidy.lock
@@ -55,7 +56,7 @@ e2e: .venv/.ready ## Run the tests that need a real control plane, Karpenter its
 bench: .venv/.ready ## Measure the solver on the benchmark workloads
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-bench-peer: .venv/.ready ## Measure Karpy beside Karpenter on a real control plane; half an hour
+bench-peer: .venv/.ready ## Measure Karpy beside Karpenter on a real control plane; an hour
 	@$(BIN)/python -m benchmarks.peer $(ARGS)
 
 fuzz: .venv/.ready ## Compare the solver with its reference on random clusters; SEEDS=1000

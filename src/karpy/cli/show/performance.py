@@ -13,8 +13,8 @@ from karpy.cli.show.summary import Summary, summarize, summary_answer, summary_l
 from karpy.cli.show.venue import ON_PAPER, Venue
 from karpy.cli.terminal import WIDTH_MIN, Channel, Line, Span, Style, Terminal, line
 from karpy.sim.timelapse import run_faster
-from karpy.wiring.embedded import embedded_world
 from karpy.wiring.resident import operating
+from karpy.wiring.worlds import embedded_world
 
 _PACE: Final = 0.2
 _WALL_SECONDS: Final = 50.0
