@@ -221,7 +221,7 @@ FLAGS: Final = (
     _own(
         "decision-timeout",
         DURATION,
-        "After how long a decision about pending pods gives what it has.",
+        "After how long a decision about pods or nodes gives what it has.",
     ),
     _own("journal", FOLDER, "Record every decision in this folder, for `karpy replay`."),
     _own("journal-file-bytes", number(least=1), "How large a file of the journal gets."),
