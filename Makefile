@@ -31,15 +31,10 @@ check: .venv/.ready ## Check format, lint, types and layers
 	@echo "lint-imports" && { out=$$($(BIN)/lint-imports 2>&1) || { echo "$$out"; exit 1; }; }
 
 # Nothing but what the lock names is fetched: `uv` itself builds the wheel.
-install-check: .venv/.ready ## Install what is locked, by its hashes, into an empty place, and run it
+install-check: .venv/.ready ## Do what the Dockerfile does, and uvx, in an empty place; run the result
 	@$(BIN)/uv lock --quiet --check || { echo "hint: make lock"; exit 1; }
-	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && set -e && \
-	$(BIN)/uv build --quiet --wheel --out-dir "$$folder" && \
-	$(BIN)/python -m venv "$$folder/venv" && pip="$$folder/venv/bin/pip --quiet --disable-pip-version-check" && \
-	$$pip install --require-hashes --only-binary :all: -r deploy/requirements.txt && \
-	$$pip install --no-index --no-deps "$$folder"/karpy-*.whl && $$pip check && \
-	cd "$$folder" && venv/bin/karpy --help >help && venv/bin/karpy run --help >help && \
-	venv/bin/karpy demo --plan >plan && echo "installed by its hashes, and runs"
+	@$(BIN)/python -m tests.image
+	@$(BIN)/python -m tests.package
 
 lock: .venv/.ready ## Lock the newest versions that pyproject.toml allows: uv.lock, deploy/
 	@$(BIN)/python -m tests.tidy.lock
@@ -61,7 +56,7 @@ e2e: .venv/.ready ## Run the tests that need a real control plane, Karpenter its
 bench: .venv/.ready ## Measure the solver on the benchmark workloads
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-bench-peer: .venv/.ready ## Measure Karpy beside Karpenter on a real control plane; half an hour
+bench-peer: .venv/.ready ## Measure Karpy beside Karpenter on a real control plane; an hour
 	@$(BIN)/python -m benchmarks.peer $(ARGS)
 
 fuzz: .venv/.ready ## Compare the solver with its reference on random clusters; SEEDS=1000

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from tests.tidy.repository import ROOT, shown
 
 LOCK: Final = ROOT / "uv.lock"
 REQUIREMENTS: Final = ROOT / "deploy" / "requirements.txt"
+BUILDER: Final = ROOT / "deploy" / "requirements-build.txt"
 SBOM: Final = ROOT / "deploy" / "sbom.cdx.json"
 _UV: Final = Path(sys.executable).with_name("uv")
 _INDEX: Final = "https://pypi.org/simple"
@@ -18,21 +20,39 @@ _NOTE: Final = """\
 # What `karpy run` needs, with any cloud: every version with its hashes; written by `make lock`.
 # pip install --require-hashes -r deploy/requirements.txt
 """
+_BUILDER_NOTE: Final = """\
+# What makes the wheel of Karpy; written by `make lock`.
+# pip install --require-hashes -r deploy/requirements-build.txt
+"""
+_BUILDER_PIN: Final = re.compile(r"(?m)^uv==\S+ \\\n(?: +--hash=\S+(?: \\)?\n)+")
 RUN_BY: Final = ("aws",)
 """The extras that `karpy run` may need: one image serves every cloud."""
 _EXPORT: Final = ("export", "--frozen", "--no-dev", "--quiet", *(f"--extra={x}" for x in RUN_BY))
 
 
 def main() -> None:
-    """Take the newest versions that pyproject.toml allows, and write all three files."""
+    """Take the newest versions that pyproject.toml allows, and write all files."""
     _uv("lock", "--quiet", "--upgrade", f"--default-index={_INDEX}")
-    for path, text in {REQUIREMENTS: _requirements(), SBOM: _sbom()}.items():
+    for path, text in {
+        REQUIREMENTS: _requirements(),
+        BUILDER: _builder(),
+        SBOM: _sbom(),
+    }.items():
         path.write_text(text, encoding="utf-8")
-    print(f"wrote {', '.join(map(shown, (LOCK, REQUIREMENTS, SBOM)))}")
+    print(f"wrote {', '.join(map(shown, (LOCK, REQUIREMENTS, BUILDER, SBOM)))}")
 
 
 def _requirements() -> str:
     return _NOTE + _uv(*_EXPORT, "--no-emit-project", "--no-header", "--format=requirements.txt")
+
+
+def _builder() -> str:
+    """Return uv alone, which builds the wheel without fetching anything."""
+    whole = _uv(
+        "export", "--frozen", "--extra=dev", "--no-emit-project", "--format=requirements.txt"
+    )
+    (pin,) = _BUILDER_PIN.findall(whole)
+    return _BUILDER_NOTE + str(pin)
 
 
 def _sbom() -> str:

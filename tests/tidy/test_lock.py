@@ -3,7 +3,7 @@
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from packaging.requirements import Requirement
 
-from tests.tidy.lock import LOCK, REQUIREMENTS, RUN_BY, SBOM
+from tests.tidy.lock import BUILDER, LOCK, REQUIREMENTS, RUN_BY, SBOM
 from tests.tidy.repository import ROOT
 
 PROJECT: Final = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -46,19 +46,19 @@ def _files(package: dict[str, Any]) -> Iterator[dict[str, str]]:
         yield package["sdist"]
 
 
-def _locked() -> Pins:
+def _locked(names: Iterable[str] = ()) -> Pins:
     return {
         (name, LOCKED[name]["version"]): {
             each["hash"].removeprefix("sha256:") for each in _files(LOCKED[name])
         }
-        for name in _needed()
+        for name in (names or _needed())
     }
 
 
-def _required() -> Pins:
+def _required(path: Path = REQUIREMENTS) -> Pins:
     return {
         (name, version): set(re.findall(r"sha256:([0-9a-f]{64})", hashes))
-        for name, version, hashes in PINS.findall(REQUIREMENTS.read_text(encoding="utf-8"))
+        for name, version, hashes in PINS.findall(path.read_text(encoding="utf-8"))
     }
 
 
@@ -97,11 +97,15 @@ def test_what_is_installed_is_what_is_locked() -> None:
     assert _required() == _locked(), "run `make lock`"
 
 
+def test_what_builds_the_wheel_is_locked() -> None:
+    assert _required(BUILDER) == _locked(["uv"]), "run `make lock`"
+
+
 def test_what_is_listed_is_what_is_locked() -> None:
     assert _listed() == _locked(), "run `make lock`"
 
 
-@pytest.mark.parametrize("path", [LOCK, REQUIREMENTS, SBOM], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [LOCK, REQUIREMENTS, BUILDER, SBOM], ids=lambda path: path.name)
 def test_no_mirror_has_got_into_a_file(path: Path) -> None:
     urls = re.findall(r"[a-z+]+://[^\s\"'#]+", path.read_text(encoding="utf-8"))
 

@@ -1,11 +1,11 @@
 """`karpy demo`: a cluster and the autoscaler, live; or the plan of a larger shop."""
 
+from importlib import import_module
 from typing import Annotated, Final
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
-from karpy.cli.extras import import_embedded
 from karpy.cli.options import DONE, Injected, Output
 from karpy.cli.shopplan import write_manifests, write_plan
 
@@ -60,6 +60,7 @@ def demo(
     if plan:
         write_plan(terminal, is_json=output == "json")
         return DONE
-    show = import_embedded("karpy.cli.show.performance")
+    # A cluster in memory takes a second to load, which a plan need not wait for.
+    show = import_module("karpy.cli.show.performance")
     code: int = show.run_show(terminal, speed, is_json=output == "json")
     return code

@@ -86,7 +86,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         site = Site(objects, feed, WallClock(), recorder, options, environ, *heard)
         with _LastWords(log):
             cloud = await cloud_module.open_cloud(site)
-        stack.push_async_callback(cloud.provider.close)
+        stack.push_async_callback(cloud.close)
         operator = Operator(
             _surface(site, cloud, connections.nominations.objects),
             options,

@@ -14,8 +14,8 @@ from karpy.cli.show.summary import Summary, summarize, summary_answer, summary_l
 from karpy.cli.terminal import WIDTH_MIN, Channel, Line, Span, Style, Terminal, line
 from karpy.model.options import Options
 from karpy.sim.timelapse import run_faster
-from karpy.wiring.embedded import embedded_world
 from karpy.wiring.resident import BRISK, operating
+from karpy.wiring.worlds import embedded_world
 
 OPTIONS: Final = Options(batch_max=timedelta(seconds=5))
 """A node is kept for two of the longest batches after pods were expected on it: half as long."""

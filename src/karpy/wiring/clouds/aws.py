@@ -52,7 +52,7 @@ from karpy.model.settings import MinValuesPolicy
 from karpy.ports.clock import Clock
 from karpy.wiring.clouds.registry import Cloud, Site
 from karpy.wiring.flags import Flag, shared
-from karpy.wiring.forms import DURATION, SHARE, SWITCH, TEXT, Form, number
+from karpy.wiring.forms import SHARE, SWITCH, TEXT, Form, duration, number
 from karpy.wiring.parts import ContextOf, Part
 
 NODE_CLASSES: Final[tuple[Kind, ...]] = (EC2_NODE_CLASS,)
@@ -62,6 +62,7 @@ def _flag(name: str, field: str, form: Form, meaning: str) -> Flag:
     return replace(shared(name, field, form, meaning), of=AwsSettings)
 
 
+_REFRESH: Final = duration(timedelta(minutes=1))
 FLAGS: Final[tuple[Flag, ...]] = (
     _flag("cluster-name", "cluster_name", TEXT, "The EKS cluster; required."),
     _flag("cluster-endpoint", "cluster_endpoint", TEXT, "Its API server. Empty has EKS asked."),
@@ -82,9 +83,11 @@ FLAGS: Final[tuple[Flag, ...]] = (
         TEXT,
         "The SQS queue that EventBridge puts interruptions into. Empty works without.",
     ),
-    _flag("reserved-enis", "reserved_enis", number(), "Interfaces that pods get no address of."),
-    _flag("ami-refresh-interval", "image_refresh", DURATION, "How old found images may be."),
-    _flag("subnet-refresh-interval", "subnet_refresh", DURATION, "How old found subnets may be."),
+    _flag(
+        "reserved-enis", "reserved_enis", number(least=0), "Interfaces that pods get no address of."
+    ),
+    _flag("ami-refresh-interval", "image_refresh", _REFRESH, "How old found images may be."),
+    _flag("subnet-refresh-interval", "subnet_refresh", _REFRESH, "How old found subnets may be."),
 )
 METRICS: Final[tuple[MetricSpec, ...]] = (
     MetricSpec(
@@ -187,7 +190,9 @@ async def open_with(site: Site, calls: AwsCalls) -> Cloud:
         await _warn_of_others(site)
     await made.marketplace.refresh_types()
     await asyncio.gather(made.marketplace.refresh_prices(), made.templates.adopt())
-    return Cloud(made.provider, NODE_CLASSES, made.parts, made.announcements, made.follows())
+    return Cloud(
+        made.provider, NODE_CLASSES, made.parts, made.announcements, made.follows(), calls.close
+    )
 
 
 class _Made:
