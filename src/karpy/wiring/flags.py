@@ -232,7 +232,7 @@ FLAGS: Final = (
     _own(
         "decision-timeout",
         DURATION,
-        "The time after which a decision about pending pods returns what it has decided so far.",
+        "The time after which a decision about pods or nodes returns what it has decided so far.",
     ),
     _own("journal", FOLDER, "Record every decision in this folder, for `karpy replay`."),
     _own("journal-file-bytes", number(least=1), "The largest size of a file of the journal."),
