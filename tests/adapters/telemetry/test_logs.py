@@ -11,7 +11,7 @@ import pytest
 from karpy.adapters.telemetry.logs import Log, LogStreams, Reporter, make_log, open_lines
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.core.lifecycle.changes import Count, Remark
-from karpy.errors import FileUnwritable, NoCapacity, Unexpected
+from karpy.errors import CloudUnavailable, FileUnwritable, NoCapacity, Unexpected
 from karpy.model.options import LogFormat, LogLevel
 
 
@@ -208,10 +208,10 @@ def test_a_decision_is_a_sentence_for_people(out: io.BytesIO) -> None:
     ]
 
 
-def test_a_line_without_a_sentence_keeps_its_words_and_fields(
-    out: io.BytesIO, console: Log
-) -> None:
-    console.error("Reconciler error", error=NoCapacity(problem="sold out"), Pod="shop/web-0")
+def test_a_line_without_a_sentence_keeps_its_fields(out: io.BytesIO, console: Log) -> None:
+    error = CloudUnavailable(call="CreateFleet", problem="throttled")
+
+    console.error("Reconciler error", error=error, Pod="shop/web-0")
 
     line = out.getvalue().decode()
     assert line.startswith("12:00:00.045 ERROR Reconciler error  controller=x  error=")
