@@ -24,8 +24,8 @@ def said(obj: JsonObject, type_: str) -> tuple[str, str, str]:
     return only["status"], only["reason"], only["message"]
 
 
-def reserving(**more: object) -> JsonObject:
-    return ec2_node_class(capacityReservationSelectorTerms=[{"id": "cr-1"}], **more)
+def reserving() -> JsonObject:
+    return ec2_node_class(capacityReservationSelectorTerms=[{"id": "cr-1"}])
 
 
 async def with_pods(stage: AwsStage, node_class: JsonObject, *asked: JsonObject) -> None:
