@@ -12,11 +12,13 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from benchmarks.consolidating import TITLE as CONSOLIDATION
 from benchmarks.figures import read_figures
 from benchmarks.measuring import HAS_NODES, Measurement, measure_file, tell
-from benchmarks.peer.section import section_of, with_section
+from benchmarks.peer.section import TITLE as BESIDE
 from benchmarks.processes import RunFailed, make_file
 from benchmarks.report import Page, page_text
+from benchmarks.sections import section_of, with_section
 from benchmarks.worlds import measure_worlds
 
 FILES: Final = Path(".bench")
@@ -67,9 +69,11 @@ def main() -> int:
             worlds=[] if asked.quick or asked.names else measure_worlds(),
         )
     )
-    # What `make bench-peer` has measured stays as it is.
-    beside = section_of(page.read_text()) if page.exists() else ""
-    page.write_text(with_section(text, beside))
+    # What is measured apart stays as it is.
+    before = page.read_text() if page.exists() else ""
+    for title in (CONSOLIDATION, BESIDE):
+        text = with_section(text, section_of(before, title))
+    page.write_text(text)
     tell(f"wrote {page}")
     return int(any("breaches" in each.verdict for each in (*own, *compared)))
 

@@ -34,7 +34,7 @@ class RunFailed(Exception):
 
 def make_file(name: str, folder: Path) -> Path:
     """Generate a workload by Karpy's own command."""
-    _output([*KARPY, "workload", name, "--out", str(folder)], seconds_max=600)
+    output([*KARPY, "workload", name, "--out", str(folder)], seconds_max=600)
     return folder / f"{name}.json"
 
 
@@ -46,7 +46,7 @@ def run_karpy(
     if detail_to is not None:
         command.append("--detail")
     # A plan that breaks a rule ends with 1, and still prints its result.
-    line = _output(command, seconds_max=seconds_max, codes=(0, 1))
+    line = output(command, seconds_max=seconds_max, codes=(0, 1))
     if detail_to is not None:
         detail_to.write_text(line)
     return _decoded(line, path)
@@ -55,7 +55,7 @@ def run_karpy(
 def run_prototype(script: Path, path: Path, *, seconds_max: int = 900) -> Outcome:
     """Decide once with another program that prints a result line."""
     command = [sys.executable, str(script), str(path), "--runs", "1"]
-    return _decoded(_output(command, seconds_max=seconds_max), path)
+    return _decoded(output(command, seconds_max=seconds_max), path)
 
 
 def run_checker(script: Path, workload: Path, result: Path) -> str:
@@ -76,7 +76,8 @@ def _decoded(text: str, path: Path) -> Outcome:
     return msgspec.json.decode(lines[-1], type=Outcome)
 
 
-def _output(command: list[str], *, seconds_max: int, codes: tuple[int, ...] = (0,)) -> str:
+def output(command: list[str], *, seconds_max: int, codes: tuple[int, ...] = (0,)) -> str:
+    """Return what a command prints; raise RunFailed if it ends with another code."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds_max)
     if done.returncode not in codes or (done.returncode and not done.stdout):
         msg = f"`{' '.join(command)}` ended with {done.returncode}:\n{done.stderr[-800:]}"

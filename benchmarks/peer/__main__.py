@@ -1,7 +1,7 @@
 """
 Measure Karpy beside Karpenter on a real control plane, and write it into docs/benchmarks.md.
 
-    python -m benchmarks.peer                        the usual scenarios: half an hour or so
+    python -m benchmarks.peer                        the usual scenarios: an hour or so
     python -m benchmarks.peer basic-200              one; prints its section
     python -m benchmarks.peer --rounds 3             by turns; medians count
     python -m benchmarks.peer --only Karpenter       measure one of them, write no page
@@ -29,7 +29,8 @@ from benchmarks.peer.measuring import (
     read_runs,
 )
 from benchmarks.peer.scenarios import SCENARIOS, USUAL
-from benchmarks.peer.section import pairs, section_text, with_section
+from benchmarks.peer.section import pairs, section_text
+from benchmarks.sections import with_section
 from karpy.adapters.controlplane.building import ensure_programs
 from karpy.adapters.controlplane.bundles import PEER
 from karpy.errors import KarpyError
@@ -107,7 +108,12 @@ def _parse(words: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("names", nargs="*", metavar="SCENARIO", help=", ".join(SCENARIOS))
     parser.add_argument("--rounds", type=int, default=1, help="runs of each")
-    parser.add_argument("--limit", type=float, default=600, help="seconds a scale-out may take")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=600,
+        help="seconds a scale-out may take; twice that for a scale-in",
+    )
     parser.add_argument("--only", choices=[KARPENTER, KARPY], help="measure one of them")
     parser.add_argument("--ours", default="", help="a command to run in the place of Karpy")
     parser.add_argument("--keep", type=Path, help="keep the logs of all programs in this folder")

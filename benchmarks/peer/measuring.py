@@ -1,19 +1,20 @@
-"""Let an operator scale a cluster out, and measure it."""
+"""Let an operator scale a cluster out and in, and measure it."""
 
 import asyncio
 import json
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from benchmarks.peer.scenarios import NODE_CLASS, NODE_POOL, Scenario
-from benchmarks.peer.usage import usage_of
+from benchmarks.peer.usage import Usage, usage_of
 from karpy.adapters.controlplane.bundles import PEER
 from karpy.adapters.controlplane.operators import NAMESPACE, Operator
 from karpy.adapters.controlplane.plane import ControlPlane
@@ -23,16 +24,41 @@ from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
 from karpy.model.instances import MICROS_PER_DOLLAR
 from karpy.model.kinds import DEPLOYMENT, NODE, NODE_CLAIM
-from karpy.ports.objects import Objects, Query
+from karpy.ports.objects import Objects, Patch, PatchType, Query
 
 KARPENTER: Final = "Karpenter"
 KARPY: Final = "Karpy"
 CRDS: Final = Path("deploy/crds")
 _SECONDS_TO_SETTLE: Final = 10.0
 _SECONDS_BETWEEN_LOOKS: Final = 0.25
+_SECONDS_WITHOUT_CHANGE: Final = 90.0
+"""A scale-in is over when the nodes have been the same for so long."""
 _POOL_LABEL: Final = "karpenter.sh/nodepool"
 _TYPE_LABEL: Final = "node.kubernetes.io/instance-type"
 _CAPACITY_LABEL: Final = "karpenter.sh/capacity-type"
+
+
+class ScaleIn(Struct, frozen=True):
+    """What one operator made of a cluster whose Deployments have lost a part of their pods."""
+
+    pods: int
+    ready: int
+    seconds: float
+    """From the scale-in until the nodes do not change any more, or until time was up."""
+    cpu_s: float
+    """Up to the last change of the nodes, and the quiet time after it."""
+    nodes: int
+    dollars_per_hour: float
+    removed: int
+    """How many nodes went."""
+    replacements: int
+    """How many nodes came."""
+    is_settled: bool
+    """Whether the nodes came to rest before time was up."""
+
+    @property
+    def is_complete(self) -> bool:
+        return self.is_settled and self.ready >= self.pods
 
 
 class Run(Struct, frozen=True):
@@ -53,6 +79,8 @@ class Run(Struct, frozen=True):
     idle_mib: float
     nodes: int
     dollars_per_hour: float
+    scale_in: ScaleIn | None = None
+    """What came after, if the scenario has a scale-in."""
 
     @property
     def is_complete(self) -> bool:
@@ -83,7 +111,7 @@ def measure(
     with ControlPlane(programs, home) as plane:
         prepare(plane)
         with Operator(plane, argv, name=operator.lower()) as process:
-            return asyncio.run(_scale_out(plane, process, scenario, operator, seconds_max))
+            return asyncio.run(_measure(plane, process, scenario, operator, seconds_max))
 
 
 def prepare(plane: ControlPlane, *objects: JsonObject) -> None:
@@ -108,29 +136,36 @@ _PRICES: Final = {
 }
 
 
-async def _scale_out(
+async def _measure(
     plane: ControlPlane, process: Operator, scenario: Scenario, operator: str, seconds_max: float
+) -> Run:
+    async with Connection(find_access(kubeconfig=str(plane.kubeconfig)), rate=None) as connection:
+        await asyncio.sleep(_SECONDS_TO_SETTLE)
+        run = await _scale_out(connection.objects, process, scenario, operator, seconds_max)
+        if scenario.is_scaled_in and run.is_complete:
+            done = await _scale_in(connection.objects, process, scenario, 2 * seconds_max)
+            run = replace(run, scale_in=done)
+        return run
+
+
+async def _scale_out(
+    objects: Objects, process: Operator, scenario: Scenario, operator: str, seconds_max: float
 ) -> Run:
     deployments = scenario.deployments
     wanted = sum(each["spec"]["replicas"] for each in deployments)
-    async with Connection(find_access(kubeconfig=str(plane.kubeconfig)), rate=None) as connection:
-        objects = connection.objects
-        await asyncio.sleep(_SECONDS_TO_SETTLE)
-        idle, began = usage_of(process.pid), time.monotonic()
-        await asyncio.gather(*(objects.create(DEPLOYMENT, each) for each in deployments))
-        ready, first_claim, half, seconds = 0, None, None, 0.0
-        while ready < wanted and seconds < seconds_max:
-            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
-            ready = await _ready(objects)
-            seconds = time.monotonic() - began
-            if first_claim is None and (await objects.list(NODE_CLAIM, limit=1)).items:
-                first_claim = round(seconds, 2)
-            if half is None and 2 * ready >= wanted:
-                half = round(seconds, 2)
-        used = usage_of(process.pid)
-        if not process.is_running:
-            raise OperatorEnded(process.log.read_text()[-2000:])
-        nodes = (await objects.list(NODE, Query(labels=_POOL_LABEL))).items
+    idle, began = usage_of(process.pid), time.monotonic()
+    await asyncio.gather(*(objects.create(DEPLOYMENT, each) for each in deployments))
+    ready, first_claim, half, seconds = 0, None, None, 0.0
+    while ready < wanted and seconds < seconds_max:
+        await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+        ready = await _ready(objects)
+        seconds = time.monotonic() - began
+        if first_claim is None and (await objects.list(NODE_CLAIM, limit=1)).items:
+            first_claim = round(seconds, 2)
+        if half is None and 2 * ready >= wanted:
+            half = round(seconds, 2)
+    used = _usage(process)
+    nodes = await _nodes(objects)
     return Run(
         operator,
         scenario.name,
@@ -143,8 +178,56 @@ async def _scale_out(
         peak_mib=round(used.peak_mib, 1),
         idle_mib=round(idle.peak_mib, 1),
         nodes=len(nodes),
-        dollars_per_hour=round(sum(map(price_of, nodes)), 3),
+        dollars_per_hour=_price(nodes.values()),
     )
+
+
+async def _scale_in(
+    objects: Objects, process: Operator, scenario: Scenario, seconds_max: float
+) -> ScaleIn:
+    """Scale all Deployments in, and wait until the nodes come to rest."""
+    left, before, used = scenario.replicas_left, await _nodes(objects), _usage(process)
+    began = changed = now = time.monotonic()
+    for name, replicas in left.items():
+        fewer = Patch(PatchType.MERGE, {"spec": {"replicas": replicas}})
+        await objects.patch(DEPLOYMENT, name, fewer, namespace="default")
+    nodes, seen = before, {*before}
+    while now - changed < _SECONDS_WITHOUT_CHANGE and now - began < seconds_max:
+        await asyncio.sleep(4 * _SECONDS_BETWEEN_LOOKS)
+        last, nodes, now = nodes, await _nodes(objects), time.monotonic()
+        seen |= nodes.keys()
+        is_draining = any("deletionTimestamp" in each["metadata"] for each in nodes.values())
+        if nodes.keys() != last.keys() or is_draining:
+            changed = now
+    return ScaleIn(
+        pods=sum(left.values()),
+        ready=await _ready(objects),
+        seconds=round(changed - began, 2),
+        cpu_s=round(_usage(process).cpu_s - used.cpu_s, 2),
+        nodes=len(nodes),
+        dollars_per_hour=_price(nodes.values()),
+        removed=len(seen - nodes.keys()),
+        replacements=len(seen - before.keys()),
+        is_settled=now - changed >= _SECONDS_WITHOUT_CHANGE,
+    )
+
+
+def _usage(process: Operator) -> Usage:
+    """Return what the operator has used so far; raise OperatorEnded if it is not there any more."""
+    used = usage_of(process.pid)
+    if not process.is_running:
+        raise OperatorEnded(process.log.read_text()[-2000:])
+    return used
+
+
+async def _nodes(objects: Objects) -> dict[str, JsonObject]:
+    """Return the nodes of NodePools, by name."""
+    found = (await objects.list(NODE, Query(labels=_POOL_LABEL))).items
+    return {each["metadata"]["name"]: each for each in found}
+
+
+def _price(nodes: Iterable[JsonObject]) -> float:
+    return round(sum(map(price_of, nodes)), 3)
 
 
 async def _ready(objects: Objects) -> int:

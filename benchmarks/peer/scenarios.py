@@ -44,6 +44,8 @@ NODE_POOL: Final[JsonObject] = {
         },
     },
 }
+SCALE_IN_PERCENT: Final = 70
+"""How many of its pods a Deployment keeps in a scale-in."""
 _KINDS: Final = 6
 _DEPLOYMENTS: Final = 30
 _ANTI_AFFINE_MAX: Final = 20
@@ -61,10 +63,20 @@ class Scenario(Struct, frozen=True):
     """How much of the peer's memory we may need."""
     is_timed: bool = True
     """Whether time and price count, not memory alone."""
+    is_scaled_in: bool = False
+    """Whether its Deployments are scaled to 70 % once all pods run."""
 
     @property
     def deployments(self) -> list[JsonObject]:
         return self.make(self.pods)
+
+    @property
+    def replicas_left(self) -> dict[str, int]:
+        """How many replicas each Deployment has after the scale-in, by its name."""
+        return {
+            each["metadata"]["name"]: each["spec"]["replicas"] * SCALE_IN_PERCENT // 100
+            for each in self.deployments
+        }
 
 
 def basic(pods: int) -> list[JsonObject]:
@@ -149,8 +161,8 @@ SCENARIOS: Final = {
     each.name: each
     for each in (
         Scenario("basic-200", basic, 200, peak_share_max=0.8),
-        Scenario("basic-1000", basic, 1000, peak_share_max=0.8),
-        Scenario("mix-1000", mix, 1000, peak_share_max=0.8),
+        Scenario("basic-1000", basic, 1000, peak_share_max=0.8, is_scaled_in=True),
+        Scenario("mix-1000", mix, 1000, peak_share_max=0.8, is_scaled_in=True),
         Scenario("mix-3000", mix, 3000, peak_share_max=0.5, is_timed=False),
     )
 }

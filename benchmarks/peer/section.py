@@ -7,18 +7,24 @@ from typing import Final
 from msgspec import Struct
 
 from benchmarks.machine import describe_machine
-from benchmarks.peer.measuring import KARPENTER, KARPY, Run
-from benchmarks.peer.scenarios import SCENARIOS
+from benchmarks.peer.measuring import KARPENTER, KARPY, Run, ScaleIn
+from benchmarks.peer.scenarios import SCALE_IN_PERCENT, SCENARIOS
 from karpy import __version__
 from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER
 
 TITLE: Final = "## Beside Karpenter on a real control plane"
-_BEFORE: Final = "## Run it yourself"
 _SHARE_OF_TIME_MAX: Final = 0.5
 _SHARE_OF_PRICE_MAX: Final = 1.0
+_SCALE_IN_TIME_MAX: Final = 0.6
+_SCALE_IN_CPU_MAX: Final = 0.4
+_SCALE_IN_PRICE_MAX: Final = 1.03
 _TABLE: Final = (
     "| scenario | | all pods run after | CPU time | peak memory | nodes | $/h |",
     "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+)
+_SCALE_IN_TABLE: Final = (
+    "| scale-in | | nodes at rest after | CPU time | nodes | removed | replacements | $/h |",
+    "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
 )
 
 _RULES: Final = (
@@ -27,6 +33,10 @@ _RULES: Final = (
     "and memory are those of the operator's process tree; the price is that of all nodes once",
     "every pod runs. The last line of each scenario is Karpy's share of Karpenter's figure, and",
     "what it may be at most. Absolute times differ between machines: compare within one run.",
+)
+_SCALE_IN_RULES: Final = (
+    f"Once all pods run, every Deployment is scaled to {SCALE_IN_PERCENT} %. The nodes are at rest",
+    "when they have not changed for 90 seconds, which do not count; CPU time includes them.",
 )
 
 
@@ -75,11 +85,34 @@ class Pair(Struct, frozen=True):
             Share("price", price if are_both_done else None, _SHARE_OF_PRICE_MAX),
         )
 
+    def scale_in_shares(self) -> tuple[Share, ...]:
+        """Compare time, CPU and price of the scale-in, if both have one."""
+        theirs, ours = self.theirs.scale_in, self.ours.scale_in
+        if theirs is None or ours is None:
+            return ()
+        are_done = ours.is_complete and theirs.is_complete
+        is_bound = not theirs.is_complete
+        seconds = _ratio(ours.seconds, theirs.seconds) if ours.is_complete else None
+        price = _ratio(ours.dollars_per_hour, theirs.dollars_per_hour) if are_done else None
+        return (
+            Share("time of the scale-in", seconds, _SCALE_IN_TIME_MAX, is_bound),
+            Share(
+                "CPU time of the scale-in",
+                _ratio(ours.cpu_s, theirs.cpu_s),
+                _SCALE_IN_CPU_MAX,
+                is_bound,
+            ),
+            Share("price after the scale-in", price, _SCALE_IN_PRICE_MAX),
+        )
+
     @property
     def missed(self) -> list[str]:
         """Name what we did not reach."""
-        unfinished = [] if self.ours.is_complete else ["time"]
-        return unfinished + [share.what for share in self.shares() if not share.is_met]
+        done, last = self.ours.is_complete, self.ours.scale_in
+        unfinished = [] if done else ["time"]
+        unfinished += ["time of the scale-in"] if last and not last.is_complete else []
+        shares = (*self.shares(), *self.scale_in_shares())
+        return unfinished + [share.what for share in shares if not share.is_met]
 
     @property
     def _are_both_done(self) -> bool:
@@ -123,6 +156,24 @@ def _middle(runs: Sequence[Run]) -> Run:
         idle_mib=median(run.idle_mib for run in runs),
         nodes=round(median(run.nodes for run in runs)),
         dollars_per_hour=median(run.dollars_per_hour for run in runs),
+        scale_in=_middle_scale_in([run.scale_in for run in runs if run.scale_in is not None]),
+    )
+
+
+def _middle_scale_in(found: Sequence[ScaleIn]) -> ScaleIn | None:
+    if not found:
+        return None
+    worst = min(found, key=lambda each: (each.is_complete, each.ready))
+    return ScaleIn(
+        pods=worst.pods,
+        ready=worst.ready,
+        seconds=median(each.seconds for each in found),
+        cpu_s=median(each.cpu_s for each in found),
+        nodes=round(median(each.nodes for each in found)),
+        dollars_per_hour=median(each.dollars_per_hour for each in found),
+        removed=round(median(each.removed for each in found)),
+        replacements=round(median(each.replacements for each in found)),
+        is_settled=worst.is_settled,
     )
 
 
@@ -139,6 +190,7 @@ def section_text(found: Sequence[Pair]) -> str:
         *_TABLE,
         *(row for pair in found for row in _rows(pair)),
         "",
+        *_scale_in_lines(found),
         "```console",
         "$ make bench-peer",
         "```",
@@ -161,24 +213,30 @@ def _rows(pair: Pair) -> Iterator[str]:
     yield f"| | share | {_plain(time)} | {_plain(cpu)} | {memory} | | {price} |"
 
 
+def _scale_in_lines(found: Sequence[Pair]) -> list[str]:
+    rows = [row for pair in found for row in _scale_in_rows(pair)]
+    return [*_SCALE_IN_RULES, "", *_SCALE_IN_TABLE, *rows, ""] if rows else []
+
+
+def _scale_in_rows(pair: Pair) -> Iterator[str]:
+    shares = pair.scale_in_shares()
+    if not shares:
+        return
+    for name, run in ((pair.theirs.scenario, pair.theirs), ("", pair.ours)):
+        done = run.scale_in
+        assert done is not None
+        shown = f" `{name}`, {done.pods:,} pods left" if name else ""
+        seconds = f"{done.seconds:.1f} s"
+        if not done.is_complete:
+            seconds = f"not in {done.seconds:.0f} s: {done.ready:,} run"
+        yield (
+            f"|{shown} | {run.operator} | {seconds} | {done.cpu_s:.1f} s | {done.nodes} "
+            f"| {done.removed} | {done.replacements} | {done.dollars_per_hour:.2f} |"
+        )
+    time, cpu, price = shares
+    yield f"| | share | {time} | {cpu} | | | | {price} |"
+
+
 def _plain(share: Share) -> str:
     """Leave out a limit where there is none."""
     return str(share).replace(" (≤ inf)", "")
-
-
-def section_of(page: str) -> str:
-    """Cut the section out of the page, or return nothing if it has none."""
-    _, found, rest = page.partition(TITLE)
-    body, _, _ = rest.partition("\n## ")
-    return f"{found}{body}".rstrip() if found else ""
-
-
-def with_section(page: str, section: str) -> str:
-    """Put the section into the page, in the place of an older one."""
-    if not section:
-        return page
-    old = section_of(page)
-    if old:
-        return page.replace(old, section)
-    head, found, tail = page.partition(_BEFORE)
-    return f"{head.rstrip()}\n\n{section}\n\n{found}{tail}" if found else f"{page}\n{section}\n"

@@ -22,18 +22,18 @@ Every error a user may see, with a stable code and a hint.
     ├── ClusterError     an API server said no, or nothing
     │   ├── Unreachable          KP2001  no answer, or the connection broke
     │   ├── TlsRefused           KP2002  the server's certificate is not trusted
-    │   ├── Unauthorized         KP2003  401: who are you
-    │   ├── Forbidden            KP2004  403: not you
+    │   ├── Unauthorized         KP2003  401: the client is not known
+    │   ├── Forbidden            KP2004  403: the client has no permission
     │   ├── NotFound             KP2005  404
     │   ├── AlreadyExists        KP2006  409 on create
-    │   ├── Conflict             KP2007  409: somebody was faster, or a precondition failed
+    │   ├── Conflict             KP2007  409: another client was faster, or a precondition failed
     │   ├── Expired              KP2008  410: history does not reach back so far
     │   ├── Invalid              KP2009  422: schema, rules or immutable fields
     │   ├── Throttled            KP2010  429: a budget forbids the eviction, or too many requests
-    │   ├── BadRequest           KP2011  400, 405, 406, 413, 415: we asked wrongly
+    │   ├── BadRequest           KP2011  400, 405, 406, 413, 415: the request is wrong
     │   ├── ServerFault          KP2012  5xx
     │   ├── AnswerMalformed      KP2013  not what an API server answers
-    │   ├── LeadershipLost       KP2014  somebody else leads now
+    │   ├── LeadershipLost       KP2014  another replica leads now
     │   └── LeadershipUncertain  KP2015  a write was not sent: another replica may lead by now
     ├── CloudError       a cloud said no
     │   ├── NoCapacity           KP3001  every option is sold out
@@ -43,7 +43,7 @@ Every error a user may see, with a stable code and a hint.
     │   ├── RebootUnsupported    KP3005  the cloud reboots no machines
     │   └── AwsRefused           KP3006  AWS refused a call
     └── Bug              we can fix it
-        ├── Unexpected           KP9000  something happened that nobody thought of
+        ├── Unexpected           KP9000  an error that no code expects
         ├── LimitPassed          KP9001  a loop ran longer than it ever should
         └── SimulationStalled    KP9002  on virtual time, every task waits for another
 """
@@ -192,7 +192,7 @@ class FileUnwritable(ConfigError):
 
 
 class KubeconfigInvalid(ConfigError):
-    """A kubeconfig is missing something, or points nowhere."""
+    """A kubeconfig lacks a part, or names a file or server that does not exist."""
 
     code = "KP1007"
 
@@ -201,7 +201,7 @@ class KubeconfigInvalid(ConfigError):
 
 
 class CredentialsRefused(ConfigError):
-    """A command or file that should give credentials does not."""
+    """A command or file that should give credentials fails."""
 
     code = "KP1008"
 
@@ -210,7 +210,7 @@ class CredentialsRefused(ConfigError):
 
 
 class ControlPlaneMissing(ConfigError):
-    """The programs of a control plane cannot be had."""
+    """The programs of a control plane cannot be found or built."""
 
     code = "KP1009"
 
@@ -219,7 +219,7 @@ class ControlPlaneMissing(ConfigError):
 
 
 class OptionInvalid(ConfigError):
-    """A flag or an environment variable is unknown, or has a value that cannot be."""
+    """A flag or an environment variable is unknown, or has a value that is not allowed."""
 
     code = "KP1010"
 
@@ -228,7 +228,7 @@ class OptionInvalid(ConfigError):
 
 
 class SystemRefused(ConfigError):
-    """The operating system says no: a disk is full, a path is too long, a stream is closed."""
+    """The operating system refuses: a disk is full, a path is too long, a stream is closed."""
 
     code = "KP1011"
 
@@ -242,7 +242,7 @@ class SystemRefused(ConfigError):
 
 
 class NotText(ConfigError):
-    """A word of the command line or of a file is no text, so that it cannot be written."""
+    """A word of the command line or of a file is not text in UTF-8."""
 
     code = "KP1012"
 
@@ -309,14 +309,14 @@ class TlsRefused(ClusterError):
 
 
 class Unauthorized(ClusterError):
-    """The server does not know who asks: a token is wrong or has expired."""
+    """The server does not know the client: a token is wrong or has expired."""
 
     code = "KP2003"
     usual_hint = "renew the credentials in the kubeconfig, or check the service account"
 
 
 class Forbidden(ClusterError):
-    """The server knows who asks, and will not do it for them."""
+    """The server knows the client, which has no permission for the request."""
 
     code = "KP2004"
     usual_hint = "grant the missing verb: see deploy/rbac.yaml, or `kubectl auth can-i --list`"
@@ -337,7 +337,7 @@ class AlreadyExists(ClusterError):
 
 
 class Conflict(ClusterError):
-    """Somebody else was faster, or a precondition does not hold."""
+    """Another client was faster, or a precondition does not hold."""
 
     code = "KP2007"
     usual_hint = "read the object again and repeat the change"
@@ -366,7 +366,7 @@ class Throttled(ClusterError):
 
 
 class BadRequest(ClusterError):
-    """The server does not understand what was asked."""
+    """The server does not understand the request."""
 
     code = "KP2011"
     usual_hint = "report this if you did not write the request yourself"
@@ -381,14 +381,14 @@ class ServerFault(ClusterError):
 
 
 class AnswerMalformed(ClusterError):
-    """The answer is not what an API server answers."""
+    """The answer is not one of an API server."""
 
     code = "KP2013"
     usual_hint = "check that the address in the kubeconfig is an API server's, not a proxy's"
 
 
 class LeadershipLost(ClusterError):
-    """Somebody else leads now, or nobody could be told that we still do."""
+    """Another replica leads now, or the lease could not be renewed."""
 
     code = "KP2014"
     usual_hint = "start it again: it waits for the lease then; a Deployment does so by itself"
@@ -414,7 +414,7 @@ class NoCapacity(CloudError):
 
 
 class MachineNotFound(CloudError):
-    """There is no such machine, or none any more."""
+    """The machine does not exist, or no longer exists."""
 
     code = "KP3002"
 
@@ -425,7 +425,7 @@ class MachineNotFound(CloudError):
 
 
 class NodeClassNotReady(CloudError):
-    """A node class cannot be launched with."""
+    """A node class is not ready for a launch."""
 
     code = "KP3003"
 
@@ -437,7 +437,7 @@ class NodeClassNotReady(CloudError):
 
 
 class CloudUnavailable(CloudError):
-    """The cloud does not answer, or asks for patience."""
+    """The cloud does not answer, or asks to try again later."""
 
     code = "KP3004"
 
@@ -481,7 +481,7 @@ class AwsRefused(CloudError):
 
 
 class Unexpected(Bug):
-    """Something happened that nobody thought of."""
+    """An error that no code expects: a mistake in Karpy."""
 
     code = "KP9000"
 

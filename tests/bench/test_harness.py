@@ -12,7 +12,7 @@ from karpy.bench.consolidation import Consolidated
 from karpy.bench.files import write_bytes
 from karpy.bench.harness import measure
 from karpy.bench.results import Result
-from karpy.bench.workloads import FAMILIES, encode_workload, find_recipe
+from karpy.bench.workloads import FAMILIES, PROVISION, encode_workload, find_recipe
 from karpy.errors import FileUnreadable, WorkloadInvalid
 from karpy.model.labels import CAPACITY_TYPE, ZONE
 
@@ -191,13 +191,23 @@ def test_a_file_that_is_not_there_is_told_by_its_path(tmp_path: Path) -> None:
         list(measure(tmp_path / "nothing.json"))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    "family", [name for name, each in FAMILIES.items() if each.kind == PROVISION]
+)
 def test_plans_for_every_family_are_sound(tmp_path: Path, family: str) -> None:
     result = _result(_file(tmp_path, _made(f"{family}-60x40")))
 
     assert result.breaches == 0
     assert result.scheduled > 0
     assert result.scheduled + result.failed == result.pods
+
+
+@pytest.mark.parametrize("family", ["idle", "full"])
+def test_commands_for_nodes_in_use_are_sound(tmp_path: Path, family: str) -> None:
+    (measured,) = measure(_file(tmp_path, _made(f"{family}-60")))
+
+    assert isinstance(measured.result, Consolidated)
+    assert measured.breaches == ()
 
 
 def test_overlays_change_the_price_of_a_plan_and_break_no_rule(tmp_path: Path) -> None:

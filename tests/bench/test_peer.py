@@ -7,19 +7,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from benchmarks.peer import __main__ as peer
-from benchmarks.peer.measuring import KARPENTER, KARPY, Run, command_of, price_of
+from benchmarks.peer.measuring import KARPENTER, KARPY, Run, ScaleIn, command_of, price_of
 from benchmarks.peer.scenarios import SCENARIOS
 from benchmarks.peer.section import (
     TITLE,
     Pair,
     pairs,
-    section_of,
     section_text,
-    with_section,
 )
 from benchmarks.peer.usage import usage_of
+from benchmarks.sections import section_of, with_section
 
 
 def _run(operator: str, scenario: str = "basic-1000", **figures: float) -> Run:
@@ -50,6 +50,23 @@ def _run(operator: str, scenario: str = "basic-1000", **figures: float) -> Run:
 def _good(scenario: str = "basic-1000", **figures: float) -> Run:
     reached = {"seconds": 50.0, "cpu_s": 15.0, "peak_mib": 100.0, "dollars_per_hour": 70.0}
     return _run(KARPY, scenario, **(reached | figures))
+
+
+def _scaled_in(operator: str, **figures: float) -> Run:
+    usual = {"seconds": 300.0, "cpu_s": 80.0, "dollars_per_hour": 50.0, "ready": 700}
+    given = usual | figures
+    done = ScaleIn(
+        pods=700,
+        ready=int(given["ready"]),
+        seconds=given["seconds"],
+        cpu_s=given["cpu_s"],
+        nodes=130,
+        dollars_per_hour=given["dollars_per_hour"],
+        removed=60,
+        replacements=17,
+        is_settled=True,
+    )
+    return replace(_good() if operator == KARPY else _run(operator), scale_in=done)
 
 
 @pytest.mark.parametrize(
@@ -129,6 +146,57 @@ def test_who_did_not_finish_has_no_price_and_only_a_bound_for_time() -> None:
     assert "not in 600 s: 990 run" in section_text([pair])
 
 
+def test_a_scale_in_leaves_seven_of_ten_pods() -> None:
+    assert SCENARIOS["basic-1000"].replicas_left == {"small": 350, "large": 350}
+    assert sum(SCENARIOS["mix-1000"].replicas_left.values()) == 645
+
+
+def test_our_share_of_a_scale_in_has_limits_of_its_own() -> None:
+    ours = _scaled_in(KARPY, seconds=180.0, cpu_s=32.0, dollars_per_hour=51.5)
+
+    pair = Pair(_scaled_in(KARPENTER), ours)
+
+    assert pair.missed == []
+    assert [str(share) for share in pair.scale_in_shares()] == [
+        "0.60 (≤ 0.6)",
+        "0.40 (≤ 0.4)",
+        "1.03 (≤ 1.03)",
+    ]
+    section = section_text([pair])
+    assert "| `basic-1000`, 700 pods left | Karpenter | 300.0 s | 80.0 s | 130 | 60" in section
+    assert "| | Karpy | 180.0 s | 32.0 s | 130 | 60 | 17 | 51.50 |" in section
+
+
+@pytest.mark.parametrize(
+    ("figures", "missed"),
+    [
+        ({"seconds": 190.0}, "time of the scale-in"),
+        ({"cpu_s": 40.0}, "CPU time of the scale-in"),
+        ({"dollars_per_hour": 53.0}, "price after the scale-in"),
+        ({"ready": 699}, "time of the scale-in"),
+    ],
+)
+def test_what_a_scale_in_misses_is_named(figures: dict[str, float], missed: str) -> None:
+    reached = {"seconds": 100.0, "cpu_s": 20.0, "dollars_per_hour": 50.0}
+
+    pair = Pair(_scaled_in(KARPENTER), _scaled_in(KARPY, **(reached | figures)))
+
+    assert pair.missed == [missed]
+
+
+def test_a_run_without_a_scale_in_has_no_table_of_it() -> None:
+    assert "scale-in" not in section_text([Pair(_run(KARPENTER), _scaled_in(KARPY))])
+
+
+def test_of_several_scale_ins_the_median_counts() -> None:
+    ours = [_scaled_in(KARPY, seconds=seconds) for seconds in (90.0, 200.0, 100.0)]
+
+    (pair,) = pairs([_scaled_in(KARPENTER), *ours])
+
+    assert pair.ours.scale_in is not None
+    assert pair.ours.scale_in.seconds == 100.0
+
+
 def test_of_several_rounds_the_median_counts() -> None:
     theirs = [_run(KARPENTER, seconds=seconds) for seconds in (90.0, 200.0, 100.0)]
     ours = [_good(seconds=seconds) for seconds in (40.0, 10.0, 30.0)]
@@ -151,9 +219,9 @@ def test_the_section_has_its_place_on_the_page_and_keeps_it() -> None:
     once = with_section(page, first)
     twice = with_section(once, second)
 
-    assert section_of(page) == ""
-    assert section_of(once) == first
-    assert section_of(twice) == second
+    assert section_of(page, TITLE) == ""
+    assert section_of(once, TITLE) == first
+    assert section_of(twice, TITLE) == second
     assert twice.count(TITLE) == 1
     assert twice.startswith("# Benchmarks\n\nabove\n\n## Beside Karpenter")
     assert twice.endswith("\n\n## Run it yourself\n\nbelow\n")

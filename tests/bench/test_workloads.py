@@ -8,7 +8,8 @@ from hashlib import sha256
 import pytest
 
 from karpy.bench.catalogs import cloud_types, linear_types
-from karpy.bench.workloads import FAMILIES, encode_workload, find_recipe
+from karpy.bench.consolidation import Method, consolidate_once
+from karpy.bench.workloads import FAMILIES, PROVISION, encode_workload, find_recipe
 from karpy.codec.karpbench import read_workload
 from karpy.errors import ObjectNotFound
 from karpy.model.resources import add, fits
@@ -46,6 +47,8 @@ def test_the_bytes_of_a_name_and_seed_never_change() -> None:
         "preference-40x30": "d9a2eaa2268e43fb",
         "real-40x30": "8cba243eaff6c45a",
         "mixed-40x30": "e1e4d84373d8c173",
+        "idle-40x30": "03b0b3112d801dbc",
+        "full-40x30": "c82f1f6a07a12a49",
         "adv-distinct-40x30": "f6782af039f8b22c",
         "adv-hostanti-40x30": "a1f463c5379b17dd",
         "adv-zonespread-40x30": "f119daaedb9e372a",
@@ -66,7 +69,9 @@ def test_every_family_can_be_read(name: str) -> None:
     snapshot = read_workload(find_recipe(name).make(), name)
 
     pending = [pod for pod in snapshot.pods if not pod.node_name]
-    assert pending
+    family, _, _ = name.rpartition("-")
+    assert bool(pending) is (FAMILIES[family].kind == PROVISION)
+    assert snapshot.pods
     assert all(pod.is_unschedulable for pod in pending)
     assert len(snapshot.catalog.types) == 30
 
@@ -98,8 +103,9 @@ def test_the_mix_has_five_equal_parts_and_the_rest_is_free() -> None:
     assert related == ["podAffinity"] * 8 + ["podAntiAffinity"] * 8
 
 
-def test_running_nodes_hold_no_more_than_they_can() -> None:
-    snapshot = read_workload(find_recipe("mixed-30x60").make(), "mixed")
+@pytest.mark.parametrize("name", ["mixed-30x60", "idle-30x60", "full-30"])
+def test_running_nodes_hold_no_more_than_they_can(name: str) -> None:
+    snapshot = read_workload(find_recipe(name).make(), name)
 
     requests = {
         node.name: add(*(pod.requests for pod in snapshot.pods if pod.node_name == node.name))
@@ -116,3 +122,12 @@ def test_catalogs_have_distinct_names_and_something_on_sale() -> None:
     assert len({each["name"] for each in types}) == len(types) > 1000
     assert all(any(sold["available"] for sold in each["offerings"]) for each in types)
     assert all(sold["price"] > 0 for each in types for sold in each["offerings"])
+
+
+def test_of_full_nodes_none_can_go_and_of_idle_ones_many() -> None:
+    full, idle = (read_workload(find_recipe(each).make(), each) for each in ("full-30", "idle-30"))
+
+    assert [consolidate_once(full, method) for method in Method] == [None, None, None]
+    several = consolidate_once(idle, Method.MULTI)
+    assert several is not None
+    assert len(several.nodes) > 10

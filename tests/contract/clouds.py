@@ -1,4 +1,4 @@
-"""The clouds that promises are held to: the simulated one, and KWOK in both worlds."""
+"""The clouds that promises are held to: a simulated one, KWOK in both worlds, AWS on two fakes."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,12 +19,25 @@ from karpy.sim.cloud.terms import Terms
 from karpy.sim.kubelets.timing import AT_ONCE
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.embedded import embedded_world
+from tests.contract.awsclouds import aws_stage
+from tests.contract.examplecloud import ExampleProvider
+from tests.contract.goods import KWOK_GOODS, Goods
 from tests.contract.worlds import REAL, open_world
 
 SIMULATED: Final = "simulated"
 KWOK_EMBEDDED: Final = "kwok-embedded"
 KWOK_REAL: Final = "kwok-real"
-CLOUDS: Final = (SIMULATED, KWOK_EMBEDDED, KWOK_REAL)
+EXAMPLE: Final = "example"
+"""The provider that docs/guides/writing-a-provider.md shows."""
+AWS_MEMORY: Final = "aws-in-memory"
+AWS_HTTP: Final = "aws-over-http"
+CLOUDS: Final = (SIMULATED, EXAMPLE, KWOK_EMBEDDED, KWOK_REAL, AWS_MEMORY, AWS_HTTP)
+_NODE_CLASS: Final = {
+    "apiVersion": KWOK_NODE_CLASS.api_version,
+    "kind": KWOK_NODE_CLASS.name,
+    "metadata": {"name": "default"},
+    "spec": {},
+}
 _HURRIED: Final = WorldSettings(timing=AT_ONCE, terms=Terms(answer_seconds=0, end_seconds=0))
 
 
@@ -32,6 +45,11 @@ class Stage(Protocol):
     """A cloud, the cluster whose nodes it makes, and a hand on both."""
 
     objects: Objects
+    goods: Goods
+    is_idempotent_for_ever: bool
+    """Whether another process comes to the same machine; otherwise garbage collection does."""
+    labels_nodes: bool
+    """Whether nodes join with the labels of their machine; otherwise registration writes them."""
 
     @property
     def cloud(self) -> CloudProvider:
@@ -40,8 +58,8 @@ class Stage(Protocol):
     async def restart(self) -> None:
         """Have another operator, which remembers nothing."""
 
-    async def spoil_class(self, problem: str) -> None:
-        """Have a node class that nothing can be launched with."""
+    async def spoil_class(self, problem: str) -> str:
+        """Have a node class that nothing can be launched with; return what is said of it."""
 
     async def slow_down(self) -> None:
         """Have nodes take their time to join, where that is up to the operator."""
@@ -49,6 +67,10 @@ class Stage(Protocol):
 
 class SimulatedStage:
     """A cloud of its own, with machines that have kubelets."""
+
+    goods = KWOK_GOODS
+    is_idempotent_for_ever = True
+    labels_nodes = True
 
     def __init__(self, world: World) -> None:
         self.objects: Objects = world.objects
@@ -61,8 +83,9 @@ class SimulatedStage:
     async def restart(self) -> None:
         """Do nothing: the cloud is not part of any operator."""
 
-    async def spoil_class(self, problem: str) -> None:
+    async def spoil_class(self, problem: str) -> str:
         self._cloud.refuse("default", problem)
+        return problem
 
     async def slow_down(self) -> None:
         """Do nothing: machines boot whether there is an operator or not."""
@@ -70,6 +93,10 @@ class SimulatedStage:
 
 class KwokStage:
     """KWOK, whose cloud is the cluster itself."""
+
+    goods = KWOK_GOODS
+    is_idempotent_for_ever = True
+    labels_nodes = True
 
     def __init__(self, objects: Objects, clock: Clock) -> None:
         self.objects = objects
@@ -87,13 +114,8 @@ class KwokStage:
         await self.close()
         self._provider = self._started()
 
-    async def spoil_class(self, problem: str) -> None:
-        found = await self.objects.get(KWOK_NODE_CLASS, "default")
-        ready = {**found["status"]["conditions"][0], "status": "False", "message": problem}
-        body: JsonObject = {"status": {"conditions": [ready]}}
-        await self.objects.patch(
-            KWOK_NODE_CLASS, "default", Patch(PatchType.MERGE, body), subresource="status"
-        )
+    async def spoil_class(self, problem: str) -> str:
+        return await _spoil(self.objects, problem)
 
     async def slow_down(self) -> None:
         body: JsonObject = {"spec": {"nodeRegistrationDelay": "2s"}}
@@ -105,13 +127,55 @@ class KwokStage:
         return provider
 
 
+class ExampleStage:
+    """The example, whose machines are Nodes."""
+
+    goods = KWOK_GOODS
+    is_idempotent_for_ever = True
+    labels_nodes = True
+
+    def __init__(self, objects: Objects, clock: Clock) -> None:
+        self.objects = objects
+        self._clock = clock
+        self._catalog = kwok_catalog()
+        self.cloud: CloudProvider = ExampleProvider(objects, clock, self._catalog)
+
+    async def restart(self) -> None:
+        self.cloud = ExampleProvider(self.objects, self._clock, self._catalog)
+
+    async def spoil_class(self, problem: str) -> str:
+        return await _spoil(self.objects, problem)
+
+    async def slow_down(self) -> None:
+        """Do nothing: a Node is there as soon as its machine is."""
+
+
+async def _spoil(objects: Objects, problem: str) -> str:
+    """Have the node class of KWOK say that it is not ready."""
+    found = await objects.get(KWOK_NODE_CLASS, "default")
+    ready = {**found["status"]["conditions"][0], "status": "False", "message": problem}
+    body: JsonObject = {"status": {"conditions": [ready]}}
+    patch = Patch(PatchType.MERGE, body)
+    await objects.patch(KWOK_NODE_CLASS, "default", patch, subresource="status")
+    return problem
+
+
 @asynccontextmanager
 async def open_cloud(name: str, plane: ControlPlane | None, namespace: str) -> AsyncIterator[Stage]:
     """Enter a cloud; machines and nodes go with it."""
-    if plane is None:
+    if name in {AWS_MEMORY, AWS_HTTP}:
+        async with (
+            embedded_world(_HURRIED) as embedded,
+            aws_stage(embedded, is_over_http=name == AWS_HTTP) as aws,
+        ):
+            yield aws
+    elif plane is None:
         async with embedded_world(_HURRIED) as embedded:
             if name == SIMULATED:
                 yield SimulatedStage(embedded)
+            elif name == EXAMPLE:
+                await embedded.objects.create(KWOK_NODE_CLASS, _NODE_CLASS)
+                yield ExampleStage(embedded.objects, embedded.clock)
             else:
                 async with _kwok(embedded.objects, embedded.clock) as stage:
                     yield stage
@@ -125,13 +189,7 @@ async def open_cloud(name: str, plane: ControlPlane | None, namespace: str) -> A
 
 @asynccontextmanager
 async def _kwok(objects: Objects, clock: Clock) -> AsyncIterator[KwokStage]:
-    made = {
-        "apiVersion": KWOK_NODE_CLASS.api_version,
-        "kind": KWOK_NODE_CLASS.name,
-        "metadata": {"name": "default"},
-        "spec": {},
-    }
-    await objects.create(KWOK_NODE_CLASS, made)
+    await objects.create(KWOK_NODE_CLASS, _NODE_CLASS)
     stage = KwokStage(objects, clock)
     try:
         yield stage

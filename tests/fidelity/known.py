@@ -18,8 +18,8 @@ class Known(Enum):
     """A difference that is wanted, or put up with."""
 
     MATCH_FIELDS = "the core does not judge node affinity by the names of nodes"
-    FRESH_HOST = "for the core there is always an empty host, for kube-scheduler only those there"
-    EMPTY_SELECTOR = "kube-scheduler counts nobody for a spread whose selector is empty"
+    FRESH_HOST = "for the core there is always an empty host, for kube-scheduler only if one exists"
+    EMPTY_SELECTOR = "kube-scheduler counts no pods for a spread whose selector is empty"
     SPREADS_TOGETHER = "kube-scheduler only counts nodes that have the keys of all hard spreads"
     TERMS_TOGETHER = "the core meets affinity terms one by one, kube-scheduler all by one pod"
     NEGATIVE_NAMESPACES = "kube-scheduler takes some namespace selectors to mean all namespaces"

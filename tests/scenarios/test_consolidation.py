@@ -91,6 +91,29 @@ async def test_nodes_that_are_half_empty_become_fewer() -> None:
 
 
 @on_virtual_time
+async def test_pods_that_move_find_the_room_that_was_planned_for_them() -> None:
+    """
+    Small pods would take it from the large ones, for which nodes would then be bought, and so on.
+    """
+    sizes = ("300m", "700m", "1300m", "2200m", "3700m", "5100m")
+    async with staged() as stage:
+        ledger = Ledger(stage)
+        furnish(stage, ON_DEMAND, one_of("karpenter.kwok.sh/instance-cpu", "16"))
+        for size in sizes:
+            stage.apply(DEPLOYMENT, deployment(f"web-{size}", 10, pod=pod_spec(size)))
+        for size in sizes:
+            await stage.until_running(f"web-{size}", 10)
+        before = len(stage.claims)
+        for size in sizes:
+            stage.scale(f"web-{size}", 7)
+        await asyncio.sleep(1800)
+
+        assert len(stage.claims) < before
+        assert len(ledger.names("created")) == before
+        assert all(stage.is_running(f"web-{size}", 7) for size in sizes)
+
+
+@on_virtual_time
 async def test_a_node_that_is_too_large_is_replaced_by_a_cheaper_one() -> None:
     async with staged() as stage:
         ledger = Ledger(stage)

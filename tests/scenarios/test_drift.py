@@ -3,6 +3,8 @@
 import asyncio
 from datetime import UTC, datetime
 
+import pytest
+
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DEPLOYMENT, DISRUPTION_BUDGET, KWOK_NODE_CLASS, NODE_POOL, POD
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME
@@ -57,8 +59,8 @@ async def test_a_pool_is_rolled_within_its_budget_and_outside_of_office_hours() 
         await stage.until(lambda: teams(stage) == ["shop"] * 20, seconds=10 * 3600)
         await stage.until_running("web", 20)
 
-        before = ledger.names("deleted", before=NINE)
         # A command that has begun by nine ends a moment later.
+        before = ledger.names("deleted", before=NINE + 5)
         within = ledger.names("deleted", after=NINE + 5, before=FIVE)
         after = ledger.names("deleted", after=FIVE)
         assert 0 < len(before) < 20
@@ -67,6 +69,21 @@ async def test_a_pool_is_rolled_within_its_budget_and_outside_of_office_hours() 
         # Replacements are nodes of the pool, too, and a tenth of 21 or 22 is rounded up.
         assert ledger.most_deleting <= 3
         assert len(stage.claims) == 20
+
+
+@pytest.mark.parametrize(("nodes", "seconds"), [("1", 90), ("100%", 40)])
+@on_virtual_time
+async def test_the_next_node_goes_as_soon_as_a_budget_lets_it(nodes: str, seconds: int) -> None:
+    """A drain takes five seconds; there is no wait for the next regular pass after it."""
+    async with staged() as stage:
+        ledger = Ledger(stage)
+        await furnish(stage, 10, {"nodes": nodes})
+        await asyncio.sleep(60)
+        relabel(stage)
+        began = ledger.second
+        await stage.until(lambda: teams(stage) == ["shop"] * 10)
+
+        assert ledger.second - began < seconds
 
 
 @on_virtual_time

@@ -24,7 +24,13 @@ from karpy.sim.world import World
 from tests.fuzz.dice import Dice
 from tests.hostile.pods import hostile_pods
 from tests.scenarios.manifests import pod_spec
-from tests.swarm.clusters import DEDICATED, TEAM, random_limits, random_pool
+from tests.swarm.clusters import (
+    DEDICATED,
+    TEAM,
+    random_disruption,
+    random_limits,
+    random_pool,
+)
 from tests.swarm.troubles import SHUNNED
 
 Do = Callable[[World], str]
@@ -131,8 +137,17 @@ def _attack(dice: Dice) -> Do:
 
 
 def _edit_pool(dice: Dice) -> Do:
-    edits = (_new_limits, _new_label, _new_taint, _new_replicas)
-    which, body = dice.number(0, 99), dice.one(edits)(dice)
+    edits = (_new_limits, _new_label, _new_taint, _new_replicas, _new_disruption)
+    return _with_edit(dice, dice.one(edits)(dice))
+
+
+def _roll(dice: Dice) -> Do:
+    """Change a NodePool so that all its nodes drift."""
+    return _with_edit(dice, _new_label(dice))
+
+
+def _with_edit(dice: Dice, body: JsonObject) -> Do:
+    which = dice.number(0, 99)
 
     def do(world: World) -> str:
         found = [each for each in _all(world, NODE_POOL) if each[0] != SHUNNED]
@@ -160,6 +175,10 @@ def _new_label(dice: Dice) -> JsonObject:
 
 def _new_taint(dice: Dice) -> JsonObject:
     return {"spec": {"template": {"spec": {"taints": dice.one([[], [DEDICATED]])}}}}
+
+
+def _new_disruption(dice: Dice) -> JsonObject:
+    return {"spec": {"disruption": random_disruption(dice)}}
 
 
 def _new_replicas(dice: Dice) -> JsonObject:
@@ -273,6 +292,8 @@ _PEOPLE: tuple[Callable[[Dice], Do], ...] = (
     _scale,
     _scale,
     _edit_pool,
+    _roll,
+    _roll,
     _add_pool,
     _strip_claim,
     _run_job,

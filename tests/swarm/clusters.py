@@ -81,14 +81,34 @@ def random_pool(dice: Dice, name: str) -> JsonObject:
         spec["limits"] = random_limits(dice)
     if dice.has(Feature.WEIGHTS):
         spec["weight"] = dice.number(1, 3) * 10
-    if dice.chance(0.7):
-        spec["disruption"] = {"consolidateAfter": dice.one(["0s", "10s", "1m", "Never"])}
+    if dice.chance(0.8):
+        spec["disruption"] = random_disruption(dice)
     labels = {TEAM: dice.one(["red", "blue"])} if dice.has(Feature.SELECTORS, 0.4) else {}
     return pool(name, requirements=requirements, template=template, labels=labels, **spec)
 
 
+def random_disruption(dice: Dice) -> JsonObject:
+    """Throw when and how many nodes of a NodePool may be disrupted."""
+    disruption: JsonObject = {"consolidateAfter": dice.one(["0s", "10s", "1m", "Never"])}
+    if dice.chance(0.5):
+        policies = ["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"]
+        disruption["consolidationPolicy"] = dice.one(policies)
+    if dice.chance(0.6):
+        disruption["budgets"] = [_random_disruption_budget(dice) for _ in range(dice.one([1, 2]))]
+    return disruption
+
+
+def _random_disruption_budget(dice: Dice) -> JsonObject:
+    made: JsonObject = {"nodes": dice.one(["0", "1", "2", "30%", "50%", "100%"])}
+    if dice.chance(0.3):
+        made["reasons"] = dice.some(["Underutilized", "Empty", "Drifted"], 1)
+    return made
+
+
 def _random_static_pool(dice: Dice, name: str) -> JsonObject:
     spec: JsonObject = {"replicas": dice.number(0, 3)}
+    if dice.chance(0.5):
+        spec["disruption"] = {"budgets": [_random_disruption_budget(dice)]}
     if dice.chance(0.3):
         spec["limits"] = {"nodes": str(dice.number(1, 3))}
     return pool(name, requirements=[one_of(ZONE, *ZONES)], **spec)

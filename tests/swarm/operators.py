@@ -15,6 +15,7 @@ from karpy.errors import Bug
 from karpy.model.instances import Catalog
 from karpy.model.notices import Notice
 from karpy.model.options import Options
+from karpy.model.snapshot import Snapshot
 from karpy.ports.cloud import CloudProvider
 from karpy.sim.crashes import Life
 from karpy.sim.faults import Faults
@@ -22,6 +23,7 @@ from karpy.sim.faultyports import FaultyCloud, FaultyFeed, FaultyObjects
 from karpy.sim.world import World
 from karpy.wiring.operator import Operator
 from karpy.wiring.surface import Surface
+from tests.swarm.disruptions import Budgets, Ledger, Moves
 from tests.swarm.findings import Law
 from tests.swarm.troubles import Crash, GappyFeed, Outage
 from tests.swarm.witnesses import Deadlines, Report, WitnessedCloud, WitnessedObjects
@@ -70,6 +72,11 @@ class Stagehands:
         self.orders: list[str] = []
         """What was launched and terminated."""
         self.acting: set[str] = set()
+        self.operator: Operator | None = None
+        """The one that has begun to act last."""
+        self.ledger = Ledger(report)
+        budgets, moves = Budgets(world, report), Moves(world, report, self._snapshot)
+        self.objects.on_disruption += [budgets.note, moves.note]
 
     def cloud(self, kwok: KwokProvider) -> CloudProvider:
         inner = self.world.cloud if self.has_cloud else kwok
@@ -81,6 +88,10 @@ class Stagehands:
     def deeds(self) -> int:
         """How much was written, launched and terminated so far."""
         return len(self.objects.writes) + len(self.orders)
+
+    def _snapshot(self) -> Snapshot | None:
+        """Return the cluster as the operator sees it."""
+        return None if self.operator is None else self.operator.mirror.snapshot()
 
     def tell(self, notice: Notice) -> None:
         del notice
@@ -149,10 +160,12 @@ class Replica:
             clock=world.clock,
             cloud=FaultyCloud(cloud, faults),
         )
-        operator = Operator(surface, hands.options, notices=hands, voice=hands)
+        operator = Operator(
+            surface, hands.options, notices=hands, voice=hands, journal=hands.ledger
+        )
 
         async def act() -> None:
-            self.operator, self.cloud = operator, cloud
+            self.operator, self.cloud, hands.operator = operator, cloud, operator
             self._claim_the_stage()
             kwok.start()
             try:

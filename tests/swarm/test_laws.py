@@ -7,14 +7,24 @@ import pytest
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.fields import JsonObject
 from karpy.errors import Invalid
+from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Replacement
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
+from karpy.model.labels import ON_DEMAND
+from karpy.model.nodes import Node
 from karpy.model.options import Options
+from karpy.model.pools import DisruptionReason
+from karpy.model.questions import ValidationQuestion
 from karpy.model.settings import Settings
+from karpy.model.verdicts import Launch, LaunchOption
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.world import World
+from tests.builders.clusters import snapshot
+from tests.builders.nodes import node
+from tests.builders.pods import NOON, owner, pod
 from tests.controllers.operators import NODE_CLASS
 from tests.scenarios.manifests import node_class, pod_spec, pool
 from tests.sim.stories import bind, launch_spec, living, on_virtual_time
+from tests.swarm.disruptions import Budgets, Ledger, homeless
 from tests.swarm.findings import Law
 from tests.swarm.judge import judge
 from tests.swarm.operators import SMALL
@@ -116,6 +126,104 @@ async def test_a_write_that_is_refused_as_wrong_is_seen() -> None:
             await objects.create(NODE_POOL, {"metadata": {"name": "web"}, "spec": {}})
 
     assert told.laws == [Law.INVALID]
+
+
+def put_marked(world: World, *names: str) -> None:
+    """Put claims that are disrupted since they have drifted."""
+    now = world.clock.now().isoformat().replace("+00:00", "Z")
+    told = {"type": "DisruptionReason", "status": "True", "reason": "Drifted", "message": ""}
+    for name in names:
+        put_claim(world, name, f"sim:///{name}")
+        status = {"conditions": [{**told, "lastTransitionTime": now}]}
+        patch = Patch(PatchType.MERGE, {"status": status})
+        world.store.patch(NODE_CLAIM, name, patch, subresource="status")
+
+
+@pytest.mark.parametrize(
+    ("budgets", "laws"),
+    [
+        ([{"nodes": "2"}], []),
+        ([{"nodes": "1"}], [Law.DISRUPTION]),
+        ([{"nodes": "1", "reasons": ["Empty"]}], []),
+        ([{"nodes": "34%"}], []),
+        ([{"nodes": "33%"}], [Law.DISRUPTION]),
+        ([{"nodes": "0"}], [Law.DISRUPTION, Law.DISRUPTION]),
+    ],
+)
+@on_virtual_time
+async def test_more_nodes_than_budgets_allow_are_seen(
+    budgets: list[JsonObject], laws: list[Law]
+) -> None:
+    told = Told()
+    with living(World()) as world:
+        objects = WitnessedObjects(world, told, Outage(), Deadlines(world))
+        objects.on_disruption.append(Budgets(world, told).note)
+        world.store.create(NODE_POOL, pool(disruption={"budgets": budgets}))
+        put_marked(world, "a", "b", "c")
+        for name in ("a", "b"):
+            held = Patch(PatchType.MERGE, {"metadata": {"finalizers": ["example.com/held"]}})
+            world.store.patch(NODE_CLAIM, name, held)
+            await objects.delete(NODE_CLAIM, name)
+
+    assert told.laws == laws
+
+
+@on_virtual_time
+async def test_a_budget_that_is_lowered_while_nodes_go_is_no_breach() -> None:
+    told = Told()
+    with living(World()) as world:
+        objects = WitnessedObjects(world, told, Outage(), Deadlines(world))
+        objects.on_disruption.append(Budgets(world, told).note)
+        world.store.create(NODE_POOL, pool(disruption={"budgets": [{"nodes": "1"}]}))
+        put_marked(world, "a")
+        lower = Patch(PatchType.MERGE, {"spec": {"disruption": {"budgets": [{"nodes": "0"}]}}})
+        world.store.patch(NODE_POOL, "default", lower)
+        await objects.delete(NODE_CLAIM, "a")
+
+    assert told.laws == []
+
+
+@pytest.mark.parametrize(
+    ("others", "left"),
+    [
+        ([], ["default/web"]),
+        ([node("b", cpu="1")], ["default/web"]),
+        ([node("b", initialized=False)], ["default/web"]),
+        ([node("b", deleting=True)], ["default/web"]),
+        ([node("b")], []),
+    ],
+    ids=["none", "too small", "not initialized", "deleting", "room"],
+)
+def test_pods_without_a_place_elsewhere_are_seen(others: list[Node], left: list[str]) -> None:
+    there = node("a")
+    web = pod("web", cpu="2", on="a", owners=[owner(("apps/v1", "ReplicaSet"))])
+
+    assert homeless(there, snapshot(nodes=(there, *others), pods=(web,)), NOON) == left
+
+
+@pytest.mark.parametrize(
+    ("type_", "laws"), [("c-2x-amd64-linux", []), ("c-8x-amd64-linux", [Law.DEARER])]
+)
+def test_a_replacement_that_costs_more_is_seen(type_: str, laws: list[Law]) -> None:
+    told = Told()
+    zone = "test-zone-a"
+    old = node("a", type="c-4x-amd64-linux", zone=zone)
+    price = next(
+        offering.price
+        for each in SMALL.types
+        for offering in each.offerings
+        if each.name == type_ and offering.capacity_type == ON_DEMAND
+    )
+    option = LaunchOption(type_, price, zone, ON_DEMAND)
+    launch = Launch("new", "default", (), {}, {}, (option,))
+    going = (CommandNode("a", "a-claim", "default"),)
+    reason = DisruptionReason.UNDERUTILIZED
+    command = Command("single", reason, going, (Replacement(launch),))
+    question = ValidationQuestion(snapshot(nodes=(old,), catalog=SMALL), command)
+
+    Ledger(told).record_disruption(question, DisruptionVerdict("single", (command,)))
+
+    assert told.laws == laws
 
 
 @on_virtual_time

@@ -9,6 +9,7 @@ from karpy.model.labels import NODE_POOL as POOL_LABEL
 from karpy.model.resources import NODES, Resources, parse_quantity
 from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.world import World
+from tests.swarm.disruptions import reason_of
 from tests.swarm.findings import Law
 from tests.swarm.witnesses import Report
 
@@ -21,7 +22,8 @@ class Watchdog:
     Compares what NodePools have with what they may have.
 
     A limit counts when something is added: it may be lowered below what is there. Claims that are
-    being deleted do not count.
+    being deleted do not count, nor do those that are disrupted: their replacements come before, and
+    stay for a while when the command fails.
     """
 
     def __init__(self, world: World, report: Report) -> None:
@@ -29,6 +31,8 @@ class Watchdog:
         self._report = report
         self._said: dict[str, list[tuple[datetime, Resources]]] = {}
         self._allowed: dict[str, Resources] = {}
+        self._replaced: set[str] = set()
+        """Names of claims that are disrupted, or were."""
         world.store.subscribe(NODE_POOL, self._hear_pool)
         world.store.subscribe(NODE_CLAIM, self._hear_claim)
 
@@ -40,6 +44,8 @@ class Watchdog:
 
     def _hear_claim(self, event: WatchEvent, before: JsonObject | None) -> None:
         pool = (event.object["metadata"].get("labels") or {}).get(POOL_LABEL, "")
+        if reason_of(event.object):
+            self._replaced.add(event.object["metadata"]["name"])
         if event.type is EventType.ADDED:
             self._allowed[pool] = self._limits(pool)
         is_same = before is not None and before.get("status") == event.object.get("status")
@@ -68,6 +74,7 @@ class Watchdog:
             for each in self._world.store.list(NODE_CLAIM)
             if (each["metadata"].get("labels") or {}).get(POOL_LABEL) == pool
             and "deletionTimestamp" not in each["metadata"]
+            and each["metadata"]["name"] not in self._replaced
         ]
         used: dict[str, int] = {NODES: len(claims)}
         for claim in claims:

@@ -11,6 +11,7 @@ from karpy.model.kinds import EVENTS_EVENT, LEASE, NODE, NODE_CLAIM, POD, Kind
 from karpy.model.labels import TERMINATION_TIME
 from karpy.model.records import ClaimRecord
 from karpy.model.repairs import RepairPolicy
+from karpy.model.times import span
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
 from karpy.ports.objects import (
     EVERYTHING,
@@ -63,6 +64,8 @@ class WitnessedObjects(EmbeddedObjects):
         self._deadlines = deadlines
         self.writes: list[str] = []
         """What was written and changed something or might have."""
+        self.on_disruption: list[Callable[[JsonObject], None]] = []
+        """Hear of each NodeClaim that is about to be deleted."""
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> JsonObject:
         """Return one object as it is now."""
@@ -114,6 +117,8 @@ class WitnessedObjects(EmbeddedObjects):
         if kind == POD:
             self._check_deletion(name, namespace)
         with _Attempt(self, f"delete {kind} {name}", kind):
+            if kind == NODE_CLAIM:
+                self._tell_of(name)
             await super().delete(kind, name, namespace=namespace, removal=removal)
 
     def begin(self) -> None:
@@ -127,15 +132,21 @@ class WitnessedObjects(EmbeddedObjects):
         elif error is None and kind not in _UNCOUNTED:
             self.writes.append(what)
 
+    def _tell_of(self, name: str) -> None:
+        claim = self._world.store.find(NODE_CLAIM, name)
+        if claim is not None and "deletionTimestamp" not in claim["metadata"]:
+            for hear in self.on_disruption:
+                hear(claim)
+
     def _check_deletion(self, name: str, namespace: str) -> None:
         """Pods are evicted, and deleted only when the time of their node is up."""
         pod = self._world.store.find(POD, name, namespace)
         if pod is None:
             return
         node = self._world.store.find(NODE, pod["spec"].get("nodeName", ""))
-        own = timedelta(seconds=pod["spec"].get("terminationGracePeriodSeconds", 30))
+        own = span(pod["spec"].get("terminationGracePeriodSeconds", 30))
         deadline = None if node is None else self._deadlines.of(node)
-        if deadline is None or self._world.clock.now() < deadline - own - _SLACK:
+        if deadline is None or deadline - self._world.clock.now() > own + _SLACK:
             self._report(Law.BUDGET, f"pod {name} is deleted; the node ends by {deadline}")
 
 

@@ -3,12 +3,15 @@
 from tests.tidy.charts import CHARTS
 from tests.tidy.copies import COPIES
 from tests.tidy.definitions import DEFINITIONS
+from tests.tidy.monitoring.alerts import FILES as ALERTS
+from tests.tidy.monitoring.dashboards import FILES as DASHBOARDS
 from tests.tidy.pages import PAGES
 from tests.tidy.repository import shown
 
 
 def main() -> None:
-    for path, write in {**PAGES, **DEFINITIONS, **COPIES, **CHARTS}.items():
+    files = {**PAGES, **DEFINITIONS, **COPIES, **CHARTS, **DASHBOARDS, **ALERTS}
+    for path, write in files.items():
         text = write()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.parent.mkdir(parents=True, exist_ok=True)

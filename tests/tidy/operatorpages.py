@@ -6,6 +6,7 @@ from karpy.adapters.telemetry.eventspecs import CONDITION_EVENT, EVENTS
 from karpy.adapters.telemetry.specs import MetricSpec, metric_specs
 from karpy.codec.catalogs import kwok_catalog
 from karpy.model.options import Gates
+from karpy.wiring.clouds import aws
 from karpy.wiring.flags import FLAGS, GATE_NOTES, Flag, Gate
 from karpy.wiring.forms import GATE_FIELDS
 from tests.tidy.tables import NOTE, table
@@ -23,10 +24,11 @@ _SETTINGS_NOTE: Final = """\
 `karpy run` takes Karpenter's flags and environment variables, with its defaults. A flag goes
 before its variable, a variable before the default.
 
-A flag or a word that cannot be ends the start with an error (KP1010). A number, a duration or a
-truth value that cannot be read in a *variable* is ignored, as Karpenter does; the log says so.
+A flag that is unknown or has a wrong value ends the start with an error (KP1010). A number, a
+duration or a truth value that cannot be read in a *variable* is ignored, as in Karpenter; the log
+says so.
 Unknown feature gates are ignored, too. The last column says which flags have no effect.
-Durations are written as `10s` or `1m30s`. `KARPY_…` variables are ours.
+Durations are written as `10s` or `1m30s`. Karpenter has no `KARPY_…` variables.
 """
 _GATES_NOTE: Final = """\
 `--feature-gates=NodeRepair=true,NodeOverlay=true`; what is not named keeps its default.
@@ -40,9 +42,9 @@ Series of single pods, nodes and conditions are computed at each scrape;
 `--disable-cluster-state-observability` leaves them out.
 """
 _EVENTS_NOTE: Final = """\
-What `kubectl describe` and `kubectl get events` tell. The reasons are Karpenter's and never
-change. The same event about the same object is not told again within two minutes, some not for
-longer.
+The events that `kubectl describe` and `kubectl get events` show. The reasons are Karpenter's and
+never change. The same event about the same object is not emitted again within two minutes, some
+not for longer.
 """
 
 
@@ -55,6 +57,12 @@ def settings_page() -> str:
             _SETTINGS_NOTE,
             "## Flags\n",
             table(("flag", "variable", "default", "meaning"), [_flag_row(each) for each in FLAGS]),
+            "## Flags of AWS\n",
+            "With `--provider aws`; [AWS](clouds/aws.md) says more about them.\n",
+            table(
+                ("flag", "variable", "default", "meaning"),
+                [_flag_row(each) for each in aws.FLAGS],
+            ),
             "## Feature gates\n",
             _GATES_NOTE,
             table(
@@ -67,10 +75,12 @@ def settings_page() -> str:
 def metrics_page() -> str:
     """List every metric."""
     specs = metric_specs(kwok_catalog().well_known, [_NODE_CLASS])
+    head = ("metric", "type", "labels", "meaning")
     parts = [NOTE, "# Metrics\n", _METRICS_NOTE]
     for title, prefixes in _METRICS:
         rows = [_metric_row(each) for each in specs if each.name.startswith(prefixes)]
-        parts += [f"## {title}\n", table(("metric", "type", "labels", "meaning"), rows)]
+        parts += [f"## {title}\n", table(head, rows)]
+    parts += ["## Of AWS\n", table(head, [_metric_row(each) for each in aws.METRICS])]
     return "\n".join(parts)
 
 
@@ -83,7 +93,7 @@ def events_page() -> str:
             "Warning" if each.is_warning else "Normal",
             each.meaning,
         )
-        for each in (*EVENTS, CONDITION_EVENT)
+        for each in (*EVENTS, *aws.EVENTS, CONDITION_EVENT)
     ]
     head = ("reason", "about", "type", "meaning")
     return "\n".join([NOTE, "# Events\n", _EVENTS_NOTE, table(head, rows)])

@@ -17,10 +17,10 @@ from tests.tidy.tables import NOTE, table
 def errors_page() -> str:
     """List every error with its code."""
     families: list[tuple[str, type[errors.KarpyError]]] = [
-        ("Yours to mend", errors.ConfigError),
-        ("Said by an API server", errors.ClusterError),
-        ("Said by a cloud", errors.CloudError),
-        ("Ours to mend", errors.Bug),
+        ("Errors in the input", errors.ConfigError),
+        ("Errors of an API server", errors.ClusterError),
+        ("Errors of a cloud", errors.CloudError),
+        ("Bugs of Karpy", errors.Bug),
     ]
     parts = [
         NOTE,
@@ -35,13 +35,13 @@ def errors_page() -> str:
 
 
 def refusals_page() -> str:
-    """List every reason for a no."""
+    """List every reason of a refusal."""
     return "\n".join(
         [
             NOTE,
             "# Refusals\n",
-            "Karpy says why it left a pod or a node alone. The names are stable; JSON output has",
-            "them. The sentences are for people and may get better.\n",
+            "Karpy says why it left a pod or a node alone. The names are stable, and JSON output",
+            "has them. The sentences are for human readers and may change.\n",
             "## Why a pod was left alone\n",
             _enumtable(Reason),
             "## What kept a pod from a node, an instance type or a NodePool\n",

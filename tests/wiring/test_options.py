@@ -1,7 +1,9 @@
+import re
 from datetime import timedelta
 
 import pytest
 
+from karpy.adapters.clouds.aws.settings import AwsSettings, read_settings
 from karpy.errors import OptionInvalid
 from karpy.model.constraints import SpreadConstraint, WhenUnsatisfiable
 from karpy.model.labels import HOSTNAME, ZONE
@@ -367,3 +369,80 @@ def test_no_gate_is_accepted_without_effect() -> None:
 
     assert read.remarks == ()
     assert not [each.name for each in GATE_NOTES if "no effect" in each.help]
+
+
+@pytest.mark.parametrize(
+    ("words", "environ"),
+    [
+        (["--provider=aws"], {}),
+        (["--cluster-name", "shop"], {}),
+        ([], {"CLUSTER_NAME": "shop"}),
+        ([], {"KARPY_PROVIDER": "aws", "CLUSTER_NAME": "shop"}),
+    ],
+)
+def test_settings_that_only_one_provider_has_name_it(
+    words: list[str], environ: dict[str, str]
+) -> None:
+    assert read_options(words, environ).options.provider == "aws"
+
+
+def test_a_provider_that_is_named_counts_whatever_is_set() -> None:
+    options = read_options(["--provider=kwok"], {"CLUSTER_NAME": "shop"}).options
+
+    assert options.provider == "kwok"
+
+
+def test_aws_takes_the_settings_of_karpenter() -> None:
+    environ = {
+        "CLUSTER_NAME": "shop",
+        "CLUSTER_ENDPOINT": "https://api",
+        "CLUSTER_CA_BUNDLE": "Q0E=",
+        "ISOLATED_VPC": "true",
+        "EKS_CONTROL_PLANE": "true",
+        "DISABLE_DRY_RUN": "true",
+        "ENABLE_ZONAL_SHIFT": "true",
+        "VM_MEMORY_OVERHEAD_PERCENT": "0.05",
+        "INTERRUPTION_QUEUE": "shop-queue",
+        "RESERVED_ENIS": "1",
+        "AMI_REFRESH_INTERVAL": "2m",
+        "SUBNET_REFRESH_INTERVAL": "90s",
+    }
+
+    settings = read_settings(read_options([], environ).options.cloud, reserves=True)
+
+    assert settings == AwsSettings(
+        cluster_name="shop",
+        cluster_endpoint="https://api",
+        ca_bundle="Q0E=",
+        isolated_vpc=True,
+        eks_control_plane=True,
+        disable_dry_run=True,
+        enable_zonal_shift=True,
+        vm_memory_overhead=0.05,
+        interruption_queue="shop-queue",
+        reserved_enis=1,
+        image_refresh=timedelta(minutes=2),
+        subnet_refresh=timedelta(seconds=90),
+    )
+
+
+def test_aws_has_the_defaults_of_karpenter() -> None:
+    settings = read_settings(read_options(["--provider=aws"], {}).options.cloud, reserves=True)
+
+    assert settings == AwsSettings()
+    assert (settings.vm_memory_overhead, settings.reserved_enis) == (0.075, 0)
+    assert settings.image_refresh == settings.subnet_refresh == timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--ami-refresh-interval=59s"],
+        ["--subnet-refresh-interval=1s"],
+        ["--reserved-enis=-1"],
+        ["--vm-memory-overhead-percent=-0.1"],
+    ],
+)
+def test_settings_of_aws_that_cannot_be_are_refused(words: list[str]) -> None:
+    with pytest.raises(OptionInvalid, match=re.escape(words[0].partition("=")[0])):
+        read_options(["--provider=aws", *words], {})

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Final
 
 from karpy.bench.objects import Json
-from karpy.bench.workloads import FORMAT
+from karpy.bench.workloads import CONSOLIDATE, FORMAT, PROVISION
 from karpy.codec.jsontext import check_keys, parse_json
 from karpy.codec.karpbench import workload_faults
 from karpy.codec.limits import Unparsable
 from karpy.errors import FileUnreadable, FileUnwritable, WorkloadInvalid
 
-PROVISION: Final = "provision"
-CONSOLIDATE: Final = "consolidate"
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _SHOWN_MAX: Final = 60
 

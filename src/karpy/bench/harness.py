@@ -15,9 +15,10 @@ from typing import Final
 from msgspec import UNSET, Struct, UnsetType, structs
 
 from karpy.bench.consolidation import Consolidated, Consolidation
-from karpy.bench.files import CONSOLIDATE, parse_workload, read_bytes
+from karpy.bench.files import parse_workload, read_bytes
 from karpy.bench.objects import Json
 from karpy.bench.results import Result, Times, summarise
+from karpy.bench.workloads import CONSOLIDATE
 from karpy.codec.karpbench import read_workload
 from karpy.core.check.plan import check_plan
 from karpy.core.scheduling.decide import decide

@@ -1,11 +1,11 @@
 """A cluster that is running already, and pods that come on top."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 
-from karpy.bench.catalogs import CATEGORY, CLOUD_WELL_KNOWN, CLOUD_ZONES, cloud_types
+from karpy.bench.catalogs import CATEGORY, CLOUD_WELL_KNOWN, CLOUD_ZONES, FAMILY, cloud_types
 from karpy.bench.draws import Draws
 from karpy.bench.objects import (
     CREATED,
@@ -31,6 +31,13 @@ _POOL: Final = "default"
 _SIZES: Final = ("xlarge", "2xlarge", "4xlarge")
 _MISSES_MAX: Final = 40
 _OLD_PERCENT: Final = 60
+_MOSTLY: Final = range(45, 96)
+"""How full nodes are, in percent: drawn evenly."""
+_PARTLY: Final = range(15, 66)
+_FULL: Final = 100
+_FULLY: Final = range(_FULL, _FULL + 1)
+_ONE_FAMILY: Final = "m6a"
+_DISRUPTION: Final[Json] = {"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]}
 _CPU_MAX, _MEMORY_MAX = 2000, 8192
 _RULES: Final = (("zone-spread", 10), ("host-averse", 5), ("one-zone", 5), ("plain", 80))
 
@@ -68,30 +75,71 @@ class _Service(Struct):
 
 def mixed(draws: Draws, nodes: int, types: int | None) -> Json:
     """Make nodes at about 70 %, and ten pending pods for each: more replicas, and new services."""
-    catalog = cloud_types(types)
-    services = [_service(draws, number) for number in range(max(8, nodes * 3 // 2))]
-    usual = [each for each in catalog if _is_usual(each)] or catalog
-    written, pods = [], []
-    for number in range(nodes):
-        machine, zone = draws.pick(usual), CLOUD_ZONES[number % len(CLOUD_ZONES)]
-        name = f"node-{number:05d}"
-        written.append(_node(name, machine["name"], zone))
-        pods += _filling(draws, name, zone, _free_space(machine), services)
-        pods += _daemon_pods(draws, name)
-    pods += _pending(draws, services, nodes * PENDING_PER_NODE)
-    return {
-        "wellKnownLabels": list(CLOUD_WELL_KNOWN),
-        "instanceTypes": catalog,
-        "nodePools": [_pool()],
-        "daemonSets": [daemon_set(name, template) for name, template in _daemons().items()],
-        "nodes": written,
-        "pods": pods,
-    }
+    running = _Running(draws, nodes, types)
+    running.fill(_MOSTLY)
+    return running.written([*running.pods, *_pending(draws, running.services, nodes)])
 
 
-def _pool() -> Json:
+def idle(draws: Draws, nodes: int, types: int | None) -> Json:
+    """Make nodes at about 40 %, many of which others have room for."""
+    running = _Running(draws, nodes, types)
+    running.fill(_PARTLY)
+    return running.written(running.pods, _DISRUPTION)
+
+
+def full(draws: Draws, nodes: int, types: int | None) -> Json:
+    """Make nodes of one family that have room for nothing more: none can go, none be smaller."""
+    running = _Running(draws, nodes, types, family=_ONE_FAMILY)
+    running.fill(_FULLY)
+    return running.written(running.pods, _DISRUPTION)
+
+
+class _Running:
+    """Nodes, and the services whose pods fill them."""
+
+    def __init__(self, draws: Draws, nodes: int, types: int | None, family: str = "") -> None:
+        """Take how many nodes there are, and the one family that the NodePool allows, if any."""
+        self._draws = draws
+        self._count = nodes
+        self._catalog = cloud_types(types)
+        usual = [each for each in self._catalog if _is_usual(each)]
+        own = [each for each in usual if each["name"].startswith(f"{family}.")] if family else usual
+        self._family = family if own else ""
+        self._usual = own or usual or self._catalog
+        self.services = [_service(draws, number) for number in range(max(8, nodes * 3 // 2))]
+        self._nodes: list[Json] = []
+        self.pods: list[Json] = []
+
+    def fill(self, percent: range) -> None:
+        """Make the nodes, each as full as drawn."""
+        draws = self._draws
+        for number in range(self._count):
+            machine, zone = draws.pick(self._usual), CLOUD_ZONES[number % len(CLOUD_ZONES)]
+            name = f"node-{number:05d}"
+            self._nodes.append(_node(name, machine["name"], zone))
+            free = _free_space(machine)
+            self.pods += _filling(draws, name, zone, free, self.services, percent)
+            self.pods += _daemon_pods(draws, name)
+
+    def written(self, pods: list[Json], disruption: Json | None = None) -> Json:
+        """Return the workload with these pods."""
+        written = _pool(self._family)
+        if disruption is not None:
+            written["spec"]["disruption"] = disruption
+        return {
+            "wellKnownLabels": list(CLOUD_WELL_KNOWN),
+            "instanceTypes": self._catalog,
+            "nodePools": [written],
+            "daemonSets": [daemon_set(name, template) for name, template in _daemons().items()],
+            "nodes": self._nodes,
+            "pods": pods,
+        }
+
+
+def _pool(family: str) -> Json:
+    kinds = expression(FAMILY, "In", family) if family else expression(CATEGORY, "In", *"cmr")
     requirements = [
-        expression(CATEGORY, "In", "c", "m", "r"),
+        kinds,
         expression(ARCH, "In", "amd64"),
         expression(OS, "In", "linux"),
         expression(CAPACITY_TYPE, "In", ON_DEMAND),
@@ -155,10 +203,15 @@ def _amounts(written: Mapping[str, str]) -> dict[str, int]:
 
 
 def _filling(
-    draws: Draws, node: str, zone: str, free: dict[str, int], services: Sequence[_Service]
+    draws: Draws,
+    node: str,
+    zone: str,
+    free: dict[str, int],
+    services: Sequence[_Service],
+    percent: range,
 ) -> list[Json]:
     """Bind pods until the node is as full as drawn, or nothing more was found that fits."""
-    target = draws.between(45, 95)
+    target = draws.between(percent.start, percent.stop - 1)
     size, misses = free, 0
     bound: list[Json] = []
     while misses < _MISSES_MAX and _percent_used(size, free) < target:
@@ -170,7 +223,23 @@ def _filling(
             misses = 0
         else:
             misses += 1
+    if target == _FULL:
+        bound += _topping(draws, node, zone, free, services)
     return bound
+
+
+def _topping(
+    draws: Draws, node: str, zone: str, free: dict[str, int], services: Sequence[_Service]
+) -> Iterator[Json]:
+    """Bind the smallest pods there are, as long as they fit."""
+    least = min(
+        (each for each in services if each.rule == "plain"),
+        key=lambda each: (each.template.cpu_milli, each.template.memory_mib, each.name),
+        default=None,
+    )
+    while least is not None and fits(least.requests, free):
+        yield least.join(node, zone, draws)
+        free = subtract(free, least.requests)
 
 
 def _percent_used(size: Mapping[str, int], free: Mapping[str, int]) -> int:
@@ -190,7 +259,8 @@ def _daemon_pods(draws: Draws, node: str) -> list[Json]:
     return pods
 
 
-def _pending(draws: Draws, services: Sequence[_Service], count: int) -> list[Json]:
+def _pending(draws: Draws, services: Sequence[_Service], nodes: int) -> list[Json]:
+    count = nodes * PENDING_PER_NODE
     fresh = [
         _modest_template(draws, {"app": f"new-{number:04d}"}, {})
         for number in range(max(2, count // 40))

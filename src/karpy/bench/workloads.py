@@ -10,11 +10,13 @@ from msgspec import Struct
 from karpy.bench import mixes
 from karpy.bench.draws import Draws
 from karpy.bench.objects import Json
-from karpy.bench.occupied import mixed
+from karpy.bench.occupied import full, idle, mixed
 from karpy.bench.realistic import real
 from karpy.errors import ObjectNotFound
 
 FORMAT: Final = "karpbench/v1"
+PROVISION: Final = "provision"
+CONSOLIDATE: Final = "consolidate"
 SEED: Final = 42
 _NAME: Final = re.compile(
     r"(?P<family>[a-z-]+)-(?P<count>[1-9][0-9]{0,6})(?:x(?P<types>[1-9][0-9]{0,3}))?", re.ASCII
@@ -27,6 +29,7 @@ class Family(Struct, frozen=True):
     about: str
     """One line, `N` being the number in the name."""
     make: Callable[[Draws, int, int | None], Json]
+    kind: str = PROVISION
 
 
 FAMILIES: Final = {
@@ -34,6 +37,8 @@ FAMILIES: Final = {
     "preference": Family("Karpenter's preference benchmark: N equal pods", mixes.preference),
     "real": Family("a company's deployments: about N pods, 4 NodePools, 5 DaemonSets", real),
     "mixed": Family("N running nodes at about 70 %, 10 N pending pods", mixed),
+    "idle": Family("N running nodes at about 40 %: many can go", idle, CONSOLIDATE),
+    "full": Family("N full nodes of one family: nothing to gain", full, CONSOLIDATE),
     "adv-distinct": Family("N pods, no two of them equal", mixes.adversarial(mixes.distinct)),
     "adv-hostanti": Family(
         "N pods that need a node each (anti-affinity)", mixes.adversarial(mixes.host_averse)
@@ -57,7 +62,7 @@ class Recipe(Struct, frozen=True):
 
     def make(self, seed: int = SEED) -> Json:
         """Make the workload."""
-        head = {"format": FORMAT, "name": self.name, "kind": "provision", "seed": seed}
+        head = {"format": FORMAT, "name": self.name, "kind": self.family.kind, "seed": seed}
         made = self.family.make(Draws(self.name, seed), self.count, self.types)
         return {**head, "options": {}, "daemonSets": [], "pdbs": [], "nodes": [], **made}
 

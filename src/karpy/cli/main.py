@@ -12,7 +12,6 @@ from typing import IO, Any, Final
 
 from cyclopts import App, CycloptsError
 
-from karpy import __version__
 from karpy.cli.options import DONE, FAILED, INTERRUPTED, MISUSED, PIPE_CLOSED, STDIN
 from karpy.cli.terminal import Span, Style, Terminal, line
 from karpy.errors import KarpyError, NotText, SystemRefused, Unexpected
@@ -36,6 +35,7 @@ _COMMANDS: Final = {
     "aws": "karpy.cli.aws",
     "cluster": "karpy.cli.cluster",
     "controlplane": "karpy.cli.controlplane",
+    "completion": "karpy.cli.completion",
 }
 """Where each command lives; only the one asked for is imported."""
 
@@ -155,13 +155,24 @@ def _dispatch(words: Sequence[str], terminal: Terminal) -> int:
     return code if isinstance(code, int) else DONE
 
 
+def whole_app() -> App:
+    """Return the program with all its commands."""
+    return _app(())
+
+
+def _version() -> str:
+    """Say all versions; what that takes is loaded by nothing else."""
+    text: str = import_module("karpy.cli.versions").version_text()
+    return text
+
+
 def _app(words: Sequence[str]) -> App:
     app = App(
         name="karpy",
         help=_HELP,
         help_epilogue=_EPILOGUE,
         help_format="plaintext",
-        version=f"karpy {__version__}",
+        version=_version,
     )
     first = next((word for word in words if not word.startswith("-")), "")
     for name, module in _COMMANDS.items():

@@ -14,7 +14,7 @@ from karpy.controllers.commands import Commands
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruptionqueue import DisruptionQueue, Observation, OnVerdict
 from karpy.controllers.nominations import NodeNominations
-from karpy.controllers.offloading import decide_aside
+from karpy.controllers.offloading import decide_aside, decide_in_time
 from karpy.controllers.queue import WorkQueue
 from karpy.core.disruption.decide import Pass
 from karpy.core.disruption.method import DisruptionMethod
@@ -22,13 +22,19 @@ from karpy.core.disruption.progress import PACE, NodeChange
 from karpy.core.disruption.taints import find_strays
 from karpy.core.lifecycle.changes import Changes, Count, joined
 from karpy.model.commands import DisruptionVerdict
+from karpy.model.conditions import INSTANCE_TERMINATING
 from karpy.model.questions import DisruptionQuestion, NodeQuestion
+from karpy.model.records import ClaimRecord
+from karpy.model.refusals import NodeReason
+from karpy.ports.records import Kept
 
 PERIOD: Final = timedelta(seconds=10)
 UNTIL_SYNCED: Final = timedelta(seconds=1)
 SETTLED_TIME: Final = timedelta(minutes=5)
 """After that a method is asked again even if nothing has changed."""
 _KEY: Final = "disruption"
+_PASSING: Final = frozenset({NodeReason.BUDGET_SPENT, NodeReason.PODS_UNPLACED})
+"""Refusals that may end when nodes that are being disrupted are gone, or initialized."""
 _DURATION: Final = "voluntary_disruption_decision_evaluation_duration_seconds"
 
 Version = Callable[[], object]
@@ -107,6 +113,9 @@ class DisruptionController:
         self.considered = Considered()
         self._due: datetime | None = None
         """When to look at everything again; None is now."""
+        self._is_hindered = False
+        """Whether the last pass left nodes alone that may go once others have gone."""
+        context.records.claims.listen(self._hear_claim)
 
     def listen(self, listener: OnVerdict) -> None:
         """Pass every verdict from now on to a listener."""
@@ -119,9 +128,11 @@ class DisruptionController:
 
     async def reconcile(self) -> timedelta:
         """Take the next steps; return after how long to look again."""
-        was_forming = self._commands.is_forming
+        was_forming, begun = self._commands.is_forming, len(self._commands.begun())
         # What has begun goes on, even while too little is known to decide anything new.
         step = await self._queue.go_on()
+        if len(self._commands.begun()) < begun:
+            self._note_progress()
         if self._state.is_synced:
             due = await self._queue.validate(self._last)
             step = min((each for each in (step, due) if each is not None), default=None)
@@ -160,6 +171,7 @@ class DisruptionController:
         self._last, self._settled = made, known.after(made)
         self.considered.note(made, now)
         verdict = made.verdict()
+        self._is_hindered = any(each.why in _PASSING for each in verdict.refusals)
         self._tell(question, verdict)
         for command in verdict.commands:
             await self._queue.add(command, seen)
@@ -167,15 +179,37 @@ class DisruptionController:
 
     async def _ask(self, method: DisruptionMethod, made: Pass) -> None:
         began = self._context.clock.now()
-        proposal = await decide_aside(partial(made.propose, method))
+        timeout = self._context.decision_timeout.total_seconds()
+        proposal = await decide_in_time(partial(made.propose, method), timeout, can_wait=True)
         took = self._context.clock.now() - began
         await self._context.writer.carry_out(
             joined(proposal.as_changes(), _evaluated(method, took))
         )
 
+    # Differs: a budget that is spent: Karpenter looks again after ten seconds; Karpy also looks as
+    # soon as a node that consumed it is gone, or a replacement that was in the way is initialized.
+    def _note_progress(self) -> None:
+        """Look at everything again if the last pass left nodes alone that may go by now."""
+        if self._is_hindered:
+            self._is_hindered, self._due = False, None
+            self._work_queue.add(_KEY)
+
+    def _hear_claim(
+        self, _: str, before: Kept[ClaimRecord] | None, after: Kept[ClaimRecord] | None
+    ) -> None:
+        if _consumes(before) and not _consumes(after):
+            self._note_progress()
+
     def _tell(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
         for listener in self._listeners:
             listener(question, verdict)
+
+
+def _consumes(kept: Kept[ClaimRecord] | None) -> bool:
+    """Say whether the node of a claim counts against budgets since it is being deleted."""
+    if kept is None or not kept.record.meta.is_deleting:
+        return False
+    return not kept.record.conditions.is_true(INSTANCE_TERMINATING)
 
 
 def _evaluated(method: DisruptionMethod, took: timedelta) -> Changes:

@@ -31,8 +31,9 @@ class LaunchSpec(Struct, frozen=True):
     reservations: tuple[str, ...] = ()
     requirements: Requirements = {}
     """
-    What the NodeClaim asks for. Where its types are sold in more places than the options name, any
-    place that these allow will do; without any, only the options do.
+    What the NodeClaim asks for; reservation, tenancy and partition are among it. Where its types
+    are sold in more places than the options name, any place that these allow will do; without any,
+    only the options do.
     """
     requests: Resources = {}
     """What the pods expected there need."""
@@ -74,7 +75,9 @@ class CloudProvider(Protocol):
     anything else counts as a bug in the provider. tests/contract holds every provider to this text.
 
     Two launches with one token start one machine as long as the process lives. After a crash a
-    second machine may run until garbage collection terminates the one that no NodeClaim names.
+    second machine may run until garbage collection terminates the one that no NodeClaim names:
+    every two minutes, and of a provider that cannot find machines by token every ten seconds at
+    first.
     """
 
     @property

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.model.options import LogLevel, Options
+from karpy.model.options import LogFormat, LogLevel, Options
 from karpy.model.settings import MinValuesPolicy, Packing, PodNomination, PreferencePolicy
 from karpy.wiring.forms import (
     ADDRESS,
@@ -65,13 +65,17 @@ def _own(name: str, form: Form, meaning: str) -> Flag:
     return Flag(name, field, form, meaning, _OURS + field.upper())
 
 
-PROVIDER: Final = _own("provider", TEXT, "The cloud to work with: `kwok`.")
+PROVIDER: Final = _own(
+    "provider",
+    TEXT,
+    "The cloud to work with: `kwok` or `aws`. Not given, `--cluster-name` makes it `aws`.",
+)
 FLAGS: Final = (
     Flag(
         "kubeconfig",
         "kubeconfig",
         FILE,
-        "The cluster to work for. Without it: `KUBECONFIG`, `~/.kube/config`, our own pod's.",
+        "The kubeconfig. Default: `KUBECONFIG`, `~/.kube/config`, the pod's service account.",
     ),
     Flag("context", "context", TEXT, "Which context of the kubeconfig."),
     PROVIDER,
@@ -94,13 +98,13 @@ FLAGS: Final = (
         "kube-client-qps",
         "kube_qps",
         number(least=1),
-        "Requests a second that the API server is sent for long.",
+        "Requests a second to the API server in the long run.",
     ),
     shared(
         "kube-client-burst",
         "kube_burst",
         number(least=1),
-        "Requests that the API server may be sent at once.",
+        "Requests to the API server at once.",
     ),
     shared("enable-profiling", "has_profiling", SWITCH, "Serve `/debug/pprof`, on loopback alone."),
     shared(
@@ -129,7 +133,7 @@ FLAGS: Final = (
         "leader-election-namespace",
         "lease_namespace",
         TEXT,
-        "Where the lease is. Empty is the namespace we run in.",
+        "The namespace of the lease. Empty is the namespace of the process.",
     ),
     shared(
         "memory-limit",
@@ -142,32 +146,37 @@ FLAGS: Final = (
         "cpu-requests",
         "cpu_requests_milli",
         number(),
-        "CPU we asked for, in thousandths of a core; more CPU gives more workers.",
+        "The CPU request of the container, in thousandths of a core; more CPU gives more workers.",
     ),
     shared(
         "log-level",
         "log_level",
         choice(LogLevel, empty=LogLevel.INFO),
-        "From which weight on lines are logged.",
+        "The lowest level of lines that are logged.",
+    ),
+    _own(
+        "log-format",
+        choice(LogFormat),
+        "`json` for machines, in Karpenter's shape, or `console` for people.",
     ),
     shared("log-output-paths", "log_outputs", LIST, "Where lines go: `stdout`, `stderr` or files."),
     shared(
         "log-error-output-paths",
         "log_error_outputs",
         LIST,
-        "Where it is told that lines could not be written.",
+        "Where errors of the log itself are written.",
     ),
     shared(
         "batch-max-duration",
         "batch_max",
         DURATION,
-        "How long pending pods are gathered at most before a decision. Longer finds better nodes.",
+        "The longest time to gather pending pods for a decision; a longer one finds better nodes.",
     ),
     shared(
         "batch-idle-duration",
         "batch_idle",
         DURATION,
-        "After how long without a further pod the decision is made.",
+        "The time without a new pending pod after which the decision is made.",
     ),
     shared(
         "preference-policy",
@@ -179,13 +188,13 @@ FLAGS: Final = (
         "min-values-policy",
         "min_values_policy",
         choice(MinValuesPolicy),
-        "Whether minValues must hold or may be lowered to what there is.",
+        "Whether minValues must hold, or may be lowered to what the catalog has.",
     ),
     shared(
         "ignore-dra-requests",
         "ignore_device_claims",
         SWITCH,
-        "Leave pods alone that ask for devices by ResourceClaim.",
+        "Ignore pods that request devices by ResourceClaim.",
     ),
     shared(
         "legacy-node-repair",
@@ -204,10 +213,12 @@ FLAGS: Final = (
         "instance-types-file-path",
         "instance_types_file",
         FILE,
-        "What KWOK sells, as JSON. Empty is its 144 types.",
+        "The instance types of KWOK, as JSON. Empty is its 144 types.",
     ),
     _own(
-        "packing", choice(Packing), "Whether to buy what Karpenter would, or less if that will do."
+        "packing",
+        choice(Packing),
+        "Whether to launch the plan of Karpenter's order, or the cheapest of several plans.",
     ),
     _own(
         "nominate-pods",
@@ -221,10 +232,10 @@ FLAGS: Final = (
     _own(
         "decision-timeout",
         DURATION,
-        "After how long a decision about pending pods gives what it has.",
+        "The time after which a decision about pods or nodes returns what it has decided so far.",
     ),
     _own("journal", FOLDER, "Record every decision in this folder, for `karpy replay`."),
-    _own("journal-file-bytes", number(least=1), "How large a file of the journal gets."),
+    _own("journal-file-bytes", number(least=1), "The largest size of a file of the journal."),
     _own("journal-files", number(least=1), "How many files of the journal are kept."),
 )
 

@@ -197,5 +197,18 @@ SWITCH: Final = Form("", read_truth, lambda value: str(value).lower(), is_forgiv
 DURATION: Final = Form(
     "DURATION", _read_duration, write_duration, is_forgiven=True, check=_check_duration
 )
+
+
+def duration(least: timedelta) -> Form:
+    """Make the form of durations that are not too short."""
+
+    def check(value: timedelta) -> None:
+        if value < least:
+            shortest = write_duration(least)
+            raise Unfit(f"is {write_duration(value)}", f"write {shortest} or more")
+
+    return Form("DURATION", _read_duration, write_duration, is_forgiven=True, check=check)
+
+
 GATES: Final = Form("NAME=BOOL,...", read_gates, write_gates)
 SPREADS: Final = Form("YAML", _read_spreads, lambda _: "")

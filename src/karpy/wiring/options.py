@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from karpy.errors import OptionInvalid
 from karpy.model.options import CPU_REQUESTS, Gates, Options
-from karpy.wiring.clouds.registry import find_cloud
+from karpy.wiring.clouds.registry import TELLING, find_cloud
 from karpy.wiring.flags import FLAGS, PROVIDER, Flag
 from karpy.wiring.forms import GATE_FIELDS, SWITCH, Unfit, read_literal, unknown_gates
 
@@ -28,10 +28,12 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> OptionsRea
 
     Flags are written as Go programs take them: `--name value`, `--name=value`, one dash or two.
     """
-    own = find_cloud(_provider(words, environ)).FLAGS
+    provider = _provider(words, environ)
+    own = find_cloud(provider).FLAGS
     given = _flags_of(words, {each.name: each for each in (*FLAGS, *own)})
     remarks: list[str] = []
     values = _values_of(FLAGS, given, environ, remarks)
+    values["provider"] = provider
     values["cloud"] = _values_of(own, given, environ, remarks)
     named = values.pop("gates", {})
     remarks += unknown_gates(named)
@@ -43,13 +45,22 @@ def read_options(words: Sequence[str], environ: Mapping[str, str]) -> OptionsRea
 
 
 def _provider(words: Sequence[str], environ: Mapping[str, str]) -> str:
-    """Return the provider that is asked for: it decides which other flags there are."""
-    found = environ.get(PROVIDER.env) or PROVIDER.default
+    """
+    Return the provider that is asked for: it decides which other flags there are.
+
+    Where none is named, a setting that only one provider has names it.
+    """
+    found, told = environ.get(PROVIDER.env, ""), ""
+    for flag, provider in TELLING.items():
+        if environ.get(flag.upper().replace("-", "_")):
+            told = provider
     for word, following in pairwise((*words, "")):
         name, has_value, value = word.lstrip("-").partition("=")
         if name == PROVIDER.name and word.startswith("-"):
             found = value if has_value else following
-    return found
+        elif word.startswith("-"):
+            told = TELLING.get(name, told)
+    return found or told or PROVIDER.default
 
 
 def _values_of(

@@ -8,6 +8,7 @@ import pytest
 from karpy.adapters.controlplane.operators import NAMESPACE, Operator
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.model.kinds import KWOK_NODE_CLASS
+from tests.e2e.claimlog import ClaimLog, watching
 from tests.e2e.operator.stage import ACCOUNT, Stage, install, start_karpy
 from tests.scenarios.manifests import node_class
 
@@ -39,3 +40,11 @@ def stage(plane: ControlPlane, operator: Operator) -> Iterator[Stage]:
     stage.apply(KWOK_NODE_CLASS, node_class())
     yield stage
     stage.clear()
+
+
+@pytest.fixture
+def log(stage: Stage) -> Iterator[ClaimLog]:
+    """What becomes of the NodeClaims of a story; events of earlier stories are gone."""
+    stage.plane.kubectl("delete", "events", "--all", "--all-namespaces")
+    with watching(stage.plane) as log:
+        yield log

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Callable
+from http.client import HTTPConnection
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
@@ -67,10 +68,32 @@ class Stage:
         """Wait until there are so many nodes, and as many NodeClaims."""
         self.wait(lambda: len(self.all("nodes")) == len(self.all("nodeclaims")) == count)
 
+    def wait_for_passes(self, count: int) -> None:
+        """Wait until all nodes have been considered for disruption so many times more."""
+        before = self._passes()
+        self.wait(lambda: self._passes() >= before + count)
+
     def events(self, reason: str) -> list[str]:
         """Return what was said for a reason."""
         found = self.all("events.events.k8s.io", "-A", "--field-selector", f"reason={reason}")
         return [each["note"] for each in found]
+
+    def counted(self, metric: str, **labels: str) -> float:
+        """Add up a metric of the operator over all series that have some labels."""
+        connection = HTTPConnection("127.0.0.1", self.operator.metrics_port, timeout=10)
+        connection.request("GET", "/metrics")
+        lines = connection.getresponse().read().decode().splitlines()
+        connection.close()
+        wanted = [f'{key}="{value}"' for key, value in labels.items()]
+        return sum(
+            float(line.rpartition(" ")[2])
+            for line in lines
+            if line.startswith(f"{metric}{{") and all(each in line for each in wanted)
+        )
+
+    def _passes(self) -> float:
+        metric = "karpenter_voluntary_disruption_decision_evaluation_duration_seconds_count"
+        return self.counted(metric, reason="drifted", consolidation_type="")
 
     def clear(self) -> None:
         """Delete everything that a story has made, and wait until its nodes are gone."""

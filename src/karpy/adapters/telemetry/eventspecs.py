@@ -18,18 +18,18 @@ class EventSpec(Struct, frozen=True):
 
 
 EVENTS: Final = (
-    EventSpec("Nominated", ("Pod",), "The pod has a place: this NodeClaim or node is for it."),
+    EventSpec("Nominated", ("Pod",), "The pod is nominated to this NodeClaim or node."),
     EventSpec(
         "FailedScheduling",
         ("Pod",),
-        "The pod has no place, and which constraint decides that.",
+        "The pod has no place; the message names the decisive constraint.",
         is_warning=True,
     ),
     EventSpec(
         "LaunchedInVain",
         ("Pod",),
-        "Nodes were launched for the pod that it did not get to; how often, what kube-scheduler"
-        " says, and when the next one may be launched.",
+        "Nodes were launched for the pod, and it was not bound to them; the message says how "
+        "often, what kube-scheduler says, and when the next launch may be.",
         is_warning=True,
     ),
     EventSpec(
@@ -41,19 +41,19 @@ EVENTS: Final = (
     EventSpec(
         "NodeClassNotServed",
         ("NodePool",),
-        "The provider that runs does not know the kind of node class; nothing is launched.",
+        "The provider of this operator does not know the kind of node class; nothing is launched.",
         is_warning=True,
     ),
     EventSpec(
         "InsufficientCapacityError",
         ("NodeClaim", "Pod"),
-        "Everything that the NodeClaim could become is sold out; another plan follows.",
+        "Every launch option of the NodeClaim is sold out; the next decision plans again.",
         is_warning=True,
     ),
     EventSpec(
         "UnregisteredTaintMissing",
         ("NodeClaim",),
-        "The node came without the taint that keeps pods away until it is registered.",
+        "The node registered without the taint that keeps pods away until then.",
         is_warning=True,
     ),
     EventSpec(
@@ -65,7 +65,7 @@ EVENTS: Final = (
     EventSpec(
         "DisruptionBlocked",
         ("Node", "NodeClaim", "NodePool"),
-        "What keeps a node from being disrupted, or a NodePool's nodes: a budget.",
+        "What keeps a node from being disrupted, or all nodes of a NodePool, such as a budget.",
     ),
     EventSpec("Unconsolidatable", _NODE_AND_CLAIM, "Why the node is not consolidated."),
     EventSpec(
@@ -76,44 +76,59 @@ EVENTS: Final = (
         ("NodeClaim",),
         "The disruption waits until its replacement is ready.",
     ),
-    EventSpec("DisruptionTerminating", _NODE_AND_CLAIM, "The node goes, and why."),
-    EventSpec("ConsolidationCandidate", _NODE_AND_CLAIM, "A consolidation that is considered."),
     EventSpec(
-        "ConsolidationRejected", _NODE_AND_CLAIM, "A consolidation that will not be, and why."
+        "DisruptionTerminating",
+        _NODE_AND_CLAIM,
+        "The node is being terminated; the message says why.",
+    ),
+    EventSpec("ConsolidationCandidate", _NODE_AND_CLAIM, "A consolidation is considered."),
+    EventSpec(
+        "ConsolidationRejected",
+        _NODE_AND_CLAIM,
+        "A consolidation is rejected; the message says why.",
     ),
     EventSpec(
         "ConsolidationApproved",
         ("Node", "NodeClaim", "NodePool"),
-        "A consolidation that saves enough for what it disturbs.",
+        "A consolidation saves enough for the pods that it disrupts.",
     ),
     EventSpec(
         "NodeRepairBlocked",
         ("Node", "NodeClaim", "NodePool"),
-        "Too many nodes are unhealthy at once to repair this one.",
+        "Too many nodes are unhealthy at the same time to repair this one.",
         is_warning=True,
     ),
-    EventSpec("RebootObserved", ("NodeClaim",), "The node has started anew."),
+    EventSpec("RebootObserved", ("NodeClaim",), "The node has rebooted."),
     EventSpec(
         "RebootFailed", ("NodeClaim",), "The node did not come back from a reboot.", is_warning=True
     ),
-    EventSpec("Evicted", ("Pod",), "The pod was asked to leave its node, and why."),
-    EventSpec("Disrupted", ("Pod",), "The pod was deleted, since its node must be gone in time."),
+    EventSpec("Evicted", ("Pod",), "The pod was evicted from its node; the message says why."),
     EventSpec(
-        "FailedDraining", ("Node",), "Pods do not leave the node: which, and why.", is_warning=True
+        "Disrupted",
+        ("Pod",),
+        "The pod was deleted, because the termination grace period of its node ends.",
     ),
     EventSpec(
-        "AwaitingVolumeDetachment", ("Node",), "Volumes are still attached to the node: which."
+        "FailedDraining",
+        ("Node",),
+        "Pods cannot be evicted from the node; the message says which, and why.",
+        is_warning=True,
+    ),
+    EventSpec(
+        "AwaitingVolumeDetachment",
+        ("Node",),
+        "Volumes are still attached to the node; the message names them.",
     ),
     EventSpec(
         "TerminationGracePeriodExpiring",
         _NODE_AND_CLAIM,
-        "When the pods that are left on the node will be deleted.",
+        "The remaining pods of the node will be deleted; the message says when.",
         is_warning=True,
     ),
     EventSpec(
         "InvalidDoNotDisruptAnnotation",
         ("Pod",),
-        "`karpenter.sh/do-not-disrupt` has a value that cannot be; it is ignored.",
+        "`karpenter.sh/do-not-disrupt` has a value that is not allowed; it is ignored.",
         is_warning=True,
     ),
     EventSpec(
@@ -122,18 +137,18 @@ EVENTS: Final = (
     EventSpec(
         "DoNotDisruptGracePeriodElapsed",
         ("Pod",),
-        "`karpenter.sh/do-not-disrupt` does not protect the pod any more.",
+        "`karpenter.sh/do-not-disrupt` no longer protects the pod.",
     ),
     EventSpec(
         "SpotInterrupted",
         _NODE_AND_CLAIM,
-        "Its cloud takes the spot machine back.",
+        "The cloud interrupts the spot machine.",
         is_warning=True,
     ),
     EventSpec(
         "SpotRebalanceRecommendation",
         _NODE_AND_CLAIM,
-        "The spot machine is likelier than others to be taken back; nothing is done.",
+        "The spot machine is more likely than others to be interrupted; nothing is done.",
     ),
     EventSpec("InstanceStopping", _NODE_AND_CLAIM, "The machine stops.", is_warning=True),
     EventSpec(
@@ -142,7 +157,7 @@ EVENTS: Final = (
     EventSpec(
         "InstanceUnhealthy",
         _NODE_AND_CLAIM,
-        "A status check of the machine failed, or its cloud will work on it.",
+        "A status check of the machine failed, or the cloud has scheduled maintenance for it.",
         is_warning=True,
     ),
     EventSpec(
@@ -154,14 +169,14 @@ EVENTS: Final = (
     EventSpec(
         "TerminatingOnInterruption",
         _NODE_AND_CLAIM,
-        "The NodeClaim is deleted, since its machine ends; an event before says why.",
+        "The NodeClaim is deleted, because its machine ends; an earlier event says why.",
         is_warning=True,
     ),
-    EventSpec("Finalized", _WITH_CONDITIONS, "A finalizer was taken off: the object is gone."),
+    EventSpec("Finalized", _WITH_CONDITIONS, "A finalizer was removed: the object is deleted."),
 )
 
 CONDITION_EVENT: Final = EventSpec(
     "<type of the condition>",
     _WITH_CONDITIONS,
-    "A condition has another status: from which to which, with reason and message.",
+    "A condition has a new status; the message has the old one, the new one and the reason.",
 )

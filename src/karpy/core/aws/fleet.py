@@ -21,6 +21,7 @@ from karpy.model.labels import (
 )
 from karpy.model.requirements import Requirements, merge, one_of, why_incompatible
 from karpy.model.resources import Resources, fits
+from karpy.model.verdicts import LaunchOption
 
 OPTIONS_MAX: Final = 60
 """CreateFleet takes no more instance types."""
@@ -84,6 +85,23 @@ def choose_types(
     found.sort(key=lambda each: (min(offer.price for offer in each.offerings), each.name))
     kept = found[:OPTIONS_MAX]
     return [] if wanted.is_strict and _lacks_variety(kept, wanted.requirements) else kept
+
+
+def only_options(
+    types: Iterable[InstanceType], options: Iterable[LaunchOption]
+) -> list[InstanceType]:
+    """Keep the offerings that a launch names, where it names no requirements."""
+    named = {(each.instance_type, each.zone, each.capacity_type) for each in options}
+    found = []
+    for each in types:
+        offerings = tuple(
+            offer
+            for offer in each.offerings
+            if (each.name, offer.zone, offer.capacity_type) in named
+        )
+        if offerings:
+            found.append(replace(each, offerings=offerings))
+    return found
 
 
 def choose_capacity_type(types: Iterable[InstanceType], requirements: Requirements) -> str:

@@ -20,7 +20,6 @@ from karpy.sim.ec2.machines import Machines, RunningMachine
 
 DISCOVERY: Final = "karpenter.sh/discovery"
 _ALIVE: Final = frozenset({"pending", "running"})
-_END_SECONDS: Final = 20.0
 _ADDRESSES: Final = 4_000
 _USUAL: Final = {"Status": "ok", "Details": [{"Name": "reachability", "Status": "passed"}]}
 
@@ -41,12 +40,12 @@ class Ec2Cloud:
         machines: Machines,
         *,
         cluster: str = "demo",
-        kubernetes: str = "1.34",
-        seed: int = 0,
+        end_seconds: float = 20.0,
     ) -> None:
         self.tables = tables
         self.cluster = cluster
-        self.kubernetes = kubernetes
+        self.kubernetes = "1.34"
+        """The version of the control plane."""
         self.roles = {f"KarpenterNodeRole-{cluster}"}
         self.instances: dict[str, JsonObject] = {}
         """As EC2 describes them; those that have ended stay."""
@@ -58,9 +57,10 @@ class Ec2Cloud:
         """Those of the queue, by receipt."""
         self.launched = 0
         """How many machines were ever started."""
+        self._end_seconds = end_seconds
         self._machines = machines
         self._clock = clock
-        self._draws = Draws("ec2", seed)
+        self._draws = Draws("ec2", 0)
         self._timers: list[asyncio.TimerHandle] = []
         self._arrived = asyncio.Event()
         tags = [{"Key": DISCOVERY, "Value": cluster}]
@@ -95,7 +95,7 @@ class Ec2Cloud:
         def over() -> None:
             instance["State"] = {"Name": "terminated"}
 
-        self._timers.append(asyncio.get_running_loop().call_later(_END_SECONDS, over))
+        self._timers.append(asyncio.get_running_loop().call_later(self._end_seconds, over))
 
     def announce(self, detail_type: str, detail: Mapping[str, object], source: str) -> None:
         """Put an event into the queue, as EventBridge does."""

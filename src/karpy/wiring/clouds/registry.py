@@ -5,7 +5,7 @@ A cloud is a module with `FLAGS` and `open_cloud`; what it brings to the operato
 further one takes its own folder in adapters/clouds, its module here, and one line of `PROVIDERS`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from importlib import import_module
 from typing import Final, Protocol
 
@@ -31,6 +31,9 @@ PROVIDERS: Final[Mapping[str, str]] = {
 }
 """The module of each provider by its name; it is imported only when it is asked for."""
 
+TELLING: Final[Mapping[str, str]] = {"cluster-name": "aws"}
+"""Flags that a provider is known by where `--provider` is not given."""
+
 OnTrouble = Callable[[str, KarpyError], None]
 """Hears what could not be done, and why; it is tried again."""
 OnCount = Callable[[Count], None]
@@ -53,6 +56,10 @@ class Site(Struct, frozen=True):
     check_write: CheckWrite = lambda _: None
 
 
+async def _nothing_to_close() -> None:
+    """Do nothing."""
+
+
 class Cloud(Struct, frozen=True):
     """What a provider brings to the operator."""
 
@@ -64,6 +71,8 @@ class Cloud(Struct, frozen=True):
     """Announces what becomes of machines; None if the cloud never does."""
     follows: tuple[Part, ...] = ()
     """What it watches, whether this replica leads or not."""
+    close: Callable[[], Awaitable[None]] = _nothing_to_close
+    """Closes connections; it is called once all else has ended."""
 
 
 class CloudModule(Protocol):

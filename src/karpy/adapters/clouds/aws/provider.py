@@ -34,6 +34,7 @@ from karpy.core.aws.fleet import (
     choose_tenancy,
     choose_types,
     fleet_request,
+    only_options,
     overrides_everywhere,
     overrides_of,
     reservations_in,
@@ -318,11 +319,18 @@ class AwsProvider:
         wanted = Wanted(spec.requirements, spec.requests, spec.annotations, is_strict)
         catalog = self.catalog()
         may_lack = catalog.well_known | {catalog.reservation_label}
-        types = choose_types(catalog.types_for(spec.pool), wanted, may_lack)
+        sold: Sequence[InstanceType] = catalog.types_for(spec.pool)
+        if not spec.requirements:
+            sold = only_options(sold, spec.options)
+        types = choose_types(sold, wanted, may_lack)
         if not types:
             raise NoCapacity(claim=spec.claim, options=len(spec.options))
         capacity_type = choose_capacity_type(types, spec.requirements)
-        return await self._start(_Launch(spec, node_class, wanted, types, capacity_type))
+        try:
+            return await self._start(_Launch(spec, node_class, wanted, types, capacity_type))
+        except AwsRefused as error:
+            error.reason = launch_reason(error.aws_code, error.aws_message)
+            raise
 
     def _ready_class(self, spec: LaunchSpec) -> Ec2NodeClass:
         name = f"ec2nodeclass/{spec.node_class}"

@@ -1,6 +1,5 @@
 """The fake AWS on a port, in a thread of this process."""
 
-import base64
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -133,7 +132,7 @@ class AwsFake:
                 each.instance_type,
                 each.placement.zone,
                 each.image_id,
-                _decoded(each.user_data),
+                each.user_data.decode() if each.user_data else "",
                 {tag["key"]: tag["value"] for tag in each.get_tags()},
             )
             for each in list(self._ec2.all_instances())
@@ -280,11 +279,3 @@ def _app(path: str, answers: type[BaseResponse]) -> Flask:
         path, endpoint="dispatch", methods=HTTP_METHODS, view_func=view, strict_slashes=False
     )
     return app
-
-
-def _decoded(user_data: object) -> str:
-    text = user_data if isinstance(user_data, str) else ""
-    try:
-        return base64.b64decode(text, validate=True).decode()
-    except ValueError:
-        return text

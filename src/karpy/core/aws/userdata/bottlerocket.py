@@ -8,6 +8,7 @@ import tomli_w
 
 from karpy.core.aws.userdata.bootstrap import RAID0, Bootstrap, UserDataInvalid
 from karpy.model.ec2nodeclass import Kubelet
+from karpy.model.times import write_duration
 
 _MOUNT: Final = "000-mount-instance-storage"
 _INIT: Final = ["apiclient", "ephemeral-storage", "init"]
@@ -21,10 +22,10 @@ _VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
 def user_data(bootstrap: Bootstrap) -> str:
     """Return the user's settings with those of the cluster over them; raise UserDataInvalid."""
     settings = _read(bootstrap.user_data)
-    own = settings.setdefault("settings", {})
-    kubernetes = own.setdefault("kubernetes", {})
-    if not isinstance(own, dict) or not isinstance(kubernetes, dict):
-        raise UserDataInvalid("`settings` and `settings.kubernetes` are no tables")
+    own = _table(settings, "settings")
+    # Differs: settings of Kubernetes in own user data of Bottlerocket that are not known:
+    # Karpenter drops them; Karpy keeps them, because Bottlerocket knows more settings by now.
+    kubernetes = _table(own, "kubernetes")
     kubernetes |= _cluster(bootstrap)
     labels = kubernetes.get("node-labels")
     known = labels if isinstance(labels, dict) else {}
@@ -34,9 +35,16 @@ def user_data(bootstrap: Bootstrap) -> str:
         taints.setdefault(each.key, []).append(f"{each.value}:{each.effect}")
     kubernetes["node-taints"] = taints
     if bootstrap.instance_store_policy == RAID0:
-        commands = own.setdefault("bootstrap-commands", {})
+        commands = _table(own, "bootstrap-commands")
         commands[_MOUNT] = _mount(bootstrap.image_version)
     return tomli_w.dumps(settings)
+
+
+def _table(parent: dict[str, Any], key: str) -> dict[str, Any]:
+    found = parent.setdefault(key, {})
+    if not isinstance(found, dict):
+        raise UserDataInvalid(f"`{key}` is no table")
+    return found
 
 
 def _read(text: str) -> dict[str, Any]:
@@ -50,7 +58,6 @@ def _cluster(bootstrap: Bootstrap) -> dict[str, Any]:
     kubelet = bootstrap.kubelet
     settings: dict[str, Any] = {
         "api-server": bootstrap.endpoint,
-        "cloud-provider": "external",
         "cluster-certificate": bootstrap.ca_bundle,
         "cluster-name": bootstrap.cluster,
     }
@@ -61,11 +68,17 @@ def _cluster(bootstrap: Bootstrap) -> dict[str, Any]:
 
 
 def _kubelet(kubelet: Kubelet) -> dict[str, Any]:
+    periods = {
+        key: write_duration(each) for key, each in kubelet.eviction_soft_grace_period.items()
+    }
     settings = {
         "max-pods": kubelet.max_pods,
         "system-reserved": dict(kubelet.system_reserved) or None,
         "kube-reserved": dict(kubelet.kube_reserved) or None,
         "eviction-hard": dict(kubelet.eviction_hard) or None,
+        "eviction-soft": dict(kubelet.eviction_soft) or None,
+        "eviction-soft-grace-period": periods or None,
+        "eviction-max-pod-grace-period": kubelet.eviction_max_pod_grace_period,
         "image-gc-high-threshold-percent": _text(kubelet.image_gc_high),
         "image-gc-low-threshold-percent": _text(kubelet.image_gc_low),
         "cpu-cfs-quota-enforced": kubelet.cpu_cfs_quota,
