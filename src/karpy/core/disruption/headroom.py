@@ -23,8 +23,8 @@ class Headroom(Struct, frozen=True, gc=False):
     """Whether all machines of these NodePools are there; until then nobody knows their size."""
 
 
-# Differs: limits of a NodePool when a replacement is launched: Karpenter checks them when it decides
-# and no more; Karpy checks them again, because provisioning may have launched nodes since.
+# Differs: limits of a NodePool when a replacement is launched: Karpenter checks them when it
+# decides and no more; Karpy checks them again, because provisioning may have launched nodes since.
 def find_headroom(command: Command, snapshot: Snapshot) -> Headroom:
     """Compare the limits of NodePools with what they have, and with the replacements."""
     launches = [each.launch for each in command.replacements if each.launch.options]
