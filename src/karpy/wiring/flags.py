@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.model.options import LogLevel, Options
+from karpy.model.options import LogFormat, LogLevel, Options
 from karpy.model.settings import MinValuesPolicy, Packing, PodNomination, PreferencePolicy
 from karpy.wiring.forms import (
     ADDRESS,
@@ -153,6 +153,11 @@ FLAGS: Final = (
         "log_level",
         choice(LogLevel, empty=LogLevel.INFO),
         "The lowest level of lines that are logged.",
+    ),
+    _own(
+        "log-format",
+        choice(LogFormat),
+        "`json` for machines, in Karpenter's shape, or `console` for people.",
     ),
     shared("log-output-paths", "log_outputs", LIST, "Where lines go: `stdout`, `stderr` or files."),
     shared(
