@@ -184,7 +184,7 @@ def _ask_afresh(
         replace(node, is_deleting=True) if node.name in gone else node for node in snapshot.nodes
     )
     snapshot = replace(snapshot, nodes=nodes)
-    batch = batch_of(snapshot)
+    batch = batch_of(snapshot, moving)
     pods = tuple(pod for pod in batch.pods if pod.node_name not in gone or pod.uid in moving)
     other = Problem(snapshot, replace(batch, pods=pods))
     other.prepare()
