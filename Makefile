@@ -16,8 +16,8 @@ again = { echo "once more: what failed"; $(BIN)/pytest -q -n0 --last-failed --la
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: .venv/.ready ## Watch nodes come and go in a cluster that exists only in memory, for 45 s
-	@$(BIN)/karpy demo $(ARGS)
+demo: .venv/.ready ## Watch nodes come and go in a cluster that exists only in memory, for 45 s; PROVIDER=aws
+	@$(BIN)/karpy demo $(PROVIDER:%=--provider %) $(ARGS)
 
 test: check ## Check everything, then run all tests, on all cores and in random order
 	@[ "$$CI" != true ] || $(BIN)/karpy controlplane build --tools >/dev/null
@@ -31,9 +31,10 @@ check: .venv/.ready ## Check format, lint, types and layers
 	@echo "lint-imports" && { out=$$($(BIN)/lint-imports 2>&1) || { echo "$$out"; exit 1; }; }
 
 # Nothing but what the lock names is fetched: `uv` itself builds the wheel.
-install-check: .venv/.ready ## Do what the Dockerfile does, in an empty place, and run the result
+install-check: .venv/.ready ## Do what the Dockerfile does, and uvx, in an empty place; run the result
 	@$(BIN)/uv lock --quiet --check || { echo "hint: make lock"; exit 1; }
 	@$(BIN)/python -m tests.image
+	@$(BIN)/python -m tests.package
 
 lock: .venv/.ready ## Lock the newest versions that pyproject.toml allows: uv.lock, deploy/
 	@$(BIN)/python -m tests.tidy.lock

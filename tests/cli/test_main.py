@@ -1,5 +1,6 @@
 import io
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import Final
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from karpy import __version__
+from karpy.cli.versions import OLDEST_KUBERNETES, build_text
 from karpy.wiring.process import Crashed
 from tests.cli.conftest import Karpy, Run
 
@@ -41,8 +44,33 @@ def test_help_in_ascii_draws_ascii(karpy: Karpy) -> None:
     assert run.out.isascii()
 
 
-def test_the_version_is_told(karpy: Karpy, snapshot: SnapshotAssertion) -> None:
-    assert karpy("--version") == snapshot
+def test_the_version_is_told_with_those_it_works_with(karpy: Karpy) -> None:
+    run = karpy("--version")
+
+    ours, karpenter, kubernetes = run.out.splitlines()
+    assert ours.startswith(f"karpy {__version__}")
+    assert f"Python {platform.python_version()}" in ours
+    assert karpenter == "karpenter API v1, as core v1.15.0 and AWS provider v1.14 have it"
+    assert kubernetes == "kubernetes v1.29 or newer, tested with v1.36.3"
+
+
+@pytest.mark.parametrize(
+    ("origin", "text"),
+    [
+        (None, ""),
+        ('{"url": "file:///src", "dir_info": {"editable": true}}', "sources"),
+        ('{"vcs_info": {"vcs": "git", "commit_id": "0123456789abcdef"}}', "commit 0123456789ab"),
+        ('{"archive_info": {"hashes": {"sha256": "fedcba98765432"}}}', "sha256 fedcba987654"),
+    ],
+)
+def test_a_build_is_named_by_what_was_installed(origin: str | None, text: str) -> None:
+    assert build_text(origin) == text
+
+
+def test_the_chart_asks_for_the_oldest_kubernetes_that_is_named() -> None:
+    chart = (SOURCE.parent / "charts" / "karpenter" / "Chart.yaml").read_text()
+
+    assert f'kubeVersion: ">={OLDEST_KUBERNETES.removeprefix("v")}.0-0"' in chart
 
 
 @pytest.mark.parametrize("output", ["text", "json"])

@@ -73,6 +73,8 @@ def test_a_line_with_a_tab_belongs_to_what_is_open_above(text: str, path: str) -
         ("kind: Pod\nmetadata:\n  name: {{ .Name }}-a\n", "Pod {{ .Name }}-a"),
         ("kind: Pod\nmetadata:\nname: a\n", "Pod"),
         ("metadata: {name: a}\n", ""),
+        ("run <<EOF\n  kind: Pod\n  metadata:\n    name: a\nEOF\n", "Pod a"),
+        ("  kind: Pod\n  metadata:\n  name: a\n", "Pod"),
         (f"kind: Pod\nmetadata:\n  name: {'a' * 100}\n", f"Pod {'a' * 63}"),
     ],
 )

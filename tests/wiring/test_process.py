@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -93,6 +94,16 @@ async def test_a_pending_pod_runs_and_the_log_says_how(tmp_path: Path) -> None:
         "launched nodeclaim",
     ]
     assert said[-1] == "stopped"
+
+
+async def test_the_log_may_be_for_people(tmp_path: Path) -> None:
+    async with process(tmp_path, "--log-format=console") as world:
+        world.store.create(POD, pod("web"))
+        await until(lambda: is_running(world, "web"))
+
+    said = [line[13:] for line in (tmp_path / "log").read_text().splitlines()]
+    assert "decided on 1 new node(s) for 1 pod(s)" in said
+    assert any(re.match(r"launched default-\w+: \S+, \S+, in test-zone", each) for each in said)
 
 
 async def test_the_lease_is_held_while_it_runs_and_given_back(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from typing import IO, Any, Final
 
 from cyclopts import App, CycloptsError
 
-from karpy import __version__
 from karpy.cli.options import DONE, FAILED, INTERRUPTED, MISUSED, PIPE_CLOSED, STDIN
 from karpy.cli.terminal import Span, Style, Terminal, line
 from karpy.errors import KarpyError, NotText, SystemRefused, Unexpected
@@ -24,6 +23,7 @@ _COMMANDS: Final = {
     "solve": "karpy.cli.solve",
     "explain": "karpy.cli.explain",
     "budgets": "karpy.cli.budgets",
+    "doctor": "karpy.cli.doctor",
     "top": "karpy.cli.top",
     "convert": "karpy.cli.convert",
     "replay": "karpy.cli.replay",
@@ -35,6 +35,7 @@ _COMMANDS: Final = {
     "aws": "karpy.cli.aws",
     "cluster": "karpy.cli.cluster",
     "controlplane": "karpy.cli.controlplane",
+    "completion": "karpy.cli.completion",
 }
 """Where each command lives; only the one asked for is imported."""
 
@@ -51,6 +52,7 @@ read manifests, ask the same solver the autoscaler runs, and change nothing.
     karpy explain node general-x7k2p         why this node is still there
     karpy top                                every node: price, how full, what keeps it; live
     karpy budgets general cluster.yaml       when how many nodes of a NodePool may go
+    karpy doctor                             what is wrong in this cluster, and what to do
     kubectl get nodepools,pods,nodes,daemonsets -A -o yaml | karpy solve -
     karpy instances --vcpus 4 --arch arm64   which machines there are, and what they cost
     karpy cluster --operator                 the same cluster, kept running for kubectl
@@ -153,13 +155,24 @@ def _dispatch(words: Sequence[str], terminal: Terminal) -> int:
     return code if isinstance(code, int) else DONE
 
 
+def whole_app() -> App:
+    """Return the program with all its commands."""
+    return _app(())
+
+
+def _version() -> str:
+    """Say all versions; what that takes is loaded by nothing else."""
+    text: str = import_module("karpy.cli.versions").version_text()
+    return text
+
+
 def _app(words: Sequence[str]) -> App:
     app = App(
         name="karpy",
         help=_HELP,
         help_epilogue=_EPILOGUE,
         help_format="plaintext",
-        version=f"karpy {__version__}",
+        version=_version,
     )
     first = next((word for word in words if not word.startswith("-")), "")
     for name, module in _COMMANDS.items():

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-_KIND: Final = re.compile(r"^kind:[ \t]*[\"']?(\w+)", re.MULTILINE)
+_KIND: Final = re.compile(r"^(?P<left> *)kind:[ \t]*[\"']?(?P<kind>\w+)", re.MULTILINE)
 _METADATA: Final = re.compile(r"^metadata:[^\n]*\n?(?:(?:[ \t#][^\n]*+)?\n)*+", re.MULTILINE)
 _NAME: Final = re.compile(
     r"^(?P<left>[ \t]++|metadata:[^\n]*?[{,] *)[\"']?name[\"']?:[ \t]*+(?P<name>[^\n]+)",
@@ -21,12 +21,14 @@ _FAR: Final = 1_000_000
 
 def object_in(text: str) -> str:
     """Return kind and name of the object that a text is meant to be, as `NodePool web`."""
-    kind, metadata = _KIND.search(text), _METADATA.search(text)
+    kind = _KIND.search(text)
     if kind is None:
         return ""
+    whole = text if not kind["left"] else re.sub(rf"^{kind['left']}", "", text, flags=re.MULTILINE)
+    metadata = _METADATA.search(whole)
     named = list(_NAME.finditer(metadata[0])) if metadata else []
     if not named:
-        return kind[1]
+        return kind["kind"]
     # Names further to the right are those of labels and owners.
     first = min(named, key=lambda each: len(each["left"].expandtabs()))
     name = first["name"].partition(" #")[0]
@@ -34,7 +36,7 @@ def object_in(text: str) -> str:
         name = _FLOW_END.sub("", name)
     name = name.strip(" \t\r\"'")
     is_text = name.startswith("{{") or not name.startswith(tuple("[{*&|>"))
-    return f"{kind[1]} {name[:_NAME_MAX]}" if is_text else kind[1]
+    return f"{kind['kind']} {name[:_NAME_MAX]}" if is_text else kind["kind"]
 
 
 def path_in(text: str, line: int) -> str:

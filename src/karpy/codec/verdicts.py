@@ -49,6 +49,7 @@ def disruption_to_dict(verdict: DisruptionVerdict) -> dict[str, Any]:
         "method": verdict.method,
         "commands": [command_to_dict(each) for each in verdict.commands],
         "refusals": [node_refusal_to_dict(each) for each in verdict.refusals],
+        **({} if verdict.is_complete else {"isComplete": False}),
     }
 
 

@@ -11,6 +11,7 @@ from karpy.controllers.queue import UNOBSERVED, OnFailure
 from karpy.controllers.writer import Writer
 from karpy.errors import AnswerMalformed
 from karpy.model.kinds import Kind
+from karpy.model.options import Options
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import CloudProvider
@@ -36,6 +37,8 @@ class ControllerContext(Struct, frozen=True):
     """Whether a NodeClaim is of a node class that our cloud knows."""
     on_failure: OnFailure = lambda *_: None
     """Is told which object could not be worked on and why; it will be tried again."""
+    decision_timeout: timedelta = Options().decision_timeout
+    """A decision ends after that with what it has."""
     observer: Observer = UNOBSERVED
     """Hears how the work of the controller goes on."""
 

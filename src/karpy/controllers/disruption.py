@@ -14,7 +14,7 @@ from karpy.controllers.commands import Commands
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruptionqueue import DisruptionQueue, Observation, OnVerdict
 from karpy.controllers.nominations import NodeNominations
-from karpy.controllers.offloading import decide_aside
+from karpy.controllers.offloading import decide_aside, decide_in_time
 from karpy.controllers.queue import WorkQueue
 from karpy.core.disruption.decide import Pass
 from karpy.core.disruption.method import DisruptionMethod
@@ -179,7 +179,8 @@ class DisruptionController:
 
     async def _ask(self, method: DisruptionMethod, made: Pass) -> None:
         began = self._context.clock.now()
-        proposal = await decide_aside(partial(made.propose, method))
+        timeout = self._context.decision_timeout.total_seconds()
+        proposal = await decide_in_time(partial(made.propose, method), timeout, can_wait=True)
         took = self._context.clock.now() - began
         await self._context.writer.carry_out(
             joined(proposal.as_changes(), _evaluated(method, took))

@@ -17,7 +17,7 @@ from karpy.controllers.commands import Commands
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.nominations import NodeNominations
 from karpy.controllers.occupants import Occupants
-from karpy.controllers.offloading import decide_aside
+from karpy.controllers.offloading import decide_in_time
 from karpy.core.disruption.confirmation import ask, unconfirmed
 from karpy.core.disruption.decide import (
     Pass,
@@ -152,7 +152,10 @@ class DisruptionQueue:
         seen = self.observe()
         others = seen.snapshot.in_command - command.claims
         question = ValidationQuestion(replace(seen.snapshot, in_command=others), command)
-        validation = await decide_aside(lambda: validate(question, previous))
+        timeout = self._context.decision_timeout.total_seconds()
+        validation = await decide_in_time(
+            partial(validate, question, previous), timeout, can_wait=True
+        )
         self._on_verdict(question, verdict_of_validation(question, validation))
         kept = validation.command
         for node in () if kept is None else kept.nominated:

@@ -138,6 +138,8 @@ class DisruptionVerdict(Struct, frozen=True, gc=False):
     """The method with a command, or that was asked; empty if all were, and none has one."""
     commands: tuple[Command, ...] = ()
     refusals: tuple[NodeRefusal, ...] = ()
+    is_complete: bool = True
+    """Whether no method ran out of time."""
 
     @property
     def nodes(self) -> tuple[CommandNode, ...]:

@@ -25,6 +25,15 @@ class LogLevel(Enum):
     ERROR = "error"
 
 
+class LogFormat(Enum):
+    """How a line is written."""
+
+    JSON = "json"
+    """For machines, as Karpenter writes it."""
+    CONSOLE = "console"
+    """For people."""
+
+
 class Gates(Struct, frozen=True, kw_only=True):
     """Features that can be switched; each is known by its name in CamelCase."""
 
@@ -69,6 +78,7 @@ class Options(Struct, frozen=True, kw_only=True):
     memory_limit_bytes: int = -1
     cpu_requests_milli: int = CPU_REQUESTS
     log_level: LogLevel = LogLevel.INFO
+    log_format: LogFormat = LogFormat.JSON
     log_outputs: tuple[str, ...] = ("stdout",)
     log_error_outputs: tuple[str, ...] = ("stderr",)
     batch_max: timedelta = timedelta(seconds=10)

@@ -108,6 +108,7 @@ class NodeReason(Enum):
     SPOT_TO_SPOT_TYPES = "too few cheaper spot types would be left to choose from"
     SCORE_TOO_LOW = "the move would save too little for the pods that it disrupts"
     NOT_CONSIDERED = "another command was found first"
+    OUT_OF_TIME = "time ran out before its turn; the next pass looks at it again"
     PINNED = "a pod there is of no ReplicaSet, Job or DaemonSet, so that no scale-in empties it"
     NOT_DRIFTED = "it matches its NodePool and its node class"
     DO_NOT_REPAIR = "its annotation karpenter.sh/do-not-repair forbids repair"

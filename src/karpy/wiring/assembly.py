@@ -333,6 +333,7 @@ class Assembly:
             surface.clock,
             is_ours=self._view.classes.is_ours,
             on_failure=partial(self._speech.voice.fail, name),
+            decision_timeout=self._options.decision_timeout,
             observer=self._observer(name),
         )
 

@@ -1,11 +1,9 @@
-"""The embedded cluster, and its face towards kubectl."""
+"""The face of an embedded cluster towards kubectl; needs the extra `embedded`."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
 
 from karpy.adapters.apiserver.application import Report
 from karpy.adapters.apiserver.server import ApiServer
@@ -13,14 +11,13 @@ from karpy.codec.fields import JsonObject
 from karpy.model.kinds import Kind
 from karpy.ports.discovery import Resource
 from karpy.ports.objects import Objects, Removal
-from karpy.sim.kubelets.timing import Timing
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.store.registry import Served
 from karpy.sim.store.store import Store
-from karpy.sim.world import World, WorldSettings
+from karpy.sim.world import World
+from karpy.wiring.worlds import embedded_world
 
-_LIVE: Final = WorldSettings(timing=Timing(beat_seconds=10), taints_nodes=True)
-"""People look at leases, and see whether they are renewed."""
+__all__ = ["ServedCluster", "StoreBackend", "embedded_world", "serve"]
 
 
 class StoreBackend:
@@ -69,20 +66,6 @@ class ServedCluster:
         self.token = server.token
         self.authority = server.authority
         self.kubeconfig = kubeconfig
-
-
-@asynccontextmanager
-async def embedded_world(
-    settings: WorldSettings | None = None, *, seed: int = 0
-) -> AsyncIterator[World]:
-    """Let a cluster live on the running loop, from now on and in real time."""
-    # Objects keep whole seconds: a world that begins within one would round differently each time.
-    world = World(settings or _LIVE, seed=seed, start=datetime.now(UTC).replace(microsecond=0))
-    world.start()
-    try:
-        yield world
-    finally:
-        world.stop()
 
 
 @asynccontextmanager

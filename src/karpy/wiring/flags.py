@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.model.options import LogLevel, Options
+from karpy.model.options import LogFormat, LogLevel, Options
 from karpy.model.settings import MinValuesPolicy, Packing, PodNomination, PreferencePolicy
 from karpy.wiring.forms import (
     ADDRESS,
@@ -154,6 +154,11 @@ FLAGS: Final = (
         choice(LogLevel, empty=LogLevel.INFO),
         "The lowest level of lines that are logged.",
     ),
+    _own(
+        "log-format",
+        choice(LogFormat),
+        "`json` for machines, in Karpenter's shape, or `console` for people.",
+    ),
     shared("log-output-paths", "log_outputs", LIST, "Where lines go: `stdout`, `stderr` or files."),
     shared(
         "log-error-output-paths",
@@ -227,7 +232,7 @@ FLAGS: Final = (
     _own(
         "decision-timeout",
         DURATION,
-        "The time after which a decision about pending pods returns what it has decided so far.",
+        "The time after which a decision about pods or nodes returns what it has decided so far.",
     ),
     _own("journal", FOLDER, "Record every decision in this folder, for `karpy replay`."),
     _own("journal-file-bytes", number(least=1), "The largest size of a file of the journal."),

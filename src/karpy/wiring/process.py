@@ -71,7 +71,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
     async with AsyncExitStack() as stack:
         lines = open_lines(options.log_outputs, options.log_error_outputs)
         stack.callback(lines.close)
-        log = make_log(lines, WallClock(), level=options.log_level)
+        log = make_log(lines, WallClock(), level=options.log_level, form=options.log_format)
         for remark in read.remarks:
             log.error(remark)
         class_labels = tuple(map(class_label, cloud_module.NODE_CLASSES))

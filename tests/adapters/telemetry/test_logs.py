@@ -11,8 +11,8 @@ import pytest
 from karpy.adapters.telemetry.logs import Log, LogStreams, Reporter, make_log, open_lines
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.core.lifecycle.changes import Count, Remark
-from karpy.errors import FileUnwritable, NoCapacity
-from karpy.model.options import LogLevel
+from karpy.errors import CloudUnavailable, FileUnwritable, NoCapacity, Unexpected
+from karpy.model.options import LogFormat, LogLevel
 
 
 class _Noon:
@@ -33,6 +33,7 @@ def _read(out: io.BytesIO) -> list[dict[str, Any]]:
 
 class LogFields(TypedDict, total=False):
     level: LogLevel
+    form: LogFormat
     commit: str
     now: Callable[[], float]
 
@@ -180,3 +181,60 @@ def test_a_failure_is_a_line_and_a_metric(out: io.BytesIO) -> None:
     assert (line["message"], line["controller"]) == ("Reconciler error", "eviction-queue")
     assert (line["namespace"], line["name"], line["code"]) == ("shop", "web", "KP3001")
     assert b'reconcile_errors_total{controller="eviction-queue"} 1.0' in metrics.render()
+
+
+# --- for people ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def console(out: io.BytesIO) -> Log:
+    return _log(out, form=LogFormat.CONSOLE).bind(controller="x", reconcileID="1-2")
+
+
+def test_a_decision_is_a_sentence_for_people(out: io.BytesIO) -> None:
+    log = _log(out, form=LogFormat.CONSOLE)
+
+    log.info("computed new nodeclaim(s) to fit pod(s)", nodeclaims="1", pods="3")
+    log.info(
+        "launched nodeclaim",
+        NodeClaim="web-1",
+        zone="a",
+        **{"instance-type": "c-4x", "capacity-type": "spot", "provider-id": "kwok://web-1"},
+    )
+
+    assert out.getvalue().decode().splitlines() == [
+        "12:00:00.045 decided on 1 new node(s) for 3 pod(s)",
+        "12:00:00.045 launched web-1: c-4x, spot, in a  provider-id=kwok://web-1",
+    ]
+
+
+def test_a_line_without_a_sentence_keeps_its_fields(out: io.BytesIO, console: Log) -> None:
+    error = CloudUnavailable(call="CreateFleet", problem="throttled")
+
+    console.error("Reconciler error", error=error, Pod="shop/web-0")
+
+    line = out.getvalue().decode()
+    assert line.startswith("12:00:00.045 ERROR Reconciler error  controller=x  error=")
+    assert "Pod=shop/web-0" in line
+    assert "code=KP3004" in line
+    assert "reconcileID" not in line
+
+
+def test_a_sentence_that_lacks_a_field_is_not_begun(out: io.BytesIO) -> None:
+    _log(out, form=LogFormat.CONSOLE).info("deleted node", name="n")
+
+    assert out.getvalue() == b"12:00:00.045 deleted node\n"
+
+
+def test_a_name_cannot_look_like_another_line(out: io.BytesIO) -> None:
+    _log(out, form=LogFormat.CONSOLE).info("deleted node", Node="a\n12:00 \x1b[31mb")
+
+    assert out.getvalue() == b"12:00:00.045 a?12:00 ?[31mb is gone\n"
+
+
+def test_a_mistake_has_its_traceback_below(out: io.BytesIO) -> None:
+    _log(out, form=LogFormat.CONSOLE).error("oops", error=Unexpected(error=LookupError("x")))
+
+    first, *trace = out.getvalue().decode().splitlines()
+    assert first.startswith("12:00:00.045 ERROR oops  error=")
+    assert trace != []

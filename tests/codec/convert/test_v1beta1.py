@@ -52,6 +52,16 @@ def test_the_defaults_of_the_old_version_are_written_out() -> None:
             {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "bare"},
         ),
         (
+            (
+                BARE.replace(
+                    "requirements: []",
+                    "requirements: [{key: a, operator: Exists}, "
+                    "{key: karpenter.azure.com/sku-family, operator: In, values: [D]}]",
+                ),
+            ),
+            {"group": "karpenter.azure.com", "kind": "AKSNodeClass", "name": "bare"},
+        ),
+        (
             (BARE, KWOK),
             {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "bare"},
         ),

@@ -26,6 +26,7 @@ SILENT = {
     NodeReason.NOT_QUIET,
     NodeReason.NOT_EMPTY,
     NodeReason.EMPTY,
+    NodeReason.OUT_OF_TIME,
     NodeReason.SCALING_OUT,
     NodeReason.ROLLOUT,
     NodeReason.SCORE_TOO_LOW,

@@ -29,7 +29,12 @@ def test_a_node_that_lacks_nothing_is_initialized() -> None:
     assert condition_of(changes.claim, "Ready") == ("True", "Ready", "")
     assert changes.node is not None
     assert changes.node.meta.labels["karpenter.sh/initialized"] == "true"
-    fields = {"provider-id": "kwok://web-1", "Node": "node-1", "allocatable": "cpu: 4"}
+    fields = {
+        "NodeClaim": "web-1",
+        "provider-id": "kwok://web-1",
+        "Node": "node-1",
+        "allocatable": "cpu: 4",
+    }
     assert changes.remarks == (Remark("initialized nodeclaim", fields),)
 
 

@@ -79,6 +79,7 @@ def test_a_launched_claim_says_what_it_became() -> None:
         Remark(
             "launched nodeclaim",
             {
+                "NodeClaim": "web-1",
                 "provider-id": "kwok://web-1",
                 "instance-type": "c-4x",
                 "zone": "zone-a",

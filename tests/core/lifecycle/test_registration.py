@@ -86,7 +86,10 @@ def test_a_registered_claim_knows_its_node_and_is_counted() -> None:
     assert condition_of(changes.claim, "Registered") == ("True", "Registered", "")
     assert changes.counts == (Count("nodes_created_total", {"nodepool": "web", "zone": "zone-a"}),)
     assert changes.remarks == (
-        Remark("registered nodeclaim", {"provider-id": "kwok://web-1", "Node": "node-1"}),
+        Remark(
+            "registered nodeclaim",
+            {"NodeClaim": "web-1", "provider-id": "kwok://web-1", "Node": "node-1"},
+        ),
     )
     assert changes.notices == ()
     assert changes.has_registered is True

@@ -191,3 +191,14 @@ def test_a_runtime_class_keeps_its_handler(store: Store) -> None:
 
     with pytest.raises(Invalid, match="handler: Invalid value"):
         store.replace(RUNTIME_CLASS, {**made, "handler": "kata"})
+
+
+@pytest.mark.parametrize("spec", [None, {}])
+def test_a_change_that_takes_the_spec_away_is_invalid(
+    store: Store, spec: JsonObject | None
+) -> None:
+    store.create(LIMIT_RANGE, limit_range(LIMITS))
+    made = store.create(POD, {**a_pod(), "spec": {**a_pod()["spec"], "priority": 0}})
+
+    with pytest.raises(Invalid, match="containers"):
+        store.replace(POD, {**made, "spec": spec})

@@ -1,4 +1,4 @@
-"""Logs as JSON lines in the format of Karpenter, and the sink of counts and log lines."""
+"""Logs: JSON lines in the shape of Karpenter, or lines for people; the sink of counts and lines."""
 
 import sys
 import time
@@ -14,10 +14,11 @@ from msgspec.json import Encoder
 from structlog.processors import CallsiteParameter, CallsiteParameterAdder
 from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
+from karpy.adapters.telemetry.consolelines import console_line
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import Bug, FileUnwritable, KarpyError
-from karpy.model.options import LogLevel
+from karpy.model.options import LogFormat, LogLevel
 from karpy.ports.clock import Clock
 
 Log: TypeAlias = FilteringBoundLogger
@@ -81,6 +82,7 @@ def make_log(
     clock: Clock,
     *,
     level: LogLevel = LogLevel.INFO,
+    form: LogFormat = LogFormat.JSON,
     commit: str = "",
     now: Callable[[], float] = time.monotonic,
 ) -> Log:
@@ -91,7 +93,7 @@ def make_log(
         Sampler(now),
         *((where,) if is_debugging else ()),
         _Shape(clock, commit),
-        _encoded,
+        _encoded if form is LogFormat.JSON else _written,
     ]
     log: Log = structlog.wrap_logger(
         lines,
@@ -181,6 +183,10 @@ _ENCODER: Final = Encoder(enc_hook=str)
 
 def _encoded(_log: object, _method: str, event: EventDict) -> bytes:
     return _ENCODER.encode(event)
+
+
+def _written(_log: object, _method: str, event: EventDict) -> bytes:
+    return console_line(event)
 
 
 def _stream(name: str) -> IO[bytes]:

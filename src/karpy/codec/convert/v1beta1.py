@@ -31,6 +31,7 @@ from karpy.codec.convert.moves import Moves
 from karpy.codec.convert.oldfields import OldFields
 from karpy.codec.convert.requirements import requirements_of, taints_of
 from karpy.codec.fields import JsonObject
+from karpy.codec.providers import provider_of_key
 from karpy.codec.schemas.ec2nodeclasses import EC2NodeClassSpec
 from karpy.model.labels import NODE_POOL
 
@@ -175,7 +176,7 @@ def _class_ref(spec: OldFields, surroundings: Surroundings) -> JsonObject:
     ref = spec.child("nodeClassRef")
     name = ref.text("name") or ref.fail("name", "is missing", "name the node class")
     version, group, kind = ref.text("apiVersion"), ref.text("group"), ref.text("kind")
-    usual_group, usual_kind = surroundings.classes.get(name, (AWS_GROUP, EC2_CLASS))
+    usual_group, usual_kind = surroundings.classes.get(name) or _usual_class(spec)
     made = {
         "group": group or version.rpartition("/")[0] or usual_group,
         "kind": kind or usual_kind,
@@ -189,6 +190,17 @@ def _class_ref(spec: OldFields, surroundings: Surroundings) -> JsonObject:
         ref.note(Change.ADDED, "kind", f"`{made['kind']}`: today it must be written")
     ref.drop_rest()
     return made
+
+
+def _usual_class(spec: OldFields) -> tuple[str, str]:
+    """Return group and kind of the node classes of the cloud that the requirements are about."""
+    requirements = spec.obj.get("requirements")
+    for each in requirements if isinstance(requirements, list) else ():
+        key = each.get("key") if isinstance(each, dict) else None
+        provider = provider_of_key(key) if isinstance(key, str) else None
+        if provider is not None:
+            return provider.classes[0]
+    return AWS_GROUP, EC2_CLASS
 
 
 def _expiry(inner: OldFields, disruption: OldFields) -> JsonObject:

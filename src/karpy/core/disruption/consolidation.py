@@ -35,6 +35,7 @@ _PASSING: Final = frozenset(
     {
         NodeReason.BUDGET_SPENT,
         NodeReason.NOMINATED,
+        NodeReason.OUT_OF_TIME,
         NodeReason.ROLLOUT,
         NodeReason.SCALING_OUT,
     }
@@ -161,6 +162,8 @@ class Consolidation:
         if any(each.is_min_values_relaxed for each in found.launches):
             # The variety that is left at this price is no measure of what minValues ask for.
             found = self.relocate(candidates)
+        if found.is_out_of_time:
+            return Move(why=NodeReason.OUT_OF_TIME)
         why = _why_no_place(found)
         if why is not None:
             return why

@@ -15,9 +15,11 @@ from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
 from karpy.core.disruption.methods.repair import Repair
 from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
 from karpy.core.disruption.methods.staticdrift import StaticDrift
+from karpy.core.disruption.moves import out_of_time
 from karpy.core.disruption.notices import refusal_notices
 from karpy.core.lifecycle.repair import Repair as LegacyRepair
 from karpy.core.lifecycle.repair import repair
+from karpy.core.scheduling.effort import KeepGoing, OutOfTime
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict
 from karpy.model.pools import DisruptionReason
 from karpy.model.questions import (
@@ -39,6 +41,7 @@ METHODS: Final[tuple[DisruptionMethod, ...]] = (
 )
 """In the order in which they are asked: the first with a command ends a pass."""
 _BY_NAME: Final = {each.name: each for each in METHODS}
+_PUT_OFF: Final = frozenset({NodeReason.NOT_CONSIDERED, NodeReason.OUT_OF_TIME})
 LEGACY_REPAIR: Final = "legacy-repair"
 
 
@@ -54,6 +57,8 @@ class Pass:
         before: Evaluation | None = None if previous is None else previous.evaluation
         self.evaluation: Evaluation = Evaluation(question.snapshot, before)
         self._proposals: dict[str, Proposal] = {}
+        self.is_complete = True
+        """Whether no method ran out of time."""
 
     def methods(self) -> Iterator[DisruptionMethod]:
         """Give the methods to ask, one after the other, until one has a command."""
@@ -65,10 +70,19 @@ class Pass:
                 if proposal is not None and proposal.commands:
                     return
 
-    def propose(self, method: DisruptionMethod) -> Proposal:
-        """Ask one method; events on refusals that others have given before are left out."""
+    def propose(self, method: DisruptionMethod, keep_going: KeepGoing | None = None) -> Proposal:
+        """
+        Ask one method; events on refusals that others have given before are left out.
+
+        When `keep_going` says False the method ends with what it has.
+        """
         known = {_key(each) for some in self._proposals.values() for each in some.refusals}
-        made = method.propose(self.evaluation)
+        self.evaluation.begin(keep_going)
+        try:
+            made = method.propose(self.evaluation)
+        except OutOfTime:
+            made, self.is_complete = Proposal(refusals=_all_out_of_time(method, self)), False
+        self.is_complete = self.is_complete and not self.evaluation.was_cut
         self._proposals[method.name] = made
         news = [each for each in made.refusals if _key(each) not in known]
         notices = (*made.notices, *refusal_notices(news, self.evaluation))
@@ -78,6 +92,8 @@ class Pass:
         """Return the methods that find nothing until the cluster changes, or `settled_until`."""
         if any(each.why is NodeReason.SCALING_OUT for each in self._refusals()):
             # It ends soon even if nothing changes: a pod that finds no place holds nothing up.
+            return self.question.settled
+        if not self.is_complete:
             return self.question.settled
         found = {name for name, each in self._proposals.items() if each.is_settled}
         return self.question.settled | found
@@ -94,7 +110,7 @@ class Pass:
         chosen = {node.node for node in self.verdict().nodes}
         if unasked:
             return frozenset(chosen)
-        put_off = {each.node for each in self._refusals() if each.why is NodeReason.NOT_CONSIDERED}
+        put_off = {each.node for each in self._refusals() if each.why in _PUT_OFF}
         return frozenset({each.name for each in self.question.snapshot.nodes} - put_off | chosen)
 
     def _refusals(self) -> Iterator[NodeRefusal]:
@@ -111,7 +127,14 @@ class Pass:
                 name, commands = method, made.commands
         chosen = {each.node for command in commands for each in command.nodes}
         left = tuple(each for each in refusals.values() if each.node not in chosen)
-        return DisruptionVerdict(name, commands, left)
+        return DisruptionVerdict(name, commands, left, self.is_complete)
+
+
+def _all_out_of_time(method: DisruptionMethod, made: Pass) -> tuple[NodeRefusal, ...]:
+    nodes = made.evaluation.nodes.values()
+    return tuple(
+        NodeRefusal(NodeReason.OUT_OF_TIME, each.name, method=method.name) for each in nodes
+    )
 
 
 def decide_nodes(question: NodeQuestion) -> DisruptionVerdict:
@@ -140,11 +163,21 @@ def method_of(command: Command) -> DisruptionMethod:
     return _BY_NAME[command.method]
 
 
-def validate(question: ValidationQuestion, previous: Pass | None = None) -> Validation:
-    """Say what of a command still holds."""
+def validate(
+    question: ValidationQuestion,
+    previous: Pass | None = None,
+    keep_going: KeepGoing | None = None,
+) -> Validation:
+    """Say what of a command still holds; if time is not enough for that, it is given up."""
+    command = question.command
     before = None if previous is None else previous.evaluation
     evaluation = Evaluation(question.snapshot, before)
-    made = method_of(question.command).validate(question.command, evaluation)
+    evaluation.begin(keep_going)
+    try:
+        made = method_of(command).validate(command, evaluation)
+    except OutOfTime:
+        made = out_of_time(command, evaluation)
+    made = replace(made, is_complete=made.is_complete and not evaluation.was_cut)
     return replace(made, notices=(*made.notices, *refusal_notices(made.refusals, evaluation)))
 
 
@@ -154,7 +187,8 @@ def verdict_of_validation(
     """Return a validation as recordings keep it."""
     kept = validation.command
     commands = () if kept is None else (kept,)
-    return DisruptionVerdict(question.command.method, commands, validation.refusals)
+    refusals, is_complete = validation.refusals, validation.is_complete
+    return DisruptionVerdict(question.command.method, commands, refusals, is_complete)
 
 
 def repair_at_once(question: LegacyRepairQuestion) -> LegacyRepair:

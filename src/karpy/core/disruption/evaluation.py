@@ -13,6 +13,7 @@ from karpy.core.disruption.rollouts import (
     replica_set_of,
 )
 from karpy.core.lifecycle.conditions import INITIALIZED, changed
+from karpy.core.scheduling.effort import Effort, KeepGoing
 from karpy.core.scheduling.problem import Problem
 from karpy.core.scheduling.whatif import WhatIf
 from karpy.model.nodes import Node
@@ -43,11 +44,23 @@ class Evaluation:
         self._problem: Problem | None = None
         # Of the previous evaluation nothing else is kept, or each would keep all those before it.
         self._earlier = None if previous is None else previous.latest_problem
+        self._effort = Effort()
         self._what_if: WhatIf | None = None
         self._prices: Prices | None = None
         self._unsettled: frozenset[str] | None = None
         self._rollouts: frozenset[ReplicaSet] | None = None
         self._is_scaling_out: bool | None = None
+
+    def begin(self, keep_going: KeepGoing | None) -> None:
+        """Have questions end when `keep_going` says False; where some did, all is made anew."""
+        self._effort.begin(keep_going)
+        if self.was_cut:
+            self._problem = self._what_if = None
+
+    @property
+    def was_cut(self) -> bool:
+        """Whether time was up before a question was answered."""
+        return self._what_if is not None and self._what_if.was_cut
 
     @property
     def now(self) -> datetime:
@@ -71,7 +84,7 @@ class Evaluation:
     def problem(self) -> Problem:
         """The snapshot made ready for the solver."""
         if self._problem is None:
-            self._problem = Problem.of(self.snapshot, self._earlier)
+            self._problem = Problem.of(self.snapshot, self._earlier, self._effort)
             self._earlier = None
         return self._problem
 

@@ -372,6 +372,7 @@ ADVICE: Final[Mapping[NodeReason, str]] = {
         " left"
     ),
     NodeReason.NOT_CONSIDERED: "wait: another command comes first",
+    NodeReason.OUT_OF_TIME: "look for pods with very many constraints: they take the time",
     NodeReason.PINNED: "give the pod {detail} a ReplicaSet, Job or DaemonSet, or end it",
     NodeReason.NOT_DRIFTED: "change NodePool {pool}: what it makes differs from the node then",
     NodeReason.REPAIR_NEEDS_POOL: "delete it: `kubectl delete nodeclaim {claim}`",

@@ -39,6 +39,8 @@ class Validation(Struct, frozen=True, gc=False):
     why: str = ""
     """Why it is given up, in the word that events use: budget, scheduling or churn."""
     notices: tuple[Notice, ...] = ()
+    is_complete: bool = True
+    """Whether time was enough to say it."""
 
 
 class DisruptionMethod(Protocol):

@@ -70,6 +70,16 @@ def validate_move(
     return _rejected(command, refusals, "budget" if is_constrained(spent) else "churn", evaluation)
 
 
+def out_of_time(command: Command, evaluation: Evaluation) -> Validation:
+    """Give a command up for which time was not enough."""
+    refusals = tuple(
+        NodeRefusal(NodeReason.OUT_OF_TIME, each.node, method=command.method)
+        for each in command.nodes
+    )
+    given_up = _rejected(command, refusals, "scheduling", evaluation)
+    return replace(given_up, is_complete=False)
+
+
 def _why_changed(command: Command, found: Relocation) -> str | None:
     """Say how the places of the pods differ from what the command was decided for."""
     if found.homeless:

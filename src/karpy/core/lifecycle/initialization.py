@@ -76,6 +76,7 @@ def initialize(
         assert lack is not None
         return Changes(with_unknown(claim, INITIALIZED, lack.reason, lack.message, now))
     fields = {
+        "NodeClaim": claim.name,
         "provider-id": claim.provider_id,
         "Node": node.name,
         "allocatable": resource_text(node.allocatable),

@@ -67,6 +67,7 @@ def launch_succeeded(claim: ClaimRecord, machine: LaunchedMachine, now: datetime
     remark = Remark(
         "launched nodeclaim",
         {
+            "NodeClaim": meta.name,
             "provider-id": machine.provider_id,
             "instance-type": meta.labels.get(INSTANCE_TYPE, ""),
             "zone": meta.labels.get(ZONE, ""),

@@ -81,7 +81,10 @@ def register(
         ),
         remarks=(
             *changes.remarks,
-            Remark("registered nodeclaim", {"provider-id": claim.provider_id, "Node": node.name}),
+            Remark(
+                "registered nodeclaim",
+                {"NodeClaim": claim.name, "provider-id": claim.provider_id, "Node": node.name},
+            ),
         ),
         has_registered=True,
     )

@@ -15,6 +15,9 @@ HEAVY_TOGETHER_MAX: Final = 100_000
 """Once they have more than so many together, the rest of them is placed after all others."""
 TOGETHER_MAX: Final = 20_000
 """So many constraints have the pods together that one decision is about beside the usual ones."""
+QUESTION_MAX: Final = 2_000
+"""So many constraints have pods together that questions about nodes are about: pending pods that
+have 20 or more each, and those of one node. There are many questions, and each is about all."""
 WORK_MAX: Final = 100_000
 """So much work is done for them at most; it takes seconds, and others wait meanwhile."""
 
@@ -36,6 +39,32 @@ def constraints_of(rules: PodRules) -> int:
         rules.volumes,
     )
     return sum(map(len, lists))
+
+
+def without_costly(pods: Iterable[Pod]) -> tuple[list[Pod], list[Pod]]:
+    """Return the pods that a question about nodes can be about, and those that cost too much."""
+    kept: list[Pod] = []
+    costly: list[Pod] = []
+    heavy = _Allowance(QUESTION_MAX)
+    counts: dict[int, int] = {}
+    for pod in pods:
+        count = counts.get(id(pod.rules))
+        if count is None:
+            count = counts[id(pod.rules)] = constraints_of(pod.rules)
+        is_kept = count < HEAVY_MIN or (count <= CONSTRAINTS_MAX and heavy.admits(pod, count))
+        (kept if is_kept else costly).append(pod)
+    return kept, costly
+
+
+def why_not_moved(pod: Pod) -> str:
+    """Say with its numbers why a pod is not moved."""
+    return f"{constraints_of(pod.rules)} constraints"
+
+
+def is_heavy(pods: Iterable[Pod]) -> bool:
+    """Say whether pods of one node have so many constraints that moving them takes long."""
+    counts = (constraints_of(pod.rules) for pod in pods)
+    return sum(each for each in counts if each >= HEAVY_MIN) > CONSTRAINTS_MAX
 
 
 class Parted(NamedTuple):

@@ -26,6 +26,16 @@ class Effort:
         self._next_look = _WORK_BETWEEN_LOOKS
         self._is_over = False
 
+    def begin(self, keep_going: KeepGoing | None) -> None:
+        """Begin anew, with as much time as `keep_going` says."""
+        self._keep_going, self._is_over = keep_going, False
+        self._next_look = self._done + _WORK_BETWEEN_LOOKS
+
+    def check(self) -> None:
+        """Look at the clock; raise OutOfTime if time is up."""
+        if self._is_over or self._must_end():
+            raise OutOfTime
+
     def spend(self, work: int) -> None:
         """Count some work that is about to be done; raise OutOfTime if time is up."""
         self.spent += work

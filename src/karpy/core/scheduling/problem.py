@@ -6,6 +6,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from karpy.core.announcements import why
+from karpy.core.scheduling.costly import why_not_moved, without_costly
 from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.existing import BoundPods, ExistingNodes
 from karpy.core.scheduling.instancetypes import TypeTable
@@ -233,11 +234,11 @@ class Planner:
             )
             self._complete(each, groups, required)
 
-    def makes(self, pod_class: PodClass, key: str) -> bool:
-        """Say whether a class keeps away from others in the domains of a label."""
+    def keys_apart(self, pod_class: PodClass) -> list[str]:
+        """Return the labels in whose domains a class keeps away from others."""
         rules = pod_class.pod.rules
         wished = (each.term for each in rules.preferred_anti_affinity)
-        return any(term.topology_key == key for term in (*rules.anti_affinity, *wished))
+        return [term.topology_key for term in (*rules.anti_affinity, *wished)]
 
     def counting(self, pod_class: PodClass) -> tuple[AnyGroup, ...]:
         """Return the groups in which pods of a class count that are on nodes."""
@@ -435,10 +436,8 @@ class Problem:
             self.effort,
         )
         self._movers = movers
-        self._waiting: Sequence[PodClass] = ()
-        """The classes of the batch."""
-        self._optional_keys: Sequence[str] = ()
-        """Labels by which some pods are kept apart, but none that is on a node requires it."""
+        self._optional_keys: set[str] = set()
+        """Labels by which pods on nodes are kept apart; none of the batch is, and none must be."""
         self.movable: dict[str, list[tuple[Pod, PodClass]]] = {}
         """By node that stays, its pods that may be moved, with their classes; in turn."""
         self.refused: dict[str, list[tuple[Pod, Reason, str]]] = {}
@@ -447,9 +446,14 @@ class Problem:
         """The pods of the batch, with their classes."""
 
     @classmethod
-    def of(cls, snapshot: Snapshot, previous: "Problem | None" = None) -> "Problem":
+    def of(
+        cls,
+        snapshot: Snapshot,
+        previous: "Problem | None" = None,
+        effort: Effort | None = None,
+    ) -> "Problem":
         """
-        Make a snapshot ready for questions about its nodes.
+        Make a snapshot ready for questions about its nodes; it may end by OutOfTime.
 
         What can be launched is taken from the previous problem if its parts are the same objects.
         """
@@ -460,7 +464,11 @@ class Problem:
         judge = Judge(snapshot)
         movable, refused = _movable(snapshot, judge)
         movers = [(pod, judge.volumes.get(pod.uid)) for pods in movable.values() for pod in pods]
-        problem = cls(snapshot, batch_of(snapshot), movers=movers, offer=offer)
+        batch = batch_of(snapshot)
+        # Those left out need no place: they come after all others when pods are placed.
+        waiting, costly = without_costly(batch.pods)
+        batch = replace(batch, pods=tuple(waiting)) if costly else batch
+        problem = cls(snapshot, batch, movers=movers, offer=offer, effort=effort)
         problem.prepare()
         problem.refused = refused
         problem.queue = problem.planner.queue
@@ -500,10 +508,7 @@ class Problem:
 
     def keeps_labels(self, movers: Collection[PodClass]) -> bool:
         """Say whether the labels by which pods are kept apart are those of a question's pods."""
-        return all(
-            any(self.planner.makes(each, key) for each in (*movers, *self._waiting))
-            for key in self._optional_keys
-        )
+        return not self._optional_keys.difference(*map(self.planner.keys_apart, movers))
 
     def prepare(self) -> None:
         """Sort pods into classes, and count what is there; it may end by OutOfTime."""
@@ -520,15 +525,17 @@ class Problem:
         self._count_terminating()
         asked_for = labels_asked_for(snapshot.daemons)
         table = self.offer.table
-        self._waiting = [*{id(each): each for _, each in self.planner.queue}.values()]
-        self._optional_keys = [
+        waiting = {id(each): each for _, each in self.planner.queue}.values()
+        made = set[str]().union(*map(self.planner.keys_apart, waiting))
+        self._optional_keys = {
             key
             for key, groups in self.topology.avoided.items()
-            if key not in table.well_known
+            if key not in made
+            and key not in table.well_known
             and not table.defines(key)
             and key not in asked_for
             and all(group.kind is not Kind.INVERSE or group.is_empty for group in groups)
-        ]
+        }
         self.offer.signatures.watch(asked_for | self.topology.avoided.keys())
 
     def _count_terminating(self) -> None:
@@ -573,6 +580,9 @@ def _movable(
     by_node: dict[str, list[Pod]] = {}
     for pod in movable:
         by_node.setdefault(pod.node_name, []).append(pod)
-    for pods in by_node.values():
-        pods.sort(key=turn)
+    for node, pods in by_node.items():
+        by_node[node], costly = without_costly(sorted(pods, key=turn))
+        refused.setdefault(node, []).extend(
+            (pod, Reason.TOO_COMPLEX, why_not_moved(pod)) for pod in costly
+        )
     return by_node, refused

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from karpy.core.announcements import why
 from karpy.core.scheduling.costly import CONSTRAINTS_MAX, constraints_of
+from karpy.core.scheduling.effort import OutOfTime
 from karpy.core.scheduling.packers.greedy import Outcome
 from karpy.core.scheduling.pending import turn
 from karpy.core.scheduling.podclasses import PodClass
@@ -38,6 +39,8 @@ class Relocation(Struct, frozen=True, gc=False):
     """How many had to move."""
     needs_more_nodes: bool = False
     """Whether the search ended because it takes more new nodes than allowed."""
+    is_out_of_time: bool = False
+    """Whether the search ended because time was up."""
 
 
 class Terms(TypedDict, total=False):
@@ -80,6 +83,8 @@ class WhatIf:
         self._state: State | None = None
         self._other: tuple[Catalog, WhatIf] | None = None
         """Answers with another catalog, the last one asked for."""
+        self.was_cut = False
+        """Whether time was up before a question was answered."""
         self._housed: frozenset[str] | None = None
         """UIDs of the virtual pods that have room on a node now."""
 
@@ -111,14 +116,22 @@ class WhatIf:
             return Relocation()
         if refused and question.stops_early:
             return Relocation(homeless=_sorted(refused), pods=count)
-        found = self._search(gone, movers, question, self._kept(question))
+        try:
+            problem.effort.check()
+            found = self._search(gone, movers, question, self._kept(question))
+        except OutOfTime:
+            # Steps that were under way are made anew, should there be another question.
+            self._state, self.was_cut = None, True
+            first = min(pod.key for pod, _ in movers)
+            said = f"{first}: {why(Refusal(Reason.UNDECIDED, ()))}"
+            return Relocation(homeless=(said,), pods=count, is_out_of_time=True)
         homeless = _sorted((*refused, *found.homeless))
         return replace(found, homeless=homeless, pods=count)
 
     def _with_catalog(self, catalog: Catalog) -> "WhatIf":
         if self._other is None or self._other[0] is not catalog:
             snapshot = replace(self._problem.snapshot, catalog=catalog)
-            self._other = catalog, WhatIf(Problem.of(snapshot))
+            self._other = catalog, WhatIf(Problem.of(snapshot, effort=self._problem.effort))
         return self._other[1]
 
     def _kept(self, question: _Question) -> frozenset[str]:
@@ -185,8 +198,13 @@ def _ask_afresh(
     )
     snapshot = replace(snapshot, nodes=nodes)
     batch = batch_of(snapshot, moving)
-    pods = tuple(pod for pod in batch.pods if pod.node_name not in gone or pod.uid in moving)
-    other = Problem(snapshot, replace(batch, pods=pods))
+    known = moving.union(pod.uid for pod in problem.batch.pods)
+    pods = tuple(
+        pod
+        for pod in batch.pods
+        if pod.uid in known and (pod.node_name not in gone or pod.uid in moving)
+    )
+    other = Problem(snapshot, replace(batch, pods=pods), effort=problem.effort)
     other.prepare()
     queue = other.planner.classes()
     state = State(other, question.reserved_mode, len(queue))

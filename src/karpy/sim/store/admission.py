@@ -76,7 +76,8 @@ class Admission:
             self._limit_ranger.check(kind, new)
         if kind != POD:
             return new
-        spec, before = new["spec"], old["spec"]
+        # Admission comes before validation: the field may be null.
+        spec, before = new.get("spec") or {}, old["spec"]
         missing = {
             field: before[field]
             for field in ("priority", "preemptionPolicy")

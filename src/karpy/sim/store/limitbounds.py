@@ -29,7 +29,7 @@ class _Asked(Struct, frozen=True):
 
 def pod_breaches(item: JsonObject, pod: JsonObject) -> Iterator[str]:
     """Say which bounds of a LimitRange's item a pod is out of."""
-    spec = pod["spec"]
+    spec = pod.get("spec") or {}
     if item.get("type") == "Container":
         for key in ("containers", "initContainers"):
             for container in spec.get(key) or ():
@@ -45,7 +45,7 @@ def claim_breaches(item: JsonObject, claim: JsonObject) -> Iterator[str]:
     """Say which bounds of a LimitRange's item a PersistentVolumeClaim is out of."""
     if item.get("type") != "PersistentVolumeClaim":
         return
-    asked = _asked({"requests": (claim["spec"].get("resources") or {}).get("requests")})
+    asked = _asked({"requests": ((claim.get("spec") or {}).get("resources") or {}).get("requests")})
     for name, bound in sorted((item.get("min") or _NOTHING).items()):
         yield from _below(asked, "PersistentVolumeClaim", name, bound)
     for name, bound in sorted((item.get("max") or _NOTHING).items()):

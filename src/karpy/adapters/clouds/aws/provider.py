@@ -326,7 +326,11 @@ class AwsProvider:
         if not types:
             raise NoCapacity(claim=spec.claim, options=len(spec.options))
         capacity_type = choose_capacity_type(types, spec.requirements)
-        return await self._start(_Launch(spec, node_class, wanted, types, capacity_type))
+        try:
+            return await self._start(_Launch(spec, node_class, wanted, types, capacity_type))
+        except AwsRefused as error:
+            error.reason = launch_reason(error.aws_code, error.aws_message)
+            raise
 
     def _ready_class(self, spec: LaunchSpec) -> Ec2NodeClass:
         name = f"ec2nodeclass/{spec.node_class}"

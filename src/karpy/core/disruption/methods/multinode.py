@@ -16,6 +16,7 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
 from karpy.core.disruption.moves import proposed_move, validate_move
 from karpy.core.lifecycle.changes import Count
+from karpy.core.scheduling.costly import is_heavy
 from karpy.model.commands import Command
 from karpy.model.refusals import NodeReason
 
@@ -50,12 +51,16 @@ class MultiNodeConsolidation:
             settled = is_settled(Move(), eligible.refusals)
             return Proposal((), eligible.refusals, eligible.notices, (gauge,), is_settled=settled)
         allowances = find_allowances(evaluation, self.reason)
-        chosen, spent = allowances.within(best_first(eligible.candidates), self.name)
+        # Pods with very many constraints would take the time of every search they are part of;
+        # their nodes have their turn alone.
+        light = [each for each in eligible.candidates if not is_heavy(each.pods)]
+        chosen, spent = allowances.within(best_first(light), self.name)
         consolidation = Consolidation(evaluation, self.name, self.consolidation_type)
         move, nodes, counts = self._search(consolidation, chosen)
         refusals = [*eligible.refusals, *spent]
         if move.command is not None:
-            kept = (each for each in chosen if each not in nodes)
+            heavy = (each for each in eligible.candidates if each not in light)
+            kept = (each for each in (*chosen, *heavy) if each not in nodes)
             refusals += [refuse(each, NodeReason.NOT_CONSIDERED, self.name) for each in kept]
         return Proposal(
             () if move.command is None else (move.command,),

@@ -17,6 +17,7 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
 from karpy.core.disruption.moves import proposed_move, validate_move
 from karpy.core.lifecycle.changes import Count
+from karpy.core.scheduling.costly import is_heavy
 from karpy.model.commands import Command
 from karpy.model.refusals import NodeReason, NodeRefusal
 
@@ -96,6 +97,7 @@ def _in_turn(candidates: Sequence[Candidate]) -> list[Candidate]:
     turns = []
     for each in best_first(candidates):
         place = places[each.pool.name] = places.get(each.pool.name, 0) + 1
-        turns.append((place, each.pool.name, each))
-    turns.sort(key=lambda turn: turn[:2])
-    return [each for _, _, each in turns]
+        turns.append((is_heavy(each.pods), place, each.pool.name, each))
+    # Those whose pods take long come last: they cost none of the others its turn.
+    turns.sort(key=lambda turn: turn[:3])
+    return [turn[-1] for turn in turns]

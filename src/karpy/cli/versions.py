@@ -1,0 +1,45 @@
+"""What this is a build of, and which versions of other programs it works with."""
+
+import json
+import platform
+from importlib.metadata import PackageNotFoundError, distribution
+from typing import Final
+
+from karpy import __version__
+from karpy.adapters.controlplane.bundles import CONTROL_PLANE, PEER
+
+AWS_PROVIDER: Final = "v1.14"
+"""The version of Karpenter's provider for AWS whose API and settings ours has."""
+OLDEST_KUBERNETES: Final = "v1.29"
+"""As the chart has it; the CRDs need validation rules that are on by then."""
+_DIGITS: Final = 12
+
+
+def version_text() -> str:
+    """Say all versions, each on its line."""
+    build = build_text(_origin())
+    system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    rows = (
+        ("karpy", f"{__version__}{f' ({build})' if build else ''}, {system}"),
+        ("karpenter", f"API v1, as core {PEER.version} and AWS provider {AWS_PROVIDER} have it"),
+        ("kubernetes", f"{OLDEST_KUBERNETES} or newer, tested with {CONTROL_PLANE.version}"),
+    )
+    return "\n".join(f"{name} {text}" for name, text in rows)
+
+
+def build_text(origin: str | None) -> str:
+    """Say which commit or file was installed, from what an installer has noted (PEP 610)."""
+    noted = json.loads(origin) if origin else {}
+    if commit := noted.get("vcs_info", {}).get("commit_id"):
+        return f"commit {commit[:_DIGITS]}"
+    if noted.get("dir_info", {}).get("editable"):
+        return "sources"
+    hashes = noted.get("archive_info", {}).get("hashes", {})
+    return f"sha256 {hashes['sha256'][:_DIGITS]}" if "sha256" in hashes else ""
+
+
+def _origin() -> str | None:
+    try:
+        return distribution("karpy").read_text("direct_url.json")
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,147 @@
+"""Pods with very many constraints keep no node but their own from its disruption."""
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import pytest
+
+from karpy.codec.verdicts import disruption_to_json
+from karpy.controllers import offloading
+from karpy.controllers.offloading import decide_in_time
+from karpy.core.disruption.decide import Pass, validate, verdict_of_validation
+from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
+from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
+from karpy.core.scheduling.effort import Effort
+from karpy.model.pods import Pod
+from karpy.model.questions import DisruptionQuestion, ValidationQuestion
+from karpy.model.refusals import NodeReason
+from karpy.model.snapshot import Snapshot
+from tests.builders import anti_affinity
+from tests.core.disruption.scenes import cluster, node, pod
+
+NODES = [node(f"n-{number:02}") for number in range(12)]
+FULL = [pod(f"full-{each.name}", on=each.name, cpu="3500m") for each in NODES]
+"""Pods that fit nowhere but on nodes of their own."""
+
+
+def shy(name: str, count: int, *, on: str = "", cpu: str = "1m") -> Pod:
+    """Build a pod that would rather not be near others, by labels of its own."""
+    terms = [anti_affinity(f"{name}-{number}", {"app": "web"}) for number in range(count)]
+    return pod(name, on=on, cpu=cpu, prefers_away=[(1, each) for each in terms])
+
+
+def work_of(snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Count the work of all methods on a snapshot."""
+    work: list[int] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(Effort, "spend", lambda _, more: work.append(more))
+        patch.setattr(Effort, "pass_time", lambda _, more: work.append(more))
+        made = Pass(DisruptionQuestion(snapshot))
+        for method in made.methods():
+            made.propose(method)
+    return sum(work)
+
+
+@pytest.mark.parametrize(("count", "constraints"), [(10, 2000), (100, 490), (1, 30_000)])
+def test_pending_pods_with_many_constraints_make_no_question_about_nodes_long(
+    count: int, constraints: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = work_of(cluster(*NODES, pods=FULL), monkeypatch)
+    costly = [shy(f"costly-{number}", constraints, cpu="999") for number in range(count)]
+
+    work = work_of(cluster(*NODES, pods=[*FULL, *costly]), monkeypatch)
+
+    assert work < usual + len(NODES) * 20_000
+
+
+def test_a_node_stays_for_a_pod_with_thousands_of_constraints_and_the_others_go() -> None:
+    pods = [shy("costly", 4000, on="n-00"), FULL[0], pod("movable", on="n-03", cpu="1m")]
+    snapshot = cluster(NODES[0], NODES[3], pods=pods)
+
+    alone = SingleNodeConsolidation().propose(Evaluation(snapshot))
+    together = MultiNodeConsolidation().propose(Evaluation(snapshot))
+
+    assert [each.node for command in alone.commands for each in command.nodes] == ["n-03"]
+    assert together.commands == ()
+    (why,) = SingleNodeConsolidation().propose(Evaluation(cluster(NODES[0], pods=pods))).refusals
+    assert "4000 constraints" in why.detail
+
+
+def after(looks: int) -> Callable[[], bool]:
+    """Make what says that time is up after so many looks at the clock."""
+    left = looks
+
+    def keep_going() -> bool:
+        nonlocal left
+        left -= 1
+        return left >= 0
+
+    return keep_going
+
+
+def test_a_method_without_time_refuses_nodes_by_name_and_is_asked_again() -> None:
+    made = Pass(DisruptionQuestion(cluster(*NODES, pods=FULL)))
+
+    made.propose(SingleNodeConsolidation(), after(3))
+    verdict = made.verdict()
+
+    late = [each.node for each in verdict.refusals if each.why is NodeReason.OUT_OF_TIME]
+    assert (len(late), verdict.commands) == (len(NODES) - 3, ())
+    assert made.settled() == frozenset()
+    assert made.considered() == frozenset()
+    assert json.loads(disruption_to_json(verdict))["isComplete"] is False
+
+
+@pytest.mark.parametrize("looks", range(8))
+def test_after_a_method_that_ran_out_of_time_the_next_one_finds_what_it_always_does(
+    looks: int,
+) -> None:
+    pods = [*FULL[1:], pod("movable", on="n-00", cpu="1m")]
+    usual = SingleNodeConsolidation().propose(
+        Pass(DisruptionQuestion(snapshot := cluster(*NODES, pods=pods))).evaluation
+    )
+
+    made = Pass(DisruptionQuestion(snapshot))
+    made.propose(MultiNodeConsolidation(), after(looks))
+    found = made.propose(SingleNodeConsolidation(), lambda: True)
+
+    assert found.commands == usual.commands
+    assert found.commands
+
+
+def test_a_command_that_cannot_be_validated_in_time_is_given_up() -> None:
+    pods = [*FULL[1:], pod("movable", on="n-00", cpu="1m")]
+    snapshot = cluster(*NODES, pods=pods)
+    made = Pass(DisruptionQuestion(snapshot))
+    (command,) = made.propose(SingleNodeConsolidation()).commands
+
+    question = ValidationQuestion(snapshot, command)
+    found = validate(question, None, after(0))
+
+    assert found.command is None
+    assert not verdict_of_validation(question, found).is_complete
+
+
+async def test_a_decision_about_nodes_ends_for_one_about_pods(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(offloading, "_YIELDS_AFTER", 0.0)
+    ends: list[str] = []
+
+    def about_nodes(keep_going: Callable[[], bool]) -> None:
+        while keep_going():
+            pass
+        ends.append("nodes")
+
+    async def decide(about: Callable[[Callable[[], bool]], None], *, can_wait: bool) -> None:
+        await decide_in_time(about, 3600, can_wait=can_wait)
+
+    long = asyncio.create_task(decide(about_nodes, can_wait=True))
+    await asyncio.sleep(0.05)
+    assert not ends
+    await decide(lambda _: ends.append("pods"), can_wait=False)
+    await long
+
+    assert ends == ["nodes", "pods"]
