@@ -75,7 +75,12 @@ FLAGS: Final[tuple[Flag, ...]] = (
     _flag("cluster-endpoint", "cluster_endpoint", TEXT, "Its API server. Empty has EKS asked."),
     _flag("cluster-ca-bundle", "ca_bundle", TEXT, "Its authority, as base64. Empty asks EKS."),
     _flag("isolated-vpc", "isolated_vpc", SWITCH, "Make no calls without an endpoint in the VPC."),
-    _flag("eks-control-plane", "eks_control_plane", SWITCH, "Ask EKS for the version."),
+    _flag(
+        "eks-control-plane",
+        "eks_control_plane",
+        SWITCH,
+        "Has no effect: EKS is always asked for the version.",
+    ),
     _flag("disable-dry-run", "disable_dry_run", SWITCH, "Validate node classes without trials."),
     _flag("enable-zonal-shift", "enable_zonal_shift", SWITCH, "Heed shifts of traffic."),
     _flag(
