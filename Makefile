@@ -16,8 +16,8 @@ again = { echo "once more: what failed"; $(BIN)/pytest -q -n0 --last-failed --la
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
-demo: .venv/.ready ## Watch nodes come and go in a cluster that exists only in memory, for 45 s
-	@$(BIN)/karpy demo $(ARGS)
+demo: .venv/.ready ## Watch nodes come and go in a cluster that exists only in memory, for 45 s; PROVIDER=aws
+	@$(BIN)/karpy demo $(PROVIDER:%=--provider %) $(ARGS)
 
 test: check ## Check everything, then run all tests, on all cores and in random order
 	@[ "$$CI" != true ] || $(BIN)/karpy controlplane build --tools >/dev/null

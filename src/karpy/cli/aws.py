@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 from cyclopts import App, Parameter, Token
 from cyclopts.validators import Number
 
+from karpy.cli.extras import import_aws_fake
 from karpy.cli.options import DONE, Injected
 from karpy.core.aws.setup import cloudformation, commands, eksctl, terraform
 from karpy.core.aws.setup.names import find_misnomer
@@ -239,13 +240,6 @@ def fake(
 
     Everything is gone afterwards.
     """
-    try:
-        serving = import_module("karpy.cli.awsfake")
-    except ModuleNotFoundError as error:
-        raise OptionInvalid(
-            name="karpy aws fake",
-            problem=f"needs the package `{error.name}`",
-            hint="install it: pip install 'karpy[aws,aws-fake]'",
-        ) from error
+    serving = import_aws_fake("karpy.cli.awsfake")
     serving.serve(terminal, port, serving.Account(region, cluster, kubernetes, families))
     return DONE

@@ -1,11 +1,12 @@
 """`karpy demo`: a cluster and the autoscaler, live; or the plan of a larger shop."""
 
 from importlib import import_module
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from cyclopts import Parameter
 from cyclopts.validators import Number
 
+from karpy.cli.extras import import_aws_fake
 from karpy.cli.options import DONE, Injected, Output
 from karpy.cli.shopplan import write_manifests, write_plan
 
@@ -35,6 +36,10 @@ def demo(
             validator=Number(gte=1, lte=_SPEED_MAX),
         ),
     ] = SPEED,
+    provider: Annotated[
+        Literal["kwok", "aws"],
+        Parameter(help="Whether nodes are on paper, or instances of a fake AWS."),
+    ] = "kwok",
     output: Output = "text",
     terminal: Injected,
 ) -> int:
@@ -47,6 +52,7 @@ def demo(
     leaves nothing behind. For example:
 
         $ karpy demo
+        $ karpy demo --provider aws               the same, on a fake AWS over HTTP
         $ karpy demo --plan                       a larger shop: the plan, its price, and why not
         $ karpy demo --manifests > shop.yaml
         $ karpy explain shop/web-0 shop.yaml
@@ -62,5 +68,8 @@ def demo(
         return DONE
     # A cluster in memory takes a second to load, which a plan need not wait for.
     show = import_module("karpy.cli.show.performance")
-    code: int = show.run_show(terminal, speed, is_json=output == "json")
-    return code
+    is_json = output == "json"
+    if provider == "aws":
+        venue = import_aws_fake("karpy.cli.show.awsvenue").ON_AWS
+        return int(show.run_show(terminal, speed, is_json=is_json, venue=venue))
+    return int(show.run_show(terminal, speed, is_json=is_json))

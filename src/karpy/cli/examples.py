@@ -7,10 +7,17 @@ SHOP: Final = "shop"
 """A web shop with everything that makes placing pods hard; for plans."""
 CLUSTER: Final = "cluster"
 """A NodePool, `inflate` and a small shop, as in `examples/`; for clusters that run."""
+ON_AWS: Final = "aws"
+"""An EC2NodeClass and a NodePool, in place of the NodePool of `CLUSTER`."""
 PENDING: Final = "cluster/pending"
 """A pod that no machine can hold."""
 
 _ENDING: Final = ".yaml"
+
+
+def aws_documents() -> list[tuple[str, str]]:
+    """Read the manifests of `CLUSTER` with the NodePool of AWS."""
+    return [*example_documents(ON_AWS), *example_documents(CLUSTER)[1:]]
 
 
 def example_documents(folder: str) -> list[tuple[str, str]]:

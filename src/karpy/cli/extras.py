@@ -27,3 +27,15 @@ def import_viewer(name: str) -> ModuleType:
             problem=f"needs more than is installed to stay up to date: {error}",
             hint="install what it needs: pip install 'karpy[tui]'; or print it once: --once",
         ) from error
+
+
+def import_aws_fake(name: str) -> ModuleType:
+    """Import a module that needs the fake AWS, or say what to install."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise OptionInvalid(
+            name="the fake AWS",
+            problem=f"needs the package `{error.name}`",
+            hint="install it: pip install 'karpy[aws,aws-fake,embedded]'",
+        ) from error

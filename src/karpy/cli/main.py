@@ -23,6 +23,7 @@ _COMMANDS: Final = {
     "solve": "karpy.cli.solve",
     "explain": "karpy.cli.explain",
     "budgets": "karpy.cli.budgets",
+    "doctor": "karpy.cli.doctor",
     "top": "karpy.cli.top",
     "convert": "karpy.cli.convert",
     "replay": "karpy.cli.replay",
@@ -51,6 +52,7 @@ read manifests, ask the same solver the autoscaler runs, and change nothing.
     karpy explain node general-x7k2p         why this node is still there
     karpy top                                every node: price, how full, what keeps it; live
     karpy budgets general cluster.yaml       when how many nodes of a NodePool may go
+    karpy doctor                             what is wrong in this cluster, and what to do
     kubectl get nodepools,pods,nodes,daemonsets -A -o yaml | karpy solve -
     karpy instances --vcpus 4 --arch arm64   which machines there are, and what they cost
     karpy cluster --operator                 the same cluster, kept running for kubectl

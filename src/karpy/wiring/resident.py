@@ -1,7 +1,7 @@
 """The autoscaler inside an embedded cluster, without HTTP and without a lease."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -14,12 +14,14 @@ from karpy.codec.documents import read_documents
 from karpy.codec.fields import JsonObject
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import ManifestInvalid
+from karpy.model.kinds import KWOK_NODE_CLASS
 from karpy.model.options import Options
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World, WorldSettings
+from karpy.wiring.clouds.registry import Cloud, Site
 from karpy.wiring.operator import Operator
 from karpy.wiring.surface import Surface, Voice
 
@@ -30,6 +32,13 @@ BRISK: Final = WorldSettings(
 """Nodes are ready as soon as they are there, as KWOK's are; leases are renewed, for people look."""
 _NAME: Final = "karpenter"
 
+OpenCloud = Callable[[Site], Awaitable[Cloud]]
+"""Opens the cloud that a cluster is on."""
+
+
+async def _kwok(site: Site) -> Cloud:
+    return Cloud(KwokProvider(site.objects, site.clock, kwok_catalog()), (KWOK_NODE_CLASS,))
+
 
 @asynccontextmanager
 async def operating(
@@ -39,25 +48,41 @@ async def operating(
     voice: Voice,
     journal: Journal | None = None,
     options: Options | None = None,
+    open_cloud: OpenCloud | None = None,
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """Have the autoscaler work for a cluster; its task ends early only if something is wrong."""
+    """
+    Have the autoscaler work for a cluster; its task ends early only if something is wrong.
+
+    Without a cloud its nodes are KWOK's.
+    """
     objects = EmbeddedObjects(world.store, manager=_NAME)
-    catalog = kwok_catalog()
-    cloud = KwokProvider(objects, world.clock, catalog)
+    options = options or Options()
+    site = Site(objects, objects, world.clock, notices, options)
+    cloud = await (_kwok if open_cloud is None else open_cloud)(site)
     operator = Operator(
-        Surface(objects, objects, world.clock, cloud),
-        options or Options(),
+        Surface(
+            objects,
+            objects,
+            world.clock,
+            cloud.provider,
+            node_classes=cloud.node_classes,
+            parts=cloud.parts,
+            machine_events=cloud.machine_events,
+            follows=cloud.follows,
+        ),
+        options,
         notices=notices,
         voice=voice,
         journal=journal,
     )
-    cloud.start()
+    cloud.provider.start()
     task = asyncio.create_task(operator.run(), name="operator")
     try:
         yield task
     finally:
         task.cancel()
         await asyncio.wait((task,))
+        await cloud.provider.close()
         await cloud.close()
         if not task.cancelled():
             task.result()

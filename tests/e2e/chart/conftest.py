@@ -8,9 +8,10 @@ import pytest
 from karpy.adapters.controlplane.operators import NAMESPACE
 from karpy.adapters.controlplane.plane import ControlPlane
 from tests.charts.helm import Helm
+from tests.cli.conftest import karpy
 from tests.programs import tools
 
-__all__ = ["tools"]
+__all__ = ["karpy", "tools"]
 
 
 @pytest.fixture(scope="package")

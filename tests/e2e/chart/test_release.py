@@ -13,9 +13,11 @@ import yaml
 
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.adapters.kube.connection import connect
+from karpy.cli.options import ANSWERED_NO, DONE
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import KWOK_NODE_CLASS
 from tests.charts.helm import CHART, CRD_CHART, Helm, HelmFailed
+from tests.cli.conftest import Karpy, Run
 from tests.e2e.operator.stage import Stage, start_karpy
 from tests.scenarios.manifests import node_class
 from tests.wiring.everything import SETTINGS, Everything
@@ -132,6 +134,38 @@ def _use_of(entry: JsonObject) -> Use:
     whole = f"{resource}/{part}" if part else resource
     place = there.get("namespace", ""), there.get("name", "")
     return Use(entry["verb"], there.get("apiGroup", ""), whole, *place)
+
+
+def test_doctor_finds_a_right_that_is_missing(
+    plane: ControlPlane, release: str, karpy: Karpy
+) -> None:
+    words = ("doctor", f"--kubeconfig={plane.kubeconfig}", "--output=json")
+    binding = "clusterrolebinding/karpenter-core"
+
+    whole = _checks(karpy(*words))["rights"]
+    plane.kubectl("delete", binding)
+    lacking = _checks(karpy(*words))["rights"]
+
+    assert (whole["health"], lacking["health"]) == ("green", "red")
+    assert whole["text"].startswith(f"system:serviceaccount:{release}:karpenter may")
+    assert "create pods/eviction" in lacking["objects"]
+
+
+def test_doctor_run_by_the_operator_itself_leaves_out_what_it_may_not_see(
+    plane: ControlPlane, release: str, karpy: Karpy, tmp_path: Path
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    plane.write_kubeconfig(kubeconfig, plane.service_account_token("karpenter", release))
+
+    found = _checks(karpy("doctor", f"--kubeconfig={kubeconfig}", "--output=json"))
+
+    assert found["rights"]["health"] == "green"
+    assert any("leases" in each for each in found["left out"]["objects"])
+
+
+def _checks(run: Run) -> dict[str, JsonObject]:
+    assert run.code in {DONE, ANSWERED_NO}, run.err
+    return {each["check"]: each for each in json.loads(run.out)["checks"]}
 
 
 def _there(plane: ControlPlane) -> dict[str, set[str]]:

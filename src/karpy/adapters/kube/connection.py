@@ -11,6 +11,7 @@ from karpy.adapters.clock import WallClock
 from karpy.adapters.kube.access import Access
 from karpy.adapters.kube.api import KubeApi
 from karpy.adapters.kube.auth import Credentials, FileCredentials, FixedCredentials
+from karpy.adapters.kube.calls import Call
 from karpy.adapters.kube.execplugin import ExecCredentials
 from karpy.adapters.kube.feed import KubeFeed, OnTrouble, OnUnreadable
 from karpy.adapters.kube.fence import Fence
@@ -19,6 +20,7 @@ from karpy.adapters.kube.kubeconfig import kubeconfig_files, read_kubeconfig
 from karpy.adapters.kube.proxies import proxy_from_environment
 from karpy.adapters.kube.retry import TokenBucket
 from karpy.adapters.kube.transport import OnAnswer, Transport
+from karpy.adapters.kube.wire import decode_object
 from karpy.errors import KubeconfigInvalid
 from karpy.ports.clock import Clock
 
@@ -61,6 +63,12 @@ class Connection:
         self.namespace = access.namespace
         self.objects = KubeApi(self._transport)
         self.feed = KubeFeed(self._transport, on_unreadable=on_unreadable, on_trouble=on_trouble)
+
+    async def version(self) -> str:
+        """Return the version of the API server, such as `v1.36.3`."""
+        call = Call("GET", "/version", "get the version of the server")
+        said = decode_object(call.what, await self._transport.send(call))
+        return str(said.get("gitVersion") or "")
 
     async def close(self) -> None:
         """Close all connections."""

@@ -1,6 +1,6 @@
 """What there is in a cluster right now: nodes, pods and what they cost."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final
 
@@ -83,6 +83,8 @@ class Board:
     """Follows a cluster, and tells of every turn that it takes."""
 
     def __init__(self, store: Store, clock: Clock, on_turn: OnTurn) -> None:
+        self.price_of: Callable[[Mapping[str, str]], int] = _labelled_price
+        """Returns what a machine costs an hour, in micro-dollars, by its labels."""
         self._clock = clock
         self._began = clock.now()
         self._on_turn = on_turn
@@ -153,7 +155,7 @@ class Board:
                 labels.get(INSTANCE_TYPE, "?"),
                 labels.get(ZONE, "?"),
                 labels.get(CAPACITY_TYPE, "?"),
-                micros(float(labels.get(PRICE, "0"))),
+                self.price_of(labels),
                 claim.allocatable,
                 self.seconds,
             )
@@ -199,6 +201,11 @@ class Board:
         elif card.has_served and card.empty is None:
             self.nodes[card.name] = card = replace(card, empty=self.seconds)
             self._on_turn(Turn.EMPTIED, card)
+
+
+def _labelled_price(labels: Mapping[str, str]) -> int:
+    """Return the price that KWOK writes on its nodes."""
+    return micros(float(labels.get(PRICE, "0")))
 
 
 def _new_pod(key: str, obj: JsonObject, seconds: float) -> PodCard:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import shutil
-from datetime import timedelta
 from typing import Final
 
 from karpy.cli.options import DONE, FAILED
@@ -11,23 +10,21 @@ from karpy.cli.show.chronicle import Chronicle
 from karpy.cli.show.displays import Display, Lines, Screen
 from karpy.cli.show.story import PATIENCE, Story
 from karpy.cli.show.summary import Summary, summarize, summary_answer, summary_lines
+from karpy.cli.show.venue import ON_PAPER, Venue
 from karpy.cli.terminal import WIDTH_MIN, Channel, Line, Span, Style, Terminal, line
-from karpy.model.options import Options
 from karpy.sim.timelapse import run_faster
-from karpy.wiring.resident import BRISK, operating
+from karpy.wiring.resident import operating
 from karpy.wiring.worlds import embedded_world
 
-OPTIONS: Final = Options(batch_max=timedelta(seconds=5))
-"""A node is kept for two of the longest batches after pods were expected on it: half as long."""
 _PACE: Final = 0.2
 _WALL_SECONDS: Final = 50.0
 """A busy machine gets so long, however fast time passes; people were promised a minute."""
 
 
-def run_show(terminal: Terminal, speed: float, *, is_json: bool) -> int:
+def run_show(terminal: Terminal, speed: float, *, is_json: bool, venue: Venue = ON_PAPER) -> int:
     """Show everything on stdout; with JSON, which has only numbers, on stderr instead."""
     channel = terminal.err if is_json else terminal.out
-    summary = run_faster(_show(channel, terminal.width, speed), speed)
+    summary = run_faster(_show(channel, terminal.width, speed, venue), speed)
     if is_json:
         terminal.answer_json(summary_answer(summary))
     else:
@@ -35,24 +32,31 @@ def run_show(terminal: Terminal, speed: float, *, is_json: bool) -> int:
     return DONE if summary.is_complete else FAILED
 
 
-async def _show(channel: Channel, width: int, speed: float) -> Summary:
+async def _show(channel: Channel, width: int, speed: float, venue: Venue) -> Summary:
     # Whoever sees the first word may end it all: by then the loop knows what Ctrl-C means.
-    channel.write(_opening(speed))
+    channel.write(_opening(speed, venue))
     if not _is_live(channel):
-        return await perform(Lines(channel, width), speed)
+        return await perform(Lines(channel, width), speed, venue)
     with Screen(channel, width) as screen:
-        return await perform(screen, speed)
+        return await perform(screen, speed, venue)
 
 
-async def perform(display: Display, speed: float = 1.0) -> Summary:
+async def perform(display: Display, speed: float = 1.0, venue: Venue = ON_PAPER) -> Summary:
     """Let a cluster and the autoscaler live, tell a story in it, and add up what it came to."""
-    async with embedded_world(BRISK) as world:
+    async with embedded_world(venue.world) as world, venue.enter(world) as place:
         chronicle = Chronicle(world.store, world.clock)
         board = chronicle.board
+        board.price_of = place.price_of or board.price_of
         async with operating(
-            world, notices=chronicle, voice=chronicle, journal=chronicle, options=OPTIONS
+            world,
+            notices=chronicle,
+            voice=chronicle,
+            journal=chronicle,
+            options=place.options,
+            open_cloud=place.open_cloud,
         ):
-            story = Story(world, chronicle, max(PATIENCE, _WALL_SECONDS * speed))
+            patience = max(PATIENCE, _WALL_SECONDS * speed)
+            story = Story(world, chronicle, patience, place.documents)
             playing = asyncio.create_task(story.play(), name="story")
             try:
                 while not playing.done():
@@ -72,10 +76,10 @@ def _is_live(channel: Channel) -> bool:
     return channel.stream.isatty() and os.environ.get("TERM") != "dumb" and is_wide
 
 
-def _opening(speed: float) -> list[Line]:
+def _opening(speed: float, venue: Venue) -> list[Line]:
     pace = "" if speed == 1 else f" Time passes {speed:g} times as fast as usual."
     return [
         line(Span("A cluster in this process, and Karpy in it", Style.STRONG)),
-        line(f"Its nodes are on paper, its autoscaler is `karpy run`.{pace}"),
+        line(f"Its nodes are {venue.nodes}, its autoscaler is `karpy run`.{pace}"),
         line(),
     ]

@@ -37,7 +37,15 @@ class Scene(Struct, frozen=True):
 class Story:
     """A shop moves in, `inflate` grows and shrinks, and nodes follow."""
 
-    def __init__(self, world: World, chronicle: Chronicle, patience: float = PATIENCE) -> None:
+    def __init__(
+        self,
+        world: World,
+        chronicle: Chronicle,
+        patience: float = PATIENCE,
+        documents: Documents | None = None,
+    ) -> None:
+        """Take the manifests that are applied first, unless they are those of KWOK."""
+        self._documents = example_documents(CLUSTER) if documents is None else documents
         self._world = world
         self._patience = patience
         self._chronicle = chronicle
@@ -69,7 +77,7 @@ class Story:
             self._chronicle.say("late", f"no time is left while {what}", Style.BAD)
 
     async def _move_in(self) -> None:
-        for name, text in example_documents(CLUSTER):
+        for name, text in self._documents:
             made = apply_manifests(self._world, [(name, text)])
             what = ", ".join(f"{each['kind']} {each['metadata']['name']}" for each in made)
             self._do("apply", f"{name.rpartition('/')[2]}: {what}")

@@ -34,9 +34,9 @@ _NEEDED: Final = (IMAGES_READY, PROFILE_READY, GROUPS_READY, SUBNETS_READY)
 _EXPIRING_BEFORE: Final = timedelta(minutes=40)
 """A capacity block is drained so long before it ends."""
 _CHECKS: Final = {
-    "ec2:CreateLaunchTemplate": "CreateLaunchTemplateAuthCheckFailed",
-    "ec2:CreateFleet": "CreateFleetAuthCheckFailed",
-    "ec2:RunInstances": "RunInstancesAuthCheckFailed",
+    "CreateLaunchTemplate": "CreateLaunchTemplateAuthCheckFailed",
+    "CreateFleet": "CreateFleetAuthCheckFailed",
+    "RunInstances": "RunInstancesAuthCheckFailed",
 }
 
 
@@ -154,7 +154,8 @@ def validation_failure(call: str, code: str, message: str) -> tuple[str, str] | 
     if is_throttled(code) or "Invalid IAM Instance Profile name" in message:
         return None
     if is_forbidden(code):
-        return _CHECKS.get(call, "RunInstancesAuthCheckFailed"), f"{call} is not allowed: {message}"
+        reason = _CHECKS.get(call.rpartition(":")[2], "RunInstancesAuthCheckFailed")
+        return reason, f"{call} is not allowed: {message}"
     return None
 
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.headroom import find_headroom
 from karpy.core.disruption.method import Validation
 from karpy.core.disruption.notices import refusal_notices, subjects_of
 from karpy.core.disruption.taints import tainted, untainted
@@ -235,7 +236,7 @@ def _taint(command: Command, snapshot: Snapshot) -> Progress:
 
 def _go_on_tainted(command: Command, snapshot: Snapshot) -> Progress:
     if command.replacements:
-        return _launch(replace(command, stage=Stage.LAUNCHING))
+        return _launch(replace(command, stage=Stage.LAUNCHING), snapshot)
     return _wait(replace(command, stage=Stage.WAITING), snapshot)
 
 
@@ -254,7 +255,12 @@ def _without_untainted(command: Command, claims: Collection[str], snapshot: Snap
     )
 
 
-def _launch(command: Command) -> Progress:
+def _launch(command: Command, snapshot: Snapshot) -> Progress:
+    headroom = find_headroom(command, snapshot)
+    if headroom.exceeded:
+        return _fail(command, snapshot, f"NodePool `{headroom.exceeded}` is at its limits by now")
+    if not headroom.is_known:
+        return Progress(command, outcome=Changes(requeue_after=PACE))
     launches = tuple(each.launch for each in command.replacements)
     return Progress(command, launches=launches, outcome=Changes(requeue_after=PACE))
 
@@ -262,7 +268,7 @@ def _launch(command: Command) -> Progress:
 def _launch_again(command: Command, snapshot: Snapshot) -> Progress:
     if _is_late_to_form(command, snapshot):
         return _fail(command, snapshot, "launching its replacements took too long")
-    return _launch(command)
+    return _launch(command, snapshot)
 
 
 def _wait(command: Command, snapshot: Snapshot) -> Progress:

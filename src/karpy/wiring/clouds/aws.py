@@ -34,7 +34,12 @@ from karpy.adapters.clouds.aws.templates import Templates
 from karpy.adapters.clouds.aws.zonalshift import PERIOD as SHIFT_PERIOD
 from karpy.adapters.clouds.aws.zonalshift import ZonalShiftController
 from karpy.adapters.telemetry.eventspecs import EventSpec
-from karpy.adapters.telemetry.specs import MetricSpec, MetricType, exponential
+from karpy.adapters.telemetry.specs import (
+    DURATION_BUCKETS,
+    MetricSpec,
+    MetricType,
+    exponential,
+)
 from karpy.controllers.ec2capacity import CapacityController
 from karpy.controllers.ec2claims import (
     PartitionController,
@@ -45,7 +50,9 @@ from karpy.controllers.garbagecollection import GarbageCollector
 from karpy.controllers.rounds import every
 from karpy.core.aws.catalog import EC2_WELL_KNOWN
 from karpy.core.aws.refusals import DRY_RUN
+from karpy.core.aws.typemetrics import type_gauges
 from karpy.errors import AwsRefused, CloudUnavailable, ClusterError, OptionInvalid
+from karpy.model.instances import Catalog
 from karpy.model.kinds import DAEMON_SET, DEPLOYMENT, EC2_NODE_CLASS, SERVICE, Kind
 from karpy.model.options import Options
 from karpy.model.settings import MinValuesPolicy
@@ -68,7 +75,12 @@ FLAGS: Final[tuple[Flag, ...]] = (
     _flag("cluster-endpoint", "cluster_endpoint", TEXT, "Its API server. Empty has EKS asked."),
     _flag("cluster-ca-bundle", "ca_bundle", TEXT, "Its authority, as base64. Empty asks EKS."),
     _flag("isolated-vpc", "isolated_vpc", SWITCH, "Make no calls without an endpoint in the VPC."),
-    _flag("eks-control-plane", "eks_control_plane", SWITCH, "Ask EKS for the version."),
+    _flag(
+        "eks-control-plane",
+        "eks_control_plane",
+        SWITCH,
+        "Has no effect: EKS is always asked for the version.",
+    ),
     _flag("disable-dry-run", "disable_dry_run", SWITCH, "Validate node classes without trials."),
     _flag("enable-zonal-shift", "enable_zonal_shift", SWITCH, "Heed shifts of traffic."),
     _flag(
@@ -88,6 +100,11 @@ FLAGS: Final[tuple[Flag, ...]] = (
     ),
     _flag("ami-refresh-interval", "image_refresh", _REFRESH, "How old found images may be."),
     _flag("subnet-refresh-interval", "subnet_refresh", _REFRESH, "How old found subnets may be."),
+)
+_BATCH_SIZES: Final = (
+    *(1.0, 2.0, 4.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0, 45.0, 50.0, 55.0, 60.0, 65.0),
+    *(70.0, 75.0, 80.0, 85.0, 90.0, 95.0, 100.0, 125.0, 150.0, 175.0, 200.0, 225.0, 250.0, 275.0),
+    *(300.0, 400.0, 500.0, 1000.0),
 )
 METRICS: Final[tuple[MetricSpec, ...]] = (
     MetricSpec(
@@ -127,6 +144,44 @@ METRICS: Final[tuple[MetricSpec, ...]] = (
         ("zone", "zone_id"),
     ),
     MetricSpec(
+        "karpenter_cloudprovider_batcher_batch_time_seconds",
+        MetricType.HISTOGRAM,
+        "How long calls to AWS waited for others to be made with.",
+        ("batcher",),
+        DURATION_BUCKETS,
+    ),
+    MetricSpec(
+        "karpenter_cloudprovider_batcher_batch_size",
+        MetricType.HISTOGRAM,
+        "How many calls to AWS were made as one.",
+        ("batcher",),
+        _BATCH_SIZES,
+    ),
+    MetricSpec(
+        "karpenter_cloudprovider_instance_type_cpu_cores",
+        MetricType.GAUGE,
+        "vCPUs of an instance type.",
+        ("instance_type",),
+    ),
+    MetricSpec(
+        "karpenter_cloudprovider_instance_type_memory_bytes",
+        MetricType.GAUGE,
+        "Memory of an instance type, as far as nodes have it.",
+        ("instance_type",),
+    ),
+    MetricSpec(
+        "karpenter_cloudprovider_instance_type_offering_available",
+        MetricType.GAUGE,
+        "Whether an instance type can be had there.",
+        ("instance_type", "capacity_type", "zone"),
+    ),
+    MetricSpec(
+        "karpenter_cloudprovider_instance_type_offering_price_estimate",
+        MetricType.GAUGE,
+        "Dollars an hour.",
+        ("instance_type", "capacity_type", "zone"),
+    ),
+    MetricSpec(
         "karpenter_ec2nodeclasses_userdata_bytes",
         MetricType.GAUGE,
         "Bytes of user data that machines of the node class get; EC2 takes 16384.",
@@ -153,6 +208,7 @@ EVENTS: Final[tuple[EventSpec, ...]] = (
         is_warning=True,
     ),
 )
+_MEASURED: Final = timedelta(minutes=1)
 _COLLECTED: Final = timedelta(minutes=2)
 _COLLECTED_AT_FIRST: Final = (20, timedelta(seconds=10))
 """After a crash, machines without a NodeClaim are ended soon."""
@@ -206,6 +262,7 @@ class _Made:
         self._calls = calls
         self._cluster = cluster
         self._site = site
+        self._measured: Catalog | None = None
         sold_out = SoldOut(clock)
         trouble = site.on_trouble
         self.marketplace = Marketplace(
@@ -217,7 +274,10 @@ class _Made:
             asks_prices=not settings.isolated_vpc,
         )
         self.templates = Templates(calls, clock, settings.cluster_name)
-        self._machines = Machines(calls, settings.cluster_name, reserves=settings.reserves)
+        reports = Reports(trouble, site.on_count, site.notices.tell)
+        self._machines = Machines(
+            calls, settings.cluster_name, reserves=settings.reserves, reports=reports
+        )
         self._book = NodeClassBook(
             site.feed, reserves=settings.reserves, reservations=sold_out.reservations
         )
@@ -235,7 +295,6 @@ class _Made:
             sold_out,
             clock,
         )
-        reports = Reports(trouble, site.on_count, site.notices.tell)
         self.provider = AwsProvider(parts, reports)
         self.shifts = ZonalShiftController(
             calls, clock, self._book, self.marketplace, cluster.facts.arn, reports
@@ -312,12 +371,21 @@ class _Made:
         for name, period, work in (
             ("providers.ssm.invalidation", PARAMETER_PERIOD, parameters.look),
             ("providers.version", CLUSTER_PERIOD, self._cluster.refresh),
+            ("cloudprovider.metrics", _MEASURED, self._measure),
             *(
                 (("zonalshift", SHIFT_PERIOD, self.shifts.look),)
                 * self._settings.enable_zonal_shift
             ),
         ):
             yield Part(name, partial(every, period, work, context_of(name).on_failure))
+
+    async def _measure(self) -> None:
+        """Have metrics tell what is on sale, unless nothing of it has changed."""
+        catalog = self.provider.catalog()
+        if catalog is not self._measured:
+            self._measured = catalog
+            for each in type_gauges(catalog):
+                self._site.on_count(each)
 
     def _hear_claim(self, _: str, before: object, after: object) -> None:
         del before

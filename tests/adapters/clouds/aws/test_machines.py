@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from karpy.adapters.clouds.aws.machines import Fleet, Machines
+from karpy.adapters.clouds.aws.reports import Reports
 from karpy.errors import AwsRefused, MachineNotFound
 from karpy.model.ec2 import Instance
 from karpy.sim.loop import run
@@ -160,3 +161,31 @@ def test_tags_of_a_machine_that_is_gone_say_so() -> None:
         run(story(some))
         tags = next(iter(some.cloud.instances.values()))["Tags"]
         assert {"Key": "Name", "Value": "node-1"} in tags
+
+
+def test_batches_are_measured() -> None:
+    async def story(some: Account) -> None:
+        machines = Machines(some.calls, "demo", reports=Reports(count=some.counts.append))
+        ids = [some.run_instance()["InstanceId"] for _ in range(3)]
+        await asyncio.gather(*map(machines.find, ids))
+
+    with account() as some:
+        run(story(some))
+        size = some.counted("cloudprovider_batcher_batch_size")
+        ((labels, seconds),) = some.counted("cloudprovider_batcher_batch_time_seconds")
+
+    assert size == [({"batcher": "describe_instances"}, 3.0)]
+    assert labels == {"batcher": "describe_instances"}
+    assert seconds == pytest.approx(0.1)
+
+
+def test_a_machine_without_the_tag_of_the_cluster_is_not_ended() -> None:
+    async def story(some: Account) -> None:
+        machines = Machines(some.calls, "demo")
+        id_ = some.run_instance(Tags=[])["InstanceId"]
+        with pytest.raises(MachineNotFound):
+            await machines.terminate(id_)
+
+    with account() as some:
+        run(story(some))
+        assert len(some.cloud.alive()) == 1

@@ -17,6 +17,10 @@ Call = Callable[[K, Sequence[T]], Awaitable[Sequence[R | BaseException]]]
 """Is given a key and the items of all callers; answers each of them, in their order."""
 
 
+OnBatch = Callable[[float, int], None]
+"""Hears of a batch how long it was gathered, in seconds, and how many items it has."""
+
+
 class Window(Struct, frozen=True):
     """How long a batch waits for more callers, and how many it takes."""
 
@@ -35,9 +39,12 @@ class _Batch(Generic[T, R]):
 class Batcher(Generic[K, T, R]):
     """Joins calls with the same key; each caller gets its own answer or its own error."""
 
-    def __init__(self, call: Call[K, T, R], window: Window) -> None:
+    def __init__(
+        self, call: Call[K, T, R], window: Window, on_batch: OnBatch = lambda *_: None
+    ) -> None:
         self._call = call
         self._window = window
+        self._on_batch = on_batch
         self._open: dict[K, _Batch[T, R]] = {}
         self._running: set[asyncio.Task[None]] = set()
         self.calls = 0
@@ -64,12 +71,15 @@ class Batcher(Generic[K, T, R]):
         await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _run(self, key: K, batch: _Batch[T, R]) -> None:
+        loop = asyncio.get_running_loop()
+        begin = loop.time()
         try:
             await self._gather(batch)
         finally:
             if self._open.get(key) is batch:
                 del self._open[key]
         self.calls += 1
+        self._on_batch(loop.time() - begin, len(batch.items))
         answers: Sequence[R | BaseException] = ()
         failed: list[KarpyError] = []
         try:

@@ -1,18 +1,21 @@
 """Machines of EC2: calls that many launches, drains and checks share."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from karpy.adapters.clouds.aws.batching import Batcher, Window
 from karpy.adapters.clouds.aws.calls import AwsCalls
+from karpy.adapters.clouds.aws.reports import Reports
 from karpy.codec.aws.answers import FleetAnswer, Launched, read_fleet, read_instance
 from karpy.core.aws.fleet import Override
 from karpy.core.aws.launchtemplates import LaunchTemplate
 from karpy.core.aws.refusals import DRY_RUN, is_not_found
-from karpy.core.aws.tags import NODE_CLASS, NODE_POOL, cluster_tag, written
+from karpy.core.aws.tags import NODE_CLASS, NODE_POOL, OWNED, cluster_tag, written
+from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudError, MachineNotFound
 from karpy.model.ec2 import FleetError, Instance
 
@@ -22,6 +25,8 @@ _TERMINATE: Final = Window(0.1, 1.0, 500)
 _STATES: Final = ["pending", "running", "stopping", "stopped", "shutting-down"]
 _ENDING: Final = frozenset({"shutting-down", "terminated"})
 _CAPACITY: Final = "TargetCapacitySpecification"
+_BATCH_SECONDS: Final = "cloudprovider_batcher_batch_time_seconds"
+_BATCH_SIZE: Final = "cloudprovider_batcher_batch_size"
 
 
 class Fleet(msgspec.Struct, frozen=True):
@@ -34,14 +39,26 @@ class Fleet(msgspec.Struct, frozen=True):
 class Machines:
     """Starts, describes and ends machines, many with one call."""
 
-    def __init__(self, calls: AwsCalls, cluster: str, *, reserves: bool = True) -> None:
+    def __init__(
+        self,
+        calls: AwsCalls,
+        cluster: str,
+        *,
+        reserves: bool = True,
+        reports: Reports | None = None,
+    ) -> None:
         self._calls = calls
         self._cluster = cluster
         self._reserves = reserves
         self._requests: dict[bytes, Mapping[str, Any]] = {}
-        self._fleets: Batcher[bytes, None, Fleet] = Batcher(self._create, _FLEET)
-        self._looks: Batcher[str, str, Instance | None] = Batcher(self._describe, _DESCRIBE)
-        self._ends: Batcher[str, str, bool] = Batcher(self._terminate, _TERMINATE)
+        count = (reports or Reports()).count
+        fleets, looks, ends = (
+            partial(_count_batch, count, each)
+            for each in ("create_fleet", "describe_instances", "terminate_instances")
+        )
+        self._fleets: Batcher[bytes, None, Fleet] = Batcher(self._create, _FLEET, fleets)
+        self._looks: Batcher[str, str, Instance | None] = Batcher(self._describe, _DESCRIBE, looks)
+        self._ends: Batcher[str, str, bool] = Batcher(self._terminate, _TERMINATE, ends)
         self._known: dict[str, Instance] = {}
         """Machines as EC2 described them last."""
 
@@ -116,6 +133,10 @@ class Machines:
     async def terminate(self, id_: str) -> None:
         """Ask for the end of a machine; raise MachineNotFound once it is gone."""
         found = await self.find(id_, is_fresh=True)
+        if found.tags.get(cluster_tag(self._cluster)) != OWNED:
+            # A person has taken the tag off: the machine is theirs from then on.
+            self._known.pop(id_, None)
+            raise MachineNotFound(provider_id=id_)
         if not found.is_ending:
             await self._ends.ask("", id_)
 
@@ -188,6 +209,12 @@ class Machines:
             for each in answer.get("TerminatingInstances") or ()
             if (each.get("CurrentState") or {}).get("Name") in _ENDING
         }
+
+
+def _count_batch(count: Callable[[Count], None], batcher: str, seconds: float, items: int) -> None:
+    labels = {"batcher": batcher}
+    count(Count(_BATCH_SECONDS, labels, seconds))
+    count(Count(_BATCH_SIZE, labels, float(items)))
 
 
 async def _tried(call: Awaitable[object]) -> AwsRefused | None:

@@ -1,0 +1,51 @@
+"""A show on a fake AWS: over HTTP, on a port of this process."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+from msgspec.structs import replace
+
+from karpy.adapters.clouds.awsfake.server import Account, AwsFake
+from karpy.cli.examples import aws_documents
+from karpy.cli.show.venue import OPTIONS, Place, Venue
+from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from karpy.sim.ec2.machines import Machines, keep_running
+from karpy.sim.world import World
+from karpy.wiring.clouds.aws import open_cloud
+from karpy.wiring.resident import BRISK
+
+_FAMILIES: Final = ("c6a", "c6i", "c7g", "c7i", "m6a", "m6i", "m7g", "m7i", "r6i", "r7g")
+_CLUSTER: Final = "demo"
+_BOOT_SECONDS: Final = 2.0
+
+
+@asynccontextmanager
+async def _on_aws(world: World) -> AsyncIterator[Place]:
+    fake = AwsFake(Account(cluster=_CLUSTER, families=_FAMILIES))
+    fake.start()
+    os.environ.update(fake.environ)
+    machines = Machines(world.kubelets, fake.tables.types.values())
+    following = asyncio.create_task(keep_running(machines, fake.instances), name="machines")
+
+    def price_of(labels: Mapping[str, str]) -> int:
+        market = fake.tables.market
+        kind, name = labels.get(CAPACITY_TYPE, ""), labels.get(INSTANCE_TYPE, "")
+        return market.price(kind, name, labels.get(ZONE, ""))
+
+    settings = {"cluster_name": _CLUSTER, "interruption_queue": _CLUSTER}
+    options = replace(OPTIONS, provider="aws", cloud=settings)
+    try:
+        yield Place(aws_documents(), options, open_cloud, price_of)
+    finally:
+        following.cancel()
+        fake.stop()
+
+
+ON_AWS: Final = Venue(
+    "instances of a fake AWS",
+    replace(BRISK, timing=replace(BRISK.timing, boot_seconds=_BOOT_SECONDS)),
+    _on_aws,
+)

@@ -1,0 +1,239 @@
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from karpy.core.doctor import (
+    Account,
+    Definition,
+    Facts,
+    Health,
+    Holder,
+    Judgement,
+    NodeClass,
+    Other,
+    Pool,
+    Refused,
+    Replica,
+    Unseen,
+    Workload,
+    examine,
+    is_fit,
+)
+from karpy.core.rights import Right
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+LEADER = Holder("karpenter", "karpenter-1_uuid", 2.0, "registry/karpy:0.1.0")
+KARPENTER = Holder("kube-system", "karpenter-9_uuid", 2.0, "public.ecr.aws/karpenter/controller:1")
+HANDLER = Other("Node Termination Handler", "Deployment kube-system/nth", "shop")
+WELL = Facts(
+    namespace="karpenter",
+    provider="aws",
+    version="v1.34.2-eks-1",
+    ours=NOON,
+    theirs=NOON,
+    definitions=(Definition("nodepools.karpenter.sh"),),
+    account_name="system:serviceaccount:karpenter:karpenter",
+    holders=(LEADER,),
+    is_installed=True,
+    replicas=(Replica("a", "n1", is_ready=True), Replica("b", "n2", is_ready=True)),
+    workloads=(Workload("Deployment shop/web", 3, has_budget=True, lacks_requests=False),),
+    pools=(Pool("general", has_limits=True, node_class="EC2NodeClass default"),),
+    node_classes=(NodeClass("EC2NodeClass default"),),
+    cloud=Account("arn:aws:iam::1:role/karpenter", "eu-west-1", (), "shop", is_queue_there=True),
+    queue="shop",
+)
+
+
+def test_a_cluster_that_is_well_is_green_all_over() -> None:
+    judgements = examine(WELL)
+
+    assert {each.health for each in judgements} == {Health.GREEN}
+    assert is_fit(judgements)
+
+
+CASES: dict[str, tuple[dict[str, Any], str, Health, str]] = {
+    "old": ({"version": "v1.28.1"}, "Kubernetes", Health.RED, "v1.28.1 is too old"),
+    "new": ({"version": "v1.99.0"}, "Kubernetes", Health.YELLOW, "is newer than"),
+    "mute": ({"version": ""}, "Kubernetes", Health.YELLOW, "does not say its version"),
+    "late": ({"ours": NOON - timedelta(minutes=2)}, "clock", Health.RED, "120 s behind"),
+    "early": ({"ours": NOON + timedelta(seconds=9)}, "clock", Health.YELLOW, "9 s ahead"),
+    "no time": ({"theirs": None}, "clock", Health.YELLOW, "does not say its time"),
+    "gone": (
+        {"definitions": (Definition("x", is_there=False),)},
+        "definitions",
+        Health.RED,
+        "are missing",
+    ),
+    "version": (
+        {"definitions": (Definition("x", is_served=False),)},
+        "definitions",
+        Health.RED,
+        "are not served",
+    ),
+    "stale": (
+        {"definitions": (Definition("x", missing=("spec.weight",)),)},
+        "definitions",
+        Health.YELLOW,
+        "are older than Karpy",
+    ),
+    "denied": ({"denied": (Right("list", "", "pods"),)}, "rights", Health.RED, "lacks 1"),
+    "unasked": ({"is_asked_for": False}, "rights", Health.YELLOW, "could not be asked about"),
+    "two lead": ({"holders": (LEADER, KARPENTER)}, "leader", Health.RED, "several operators"),
+    "karpenter": ({"holders": (KARPENTER,)}, "leader", Health.YELLOW, "another operator"),
+    "elsewhere": (
+        {"holders": (replace(LEADER, namespace="kube-system"),)},
+        "leader",
+        Health.YELLOW,
+        "another namespace",
+    ),
+    "dead": (
+        {"holders": (replace(LEADER, age_seconds=999.0),)},
+        "leader",
+        Health.RED,
+        "there is none",
+    ),
+    "handler": ({"others": (HANDLER,)}, "other autoscalers", Health.RED, "the same queue `shop`"),
+    "autoscaler": (
+        {"others": (Other("Cluster Autoscaler", "Deployment kube-system/ca"),)},
+        "other autoscalers",
+        Health.YELLOW,
+        "run",
+    ),
+    "own node": (
+        {"replicas": (Replica("a", "n1", is_ready=True, is_on_own_node=True),)},
+        "replicas",
+        Health.RED,
+        "may remove",
+    ),
+    "unready": ({"replicas": (Replica("a", "n1"),)}, "replicas", Health.RED, "none is ready"),
+    "single": (
+        {"replicas": (Replica("a", "n1", is_ready=True),)},
+        "replicas",
+        Health.YELLOW,
+        "one is ready",
+    ),
+    "together": (
+        {"replicas": (Replica("a", "n1", is_ready=True), Replica("b", "n1", is_ready=True))},
+        "replicas",
+        Health.YELLOW,
+        "on the same node",
+    ),
+    "no pool": ({"pools": ()}, "NodePools", Health.YELLOW, "there is none"),
+    "no limits": (
+        {"pools": (Pool("general", has_limits=False, node_class="EC2NodeClass default"),)},
+        "NodePools",
+        Health.YELLOW,
+        "have no limits",
+    ),
+    "pool unready": (
+        {"pools": (replace(WELL.pools[0], unready="Ready: no"),)},
+        "NodePools",
+        Health.RED,
+        "are not ready",
+    ),
+    "class gone": ({"node_classes": ()}, "node classes", Health.RED, "are not there"),
+    "class unready": (
+        {"node_classes": (NodeClass("EC2NodeClass default", ("SubnetsReady: none match",)),)},
+        "node classes",
+        Health.RED,
+        "are not ready",
+    ),
+    "class unused": (
+        {
+            "node_classes": (
+                NodeClass("EC2NodeClass default"),
+                NodeClass("EC2NodeClass old", ("SubnetsReady: none match",)),
+            )
+        },
+        "node classes",
+        Health.YELLOW,
+        "are not ready",
+    ),
+    "class silent": (
+        {"node_classes": (NodeClass("EC2NodeClass default", is_known=False),)},
+        "node classes",
+        Health.YELLOW,
+        "no conditions yet",
+    ),
+    "no budget": (
+        {"workloads": (Workload("Deployment a/b", 2, has_budget=False, lacks_requests=False),)},
+        "workloads",
+        Health.YELLOW,
+        "no PodDisruptionBudget",
+    ),
+    "no requests": (
+        {"workloads": (Workload("Deployment a/b", 1, has_budget=False, lacks_requests=True),)},
+        "workloads",
+        Health.YELLOW,
+        "ask for no CPU or no memory",
+    ),
+    "refused": (
+        {"cloud": Account("arn", "eu-west-1", (Refused("ec2:DescribeSubnets", "no", "allow it"),))},
+        "AWS ec2:DescribeSubnets",
+        Health.RED,
+        "no",
+    ),
+    "no queue": ({"cloud": Account("arn", "x")}, "AWS queue", Health.YELLOW, "none is set"),
+    "unseen": (
+        {"unseen": (Unseen("nodes", "no"),)},
+        "left out",
+        Health.YELLOW,
+        "could not be read",
+    ),
+}
+
+
+def _said(facts: Facts, check: str) -> list[Judgement]:
+    return [each for each in examine(facts) if each.check == check]
+
+
+@pytest.mark.parametrize(("change", "check", "health", "text"), CASES.values(), ids=CASES)
+def test_what_is_wrong_is_said_with_a_hint(
+    change: dict[str, Any], check: str, health: Health, text: str
+) -> None:
+    found = _said(replace(WELL, **change), check)
+
+    (judged,) = [each for each in found if each.health is not Health.GREEN]
+    assert (judged.health, text in judged.text) == (health, True)
+    assert judged.hint
+    assert is_fit(examine(replace(WELL, **change))) == (health is not Health.RED)
+
+
+def test_a_handler_of_another_queue_is_no_harm_to_ours() -> None:
+    (judged,) = _said(replace(WELL, others=(replace(HANDLER, queue="other"),)), "other autoscalers")
+
+    assert judged.health is Health.YELLOW
+
+
+def test_before_karpy_is_installed_nothing_has_to_lead() -> None:
+    facts = replace(WELL, is_installed=False, holders=(), replicas=())
+
+    assert [each.health for each in _said(facts, "leader")] == [Health.GREEN]
+    assert is_fit(examine(facts))
+
+
+@pytest.mark.parametrize(
+    ("what", "check"),
+    [
+        ("leases.coordination.k8s.io", "leader"),
+        ("customresourcedefinitions.apiextensions.k8s.io", "definitions"),
+        ("pods", "replicas"),
+        ("nodepools.karpenter.sh", "NodePools"),
+        ("statefulsets.apps", "workloads"),
+    ],
+)
+def test_what_could_not_be_seen_is_not_judged(what: str, check: str) -> None:
+    facts = replace(WELL, holders=(), unseen=(Unseen(what, "forbidden"),))
+
+    assert _said(facts, check) == []
+    assert _said(facts, "left out")[0].objects == (f"{what}: forbidden",)
+
+
+def test_a_single_replica_needs_no_budget() -> None:
+    one = Workload("Deployment a/b", 1, has_budget=False, lacks_requests=False)
+
+    assert [each.health for each in _said(replace(WELL, workloads=(one,)), "workloads")] == [
+        Health.GREEN
+    ]
