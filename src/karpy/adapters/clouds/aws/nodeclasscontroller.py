@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
@@ -107,7 +108,8 @@ class NodeClassController:
             del self._recent[step]
 
     async def _guarded(self, name: str) -> None:
-        with Barrier(lambda error: self._on_failure(name, error)):
+        with Barrier(lambda error: self._on_failure(name, error)), suppress(Conflict):
+            # What another writer has changed comes by the watch, and is looked at again.
             await self.reconcile(name)
 
     async def _held(self, node_class: Ec2NodeClass) -> Ec2NodeClass:
