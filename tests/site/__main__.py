@@ -16,7 +16,7 @@ _ZENSICAL: Final = Path(sys.executable).with_name("zensical")
 def main() -> None:
     """Lay out the pages, and build."""
     lay_out(_PAGES)
-    argv = [_ZENSICAL, "build", "--clean", "--strict", "--config-file", CONFIG]
+    argv = [str(_ZENSICAL), "build", "--clean", "--strict", "--config-file", str(CONFIG)]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     if done.returncode:
         sys.exit(f"{done.stdout}{done.stderr.partition('Traceback')[0]}")
