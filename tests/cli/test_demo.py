@@ -74,13 +74,15 @@ def test_a_dumb_terminal_gets_plain_lines() -> None:
 
 
 def test_what_is_not_installed_is_named(karpy: Karpy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "karpy.cli.show.performance", None)
+    monkeypatch.delitem(sys.modules, "karpy.cli.show.awsvenue", raising=False)
+    for name in [each for each in sys.modules if each.split(".")[0] == "moto"] + ["moto"]:
+        monkeypatch.setitem(sys.modules, name, None)
 
-    run = karpy("demo")
+    run = karpy("demo", "--provider", "aws")
 
     assert (run.code, run.out) == (1, "")
-    assert "(KP1009)" in run.err
-    assert "hint: install what it needs: pip install 'karpy[embedded]'" in run.err
+    assert "(KP1010)" in run.err
+    assert "hint: install it: pip install 'karpy[aws,aws-fake,embedded]'" in run.err
 
 
 @pytest.mark.parametrize("speed", ["0", "0.5", "21", "fast"])
