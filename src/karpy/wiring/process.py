@@ -82,7 +82,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         connections = await _connected(stack, access, options, metrics, troubles)
         recorder = await stack.enter_async_context(_events(connections.telling, troubles))
         objects, feed = connections.usual.objects, connections.usual.feed
-        heard = troubles.undone, metrics.count, connections.check_write
+        heard = troubles.undone, metrics.count, connections.check_write, metrics.add_source
         site = Site(objects, feed, WallClock(), recorder, options, environ, *heard)
         with _LastWords(log):
             cloud = await cloud_module.open_cloud(site)

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from karpy.adapters.telemetry.eventspecs import EventSpec
+from karpy.adapters.telemetry.metrics import Source
 from karpy.adapters.telemetry.specs import MetricSpec
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import KarpyError, OptionInvalid
@@ -54,6 +55,8 @@ class Site(Struct, frozen=True):
     on_trouble: OnTrouble = lambda *_: None
     on_count: OnCount = lambda _: None
     check_write: CheckWrite = lambda _: None
+    add_source: Callable[[Source], None] = lambda _: None
+    """Takes what collects gauges whenever metrics are asked for."""
 
 
 async def _nothing_to_close() -> None:
