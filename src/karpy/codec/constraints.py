@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from karpy.codec.fields import Fields
 from karpy.codec.syntax import is_label_key, is_label_value
 from karpy.model.constraints import (
@@ -71,11 +73,30 @@ def read_node_terms(fields: Fields, key: str) -> tuple[NodeTerm, ...]:
 
 
 def read_node_term(fields: Fields) -> NodeTerm:
-    """Read one alternative of a node affinity."""
+    """Read one alternative of a node affinity; one that no label can meet matches no node."""
     expressions = tuple(
-        read_requirement(each, NODE_OPERATORS) for each in fields.children("matchExpressions")
+        _with_label_values(read_requirement(each, NODE_OPERATORS))
+        for each in fields.children("matchExpressions")
     )
-    return NodeTerm(expressions, bool(fields.items("matchFields")))
+    if None in expressions:
+        return NodeTerm()
+    return NodeTerm(
+        tuple(each for each in expressions if each is not None), bool(fields.items("matchFields"))
+    )
+
+
+def _with_label_values(requirement: Requirement) -> Requirement | None:
+    """
+    Leave out values that no label can have; None if no other is allowed.
+
+    Not every API server refuses them, and what a pod may have is written into the labels of its
+    node, and so into the script that the machine runs first.
+    """
+    allowed = requirement.values
+    if requirement.complement or all(map(is_label_value, allowed)):
+        return requirement
+    kept = frozenset(filter(is_label_value, allowed))
+    return replace(requirement, values=kept) if kept else None
 
 
 def read_preferred_node_terms(fields: Fields) -> tuple[WeightedNodeTerm, ...]:

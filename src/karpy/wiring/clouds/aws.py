@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -246,7 +247,11 @@ async def open_cloud(site: Site) -> Cloud:
     """Check account and cluster, ask for instance types, and put the provider together."""
     calls = await connect_aws(check_write=site.check_write)
     calls.on_answer = partial(_count_answer, site)
-    return await open_with(site, calls)
+    try:
+        return await open_with(site, calls)
+    except BaseException:
+        await calls.close()
+        raise
 
 
 async def open_with(site: Site, calls: AwsCalls) -> Cloud:
@@ -450,14 +455,25 @@ async def _discovered(settings: AwsSettings, cluster: ClusterWatch, site: Site) 
         )
     trouble = await cluster.refresh_if_possible()
     if trouble is not None:
-        if not (settings.cluster_endpoint and settings.ca_bundle):
+        if not settings.cluster_endpoint:
             raise trouble
         site.on_trouble("ask EKS for version and addresses of the cluster", trouble)
+        cluster.assume(kubernetes=await _server_version(site))
     return settings.filled(
         cluster_endpoint=cluster.facts.endpoint,
-        ca_bundle=cluster.facts.ca_bundle,
+        ca_bundle=cluster.facts.ca_bundle or site.authority,
         dns_address=await _dns_address(site),
     )
+
+
+async def _server_version(site: Site) -> str:
+    """Return the version of the API server as EKS writes it; empty if it does not say."""
+    with suppress(ClusterError):
+        major, _, rest = (await site.server_version()).removeprefix("v").partition(".")
+        minor = rest.partition(".")[0]
+        if major.isdigit() and minor.isdigit():
+            return f"{major}.{minor}"
+    return ""
 
 
 async def _dns_address(site: Site) -> str:
