@@ -126,15 +126,19 @@ def _counted() -> set[str]:
     """Find the metrics that the provider counts, by the constants that name them."""
     found = set()
     for path in product_files():
-        if "aws" not in path.parts:
+        if "aws" not in path.parts and path.name != "aws.py":
             continue
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Constant):
                 text = str(node.value.value)
                 if text.startswith(("cloudprovider_", "interruption_", "ec2nodeclasses_")):
                     found.add(f"karpenter_{text}")
+                if text.startswith("aws_sdk_"):
+                    found.add(text)
     return found
 
 
 def test_every_metric_that_is_counted_is_described_and_no_other() -> None:
-    assert _counted() == {each.name for each in METRICS}
+    named = {each.name for each in METRICS}
+
+    assert _counted() == {each for each in named if not each.startswith("operator_")}
