@@ -332,15 +332,18 @@ def reading(*values: str) -> tuple[NodeTerm, ...]:
     return PodReader().read({"metadata": {"name": "p"}, "spec": spec}).rules.required_node_terms
 
 
-def test_what_is_no_label_value_is_none_of_those_that_a_pod_allows() -> None:
-    (term,) = reading("shop", EVIL, "a" * 64)
+def test_a_term_of_label_values_says_what_it_says() -> None:
+    (term,) = reading("shop", "", "a" * 63)
 
-    assert [each.values for each in term.expressions] == [{"shop"}]
+    assert [each.values for each in term.expressions] == [{"shop", "", "a" * 63}]
 
 
+@pytest.mark.parametrize("others", [(), ("shop",)])
 @pytest.mark.parametrize("value", [EVIL, "a" * 64, "a\nb", "é", "-a"])
-def test_a_term_that_no_label_value_meets_matches_no_node(value: str) -> None:
-    (term,) = reading(value)
+def test_a_term_with_a_value_that_no_label_can_have_matches_no_node(
+    value: str, others: tuple[str, ...]
+) -> None:
+    (term,) = reading(*others, value)
     teams = pool(requirements=[exists("team")])
 
     verdict = decide(snapshot(pools=[teams], pods=[pod("p", terms=[term])]))

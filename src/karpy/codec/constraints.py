@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from msgspec.structs import replace
-
 from karpy.codec.fields import Fields
 from karpy.codec.syntax import is_label_key, is_label_value
 from karpy.model.constraints import (
@@ -73,30 +71,19 @@ def read_node_terms(fields: Fields, key: str) -> tuple[NodeTerm, ...]:
 
 
 def read_node_term(fields: Fields) -> NodeTerm:
-    """Read one alternative of a node affinity; one that no label can meet matches no node."""
+    """
+    Read one alternative of a node affinity.
+
+    One with a value that no label can have matches no node, as in kube-scheduler. Not every API
+    server refuses it, and what a pod allows is written into the labels of its node, and so into
+    the script that a machine runs first.
+    """
     expressions = tuple(
-        _with_label_values(read_requirement(each, NODE_OPERATORS))
-        for each in fields.children("matchExpressions")
+        read_requirement(each, NODE_OPERATORS) for each in fields.children("matchExpressions")
     )
-    if None in expressions:
+    if not all(is_label_value(value) for each in expressions for value in each.values):
         return NodeTerm()
-    return NodeTerm(
-        tuple(each for each in expressions if each is not None), bool(fields.items("matchFields"))
-    )
-
-
-def _with_label_values(requirement: Requirement) -> Requirement | None:
-    """
-    Leave out values that no label can have; None if no other is allowed.
-
-    Not every API server refuses them, and what a pod may have is written into the labels of its
-    node, and so into the script that the machine runs first.
-    """
-    allowed = requirement.values
-    if requirement.complement or all(map(is_label_value, allowed)):
-        return requirement
-    kept = frozenset(filter(is_label_value, allowed))
-    return replace(requirement, values=kept) if kept else None
+    return NodeTerm(expressions, bool(fields.items("matchFields")))
 
 
 def read_preferred_node_terms(fields: Fields) -> tuple[WeightedNodeTerm, ...]:
