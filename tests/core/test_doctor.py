@@ -214,6 +214,23 @@ def test_before_karpy_is_installed_nothing_has_to_lead() -> None:
     assert is_fit(examine(facts))
 
 
+@pytest.mark.parametrize(
+    ("what", "check"),
+    [
+        ("leases.coordination.k8s.io", "leader"),
+        ("customresourcedefinitions.apiextensions.k8s.io", "definitions"),
+        ("pods", "replicas"),
+        ("nodepools.karpenter.sh", "NodePools"),
+        ("statefulsets.apps", "workloads"),
+    ],
+)
+def test_what_could_not_be_seen_is_not_judged(what: str, check: str) -> None:
+    facts = replace(WELL, holders=(), unseen=(Unseen(what, "forbidden"),))
+
+    assert _said(facts, check) == []
+    assert _said(facts, "left out")[0].objects == (f"{what}: forbidden",)
+
+
 def test_a_single_replica_needs_no_budget() -> None:
     one = Workload("Deployment a/b", 1, has_budget=False, lacks_requests=False)
 

@@ -1,6 +1,6 @@
 """Random small clusters: `random_snapshot(seed)`, and `raw_snapshot(seed)` for judges."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from karpy.model.pods import (
     DaemonSet,
     Pod,
     PodController,
+    PodDisruption,
     PodVolume,
     Service,
 )
@@ -46,6 +47,8 @@ from tests.fuzz.workloads import (
 REPLICA_SET = ("apps/v1", "ReplicaSet")
 REPLICATION_CONTROLLER = ("v1", "ReplicationController")
 _PODS_MAX = 40
+_HELD = 1 << 32
+_FORBIDDING = tuple(PodDisruption(do_not_disrupt=each) for each in ("true", "1h", "1ns", "soon"))
 
 
 def random_snapshot(seed: int, packing: Packing = Packing.KARPENTER) -> Snapshot:
@@ -70,7 +73,7 @@ def raw_snapshot(seed: int, packing: Packing = Packing.KARPENTER) -> Snapshot:
     pods += odd_pods(dice)
     return Snapshot(
         now=NOON,
-        pods=tuple(pods),
+        pods=tuple(_held(Dice(seed + _HELD), pods, nodes)),
         nodes=tuple(nodes),
         pools=tuple(pools),
         daemons=tuple(daemons),
@@ -83,6 +86,16 @@ def raw_snapshot(seed: int, packing: Packing = Packing.KARPENTER) -> Snapshot:
         settings=settings,
         vain_launches=tuple(_random_vain_launches(dice, pods)),
     )
+
+
+def _held(dice: Dice, pods: Sequence[Pod], nodes: Sequence[Node]) -> Iterator[Pod]:
+    """Have some pods of nodes that are being deleted forbid their eviction."""
+    deleting = {each.name for each in nodes if each.is_deleting}
+    for each in pods:
+        if each.node_name in deleting and dice.chance(0.2):
+            yield replace(each, disruption=dice.one(_FORBIDDING))
+        else:
+            yield each
 
 
 def _random_vain_launches(dice: Dice, pods: Sequence[Pod]) -> list[VainLaunches]:

@@ -26,7 +26,7 @@ _BYTES_MAX: Final = 1_000_000
 _IDENTITY: Final = {
     ("metadata", each) for each in ("name", "namespace", "uid", "resourceVersion", "finalizers")
 } | {("apiVersion",), ("kind",), ("metadata",)}
-_EXTREMES: Final[tuple[Json, ...]] = (
+EXTREMES: Final[tuple[Json, ...]] = (
     None,
     True,
     0,
@@ -89,7 +89,7 @@ class Mutations:
             return obj
         spoilt = copy.deepcopy(obj)
         for path, value in edits:
-            _put(spoilt, path, value)
+            put(spoilt, path, value)
         return spoilt
 
     def _random_edits(self, obj: JsonObject) -> list[tuple[Path, Json]]:
@@ -97,7 +97,7 @@ class Mutations:
         root = ("spec",) if KEPT in name else ()
         paths = [
             path
-            for path in _paths(obj)
+            for path in paths_of(obj)
             if path not in _IDENTITY
             and path[:2] not in _IDENTITY
             and path[: len(root)] == root
@@ -111,15 +111,15 @@ class Mutations:
     def _random_value(self, obj: JsonObject) -> Json:
         match self._dice.number(0, 9):
             case 0:
-                value, count = self._dice.one(_EXTREMES), self._dice.number(2, 3000)
+                value, count = self._dice.one(EXTREMES), self._dice.number(2, 3000)
                 return [value] * min(count, _BYTES_MAX // len(encode(value)))
             case 1:
                 return {f"{each}": each for each in range(self._dice.number(2, 3000))}
             case 2:
                 # A part of the object where another part belongs.
-                return _at(obj, self._dice.one(list(_paths(obj))))
+                return _at(obj, self._dice.one(list(paths_of(obj))))
             case _:
-                return self._dice.one(_EXTREMES)
+                return self._dice.one(EXTREMES)
 
 
 def encode(obj: Json) -> bytes:
@@ -127,7 +127,7 @@ def encode(obj: Json) -> bytes:
     return msgspec.json.encode(obj).replace(f'"{_DEEP}"'.encode(), _NESTED)
 
 
-def _paths(value: Json, above: Path = ()) -> Iterator[Path]:
+def paths_of(value: Json, above: Path = ()) -> Iterator[Path]:
     """List where something stands in an object, the object itself left out."""
     inner: Iterator[tuple[str | int, Any]] = iter(())
     if isinstance(value, dict):
@@ -136,7 +136,7 @@ def _paths(value: Json, above: Path = ()) -> Iterator[Path]:
         inner = iter(enumerate(value))
     for step, each in inner:
         yield (*above, step)
-        yield from _paths(each, (*above, step))
+        yield from paths_of(each, (*above, step))
 
 
 def _at(value: Json, path: Path) -> Json:
@@ -145,7 +145,7 @@ def _at(value: Json, path: Path) -> Json:
     return copy.deepcopy(value)
 
 
-def _put(value: Json, path: Path, new: Json) -> None:
+def put(value: Json, path: Path, new: Json) -> None:
     """Put something in its place, if that is there."""
     *above, last = path
     try:

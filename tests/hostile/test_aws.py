@@ -1,9 +1,11 @@
 """What the operator does among AWS: fenced calls, an odd queue, programs that print secrets."""
 
 import asyncio
+import copy
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,8 +21,16 @@ from karpy.adapters.clouds.aws.queue import Announcements
 from karpy.adapters.clouds.aws.reports import Reports
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.adapters.kube.fence import Fence
+from karpy.codec.aws.nodeclasses import read_node_class
+from karpy.codec.fields import FieldInvalid, Fields, JsonObject
+from karpy.core.aws.catalog import CatalogMaker
+from karpy.core.aws.instancesettings import settings_of
 from karpy.errors import CloudError, CloudUnavailable, KarpyError, LeadershipUncertain
+from karpy.model.ec2types import InstanceSettings
 from karpy.ports.cloud import MachineFate
+from tests.builders.ec2 import C6G_LARGE, M5_LARGE, region
+from tests.hostile.mutations import EXTREMES, paths_of, put
+from tests.hostile.mutations import Path as ObjectPath
 from tests.hostile.readings import fed
 from tests.sim.stories import on_virtual_time
 
@@ -239,3 +249,67 @@ async def test_a_node_class_that_cannot_be_read_is_left_aside_by_name(spec: str)
     assert all(isinstance(each, asyncio.CancelledError) for each in ends)
     assert list(book.classes) == ["fine"]
     assert [name for name, _ in reports.unreadable] == ["ec2nodeclasses.karpenter.k8s.aws odd"]
+
+
+NODE_CLASS: dict[str, Any] = {
+    "metadata": {"name": "odd"},
+    "spec": {
+        "role": "nodes",
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "subnetSelectorTerms": [{"tags": {"team": "shop"}}],
+        "securityGroupSelectorTerms": [{"id": "sg-1"}],
+        "instanceStorePolicy": "RAID0",
+        "tags": {"team": "shop"},
+        "kubelet": {
+            "maxPods": 10,
+            "podsPerCore": 2,
+            "systemReserved": {"cpu": "100m", "memory": "1Gi"},
+            "kubeReserved": {"cpu": "1", "ephemeral-storage": "1Gi"},
+            "evictionHard": {"memory.available": "5%", "nodefs.available": "1Gi"},
+            "evictionSoft": {"memory.available": "10%"},
+            "evictionSoftGracePeriod": {"memory.available": "1m"},
+        },
+        "blockDeviceMappings": [
+            {"deviceName": "/dev/xvda", "rootVolume": True, "ebs": {"volumeSize": "100Gi"}}
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("part", ["metadata", "spec"])
+def test_whatever_a_node_class_says_other_nodepools_have_their_types(part: str) -> None:
+    sold, usual = region(M5_LARGE, C6G_LARGE), InstanceSettings()
+    expected = CatalogMaker().make(sold, {"usual": usual}).by_pool["usual"]
+    read = 0
+    for path, value in odd_values(NODE_CLASS[part]):
+        odd = copy.deepcopy(NODE_CLASS)
+        put(odd[part], path, value)
+        with suppress(FieldInvalid):
+            settings = settings_of(read_node_class(Fields(odd)).spec)
+            catalog = CatalogMaker().make(sold, {"odd": settings, "usual": usual})
+            assert catalog.by_pool["usual"] == expected
+            read += 1
+    assert read
+
+
+def odd_values(obj: JsonObject) -> Iterator[tuple[ObjectPath, Any]]:
+    """Give each place of an object with each value that belongs nowhere."""
+    return product(paths_of(obj), EXTREMES)
+
+
+@pytest.mark.parametrize(
+    ("kubelet", "path"),
+    [
+        ({"systemReserved": {"cpu": "much"}}, "cpu"),
+        ({"kubeReserved": {"memory": ""}}, "memory"),
+        ({"evictionHard": {"memory.available": "x%"}}, "memory.available"),
+        ({"evictionSoft": {"memory.available": "-1Gi"}}, "memory.available"),
+    ],
+)
+def test_an_amount_of_a_node_class_that_is_none_is_named(kubelet: JsonObject, path: str) -> None:
+    obj = {"metadata": {"name": "odd"}, "spec": {"kubelet": kubelet}}
+
+    with pytest.raises(FieldInvalid) as caught:
+        read_node_class(Fields(obj))
+
+    assert path in caught.value.path

@@ -2,7 +2,7 @@
 Make the file system of the image without Docker, and run what is in it: `python -m tests.image`.
 
 The steps of the Dockerfile run as they are, below a folder: no base image is needed, and Python is
-that of this process. So what is fetched is what is locked, by its hashes.
+one of this machine. So what is fetched is what is locked, by its hashes.
 """
 
 import os
@@ -22,6 +22,7 @@ from tests.tidy.repository import ROOT
 _PLACES: Final = ("/build", "/opt/karpy", "/wheel", "/src")
 _PLACE: Final = re.compile(rf"(?<!\S)(?:{'|'.join(_PLACES)})\b")
 _TOOLS: Final = ("pip", "uv", "setuptools", "gcc", "cc")
+_PYTHONS: Final = ("/usr/local/bin/python3", "/usr/bin/python3")
 _RUNS: Final = (("--help",), ("run", "--help"), ("demo", "--plan"))
 
 
@@ -34,6 +35,11 @@ class Root:
         self._at = folder
         for each in _PLACES:
             (folder / each[1:]).parent.mkdir(parents=True, exist_ok=True)
+        self._bin = folder / "bin"
+        self._bin.mkdir()
+        python = self._bin / "python"
+        python.write_text(f'#!/bin/sh\nexec {find_python()} "$@"\n', encoding="utf-8")
+        python.chmod(0o755)
 
     def make(self, step: Step) -> None:
         """Do what a step of the first stage says."""
@@ -58,8 +64,7 @@ class Root:
 
     def _run(self, text: str) -> None:
         text = _PLACE.sub(lambda found: f"{self._folder}{found[0]}", text)
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-        environ = {**os.environ, "PATH": path}
+        environ = {**os.environ, "PATH": f"{self._bin}:{os.environ['PATH']}"}
         environ.pop("PYTHONPATH", None)
         subprocess.run(["/bin/sh", "-ec", text], cwd=self._at, env=environ, check=True)
 
@@ -87,11 +92,24 @@ def run_as(user: str, karpy: Path, *words: str) -> str:
     return done.stdout
 
 
+def find_python() -> Path:
+    """Return a Python that any user may run, if there is one; else that of this process."""
+    own = Path(sys.executable).resolve()
+    rest = (path for path in map(Path, _PYTHONS) if path.exists() and _is_new_enough(path))
+    return next((each for each in (own, *rest) if _is_open(each)), own)
+
+
+def _is_new_enough(python: Path) -> bool:
+    test = "import ensurepip, sys; sys.exit(sys.version_info < (3, 11))"
+    return subprocess.run([python, "-c", test], capture_output=True, check=False).returncode == 0
+
+
+def _is_open(path: Path) -> bool:
+    return all(each.stat().st_mode & stat.S_IXOTH for each in path.resolve().parents)
+
+
 def _may_drop() -> bool:
-    """Tell whether another user could run this Python at all."""
-    places = Path(sys.executable).resolve().parents
-    is_open = all(each.stat().st_mode & stat.S_IXOTH for each in places)
-    return is_open and os.getuid() == 0 and shutil.which("setpriv") is not None
+    return os.getuid() == 0 and shutil.which("setpriv") is not None and _is_open(find_python())
 
 
 def main() -> None:
@@ -118,7 +136,8 @@ def main() -> None:
         if before != after:
             sys.exit("running it changes the image, whose root is read-only")
         size = sum(path.lstat().st_size for path in root.karpy.rglob("*")) >> 20
-    print(f"installed by its hashes, and runs: {size} MB")
+    who = f"user {user}" if _may_drop() else "this user"
+    print(f"installed by its hashes, and runs as {who}: {size} MB")
 
 
 if __name__ == "__main__":

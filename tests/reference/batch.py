@@ -1,6 +1,7 @@
 """Which pods are to be placed, in which order, and why the others are left alone (section 1)."""
 
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from fractions import Fraction
 
 from msgspec.structs import replace
@@ -19,6 +20,7 @@ from karpy.model.requirements import Operator, Requirement, one_of
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import PreferencePolicy
 from karpy.model.snapshot import Snapshot
+from karpy.model.times import parse_duration
 from tests.reference.ladder import full
 from tests.reference.volumes import why_unusable
 
@@ -39,7 +41,7 @@ def select(snapshot: Snapshot) -> tuple[list[Pod], dict[str, Reason]]:
             continue
         if pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE):
             continue
-        if not (_is_unbound(pod) or _is_displaced(pod, deleting)):
+        if not (_is_unbound(pod) or _is_displaced(pod, deleting, snapshot)):
             continue
         prepared = with_wishes(pod, snapshot)
         why = _why_waiting(pod) or _why_withheld(pod, snapshot) or why_refused(pod, snapshot)
@@ -65,9 +67,26 @@ def _is_unbound(pod: Pod) -> bool:
     return not pod.node_name and pod.is_active
 
 
-def _is_displaced(pod: Pod, deleting: set[str]) -> bool:
-    leaves = pod.is_active or (pod.is_deleting and pod.is_owned_by(STATEFUL_SET))
-    return pod.node_name in deleting and leaves
+def _is_displaced(pod: Pod, deleting: set[str], snapshot: Snapshot) -> bool:
+    if pod.node_name not in deleting:
+        return False
+    if not pod.is_active:
+        return pod.is_deleting and pod.is_owned_by(STATEFUL_SET)
+    if is_protected(pod, snapshot.now):
+        return False
+    forbidding = [each for each in snapshot.budgets if each.forbids_all and each.covers(pod)]
+    return all(each.allows_unready and pod.is_unready for each in forbidding)
+
+
+def is_protected(pod: Pod, now: datetime) -> bool:
+    """Say whether `karpenter.sh/do-not-disrupt` holds: `true`, or a time that begins with it."""
+    written = pod.disruption.do_not_disrupt
+    if written is None or written == "true":
+        return written is not None
+    duration = parse_duration(written)
+    if duration is None or duration <= timedelta():
+        return False
+    return pod.started is None or now - pod.started < duration
 
 
 def _why_waiting(pod: Pod) -> Reason | None:

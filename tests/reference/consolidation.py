@@ -31,7 +31,7 @@ from karpy.model.pools import ConsolidationPolicy, DisruptionReason, NodePool
 from karpy.model.requirements import Requirements, merge, one_of, why_incompatible
 from karpy.model.settings import ReservedMode
 from karpy.model.snapshot import Snapshot
-from karpy.model.times import parse_duration
+from tests.reference.batch import is_protected
 from tests.reference.launches import PlannedLaunch
 from tests.reference.overlays import types_by_pool
 from tests.reference.solver import solve
@@ -195,17 +195,6 @@ def why_not_pods(node: Node, snapshot: Snapshot) -> str | None:
                 if not is_spared and not budget.disruptions_allowed:
                     return "a budget lets no pod go"
     return None
-
-
-def is_protected(pod: Pod, now: datetime) -> bool:
-    """Say whether `karpenter.sh/do-not-disrupt` holds: `true`, or a time that begins with it."""
-    written = pod.disruption.do_not_disrupt
-    if written is None or written == "true":
-        return written is not None
-    duration = parse_duration(written)
-    if duration is None or duration <= timedelta():
-        return False
-    return pod.started is None or now - pod.started < duration
 
 
 def _is_evictable(pod: Pod, now: datetime) -> bool:

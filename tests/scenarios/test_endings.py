@@ -12,6 +12,7 @@ from karpy.model.kinds import (
     NODE,
     NODE_CLAIM,
     NODE_POOL,
+    POD,
     Kind,
 )
 from tests.scenarios.manifests import budget, deployment, node_class, pod_spec, pool
@@ -119,3 +120,25 @@ async def test_pods_get_the_time_they_ask_for(snapshot: SnapshotAssertion) -> No
         await stage.until_running("web", 1)
 
     assert stage.timeline.text() == snapshot
+
+
+@on_virtual_time
+async def test_no_node_is_launched_for_a_pod_as_long_as_it_forbids_its_eviction() -> None:
+    forbids = {"karpenter.sh/do-not-disrupt": "true"}
+    made = deployment("web", 1)
+    made["spec"]["template"]["metadata"]["annotations"] = forbids
+    async with staged() as stage:
+        stage.apply(KWOK_NODE_CLASS, node_class())
+        stage.apply(NODE_POOL, pool())
+        stage.apply(DEPLOYMENT, made)
+        await stage.until_running("web", 1)
+        old = stage.names(NODE_CLAIM)
+        stage.delete(NODE_CLAIM, old[0])
+        await asyncio.sleep(3600)
+        held = stage.names(NODE_CLAIM)
+        bare = {"metadata": {"annotations": dict.fromkeys(forbids)}}
+        stage.change(POD, stage.pods("web")[0]["metadata"]["name"], bare, "it may go")
+        await stage.until(lambda: old[0] not in stage.names(NODE_CLAIM))
+        await stage.until_running("web", 1)
+
+    assert held == old

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from karpy.codec.fields import JsonObject
-from karpy.model.options import LogLevel
+from karpy.model.options import LogFormat, LogLevel
 from karpy.model.settings import MinValuesPolicy, Packing, PodNomination, PreferencePolicy
 from karpy.wiring.clouds.registry import PROVIDERS
 from tests.tidy.definitions import DEFINITIONS
@@ -41,6 +41,7 @@ _TYPES: Final = {
 _CHOICES: Final[dict[str, list[str]]] = {
     "imagePullPolicy": ["Always", "IfNotPresent", "Never"],
     "dnsPolicy": ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"],
+    "logFormat": [each.value for each in LogFormat],
     "logLevel": ["", *(each.value for each in LogLevel)],
     "settings.provider": sorted(PROVIDERS),
     "settings.preferencePolicy": [each.value for each in PreferencePolicy],

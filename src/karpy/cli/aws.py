@@ -192,6 +192,31 @@ def catalog(
     return DONE
 
 
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Contents:
+    """What there is in the account."""
+
+    region: Annotated[str, Parameter(help="The region it is.", metavar="NAME")] = "us-west-2"
+    cluster: Annotated[str, Parameter(help="The EKS cluster that it has.", metavar="NAME")] = "demo"
+    kubernetes: Annotated[
+        str, Parameter(help="The version of that cluster.", metavar="VERSION")
+    ] = "1.34"
+    families: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="Families of instance types to sell, as `m5,c7g`. [default: all]",
+            metavar="NAME",
+            converter=_families,
+            negative="",
+            show_default=False,
+        ),
+    ] = ()
+
+
+USUAL: Final = Contents()
+
+
 @aws.command
 def fake(
     *,
@@ -204,23 +229,15 @@ def fake(
             validator=Number(gte=0, lte=_PORT_MAX),
         ),
     ] = 0,
-    region: Annotated[str, Parameter(help="The region it is.", metavar="NAME")] = "us-west-2",
-    cluster: Annotated[
-        str, Parameter(help="The EKS cluster that it has.", metavar="NAME")
-    ] = "demo",
-    kubernetes: Annotated[
-        str, Parameter(help="The version of that cluster.", metavar="VERSION")
-    ] = "1.34",
-    families: Annotated[
-        tuple[str, ...],
+    contents: Contents = USUAL,
+    kubeconfig: Annotated[
+        str,
         Parameter(
-            help="Families of instance types to sell, as `m5,c7g`. [default: all]",
-            metavar="NAME",
-            converter=_families,
-            negative="",
+            help="Have machines join this cluster. [default: no machine boots]",
+            metavar="FILE",
             show_default=False,
         ),
-    ] = (),
+    ] = "",
     terminal: Injected,
 ) -> int:
     """
@@ -229,11 +246,11 @@ def fake(
     It answers what the autoscaler asks of EC2, IAM, SSM, EKS, SQS and Pricing over HTTP, for every
     client of AWS that takes AWS_ENDPOINT_URL. Subnets and the security group carry the tag
     `karpenter.sh/discovery: CLUSTER`, there is a role KarpenterNodeRole-CLUSTER and a queue for
-    interruptions. Instances run, and no machine boots: nodes join only if a kubelet makes them.
-    For example:
+    interruptions. With a kubeconfig, machines read their user data and join as nodes; the embedded
+    cluster and KWOK run their pods. For example:
 
-        $ karpy aws fake --port 5000 &
         $ karpy cluster --kubeconfig cluster.yaml &
+        $ karpy aws fake --port 5000 --kubeconfig cluster.yaml &
         $ export AWS_ENDPOINT_URL=http://127.0.0.1:5000 AWS_REGION=us-west-2
         $ export AWS_ACCESS_KEY_ID=fake AWS_SECRET_ACCESS_KEY=fake
         $ karpy run --provider aws --cluster-name demo --kubeconfig cluster.yaml
@@ -241,5 +258,8 @@ def fake(
     Everything is gone afterwards.
     """
     serving = import_aws_fake("karpy.cli.awsfake")
-    serving.serve(terminal, port, serving.Account(region, cluster, kubernetes, families))
+    account = serving.Account(
+        contents.region, contents.cluster, contents.kubernetes, contents.families
+    )
+    serving.serve(terminal, port, account, kubeconfig)
     return DONE

@@ -1,31 +1,56 @@
 """What `karpy aws fake` does, for an installation that has moto."""
 
+import asyncio
 import signal
-from threading import Event
+from contextlib import AsyncExitStack
+from functools import partial
 
+from karpy.adapters.clock import WallClock
 from karpy.adapters.clouds.awsfake.server import Account, AwsFake
+from karpy.adapters.kube.connection import connect
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
-from karpy.errors import OptionInvalid
+from karpy.errors import KarpyError, OptionInvalid, SystemRefused
+from karpy.sim.ec2.joining import JoiningMachines
+from karpy.sim.ec2.machines import Machines, keep_running
 
 __all__ = ["Account", "serve"]
 
 
-def serve(terminal: Terminal, port: int, account: Account) -> None:
-    """Serve AWS until the process is asked to end; raise OptionInvalid for a strange region."""
-    end = Event()
-    before = {each: signal.signal(each, lambda *_: end.set()) for each in _ENDINGS}
+def serve(terminal: Terminal, port: int, account: Account, kubeconfig: str = "") -> None:
+    """
+    Serve AWS until the process is asked to end; raise OptionInvalid for a strange region.
+
+    With a kubeconfig its machines join that cluster.
+    """
+    fake = _made(account, port)
     try:
-        fake = _made(account, port)
         fake.start()
-        terminal.answer(_usage(fake))
-        end.wait()
-        fake.stop()
+    except OSError as error:
+        raise SystemRefused(error=error) from error
+    try:
+        asyncio.run(_live(terminal, fake, kubeconfig))
     finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
+        fake.stop()
 
 
-_ENDINGS = (signal.SIGINT, signal.SIGTERM)
+async def _live(terminal: Terminal, fake: AwsFake, kubeconfig: str) -> None:
+    end = asyncio.Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(each, end.set)
+    async with AsyncExitStack() as stack:
+        if kubeconfig:
+            connection = await stack.enter_async_context(connect(kubeconfig=kubeconfig))
+            joining = JoiningMachines(connection.objects, WallClock(), partial(_tell, terminal))
+            stack.callback(joining.close)
+            machines = Machines(joining, fake.tables.types.values())
+            following = asyncio.create_task(keep_running(machines, fake.instances))
+            stack.callback(following.cancel)
+        terminal.answer(_usage(fake))
+        await end.wait()
+
+
+def _tell(terminal: Terminal, node: str, error: KarpyError) -> None:
+    terminal.tell(line(f"node {node}: {error.message} ({error.code})"))
 
 
 def _made(account: Account, port: int) -> AwsFake:

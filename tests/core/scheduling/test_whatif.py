@@ -13,6 +13,7 @@ from karpy.model.settings import Packing, ReservedMode
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Nomination
 from tests.fuzz.clusters import random_snapshot
+from tests.reference.batch import is_protected
 
 SEEDS = range(120)
 
@@ -28,6 +29,12 @@ def _full(cluster: Snapshot, gone: frozenset[str], mode: ReservedMode) -> Reloca
         pod.key
         for pod in cluster.pods
         if pod.node_name in gone and pod.is_reschedulable and not pod.unreadable
+    }
+    deleting = {each.name for each in cluster.nodes if each.is_deleting}
+    moved -= {
+        pod.key
+        for pod in cluster.pods
+        if pod.node_name in deleting and pod.is_active and is_protected(pod, cluster.now)
     }
     launches = tuple(each for each in verdict.launches if moved.intersection(each.pods))
     placements = tuple(

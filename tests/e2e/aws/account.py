@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from karpy.adapters.clock import WallClock
 from karpy.adapters.clouds.awsfake.server import Account, AwsFake
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.adapters.kube.connection import connect
@@ -14,10 +15,9 @@ from karpy.codec.fields import JsonObject
 from karpy.codec.schemas.definitions import CUSTOM_KINDS
 from karpy.errors import AlreadyExists, ClusterError
 from karpy.model.kinds import CUSTOM_RESOURCE, EC2_NODE_CLASS, NODE, NODE_CLAIM, POD, Kind
-from karpy.ports.objects import Objects, Patch, PatchType, Query
+from karpy.ports.objects import Objects, Query
+from karpy.sim.ec2.joining import JoiningMachines
 from karpy.sim.ec2.machines import Machines, keep_running
-from karpy.sim.kubelets.hardware import Hardware
-from karpy.sim.kubelets.nodes import node_object
 from karpy.sim.kubelets.timing import AT_ONCE
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.embedded import embedded_world, serve
@@ -38,31 +38,6 @@ _FLAGS: Final = (
     "--health-probe-port=0",
     "--batch-idle-duration=0.3s",
 )
-
-
-class Kubelets:
-    """Joins as a Node for each machine; the world says that it is Ready, and runs its pods."""
-
-    def __init__(self, objects: Objects) -> None:
-        self._objects = objects
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    def boot(self, hardware: Hardware) -> None:
-        task = asyncio.create_task(self._join(hardware))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    def halt(self, name: str) -> None:
-        """Fall silent; the Node is the operator's to delete."""
-
-    async def _join(self, hardware: Hardware) -> None:
-        node = node_object(hardware, "10.0.0.1", hardware.name, "2026-01-01T00:00:00Z")
-        node["metadata"]["annotations"] = {"kwok.x-k8s.io/node": "fake"}
-        whole = {"apiVersion": "v1", "kind": "Node", **node}
-        await self._objects.create(NODE, whole)
-        amounts = {key: node["status"][key] for key in ("capacity", "allocatable")}
-        patch = Patch(PatchType.MERGE, {"status": amounts})
-        await self._objects.patch(NODE, hardware.name, patch, subresource="status")
 
 
 class Site:
@@ -124,7 +99,9 @@ async def on_aws(plane: ControlPlane | None = None) -> AsyncIterator[Site]:
         connection = await stack.enter_async_context(connect(kubeconfig=str(kubeconfig)))
         if plane is not None:
             await _install(connection.objects)
-        machines = Machines(Kubelets(connection.objects), fake.tables.types.values())
+        joining_machines = JoiningMachines(connection.objects, WallClock())
+        stack.callback(joining_machines.close)
+        machines = Machines(joining_machines, fake.tables.types.values())
         joining = asyncio.create_task(keep_running(machines, fake.instances))
         stack.callback(joining.cancel)
         await stack.enter_async_context(_operating(kubeconfig))

@@ -17,12 +17,12 @@ _NOTE: Final = "# Written by `make fix`; change tests/tidy/monitoring/alerts.py 
 
 
 class Severity(Enum):
-    """Who has to look, and when."""
+    """When a person has to look."""
 
     CRITICAL = "critical"
-    """Somebody, now: pods do not run, or money runs."""
+    """Now: pods do not run."""
     WARNING = "warning"
-    """Somebody, today."""
+    """Today."""
 
 
 class Alert(Struct, frozen=True):

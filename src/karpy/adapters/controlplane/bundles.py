@@ -121,7 +121,7 @@ TOOLS: Final = Bundle(
     module="helm.sh/helm/v4",
     stamp="helm.sh/helm/v4/internal/version.version",
     go_series="1.26",
-    duration="five minutes",
+    duration="eight minutes",
     command="karpy controlplane build --tools",
     folder="tools/",
     # promtool finds rules in files, and no scrape targets in clouds.

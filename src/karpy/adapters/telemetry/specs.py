@@ -178,7 +178,7 @@ _POOLS: Final = (
     counter(
         "nodepools_cost_tracker_errors_total",
         _POOL,
-        "Nodes whose price could not be told.",
+        "Nodes without a known price.",
     ),
     gauge(
         "nodepools_allowed_disruptions",
@@ -194,7 +194,7 @@ _POOLS: Final = (
 )
 
 _PODS: Final = (
-    gauge("pods_state", _POD_STATE, "1 for each pod; its labels tell how the pod is."),
+    gauge("pods_state", _POD_STATE, "1 for each pod; its labels describe the state of the pod."),
     summary("pods_startup_duration_seconds", (), "How long pods take from creation to ready."),
     age("pods_unstarted_time_seconds", _POD, "How long a pod has not been ready yet."),
     histogram(
@@ -356,7 +356,7 @@ _CLOUD: Final = (
     gauge(
         "build_info",
         ("version", "goversion", "goarch", "commit"),
-        "1; its labels tell what runs here, `goversion` being Python's.",
+        "1; its labels describe the build, `goversion` is Python's version.",
     ),
 )
 

@@ -1,5 +1,6 @@
 """EC2NodeClasses to values, and what is found for them back into their status."""
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -30,6 +31,7 @@ from karpy.model.ec2nodeclass import (
 )
 from karpy.model.times import write_moment
 
+_PERCENT: Final = re.compile(r"[0-9]{1,3}(\.[0-9]{0,20})?%")
 DEPENDENTS: Final = (
     "AMIsReady",
     "SubnetsReady",
@@ -227,9 +229,17 @@ def _disk(disk: Fields) -> Disk:
         snapshot_id=disk.text("snapshotID"),
         throughput=disk.number("throughput"),
         initialization_rate=disk.number("volumeInitializationRate"),
-        size=disk.text("volumeSize"),
+        size=_size(disk),
         type=disk.text("volumeType"),
     )
+
+
+def _size(disk: Fields) -> str:
+    """Return the size as it is written, once it is sure that it is an amount."""
+    text = disk.text("volumeSize")
+    if text:
+        disk.quantity("volumeSize")
+    return text
 
 
 def _kubelet(kubelet: Fields) -> Kubelet:
@@ -238,10 +248,10 @@ def _kubelet(kubelet: Fields) -> Kubelet:
         cluster_dns=kubelet.texts("clusterDNS"),
         max_pods=kubelet.number("maxPods"),
         pods_per_core=kubelet.number("podsPerCore"),
-        system_reserved=kubelet.labels("systemReserved"),
-        kube_reserved=kubelet.labels("kubeReserved"),
-        eviction_hard=kubelet.labels("evictionHard"),
-        eviction_soft=kubelet.labels("evictionSoft"),
+        system_reserved=_reserved(kubelet, "systemReserved"),
+        kube_reserved=_reserved(kubelet, "kubeReserved"),
+        eviction_hard=_thresholds(kubelet, "evictionHard"),
+        eviction_soft=_thresholds(kubelet, "evictionSoft"),
         eviction_soft_grace_period={
             key: period for key in periods.obj if (period := read_duration(periods, key))
         },
@@ -250,6 +260,21 @@ def _kubelet(kubelet: Fields) -> Kubelet:
         image_gc_low=kubelet.number("imageGCLowThresholdPercent"),
         cpu_cfs_quota=_flag(kubelet, "cpuCFSQuota"),
     )
+
+
+def _reserved(kubelet: Fields, key: str) -> dict[str, str]:
+    """Return amounts as they are written, once it is sure that they are amounts."""
+    kubelet.quantities(key)
+    return kubelet.labels(key)
+
+
+def _thresholds(kubelet: Fields, key: str) -> dict[str, str]:
+    """Return thresholds as they are written: percentages or amounts."""
+    texts, child = kubelet.labels(key), kubelet.child(key)
+    for signal, text in texts.items():
+        if not _PERCENT.fullmatch(text):
+            child.quantity(signal)
+    return texts
 
 
 def _metadata(options: Fields) -> MetadataOptions:

@@ -45,6 +45,12 @@ class Wanted(Struct, frozen=True):
     annotations: Mapping[str, str] = {}
     is_strict: bool = True
     """Whether minValues that cannot be kept forbid the launch."""
+    prices: Mapping[tuple[str, str, str], int] = {}
+    """
+    What was decided on: prices by type, zone and capacity type.
+
+    NodeOverlays have changed them, and added resources to the types that are named here.
+    """
 
     @property
     def has_min_values(self) -> bool:
@@ -71,10 +77,11 @@ def choose_types(
     Metal sizes and accelerators are left out where others do, and spot that costs more than
     on-demand, unless minValues ask for variety.
     """
+    named = {name for name, _, _ in wanted.prices}
     found = [
-        replace(each, offerings=offerings)
+        replace(each, offerings=_priced(each.name, offerings, wanted.prices))
         for each in types
-        if fits(wanted.requests, each.allocatable)
+        if (each.name in named or fits(wanted.requests, each.allocatable))
         and why_incompatible(wanted.requirements, each.requirements, may_lack) is None
         and (offerings := _allowed(each, wanted.requirements, may_lack))
     ]
@@ -242,6 +249,17 @@ def _target(capacity_type: str, reservation_type: str, kind: object) -> str:
     if reservation_type == CAPACITY_BLOCK:
         return CAPACITY_BLOCK
     return "reserved-capacity" if getattr(kind, "is_interruptible", False) else ON_DEMAND
+
+
+def _priced(
+    name: str, offers: Sequence[Offering], prices: Mapping[tuple[str, str, str], int]
+) -> tuple[Offering, ...]:
+    """Return offerings at the prices that were decided on, where they differ."""
+    decided = [prices.get((name, each.zone, each.capacity_type), each.price) for each in offers]
+    return tuple(
+        each if each.price == price else replace(each, price=price)
+        for each, price in zip(offers, decided, strict=True)
+    )
 
 
 def _allowed(

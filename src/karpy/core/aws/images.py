@@ -256,4 +256,4 @@ def _in_order(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
 
 def _minor(version: str) -> int:
     digits = version.partition(".")[2].rstrip("+")
-    return int(digits) if digits.isdigit() else 0
+    return int(digits) if digits.isdecimal() else 0

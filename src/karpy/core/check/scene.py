@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import Final
 
 from karpy.core.check.crowd import Crowd
-from karpy.core.check.decisions import going_nodes, is_considered
+from karpy.core.check.decisions import displaced_pods, is_considered
 from karpy.core.check.market import Market
 from karpy.core.check.places import LaunchPlace, NodePlace, Place
 from karpy.model.pods import Pod
@@ -75,12 +75,12 @@ class Scene:
 
         Among them are those of a going node that were refused at once: no plan moves them.
         """
-        going = going_nodes(self.snapshot)
+        displaced = displaced_pods(self.snapshot)
         refusals = (each for each in self.verdict.refusals if each.reason not in _AFTER_A_TRY)
         left_alone = {pod for refusal in refusals for pod in refusal.pods}
         bound: dict[str, list[Pod]] = {}
         for pod in self.snapshot.pods:
-            is_moved = is_considered(pod, going) and pod.key not in left_alone
+            is_moved = is_considered(pod, displaced) and pod.key not in left_alone
             if pod.node_name and not pod.is_terminal and not is_moved:
                 bound.setdefault(pod.node_name, []).append(pod)
         return bound

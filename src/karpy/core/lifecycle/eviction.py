@@ -1,5 +1,6 @@
 """The eviction of one pod: whether it is allowed, what to do next, and what the answer means."""
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import Enum
 from typing import Final
@@ -12,7 +13,7 @@ from karpy.core.lifecycle.conditions import DISRUPTION_REASON
 from karpy.core.lifecycle.records import about_node, about_pod
 from karpy.model.labels import DO_NOT_DISRUPT
 from karpy.model.notices import Notice
-from karpy.model.pods import Pod
+from karpy.model.pods import DisruptionBudget, Pod
 from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.times import DURATION_LENGTH_MAX, parse_duration, write_moment
 
@@ -239,6 +240,18 @@ def is_evictable(pod: Pod, now: datetime) -> bool:
     if not pod.is_active or pod.is_static or pod.tolerates_disruption:
         return False
     return not protection_of(pod, now).is_active
+
+
+def is_held(pod: Pod, budgets: Iterable[DisruptionBudget], now: datetime) -> bool:
+    """Say whether no drain evicts a pod, however long it waits, as long as this is said of it."""
+    if not pod.is_active:
+        return False
+    if pod.disruption.do_not_disrupt is not None and protection_of(pod, now).is_active:
+        return True
+    return any(
+        each.forbids_all and each.covers(pod) and not (pod.is_unready and each.allows_unready)
+        for each in budgets
+    )
 
 
 def _invalid(pod: Pod, value: str) -> Notice:

@@ -1,16 +1,17 @@
 """Which pods are to be placed, in which order, and why not the others."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 from operator import attrgetter
 
 from msgspec import Struct
 
+from karpy.core.lifecycle.eviction import is_held
 from karpy.core.scheduling.breaker import what_was_vain, withheld
 from karpy.core.scheduling.volumes import VolumeFacts, VolumeRefusal, volume_facts
 from karpy.model.census import uncounted
 from karpy.model.labels import CAPACITY_TYPE, CAPACITY_TYPES, NODE_POOL, is_restricted
-from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod, PodRules
+from karpy.model.pods import DAEMON_SET, NODE, Pod, PodRules
 from karpy.model.refusals import Reason, Refusal
 from karpy.model.requirements import Operator, Requirement, collect
 from karpy.model.resources import CPU, MEMORY, Resources
@@ -32,8 +33,8 @@ class Batch(Struct, frozen=True):
     refusals: tuple[Refusal, ...]
 
 
-def collect_batch(snapshot: Snapshot) -> Batch:
-    """Choose the pods this decision is about."""
+def collect_batch(snapshot: Snapshot, moved: Collection[str] = ()) -> Batch:
+    """Choose the pods this decision is about; those `moved`, by UID, whatever holds them."""
     collector = _Collector(snapshot)
     are_fine, beside = collector.are_fine, collector.beside
     deleting = {node.name for node in snapshot.nodes if node.is_deleting}
@@ -48,7 +49,9 @@ def collect_batch(snapshot: Snapshot) -> Batch:
         if pod.node_name:
             if pod.is_expected:
                 collector.leave_out(pod, Reason.ON_ITS_WAY, pod.node_name)
-            elif pod.node_name in deleting and _is_displaced(pod):
+            elif pod.node_name in deleting and (
+                _is_displaced(pod, snapshot) or (pod.uid in moved and pod.is_reschedulable)
+            ):
                 collector.judge(pod)
         elif pod.is_unschedulable and not (
             pod.owners
@@ -190,10 +193,8 @@ def _is_considered(pod: Pod) -> bool:
     return not pod.owners or not (pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE))
 
 
-def _is_displaced(pod: Pod) -> bool:
-    if pod.is_owned_by(DAEMON_SET) or pod.is_owned_by(NODE):
-        return False
-    return pod.is_active or (pod.is_deleting and pod.is_owned_by(STATEFUL_SET))
+def _is_displaced(pod: Pod, snapshot: Snapshot) -> bool:
+    return pod.is_reschedulable and not is_held(pod, snapshot.budgets, snapshot.now)
 
 
 def _why_waiting(pod: Pod) -> Reason | None:

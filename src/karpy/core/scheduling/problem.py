@@ -551,9 +551,9 @@ class Problem:
                 self.topology.count_leaving(pod, Site(from_labels(labels), node.taints), labels)
 
 
-def batch_of(snapshot: Snapshot) -> Batch:
+def batch_of(snapshot: Snapshot, moved: Collection[str] = ()) -> Batch:
     """Choose the pods that wait for a place, the cluster's default spreads given to them."""
-    batch = collect_batch(snapshot)
+    batch = collect_batch(snapshot, moved)
     if snapshot.settings.default_spreads:
         batch = replace(batch, pods=tuple(with_default_spreads(batch.pods, snapshot)))
     return batch

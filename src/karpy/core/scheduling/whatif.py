@@ -197,7 +197,7 @@ def _ask_afresh(
         replace(node, is_deleting=True) if node.name in gone else node for node in snapshot.nodes
     )
     snapshot = replace(snapshot, nodes=nodes)
-    batch = batch_of(snapshot)
+    batch = batch_of(snapshot, moving)
     known = moving.union(pod.uid for pod in problem.batch.pods)
     pods = tuple(
         pod

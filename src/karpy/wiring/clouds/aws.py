@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -12,7 +13,7 @@ from msgspec.structs import replace
 from karpy.adapters.clouds.aws.builtin import known_prices
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.classes import FOLLOWED, NodeClassBook
-from karpy.adapters.clouds.aws.client import connect_aws
+from karpy.adapters.clouds.aws.client import Answered, connect_aws
 from karpy.adapters.clouds.aws.cluster import PERIOD as CLUSTER_PERIOD
 from karpy.adapters.clouds.aws.cluster import ClusterWatch
 from karpy.adapters.clouds.aws.finders import Finders
@@ -51,6 +52,7 @@ from karpy.controllers.rounds import every
 from karpy.core.aws.catalog import EC2_WELL_KNOWN
 from karpy.core.aws.refusals import DRY_RUN
 from karpy.core.aws.typemetrics import type_gauges
+from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudUnavailable, ClusterError, OptionInvalid
 from karpy.model.instances import Catalog
 from karpy.model.kinds import DAEMON_SET, DEPLOYMENT, EC2_NODE_CLASS, SERVICE, Kind
@@ -75,7 +77,12 @@ FLAGS: Final[tuple[Flag, ...]] = (
     _flag("cluster-endpoint", "cluster_endpoint", TEXT, "Its API server. Empty has EKS asked."),
     _flag("cluster-ca-bundle", "ca_bundle", TEXT, "Its authority, as base64. Empty asks EKS."),
     _flag("isolated-vpc", "isolated_vpc", SWITCH, "Make no calls without an endpoint in the VPC."),
-    _flag("eks-control-plane", "eks_control_plane", SWITCH, "Ask EKS for the version."),
+    _flag(
+        "eks-control-plane",
+        "eks_control_plane",
+        SWITCH,
+        "Has no effect: EKS is always asked for the version.",
+    ),
     _flag("disable-dry-run", "disable_dry_run", SWITCH, "Validate node classes without trials."),
     _flag("enable-zonal-shift", "enable_zonal_shift", SWITCH, "Heed shifts of traffic."),
     _flag(
@@ -101,7 +108,22 @@ _BATCH_SIZES: Final = (
     *(70.0, 75.0, 80.0, 85.0, 90.0, 95.0, 100.0, 125.0, 150.0, 175.0, 200.0, 225.0, 250.0, 275.0),
     *(300.0, 400.0, 500.0, 1000.0),
 )
+_REQUESTS: Final = "aws_sdk_go_request_total"
+_REQUEST_SECONDS: Final = "aws_sdk_go_request_duration_seconds"
 METRICS: Final[tuple[MetricSpec, ...]] = (
+    MetricSpec(
+        _REQUESTS,
+        MetricType.COUNTER,
+        "Calls to AWS with all their tries, by the status of the last answer.",
+        ("service", "action", "status_code"),
+    ),
+    MetricSpec(
+        _REQUEST_SECONDS,
+        MetricType.HISTOGRAM,
+        "How long calls to AWS took with all their tries.",
+        ("service", "action"),
+        DURATION_BUCKETS,
+    ),
     MetricSpec(
         "karpenter_interruption_received_messages_total",
         MetricType.COUNTER,
@@ -220,7 +242,13 @@ def well_known(options: Options) -> frozenset[str]:
 
 async def open_cloud(site: Site) -> Cloud:
     """Check account and cluster, ask for instance types, and put the provider together."""
-    return await open_with(site, await connect_aws(check_write=site.check_write))
+    calls = await connect_aws(check_write=site.check_write)
+    calls.on_answer = partial(_count_answer, site)
+    try:
+        return await open_with(site, calls)
+    except BaseException:
+        await calls.close()
+        raise
 
 
 async def open_with(site: Site, calls: AwsCalls) -> Cloud:
@@ -388,6 +416,13 @@ class _Made:
             self._book.note_claim_gone()
 
 
+def _count_answer(site: Site, answered: Answered) -> None:
+    labels = {"service": answered.service, "action": answered.action}
+    status = {**labels, "status_code": str(answered.status)}
+    site.on_count(Count(_REQUESTS, status))
+    site.on_count(Count(_REQUEST_SECONDS, labels, answered.seconds))
+
+
 async def _check(calls: AwsCalls) -> None:
     """Find out whether EC2 can be asked at all; raise CloudError."""
     try:
@@ -411,14 +446,25 @@ async def _discovered(settings: AwsSettings, cluster: ClusterWatch, site: Site) 
         )
     trouble = await cluster.refresh_if_possible()
     if trouble is not None:
-        if not (settings.cluster_endpoint and settings.ca_bundle):
+        if not settings.cluster_endpoint:
             raise trouble
         site.on_trouble("ask EKS for version and addresses of the cluster", trouble)
+        cluster.assume(kubernetes=await _server_version(site))
     return settings.filled(
         cluster_endpoint=cluster.facts.endpoint,
-        ca_bundle=cluster.facts.ca_bundle,
+        ca_bundle=cluster.facts.ca_bundle or site.authority,
         dns_address=await _dns_address(site),
     )
+
+
+async def _server_version(site: Site) -> str:
+    """Return the version of the API server as EKS writes it; empty if it does not say."""
+    with suppress(ClusterError):
+        major, _, rest = (await site.server_version()).removeprefix("v").partition(".")
+        minor = rest.partition(".")[0]
+        if major.isdigit() and minor.isdigit():
+            return f"{major}.{minor}"
+    return ""
 
 
 async def _dns_address(site: Site) -> str:

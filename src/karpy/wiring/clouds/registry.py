@@ -42,6 +42,10 @@ CheckWrite = Callable[[str], None]
 """Raises LeadershipUncertain unless a call to the cloud that changes something may be made now."""
 
 
+async def _unknown_version() -> str:
+    return ""
+
+
 class Site(Struct, frozen=True):
     """What a provider is opened with."""
 
@@ -54,6 +58,10 @@ class Site(Struct, frozen=True):
     on_trouble: OnTrouble = lambda *_: None
     on_count: OnCount = lambda _: None
     check_write: CheckWrite = lambda _: None
+    authority: str = ""
+    """The certificates by which the API server is known, as base64; empty if any will do."""
+    server_version: Callable[[], Awaitable[str]] = _unknown_version
+    """Returns the version of the API server, such as `v1.36.3`; raises ClusterError."""
 
 
 async def _nothing_to_close() -> None:

@@ -171,6 +171,27 @@ def test_a_profile_is_made_for_a_role_and_found_again() -> None:
     assert tags["topology.kubernetes.io/region"] == "us-west-2"
 
 
+def test_the_profile_that_karpenter_has_made_is_kept_as_long_as_its_role_is() -> None:
+    async def story(some: Account) -> tuple[str, str]:
+        path = "/karpenter/us-west-2/demo/uid-1/"
+        role = {"RoleName": "KarpenterNodeRole-demo"}
+        theirs = {"InstanceProfileName": "demo_42", "Path": path, "Roles": [role], "Tags": []}
+        some.cloud.profiles["demo_42"] = theirs
+        some.cloud.roles.add("other")
+        status = replace(STATUS, instance_profile="demo_42")
+        profiles = Profiles(some.calls, some.clock, "demo")
+        kept = await profiles.ensure(node_class(ROLE, status))
+        other = await profiles.ensure(node_class(replace(ROLE, role="other"), status))
+        return kept, other
+
+    with account() as some:
+        kept, other = run(story(some))
+
+    assert kept == "demo_42"
+    assert other.startswith("demo_")
+    assert other != kept
+
+
 def test_a_profile_of_the_class_is_taken_as_it_is() -> None:
     async def story(some: Account) -> str:
         own = node_class(replace(SPEC, role="", instance_profile="mine"))

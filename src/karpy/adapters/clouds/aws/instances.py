@@ -50,6 +50,8 @@ class Origin(Struct, frozen=True):
     partition: str = ""
     """Empty if EC2 chooses it."""
     has_efa: bool = False
+    requests: Mapping[str, int] = {}
+    """What pods need there; resources that only a NodeOverlay knows of count as far as that."""
 
 
 def launched_machine(launched: Launched, type_: InstanceType, origin: Origin) -> Machine:
@@ -85,8 +87,8 @@ def launched_machine(launched: Launched, type_: InstanceType, origin: Origin) ->
         created=origin.started,
         labels=labels,
         annotations=annotations,
-        capacity=_without(type_.capacity, lost),
-        allocatable=_without(type_.allocatable, lost),
+        capacity=_without({**origin.requests, **type_.capacity}, lost),
+        allocatable=_without({**origin.requests, **type_.allocatable}, lost),
         image=launched.image,
     )
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
@@ -107,7 +108,8 @@ class NodeClassController:
             del self._recent[step]
 
     async def _guarded(self, name: str) -> None:
-        with Barrier(lambda error: self._on_failure(name, error)):
+        with Barrier(lambda error: self._on_failure(name, error)), suppress(Conflict):
+            # What another writer has changed comes by the watch, and is looked at again.
             await self.reconcile(name)
 
     async def _held(self, node_class: Ec2NodeClass) -> Ec2NodeClass:
@@ -160,6 +162,8 @@ class NodeClassController:
         unsupported = "" if alias is None else why_unsupported(alias, version)
         if unsupported:
             return with_images(known, (), unsupported, at.clock.now())
+        # Differs: how soon a new image is found: Karpenter looks every five minutes; Karpy looks
+        # every AMI_REFRESH_INTERVAL, because that is what the setting says.
         refresh = at.settings.image_refresh
         found = await self._remembered(
             "images", known, version, refresh, lambda: at.finders.images(known.spec, version)

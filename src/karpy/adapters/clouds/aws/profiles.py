@@ -36,9 +36,10 @@ class Profiles:
         spec = node_class.spec
         if spec.instance_profile:
             return spec.instance_profile
-        region = self._calls.region
-        name = profile_name(self._cluster, region, node_class.name, spec.role)
-        now, role = self._clock.now(), role_name(spec.role)
+        region, role = self._calls.region, role_name(spec.role)
+        name = await self._adopted(node_class, role)
+        name = name or profile_name(self._cluster, region, node_class.name, spec.role)
+        now = self._clock.now()
         for each in {name, node_class.status.instance_profile} - {""}:
             self._protected[each] = now + PROTECTED_FOR
         seen = self._seen.get(name)
@@ -50,6 +51,17 @@ class Profiles:
         await self._make(name, role, node_class)
         self._seen[name] = now, role
         return name
+
+    async def _adopted(self, node_class: Ec2NodeClass, role: str) -> str:
+        """Return the profile that the class has, if it is one of this cluster with its role."""
+        name = node_class.status.instance_profile
+        if not name or name in self._seen:
+            return name if name and self._seen[name][1] == role else ""
+        found = await self._find(name)
+        path = profile_path(self._calls.region, self._cluster, node_class.meta.uid)
+        if found is None or found.get("Path") != path:
+            return ""
+        return name if [each["RoleName"] for each in found.get("Roles") or ()] == [role] else ""
 
     async def delete_of(self, node_class: Ec2NodeClass) -> None:
         """Delete the profiles that were made for a node class."""

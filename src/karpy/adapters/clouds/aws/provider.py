@@ -104,6 +104,7 @@ REPAIR_POLICIES: Final = (
 )
 """One of them applies to any reason, as node repair asks."""
 _TEMPLATE_PERIOD: Final = 20.0
+_TOKENS_MAX: Final = 10_000
 _LAUNCH_FAILURES: Final = "cloudprovider_instance_launch_failures_total"
 _TERMINATION_FAILURES: Final = "cloudprovider_instance_termination_failures_total"
 _USER_DATA_BYTES: Final = "ec2nodeclasses_userdata_bytes"
@@ -302,6 +303,9 @@ class AwsProvider:
         task = self._launching.get(token)
         if task is not None and (task.cancelled() or task.exception() is not None):
             del self._launching[token]
+        # NodeClaims that were launched long ago say so themselves.
+        while len(self._launching) > _TOKENS_MAX and next(iter(self._launching.values())).done():
+            del self._launching[next(iter(self._launching))]
 
     async def _tidy_up(self) -> None:
         while True:
@@ -316,7 +320,10 @@ class AwsProvider:
     async def _launch(self, spec: LaunchSpec) -> Machine:
         node_class = self._ready_class(spec)
         is_strict = self._parts.settings.keeps_min_values
-        wanted = Wanted(spec.requirements, spec.requests, spec.annotations, is_strict)
+        decided = {
+            (each.instance_type, each.zone, each.capacity_type): each.price for each in spec.options
+        }
+        wanted = Wanted(spec.requirements, spec.requests, spec.annotations, is_strict, decided)
         catalog = self.catalog()
         may_lack = catalog.well_known | {catalog.reservation_label}
         sold: Sequence[InstanceType] = catalog.types_for(spec.pool)
@@ -519,6 +526,7 @@ class AwsProvider:
             placement_group=self._group_of(launch.node_class),
             partition=_partition_of(launch.spec),
             has_efa=has_efa,
+            requests=launch.spec.requests,
         )
         return launched_machine(replace(launched, lifecycle=launch.capacity_type), type_, origin)
 

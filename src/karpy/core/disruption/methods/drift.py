@@ -16,7 +16,7 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
 from karpy.core.disruption.terminatefirst import NO_RESERVED_CAPACITY, relocate_with_credit
 from karpy.core.lifecycle.conditions import DRIFTED, changed
-from karpy.core.lifecycle.eviction import protection_of
+from karpy.core.lifecycle.eviction import is_held
 from karpy.core.scheduling.whatif import Relocation
 from karpy.model.commands import Command, Replacement
 from karpy.model.pods import Pod
@@ -119,16 +119,5 @@ def _oldest_first(candidate: Candidate) -> tuple[bool, datetime, str]:
 
 def _movable(candidate: Candidate, evaluation: Evaluation) -> Sequence[Pod]:
     """Leave out pods that stay until the grace period of the claim ends, and need no place yet."""
-    return [each for each in candidate.pods if not _is_kept(each, evaluation)]
-
-
-def _is_kept(pod: Pod, evaluation: Evaluation) -> bool:
-    """Say whether no drain evicts a pod, however long it waits."""
-    if pod.unreadable:
-        return True
-    if not pod.is_active:
-        return False
-    return protection_of(pod, evaluation.now).is_active or any(
-        each.forbids_all and each.covers(pod) and not (pod.is_unready and each.allows_unready)
-        for each in evaluation.snapshot.budgets
-    )
+    budgets, now = evaluation.snapshot.budgets, evaluation.now
+    return [each for each in candidate.pods if not (each.unreadable or is_held(each, budgets, now))]

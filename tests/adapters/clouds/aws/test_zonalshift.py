@@ -1,0 +1,58 @@
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from karpy.adapters.clouds.aws.classes import NodeClassBook
+from karpy.adapters.clouds.aws.marketplace import Marketplace
+from karpy.adapters.clouds.aws.reports import Reports
+from karpy.adapters.clouds.aws.soldout import SoldOut
+from karpy.adapters.clouds.aws.zonalshift import ZonalShiftController
+from karpy.model.ec2nodeclass import FoundSubnet
+from karpy.model.requirements import Requirements, collect, one_of
+from karpy.sim.loop import run
+from karpy.sim.world import World
+from tests.adapters.clouds.aws.accounts import Account, account
+from tests.builders.ec2classes import STATUS, node_class
+
+
+class Book(NodeClassBook):
+    """A node class in two zones, and a NodePool for each of them."""
+
+    def __init__(self) -> None:
+        """Know what watches would tell."""
+        super().__init__(World().objects)
+        subnets = (FoundSubnet("s-a", "us-west-2a", "z1"), FoundSubnet("s-b", "us-west-2b", "z2"))
+        self.classes["default"] = node_class(status=replace(STATUS, subnets=subnets))
+
+    def pools(self) -> dict[str, Requirements]:
+        """Return what NodePools ask of their nodes."""
+        zone = "topology.kubernetes.io/zone"
+        return {name: collect([one_of(zone, f"us-west-2{name}")]) for name in ("a", "b")}
+
+
+def test_nodepools_are_told_of_a_shift_and_of_its_end_once_each() -> None:
+    async def story(some: Account) -> list[frozenset[str]]:
+        marketplace = Marketplace(some.calls, some.clock, SoldOut(some.clock))
+        controller = ZonalShiftController(
+            some.calls,
+            some.clock,
+            Book(),
+            marketplace,
+            "arn:aws:eks:us-west-2:1:cluster/demo",
+            Reports(tell=some.notices.append),
+        )
+        shifted = []
+        some.tables.shift("z1", some.clock.now() + timedelta(minutes=10))
+        for _ in range(2):
+            await controller.look()
+            shifted.append(marketplace.shifted_zones)
+        some.tables.shifts.clear()
+        await controller.look()
+        return [*shifted, marketplace.shifted_zones]
+
+    with account() as some:
+        a = frozenset({"us-west-2a"})
+        assert run(story(some)) == [a, a, frozenset()]
+        told = [(each.subject.name, each.reason, each.is_warning) for each in some.notices]
+
+    assert told == [("a", "ZonalShiftActive", True), ("a", "ZonalShiftCleared", False)]
