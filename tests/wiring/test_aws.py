@@ -139,4 +139,6 @@ def _counted() -> set[str]:
 
 
 def test_every_metric_that_is_counted_is_described_and_no_other() -> None:
-    assert _counted() == {each.name for each in METRICS}
+    named = {each.name for each in METRICS}
+
+    assert _counted() == {each for each in named if not each.startswith("operator_")}

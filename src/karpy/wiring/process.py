@@ -85,7 +85,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         objects, feed = connections.usual.objects, connections.usual.feed
         heard = troubles.undone, metrics.count, connections.check_write
         authority = b64encode(access.endpoint.ca_pem.encode()).decode()
-        server = authority, connections.usual.version
+        server = authority, connections.usual.version, metrics.add_source
         site = Site(objects, feed, WallClock(), recorder, options, environ, *heard, *server)
         with _LastWords(log):
             cloud = await cloud_module.open_cloud(site)

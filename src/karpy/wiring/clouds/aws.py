@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from karpy.adapters.clouds.aws.builtin import known_prices
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.classes import FOLLOWED, NodeClassBook
+from karpy.adapters.clouds.aws.classstatus import ClassStatus
 from karpy.adapters.clouds.aws.client import Answered, connect_aws
 from karpy.adapters.clouds.aws.cluster import PERIOD as CLUSTER_PERIOD
 from karpy.adapters.clouds.aws.cluster import ClusterWatch
@@ -40,6 +41,7 @@ from karpy.adapters.telemetry.specs import (
     MetricSpec,
     MetricType,
     exponential,
+    status_specs,
 )
 from karpy.controllers.ec2capacity import CapacityController
 from karpy.controllers.ec2claims import (
@@ -111,6 +113,7 @@ _BATCH_SIZES: Final = (
 _REQUESTS: Final = "aws_sdk_go_request_total"
 _REQUEST_SECONDS: Final = "aws_sdk_go_request_duration_seconds"
 METRICS: Final[tuple[MetricSpec, ...]] = (
+    *status_specs("operator_ec2nodeclass_"),
     MetricSpec(
         _REQUESTS,
         MetricType.COUNTER,
@@ -286,6 +289,8 @@ class _Made:
         self._cluster = cluster
         self._site = site
         self._measured: Catalog | None = None
+        self._status: ClassStatus | None = None
+        """Once this replica has led."""
         sold_out = SoldOut(clock)
         trouble = site.on_trouble
         self.marketplace = Marketplace(
@@ -297,7 +302,7 @@ class _Made:
             asks_prices=not settings.isolated_vpc,
         )
         self.templates = Templates(calls, clock, settings.cluster_name)
-        reports = Reports(trouble, site.on_count, site.notices.tell)
+        self._reports = reports = Reports(trouble, site.on_count, site.notices.tell)
         self._machines = Machines(
             calls, settings.cluster_name, reserves=settings.reserves, reports=reports
         )
@@ -349,6 +354,10 @@ class _Made:
         )
         yield Part("nodeclass", NodeClassController(workplace, context.on_failure).run)
         context.records.claims.listen(self._hear_claim)
+        if self._status is None and self._site.options.has_cluster_metrics:
+            self._status = ClassStatus(self._book, self._site.clock, self._reports)
+            self._status.begin()
+            self._site.add_source(self._status.gauges)
         yield from self._of_claims(context_of)
         yield from self._of_discoveries(context_of)
         context = context_of("nodeclaim.tagging")

@@ -6,6 +6,8 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from karpy.adapters.clouds.aws.classes import FOLLOWED, NodeClassBook
+from karpy.adapters.clouds.aws.classstatus import ClassStatus
+from karpy.adapters.clouds.aws.reports import Reports
 from karpy.adapters.clouds.aws.reservations import Reservations
 from karpy.codec.fields import JsonObject
 from karpy.model.ec2 import CapacityReservation, PlacementGroup
@@ -15,6 +17,7 @@ from karpy.model.kinds import EC2_NODE_CLASS, NODE_POOL
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run
 from karpy.sim.world import World
+from tests.adapters.clouds.aws.accounts import Account, account
 from tests.aws.manifests import ec2_node_class, ec2_pool, one_of
 from tests.builders.ec2classes import STATUS, node_class
 
@@ -153,3 +156,41 @@ def test_machines_of_a_reservation_are_counted_until_ec2_says_how_many_are_left(
     stock.sync([BLOCK])
     stock.take("cr-none")
     assert (left(), stock.find("cr-none")) == (2, None)
+
+
+def test_changes_of_conditions_are_counted_told_and_shown() -> None:
+    async def story(some: Account) -> dict[str, int]:
+        world = World()
+        book = NodeClassBook(world.objects)
+        status = ClassStatus(
+            book, some.clock, Reports(count=some.counts.append, tell=some.notices.append)
+        )
+        status.begin()
+        task = asyncio.create_task(book.follow(EC2_NODE_CLASS))
+        world.store.create(EC2_NODE_CLASS, a_class())
+        await asyncio.sleep(1)
+        for state in ("False", "True"):
+            said = {
+                "type": "SubnetsReady",
+                "status": state,
+                "reason": "SubnetsReady" if state == "True" else "SubnetsNotFound",
+                "message": "",
+                "lastTransitionTime": "2026-01-05T00:00:00Z",
+            }
+            body = Patch(PatchType.MERGE, {"status": {"conditions": [said]}})
+            world.store.patch(EC2_NODE_CLASS, "default", body, subresource="status")
+            await asyncio.sleep(1)
+        gauges = status.gauges()()
+        world.store.delete(EC2_NODE_CLASS, "default")
+        await asyncio.sleep(1)
+        task.cancel()
+        return {name: len(series) for name, series in gauges.items()}
+
+    with account() as some:
+        gauges = run(story(some))
+        changes = some.counted("operator_ec2nodeclass_status_condition_transitions_total")
+        told = [(each.subject.kind.name, each.reason) for each in some.notices]
+
+    assert gauges["operator_ec2nodeclass_status_condition_count"] == 1
+    assert [labels["status"] for labels, _ in changes] == ["False", "True"]
+    assert told == [("EC2NodeClass", "SubnetsReady")]
