@@ -54,7 +54,7 @@ _HEALTH: Final = Group(
             "absent(karpenter_build_info)",
             "5m",
             "No replica of Karpy answers Prometheus: pending pods get no nodes",
-            "`kubectl get pods -n kube-system -l app.kubernetes.io/name=karpenter`, then the log of"
+            "`kubectl get pods -A -l app.kubernetes.io/name=karpenter`, then the log of"
             " the last container. If pods run, the ServiceMonitor does not find them.",
         ),
         Alert(
@@ -63,7 +63,7 @@ _HEALTH: Final = Group(
             "max(leader_election_master_status) < 1",
             "2m",
             "No replica of Karpy holds the lease: nothing is launched and nothing removed",
-            "`kubectl get lease -n kube-system karpenter-leader-election -o yaml` names the holder."
+            "`kubectl get lease -n karpenter karpenter-leader-election -o yaml` names the holder."
             " A holder that is neither of the replicas is another autoscaler, such as Karpenter.",
         ),
         Alert(
