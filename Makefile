@@ -3,7 +3,7 @@
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check install-check lock contract e2e controlplane bench bench-peer fuzz fuzz-objects swarm soak fix clean
+.PHONY: help demo test check install-check lock docs contract e2e controlplane bench bench-peer fuzz fuzz-objects swarm soak fix clean
 
 BIN   := .venv/bin
 PATHS := src tests $(wildcard benchmarks)
@@ -38,6 +38,9 @@ install-check: .venv/.ready ## Do what the Dockerfile does, and uvx, in an empty
 
 lock: .venv/.ready ## Lock the newest versions that pyproject.toml allows: uv.lock, deploy/
 	@$(BIN)/python -m tests.tidy.lock
+
+docs: .venv/.ready ## Build the site of docs/ into build/site; a link that leads nowhere is an error
+	@$(BIN)/python -m tests.site
 
 controlplane: .venv/.ready ## Build a real control plane, once: etcd, Kubernetes, KWOK; ten minutes
 	@$(BIN)/karpy controlplane build
@@ -77,7 +80,7 @@ fix: .venv/.ready ## Format, mend what can be mended, write the generated pages 
 	@$(BIN)/python -m tests.tidy.generate
 
 clean: ## Remove everything that make and the tools have made
-	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	@rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .cache build dist
 	@find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.ready: pyproject.toml

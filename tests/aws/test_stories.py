@@ -16,6 +16,7 @@ from tests.sim.stories import on_virtual_time
 STANDARD_IMAGE: Final = (
     "/aws/service/eks/optimized-ami/1.34/amazon-linux-2023/x86_64/standard/recommended/image_id"
 )
+MINUTE: Final = 60.0
 CONDITIONS: Final = (
     "AMIsReady",
     "SubnetsReady",
@@ -162,7 +163,7 @@ async def test_a_new_release_of_images_replaces_machines() -> None:
 
         stage.tables.release = "v20260301"
         stage.ec2.get_parameter({"Name": STANDARD_IMAGE})
-        await stage.until(lambda: before not in images(stage))
+        await stage.until(lambda: before not in images(stage), 4 * MINUTE)
         await stage.until_running("inflate", 2)
 
         assert stage.ec2.images[images(stage).pop()]["Name"].endswith("v20260301")

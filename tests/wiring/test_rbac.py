@@ -123,7 +123,8 @@ async def test_what_only_aws_needs_is_granted_with_aws(
         return EmptyAccount()
 
     monkeypatch.setattr("karpy.wiring.clouds.aws.connect_aws", connect)
-    async with operated(tmp_path, "--provider=aws", "--cluster-name=shop") as world:
+    queue = "--interruption-queue=interruptions"
+    async with operated(tmp_path, "--provider=aws", "--cluster-name=shop", queue) as world:
         world.store.create(EC2_NODE_CLASS, {"metadata": {"name": "default"}, "spec": EC2_SPEC})
         await until(lambda: _has_conditions(world))
         world.store.delete(EC2_NODE_CLASS, "default")

@@ -1,6 +1,7 @@
 """A live cluster to answer about: seen once, and left as it is."""
 
 import asyncio
+import dataclasses
 import os
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -8,10 +9,11 @@ from typing import Final
 from cyclopts import CycloptsError
 from msgspec.structs import replace
 
+from karpy.adapters.clouds.aws.builtin import builtin_regions
 from karpy.adapters.kube.access import Access
 from karpy.adapters.kube.connection import find_access
 from karpy.adapters.mirror.mirror import OPTIONAL
-from karpy.cli.ec2supply import Needs
+from karpy.cli.ec2supply import EC2, Needs
 from karpy.cli.findings import tell_findings
 from karpy.cli.inputs import Seen, find_supply, supplied
 from karpy.cli.options import Question, Reach
@@ -19,9 +21,11 @@ from karpy.cli.terminal import Terminal
 from karpy.codec.findings import Finding, said
 from karpy.errors import NotRead
 from karpy.model.kinds import Kind
+from karpy.model.labels import REGION
 from karpy.model.snapshot import Snapshot
 from karpy.wiring.onlooker import ANY_CLUSTER, Sight, look
 
+_EC2_MACHINE: Final = "aws:///"
 _UNREADABLE_HINT: Final = "correct the object, or run a version of Karpy that knows its value"
 _WITHHELD_HINT: Final = "grant `list` and `watch` on it, as deploy/rbac.yaml does"
 
@@ -46,7 +50,7 @@ def see_live(reach: Reach, question: Question, terminal: Terminal) -> Seen:
 def see_any(reach: Reach, question: Question, terminal: Terminal) -> Seen:
     """Look at a cluster that may have neither NodePools nor NodeClaims."""
     snapshot, sight = _look(reach, question, ANY_CLUSTER)
-    seen = seen_of(snapshot, sight, question)
+    seen = seen_of(snapshot, sight, at_home(question, snapshot))
     tell_findings(seen.findings, terminal)
     return seen
 
@@ -55,6 +59,19 @@ def seen_of(snapshot: Snapshot, sight: Sight, question: Question) -> Seen:
     """Put what was seen of a cluster and what can be bought for it together."""
     supply = find_supply(question, Needs(snapshot, sight.node_classes))
     return supplied(snapshot, question, supply, tuple(_findings(sight)))
+
+
+def at_home(question: Question, snapshot: Snapshot) -> Question:
+    """Have nodes of EC2 priced where no NodePool says what is bought: by the region they are in."""
+    if question.catalog is not None or snapshot.pools:
+        return question
+    regions = (
+        node.labels.get(REGION, "")
+        for node in snapshot.nodes
+        if node.provider_id.startswith(_EC2_MACHINE)
+    )
+    region = next((each for each in regions if each in builtin_regions()), "")
+    return dataclasses.replace(question, catalog=f"{EC2}:{region}") if region else question
 
 
 def access_of(reach: Reach) -> Access:

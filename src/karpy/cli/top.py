@@ -117,7 +117,7 @@ def top(
     is still there, `p` the pods that wait and why, `s` sorts, `/` filters, `q` ends. That needs
     the extra `tui`. With --once, --output json or where no terminal is, it is printed once.
     It works on any cluster, with Karpy, with Karpenter or without both; nothing is changed. Prices
-    are those of the catalog, `--catalog ec2:REGION` for nodes of no NodePool.
+    are those of the catalog.
     """
     check_reach(reach, files, "top")
     choice = display.choice()

@@ -38,8 +38,8 @@ def write_node_claim(launch: Launch, pool: JsonObject, catalog: Catalog) -> Json
 
     Without options it is for the cloud to choose among all that the requirements allow.
     """
-    template = pool["spec"]["template"]
-    made, inner = template.get("metadata") or {}, template["spec"]
+    template = (pool.get("spec") or {}).get("template") or {}
+    made, inner = template.get("metadata") or {}, template.get("spec") or {}
     requirements = {**launch.requirements, **_chosen(launch, catalog)}
     written = [
         part

@@ -71,10 +71,18 @@ def read_node_terms(fields: Fields, key: str) -> tuple[NodeTerm, ...]:
 
 
 def read_node_term(fields: Fields) -> NodeTerm:
-    """Read one alternative of a node affinity."""
+    """
+    Read one alternative of a node affinity.
+
+    One with a value that no label can have matches no node, as in kube-scheduler. Not every API
+    server refuses it, and what a pod allows is written into the labels of its node, and so into
+    the script that a machine runs first.
+    """
     expressions = tuple(
         read_requirement(each, NODE_OPERATORS) for each in fields.children("matchExpressions")
     )
+    if not all(is_label_value(value) for each in expressions for value in each.values):
+        return NodeTerm()
     return NodeTerm(expressions, bool(fields.items("matchFields")))
 
 

@@ -20,6 +20,7 @@ def read_class_state(fields: Fields) -> ClassState:
         ready=next((each for each in conditions if each.type == READY), None),
         is_deleting="deletionTimestamp" in meta,
         generation=meta.number("generation") or 0,
+        version=meta.text("resourceVersion"),
     )
 
 

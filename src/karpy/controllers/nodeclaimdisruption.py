@@ -23,10 +23,12 @@ from karpy.core.lifecycle.records import hydrate_claim, hydrate_node
 from karpy.errors import MachineNotFound
 from karpy.model.kinds import NODE_POOL as POOL
 from karpy.model.labels import NODE_POOL
-from karpy.model.records import ClaimRecord, NodeRecord, PoolRecord
+from karpy.model.records import ClaimRecord, NodeClassRef, NodeRecord, PoolRecord
 from karpy.ports.records import Kept
 
 WORKERS: Final = 10
+_CLASS_KNOWN_SECONDS: Final = 1.0
+"""Providers follow node classes on their own, and may hear of a change a moment later."""
 
 
 class NodeClaimDisruptionController:
@@ -51,6 +53,13 @@ class NodeClaimDisruptionController:
         context.records.pools.listen(self._hear_pool)
         for kept in context.records.claims.all():
             self._queue.add(kept.record.name)
+
+    def hear_class(self, ref: NodeClassRef) -> None:
+        """Look at the claims of a node class that has changed, once the provider knows of it."""
+        for kept in self._context.records.claims.all():
+            used = kept.record.node_class
+            if ref in {used, NodeClassRef(used.group, used.kind)}:
+                self._queue.add_after(kept.record.name, _CLASS_KNOWN_SECONDS)
 
     async def run(self, workers: int = WORKERS) -> None:
         """Reconcile claims, until cancelled."""

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from karpy.model.constraints import (
     DISRUPTED_TAINT,
@@ -96,6 +97,16 @@ class PodRules(Struct, frozen=True, gc=False):
             or self.anti_affinity
             or self.preferred_affinity
             or self.preferred_anti_affinity
+        )
+
+    def without_preferences(self) -> "PodRules":
+        """Return the rules with what is required alone."""
+        return replace(
+            self,
+            preferred_node_terms=(),
+            preferred_affinity=(),
+            preferred_anti_affinity=(),
+            spreads=tuple(each for each in self.spreads if not each.is_soft),
         )
 
 

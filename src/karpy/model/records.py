@@ -18,6 +18,8 @@ class ClassState(Struct, frozen=True, gc=False):
     ready: Condition | None = None
     is_deleting: bool = False
     generation: int = 0
+    version: str = ""
+    """Of the object: whatever changes of it may have its machines drift."""
 
 
 class NodeClassRef(Struct, frozen=True, gc=False):

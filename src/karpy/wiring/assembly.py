@@ -184,6 +184,7 @@ class Assembly:
             lambda claim: expected.awaits(claim) or podevents.holds(claim),
             expected.is_busy,
         )
+        classes.listen(upkeep.hear_class)
         garbage = GarbageCollector(self._context("nodeclaim.garbagecollection"))
         yield Part("nodepool.registrationhealth", registrations.run)
         if self._nominator is not None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
@@ -83,7 +84,9 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
         recorder = await stack.enter_async_context(_events(connections.telling, troubles))
         objects, feed = connections.usual.objects, connections.usual.feed
         heard = troubles.undone, metrics.count, connections.check_write
-        site = Site(objects, feed, WallClock(), recorder, options, environ, *heard)
+        authority = b64encode(access.endpoint.ca_pem.encode()).decode()
+        server = authority, connections.usual.version, metrics.add_source
+        site = Site(objects, feed, WallClock(), recorder, options, environ, *heard, *server)
         with _LastWords(log):
             cloud = await cloud_module.open_cloud(site)
         stack.push_async_callback(cloud.close)

@@ -30,7 +30,7 @@ from karpy.model.nodes import Node
 from karpy.model.pools import DisruptionReason, NodeOverlay, NodePool
 from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.requirements import one_of
-from karpy.model.settings import PreferencePolicy, Settings
+from karpy.model.settings import MinValuesPolicy, PreferencePolicy, Settings
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import LaunchOption
 from tests.builders import (
@@ -503,6 +503,27 @@ def test_min_values_are_kept_among_the_cheaper_types() -> None:
 
     assert types_of(move(given, "a")) == ["m.cheap", "c.cheap"]
     assert move(fewer, "a").why is NodeReason.NOT_CHEAPER
+
+
+@pytest.mark.parametrize(("other", "becomes"), [("c.large", []), ("m.large", ["m.cheap"])])
+def test_min_values_are_relaxed_for_a_lack_of_types_and_not_for_a_price(
+    other: str, becomes: list[str]
+) -> None:
+    """Of one family alone nothing else can be had; of two, both must be cheaper."""
+    wanting = [one_of(CAPACITY_TYPE, ON_DEMAND), min_values(exists(FAMILY), 2)]
+    cheap = instance_type("m.cheap", cpu="4", dollars=1.0)
+    large = instance_type(other, cpu="16", memory="64Gi", dollars=4.0)
+    given = cluster(
+        node("a", type=large),
+        pods=[pod("x", on="a")],
+        types=[cheap, large],
+        pools=[pool(requirements=wanting)],
+        settings=Settings(min_values_policy=MinValuesPolicy.BEST_EFFORT),
+    )
+
+    found = move(given, "a")
+
+    assert (types_of(found) if found.command else []) == becomes
 
 
 # --- capacity types ------------------------------------------------------------------------------

@@ -386,6 +386,19 @@ def test_a_pause_after_a_failed_command_is_waited_for() -> None:
     assert explained.way.is_complete
 
 
+def test_pods_that_prefer_nodes_of_their_own_may_prefer_less() -> None:
+    apart = [(1, anti_affinity(HOSTNAME, WEB))]
+    pods = [pod(f"web-{name}", on=name, labels=WEB, prefers_away=apart) for name in "ab"]
+
+    explained = explain(cluster(node("a"), node("b"), pods=pods))
+
+    assert explained.way is not None
+    assert [each.text for each in explained.way.changes] == [
+        "remove the preferences (preferred terms, `ScheduleAnyway`) of shop/web-a"
+    ]
+    assert explained.way.is_complete
+
+
 def test_nodes_under_consolidate_after_take_pods_later() -> None:
     patient = pool(policy=replace(ALL, consolidate_after=5 * MINUTE))
     recent = node("b", said=[], last_pod_event=NOON - MINUTE)

@@ -17,12 +17,12 @@ _NOTE: Final = "# Written by `make fix`; change tests/tidy/monitoring/alerts.py 
 
 
 class Severity(Enum):
-    """Who has to look, and when."""
+    """When a person has to look."""
 
     CRITICAL = "critical"
-    """Somebody, now: pods do not run, or money runs."""
+    """Now: pods do not run."""
     WARNING = "warning"
-    """Somebody, today."""
+    """Today."""
 
 
 class Alert(Struct, frozen=True):
@@ -54,7 +54,7 @@ _HEALTH: Final = Group(
             "absent(karpenter_build_info)",
             "5m",
             "No replica of Karpy answers Prometheus: pending pods get no nodes",
-            "`kubectl get pods -n kube-system -l app.kubernetes.io/name=karpenter`, then the log of"
+            "`kubectl get pods -A -l app.kubernetes.io/name=karpenter`, then the log of"
             " the last container. If pods run, the ServiceMonitor does not find them.",
         ),
         Alert(
@@ -63,7 +63,7 @@ _HEALTH: Final = Group(
             "max(leader_election_master_status) < 1",
             "2m",
             "No replica of Karpy holds the lease: nothing is launched and nothing removed",
-            "`kubectl get lease -n kube-system karpenter-leader-election -o yaml` names the holder."
+            "`kubectl get lease -n karpenter karpenter-leader-election -o yaml` names the holder."
             " A holder that is neither of the replicas is another autoscaler, such as Karpenter.",
         ),
         Alert(

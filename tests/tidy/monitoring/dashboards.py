@@ -7,7 +7,6 @@ from typing import Final
 
 from tests.tidy.monitoring.panels import (
     Dashboard,
-    Panel,
     Query,
     Row,
     dashboard_text,
@@ -782,8 +781,3 @@ DASHBOARDS: Final = (OVERVIEW, CONTROLLERS, CAPACITY, COST, DISRUPTION)
 FILES: Final[dict[Path, Callable[[], str]]] = {
     FOLDER / f"{each.uid}.json": partial(dashboard_text, each, DASHBOARDS) for each in DASHBOARDS
 }
-
-
-def panels_of(dashboard: Dashboard) -> list[Panel]:
-    """List the panels of a dashboard."""
-    return [panel for row in dashboard.rows for panel in row.panels]

@@ -481,11 +481,11 @@ def metric_specs(
     claim = (*by_class, status_label(NODE_POOL))
     return [
         *karpenter_specs(well_known),
-        *_status_specs("operator_nodeclaim_", claim),
-        *_status_specs("operator_nodepool_"),
-        *_status_specs("operator_node_", (*claim, status_label(INITIALIZED))),
-        *_status_specs("operator_capacitybuffer_"),
-        *_status_specs("operator_", ("group", "kind"), DEFAULT_BUCKETS),
+        *status_specs("operator_nodeclaim_", claim),
+        *status_specs("operator_nodepool_"),
+        *status_specs("operator_node_", (*claim, status_label(INITIALIZED))),
+        *status_specs("operator_capacitybuffer_"),
+        *status_specs("operator_", ("group", "kind"), DEFAULT_BUCKETS),
         *(*_CONTROLLERS, *_QUEUES, *_REQUESTS, *_OURS),
     ]
 
@@ -495,9 +495,10 @@ def status_label(key: str) -> str:
     return key.translate(str.maketrans("/.-", "___"))
 
 
-def _status_specs(
+def status_specs(
     prefix: str, more: tuple[str, ...] = (), buckets: tuple[float, ...] = _STATUS_BUCKETS
 ) -> list[MetricSpec]:
+    """List the metrics of the conditions of a kind, such as `operator_nodepool_`."""
     status = f"{prefix}status_condition_"
     each = (*_OBJECT, "type", "status", "reason", *more)
     return [

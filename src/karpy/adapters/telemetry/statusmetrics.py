@@ -94,15 +94,17 @@ class _Names(Struct, frozen=True):
     more: tuple[str, ...]
 
 
-def observed(record: _Record) -> ObservedObject:
+def observed(record: _Record | ObservedObject) -> ObservedObject:
     """Return the metadata and the conditions of an object."""
+    if isinstance(record, ObservedObject):
+        return record
     conditions = record.conditions
     items = conditions if isinstance(conditions, tuple) else conditions.items
     namespace = record.namespace if isinstance(record, BufferRecord) else ""
     return ObservedObject(record.meta, items, namespace)
 
 
-def status_gauges(kind: ObservedKind, records: Iterable[_Record]) -> GaugeValues:
+def status_gauges(kind: ObservedKind, records: Iterable[_Record | ObservedObject]) -> GaugeValues:
     """Return the gauges of every condition of every object, and of deleting objects."""
     told: _Gauges = {}
     shared = _Names("operator_", tuple(kind.shared().values()))

@@ -42,6 +42,7 @@ _STYLES: Final = {
     Style.NAME: "cyan",
 }
 _WIDTH: Final = 100
+_OF_THE_LIST: Final = frozenset({"sort", "reverse", "filter", "labels", "waiting", "explain"})
 _SELECTOR_SIGNS: Final = frozenset("=!(")
 """What tells labels from a part of a name."""
 
@@ -88,6 +89,11 @@ class Viewer(App[None]):
         self._every = every
         self._has_colour = has_colour
         self._columns: tuple[str, ...] = ()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Say whether a key does anything: those of the list do nothing while it is covered."""
+        del parameters
+        return action not in _OF_THE_LIST or len(self.screen_stack) == 1
 
     def compose(self) -> ComposeResult:
         yield Static("", id="totals")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from karpy.cli.ec2supply import Needs
 from karpy.cli.hosts import explain_host
 from karpy.cli.inputs import Seen, decide_seen, find_supply, supplied
-from karpy.cli.live import access_of
+from karpy.cli.live import access_of, at_home
 from karpy.cli.nodeexplanations import Screen, node_explanation_lines
 from karpy.cli.options import Question, Reach
 from karpy.cli.terminal import Line
@@ -97,13 +97,15 @@ class _Shop:
             replace(each, value={key: each.value.get(key) for key in ("spec", "status")})
             for each in sight.node_classes
         )
-        if self._known is None or self._known[0] != (pools, specs):
+        question = at_home(self._question, sight.snapshot)
+        wishes = question.catalog, pools, specs
+        if self._known is None or self._known[0] != wishes:
             needs = Needs(sight.snapshot, sight.node_classes)
-            self._known = (pools, specs), find_supply(self._question, needs)
+            self._known = wishes, find_supply(question, needs)
         return self._known[1]
 
 
-_Wishes: TypeAlias = tuple[tuple[NodePool, ...], tuple[NodeClassFound, ...]]
+_Wishes: TypeAlias = tuple[str | None, tuple[NodePool, ...], tuple[NodeClassFound, ...]]
 
 
 def _look_anew(sight: Sight, shop: _Shop, question: Question) -> Look:

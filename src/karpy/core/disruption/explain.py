@@ -24,6 +24,7 @@ from karpy.core.disruption.lifts import (
     Lifted,
     advice_on,
     lift,
+    lift_preferences,
     lift_unrest,
     without_pods,
 )
@@ -350,9 +351,9 @@ def _ask(method: DisruptionMethod, snapshot: Snapshot, node: Node) -> Command | 
 
 def _tries(kept: Kept) -> Iterator[Lifted]:
     """Give clusters in which the pods of a node may have a place."""
-    rested = lift_unrest(kept)
-    if rested is not None:
-        yield rested
+    for lifted in (lift_unrest(kept), lift_preferences(kept)):
+        if lifted is not None:
+            yield lifted
     if kept.refusal.why is NodeReason.PODS_UNPLACED:
         yield without_pods(kept, kept.refusal.pods)
         return

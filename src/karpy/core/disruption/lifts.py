@@ -24,6 +24,7 @@ from karpy.model.nodes import Node
 from karpy.model.pods import DisruptionBudget, Pod, PodDisruption
 from karpy.model.pools import Budget, ConsolidationPolicy, DisruptionPolicy, DisruptionReason
 from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.settings import PreferencePolicy
 from karpy.model.snapshot import Snapshot
 
 _PODS_NAMED: Final = 3
@@ -283,6 +284,21 @@ def lift_unrest(kept: Kept) -> Lifted | None:
     text = f"wait until no pod comes or goes on {named(sorted(closed))} for `consolidateAfter`"
     change = Change(text, kept.refusal.why, is_wait=True, until=until)
     return Lifted(change, replace(kept.snapshot, nodes=nodes))
+
+
+def lift_preferences(kept: Kept) -> Lifted | None:
+    """See the pods of the node as if they preferred nothing; None if they do not."""
+    if kept.snapshot.settings.preference_policy is PreferencePolicy.IGNORE:
+        return None
+    bare = {
+        pod.key: replace(pod, rules=rules)
+        for pod in kept.pods
+        if pod.is_reschedulable and (rules := pod.rules.without_preferences()) != pod.rules
+    }
+    if not bare:
+        return None
+    text = f"remove the preferences (preferred terms, `ScheduleAnyway`) of {named(sorted(bare))}"
+    return Lifted(Change(text, kept.refusal.why), _with_pods(kept.snapshot, bare))
 
 
 def without_pods(kept: Kept, keys: Sequence[str]) -> Lifted:

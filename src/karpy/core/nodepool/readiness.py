@@ -54,6 +54,8 @@ def judge_unserved(pool: PoolRecord, served: Sequence[str], now: datetime) -> Ch
 
     A pool on which another autoscaler has set the condition is that one's, and stays as it is.
     """
+    # Differs: a NodePool whose kind of node class no provider serves: Karpenter says nothing; Karpy
+    # writes a condition and an event, because such a NodePool waits for ever otherwise.
     known = pool.conditions.get(NODE_CLASS_READY)
     has_said = known is not None and known.reason not in {NOT_SERVED, AWAITING}
     if has_said or not pool.node_class.kind:

@@ -231,7 +231,7 @@ class Ec2Cloud:
         target = request["TargetCapacitySpecification"]
         lifecycle = lifecycle_of(target.get("DefaultTargetCapacityType", ON_DEMAND))
         offers = [
-            _offer(index, template["data"], override)
+            _offer(index, template["data"], override, is_full=self._is_full(override))
             for index, (template, override) in enumerate(overrides)
         ]
         strategy = strategy_of(request, lifecycle)
@@ -330,6 +330,7 @@ class Ec2Cloud:
         network = {"serviceIpv4Cidr": "10.100.0.0/16"}
         cluster = {
             "name": self.cluster,
+            "arn": f"arn:aws:eks:{self.tables.region}:123456789012:cluster/{self.cluster}",
             "version": self.kubernetes,
             "endpoint": "https://eks.example.com",
             "certificateAuthority": {"data": "Y2E="},
@@ -407,6 +408,10 @@ class Ec2Cloud:
         if name not in self.templates:
             raise refusal(call, "InvalidLaunchTemplateName.NotFoundException", name)
         return name
+
+    def _is_full(self, override: JsonObject) -> bool:
+        left = {str(each["SubnetId"]): each["AvailableIpAddressCount"] for each in self.subnets}
+        return left.get(override.get("SubnetId", ""), 1) == 0
 
     def _profile(self, request: JsonObject, call: str) -> JsonObject:
         name = request["InstanceProfileName"]
@@ -511,7 +516,7 @@ def _groups_of(data: JsonObject) -> list[JsonObject]:
     return [{"GroupId": each} for each in interfaces[0].get("Groups", [])]
 
 
-def _offer(index: int, data: JsonObject, override: JsonObject) -> Offer:
+def _offer(index: int, data: JsonObject, override: JsonObject, *, is_full: bool) -> Offer:
     specification = data.get("CapacityReservationSpecification") or {}
     target = specification.get("CapacityReservationTarget") or {}
     return Offer(
@@ -520,6 +525,7 @@ def _offer(index: int, data: JsonObject, override: JsonObject) -> Offer:
         override.get("Priority", 0.0),
         target.get("CapacityReservationId", ""),
         index,
+        is_full,
     )
 
 

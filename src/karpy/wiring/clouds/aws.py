@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -12,7 +13,8 @@ from msgspec.structs import replace
 from karpy.adapters.clouds.aws.builtin import known_prices
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.classes import FOLLOWED, NodeClassBook
-from karpy.adapters.clouds.aws.client import connect_aws
+from karpy.adapters.clouds.aws.classstatus import ClassStatus
+from karpy.adapters.clouds.aws.client import Answered, connect_aws
 from karpy.adapters.clouds.aws.cluster import PERIOD as CLUSTER_PERIOD
 from karpy.adapters.clouds.aws.cluster import ClusterWatch
 from karpy.adapters.clouds.aws.finders import Finders
@@ -39,6 +41,7 @@ from karpy.adapters.telemetry.specs import (
     MetricSpec,
     MetricType,
     exponential,
+    status_specs,
 )
 from karpy.controllers.ec2capacity import CapacityController
 from karpy.controllers.ec2claims import (
@@ -51,6 +54,7 @@ from karpy.controllers.rounds import every
 from karpy.core.aws.catalog import EC2_WELL_KNOWN
 from karpy.core.aws.refusals import DRY_RUN
 from karpy.core.aws.typemetrics import type_gauges
+from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudUnavailable, ClusterError, OptionInvalid
 from karpy.model.instances import Catalog
 from karpy.model.kinds import DAEMON_SET, DEPLOYMENT, EC2_NODE_CLASS, SERVICE, Kind
@@ -106,7 +110,23 @@ _BATCH_SIZES: Final = (
     *(70.0, 75.0, 80.0, 85.0, 90.0, 95.0, 100.0, 125.0, 150.0, 175.0, 200.0, 225.0, 250.0, 275.0),
     *(300.0, 400.0, 500.0, 1000.0),
 )
+_REQUESTS: Final = "aws_sdk_go_request_total"
+_REQUEST_SECONDS: Final = "aws_sdk_go_request_duration_seconds"
 METRICS: Final[tuple[MetricSpec, ...]] = (
+    *status_specs("operator_ec2nodeclass_"),
+    MetricSpec(
+        _REQUESTS,
+        MetricType.COUNTER,
+        "Calls to AWS with all their tries, by the status of the last answer.",
+        ("service", "action", "status_code"),
+    ),
+    MetricSpec(
+        _REQUEST_SECONDS,
+        MetricType.HISTOGRAM,
+        "How long calls to AWS took with all their tries.",
+        ("service", "action"),
+        DURATION_BUCKETS,
+    ),
     MetricSpec(
         "karpenter_interruption_received_messages_total",
         MetricType.COUNTER,
@@ -213,6 +233,7 @@ _COLLECTED: Final = timedelta(minutes=2)
 _COLLECTED_AT_FIRST: Final = (20, timedelta(seconds=10))
 """After a crash, machines without a NodeClaim are ended soon."""
 _NODE_TERMINATION_HANDLER: Final = "node-termination-handler"
+_SOLD_EVERYWHERE: Final = "m5.large"
 _DNS_NAMESPACE: Final = "kube-system"
 _DNS_NAME: Final = "kube-dns"
 
@@ -225,7 +246,13 @@ def well_known(options: Options) -> frozenset[str]:
 
 async def open_cloud(site: Site) -> Cloud:
     """Check account and cluster, ask for instance types, and put the provider together."""
-    return await open_with(site, await connect_aws(check_write=site.check_write))
+    calls = await connect_aws(check_write=site.check_write)
+    calls.on_answer = partial(_count_answer, site)
+    try:
+        return await open_with(site, calls)
+    except BaseException:
+        await calls.close()
+        raise
 
 
 async def open_with(site: Site, calls: AwsCalls) -> Cloud:
@@ -263,6 +290,8 @@ class _Made:
         self._cluster = cluster
         self._site = site
         self._measured: Catalog | None = None
+        self._status: ClassStatus | None = None
+        """Once this replica has led."""
         sold_out = SoldOut(clock)
         trouble = site.on_trouble
         self.marketplace = Marketplace(
@@ -274,7 +303,7 @@ class _Made:
             asks_prices=not settings.isolated_vpc,
         )
         self.templates = Templates(calls, clock, settings.cluster_name)
-        reports = Reports(trouble, site.on_count, site.notices.tell)
+        self._reports = reports = Reports(trouble, site.on_count, site.notices.tell)
         self._machines = Machines(
             calls, settings.cluster_name, reserves=settings.reserves, reports=reports
         )
@@ -326,6 +355,10 @@ class _Made:
         )
         yield Part("nodeclass", NodeClassController(workplace, context.on_failure).run)
         context.records.claims.listen(self._hear_claim)
+        if self._status is None and self._site.options.has_cluster_metrics:
+            self._status = ClassStatus(self._book, self._site.clock, self._reports)
+            self._status.begin()
+            self._site.add_source(self._status.gauges)
         yield from self._of_claims(context_of)
         yield from self._of_discoveries(context_of)
         context = context_of("nodeclaim.tagging")
@@ -393,10 +426,17 @@ class _Made:
             self._book.note_claim_gone()
 
 
+def _count_answer(site: Site, answered: Answered) -> None:
+    labels = {"service": answered.service, "action": answered.action}
+    status = {**labels, "status_code": str(answered.status)}
+    site.on_count(Count(_REQUESTS, status))
+    site.on_count(Count(_REQUEST_SECONDS, labels, answered.seconds))
+
+
 async def _check(calls: AwsCalls) -> None:
     """Find out whether EC2 can be asked at all; raise CloudError."""
     try:
-        await calls.describe_instance_types(DryRun=True)
+        await calls.describe_instance_types(InstanceTypes=[_SOLD_EVERYWHERE], DryRun=True)
     except AwsRefused as error:
         if error.aws_code != DRY_RUN:
             raise
@@ -416,14 +456,25 @@ async def _discovered(settings: AwsSettings, cluster: ClusterWatch, site: Site) 
         )
     trouble = await cluster.refresh_if_possible()
     if trouble is not None:
-        if not (settings.cluster_endpoint and settings.ca_bundle):
+        if not settings.cluster_endpoint:
             raise trouble
         site.on_trouble("ask EKS for version and addresses of the cluster", trouble)
+        cluster.assume(kubernetes=await _server_version(site))
     return settings.filled(
         cluster_endpoint=cluster.facts.endpoint,
-        ca_bundle=cluster.facts.ca_bundle,
+        ca_bundle=cluster.facts.ca_bundle or site.authority,
         dns_address=await _dns_address(site),
     )
+
+
+async def _server_version(site: Site) -> str:
+    """Return the version of the API server as EKS writes it; empty if it does not say."""
+    with suppress(ClusterError):
+        major, _, rest = (await site.server_version()).removeprefix("v").partition(".")
+        minor = rest.partition(".")[0]
+        if major.isdigit() and minor.isdigit():
+            return f"{major}.{minor}"
+    return ""
 
 
 async def _dns_address(site: Site) -> str:

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from karpy.adapters.telemetry.eventspecs import EventSpec
+from karpy.adapters.telemetry.metrics import Source
 from karpy.adapters.telemetry.specs import MetricSpec
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import KarpyError, OptionInvalid
@@ -42,6 +43,10 @@ CheckWrite = Callable[[str], None]
 """Raises LeadershipUncertain unless a call to the cloud that changes something may be made now."""
 
 
+async def _unknown_version() -> str:
+    return ""
+
+
 class Site(Struct, frozen=True):
     """What a provider is opened with."""
 
@@ -54,6 +59,12 @@ class Site(Struct, frozen=True):
     on_trouble: OnTrouble = lambda *_: None
     on_count: OnCount = lambda _: None
     check_write: CheckWrite = lambda _: None
+    authority: str = ""
+    """The certificates by which the API server is known, as base64; empty if any will do."""
+    server_version: Callable[[], Awaitable[str]] = _unknown_version
+    """Returns the version of the API server, such as `v1.36.3`; raises ClusterError."""
+    add_source: Callable[[Source], None] = lambda _: None
+    """Takes what collects gauges whenever metrics are asked for."""
 
 
 async def _nothing_to_close() -> None:

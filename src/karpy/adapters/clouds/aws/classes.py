@@ -41,6 +41,9 @@ class _Reader(Generic[T]):
         return self._read(_decoder.decode(data))
 
 
+OnClass = Callable[[Ec2NodeClass | None, Ec2NodeClass | None], None]
+
+
 class NodeClassBook:
     """Follows EC2NodeClasses and NodePools; what cannot be read stays what it was."""
 
@@ -65,6 +68,7 @@ class NodeClassBook:
         """Zones whose subnets have no free address, by node class."""
         self._synced: set[Kind] = set()
         self._changed = asyncio.Event()
+        self._listeners: list[OnClass] = []
         self.changes = 0
         """How often node classes have changed."""
 
@@ -123,6 +127,10 @@ class NodeClassBook:
         self.changes += 1
         self._changed.set()
 
+    def listen(self, listener: OnClass) -> None:
+        """Call a listener with the old and the new node class for every change from now on."""
+        self._listeners.append(listener)
+
     def find(self, name: str) -> Ec2NodeClass | None:
         """Return a node class by name."""
         return self.classes.get(name)
@@ -178,11 +186,14 @@ class NodeClassBook:
 
     def _put_class(self, key: str, found: tuple[Ec2NodeClass, JsonObject] | None) -> None:
         self._note_change()
+        before = self.classes.get(key)
         if found is None:
             self.classes.pop(key, None)
             self.objects.pop(key, None)
         else:
             self.classes[key], self.objects[key] = found
+        for listener in self._listeners:
+            listener(before, self.classes.get(key))
 
     def _put_pool(self, key: str, pool: NodePool | None) -> None:
         if pool is None:

@@ -64,6 +64,7 @@ _PAGES: Final = {
     "get_products": ("PriceList", 100),
 }
 """What the items of a page are called, and how many are asked for at once."""
+_OK: Final = 200
 _SIZES: Final = {"list_instance_profiles": "MaxItems"}
 _READS: Final = ("Describe", "Get", "List", "Receive")
 _BY_NAME: Final = ("Ids", "Names", "InstanceTypes")
@@ -85,6 +86,18 @@ class Patience(msgspec.Struct, frozen=True):
     tries: int = 5
     connections: int = 100
     """At once, to each service."""
+
+
+class Answered(msgspec.Struct, frozen=True):
+    """A call with all its tries and pages; the status is that of HTTP, 0 without an answer."""
+
+    service: str
+    action: str
+    status: int
+    seconds: float
+
+
+OnAnswer = Callable[[Answered], None]
 
 
 class AwsClient:
@@ -111,6 +124,8 @@ class AwsClient:
         self._clients: dict[str, AioBaseClient] = {}
         self._open = AsyncExitStack()
         self._turn = asyncio.Lock()
+        self.on_answer: OnAnswer = lambda _: None
+        """Hears of every call that was answered, or given up."""
 
     @property
     def region(self) -> str:
@@ -248,15 +263,21 @@ class AwsClient:
     @asynccontextmanager
     async def _asking(self, service: str, operation: str) -> AsyncIterator[AioBaseClient]:
         """Give the client of a service; what goes wrong with its call is one of our errors."""
-        call = f"{service}:{operation.title().replace('_', '')}"
+        action = operation.title().replace("_", "")
+        call, loop, status = f"{service}:{action}", asyncio.get_running_loop(), 0
+        begin = loop.time()
         try:
             async with asyncio.timeout(self._patience.seconds):
                 yield await self._client(service)
+            status = _OK
         except TimeoutError as error:
             problem = f"there was no answer within {self._patience.seconds:g} s"
             raise CloudUnavailable(call=call, problem=problem) from error
         except _FAILURES as error:
+            status = _status_of(error)
             raise _retyped(call, error, self._region) from error
+        finally:
+            self.on_answer(Answered(service, action, status, loop.time() - begin))
 
     async def _client(self, service: str) -> AioBaseClient:
         async with self._turn:
@@ -352,6 +373,13 @@ def _sized(operation: str, request: JsonObject) -> JsonObject:
 def _listed(answer: JsonObject, key: str) -> list[JsonObject]:
     found: list[JsonObject] = answer.get(key) or []
     return found
+
+
+def _status_of(error: Exception) -> int:
+    if not isinstance(error, ClientError):
+        return 0
+    found = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    return found if isinstance(found, int) else 0
 
 
 def _retyped(call: str, error: Exception, region: str) -> KarpyError:

@@ -34,6 +34,9 @@ class ClusterWatch:
 
     async def refresh(self) -> None:
         """Ask once; raise CloudError."""
+        # Differs: the version of the control plane: Karpenter asks the API server, or EKS where
+        # EKS_CONTROL_PLANE is set; Karpy always asks EKS, because it needs the cluster's addresses
+        # from there as well.
         answer = await self._calls.describe_cluster(name=self._name)
         self.facts = read_facts(answer.get("cluster") or {})
 

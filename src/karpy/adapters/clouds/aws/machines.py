@@ -134,7 +134,8 @@ class Machines:
         """Ask for the end of a machine; raise MachineNotFound once it is gone."""
         found = await self.find(id_, is_fresh=True)
         if found.tags.get(cluster_tag(self._cluster)) != OWNED:
-            # A person has taken the tag off: the machine is theirs from then on.
+            # Differs: an instance that lacks the tag of the cluster: Karpenter asks for its end,
+            # which its policy forbids; Karpy releases it, because who removes the tag keeps it.
             self._known.pop(id_, None)
             raise MachineNotFound(provider_id=id_)
         if not found.is_ending:

@@ -47,7 +47,13 @@ class Marketplace:
         self._on_trouble = on_trouble
         self._asks_prices = asks_prices
         self._region = Region(calls.region, (), Market({}, on_demand=dict(known_prices or {})))
-        self.shifted_zones: frozenset[str] = frozenset()
+        self.find_shifted: Callable[[], frozenset[str]] = frozenset
+        """Names the zones that traffic is shifted away from, as far as node classes know them."""
+
+    @property
+    def shifted_zones(self) -> frozenset[str]:
+        """The zones that traffic is shifted away from now."""
+        return self.find_shifted()
 
     def region(self) -> Region:
         """Return all that is known of the region, what is sold out now included."""

@@ -162,6 +162,8 @@ class NodeClassController:
         unsupported = "" if alias is None else why_unsupported(alias, version)
         if unsupported:
             return with_images(known, (), unsupported, at.clock.now())
+        # Differs: how soon a new image is found: Karpenter looks every five minutes; Karpy looks
+        # every AMI_REFRESH_INTERVAL, because that is what the setting says.
         refresh = at.settings.image_refresh
         found = await self._remembered(
             "images", known, version, refresh, lambda: at.finders.images(known.spec, version)

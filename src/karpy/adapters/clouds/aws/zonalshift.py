@@ -30,23 +30,26 @@ class ZonalShiftController:
         self._calls = calls
         self._clock = clock
         self._book = book
-        self._marketplace = marketplace
         self._arn = cluster_arn
         self._reports = reports
         self._told: frozenset[str] = frozenset()
         """IDs of the zones that NodePools were told about."""
+        marketplace.find_shifted = self._shifted
 
     async def look(self) -> None:
         """Look for shifts once; raise CloudError."""
         answer = await self._calls.get_managed_resource(resourceIdentifier=self._arn)
         shifted = read_shifts(answer, self._clock.now())
         names = self._book.zone_names()
-        self._marketplace.shifted_zones = frozenset(
-            name for name, id_ in names.items() if id_ in shifted
-        )
         self._tell(shifted - self._told, names, is_active=True)
         self._tell(self._told - shifted, names, is_active=False)
         self._told = shifted
+
+    def _shifted(self) -> frozenset[str]:
+        """Name the zones: a node class may find their subnets only after a shift was seen."""
+        if not self._told:
+            return self._told
+        return frozenset(name for name, id_ in self._book.zone_names().items() if id_ in self._told)
 
     def _tell(self, ids: frozenset[str], names: dict[str, str], *, is_active: bool) -> None:
         zones = sorted((name, id_) for name, id_ in names.items() if id_ in ids)

@@ -255,7 +255,7 @@ class Ec2Bridge(EC2Response):
         lifecycle = lifecycle_of(kind)
         strategy = strategy_of(self._options(), lifecycle)
         offers = [
-            _offer(index, template.latest_version().data, override, self._zone(override))
+            self._offer(index, template.latest_version().data, override)
             for index, (template, override) in enumerate(overrides)
         ]
         with self.tables.lock:
@@ -276,6 +276,20 @@ class Ec2Bridge(EC2Response):
         if "LaunchTemplateId" in wanted:
             return self.ec2_backend.get_launch_template(wanted["LaunchTemplateId"])
         return self.ec2_backend.get_launch_template_by_name(wanted["LaunchTemplateName"])
+
+    def _offer(self, index: int, data: JsonObject, override: JsonObject) -> Offer:
+        specification = data.get("CapacityReservationSpecification") or {}
+        target = specification.get("CapacityReservationTarget") or {}
+        subnet = override.get("SubnetId")
+        left = self.ec2_backend.get_subnet(subnet).available_ip_address_count if subnet else 1
+        return Offer(
+            override.get("InstanceType") or data.get("InstanceType", "m5.large"),
+            self._zone(override),
+            float(override.get("Priority") or 0.0),
+            target.get("CapacityReservationId", ""),
+            index,
+            left <= 0,
+        )
 
     def _zone(self, override: JsonObject) -> str:
         subnet = override.get("SubnetId")
@@ -453,18 +467,6 @@ def add_image(backend: Moto, seed: ImageSeed) -> None:
         root_device_type="ebs",
         root_device_name="/dev/xvda",
         region_name=f"{backend.region_name}a",
-    )
-
-
-def _offer(index: int, data: JsonObject, override: JsonObject, zone: str) -> Offer:
-    specification = data.get("CapacityReservationSpecification") or {}
-    target = specification.get("CapacityReservationTarget") or {}
-    return Offer(
-        override.get("InstanceType") or data.get("InstanceType", "m5.large"),
-        zone,
-        float(override.get("Priority") or 0.0),
-        target.get("CapacityReservationId", ""),
-        index,
     )
 
 

@@ -11,6 +11,7 @@ from karpy.model.labels import ON_DEMAND, SPOT
 
 ANY: Final = "*"
 SOLD_OUT: Final = "InsufficientInstanceCapacity"
+NO_ADDRESSES: Final = "InsufficientFreeAddressesInSubnet"
 NOTHING_RESERVED: Final = "ReservationCapacityExceeded"
 _BY_PRIORITY: Final = frozenset({"prioritized", "capacity-optimized-prioritized"})
 _UNKNOWN: Final = 50_000
@@ -29,6 +30,8 @@ class Offer(Struct, frozen=True):
     reservation: str = ""
     index: int = 0
     """Which override of the request it is."""
+    is_full: bool = False
+    """Whether its subnet has no free address."""
 
 
 class Fault(Struct, frozen=True):
@@ -83,6 +86,8 @@ class Market:
 
     def is_sold_out(self, capacity_type: str, offer: Offer) -> bool:
         """Say whether there is no machine of an offer."""
+        if offer.is_full:
+            return True
         if offer.reservation:
             return self.left.get(offer.reservation, 0) <= 0
         place = (capacity_type, offer.instance_type, offer.zone)
@@ -141,6 +146,8 @@ def counted(offers: Iterable[Offer]) -> dict[Offer, int]:
 
 
 def _fault(offer: Offer) -> Fault:
+    if offer.is_full:
+        return Fault(NO_ADDRESSES, "There are not enough free addresses in the subnet.", offer)
     if offer.reservation:
         message = f"The capacity reservation {offer.reservation} has no machines left."
         return Fault(NOTHING_RESERVED, message, offer)

@@ -29,6 +29,17 @@ JsonObject = dict[str, Any]
 _PLACE: Final = Place(
     "${AWS::Partition}", "${AWS::Region}", "${AWS::AccountId}", "${AWS::URLSuffix}"
 )
+_HEAD: Final = """\
+# What Karpy needs for the EKS cluster {cluster}:
+#   aws cloudformation deploy --stack-name karpy-{cluster} --template-file FILE \\
+#     --capabilities CAPABILITY_NAMED_IAM
+# Two things a stack cannot do. Tag the subnets and security groups that nodes are launched with:
+#   aws ec2 create-tags --resources SUBNETS GROUPS --tags Key=karpenter.sh/discovery,Value={cluster}
+# In a cluster without access entries, leave NodeAccessEntry out and let nodes in by aws-auth:
+#   mapRoles: [{{rolearn: arn:aws:iam::ACCOUNT:role/{role},
+#     username: "system:node:{{{{EC2PrivateDNSName}}}}",
+#     groups: [system:bootstrappers, system:nodes]}}]
+"""
 _SPOT_ROLE: Final = "CreateSpotServiceLinkedRole"
 _WIDTH: Final = 100
 
@@ -64,7 +75,7 @@ def template(plan: Plan) -> JsonObject:
 def text(plan: Plan) -> str:
     """Return the template as it is written to a file."""
     written: str = yaml.dump(template(plan), Dumper=_Dumper, sort_keys=False, width=_WIDTH)
-    return written
+    return _HEAD.format(cluster=plan.cluster, role=plan.role) + written
 
 
 class _Dumper(yaml.SafeDumper):

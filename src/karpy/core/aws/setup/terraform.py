@@ -28,6 +28,10 @@ from karpy.core.aws.setup.policies import (
     queue_policy,
 )
 
+_HEAD: Final = """\
+# What Karpy needs for the EKS cluster {cluster}.
+# In a cluster without access entries, map the role {role} in the ConfigMap aws-auth
+# to the groups system:bootstrappers and system:nodes instead."""
 _PLACE: Final = Place(
     "${data.aws_partition.current.partition}",
     "${data.aws_region.current.name}",
@@ -55,7 +59,7 @@ Body: TypeAlias = Mapping[str, Value]
 def text(plan: Plan) -> str:
     """Return the configuration as it is written to a file."""
     parts = [
-        "# What Karpy needs for an EKS cluster.",
+        _HEAD.format(cluster=plan.cluster, role=plan.role),
         *(_block("data", kind, "current", {}) for kind in _FOUND),
         *_node(plan),
         *_controller(plan),

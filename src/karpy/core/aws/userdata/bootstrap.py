@@ -1,5 +1,6 @@
 """What every image family needs to know to have a machine join the cluster."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from ipaddress import IPv6Address, ip_address
@@ -13,6 +14,7 @@ from karpy.model.labels import CAPACITY_TYPE
 from karpy.model.times import write_duration
 
 DO_NOT_SYNC_TAINTS: Final = "karpenter.sh/do-not-sync-taints"
+_LABEL: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,315}[A-Za-z0-9])?")
 RAID0: Final = "RAID0"
 _UNREGISTERED: Final = Taint(UNREGISTERED_TAINT, NO_EXECUTE)
 _RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "node-restriction.kubernetes.io")
@@ -54,8 +56,12 @@ def registration_taints(taints: Iterable[Taint], startup: Iterable[Taint]) -> tu
 def node_labels(
     labels: Mapping[str, str], capacity_type: str, *, is_custom: bool = False
 ) -> dict[str, str]:
-    """Return the labels that a kubelet sets on its node."""
+    """Return the labels that a kubelet sets on its node; raise UserDataInvalid if one is none."""
     wanted = {**labels, CAPACITY_TYPE: capacity_type}
+    for key, value in sorted(wanted.items()):
+        # The script is run by root: nothing but labels may get into it by way of them.
+        if not (_LABEL.fullmatch(key) and _LABEL.fullmatch(value or "x")):
+            raise UserDataInvalid(f"`{key}: {value}` is no label")
     if not is_custom:
         wanted[DO_NOT_SYNC_TAINTS] = "true"
     return {key: value for key, value in sorted(wanted.items()) if not _is_reserved(key)}

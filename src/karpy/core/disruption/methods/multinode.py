@@ -94,9 +94,9 @@ class MultiNodeConsolidation:
     def _longest(self, consolidation: Consolidation, candidates: Sequence[Candidate]) -> _Run:
         """Search by halving how many of the first candidates can go."""
         run = _Run()
-        # Differs: multi-node consolidation of many nodes: Karpenter considers 100 nodes and stops
-        # after one minute; Karpy considers all of them, so that none is left out for its place in
-        # the order.
+        # Differs: multi-node consolidation of many nodes: Karpenter considers 100 nodes (and 101
+        # where these can go) and stops after one minute; Karpy considers all of them, so that none
+        # is left out for its place in the order.
         least, most = _LEAST, len(candidates)
         while least <= most:
             middle = (least + most) // 2

@@ -66,7 +66,7 @@ class SingleNodeConsolidation:
     ) -> tuple[Move, Sequence[Candidate], list[NodeRefusal], list[Count]]:
         refused, counts = list[NodeRefusal](), list[Count]()
         # Differs: single-node consolidation of many nodes: Karpenter stops after three minutes and
-        # never tries some nodes; Karpy has no limit of time and considers each node.
+        # never tries some nodes; Karpy takes a second or two for thousands and considers each.
         for each in candidates:
             if not allowances.by_pool[each.pool.name].remaining:
                 refused.append(allowances.refusal_of(each, self.name))

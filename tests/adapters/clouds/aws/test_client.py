@@ -1,0 +1,51 @@
+"""The calls over HTTP, on the fake AWS."""
+
+import pytest
+
+from karpy.adapters.clouds.aws.client import Answered, Patience, connect_aws
+from karpy.adapters.clouds.awsfake.server import Account
+from karpy.errors import AwsRefused, CloudUnavailable, OptionInvalid
+from tests.contract.awsclouds import serving
+
+
+async def test_every_call_is_heard_of_with_its_status() -> None:
+    heard: list[Answered] = []
+    with serving(Account(families=("m5",))):
+        aws = await connect_aws()
+        aws.on_answer = heard.append
+        await aws.describe_subnets()
+        with pytest.raises(AwsRefused):
+            await aws.describe_instances(InstanceIds=[f"i-{'0' * 17}"])
+        await aws.close()
+
+    assert [(each.service, each.action, each.status) for each in heard] == [
+        ("ec2", "DescribeSubnets", 200),
+        ("ec2", "DescribeInstances", 400),
+    ]
+    assert all(each.seconds > 0 for each in heard)
+
+
+async def test_an_aws_that_does_not_answer_is_named_with_what_to_check(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for key, value in {
+        "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+    }.items():
+        monkeypatch.setenv(key, value)
+    heard: list[Answered] = []
+    aws = await connect_aws("eu-west-1", Patience(tries=1))
+    aws.on_answer = heard.append
+
+    with pytest.raises(CloudUnavailable, match="ec2:DescribeSubnets") as error:
+        await aws.describe_subnets()
+    await aws.close()
+
+    assert "`eu-west-1` is the region" in error.value.hint
+    assert [each.status for each in heard] == [0]
+
+
+async def test_a_region_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(OptionInvalid, match="no region of AWS"):
+        await connect_aws("no such region")
