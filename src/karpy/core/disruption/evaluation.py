@@ -16,6 +16,7 @@ from karpy.core.lifecycle.conditions import INITIALIZED, changed
 from karpy.core.scheduling.effort import Effort, KeepGoing
 from karpy.core.scheduling.problem import Problem
 from karpy.core.scheduling.whatif import WhatIf
+from karpy.errors import KarpyError
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.pools import NodePool
@@ -61,6 +62,12 @@ class Evaluation:
     def was_cut(self) -> bool:
         """Whether time was up before a question was answered."""
         return self._what_if is not None and self._what_if.was_cut
+
+    def take_failures(self) -> list[KarpyError]:
+        """Return the errors of questions since this was asked last."""
+        failures = [] if self._what_if is None else self._what_if.failures
+        taken, failures[:] = [*failures], []
+        return taken
 
     @property
     def now(self) -> datetime:
