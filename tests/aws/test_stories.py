@@ -271,6 +271,10 @@ async def test_a_node_class_says_what_it_does_not_find() -> None:
         }
         assert said["subnets"] == said["groups"] == said["images"] == "False"
         assert said["role"] == "Unknown"
+        conditions = stage.node_class("role")["status"]["conditions"]
+        profile = next(each for each in conditions if each["type"] == "InstanceProfileReady")
+        assert profile["reason"] == "RoleNotFound"
+        assert "nobody" in profile["message"]
         assert condition(stage.store.get(NODE_POOL, "default"), "Ready") == "False"
         assert (stage.claims, stage.ec2.launched) == ([], 0)
 
