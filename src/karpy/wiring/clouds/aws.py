@@ -83,7 +83,7 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "eks-control-plane",
         "eks_control_plane",
         SWITCH,
-        "Has no effect: EKS is always asked for the version.",
+        "Ask EKS for the version of the control plane, not the API server.",
     ),
     _flag("disable-dry-run", "disable_dry_run", SWITCH, "Validate node classes without trials."),
     _flag("enable-zonal-shift", "enable_zonal_shift", SWITCH, "Heed shifts of traffic."),
@@ -264,7 +264,8 @@ async def open_with(site: Site, calls: AwsCalls) -> Cloud:
         keeps_min_values=options.min_values_policy is MinValuesPolicy.STRICT,
     )
     await _check(calls)
-    cluster = ClusterWatch(calls, settings.cluster_name)
+    asked = _no_version if settings.eks_control_plane else partial(_server_version, site)
+    cluster = ClusterWatch(calls, settings.cluster_name, asked)
     settings = await _discovered(settings, cluster, site)
     made = _Made(settings, calls, cluster, site)
     if settings.enable_zonal_shift:
@@ -459,12 +460,15 @@ async def _discovered(settings: AwsSettings, cluster: ClusterWatch, site: Site) 
         if not settings.cluster_endpoint:
             raise trouble
         site.on_trouble("ask EKS for version and addresses of the cluster", trouble)
-        cluster.assume(kubernetes=await _server_version(site))
     return settings.filled(
         cluster_endpoint=cluster.facts.endpoint,
         ca_bundle=cluster.facts.ca_bundle or site.authority,
         dns_address=await _dns_address(site),
     )
+
+
+async def _no_version() -> str:
+    return ""
 
 
 async def _server_version(site: Site) -> str:

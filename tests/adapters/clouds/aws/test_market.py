@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from msgspec.structs import replace
 
 from karpy.adapters.clouds.aws.cluster import ClusterWatch
 from karpy.adapters.clouds.aws.finders import Finders
@@ -212,10 +211,20 @@ def test_the_version_of_the_control_plane_is_followed() -> None:
         assert run(story(some)) == ["1.34", "10.100.0.0/16", "1.34", "1.35"]
 
 
-def test_what_others_know_of_the_cluster_fills_in() -> None:
-    watch = ClusterWatch(Account().calls, "demo")
+def test_the_api_server_knows_the_version_best() -> None:
+    async def story(some: Account) -> list[str]:
+        said = ["1.36", "", "1.37", "1.38"]
 
-    watch.assume(kubernetes="1.33")
-    watch.assume(kubernetes="1.34", cidr="10.0.0.0/16")
+        async def server_version() -> str:
+            return said.pop(0)
 
-    assert watch.facts == replace(watch.facts, kubernetes="1.33", cidr="10.0.0.0/16")
+        watch, told = ClusterWatch(some.calls, "demo", server_version), []
+        for _ in range(3):
+            await watch.refresh()
+            told.append(watch.facts.kubernetes)
+        some.tables.refuse("DescribeCluster", "InternalError")
+        await watch.refresh_if_possible()
+        return [*told, watch.facts.kubernetes]
+
+    with account() as some:
+        assert run(story(some)) == ["1.36", "1.34", "1.37", "1.38"]

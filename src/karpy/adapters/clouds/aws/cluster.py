@@ -1,5 +1,6 @@
-"""What EKS says of the cluster: the version of its control plane and the range of its Services."""
+"""The cluster: the version of its control plane, and what EKS says of its addresses."""
 
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, Final
 
@@ -24,34 +25,45 @@ class ClusterFacts(Struct, frozen=True):
     arn: str = ""
 
 
-class ClusterWatch:
-    """Asks EKS about a cluster now and then; what it said last holds while it cannot be asked."""
+ServerVersion = Callable[[], Awaitable[str]]
+"""Returns the version of the API server, such as `1.34`; empty if it does not say."""
 
-    def __init__(self, calls: AwsCalls, name: str) -> None:
+
+async def _unknown() -> str:
+    return ""
+
+
+class ClusterWatch:
+    """
+    Asks about a cluster now and then; what was said last holds while nothing can be asked.
+
+    The API server says the version of the control plane; EKS does if the API server does not.
+    """
+
+    def __init__(
+        self, calls: AwsCalls, name: str, server_version: ServerVersion = _unknown
+    ) -> None:
         self._calls = calls
         self._name = name
+        self._server_version = server_version
         self.facts = ClusterFacts()
 
     async def refresh(self) -> None:
-        """Ask once; raise CloudError."""
-        # Differs: the version of the control plane: Karpenter asks the API server, or EKS where
-        # EKS_CONTROL_PLANE is set; Karpy always asks EKS, because it needs the cluster's addresses
-        # from there as well.
+        """Ask once; raise CloudError if EKS cannot be asked."""
+        version = await self._server_version()
+        if version:
+            self.facts = replace(self.facts, kubernetes=version)
         answer = await self._calls.describe_cluster(name=self._name)
-        self.facts = read_facts(answer.get("cluster") or {})
+        found = read_facts(answer.get("cluster") or {})
+        self.facts = replace(found, kubernetes=version or found.kubernetes)
 
     async def refresh_if_possible(self) -> CloudError | None:
-        """Ask once; return why that was not possible."""
+        """Ask once; return why EKS could not be asked."""
         try:
             await self.refresh()
         except CloudError as error:
             return error
         return None
-
-    def assume(self, **known: str) -> None:
-        """Fill in what others know where EKS did not say."""
-        missing = {key: value for key, value in known.items() if not getattr(self.facts, key)}
-        self.facts = replace(self.facts, **missing)
 
 
 def read_facts(cluster: dict[str, Any]) -> ClusterFacts:
