@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from msgspec.structs import replace
 
 from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.codec.fields import JsonObject
@@ -13,6 +14,8 @@ from karpy.model.records import ClaimRecord
 from karpy.model.repairs import RepairPolicy
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Patch, PatchType
+from karpy.sim.faults import Fault, Faults
+from karpy.sim.faultyports import FaultyFeed
 from karpy.sim.kubelets.nodes import Health
 from karpy.sim.loop import run
 from karpy.sim.world import World
@@ -256,6 +259,37 @@ def test_a_node_that_a_reboot_mends_is_rebooted() -> None:
     assert heard.failures == []
     assert heard.counted("nodes_reboots_total") == 1
     assert "committed node reboot" in [each.event for each in heard.remarks]
+
+
+def test_a_node_is_not_rebooted_for_a_pod_that_no_watch_tells_of() -> None:
+    heard, faults = Heard(), Faults()
+    unbound = [replace(each, grace_period=None) for each in REPAIR_POLICIES]
+
+    async def story() -> tuple[int, int, dict[str, str]]:
+        world = World()
+        world.start()
+        make_pool(world, consolidateAfter="Never")
+        cloud = MendingCloud(world)
+        feed = FaultyFeed(world.objects, faults)
+        async with disrupting(world, heard, cloud=cloud, policies=tuple(unbound), feed=feed):
+            await make_nodes(world, *MANY)
+            faults.add(Fault(calls=("event",), kind=POD, delay_seconds=7200))
+            meta = {"name": "late", "annotations": {"karpenter.sh/do-not-disrupt": "true"}}
+            spec = {"nodeName": node_of(world), "containers": [{"name": "c", "image": "i"}]}
+            world.store.create(POD, {"metadata": {**meta, "namespace": "default"}, "spec": spec})
+            world.kubelets.trouble(node_of(world), SLOW)
+            await asyncio.sleep(600)
+            early = len(cloud.operations), conditions(world)
+            world.store.delete(POD, "late", namespace="default")
+            await until(lambda: bool(cloud.operations), seconds=900)
+            found = early[0], len(cloud.operations), early[1]
+        world.stop()
+        return found
+
+    early, late, told = run(story())
+
+    assert (early, late) == (0, 1)
+    assert "Rebooting" not in told
 
 
 def test_a_node_that_reboots_do_not_mend_is_replaced_in_the_end() -> None:

@@ -32,6 +32,9 @@ from karpy.errors import CloudError, CloudUnavailable, KarpyError, LeadershipUnc
 from karpy.model.constraints import NodeTerm
 from karpy.model.ec2types import InstanceSettings
 from karpy.ports.cloud import MachineFate
+from karpy.wiring.embedded import embedded_world, serve
+from karpy.wiring.options import read_options
+from karpy.wiring.process import Crashed, run_process
 from tests.builders import exists, pod, pool, snapshot
 from tests.builders.ec2 import C6G_LARGE, M5_LARGE, region
 from tests.hostile.mutations import EXTREMES, paths_of, put
@@ -356,3 +359,20 @@ def test_a_term_with_a_value_that_no_label_can_have_matches_no_node(
 def test_nothing_but_labels_gets_into_the_script_of_a_machine(key: str, value: str) -> None:
     with pytest.raises(UserDataInvalid, match="is no label"):
         node_labels({key: value}, "spot")
+
+
+async def test_the_last_words_of_an_operator_that_aws_refuses_are_a_line_of_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def connect(**_: object) -> AwsClient:
+        raise CloudUnavailable(call="ec2:DescribeInstanceTypes", problem="no credentials")
+
+    monkeypatch.setattr("karpy.wiring.clouds.aws.connect_aws", connect)
+    async with embedded_world() as world, serve(world) as served:
+        log = tmp_path / "log"
+        words = (f"--kubeconfig={served.kubeconfig}", f"--log-output-paths={log}", "--provider=aws")
+        with pytest.raises(Crashed):
+            await run_process(read_options(words, {}), {}, asyncio.Event())
+
+    last = json.loads(log.read_text().splitlines()[-1])
+    assert (last["message"], last["code"]) == ("operator has ended", CloudUnavailable.code)

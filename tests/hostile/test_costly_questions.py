@@ -14,6 +14,8 @@ from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
 from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
 from karpy.core.scheduling.effort import Effort
+from karpy.core.scheduling.packers.greedy import Outcome, Packer
+from karpy.core.scheduling.podclasses import PodClass
 from karpy.model.pods import Pod
 from karpy.model.questions import DisruptionQuestion, ValidationQuestion
 from karpy.model.refusals import NodeReason
@@ -122,6 +124,30 @@ def test_a_command_that_cannot_be_validated_in_time_is_given_up() -> None:
 
     assert found.command is None
     assert not verdict_of_validation(question, found).is_complete
+
+
+@pytest.mark.parametrize(("culprit", "left"), [("waits", []), ("movable", ["n-00"])])
+def test_a_pod_with_which_questions_fail_keeps_no_node_but_its_own(
+    culprit: str, left: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = Packer.place
+
+    def fail(packer: Packer, pod_class: PodClass, about: Pod) -> Outcome:
+        if about.name == culprit:
+            raise KeyError(culprit)
+        return place(packer, pod_class, about)
+
+    pods = [pod("movable", on="n-00", cpu="1m"), pod("other", on="n-01", cpu="1m"), *FULL[2:4]]
+    waiting = pod("waits", cpu="999")
+    evaluation = Evaluation(cluster(*NODES[:4], pods=[*pods, waiting]))
+    monkeypatch.setattr(Packer, "place", fail)
+
+    found = SingleNodeConsolidation().propose(evaluation)
+
+    assert len(found.commands) == 1
+    assert left == [each.node for each in found.refusals if "mistake in karpy" in each.detail]
+    assert evaluation.take_failures()
+    assert evaluation.take_failures() == []
 
 
 async def test_a_decision_about_nodes_ends_for_one_about_pods(

@@ -182,6 +182,8 @@ class DisruptionController:
         timeout = self._context.decision_timeout.total_seconds()
         proposal = await decide_in_time(partial(made.propose, method), timeout, can_wait=True)
         took = self._context.clock.now() - began
+        for error in made.evaluation.take_failures():
+            self._context.on_failure(method.name, error)
         await self._context.writer.carry_out(
             joined(proposal.as_changes(), _evaluated(method, took))
         )

@@ -204,7 +204,8 @@ class DisruptionQueue:
         # Before anything is done: the next decision must know which nodes go.
         self._keep(command)
         is_done = await self.carry_out(progress.changes, seen)
-        if command.is_reboot and not self._note_reboot(command, seen, is_done=is_done):
+        is_rebooted = command.is_reboot and command.stage is not Stage.FAILED
+        if is_rebooted and not self._note_reboot(command, seen, is_done=is_done):
             return PACE
         await self._context.writer.carry_out(progress.outcome)
         if progress.launches and not await self._launch(progress):

@@ -1,7 +1,7 @@
 """The controller `nodeclaim.lifecycle`: launch, registration, initialization, termination."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -27,17 +27,22 @@ from karpy.errors import (
     NoCapacity,
     NodeClassNotReady,
 )
-from karpy.model.instances import Catalog
+from karpy.model.instances import Catalog, InstanceType
 from karpy.model.labels import INSTANCE_TYPE
 from karpy.model.pods import Pod
+from karpy.model.recent import Recent
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.requirements import Requirements, collect, why_incompatible
-from karpy.model.resources import fits
+from karpy.model.requirements import Requirement, Requirements, collect, why_incompatible
+from karpy.model.resources import Resources, fits
 from karpy.model.verdicts import LaunchOption
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.records import Kept
 
 WORKERS: Final = 100
+_Question: TypeAlias = tuple[
+    tuple[InstanceType, ...], frozenset[str], tuple[Requirement, ...], Resources
+]
+"""What the offerings for a claim depend on."""
 _DELETED: Final = Changes(deletes_node=True)
 PodsOf = Callable[[str], Iterable[Pod]]
 """Returns the pods that a NodeClaim was made for."""
@@ -61,6 +66,7 @@ class LifecycleController:
         self._pods_of = pods_of
         self._on_attempt = on_attempt
         self._queue = WorkQueue(context.observer)
+        self._options: Recent[_Question, tuple[LaunchOption, ...]] = Recent()
         self._machines: dict[str, Machine] = {}
         """Machines by UID of their claim, until the claim says so itself."""
         if nominator is not None:
@@ -130,7 +136,7 @@ class LifecycleController:
         try:
             if machine is None:
                 catalog = self._context.cloud.catalog()
-                machine = await self._context.cloud.launch(launch_spec(claim, catalog))
+                machine = await self._context.cloud.launch(self._spec(claim, catalog))
                 self._machines[claim.meta.uid] = machine
         except NoCapacity as error:
             return launch_sold_out(claim, error.message, self._pods_of(claim.name)), None
@@ -140,6 +146,13 @@ class LifecycleController:
             now = self._context.clock.now()
             return launch_failed(claim, error.message, now, error.reason), error
         return launch_succeeded(claim, launched(machine), self._context.clock.now()), None
+
+    def _spec(self, claim: ClaimRecord, catalog: Catalog) -> LaunchSpec:
+        """Ask for a machine; claims that ask for the same share the search for offerings."""
+        types = catalog.types_for(claim.pool)
+        question = types, catalog.well_known, claim.requirements, claim.requests
+        options = self._options.answer(question, lambda: launch_options(claim, catalog))
+        return launch_spec(claim, catalog, options)
 
     async def _end(self, kept: Kept[ClaimRecord]) -> float | None:
         claim, machine = kept.record, self._machines.get(kept.record.meta.uid)
@@ -194,13 +207,20 @@ class LifecycleController:
                     self._queue.add(claim.record.name)
 
 
-def launch_spec(claim: ClaimRecord, catalog: Catalog) -> LaunchSpec:
-    """Ask for a machine for a claim: whatever is on sale, fits and is allowed, cheapest first."""
-    requirements = collect(claim.requirements)
+def launch_options(claim: ClaimRecord, catalog: Catalog) -> tuple[LaunchOption, ...]:
+    """List whatever is on sale, fits a claim and is allowed, cheapest first."""
     options = sorted(
-        set(_options(claim, requirements, catalog)),
+        set(_options(claim, collect(claim.requirements), catalog)),
         key=lambda each: (each.price, each.instance_type, each.zone, each.capacity_type),
     )
+    return tuple(options)
+
+
+def launch_spec(
+    claim: ClaimRecord, catalog: Catalog, options: tuple[LaunchOption, ...]
+) -> LaunchSpec:
+    """Ask for a machine for a claim: any of these options."""
+    requirements = collect(claim.requirements)
     reserved = requirements.get(catalog.reservation_label)
     is_listed = reserved is not None and not reserved.complement
     return LaunchSpec(
@@ -208,7 +228,7 @@ def launch_spec(claim: ClaimRecord, catalog: Catalog) -> LaunchSpec:
         token=claim.meta.uid,
         pool=claim.pool,
         node_class=claim.node_class.name,
-        options=tuple(options),
+        options=options,
         labels=claim.meta.labels,
         reservations=tuple(sorted(reserved.values)) if reserved and is_listed else (),
         requirements=requirements,

@@ -92,8 +92,9 @@ class Stage:
         )
 
     def _passes(self) -> float:
+        """Count passes; in each both static and dynamic NodePools are asked for drift."""
         metric = "karpenter_voluntary_disruption_decision_evaluation_duration_seconds_count"
-        return self.counted(metric, reason="drifted", consolidation_type="")
+        return self.counted(metric, reason="drifted", consolidation_type="") / 2
 
     def clear(self) -> None:
         """Delete everything that a story has made, and wait until its nodes are gone."""

@@ -11,7 +11,7 @@ from karpy.model.kinds import DEPLOYMENT, NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE
 from tests.e2e.claimlog import ClaimLog, Claims, is_true
 from tests.e2e.operator.stage import Stage
-from tests.scenarios.manifests import deployment, one_of, pod_spec, pool
+from tests.scenarios.manifests import deployment, one_of, pool
 
 ON_DEMAND = one_of(CAPACITY_TYPE, "on-demand")
 UP_TO_8_CPUS = one_of("karpenter.kwok.sh/instance-cpu", "1", "2", "4", "8")
@@ -109,38 +109,27 @@ def is_deleting(claims: Claims) -> bool:
     return any("deletionTimestamp" in each["metadata"] for each in claims.values())
 
 
-@pytest.mark.parametrize("has_come", [marked, is_replacement_there, is_deleting])
-def test_an_operator_killed_amid_a_command_is_continued(
-    stage: Stage, log: ClaimLog, has_come: Callable[[Claims], object]
+def kill_once(stage: Stage, log: ClaimLog, has_come: Callable[[Claims], object]) -> None:
+    """Kill the operator as soon as something has come to pass, and start it again."""
+    log.wait(has_come, seconds=90)
+    stage.operator.stop(is_killed=True)
+    stage.operator.start()
+
+
+def test_an_operator_killed_between_the_steps_of_a_command_is_continued(
+    stage: Stage, log: ClaimLog
 ) -> None:
     """Its taint is taken up or removed, and no replacement is left over."""
     furnish(stage, FREELY)
     large(stage)
     before = price(stage)
 
-    log.wait(has_come, seconds=90)
-    stage.operator.stop(is_killed=True)
-    stage.operator.start()
-    stage.wait(lambda: log.deleted and price(stage) < before and is_clean(stage))
+    kill_once(stage, log, marked)
+    kill_once(stage, log, is_replacement_there)
+    kill_once(stage, log, is_deleting)
+    stage.wait(lambda: price(stage) < before and is_clean(stage))
     stage.wait_for_pods("web", 1)
 
     assert len(stage.all("nodes")) == 1
-    # The replacement that the first one made is used, or it is empty and goes.
+    # The replacement of the first command is used, or it is empty and goes.
     assert len(log.created) <= 3
-
-
-def test_an_empty_node_goes_under_a_policy_that_keeps_all_others(
-    stage: Stage, log: ClaimLog
-) -> None:
-    furnish(stage, {**FREELY, "consolidationPolicy": "WhenEmpty"})
-    large(stage)
-    stage.apply(DEPLOYMENT, deployment("burst", 1, pod=pod_spec("7500m")))
-    stage.wait_for_pods("burst", 1)
-    (gone,) = (each["spec"]["nodeName"] for each in stage.running("burst"))
-
-    stage.scale("burst", 0)
-    stage.wait_for_nodes(1)
-
-    assert gone not in {each["metadata"]["name"] for each in stage.all("nodes")}
-    assert any("WhenEmpty" in each for each in stage.events("Unconsolidatable"))
-    assert len(log.created) == 2

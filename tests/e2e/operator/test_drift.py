@@ -71,14 +71,6 @@ def test_a_pool_is_rolled_within_its_budget_once_its_window_is_over(
     assert stage.counted("karpenter_nodeclaims_disrupted_total", reason="drifted") >= 6
 
 
-def test_a_budget_of_one_lets_one_node_go_at_a_time(stage: Stage, log: ClaimLog) -> None:
-    furnish(stage, 3, {"nodes": "1", "reasons": ["Drifted"]}, {"nodes": "100%"})
-    relabel(stage)
-    stage.wait(lambda: is_rolled(stage, 3))
-
-    assert log.most_disrupted == 1
-
-
 def test_a_node_stays_until_its_replacement_is_initialized(stage: Stage, log: ClaimLog) -> None:
     furnish(stage, 1, {"nodes": "100%"})
     (before,) = (each["metadata"]["name"] for each in stage.all("nodeclaims"))

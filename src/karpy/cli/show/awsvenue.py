@@ -17,9 +17,11 @@ from karpy.sim.world import World
 from karpy.wiring.clouds.aws import open_cloud
 from karpy.wiring.resident import BRISK
 
-_FAMILIES: Final = ("c6a", "c6i", "c7g", "c7i", "m6a", "m6i", "m7g", "m7i", "r6i", "r7g")
+_FAMILIES: Final = ("c7g", "c7i", "m7g", "m7i", "r7g", "r7i")
 _CLUSTER: Final = "demo"
 _BOOT_SECONDS: Final = 2.0
+_WALL_SECONDS: Final = 70.0
+"""The fake takes CPU of its own, which a busy machine has little of."""
 
 
 @asynccontextmanager
@@ -48,4 +50,5 @@ ON_AWS: Final = Venue(
     "instances of a fake AWS",
     replace(BRISK, timing=replace(BRISK.timing, boot_seconds=_BOOT_SECONDS)),
     _on_aws,
+    _WALL_SECONDS,
 )

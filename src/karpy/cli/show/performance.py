@@ -17,8 +17,6 @@ from karpy.wiring.resident import operating
 from karpy.wiring.worlds import embedded_world
 
 _PACE: Final = 0.2
-_WALL_SECONDS: Final = 50.0
-"""A busy machine gets so long, however fast time passes; people were promised a minute."""
 
 
 def run_show(terminal: Terminal, speed: float, *, is_json: bool, venue: Venue = ON_PAPER) -> int:
@@ -55,7 +53,7 @@ async def perform(display: Display, speed: float = 1.0, venue: Venue = ON_PAPER)
             options=place.options,
             open_cloud=place.open_cloud,
         ):
-            patience = max(PATIENCE, _WALL_SECONDS * speed)
+            patience = max(PATIENCE, venue.wall_seconds * speed)
             story = Story(world, chronicle, patience, place.documents)
             playing = asyncio.create_task(story.play(), name="story")
             try:

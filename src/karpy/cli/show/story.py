@@ -9,13 +9,14 @@ from msgspec import Struct
 from karpy.cli.examples import CLUSTER, PENDING, example_documents
 from karpy.cli.show.chronicle import Chronicle
 from karpy.cli.terminal import Style
-from karpy.model.kinds import DEPLOYMENT, NODE_POOL, POD
+from karpy.model.kinds import DEPLOYMENT, EC2_NODE_CLASS, NODE_POOL, POD
 from karpy.ports.objects import Patch, PatchType, Removal
 from karpy.sim.world import World
 from karpy.wiring.resident import apply_manifests
 
 PATIENCE: Final = 150.0
 """After so many seconds the story ends, wherever it is, unless there is more time."""
+_GLANCE: Final = 0.2
 _WORKLOAD: Final = "inflate"
 _NAMESPACE: Final = "default"
 _MOST: Final = 20
@@ -81,6 +82,8 @@ class Story:
             made = apply_manifests(self._world, [(name, text)])
             what = ", ".join(f"{each['kind']} {each['metadata']['name']}" for each in made)
             self._do("apply", f"{name.rpartition('/')[2]}: {what}")
+            if any(each["kind"] == EC2_NODE_CLASS.name for each in made):
+                await self._until_open()
         await self._until_settled()
         await asyncio.sleep(1.5)
 
@@ -125,6 +128,19 @@ class Story:
 
     def _do(self, word: str, text: str) -> None:
         self._chronicle.say(word, text, Style.NAME)
+
+    async def _until_open(self) -> None:
+        """Wait for the NodePool: AWS is asked for images and subnets before it makes nodes."""
+        while True:
+            if self._is_open():
+                return
+            await asyncio.sleep(_GLANCE)
+
+    def _is_open(self) -> bool:
+        """Say whether the NodePool may make nodes."""
+        status = self._world.store.get(NODE_POOL, _POOL).get("status") or {}
+        said = {each["type"]: each["status"] for each in status.get("conditions") or ()}
+        return said.get("Ready") == "True"
 
     def _pods(self) -> list[str]:
         """Name the pods of `inflate`, also those that are about to leave."""

@@ -36,6 +36,8 @@ class Venue(Struct, frozen=True):
     """What its nodes are, in a few words."""
     world: WorldSettings
     enter: Callable[[World], AbstractAsyncContextManager[Place]]
+    wall_seconds: float = 50.0
+    """A busy machine gets so long, however fast time passes; people were promised a minute."""
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from karpy.core.lifecycle.conditions import INITIALIZED, changed
 from karpy.core.scheduling.effort import Effort, KeepGoing
 from karpy.core.scheduling.problem import Problem
 from karpy.core.scheduling.whatif import WhatIf
+from karpy.errors import KarpyError
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.pools import NodePool
@@ -48,6 +49,7 @@ class Evaluation:
         self._what_if: WhatIf | None = None
         self._prices: Prices | None = None
         self._unsettled: frozenset[str] | None = None
+        self._reserved_nodes: frozenset[str] | None = None
         self._rollouts: frozenset[ReplicaSet] | None = None
         self._is_scaling_out: bool | None = None
 
@@ -61,6 +63,12 @@ class Evaluation:
     def was_cut(self) -> bool:
         """Whether time was up before a question was answered."""
         return self._what_if is not None and self._what_if.was_cut
+
+    def take_failures(self) -> list[KarpyError]:
+        """Return the errors of questions since this was asked last."""
+        failures = [] if self._what_if is None else self._what_if.failures
+        taken, failures[:] = [*failures], []
+        return taken
 
     @property
     def now(self) -> datetime:
@@ -101,6 +109,19 @@ class Evaluation:
                 each.name for each in self.snapshot.nodes if self._is_unsettled(each)
             )
         return self._unsettled
+
+    @property
+    def reserved_nodes(self) -> frozenset[str]:
+        """Names of empty nodes that are nominated: replacements whose pods are still to come."""
+        if self._reserved_nodes is None:
+            self._reserved_nodes = frozenset(
+                each.name
+                for each in self.snapshot.nodes
+                if each.nominated_until is not None
+                and self.now < each.nominated_until
+                and not any(pod.is_reschedulable for pod in self.pods_on(each))
+            )
+        return self._reserved_nodes
 
     @property
     def is_scaling_out(self) -> bool:

@@ -59,7 +59,7 @@ class NodeChange(Struct, frozen=True, gc=False):
     node: str
     changes: Changes
     is_disruptive: bool = False
-    """Whether it taints or deletes, so that the pods of the node are confirmed before."""
+    """Whether it taints, deletes or reboots: the pods of the node are confirmed before."""
 
 
 class Progress(Struct, frozen=True, gc=False):
@@ -176,9 +176,8 @@ def _reboot(command: Command, snapshot: Snapshot) -> Progress:
     for each in command.nodes:
         node = nodes.get(each.claim)
         if node is not None and node.claim_record is not None and not node.is_terminating:
-            changes.append(
-                NodeChange(each.claim, each.node, _request_reboot(each, node.claim_record, command))
-            )
+            written = _request_reboot(each, node.claim_record, command)
+            changes.append(NodeChange(each.claim, each.node, written, is_disruptive=True))
     done = replace(command, stage=Stage.DONE)
     counts = _decisions(command) if changes else ()
     return Progress(done, tuple(changes), outcome=Changes(counts=counts))

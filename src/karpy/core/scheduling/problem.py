@@ -451,9 +451,13 @@ class Problem:
         snapshot: Snapshot,
         previous: "Problem | None" = None,
         effort: Effort | None = None,
+        *,
+        has_waiting: bool = True,
     ) -> "Problem":
         """
         Make a snapshot ready for questions about its nodes; it may end by OutOfTime.
+
+        Without `has_waiting` pods that wait for a place take no part.
 
         What can be launched is taken from the previous problem if its parts are the same objects.
         """
@@ -466,8 +470,9 @@ class Problem:
         movers = [(pod, judge.volumes.get(pod.uid)) for pods in movable.values() for pod in pods]
         batch = batch_of(snapshot)
         # Those left out need no place: they come after all others when pods are placed.
-        waiting, costly = without_costly(batch.pods)
-        batch = replace(batch, pods=tuple(waiting)) if costly else batch
+        waiting, _ = without_costly(batch.pods if has_waiting else ())
+        if len(waiting) < len(batch.pods):
+            batch = replace(batch, pods=tuple(waiting))
         problem = cls(snapshot, batch, movers=movers, offer=offer, effort=effort)
         problem.prepare()
         problem.refused = refused
@@ -478,6 +483,10 @@ class Problem:
             for node, pods in movable.items()
         }
         return problem
+
+    def without_waiting(self) -> "Problem":
+        """Return the same problem without pods that wait for a place."""
+        return Problem.of(self.snapshot, self, self.effort, has_waiting=False)
 
     def pods_to_move(
         self, gone: frozenset[str], chosen: frozenset[str] | None

@@ -6,6 +6,7 @@ from typing import TypedDict, Unpack
 from msgspec import Struct
 from msgspec.structs import replace
 
+from karpy.barriers import Barrier
 from karpy.core.announcements import why
 from karpy.core.scheduling.costly import CONSTRAINTS_MAX, constraints_of
 from karpy.core.scheduling.effort import OutOfTime
@@ -15,6 +16,7 @@ from karpy.core.scheduling.podclasses import PodClass
 from karpy.core.scheduling.problem import Problem, batch_of
 from karpy.core.scheduling.refusals import Refuser
 from karpy.core.scheduling.state import State
+from karpy.errors import KarpyError
 from karpy.model.instances import MICROS_PER_DOLLAR, Catalog
 from karpy.model.pods import Pod
 from karpy.model.refusals import Reason, Refusal
@@ -85,6 +87,8 @@ class WhatIf:
         """Answers with another catalog, the last one asked for."""
         self.was_cut = False
         """Whether time was up before a question was answered."""
+        self.failures: list[KarpyError] = []
+        """Errors of questions, which are answered without what may be their cause."""
         self._housed: frozenset[str] | None = None
         """UIDs of the virtual pods that have room on a node now."""
 
@@ -116,17 +120,30 @@ class WhatIf:
             return Relocation()
         if refused and question.stops_early:
             return Relocation(homeless=_sorted(refused), pods=count)
+        found, errors = list[Relocation](), list[KarpyError]()
+        with Barrier(errors.append):
+            found.append(self._searched(gone, movers, question))
+        if errors:
+            self.failures += errors
+            self._state = self._housed = None
+            if problem.queue:
+                # A pod that waits may be the cause, and must not be that of all questions.
+                self._problem = problem.without_waiting()
+                return self.ask(without, moved=moved, **terms)
+            found.append(_unanswered(movers, Reason.DECISION_FAILED))
+        homeless = _sorted((*refused, *found[0].homeless))
+        return replace(found[0], homeless=homeless, pods=count)
+
+    def _searched(
+        self, gone: frozenset[str], movers: list[Entry], question: _Question
+    ) -> Relocation:
         try:
-            problem.effort.check()
-            found = self._search(gone, movers, question, self._kept(question))
+            self._problem.effort.check()
+            return self._search(gone, movers, question, self._kept(question))
         except OutOfTime:
             # Steps that were under way are made anew, should there be another question.
             self._state, self.was_cut = None, True
-            first = min(pod.key for pod, _ in movers)
-            said = f"{first}: {why(Refusal(Reason.UNDECIDED, ()))}"
-            return Relocation(homeless=(said,), pods=count, is_out_of_time=True)
-        homeless = _sorted((*refused, *found.homeless))
-        return replace(found, homeless=homeless, pods=count)
+            return replace(_unanswered(movers, Reason.UNDECIDED), is_out_of_time=True)
 
     def _with_catalog(self, catalog: Catalog) -> "WhatIf":
         if self._other is None or self._other[0] is not catalog:
@@ -182,6 +199,11 @@ class WhatIf:
             return _Search(state, question, {pod.uid for pod, _ in movers}, kept).run(queue)
         finally:
             state.undo()
+
+
+def _unanswered(movers: list[Entry], reason: Reason) -> Relocation:
+    first = min(pod.key for pod, _ in movers)
+    return Relocation(homeless=(f"{first}: {why(Refusal(reason, ()))}",))
 
 
 def _ask_afresh(

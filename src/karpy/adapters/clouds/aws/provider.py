@@ -4,7 +4,7 @@ import asyncio
 from base64 import b64decode
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -45,6 +45,7 @@ from karpy.core.aws.launchtemplates import (
     ENCLAVE,
     Batch,
     LaunchTemplate,
+    TemplateKind,
     launch_template,
     split_by_template,
     template_tags,
@@ -86,10 +87,12 @@ from karpy.model.instances import PRICE_MAX, Catalog, InstanceType
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.labels import ON_DEMAND, RESERVED, SPOT
 from karpy.model.notices import Notice, Subject
+from karpy.model.recent import Recent
 from karpy.model.records import ClaimRecord
 from karpy.model.repairs import RepairPolicy
 from karpy.model.requirements import Requirements, why_disjoint
 from karpy.model.resources import PODS
+from karpy.model.verdicts import LaunchOption
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import LaunchSpec, Machine
 
@@ -108,6 +111,10 @@ _TOKENS_MAX: Final = 10_000
 _LAUNCH_FAILURES: Final = "cloudprovider_instance_launch_failures_total"
 _TERMINATION_FAILURES: Final = "cloudprovider_instance_termination_failures_total"
 _USER_DATA_BYTES: Final = "ec2nodeclasses_userdata_bytes"
+
+
+_Asked: TypeAlias = tuple[tuple[InstanceType, ...], tuple[LaunchOption, ...], Wanted]
+"""What the choice of types depends on."""
 
 
 class Parts(Struct, frozen=True):
@@ -139,6 +146,8 @@ class AwsProvider:
         self._parts = parts
         self._reports = reports or Reports()
         self._maker = CatalogMaker(parts.settings.types())
+        self._choices: Recent[_Asked, list[InstanceType]] = Recent()
+        self._made: Recent[tuple[Batch, list[TemplateKind]], list[LaunchTemplate]] = Recent()
         self._launching: dict[str, asyncio.Task[Machine]] = {}
         """By token."""
         self._tasks: list[asyncio.Task[None]] = []
@@ -320,16 +329,8 @@ class AwsProvider:
     async def _launch(self, spec: LaunchSpec) -> Machine:
         node_class = self._ready_class(spec)
         is_strict = self._parts.settings.keeps_min_values
-        decided = {
-            (each.instance_type, each.zone, each.capacity_type): each.price for each in spec.options
-        }
-        wanted = Wanted(spec.requirements, spec.requests, spec.annotations, is_strict, decided)
-        catalog = self.catalog()
-        may_lack = catalog.well_known | {catalog.reservation_label}
-        sold: Sequence[InstanceType] = catalog.types_for(spec.pool)
-        if not spec.requirements:
-            sold = only_options(sold, spec.options)
-        types = choose_types(sold, wanted, may_lack)
+        wanted = Wanted(spec.requirements, spec.requests, spec.annotations, is_strict)
+        types = self._types_for(spec, wanted)
         if not types:
             raise NoCapacity(claim=spec.claim, options=len(spec.options))
         capacity_type = choose_capacity_type(types, spec.requirements)
@@ -338,6 +339,23 @@ class AwsProvider:
         except AwsRefused as error:
             error.reason = launch_reason(error.aws_code, error.aws_message)
             raise
+
+    def _types_for(self, spec: LaunchSpec, wanted: Wanted) -> list[InstanceType]:
+        """Choose types to launch with; launches that ask for the same share the choice."""
+        catalog = self.catalog()
+        types = catalog.types_for(spec.pool)
+
+        def choose() -> list[InstanceType]:
+            decided = {
+                (each.instance_type, each.zone, each.capacity_type): each.price
+                for each in spec.options
+            }
+            sold = types if spec.requirements else only_options(types, spec.options)
+            may_lack = catalog.well_known | {catalog.reservation_label}
+            return choose_types(sold, replace(wanted, prices=decided), may_lack)
+
+        question = types, spec.options, replace(wanted, annotations={})
+        return self._choices.answer(question, choose)
 
     def _ready_class(self, spec: LaunchSpec) -> Ec2NodeClass:
         name = f"ec2nodeclass/{spec.node_class}"
@@ -417,7 +435,9 @@ class AwsProvider:
             raise NodeClassNotReady(name=name, problem="no image of it boots these types")
         machines = self._template_machines(launch)
         try:
-            made = [launch_template(machines, each) for each in kinds]
+            made = self._made.answer(
+                (machines, kinds), lambda: [launch_template(machines, each) for each in kinds]
+            )
         except UserDataInvalid as error:
             name = f"ec2nodeclass/{launch.node_class.name}"
             raise NodeClassNotReady(name=name, problem=f"userData: {error}") from error
