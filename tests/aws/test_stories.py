@@ -173,6 +173,25 @@ async def test_a_new_release_of_images_replaces_machines() -> None:
 
 
 @on_virtual_time
+async def test_an_image_that_is_deprecated_has_its_alias_asked_for_anew() -> None:
+    async with aws_stage() as stage:
+        stage.apply(EC2_NODE_CLASS, ec2_node_class())
+        stage.apply(NODE_POOL, ec2_pool())
+        stage.apply(DEPLOYMENT, deployment(replicas=2))
+        await stage.until_running("inflate", 2)
+        [before] = images(stage)
+
+        stage.tables.release = "v20260301"
+        stage.ec2.images[before]["DeprecationTime"] = "2026-01-05T00:00:00.000Z"
+        await stage.until(lambda: before not in images(stage), 40 * MINUTE)
+        await stage.until_running("inflate", 2)
+
+        assert stage.ec2.images[images(stage).pop()]["Name"].endswith("v20260301")
+
+        await moved_out(stage, "inflate")
+
+
+@on_virtual_time
 async def test_an_upgrade_of_the_control_plane_moves_the_alias() -> None:
     async with aws_stage(eks_control_plane=True) as stage:
         stage.apply(EC2_NODE_CLASS, ec2_node_class())
@@ -252,6 +271,10 @@ async def test_a_node_class_says_what_it_does_not_find() -> None:
         }
         assert said["subnets"] == said["groups"] == said["images"] == "False"
         assert said["role"] == "Unknown"
+        conditions = stage.node_class("role")["status"]["conditions"]
+        profile = next(each for each in conditions if each["type"] == "InstanceProfileReady")
+        assert profile["reason"] == "RoleNotFound"
+        assert "nobody" in profile["message"]
         assert condition(stage.store.get(NODE_POOL, "default"), "Ready") == "False"
         assert (stage.claims, stage.ec2.launched) == ([], 0)
 

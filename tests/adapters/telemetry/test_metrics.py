@@ -7,6 +7,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.adapters.telemetry.specs import age, counter, gauge, histogram, summary
 from karpy.core.lifecycle.changes import Count
+from karpy.errors import KarpyError
 
 SPECS = [
     counter("karpenter_nodes_created_total", ("nodepool", "zone"), 'Nodes that "came".\nAll.'),
@@ -144,6 +145,20 @@ def test_what_is_asked_for_joins_what_was_set(metrics: Metrics) -> None:
         'karpenter_pods_state{name="b",namespace="shop"} 2.0',
         'karpenter_pods_state{name="c",namespace="shop"} 3.0',
     ]
+
+
+def test_a_metric_that_cannot_be_written_takes_no_other_along() -> None:
+    metrics = Metrics([*SPECS, gauge("karpenter_cluster_unsorted", ("z", "a"), "Cannot be.")])
+    failures: list[KarpyError] = []
+    metrics.on_failure = failures.append
+    metrics.replace("pods_state", {("a", "shop"): 1})
+    metrics.add_source(lambda: lambda: {"cluster_unsorted": {("one",): 1}})
+
+    told = _lines(metrics)
+    metrics.render()
+
+    assert told[2:] == ['karpenter_pods_state{name="a",namespace="shop"} 1.0']
+    assert "karpenter_cluster_unsorted" in str(failures[0])
 
 
 def test_only_gauges_can_be_asked_for(metrics: Metrics) -> None:

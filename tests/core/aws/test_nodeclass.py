@@ -11,6 +11,7 @@ from karpy.core.aws.nodeclass import (
     with_images,
     with_placement_group,
     with_profile,
+    with_profile_problem,
     with_reservations,
     with_security_groups,
     with_subnets,
@@ -84,6 +85,22 @@ def test_everything_starts_unknown_and_ready_is_true_at_last() -> None:
 
     assert said(last, "Ready") == (TRUE, "Ready", "")
     assert [each.generation for each in last.status.conditions.items] == [1] * 7
+
+
+def test_why_there_is_no_instance_profile_is_said_without_a_verdict() -> None:
+    found = with_profile_problem(begun(), "RoleNotFound", "no role `nope`", LATER)
+
+    assert said(found, "InstanceProfileReady") == (UNKNOWN, "RoleNotFound", "no role `nope`")
+    assert said(found, "Ready")[:2] == (UNKNOWN, "ReconcilingDependents")
+
+
+def test_a_profile_of_this_generation_outlives_a_failed_look() -> None:
+    changed = ready()
+    changed = replace(changed, meta=replace(changed.meta, generation=2))
+
+    assert with_profile_problem(ready(), "Unauthorized", "no", LATER) == ready()
+    found = with_profile_problem(changed, "RoleNotFound", "no role `nope`", LATER)
+    assert said(found, "InstanceProfileReady") == (UNKNOWN, "RoleNotFound", "no role `nope`")
 
 
 def test_a_validation_waits_for_what_it_needs() -> None:

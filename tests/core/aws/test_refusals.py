@@ -9,6 +9,7 @@ from karpy.core.aws.refusals import (
     is_spread_full,
     is_throttled,
     launch_reason,
+    profile_problem,
 )
 from karpy.core.aws.tags import Owner, machine_tags, restricted_tags, written
 
@@ -150,3 +151,21 @@ def test_machines_carry_the_tags_of_their_class_and_of_their_owner() -> None:
         "karpenter.k8s.aws/ec2nodeclass": "big",
     }
     assert written({"b": "2", "a": "1"})[0] == {"Key": "a", "Value": "1"}
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "reason"),
+    [
+        ("NoSuchEntity", "The role with name nope cannot be found.", "RoleNotFound"),
+        ("AccessDenied", "not authorized to perform: iam:PassRole", "Unauthorized"),
+        ("LimitExceeded", "too many instance profiles", "InstanceProfileFailed"),
+    ],
+)
+def test_a_profile_that_cannot_be_made_has_a_reason(code: str, message: str, reason: str) -> None:
+    assert profile_problem(code, message) == reason
+
+
+def test_a_missing_role_is_to_be_created_or_corrected() -> None:
+    hint = refusal_hint("iam:AddRoleToInstanceProfile", "NoSuchEntity", "Role nope not found")
+
+    assert hint == "create the role, or correct `role` of the EC2NodeClass"

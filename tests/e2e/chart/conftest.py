@@ -7,7 +7,7 @@ import pytest
 
 from karpy.adapters.controlplane.operators import NAMESPACE
 from karpy.adapters.controlplane.plane import ControlPlane
-from tests.charts.helm import Helm
+from tests.charts.helm import CHART, CRD_CHART, Helm
 from tests.cli.conftest import karpy
 from tests.programs import tools
 
@@ -26,13 +26,34 @@ def helm(tools: Path, plane: ControlPlane) -> Helm:
     return Helm(tools / "helm", plane.home, plane.kubeconfig)
 
 
-@pytest.fixture
-def namespace(plane: ControlPlane) -> Iterator[str]:
+@pytest.fixture(scope="package")
+def namespace(plane: ControlPlane) -> str:
     """The usual namespace, and it enforces the restricted profile."""
+    return restricted_namespace(plane)
+
+
+@pytest.fixture(scope="package")
+def definitions(helm: Helm, namespace: str, plane: ControlPlane) -> str:
+    """The definitions, as a release of their own; they stay, as an API server ends them slowly."""
+    helm("install", "karpenter-crd", CRD_CHART, "--namespace", namespace)
+    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+    return namespace
+
+
+@pytest.fixture
+def release(helm: Helm, plane: ControlPlane, definitions: str) -> Iterator[str]:
+    """The operator's chart with KWOK for a cloud; the definitions are there already."""
     plane.mend()
+    kwok = ("--set", "settings.provider=kwok")
+    helm("install", "karpenter", CHART, "--namespace", definitions, "--skip-crds", *kwok)
+    yield definitions
+    helm("uninstall", "karpenter", "--namespace", definitions, "--ignore-not-found")
+
+
+def restricted_namespace(plane: ControlPlane) -> str:
+    """Make the usual namespace, and have it enforce the restricted profile."""
     plane.kubectl("create", "namespace", NAMESPACE)
     for mode in ("enforce", "warn", "audit"):
         label = f"pod-security.kubernetes.io/{mode}=restricted"
         plane.kubectl("label", "namespace", NAMESPACE, label)
-    yield NAMESPACE
-    plane.kubectl("delete", "namespace", NAMESPACE, "--timeout=60s")
+    return NAMESPACE

@@ -4,19 +4,19 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from shutil import copytree
 from time import monotonic, sleep
 from typing import Final
 
 import pytest
 import yaml
 
+from karpy.adapters.controlplane.operators import NAMESPACE
 from karpy.adapters.controlplane.plane import ControlPlane
 from karpy.adapters.kube.connection import connect
 from karpy.cli.options import ANSWERED_NO, DONE
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import KWOK_NODE_CLASS
-from tests.charts.helm import CHART, CRD_CHART, Helm, HelmFailed
+from tests.charts.helm import CHART, Helm
 from tests.cli.conftest import Karpy, Run
 from tests.e2e.operator.stage import Stage, start_karpy
 from tests.scenarios.manifests import node_class
@@ -38,28 +38,6 @@ def _until(holds: Callable[[], object]) -> None:
     while not holds():
         assert monotonic() < deadline, "not in time"
         sleep(0.2)
-
-
-def _definitions(plane: ControlPlane) -> dict[str, str]:
-    return {each["metadata"]["name"]: each["metadata"]["uid"] for each in _all(plane, "crd")}
-
-
-@pytest.fixture
-def definitions(helm: Helm, namespace: str, plane: ControlPlane) -> Iterator[str]:
-    """The definitions, as a release of their own."""
-    helm("install", "karpenter-crd", CRD_CHART, "--namespace", namespace)
-    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-    yield namespace
-    helm("uninstall", "karpenter-crd", "--namespace", namespace, "--ignore-not-found")
-    _until(lambda: not _definitions(plane))
-
-
-@pytest.fixture
-def release(helm: Helm, definitions: str) -> Iterator[str]:
-    """The operator's chart with KWOK for a cloud; the definitions are there already."""
-    helm("install", "karpenter", CHART, "--namespace", definitions, "--skip-crds", *KWOK)
-    yield definitions
-    helm("uninstall", "karpenter", "--namespace", definitions, "--ignore-not-found")
 
 
 @pytest.fixture
@@ -142,11 +120,11 @@ def test_doctor_finds_a_right_that_is_missing(
     words = ("doctor", f"--kubeconfig={plane.kubeconfig}", "--output=json")
     binding = "clusterrolebinding/karpenter-core"
 
-    whole = _checks(karpy(*words))["rights"]
+    # The API server follows roles and bindings a little later.
+    whole = _judged(lambda: karpy(*words), "green")
     plane.kubectl("delete", binding)
-    lacking = _checks(karpy(*words))["rights"]
+    lacking = _judged(lambda: karpy(*words), "red")
 
-    assert (whole["health"], lacking["health"]) == ("green", "red")
     assert whole["text"].startswith(f"system:serviceaccount:{release}:karpenter may")
     assert "create pods/eviction" in lacking["objects"]
 
@@ -157,15 +135,24 @@ def test_doctor_run_by_the_operator_itself_leaves_out_what_it_may_not_see(
     kubeconfig = tmp_path / "kubeconfig"
     plane.write_kubeconfig(kubeconfig, plane.service_account_token("karpenter", release))
 
-    found = _checks(karpy("doctor", f"--kubeconfig={kubeconfig}", "--output=json"))
+    words = ("doctor", f"--kubeconfig={kubeconfig}", "--output=json")
+    _judged(lambda: karpy(*words), "green")
 
-    assert found["rights"]["health"] == "green"
+    found = _checks(karpy(*words))
     assert any("leases" in each for each in found["left out"]["objects"])
+    assert {"leader", "definitions"}.isdisjoint(found)
+
+
+def _judged(run: Callable[[], Run], health: str) -> JsonObject:
+    """Wait until doctor says so of the rights, and return what it says."""
+    _until(lambda: _checks(run())["rights"]["health"] == health)
+    return _checks(run())["rights"]
 
 
 def _checks(run: Run) -> dict[str, JsonObject]:
     assert run.code in {DONE, ANSWERED_NO}, run.err
-    return {each["check"]: each for each in json.loads(run.out)["checks"]}
+    found: dict[str, JsonObject] = {each["check"]: each for each in json.loads(run.out)["checks"]}
+    return found
 
 
 def _there(plane: ControlPlane) -> dict[str, set[str]]:
@@ -197,11 +184,12 @@ async def test_a_release_has_the_rights_it_uses_and_leaves_behind_what_is_not_it
     plane.kubectl("apply", "-f", "-", stdin=json.dumps({**whole, **node_class()}))
     plane.kubectl("delete", "leases", "--all", "-n", release)
     in_release = ("--namespace", release)
+    earlier = plane.audit_log.stat().st_size
 
     with _karpy(plane, release):
         async with connect(kubeconfig=str(plane.kubeconfig)) as admin:
             await Everything(admin.objects).happen()
-    entries = [json.loads(line) for line in plane.audit_log.read_bytes().splitlines()]
+    entries = [json.loads(line) for line in plane.audit_log.read_bytes()[earlier:].splitlines()]
     known = _granted(helm, release)
     before = _there(plane)
 
@@ -228,58 +216,64 @@ async def test_a_release_has_the_rights_it_uses_and_leaves_behind_what_is_not_it
         plane.kubectl("delete", "kwoknodeclasses", "--all")
 
 
-def test_definitions_are_upgraded_and_objects_of_them_stay(
-    plane: ControlPlane, helm: Helm, namespace: str, tmp_path: Path
+def test_a_release_of_karpenter_becomes_one_of_karpy_and_goes_back(
+    plane: ControlPlane, helm: Helm, definitions: str, tmp_path: Path
 ) -> None:
-    old = copytree(CRD_CHART, tmp_path / "karpenter-crd")
-    path = old / "templates" / "karpenter.kwok.sh_kwoknodeclasses.yaml"
-    today = path.read_text(encoding="utf-8")
-    path.write_text(today.replace("nodeRegistrationDelay", "delayOfOld"), encoding="utf-8")
-    field = "nodeRegistrationDelay"
-    spec = ("crd", "kwoknodeclasses.karpenter.kwok.sh", "-o", "jsonpath={.spec.versions[0].schema}")
-    in_release = ("--namespace", namespace)
+    """What an API server never changes is the same: selectors, and the roles of bindings."""
+    in_release = ("--namespace", definitions)
+    helm("install", "karpenter", _like_karpenters(tmp_path / "karpenter"), *in_release)
+    theirs = _unchanging(plane, definitions)
 
-    helm("install", "karpenter-crd", old, *in_release)
-    assert field not in plane.kubectl("get", *spec)
-    before = _definitions(plane)
-    helm("upgrade", "karpenter-crd", CRD_CHART, *in_release)
-    assert field in plane.kubectl("get", *spec)
-    assert _definitions(plane) == before
-    helm("rollback", "karpenter-crd", *in_release)
-    assert field not in plane.kubectl("get", *spec)
-    helm("uninstall", "karpenter-crd", *in_release)
-    _until(lambda: not _definitions(plane))
-
-
-def test_the_operators_chart_brings_definitions_and_leaves_them(
-    plane: ControlPlane, helm: Helm, namespace: str
-) -> None:
-    """As Karpenter's chart does: Helm installs `crds/`, and never changes or deletes them."""
-    in_release = ("--namespace", namespace)
-
-    helm("install", "karpenter", CHART, *in_release, *KWOK)
-    brought = _definitions(plane)
+    helm("upgrade", "karpenter", CHART, *in_release, "--skip-crds", *KWOK)
+    ours = _unchanging(plane, definitions)
+    helm("rollback", "karpenter", *in_release)
+    again = _unchanging(plane, definitions)
     helm("uninstall", "karpenter", *in_release)
 
-    assert len(brought) == len(list((CHART / "crds").iterdir()))
-    assert _definitions(plane) == brought
-    with pytest.raises(HelmFailed):
-        helm("install", "karpenter-crd", CRD_CHART, *in_release)
-    helm("install", "karpenter-crd", CRD_CHART, *in_release, "--take-ownership")
-    assert _definitions(plane) == brought
-    helm("uninstall", "karpenter-crd", *in_release)
-    _until(lambda: not _definitions(plane))
+    assert theirs.items() <= ours.items()
+    assert again == theirs
 
 
-def test_definitions_may_outlive_their_release(
-    plane: ControlPlane, helm: Helm, namespace: str
-) -> None:
-    in_release = ("--namespace", namespace)
-    keep = ("--set-string", r"additionalAnnotations.helm\.sh/resource-policy=keep")
+def _unchanging(plane: ControlPlane, namespace: str) -> dict[str, str]:
+    """Name the objects that would have to be made anew if they differed, by their identity."""
+    kinds = "deployments,serviceaccounts,rolebindings,clusterrolebindings"
+    found = _all(plane, kinds, "-n", namespace, "-l", OURS)
+    return {f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["uid"] for each in found}
 
-    helm("install", "karpenter-crd", CRD_CHART, *in_release, *keep)
-    brought = _definitions(plane)
-    helm("uninstall", "karpenter-crd", *in_release)
 
-    assert _definitions(plane) == brought
-    plane.kubectl("delete", "crd", "--all")
+def _like_karpenters(chart: Path) -> Path:
+    """Write a chart that has what cannot be changed of Karpenter's, and nothing else."""
+    labels = {"app.kubernetes.io/name": "karpenter", "app.kubernetes.io/instance": "karpenter"}
+    subject = {"kind": "ServiceAccount", "name": "karpenter", "namespace": NAMESPACE}
+    rbac = "rbac.authorization.k8s.io"
+    container = {"name": "controller", "image": "public.ecr.aws/karpenter/controller:1.14.1"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    objects: list[JsonObject] = [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "karpenter"}},
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "karpenter"},
+            "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template},
+        },
+        *(
+            {
+                "apiVersion": f"{rbac}/v1",
+                "kind": f"{kind}Binding",
+                "metadata": {"name": name},
+                "roleRef": {"apiGroup": rbac, "kind": kind, "name": name},
+                "subjects": [subject],
+            }
+            for kind, name in (
+                ("ClusterRole", "karpenter"),
+                ("ClusterRole", "karpenter-core"),
+                ("Role", "karpenter"),
+            )
+        ),
+    ]
+    (chart / "templates").mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: karpenter\nversion: 1.14.1\n")
+    for each in objects:
+        each["metadata"]["labels"] = labels
+    (chart / "templates" / "all.yaml").write_text(yaml.safe_dump_all(objects))
+    return chart

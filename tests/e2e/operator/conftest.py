@@ -22,7 +22,7 @@ def plane(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture(scope="package")
 def kubeconfig(plane: ControlPlane) -> Path:
-    """The kubeconfig of the operator's service account."""
+    """The kubeconfig of the operator's service account, which the chart makes."""
     return install(plane, plane.home)
 
 

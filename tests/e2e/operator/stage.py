@@ -1,6 +1,7 @@
 """A real control plane with `karpy run` beside it, and what stories do with them."""
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from http.client import HTTPConnection
@@ -8,10 +9,14 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Final
 
+from karpy.adapters.controlplane.bundles import TOOLS
 from karpy.adapters.controlplane.operators import NAMESPACE, Operator
 from karpy.adapters.controlplane.plane import ControlPlane
+from karpy.adapters.controlplane.programs import require_programs
 from karpy.codec.fields import JsonObject
+from karpy.errors import ControlPlaneMissing
 from karpy.model.kinds import Kind
+from tests.charts.helm import CHART, Helm
 
 SECONDS: Final = 120.0
 """What takes seconds on a quiet machine takes longer on a busy one."""
@@ -123,7 +128,19 @@ def install(plane: ControlPlane, folder: Path) -> Path:
     plane.kubectl("create", "namespace", NAMESPACE)
     plane.kubectl("apply", "--server-side", "-f", str(DEPLOY / "crds"))
     plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
-    plane.kubectl("apply", "-f", str(DEPLOY / "rbac.yaml"))
+    _grant(plane)
     path = folder / "karpy-kubeconfig"
     plane.write_kubeconfig(path, plane.service_account_token(ACCOUNT, NAMESPACE))
     return path
+
+
+def _grant(plane: ControlPlane) -> None:
+    """Have the chart make the account and its roles; without Helm, deploy/rbac.yaml."""
+    try:
+        program = require_programs(os.environ, TOOLS) / "helm"
+    except ControlPlaneMissing:
+        plane.kubectl("apply", "-f", str(DEPLOY / "rbac.yaml"))
+        return
+    helm = Helm(program, plane.home, plane.kubeconfig)
+    values = f"settings.provider=kwok,fullnameOverride={ACCOUNT},replicas=0"
+    helm("install", ACCOUNT, CHART, "--namespace", NAMESPACE, "--skip-crds", "--set", values)

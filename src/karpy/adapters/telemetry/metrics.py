@@ -59,7 +59,10 @@ class LineWriter:
         if any(special in text for special in _SPECIAL):
             values = tuple(value.translate(_IN_LABELS) for value in values)
         if self._sorted is not None:
-            values = self._sorted(values)
+            try:
+                values = self._sorted(values)
+            except IndexError as error:
+                raise ValueError(f"{self._form!r} has other labels than {values}") from error
         return self._form % (*values, number_text(number))
 
 
@@ -329,10 +332,12 @@ class Metrics:
         # OpenMetrics would rename series that dashboards use.
         parts: list[str] = []
         for series in self._made:
-            lines = series.lines(told.get(series.spec.name))
-            # A metric without any series is left out, as in Go.
-            if lines:
-                parts += (head(series.spec), *lines)
+            # One metric that cannot be written takes none of the others along.
+            with barrier:
+                lines = series.lines(told.get(series.spec.name))
+                # A metric without any series is left out, as in Go.
+                if lines:
+                    parts += (head(series.spec), *lines)
         return "".join(parts).encode() + generate_latest(self._process)
 
     def _gauge(self, metric: str) -> Series:

@@ -125,6 +125,18 @@ def with_profile(node_class: Ec2NodeClass, profile: str, now: datetime) -> Ec2No
     return _true(written, PROFILE_READY, now)
 
 
+def with_profile_problem(
+    node_class: Ec2NodeClass, reason: str, message: str, now: datetime
+) -> Ec2NodeClass:
+    """Say why there is no instance profile; one of this generation that was there still counts."""
+    # Differs: an instance profile that cannot be made: Karpenter only logs why; Karpy writes it
+    # into the condition, which stays Unknown, because users see the object and not the log.
+    known = node_class.status.conditions.get(PROFILE_READY)
+    if known is not None and known.is_true and known.generation == node_class.meta.generation:
+        return node_class
+    return _said(node_class, PROFILE_READY, UNKNOWN, reason, message, now)
+
+
 def is_ready_to_validate(node_class: Ec2NodeClass) -> bool:
     """Say whether everything that a validation needs was found."""
     return all(node_class.status.conditions.is_true(each) for each in _NEEDED)

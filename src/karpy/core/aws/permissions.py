@@ -4,7 +4,7 @@ import json
 import re
 from typing import Final
 
-from karpy.core.aws.refusals import SERVICE_LINKED_ROLE, is_forbidden, is_throttled
+from karpy.core.aws.refusals import SERVICE_LINKED_ROLE, is_forbidden, is_role_missing, is_throttled
 
 _ACTION: Final = re.compile(r"not authorized to perform: ([A-Za-z0-9-]+:[A-Za-z0-9*]+)")
 _RESOURCE: Final = re.compile(r"on resource: (arn:[^\s,]+)")
@@ -49,6 +49,8 @@ def refusal_hint(call: str, code: str, message: str) -> str:
         return "renew the credentials: check the role of the service account, or the profile"
     if is_throttled(code):
         return "wait; have the request rate of the account raised if it recurs"
+    if is_role_missing(code, message):
+        return "create the role, or correct `role` of the EC2NodeClass"
     if code.endswith((".NotFound", ".NotFoundException")):
         return "check the name, the region and the account"
     return _permission_hint(call, message) if is_forbidden(code) else ""

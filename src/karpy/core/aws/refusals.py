@@ -87,6 +87,13 @@ def is_role_missing(code: str, message: str) -> bool:
     return code == "NoSuchEntity" and "role" in message.lower()
 
 
+def profile_problem(code: str, message: str) -> str:
+    """Return the reason that a condition shows for an instance profile that cannot be made."""
+    if is_role_missing(code, message):
+        return "RoleNotFound"
+    return "Unauthorized" if is_forbidden(code) else "InstanceProfileFailed"
+
+
 def is_spread_full(message: str) -> bool:
     """Say whether a spread placement group has all the machines that one zone may have of it."""
     return _SPREAD_FULL in message.lower()

@@ -49,7 +49,6 @@ class Evaluation:
         self._what_if: WhatIf | None = None
         self._prices: Prices | None = None
         self._unsettled: frozenset[str] | None = None
-        self._reserved_nodes: frozenset[str] | None = None
         self._rollouts: frozenset[ReplicaSet] | None = None
         self._is_scaling_out: bool | None = None
 
@@ -109,19 +108,6 @@ class Evaluation:
                 each.name for each in self.snapshot.nodes if self._is_unsettled(each)
             )
         return self._unsettled
-
-    @property
-    def reserved_nodes(self) -> frozenset[str]:
-        """Names of empty nodes that are nominated: replacements whose pods are still to come."""
-        if self._reserved_nodes is None:
-            self._reserved_nodes = frozenset(
-                each.name
-                for each in self.snapshot.nodes
-                if each.nominated_until is not None
-                and self.now < each.nominated_until
-                and not any(pod.is_reschedulable for pod in self.pods_on(each))
-            )
-        return self._reserved_nodes
 
     @property
     def is_scaling_out(self) -> bool:

@@ -233,6 +233,7 @@ _COLLECTED: Final = timedelta(minutes=2)
 _COLLECTED_AT_FIRST: Final = (20, timedelta(seconds=10))
 """After a crash, machines without a NodeClaim are ended soon."""
 _NODE_TERMINATION_HANDLER: Final = "node-termination-handler"
+_SOLD_EVERYWHERE: Final = "m5.large"
 _DNS_NAMESPACE: Final = "kube-system"
 _DNS_NAME: Final = "kube-dns"
 
@@ -435,7 +436,7 @@ def _count_answer(site: Site, answered: Answered) -> None:
 async def _check(calls: AwsCalls) -> None:
     """Find out whether EC2 can be asked at all; raise CloudError."""
     try:
-        await calls.describe_instance_types(DryRun=True)
+        await calls.describe_instance_types(InstanceTypes=[_SOLD_EVERYWHERE], DryRun=True)
     except AwsRefused as error:
         if error.aws_code != DRY_RUN:
             raise

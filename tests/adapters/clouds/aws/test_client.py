@@ -1,5 +1,7 @@
 """The calls over HTTP, on the fake AWS."""
 
+import asyncio
+
 import pytest
 
 from karpy.adapters.clouds.aws.client import Answered, Patience, connect_aws
@@ -49,3 +51,30 @@ async def test_an_aws_that_does_not_answer_is_named_with_what_to_check(
 async def test_a_region_that_does_not_exist_is_refused() -> None:
     with pytest.raises(OptionInvalid, match="no region of AWS"):
         await connect_aws("no such region")
+
+
+async def test_a_page_in_place_of_an_answer_is_no_refusal_of_aws(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    broken = await asyncio.start_server(_answer_with_page, "127.0.0.1", 0)
+    port = broken.sockets[0].getsockname()[1]
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+    aws = await connect_aws("eu-west-1", Patience(tries=1))
+
+    async with broken:
+        with pytest.raises(CloudUnavailable, match="no error of AWS \\(HTTP 500\\)") as error:
+            await aws.get_products(ServiceCode="AmazonEC2")
+    await aws.close()
+
+    assert "html" not in error.value.message
+
+
+async def _answer_with_page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    page = b"<!doctype html><title>500</title>"
+    head = f"HTTP/1.1 500 Oh\r\nContent-Type: text/html\r\nContent-Length: {len(page)}\r\n\r\n"
+    writer.write(head.encode() + page)
+    await writer.drain()
+    writer.close()

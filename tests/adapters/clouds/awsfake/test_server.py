@@ -296,3 +296,10 @@ async def test_a_release_moves_the_aliases_of_all_images(aws: AwsClient, fake: A
     assert images[after]["Name"] == "amazon-eks-node-al2023-x86_64-standard-1.34-v20260301"
     assert images[after]["CreationDate"] > images[before]["CreationDate"]
     assert images[after]["Architecture"] == "x86_64"
+
+
+async def test_haste_is_answered_by_patience(aws: AwsClient, fake: AwsFake) -> None:
+    fake.tables.refuse("DescribeSubnets", "RequestLimitExceeded", times=2)
+
+    assert len(await aws.describe_subnets()) == 4
+    assert fake.tables.calls["DescribeSubnets"] == 3

@@ -392,19 +392,3 @@ def test_drift_is_carried_out_at_once() -> None:
 
     assert not METHOD.is_validated
     assert METHOD.validate(command, Evaluation(cluster())) == Validation(command)
-
-
-def test_room_on_a_replacement_that_is_still_empty_belongs_to_the_pods_it_was_launched_for() -> (
-    None
-):
-    """They would have to wait for another node else."""
-    replacement = node("b", nominated_for=MINUTE)
-    others = [drifted("a"), replacement]
-
-    (command,) = proposed(cluster(*others, pods=[pod("web-0", on="a")])).commands
-    (later,) = proposed(
-        cluster(*others, pods=[pod("web-0", on="a"), pod("web-1", on="b")])
-    ).commands
-
-    assert (len(command.replacements), command.nominated) == (1, ())
-    assert (len(later.replacements), later.nominated) == (0, ("b",))

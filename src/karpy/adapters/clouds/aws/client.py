@@ -388,6 +388,10 @@ def _retyped(call: str, error: Exception, region: str) -> KarpyError:
         case ClientError():
             said = error.response.get("Error", {})
             code, message = str(said.get("Code", "")), str(said.get("Message", ""))
+            if code.isdecimal():
+                # A server or a proxy that breaks down answers with a page, and without a code.
+                problem = f"the answer is no error of AWS (HTTP {_status_of(error) or code})"
+                return CloudUnavailable(call=call, problem=problem)
             hint = refusal_hint(call, code, message)
             return AwsRefused(call=call, aws_code=code, message=message, hint=hint)
         case ParamValidationError():

@@ -29,15 +29,17 @@ from karpy.core.aws.nodeclass import (
     with_images,
     with_placement_group,
     with_profile,
+    with_profile_problem,
     with_reservations,
     with_security_groups,
     with_subnets,
     with_validation,
     with_validation_waiting,
 )
+from karpy.core.aws.refusals import profile_problem
 from karpy.core.aws.tags import restricted_tags
 from karpy.core.aws.userdata.families import AL2023, family_name
-from karpy.errors import CloudError, ClusterError, Conflict, KarpyError, NotFound
+from karpy.errors import AwsRefused, CloudError, ClusterError, Conflict, KarpyError, NotFound
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.model.kinds import EC2_NODE_CLASS, NODE_CLAIM
 from karpy.model.notices import Notice, Subject
@@ -196,7 +198,14 @@ class NodeClassController:
         return with_security_groups(known, found, self._at.clock.now())
 
     async def _with_profile(self, known: Ec2NodeClass) -> Ec2NodeClass:
-        return with_profile(known, await self._at.profiles.ensure(known), self._at.clock.now())
+        at = self._at
+        try:
+            profile = await at.profiles.ensure(known)
+        except AwsRefused as error:
+            self._on_failure(known.name, error)
+            reason = profile_problem(error.aws_code, error.aws_message)
+            return with_profile_problem(known, reason, error.message, at.clock.now())
+        return with_profile(known, profile, at.clock.now())
 
     async def _remembered(
         self,

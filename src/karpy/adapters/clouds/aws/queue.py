@@ -121,7 +121,8 @@ class Announcements:
         try:
             read = read_interruption(message.get("Body", ""))
         except MessageInvalid as error:
-            trouble = CloudUnavailable(call="sqs:ReceiveMessage", problem=str(error))
+            hint = "have only EventBridge send messages to the queue"
+            trouble = CloudUnavailable(call="sqs:ReceiveMessage", problem=str(error), hint=hint)
             self._on_trouble("read a message of the queue, it is deleted", trouble)
             await self._delete_quietly(receipt)
             return

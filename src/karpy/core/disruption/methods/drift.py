@@ -76,15 +76,11 @@ class Drift:
         del evaluation
         return Validation(command)
 
-    # Differs: a node that drifts while the replacement of another one is ready and still empty:
-    # Karpenter may move its pods there; Karpy keeps the room for the pods it was launched for,
-    # because they would wait for a new node else.
     def _replace(self, candidate: Candidate, evaluation: Evaluation) -> Command | NodeRefusal:
         moved = _movable(candidate, evaluation)
         found = evaluation.what_if.ask(
             {candidate.name},
             moved=moved,
-            closed=evaluation.reserved_nodes - {candidate.name},
             reserved_mode=ReservedMode.FALLBACK,
             stops_early=False,
         )
