@@ -256,6 +256,11 @@ async def test_a_node_class_says_what_it_does_not_find() -> None:
             ec2_node_class("images", amiSelectorTerms=[{"id": "ami-0"}], amiFamily="AL2023"),
         )
         stage.apply(EC2_NODE_CLASS, ec2_node_class("role", role="nobody"))
+        bottlerocket = [{"alias": "bottlerocket@latest"}]
+        stage.apply(
+            EC2_NODE_CLASS,
+            ec2_node_class("data", amiSelectorTerms=bottlerocket, userData="not [ toml"),
+        )
         stage.apply(NODE_POOL, ec2_pool(node_class="subnets"))
         stage.apply(DEPLOYMENT, deployment(replicas=1))
         await asyncio.sleep(120)
@@ -267,9 +272,11 @@ async def test_a_node_class_says_what_it_does_not_find() -> None:
                 ("groups", "SecurityGroupsReady"),
                 ("images", "AMIsReady"),
                 ("role", "InstanceProfileReady"),
+                ("data", "ValidationSucceeded"),
             )
         }
         assert said["subnets"] == said["groups"] == said["images"] == "False"
+        assert said["data"] == "False"
         assert said["role"] == "Unknown"
         conditions = stage.node_class("role")["status"]["conditions"]
         profile = next(each for each in conditions if each["type"] == "InstanceProfileReady")

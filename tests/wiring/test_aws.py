@@ -11,7 +11,7 @@ from karpy.model.notices import Notice
 from karpy.model.options import Options
 from karpy.sim.loop import run
 from karpy.sim.world import World
-from karpy.wiring.clouds.aws import METRICS, open_with
+from karpy.wiring.clouds.aws import METRICS, open_with, well_known
 from karpy.wiring.clouds.registry import Cloud, Site
 from tests.adapters.clouds.aws.accounts import Account, account
 from tests.tidy.repository import product_files, tree
@@ -55,6 +55,8 @@ def test_the_provider_opens_with_the_name_of_a_cluster_alone() -> None:
 
         assert cloud.provider.name == "aws"
         assert names_of(cloud) == {"aws.ec2nodeclasses", "aws.nodepools"}
+        # Metrics of nodes are made with the one, and collected with the other.
+        assert cloud.provider.catalog().well_known == well_known(Options())
         assert some.made("DescribeInstanceTypes") == 2
         assert some.troubles == []
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from karpy.adapters.clouds.aws.builtin import builtin_region
 from karpy.codec.aws.instancetypes import read_instance_types
-from karpy.core.aws.catalog import CatalogMaker
+from karpy.core.aws.catalog import EC2_WELL_KNOWN, CatalogMaker
 from karpy.model.ec2 import CapacityReservation
 from karpy.model.ec2labels import AUTO_MODE_DOMAIN, CAPACITY_RESERVATION_ID
 from karpy.model.ec2nodeclass import Kubelet
@@ -38,6 +38,14 @@ def test_each_pool_has_the_types_of_its_node_class() -> None:
     assert [each.capacity["pods"] for each in catalog.types_for("a")] == [29, 58, 35]
     assert [each.capacity["pods"] for each in catalog.types_for("b")] == [110, 110, 110]
     assert catalog.types is catalog.types_for("a")
+    assert catalog.reservation_label == CAPACITY_RESERVATION_ID
+
+
+def test_labels_of_ec2_are_known_before_there_is_a_node_class() -> None:
+    catalog = CatalogMaker().make(REGION, {})
+
+    assert catalog.types == ()
+    assert catalog.well_known == EC2_WELL_KNOWN
     assert catalog.reservation_label == CAPACITY_RESERVATION_ID
 
 

@@ -169,3 +169,15 @@ def test_a_missing_role_is_to_be_created_or_corrected() -> None:
     hint = refusal_hint("iam:AddRoleToInstanceProfile", "NoSuchEntity", "Role nope not found")
 
     assert hint == "create the role, or correct `role` of the EC2NodeClass"
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "flag"),
+    [
+        ("eks:DescribeCluster", "ResourceNotFoundException", "--cluster-name"),
+        ("sqs:GetQueueUrl", "AWS.SimpleQueueService.NonExistentQueue", "--interruption-queue"),
+        ("sqs:GetQueueUrl", "QueueDoesNotExist", "--interruption-queue"),
+    ],
+)
+def test_what_does_not_exist_has_a_flag_to_correct(call: str, code: str, flag: str) -> None:
+    assert f"correct `{flag}`" in refusal_hint(call, code, "It does not exist.")

@@ -59,3 +59,35 @@ def test_what_is_written_is_read(alias: str, own: str) -> None:
 @pytest.mark.parametrize("text", ["", "#!/bin/bash\necho hello", "[settings.host]\nname = 'a'"])
 def test_user_data_of_others_has_no_machine_join(text: str) -> None:
     assert not read_user_data(text).cluster
+
+
+_OWN_PART = """\
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  kubelet: {config: {maxPods: 5}, flags: ["--v=2"]}
+"""
+_LAST_PART = """\
+apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  cluster: {name: shop, apiServerEndpoint: "https://shop"}
+  kubelet: {flags: ['--node-labels="a=b"']}
+"""
+
+
+def _parts_of(*configs: str) -> str:
+    head = 'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="//"\n\n'
+    kind = "--//\nContent-Type: application/node.eks.aws\n\n"
+    return head + "".join(f"{kind}{each}\n" for each in configs) + "--//--\n"
+
+
+def test_node_configs_are_merged_as_a_part_alone_names_no_cluster() -> None:
+    read = read_user_data(_parts_of(_OWN_PART, _LAST_PART))
+
+    assert read == Joining("shop", "https://shop", {"a": "b"}, (), 5)
+
+
+def test_a_node_config_that_cannot_be_read_joins_no_cluster() -> None:
+    assert read_user_data(_parts_of("kind: [", _LAST_PART)) == Joining()
+    assert read_user_data(_parts_of("just text")) == Joining()

@@ -46,7 +46,10 @@ class CatalogMaker:
         self._places = Places()
         self._assortments: list[_Assortment] = []
         self._last: _Asked | None = None
-        self._catalog = Catalog()
+        # Metrics and NodePools ask for the labels before there is any node class.
+        self._catalog = Catalog(
+            well_known=EC2_WELL_KNOWN, reservation_label=CAPACITY_RESERVATION_ID
+        )
 
     def make(
         self,

@@ -4,7 +4,13 @@ import json
 import re
 from typing import Final
 
-from karpy.core.aws.refusals import SERVICE_LINKED_ROLE, is_forbidden, is_role_missing, is_throttled
+from karpy.core.aws.refusals import (
+    NOT_FOUND,
+    SERVICE_LINKED_ROLE,
+    is_forbidden,
+    is_role_missing,
+    is_throttled,
+)
 
 _ACTION: Final = re.compile(r"not authorized to perform: ([A-Za-z0-9-]+:[A-Za-z0-9*]+)")
 _RESOURCE: Final = re.compile(r"on resource: (arn:[^\s,]+)")
@@ -29,6 +35,14 @@ _HINTS: Final = {
     "or limit the NodePool",
     "DryRunOperation": "leave DryRun out to make the call",
 }
+_MISSING: Final = {
+    "eks:DescribeCluster": "correct `--cluster-name` or the region; "
+    "a cluster that EKS does not know needs `--cluster-endpoint`",
+    "sqs:GetQueueUrl": "create the queue (`karpy aws setup` prints how), "
+    "or correct `--interruption-queue`",
+}
+"""What to do where the object of a call does not exist, whatever its service calls that."""
+_MISSING_CODES: Final = NOT_FOUND | {"ResourceNotFoundException"}
 _STALE: Final = frozenset(
     {
         "ExpiredToken",
@@ -49,6 +63,8 @@ def refusal_hint(call: str, code: str, message: str) -> str:
         return "renew the credentials: check the role of the service account, or the profile"
     if is_throttled(code):
         return "wait; have the request rate of the account raised if it recurs"
+    if call in _MISSING and code in _MISSING_CODES:
+        return _MISSING[call]
     if is_role_missing(code, message):
         return "create the role, or correct `role` of the EC2NodeClass"
     if code.endswith((".NotFound", ".NotFoundException")):

@@ -68,9 +68,9 @@ class Machines:
         """Switch a machine on; a kubelet joins if the user data has it join."""
         self._running[instance.id] = ""
         joining = read_user_data(instance.user_data)
-        if not joining.cluster:
+        info = self._infos.get(instance.instance_type)
+        if not joining.cluster or info is None:
             return
-        info = self._infos[instance.instance_type]
         settings, operator = InstanceSettings(), Ec2Settings(_MEMORY_LOST)
         amounts = dict(capacity(info, settings, operator))
         if joining.max_pods is not None:

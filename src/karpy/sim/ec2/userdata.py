@@ -31,19 +31,43 @@ class Joining(Struct, frozen=True):
 def read_user_data(text: str) -> Joining:
     """Read the user data of any image family, as the programs on its images do."""
     if text.startswith("MIME-Version"):
-        found = Joining()
-        for kind, part in _parts(text):
-            if kind == _NODE_CONFIG:
-                found = _node_config(yaml.safe_load(part))
-            else:
-                found = _script(part, _BOOTSTRAP) or found
-        return found
+        return _multipart(text)
     if text.startswith("<powershell>"):
         return _script(text, _WINDOWS) or Joining()
     try:
         return _settings(tomllib.loads(text))
     except tomllib.TOMLDecodeError:
         return Joining()
+
+
+def _multipart(text: str) -> Joining:
+    config: dict[str, Any] = {}
+    found = Joining()
+    for kind, part in _parts(text):
+        if kind != _NODE_CONFIG:
+            found = _script(part, _BOOTSTRAP) or found
+            continue
+        try:
+            more = yaml.safe_load(part)
+        except yaml.YAMLError:
+            # As on the image: a machine whose configuration cannot be read does not join.
+            return Joining()
+        config = _merged(config, more if isinstance(more, dict) else {})
+    return _node_config(config) if config else found
+
+
+def _merged(before: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge two configurations: the later one wins, and flags of both count."""
+    merged = dict(before)
+    for key, value in more.items():
+        known = merged.get(key)
+        if isinstance(known, dict) and isinstance(value, dict):
+            merged[key] = _merged(known, value)
+        elif key == "flags" and known:
+            merged[key] = [*known, *(value or ())]
+        else:
+            merged[key] = value
+    return merged
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:
@@ -53,13 +77,13 @@ def _parts(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _node_config(config: dict[str, Any]) -> Joining:
-    spec = config["spec"]
-    kubelet = spec.get("kubelet") or {}
+    spec = config.get("spec") or {}
+    cluster, kubelet = spec.get("cluster") or {}, spec.get("kubelet") or {}
     flags = dict(_FLAG.findall(" ".join(kubelet.get("flags") or ())))
     settings = kubelet.get("config") or {}
     return Joining(
-        spec["cluster"]["name"],
-        spec["cluster"]["apiServerEndpoint"],
+        cluster.get("name", ""),
+        cluster.get("apiServerEndpoint", ""),
         _pairs(flags.get("node-labels", "")),
         tuple(settings.get("registerWithTaints") or ()),
         settings.get("maxPods"),

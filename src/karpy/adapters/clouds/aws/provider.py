@@ -261,6 +261,12 @@ class AwsProvider:
             templates = await self._templates(launch)
         except AwsRefused as error:
             return self._refusal(error)
+        except NodeClassNotReady as error:
+            # Differs: user data that cannot be read: Karpenter only logs why; Karpy writes it into
+            # the condition ValidationSucceeded, because only its owner can mend it.
+            if isinstance(error.__cause__, UserDataInvalid):
+                return "UserDataInvalid", f"userData: {error.__cause__}"
+            raise
         machines, template = self._parts.machines, templates[0]
         overrides = overrides_everywhere(template, node_class.status.subnets)
         if not overrides:
