@@ -32,7 +32,7 @@ SETTINGS: Final = {
     "BATCH_MAX_DURATION": "10s",
     "BATCH_IDLE_DURATION": "2s",
 }
-"""What the operator is started with; pods of both sizes get into one batch, also on a busy machine."""
+"""What the operator is started with; batches are long, so that pods of both sizes share one."""
 _LONG_AGO: Final = "2020-01-01T00:00:00Z"
 _SECONDS: Final = 180.0
 _GLANCE: Final = 0.2
