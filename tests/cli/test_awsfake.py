@@ -5,6 +5,8 @@ import subprocess
 import sys
 from typing import Final
 
+import pytest
+
 from tests.cli.conftest import Karpy
 
 COMMAND: Final = (sys.executable, "-m", "karpy", "aws", "fake", "--families", "t3")
@@ -29,3 +31,11 @@ def test_a_region_that_it_has_not_is_named(karpy: Karpy) -> None:
 
     assert run.code == 1
     assert "mars-north-1" in run.err
+
+
+@pytest.mark.parametrize("place", ["spot", "spot/m5.large", "cheap/*/*"])
+def test_what_is_sold_out_is_a_capacity_type_a_type_and_a_zone(karpy: Karpy, place: str) -> None:
+    run = karpy("aws", "fake", "--sold-out", place)
+
+    assert run.code == 1
+    assert f"`--sold-out` is `{place}`" in run.err

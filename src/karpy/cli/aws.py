@@ -212,6 +212,15 @@ class Contents:
             show_default=False,
         ),
     ] = ()
+    sold_out: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="What has no machines, as `spot/m5.large/us-west-2a`; `*` stands for all.",
+            metavar="CAPACITY/TYPE/ZONE",
+            negative="",
+            show_default=False,
+        ),
+    ] = ()
 
 
 USUAL: Final = Contents()
@@ -259,7 +268,11 @@ def fake(
     """
     serving = import_aws_fake("karpy.cli.awsfake")
     account = serving.Account(
-        contents.region, contents.cluster, contents.kubernetes, contents.families
+        contents.region,
+        contents.cluster,
+        contents.kubernetes,
+        contents.families,
+        contents.sold_out,
     )
     serving.serve(terminal, port, account, kubeconfig)
     return DONE

@@ -4,16 +4,22 @@ import asyncio
 import signal
 from contextlib import AsyncExitStack
 from functools import partial
+from typing import Final
 
 from karpy.adapters.clock import WallClock
+from karpy.adapters.clouds.awsfake.market import ANY
 from karpy.adapters.clouds.awsfake.server import Account, AwsFake
 from karpy.adapters.kube.connection import connect
 from karpy.cli.terminal import Line, Span, Style, Terminal, line
 from karpy.errors import KarpyError, OptionInvalid, SystemRefused
+from karpy.model.labels import ON_DEMAND, SPOT
 from karpy.sim.ec2.joining import JoiningMachines
 from karpy.sim.ec2.machines import Machines, keep_running
 
 __all__ = ["Account", "serve"]
+
+_CAPACITY_TYPES: Final = frozenset({ANY, ON_DEMAND, SPOT})
+_PLACE_PARTS: Final = 2
 
 
 def serve(terminal: Terminal, port: int, account: Account, kubeconfig: str = "") -> None:
@@ -54,6 +60,14 @@ def _tell(terminal: Terminal, node: str, error: KarpyError) -> None:
 
 
 def _made(account: Account, port: int) -> AwsFake:
+    for each in account.sold_out:
+        capacity_type, *place = each.split("/")
+        if len(place) != _PLACE_PARTS or capacity_type not in _CAPACITY_TYPES:
+            raise OptionInvalid(
+                name="--sold-out",
+                problem=f"is `{each}`, which names no capacity type, instance type and zone",
+                hint="write `spot/m5.large/us-west-2a`, with `*` for all of them",
+            )
     try:
         return AwsFake(account, port)
     except FileNotFoundError as error:

@@ -303,3 +303,16 @@ async def test_haste_is_answered_by_patience(aws: AwsClient, fake: AwsFake) -> N
 
     assert len(await aws.describe_subnets()) == 4
     assert fake.tables.calls["DescribeSubnets"] == 3
+
+
+async def test_an_account_can_be_sold_out_from_the_start() -> None:
+    with serving(Account(families=FAMILIES, sold_out=("spot/c6a.large/*",))):
+        client = await connect_aws()
+        subnets = await templated(client)
+
+        asked = fleet(subnets, ("c6a.large", 1.0), ("c6a.xlarge", 2.0), target="spot")
+        answer = await client.create_fleet(**asked)
+        await client.close()
+
+    assert [each["ErrorCode"] for each in answer["Errors"]] == ["InsufficientInstanceCapacity"]
+    assert [each["InstanceType"] for each in answer["Instances"]] == ["c6a.xlarge"]

@@ -62,6 +62,8 @@ class Account(Struct, frozen=True):
     kubernetes: str = "1.34"
     families: Sequence[str] = ()
     """Families of instance types that are sold; empty sells all."""
+    sold_out: Sequence[str] = ()
+    """What there are no machines of: capacity type, instance type and zone, with slashes."""
 
 
 class RunningInstance(Struct, frozen=True):
@@ -83,6 +85,8 @@ class AwsFake:
         region = self.account.region
         types, zones = types_of(self.account.families), zones_of(region)
         self.tables = Tables(region, known_prices(region), types, zones)
+        for each in self.account.sold_out:
+            self.tables.market.sell_out(*each.split("/"))
         self._port = port
         self._server: BaseWSGIServer | None = None
         self._thread: Thread | None = None
