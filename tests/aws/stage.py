@@ -22,9 +22,8 @@ from karpy.sim.faults import Faults
 from karpy.sim.faultyports import FaultyObjects
 from karpy.sim.world import World, WorldSettings
 from karpy.wiring.clouds.aws import open_with
-from karpy.wiring.clouds.registry import Site
+from karpy.wiring.clouds.registry import Site, surface_of
 from karpy.wiring.operator import Operator
-from karpy.wiring.surface import Surface
 from tests.scenarios.stage import NAMESPACE, Quiet
 
 REGION: Final = "us-west-2"
@@ -87,17 +86,9 @@ class AwsStage:
         calls = MemoryCalls(self.ec2, self.aws_faults)
         site = Site(objects, self.world.objects, clock, recorder, self.options)
         cloud = await open_with(site, calls)
-        surface = Surface(
-            objects,
-            self.world.objects,
-            clock,
-            cloud.provider,
-            node_classes=cloud.node_classes,
-            parts=cloud.parts,
-            machine_events=cloud.machine_events,
-            follows=cloud.follows,
+        operator = Operator(
+            surface_of(site, cloud), self.options, notices=recorder, voice=self.voice
         )
-        operator = Operator(surface, self.options, notices=recorder, voice=self.voice)
         cloud.provider.start()
         try:
             async with asyncio.TaskGroup() as group:

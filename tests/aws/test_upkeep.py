@@ -89,16 +89,22 @@ async def test_machines_of_a_capacity_block_go_before_it_ends() -> None:
 
 
 @on_virtual_time
-async def test_a_machine_learns_the_partition_that_ec2_chose() -> None:
+async def test_a_node_registers_once_ec2_has_chosen_its_partition() -> None:
     async with aws_stage() as stage:
         stage.tables.group("pg-1", "spread-out", "partition", 3)
         selector = {"name": "spread-out"}
-        await with_pods(stage, ec2_node_class(placementGroupSelector=selector))
+        running = asyncio.create_task(
+            with_pods(stage, ec2_node_class(placementGroupSelector=selector))
+        )
+        held = ("Unknown", "RegistrationHookPending", "PlacementGroupPartition")
+        await stage.until(lambda: bool(stage.nodes), 60)
+        await stage.until(lambda: said(stage.claims[0], "Registered") == held, 60)
         (instance,) = stage.ec2.alive()
         assert instance["Placement"]["GroupId"] == "pg-1"
 
         instance["Placement"]["PartitionNumber"] = 2
-        await stage.until(lambda: stage.labels(PARTITION) == {"2"}, 60)
+        await running
+        assert stage.labels(PARTITION) == {"2"}
 
         assert stage.labels("karpenter.k8s.aws/placement-group-id") == {"pg-1"}
         (claim,) = stage.claims

@@ -23,9 +23,8 @@ from karpy.sim.ec2.cloud import Ec2Cloud
 from karpy.sim.ec2.machines import Machines, keep_running
 from karpy.sim.world import World
 from karpy.wiring.clouds.aws import open_with
-from karpy.wiring.clouds.registry import Cloud, Site
+from karpy.wiring.clouds.registry import Cloud, Site, surface_of
 from karpy.wiring.operator import Operator
-from karpy.wiring.surface import Surface
 from tests.aws.manifests import ec2_node_class, ec2_pool
 from tests.contract.goods import AWS_GOODS
 from tests.contract.worlds import until
@@ -62,16 +61,7 @@ class AwsStage:
         recorder = EventRecorder(world.objects, world.clock, instance="karpy")
         site = Site(world.objects, world.objects, WallClock(), recorder, _OPTIONS)
         self._cloud = cloud = await open_with(site, self._calls)
-        surface = Surface(
-            world.objects,
-            world.objects,
-            WallClock(),
-            cloud.provider,
-            node_classes=cloud.node_classes,
-            parts=cloud.parts,
-            follows=cloud.follows,
-        )
-        operator = Operator(surface, _OPTIONS, notices=recorder, voice=Quiet())
+        operator = Operator(surface_of(site, cloud), _OPTIONS, notices=recorder, voice=Quiet())
         self._task = asyncio.create_task(operator.run())
         await until(self._is_known)
 

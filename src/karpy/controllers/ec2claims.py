@@ -31,7 +31,7 @@ from karpy.model.records import ClaimRecord, Identity
 from karpy.ports.records import Kept
 
 _PERIOD: Final = timedelta(minutes=1)
-_PARTITION_PERIOD: Final = timedelta(seconds=10)
+_PARTITION_PERIOD: Final = timedelta(seconds=2)
 
 Find = Callable[[str], Awaitable[Instance]]
 """Returns a machine as it is now, by its ID; raises MachineNotFound."""

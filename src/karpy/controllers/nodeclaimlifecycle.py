@@ -1,6 +1,6 @@
 """The controller `nodeclaim.lifecycle`: launch, registration, initialization, termination."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
@@ -35,7 +35,7 @@ from karpy.model.records import ClaimRecord, NodeRecord
 from karpy.model.requirements import Requirement, Requirements, collect, why_incompatible
 from karpy.model.resources import Resources, fits
 from karpy.model.verdicts import LaunchOption
-from karpy.ports.cloud import LaunchSpec, Machine
+from karpy.ports.cloud import LaunchSpec, Machine, RegistrationHook
 from karpy.ports.records import Kept
 
 WORKERS: Final = 100
@@ -60,9 +60,11 @@ class LifecycleController:
         pods_of: PodsOf = lambda _: (),
         on_attempt: OnAttempt = lambda *_: None,
         nominator: PodNominator | None = None,
+        hooks: Sequence[RegistrationHook] = (),
     ) -> None:
         self._context = context
         self._nominator = nominator
+        self._hooks = hooks
         self._pods_of = pods_of
         self._on_attempt = on_attempt
         self._queue = WorkQueue(context.observer)
@@ -101,8 +103,10 @@ class LifecycleController:
             changes, failure = await self._launch(kept.record)
         nodes = self._context.nodes_of(changes.claim or kept.record)
         if not changes.deletes_claim:
-            inputs = ClaimInputs(nodes=tuple(each.record for each in nodes), door=door)
-            then = advance(changes.claim or kept.record, inputs, self._context.clock.now())
+            claim = changes.claim or kept.record
+            pending = tuple(each.name for each in self._hooks if each.is_pending(claim))
+            inputs = ClaimInputs(tuple(each.record for each in nodes), pending, door=door)
+            then = advance(claim, inputs, self._context.clock.now())
             changes = joined(changes, then)
         node = only(nodes)
         if door is not GatePolicy.FREE and node is not None:

@@ -1,6 +1,6 @@
 """What a cloud does for the autoscaler."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Protocol
@@ -124,6 +124,19 @@ class CloudProvider(Protocol):
         Return once the cloud has accepted it; the node's boot ID changes in the end. Raise
         MachineNotFound if it is gone, and RebootUnsupported if the cloud reboots no machines.
         """
+
+
+class RegistrationHook(Struct, frozen=True):
+    """
+    What a provider has to do about a machine before its Node registers.
+
+    The Node keeps its unregistered taint meanwhile, and the condition Registered of its NodeClaim
+    says `RegistrationHookPending` with the name. The claim is looked at again when it changes.
+    """
+
+    name: str
+    is_pending: Callable[[ClaimRecord], bool]
+    """Says whether the Node of a claim has to wait; it waits for nothing and asks no API."""
 
 
 class MachineFate(Enum):

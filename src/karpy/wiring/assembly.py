@@ -174,6 +174,7 @@ class Assembly:
             pods_of=self._expectations.pods_of,
             on_attempt=registrations.record,
             nominator=self._nominator,
+            hooks=self._surface.registration_hooks,
         )
         evictions = EvictionQueue(self._context("eviction-queue"))
         termination = TerminationController(self._context("node.termination"), evictions)

@@ -37,12 +37,10 @@ from karpy.model.kinds import NODE_CLAIM, NODE_POOL, Kind
 from karpy.model.notices import Notice
 from karpy.model.options import Options
 from karpy.ports.cloud import CloudProvider
-from karpy.ports.objects import Objects
-from karpy.wiring.clouds.registry import Cloud, Site, find_cloud
+from karpy.wiring.clouds.registry import Site, find_cloud, surface_of
 from karpy.wiring.instruments import class_label
 from karpy.wiring.operator import Operator
 from karpy.wiring.options import OptionsRead
-from karpy.wiring.surface import Surface
 
 _RECORDS: Final = "karpy_journal_records_total"
 _UNREADABLE: Final = "karpy_unreadable_objects_total"
@@ -91,7 +89,7 @@ async def run_process(read: OptionsRead, environ: Mapping[str, str], end: asynci
             cloud = await cloud_module.open_cloud(site)
         stack.push_async_callback(cloud.close)
         operator = Operator(
-            _surface(site, cloud, connections.nominations.objects),
+            surface_of(site, cloud, connections.nominations.objects),
             options,
             notices=recorder,
             voice=Reporter(metrics, log),
@@ -154,21 +152,6 @@ async def _connected(
         for each, only_leading in ((None, None), (None, fence), (rate, fence))
     )
     return _Lines(fence, *[await stack.enter_async_context(each) for each in (usual, *more)])
-
-
-def _surface(site: Site, cloud: Cloud, nominations: Objects) -> Surface:
-    """Return all that the operator touches."""
-    return Surface(
-        site.objects,
-        site.feed,
-        site.clock,
-        cloud.provider,
-        nominations,
-        cloud.node_classes,
-        cloud.parts,
-        cloud.machine_events,
-        cloud.follows,
-    )
 
 
 def _election(lines: _Lines, options: Options, troubles: "_Troubles") -> Election:

@@ -21,9 +21,9 @@ from karpy.ports.notices import Notices
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World, WorldSettings
-from karpy.wiring.clouds.registry import Cloud, Site
+from karpy.wiring.clouds.registry import Cloud, Site, surface_of
 from karpy.wiring.operator import Operator
-from karpy.wiring.surface import Surface, Voice
+from karpy.wiring.surface import Voice
 
 BRISK: Final = WorldSettings(
     timing=Timing(ready_seconds=0, start_seconds=0.5, stop_seconds=0.5, beat_seconds=10),
@@ -60,16 +60,7 @@ async def operating(
     site = Site(objects, objects, world.clock, notices, options)
     cloud = await (_kwok if open_cloud is None else open_cloud)(site)
     operator = Operator(
-        Surface(
-            objects,
-            objects,
-            world.clock,
-            cloud.provider,
-            node_classes=cloud.node_classes,
-            parts=cloud.parts,
-            machine_events=cloud.machine_events,
-            follows=cloud.follows,
-        ),
+        surface_of(site, cloud),
         options,
         notices=notices,
         voice=voice,

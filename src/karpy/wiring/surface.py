@@ -9,7 +9,7 @@ from karpy.adapters.telemetry.metrics import Metrics
 from karpy.controllers.writer import Telling
 from karpy.model.kinds import KWOK_NODE_CLASS, Kind
 from karpy.ports.clock import Clock
-from karpy.ports.cloud import CloudProvider, EventfulCloud
+from karpy.ports.cloud import CloudProvider, EventfulCloud, RegistrationHook
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.ports.objects import Feed, Objects
@@ -33,6 +33,8 @@ class Surface(Struct, frozen=True):
     """Announces what becomes of machines; None if the cloud never does."""
     follows: tuple[Part, ...] = ()
     """What the cloud watches, whether this replica leads or not."""
+    registration_hooks: tuple[RegistrationHook, ...] = ()
+    """What the cloud has to do before a Node registers."""
 
 
 class Voice(Telling, Protocol):

@@ -53,6 +53,7 @@ from karpy.controllers.garbagecollection import GarbageCollector
 from karpy.controllers.rounds import every
 from karpy.core.aws.catalog import EC2_WELL_KNOWN
 from karpy.core.aws.refusals import DRY_RUN
+from karpy.core.aws.reservations import lacks_partition
 from karpy.core.aws.typemetrics import type_gauges
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudUnavailable, ClusterError, OptionInvalid
@@ -61,6 +62,7 @@ from karpy.model.kinds import DAEMON_SET, DEPLOYMENT, EC2_NODE_CLASS, SERVICE, K
 from karpy.model.options import Options
 from karpy.model.settings import MinValuesPolicy
 from karpy.ports.clock import Clock
+from karpy.ports.cloud import RegistrationHook
 from karpy.wiring.clouds.registry import Cloud, Site
 from karpy.wiring.flags import Flag, shared
 from karpy.wiring.forms import SHARE, SWITCH, TEXT, Form, duration, number
@@ -275,8 +277,18 @@ async def open_with(site: Site, calls: AwsCalls) -> Cloud:
     await made.marketplace.refresh_types()
     await asyncio.gather(made.marketplace.refresh_prices(), made.templates.adopt())
     return Cloud(
-        made.provider, NODE_CLASSES, made.parts, made.announcements, made.follows(), calls.close
+        made.provider,
+        NODE_CLASSES,
+        made.parts,
+        made.announcements,
+        made.follows(),
+        (_PARTITION_HOOK,),
+        calls.close,
     )
+
+
+_PARTITION_HOOK: Final = RegistrationHook("PlacementGroupPartition", lacks_partition)
+"""EC2 chooses the partition of a machine a moment after its launch; nodes are labeled with it."""
 
 
 class _Made:

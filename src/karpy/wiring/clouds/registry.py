@@ -19,11 +19,12 @@ from karpy.errors import KarpyError, OptionInvalid
 from karpy.model.kinds import Kind
 from karpy.model.options import Options
 from karpy.ports.clock import Clock
-from karpy.ports.cloud import CloudProvider, EventfulCloud
+from karpy.ports.cloud import CloudProvider, EventfulCloud, RegistrationHook
 from karpy.ports.notices import Notices
 from karpy.ports.objects import Feed, Objects
 from karpy.wiring.flags import Flag
 from karpy.wiring.parts import Part, Parts, no_parts
+from karpy.wiring.surface import Surface
 
 KWOK: Final = "kwok"
 PROVIDERS: Final[Mapping[str, str]] = {
@@ -82,8 +83,26 @@ class Cloud(Struct, frozen=True):
     """Announces what becomes of machines; None if the cloud never does."""
     follows: tuple[Part, ...] = ()
     """What it watches, whether this replica leads or not."""
+    registration_hooks: tuple[RegistrationHook, ...] = ()
+    """What it has to do before a Node registers."""
     close: Callable[[], Awaitable[None]] = _nothing_to_close
     """Closes connections; it is called once all else has ended."""
+
+
+def surface_of(site: Site, cloud: Cloud, nominations: Objects | None = None) -> Surface:
+    """Return all that an operator touches; pods are told their nodes over a connection apart."""
+    return Surface(
+        site.objects,
+        site.feed,
+        site.clock,
+        cloud.provider,
+        nominations,
+        cloud.node_classes,
+        cloud.parts,
+        cloud.machine_events,
+        cloud.follows,
+        cloud.registration_hooks,
+    )
 
 
 class CloudModule(Protocol):
