@@ -14,7 +14,7 @@ from karpy.adapters.clouds.aws.builtin import known_prices
 from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.classes import FOLLOWED, NodeClassBook
 from karpy.adapters.clouds.aws.classstatus import ClassStatus
-from karpy.adapters.clouds.aws.client import Answered, connect_aws
+from karpy.adapters.clouds.aws.client import connect_aws
 from karpy.adapters.clouds.aws.cluster import PERIOD as CLUSTER_PERIOD
 from karpy.adapters.clouds.aws.cluster import ClusterWatch
 from karpy.adapters.clouds.aws.finders import Finders
@@ -28,6 +28,7 @@ from karpy.adapters.clouds.aws.profiles import Profiles
 from karpy.adapters.clouds.aws.provider import AwsProvider, Parts
 from karpy.adapters.clouds.aws.queue import Announcements
 from karpy.adapters.clouds.aws.reports import Reports
+from karpy.adapters.clouds.aws.requests import Answered, Tried
 from karpy.adapters.clouds.aws.settings import AwsSettings, read_settings
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.adapters.clouds.aws.subnets import Subnets
@@ -114,19 +115,38 @@ _BATCH_SIZES: Final = (
 )
 _REQUESTS: Final = "aws_sdk_go_request_total"
 _REQUEST_SECONDS: Final = "aws_sdk_go_request_duration_seconds"
+_RETRIES: Final = "aws_sdk_go_request_retry_count"
+_TRIES: Final = "aws_sdk_go_request_attempt_total"
+_TRY_SECONDS: Final = "aws_sdk_go_request_attempt_duration_seconds"
+_OF_REQUESTS: Final = ("service", "action", "code")
 METRICS: Final[tuple[MetricSpec, ...]] = (
     *status_specs("operator_ec2nodeclass_"),
     MetricSpec(
         _REQUESTS,
         MetricType.COUNTER,
-        "Calls to AWS with all their tries, by the status of the last answer.",
-        ("service", "action", "status_code"),
+        "Requests to AWS, by the status of the last answer.",
+        _OF_REQUESTS,
     ),
     MetricSpec(
         _REQUEST_SECONDS,
         MetricType.HISTOGRAM,
-        "How long calls to AWS took with all their tries.",
-        ("service", "action"),
+        "How long requests to AWS took with all their tries.",
+        _OF_REQUESTS,
+        DURATION_BUCKETS,
+    ),
+    MetricSpec(
+        _RETRIES,
+        MetricType.HISTOGRAM,
+        "How many more tries than one requests to AWS took.",
+        _OF_REQUESTS,
+        tuple(map(float, range(11))),
+    ),
+    MetricSpec(_TRIES, MetricType.COUNTER, "Tries of requests to AWS.", _OF_REQUESTS),
+    MetricSpec(
+        _TRY_SECONDS,
+        MetricType.HISTOGRAM,
+        "How long tries of requests to AWS took.",
+        _OF_REQUESTS,
         DURATION_BUCKETS,
     ),
     MetricSpec(
@@ -249,7 +269,7 @@ def well_known(options: Options) -> frozenset[str]:
 async def open_cloud(site: Site) -> Cloud:
     """Check account and cluster, ask for instance types, and put the provider together."""
     calls = await connect_aws(check_write=site.check_write)
-    calls.on_answer = partial(_count_answer, site)
+    calls.on_answer, calls.on_try = partial(_count_answer, site), partial(_count_try, site)
     try:
         return await open_with(site, calls)
     except BaseException:
@@ -440,10 +460,21 @@ class _Made:
 
 
 def _count_answer(site: Site, answered: Answered) -> None:
-    labels = {"service": answered.service, "action": answered.action}
-    status = {**labels, "status_code": str(answered.status)}
-    site.on_count(Count(_REQUESTS, status))
+    labels = _labels_of(answered)
+    site.on_count(Count(_REQUESTS, labels))
     site.on_count(Count(_REQUEST_SECONDS, labels, answered.seconds))
+    site.on_count(Count(_RETRIES, labels, float(max(0, answered.tries - 1))))
+
+
+def _count_try(site: Site, tried: Tried) -> None:
+    labels = _labels_of(tried)
+    site.on_count(Count(_TRIES, labels))
+    site.on_count(Count(_TRY_SECONDS, labels, tried.seconds))
+
+
+def _labels_of(request: Answered | Tried) -> dict[str, str]:
+    code = str(request.status)
+    return dict(zip(_OF_REQUESTS, (request.service, request.action, code), strict=True))
 
 
 async def _check(calls: AwsCalls) -> None:

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from karpy.adapters.clouds.aws.client import Answered, Patience, connect_aws
+from karpy.adapters.clouds.aws.client import Patience, connect_aws
+from karpy.adapters.clouds.aws.requests import Answered, Tried
 from karpy.adapters.clouds.awsfake.server import Account
 from karpy.errors import AwsRefused, CloudUnavailable, OptionInvalid
 from tests.contract.awsclouds import serving
@@ -21,10 +22,10 @@ async def test_every_call_is_heard_of_with_its_status() -> None:
         await aws.close()
 
     assert [(each.service, each.action, each.status) for each in heard] == [
-        ("ec2", "DescribeSubnets", 200),
-        ("ec2", "DescribeInstances", 400),
+        ("EC2", "DescribeSubnets", 200),
+        ("EC2", "DescribeInstances", 400),
     ]
-    assert all(each.seconds > 0 for each in heard)
+    assert all(each.seconds > 0 and each.tries == 1 for each in heard)
 
 
 async def test_an_aws_that_does_not_answer_is_named_with_what_to_check(
@@ -37,15 +38,19 @@ async def test_an_aws_that_does_not_answer_is_named_with_what_to_check(
     }.items():
         monkeypatch.setenv(key, value)
     heard: list[Answered] = []
-    aws = await connect_aws("eu-west-1", Patience(tries=1))
-    aws.on_answer = heard.append
+    tried: list[Tried] = []
+    aws = await connect_aws("eu-west-1", Patience(tries=2))
+    aws.on_answer, aws.on_try = heard.append, tried.append
 
     with pytest.raises(CloudUnavailable, match="ec2:DescribeSubnets") as error:
         await aws.describe_subnets()
     await aws.close()
 
     assert "`eu-west-1` is the region" in error.value.hint
-    assert [each.status for each in heard] == [0]
+    assert [(each.status, each.tries) for each in heard] == [(0, 2)]
+    assert [(each.service, each.action, each.status) for each in tried] == [
+        ("EC2", "DescribeSubnets", 0)
+    ] * 2
 
 
 async def test_a_region_that_does_not_exist_is_refused() -> None:

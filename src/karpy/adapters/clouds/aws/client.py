@@ -29,6 +29,7 @@ from botocore.parsers import ResponseParserError
 from karpy import __version__
 from karpy.adapters.clouds.aws.calls import JsonObject
 from karpy.adapters.clouds.aws.decoding import OffLoopParsers
+from karpy.adapters.clouds.aws.requests import Answered, OnAnswer, OnTry, RequestWatch, Tried
 from karpy.core.aws.permissions import refusal_hint
 from karpy.core.aws.regions import pricing_region, zone_region
 from karpy.errors import AwsRefused, CloudUnavailable, KarpyError, OptionInvalid
@@ -64,7 +65,6 @@ _PAGES: Final = {
     "get_products": ("PriceList", 100),
 }
 """What the items of a page are called, and how many are asked for at once."""
-_OK: Final = 200
 _SIZES: Final = {"list_instance_profiles": "MaxItems"}
 _READS: Final = ("Describe", "Get", "List", "Receive")
 _BY_NAME: Final = ("Ids", "Names", "InstanceTypes")
@@ -86,18 +86,6 @@ class Patience(msgspec.Struct, frozen=True):
     tries: int = 5
     connections: int = 100
     """At once, to each service."""
-
-
-class Answered(msgspec.Struct, frozen=True):
-    """A call with all its tries and pages; the status is that of HTTP, 0 without an answer."""
-
-    service: str
-    action: str
-    status: int
-    seconds: float
-
-
-OnAnswer = Callable[[Answered], None]
 
 
 class AwsClient:
@@ -125,7 +113,9 @@ class AwsClient:
         self._open = AsyncExitStack()
         self._turn = asyncio.Lock()
         self.on_answer: OnAnswer = lambda _: None
-        """Hears of every call that was answered, or given up."""
+        """Hears of every request that was answered, or refused to the end."""
+        self.on_try: OnTry = lambda _: None
+        """Hears of every try of a request."""
 
     @property
     def region(self) -> str:
@@ -263,21 +253,15 @@ class AwsClient:
     @asynccontextmanager
     async def _asking(self, service: str, operation: str) -> AsyncIterator[AioBaseClient]:
         """Give the client of a service; what goes wrong with its call is one of our errors."""
-        action = operation.title().replace("_", "")
-        call, loop, status = f"{service}:{action}", asyncio.get_running_loop(), 0
-        begin = loop.time()
+        call = f"{service}:{operation.title().replace('_', '')}"
         try:
             async with asyncio.timeout(self._patience.seconds):
                 yield await self._client(service)
-            status = _OK
         except TimeoutError as error:
             problem = f"there was no answer within {self._patience.seconds:g} s"
             raise CloudUnavailable(call=call, problem=problem) from error
         except _FAILURES as error:
-            status = _status_of(error)
             raise _retyped(call, error, self._region) from error
-        finally:
-            self.on_answer(Answered(service, action, status, loop.time() - begin))
 
     async def _client(self, service: str) -> AioBaseClient:
         async with self._turn:
@@ -286,8 +270,15 @@ class AwsClient:
                 made = self._session.create_client(service, region, config=_config(self._patience))
                 client = await self._open.enter_async_context(made)
                 client.meta.events.register("before-send", self._before_send)
+                RequestWatch(client, self._hear_answer, self._hear_try)
                 self._clients[service] = client
             return self._clients[service]
+
+    def _hear_answer(self, answered: Answered) -> None:
+        self.on_answer(answered)
+
+    def _hear_try(self, tried: Tried) -> None:
+        self.on_try(tried)
 
     def _before_send(self, event_name: str, **_: object) -> None:
         """Ask before each try of a call whether it may still be made."""
