@@ -1,4 +1,4 @@
-"""An embedded cluster that is served until somebody wants its end."""
+"""An embedded cluster that is served until Ctrl-C."""
 
 import asyncio
 import os
@@ -75,7 +75,7 @@ def _temporary_log(stack: AsyncExitStack) -> Path:
 
 
 def _interruption() -> asyncio.Event:
-    """Return what is set once somebody wants an end, by Ctrl-C or by `kill`."""
+    """Return what is set by Ctrl-C or by `kill`."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGINT, signal.SIGTERM):

@@ -90,7 +90,7 @@ def custom_faults(obj: JsonObject, well_known: frozenset[str]) -> tuple[FieldInv
     List all that keeps an API server from taking an object of a custom kind.
 
     Fields that it does not know are among them, as for `kubectl apply`, and placeholders that
-    nobody has filled in. The status counts as right: controllers write it.
+    are not filled in. The status counts as right: controllers write it.
     """
     try:
         return _each_place_once(list(_strange_keys(obj, "")) or _faults(obj, well_known))
@@ -178,7 +178,7 @@ def _below(schema: Schema, key: str) -> Schema:
     return found
 
 
-# --- fields that nobody knows ------------------------------------------------------------------
+# --- unknown fields -----------------------------------------------------------------------------
 
 
 def _unknown_at_top(obj: JsonObject, schema: Schema, kind: str) -> Iterator[FieldInvalid]:

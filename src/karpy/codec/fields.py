@@ -201,7 +201,7 @@ _QUANTITY_HINT: Final = "write a quantity such as `500m`, `2` or `4Gi`"
 
 
 class _Texts(dict[str, int]):
-    """Amounts of one resource by their text; whoever asks for a new one has it read."""
+    """Amounts of one resource by their text; a new one is read when asked for."""
 
     __slots__ = ("_resource", "_scale", "_short", "_units", "_width")
 
@@ -240,7 +240,7 @@ class _Amounts(dict[str, _Texts]):
 
 
 AMOUNTS: Final = _Amounts()
-"""Amounts by resource and text; whoever asks for one that is none gets NO_AMOUNT raised."""
+"""Amounts by resource and text; one that is none raises NO_AMOUNT when asked for."""
 # A cache of calls would do as well, but takes twice the memory, which takes time to get.
 
 

@@ -150,7 +150,7 @@ class _Check:
             yield from self._undefined(subject, asked)
 
     def _may_pass(self, subject: _Subject, requirement: Requirement) -> bool:
-        """Say whether a requirement keeps pods off nodes that nobody here makes, as it should."""
+        """Say whether a requirement rightly keeps pods off nodes that no NodePool here makes."""
         provider = provider_of_key(requirement.key)
         is_type_label = provider is not None and requirement.key in provider.labels
         if is_type_label:

@@ -25,7 +25,7 @@ def read_class_state(fields: Fields) -> ClassState:
 
 
 class ClassReader:
-    """Reads node classes for whoever follows them."""
+    """Reads node classes for those that follow them."""
 
     def from_object(self, obj: JsonObject) -> ClassState:
         return read_class_state(Fields(obj))

@@ -1,4 +1,4 @@
-"""What a template leaves in a manifest when nobody has filled it in."""
+"""What a template leaves in a manifest when it is not filled in."""
 
 import re
 from collections.abc import Iterator

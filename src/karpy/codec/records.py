@@ -162,7 +162,7 @@ def _main(before: Identity, after: Identity, spec: JsonObject) -> JsonObject | N
     ):
         if old != new:
             meta[key] = _changed(old, new)
-    # A termination time that somebody else has just written must not be overwritten.
+    # A termination time that another writer has just set must not be overwritten.
     is_guarded = bool(spec) or before.annotations != after.annotations
     if before.finalizers != after.finalizers:
         meta["finalizers"] = list(after.finalizers) or None
@@ -181,7 +181,7 @@ def write_status(meta: Identity, status: JsonObject) -> JsonObject | None:
     """Write a patch of a status, guarded if it replaces a list; None if there is no change."""
     if not status:
         return None
-    # A list is replaced as a whole: whoever wrote it meanwhile must not be overwritten.
+    # A list is replaced as a whole: what was written meanwhile must not be lost.
     is_guarded = "conditions" in status and bool(meta.version)
     guard = {"metadata": {"resourceVersion": meta.version}} if is_guarded else {}
     return {**guard, "status": status}

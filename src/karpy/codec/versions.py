@@ -88,7 +88,7 @@ def _is_meant(api_version: str, group: str, kind: str, known: tuple[str, ...]) -
     groups = {each.rpartition("/")[0] for each in known}
     if group in groups or group == _EARLIER_GROUP or "/" not in api_version:
         return True
-    # Others have Services and Nodes of their own; nobody else has these.
+    # Others have Services and Nodes of their own; no other provider has these.
     is_ours = kind in _OLD and kind not in {"NodePool", "NodeClaim", "Provisioner"}
     return is_ours or bool(get_close_matches(group, groups - {""}, 1, _NEAR))
 

@@ -13,7 +13,7 @@ class OverlaidCloud:
     """
     The port CloudProvider on top of another one.
 
-    Whoever launches must see the prices and resources that were decided on: a claim may ask for
+    A launch must see the prices and resources that were decided on: a claim may ask for
     resources of which the cloud knows nothing.
     """
 

@@ -1,1 +1,1 @@
-"""LAW: draws an overview that `core.overview` has made; whoever draws decides nothing."""
+"""LAW: draws an overview that `core.overview` has made; drawing decides nothing."""

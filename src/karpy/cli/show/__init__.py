@@ -1,1 +1,1 @@
-"""A cluster that lives for a minute, a story told in it, and somebody who tells what happens."""
+"""A cluster that lives for a minute, a story told in it, and a chronicle of what happens."""

@@ -47,7 +47,7 @@ class NodeCard(Struct, frozen=True):
 
 
 class PodCard(Struct, frozen=True):
-    """A pod that somebody wants to run."""
+    """A pod that is asked for."""
 
     key: str
     workload: str

@@ -31,7 +31,7 @@ def run_show(terminal: Terminal, speed: float, *, is_json: bool, venue: Venue = 
 
 
 async def _show(channel: Channel, width: int, speed: float, venue: Venue) -> Summary:
-    # Whoever sees the first word may end it all: by then the loop knows what Ctrl-C means.
+    # The first word invites Ctrl-C: by then the loop knows what Ctrl-C means.
     channel.write(_opening(speed, venue))
     if not _is_live(channel):
         return await perform(Lines(channel, width), speed, venue)
@@ -69,7 +69,7 @@ async def perform(display: Display, speed: float = 1.0, venue: Venue = ON_PAPER)
 
 
 def _is_live(channel: Channel) -> bool:
-    """Say whether somebody looks who can be shown a panel; one that wraps could not be redrawn."""
+    """Say whether a panel can be shown; one that wraps could not be redrawn."""
     is_wide = shutil.get_terminal_size().columns >= WIDTH_MIN
     return channel.stream.isatty() and os.environ.get("TERM") != "dumb" and is_wide
 

@@ -51,7 +51,7 @@ def left_text(cards: Sequence[PodCard]) -> str:
 
 
 def emptied_text(cards: Sequence[NodeCard]) -> str:
-    """Say which nodes nobody needs any more."""
+    """Say which nodes are not needed any more."""
     nodes = count_of(len(cards), "node runs", "nodes run")
     return f"{nodes} daemons only ({_names(cards)})"
 

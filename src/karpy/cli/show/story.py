@@ -1,4 +1,4 @@
-"""Somebody uses a cluster: what they do, and what they wait for."""
+"""A user of a cluster: what they do, and what they wait for."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

@@ -37,7 +37,7 @@ class Schema(Struct, frozen=True, gc=False):
     is_replaced: bool = False
     """An object that is taken whole by a strategic merge patch."""
     drops_others: bool = False
-    """`$retainKeys`: whoever sets one field of it drops the others."""
+    """`$retainKeys`: setting one field of it drops the others."""
 
     def field(self, name: str) -> "Schema":
         """Return how a field merges."""

@@ -1,4 +1,4 @@
-"""Which old value belongs to a new one, so that what nobody touched is not held against them."""
+"""Which old value belongs to a new one, so that a value that did not change is not a fault."""
 
 from typing import Any, Final
 
@@ -6,7 +6,7 @@ from karpy.codec.validation.shaping import Schema
 
 
 class Uncorrelated:
-    """Stands for the old value where there is none, or where nobody can tell which it is."""
+    """Stands for the old value where there is none, or where it cannot be told which it is."""
 
 
 NOTHING: Final = Uncorrelated()

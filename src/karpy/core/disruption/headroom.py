@@ -20,7 +20,7 @@ class Headroom(Struct, frozen=True, gc=False):
     exceeded: str = ""
     """The NodePool that would exceed its limits; empty if none does."""
     is_known: bool = True
-    """Whether all machines of these NodePools are there; until then nobody knows their size."""
+    """Whether all machines of these NodePools are there; until then their size is unknown."""
 
 
 # Differs: limits of a NodePool when a replacement is launched: Karpenter checks them when it

@@ -84,7 +84,7 @@ class Ec2Cloud:
         return [each for each in self.instances.values() if each["State"]["Name"] in _ALIVE]
 
     def end(self, id_: str) -> None:
-        """End an instance, whoever wants it."""
+        """End an instance."""
         instance = self.instances[id_]
         if instance["State"]["Name"] not in _ALIVE:
             return
@@ -371,7 +371,7 @@ class Ec2Cloud:
         return {"QueueUrl": f"https://sqs.example.com/{self.cluster}"}
 
     async def receive_message(self, request: JsonObject) -> JsonObject:
-        """Give messages, those first that are hidden from nobody; wait if there are none."""
+        """Give messages, those that are not hidden; wait if there are none."""
         hidden = request.get("VisibilityTimeout", 30)
         for _ in range(2):
             now = self._clock.now()

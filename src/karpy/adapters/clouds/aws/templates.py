@@ -60,7 +60,7 @@ class Templates:
                 self._used.pop(name, None)
 
     async def delete_of(self, node_class: str) -> None:
-        """Delete all templates of a node class, whoever has made them."""
+        """Delete all templates of a node class, also those of an earlier process."""
         filters = [
             {"Name": f"tag:{CLUSTER_NAME}", "Values": [self._cluster]},
             {"Name": f"tag:{_CLASS_TAG}", "Values": [node_class]},

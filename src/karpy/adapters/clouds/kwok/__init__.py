@@ -1,1 +1,1 @@
-"""KWOK as a cloud: machines that exist on paper only, as Nodes that somebody else animates."""
+"""KWOK as a cloud: machines that exist on paper only, as Nodes that KWOK animates."""

@@ -80,7 +80,7 @@ class Arrivals:
             try:
                 await self._objects.create(NODE, write_node(name, machine))
             except AlreadyExists:
-                # Somebody launched the same claim before us, or an answer was lost on its way.
+                # Another process launched the same claim before, or an answer was lost on its way.
                 return
             except (ClusterError, CredentialsRefused) as error:
                 self._on_trouble(f"create node `{name}`", error)

@@ -2,7 +2,7 @@
 How KWOK's machines are called.
 
 A machine is its Node, and its provider ID is the Node's name. The name follows from the NodeClaim
-alone, so that whoever launches a claim again, in another process even, comes to the same machine.
+alone, so that a second launch of a claim, also by another process, leads to the same machine.
 """
 
 from hashlib import sha256

@@ -68,7 +68,7 @@ def claimed_machine(claim: ClaimRecord, now: datetime) -> Machine:
 
 
 def is_machine(obj: JsonObject) -> bool:
-    """Say whether a Node is one of ours, and not somebody else's that KWOK animates."""
+    """Say whether a Node is one of ours, and not another one that KWOK animates."""
     spec, ours = obj.get("spec"), provider_id(obj["metadata"]["name"])
     return isinstance(spec, dict) and bool(spec.get("providerID") == ours)
 

@@ -85,7 +85,7 @@ class KwokProvider:
         self._healing = asyncio.get_running_loop().create_task(self._heal(), name="kwok recovery")
 
     async def close(self) -> None:
-        """Make no more Nodes; whoever launches must have stopped. It may be started again."""
+        """Make no more Nodes; launches must have stopped. It may be started again."""
         healing, self._healing = self._healing, None
         self._inherited = None
         if healing is not None:
@@ -123,8 +123,8 @@ class KwokProvider:
         """
         End a machine for good, and say so: this always raises MachineNotFound.
 
-        A Node that is being deleted already is left to whoever drains it. Any other is deleted: one
-        that nobody has registered is gone with that, one with a finalizer is drained first.
+        A Node that is being deleted already is left to its drain. Any other is deleted: one
+        that was never registered is gone with that, one with a finalizer is drained first.
         """
         # Differs: a NodeClaim that is deleted before its Node is registered: Karpenter leaves the
         # Node behind; Karpy deletes it, because no other controller would.
