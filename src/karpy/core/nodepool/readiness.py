@@ -42,7 +42,7 @@ def _with_condition(pool: PoolRecord, condition: Condition, now: datetime) -> Po
 def judge_readiness(pool: PoolRecord, node_class: ClassState | None, now: datetime) -> Changes:
     """Set NodeClassReady on a pool; None is a node class that does not exist."""
     # Differs: a NodePool whose node class does not exist: Karpenter also emits a warning that has
-    # no reason; Karpy sets the condition alone, because an event without a reason is found by none.
+    # no reason; Karpy sets the condition NodeClassReady alone, because that names the node class.
     why = _why_not_ready(node_class)
     if why is None:
         return Changes(pool=with_true(pool, NODE_CLASS_READY, now))
