@@ -23,7 +23,7 @@ from karpy.core.disruption.decide import decide_nodes
 from karpy.core.scheduling.decide import decide
 from karpy.core.staticpools import decide_pool
 from karpy.model.commands import Command, CommandNode
-from karpy.model.ec2types import InstanceSettings
+from karpy.model.ec2 import InstanceSettings
 from karpy.model.instances import PriceList
 from karpy.model.pods import DaemonSet, Pod
 from karpy.model.pools import DisruptionReason, Headcount

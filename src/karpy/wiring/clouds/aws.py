@@ -53,9 +53,9 @@ from karpy.controllers.ec2claims import (
 from karpy.controllers.garbagecollection import GarbageCollector
 from karpy.controllers.rounds import every
 from karpy.core.aws.catalog import EC2_WELL_KNOWN
+from karpy.core.aws.instancetypes import type_gauges
 from karpy.core.aws.refusals import DRY_RUN
 from karpy.core.aws.reservations import lacks_partition
-from karpy.core.aws.typemetrics import type_gauges
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudUnavailable, ClusterError, OptionInvalid
 from karpy.model.instances import Catalog
