@@ -21,6 +21,7 @@ from karpy.codec.verdicts import (
 )
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict, Replacement
 from karpy.model.labels import ARCH, ZONE
+from karpy.model.nodes import RepairAction
 from karpy.model.pools import DisruptionReason
 from karpy.model.refusals import (
     Constraint,
@@ -32,7 +33,6 @@ from karpy.model.refusals import (
     Reason,
     Refusal,
 )
-from karpy.model.repairs import RepairAction
 from karpy.model.requirements import Requirement, collect, one_of
 from karpy.model.verdicts import (
     Launch,

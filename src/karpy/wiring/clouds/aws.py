@@ -60,8 +60,7 @@ from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudUnavailable, ClusterError, OptionInvalid
 from karpy.model.instances import Catalog
 from karpy.model.kinds import DAEMON_SET, DEPLOYMENT, EC2_NODE_CLASS, SERVICE, Kind
-from karpy.model.options import Options
-from karpy.model.settings import MinValuesPolicy
+from karpy.model.settings import MinValuesPolicy, Options
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import RegistrationHook
 from karpy.wiring.clouds.registry import Cloud, Site

@@ -85,10 +85,10 @@ from karpy.model.ec2nodeclass import Ec2NodeClass, Kubelet
 from karpy.model.instances import PRICE_MAX, Catalog, InstanceType
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.labels import ON_DEMAND, RESERVED, SPOT
+from karpy.model.nodes import RepairPolicy
 from karpy.model.notices import Notice, Subject
 from karpy.model.recent import Recent
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.model.requirements import Requirements, why_disjoint
 from karpy.model.resources import PODS
 from karpy.model.verdicts import LaunchOption
