@@ -1,5 +1,6 @@
 """Choose the node for each pod in Karpenter's order: first fit."""
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import TypeAlias
 
@@ -138,6 +139,8 @@ class Packer:
         self.effort = effort
         self.closed = 0
         """Nodes that the pod to be placed may not go to, as bits."""
+        self.preferred: Sequence[int] = ()
+        """Existing nodes that the pod to be placed goes to before others, the best one first."""
         self.ceiling: int | None = None
         """What a new node must cost less than, in micro-dollars per hour."""
         self.steps_down = 0
@@ -283,7 +286,13 @@ class Packer:
         return candidates
 
     def _place_on_existing(self, pod_class: PodClass, ask: Ask, nodes: int, pod: Pod) -> bool:
-        node = self.first_existing(pod_class, ask, nodes)
+        node = None
+        for each in self.preferred:
+            if node is None and nodes >> each & 1:
+                node = self.first_existing(pod_class, ask, 1 << each)
+                nodes ^= 1 << each
+        if node is None:
+            node = self.first_existing(pod_class, ask, nodes)
         if node is None:
             return False
         self.fitter.record(pod_class, node, pod)
