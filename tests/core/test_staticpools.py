@@ -10,9 +10,8 @@ from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.pools import Headcount
 from karpy.model.records import PoolRecord
-from karpy.model.refusals import Constraint, Exclusion, NodeReason, NodeRefusal
 from karpy.model.snapshot import FillUpQuestion, PoolQuestion, ThinOutQuestion
-from karpy.model.verdicts import PoolVerdict
+from karpy.model.verdicts import Constraint, Exclusion, NodeReason, NodeRefusal, PoolVerdict
 from tests.builders import pool as node_pool
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import HOUR, MINUTE, node, only_claim, only_node, pod, refused

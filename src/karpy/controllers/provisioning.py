@@ -22,7 +22,7 @@ from karpy.core.announcements import (
     refusal_notices,
 )
 from karpy.core.nominations import with_untried
-from karpy.core.scheduling.apart import decide_apart
+from karpy.core.scheduling.decide import decide_apart
 from karpy.errors import Bug, KarpyError
 from karpy.model.backoff import Backoff
 from karpy.model.notices import Notice

@@ -8,8 +8,7 @@ from msgspec import Struct
 from karpy.model.instances import MICROS_PER_DOLLAR
 from karpy.model.nodes import RepairAction
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeRefusal
-from karpy.model.verdicts import Launch
+from karpy.model.verdicts import Launch, NodeRefusal
 
 
 class Stage(Enum):

@@ -28,11 +28,10 @@ from karpy.model.labels import (
 )
 from karpy.model.nodes import Node
 from karpy.model.pools import DisruptionReason, NodeOverlay, NodePool
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.requirements import one_of
 from karpy.model.settings import MinValuesPolicy, PreferencePolicy, Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import LaunchOption
+from karpy.model.verdicts import LaunchOption, NodeReason, NodeRefusal
 from tests.builders import (
     FAMILY,
     NOON,

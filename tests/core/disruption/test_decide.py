@@ -27,7 +27,6 @@ from karpy.model.nodes import Node, RepairRules
 from karpy.model.notices import Notice
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import (
     ConfirmationQuestion,
     DisruptionQuestion,
@@ -36,6 +35,7 @@ from karpy.model.snapshot import (
     Snapshot,
     ValidationQuestion,
 )
+from karpy.model.verdicts import NodeReason, NodeRefusal
 from tests.builders import NOON
 from tests.core.disruption.questions import REPAIRS, clusters, questions
 from tests.core.disruption.scenes import (

@@ -27,8 +27,7 @@ from karpy.model.kinds import NODE
 from karpy.model.nodes import Node, RepairAction
 from karpy.model.notices import Notice, Subject
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.verdicts import Launch, LaunchOption
+from karpy.model.verdicts import Launch, LaunchOption, NodeReason, NodeRefusal
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import (
     DISRUPTED,

@@ -8,7 +8,7 @@ from karpy.core.lifecycle.repair import Repair, are_mostly_healthy, repair, snak
 from karpy.model.conditions import Condition
 from karpy.model.nodes import RepairAction, RepairPolicy
 from karpy.model.records import NodeRecord
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 from tests.builders.pods import NOON
 from tests.core.lifecycle.scenes import claim, node
 

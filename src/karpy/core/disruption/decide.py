@@ -22,7 +22,6 @@ from karpy.core.lifecycle.repair import repair
 from karpy.core.scheduling.effort import KeepGoing, OutOfTime
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import (
     ConfirmationQuestion,
     DisruptionQuestion,
@@ -30,6 +29,7 @@ from karpy.model.snapshot import (
     NodeQuestion,
     ValidationQuestion,
 )
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 METHODS: Final[tuple[DisruptionMethod, ...]] = (
     Repair(),

@@ -20,8 +20,8 @@ from karpy.model.labels import CAPACITY_TYPE, TERMINATION_TIME
 from karpy.model.nodes import RepairAction, RepairPolicy
 from karpy.model.notices import Notice, Subject
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.times import parse_moment, write_moment
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 BLOCKED_PERIOD: Final = timedelta(minutes=5)
 UNHEALTHY_SHARE: Final = 20

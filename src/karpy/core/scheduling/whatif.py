@@ -8,9 +8,8 @@ from msgspec.structs import replace
 
 from karpy.barriers import Barrier
 from karpy.core.announcements import why
-from karpy.core.scheduling.bits import members
-from karpy.core.scheduling.costly import CONSTRAINTS_MAX, constraints_of
-from karpy.core.scheduling.effort import OutOfTime
+from karpy.core.scheduling.effort import CONSTRAINTS_MAX, OutOfTime, constraints_of
+from karpy.core.scheduling.instancetypes import members
 from karpy.core.scheduling.packers.greedy import Outcome
 from karpy.core.scheduling.pending import turn
 from karpy.core.scheduling.podclasses import PodClass
@@ -20,10 +19,9 @@ from karpy.core.scheduling.state import State
 from karpy.errors import KarpyError
 from karpy.model.instances import MICROS_PER_DOLLAR, Catalog
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import MinValuesPolicy, ReservedMode
-from karpy.model.verdicts import Launch, Nomination
+from karpy.model.verdicts import Launch, Nomination, Reason, Refusal
 
 Entry = tuple[Pod, PodClass]
 _WHOLE: Final = 1000
