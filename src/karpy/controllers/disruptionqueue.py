@@ -18,6 +18,7 @@ from karpy.controllers.context import ControllerContext
 from karpy.controllers.nominations import NodeNominations
 from karpy.controllers.occupants import Occupants
 from karpy.controllers.offloading import decide_in_time
+from karpy.core.announcements import created_count, created_remark
 from karpy.core.disruption.confirmation import ask, unconfirmed
 from karpy.core.disruption.decide import (
     Pass,
@@ -40,7 +41,6 @@ from karpy.core.disruption.progress import (
     without_refused,
 )
 from karpy.core.lifecycle.changes import Changes
-from karpy.core.remarks import created_count, created_remark
 from karpy.errors import Bug, ClusterError, KarpyError, NotFound
 from karpy.model.commands import Command, DisruptionVerdict, Stage
 from karpy.model.kinds import NODE_CLAIM

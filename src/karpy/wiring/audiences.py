@@ -6,9 +6,9 @@ from typing import Final, Generic, TypeVar
 
 from karpy.controllers.nominations import ClaimNominations
 from karpy.controllers.writer import Telling
+from karpy.core.announcements import created_count, created_remark, decision_remarks
 from karpy.core.disruption.decide import is_news
 from karpy.core.lifecycle.changes import Count, Remark
-from karpy.core.remarks import created_count, created_remark, decision_remarks
 from karpy.core.staticpools import is_news as is_news_of_pool
 from karpy.errors import KarpyError
 from karpy.model.commands import DisruptionVerdict

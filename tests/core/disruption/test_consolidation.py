@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices
 from karpy.core.disruption.consolidation import (
     Consolidation,
     Move,
@@ -13,7 +14,6 @@ from karpy.core.disruption.consolidation import (
     is_settled,
 )
 from karpy.core.disruption.evaluation import Evaluation
-from karpy.core.disruption.notices import refusal_notices
 from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.commands import Command, CommandNode
 from karpy.model.instances import InstanceType

@@ -2,13 +2,13 @@
 
 import pytest
 
-from karpy.core.disruption.evaluation import Evaluation
-from karpy.core.disruption.notices import (
+from karpy.core.disruption.candidates import (
     candidate_notices,
     refusal_notices,
     rejected_notices,
     subjects_of,
 )
+from karpy.core.disruption.evaluation import Evaluation
 from karpy.model.commands import Command, CommandNode
 from karpy.model.pools import DisruptionReason
 from karpy.model.verdicts import NodeReason, NodeRefusal

@@ -1,6 +1,6 @@
 """Which budgets keep a pod from being evicted."""
 
-from karpy.core.disruption.poddisruptionbudgets import Blocked, PodDisruptionBudgets
+from karpy.core.disruption.evaluation import Blocked, PodDisruptionBudgets
 from karpy.model.verdicts import NodeReason
 from tests.builders import NOON
 from tests.core.disruption.scenes import WEB, pod, pod_budget

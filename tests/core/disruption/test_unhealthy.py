@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
-from karpy.core.disruption.unhealthy import (
+from karpy.core.disruption.methods.repair import (
     DueRepair,
     Match,
     find_policy_faults,

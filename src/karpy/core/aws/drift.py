@@ -6,7 +6,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from karpy.core.aws.images import image_for
-from karpy.core.structhash import (
+from karpy.core.nodepool.hash import (
     hash_bytes,
     hash_integer,
     hash_map,
