@@ -6,8 +6,8 @@ from msgspec.structs import replace
 from karpy.core.nominations import with_all_untried, with_nominated, with_untried
 from karpy.core.scheduling.decide import decide
 from karpy.model.pods import DAEMON_SET, Pod
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Reason, Refusal
 from tests.builders.nodes import node
 from tests.builders.pods import owner, pod
 

@@ -41,12 +41,10 @@ from karpy.core.nodepool.hash import hash_template
 from karpy.core.nodepool.staticcapacity import CREATES_MAX, fill_up
 from karpy.core.scheduling.decide import decide
 from karpy.model.labels import NODE_POOL
-from karpy.model.nodes import Node, join_node
+from karpy.model.nodes import Node, RepairRules, join_node
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionPolicy, Headcount
-from karpy.model.questions import DisruptionQuestion, LegacyRepairQuestion, NodeQuestion
-from karpy.model.repairs import RepairRules
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import DisruptionQuestion, LegacyRepairQuestion, NodeQuestion, Snapshot
 from karpy.model.times import LONGEST
 from karpy.ports.objects import Reader
 from karpy.ports.records import Kept

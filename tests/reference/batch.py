@@ -15,12 +15,12 @@ from karpy.model.labels import (
     is_restricted,
 )
 from karpy.model.pods import DAEMON_SET, NODE, STATEFUL_SET, Pod, PodController, PodRules
-from karpy.model.refusals import Reason
 from karpy.model.requirements import Operator, Requirement, one_of
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import PreferencePolicy
 from karpy.model.snapshot import Snapshot
 from karpy.model.times import parse_duration
+from karpy.model.verdicts import Reason
 from tests.reference.ladder import full
 from tests.reference.volumes import why_unusable
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 from karpy.model.constraints import PREFER_NO_SCHEDULE
 from karpy.model.instances import InstanceType
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason
 from karpy.model.resources import NODES, add, largest
 from karpy.model.settings import Packing
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import Reason
 from tests.reference.attempt import Attempt, make_attempt
 from tests.reference.batch import moved_later, other_orders, select
 from tests.reference.claims import Claims, Fit, No, new_claim

@@ -8,7 +8,7 @@ import pytest
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DEPLOYMENT, DISRUPTION_BUDGET, KWOK_NODE_CLASS, NODE_POOL, POD
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME
-from karpy.model.options import Gates, Options
+from karpy.model.settings import Gates, Options
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.manifests import budget, deployment, node_class, one_of, pod_spec, pool
 from tests.scenarios.stage import Stage, staged

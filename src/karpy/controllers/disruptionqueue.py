@@ -45,9 +45,8 @@ from karpy.core.remarks import created_count, created_remark
 from karpy.errors import Bug, ClusterError, KarpyError, NotFound
 from karpy.model.commands import Command, DisruptionVerdict, Stage
 from karpy.model.kinds import NODE_CLAIM
-from karpy.model.questions import NodeQuestion, ValidationQuestion
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import NodeQuestion, Snapshot, ValidationQuestion
 from karpy.ports.records import Kept
 
 REMEMBERED: Final = timedelta(hours=24)

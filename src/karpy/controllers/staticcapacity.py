@@ -22,9 +22,8 @@ from karpy.model.conditions import READY
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
 from karpy.model.nodes import Node
 from karpy.model.pools import Headcount
-from karpy.model.questions import FillUpQuestion, PoolQuestion, ThinOutQuestion
 from karpy.model.records import ClaimRecord, PoolRecord
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import FillUpQuestion, PoolQuestion, Snapshot, ThinOutQuestion
 from karpy.model.verdicts import Launch, PoolVerdict
 from karpy.ports.cluster import Cluster
 from karpy.ports.records import Kept

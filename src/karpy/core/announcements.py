@@ -6,8 +6,7 @@ from typing import Final
 from karpy.model.kinds import NODE_POOL, POD
 from karpy.model.notices import Notice, Subject
 from karpy.model.pods import Pod
-from karpy.model.refusals import Constraint, PoolRefusal, Reason, Refusal
-from karpy.model.verdicts import Nomination, Verdict
+from karpy.model.verdicts import Constraint, Nomination, PoolRefusal, Reason, Refusal, Verdict
 
 _FIVE_MINUTES: Final = 300.0
 _QUIET: Final = frozenset(

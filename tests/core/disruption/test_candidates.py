@@ -21,7 +21,7 @@ from karpy.model.constraints import Toleration
 from karpy.model.labels import NODE_POOL
 from karpy.model.nodes import Node
 from karpy.model.pods import DisruptionBudget, Pod
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 from tests.builders import NOON, catalog, instance_type, offering
 from tests.core.disruption.scenes import (
     DISRUPTED,

@@ -15,8 +15,8 @@ from karpy.core.disruption.unhealthy import (
     is_unhealthy,
 )
 from karpy.model.conditions import Condition
+from karpy.model.nodes import RepairAction, RepairPolicy
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.repairs import RepairAction, RepairPolicy
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import MINUTE, claim_record, node_record
 

@@ -15,7 +15,7 @@ from karpy.model.kinds import NODE_POOL
 from karpy.model.nodes import Node
 from karpy.model.notices import Notice, Subject
 from karpy.model.pools import Budget, DisruptionPolicy, DisruptionReason, NodePool
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 UNLIMITED: Final = 2**31 - 1
 _BLOCKED_WINDOW: Final = 60.0

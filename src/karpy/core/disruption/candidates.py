@@ -19,7 +19,7 @@ from karpy.model.notices import Notice
 from karpy.model.pods import Pod
 from karpy.model.pools import NodePool
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 PODS_SHOWN_MAX: Final = 5
 _YES: Final = "true"

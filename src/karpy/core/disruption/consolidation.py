@@ -18,10 +18,9 @@ from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZO
 from karpy.model.nodes import Node
 from karpy.model.notices import Notice
 from karpy.model.pools import ConsolidationPolicy, DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.requirements import Requirements, merge, one_of
 from karpy.model.settings import ReservedMode
-from karpy.model.verdicts import Launch
+from karpy.model.verdicts import Launch, NodeReason, NodeRefusal
 
 REASON: Final = DisruptionReason.UNDERUTILIZED
 SINGLE_NODE: Final = "single-node-consolidation"

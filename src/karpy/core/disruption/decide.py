@@ -22,14 +22,14 @@ from karpy.core.lifecycle.repair import repair
 from karpy.core.scheduling.effort import KeepGoing, OutOfTime
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import (
+from karpy.model.snapshot import (
     ConfirmationQuestion,
     DisruptionQuestion,
     LegacyRepairQuestion,
     NodeQuestion,
     ValidationQuestion,
 )
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 METHODS: Final[tuple[DisruptionMethod, ...]] = (
     Repair(),

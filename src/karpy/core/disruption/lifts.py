@@ -23,9 +23,9 @@ from karpy.model.labels import DO_NOT_DISRUPT, DO_NOT_REPAIR, INSTANCE_TYPE
 from karpy.model.nodes import Node
 from karpy.model.pods import DisruptionBudget, Pod, PodDisruption
 from karpy.model.pools import Budget, ConsolidationPolicy, DisruptionPolicy, DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.settings import PreferencePolicy
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 _PODS_NAMED: Final = 3
 

@@ -10,7 +10,7 @@ from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.model.commands import Command
 from karpy.model.notices import Notice
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeRefusal
+from karpy.model.verdicts import NodeRefusal
 
 
 class Proposal(Struct, frozen=True, gc=False):

@@ -14,7 +14,7 @@ from karpy.core.disruption.revalidation import still_there
 from karpy.core.scheduling.whatif import Relocation
 from karpy.model.commands import Command
 from karpy.model.notices import Notice
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 
 def proposed_move(

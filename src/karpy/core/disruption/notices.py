@@ -10,7 +10,7 @@ from karpy.model.instances import MICROS_PER_DOLLAR
 from karpy.model.labels import DO_NOT_DISRUPT, DO_NOT_REPAIR, NODE_POOL
 from karpy.model.nodes import Node
 from karpy.model.notices import Notice, Subject
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 UNCONSOLIDATABLE_WINDOW: Final = 15 * 60.0
 _BLOCKED: Final = {

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from karpy.core.lifecycle.eviction import is_evictable
 from karpy.model.pods import DisruptionBudget, Pod
-from karpy.model.refusals import NodeReason
+from karpy.model.verdicts import NodeReason
 
 
 class Blocked(Struct, frozen=True, gc=False):

@@ -34,10 +34,9 @@ from karpy.model.labels import CAPACITY_TYPE, REBOOT_GRACE_PERIOD
 from karpy.model.nodes import Node
 from karpy.model.notices import Notice
 from karpy.model.records import ClaimRecord
-from karpy.model.refusals import NodeRefusal
 from karpy.model.snapshot import Snapshot
 from karpy.model.times import write_duration
-from karpy.model.verdicts import Launch
+from karpy.model.verdicts import Launch, NodeRefusal
 
 VALIDATION_DELAY: Final = timedelta(seconds=15)
 """How long a proposal waits before it is validated: pods come and go."""

@@ -3,7 +3,7 @@
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.model.commands import Command
 from karpy.model.nodes import Node
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 
 def still_there(command: Command, evaluation: Evaluation) -> tuple[list[Node], list[NodeRefusal]]:

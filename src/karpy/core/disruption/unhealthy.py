@@ -9,8 +9,8 @@ from typing import Final
 from msgspec import Struct
 
 from karpy.model.conditions import FALSE, REBOOTING, TRUE, UNKNOWN, Condition
+from karpy.model.nodes import RepairAction, RepairPolicy
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.repairs import RepairAction, RepairPolicy
 
 _MOMENT: Final = timedelta(microseconds=1)
 _AGEING: Final = timedelta(minutes=30) // _MOMENT

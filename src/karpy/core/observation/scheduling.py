@@ -17,12 +17,11 @@ from karpy.model.constraints import (
 )
 from karpy.model.labels import ZONE
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason
 from karpy.model.requirements import Requirement
 from karpy.model.settings import PreferencePolicy
 from karpy.model.snapshot import Snapshot
 from karpy.model.times import write_moment
-from karpy.model.verdicts import Verdict
+from karpy.model.verdicts import Reason, Verdict
 
 CONTROLLER: Final = "provisioner"
 REFUSED: Final = "karpy_refused_pods"

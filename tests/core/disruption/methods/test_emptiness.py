@@ -23,8 +23,8 @@ from karpy.model.pools import (
     DisruptionReason,
     NodePool,
 )
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.snapshot import Snapshot
+from karpy.model.verdicts import NodeReason, NodeRefusal
 from tests.builders import NOON
 from tests.core.disruption.scenes import (
     ALL,

@@ -17,10 +17,9 @@ from karpy.model.commands import Command, CommandNode, Replacement
 from karpy.model.conditions import Condition
 from karpy.model.instances import InstanceType
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVED
-from karpy.model.nodes import Node
+from karpy.model.nodes import Node, RepairAction, RepairPolicy, RepairRules
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionReason, NodeOverlay, NodePool
-from karpy.model.repairs import RepairAction, RepairPolicy, RepairRules
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from tests.builders import NOON, instance_type, is_in, offering

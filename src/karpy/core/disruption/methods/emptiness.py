@@ -19,7 +19,7 @@ from karpy.core.disruption.revalidation import still_there
 from karpy.core.lifecycle.conditions import CONSOLIDATABLE
 from karpy.model.commands import Command
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 _SHOWN_MAX: Final = 5
 

@@ -40,12 +40,12 @@ from karpy.model.commands import Command, Replacement
 from karpy.model.kinds import NODE_POOL
 from karpy.model.labels import DO_NOT_REPAIR
 from karpy.model.labels import NODE_POOL as NODE_POOL_LABEL
+from karpy.model.nodes import RepairAction
 from karpy.model.notices import Notice, Subject
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.repairs import RepairAction
 from karpy.model.settings import ReservedMode
 from karpy.model.times import write_duration, write_moment
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 _REBOOTS_MAX: Final = 2
 _REBOOTS_COUNT: Final = timedelta(hours=24)
