@@ -1,6 +1,6 @@
 """Which pods are to be placed, in which order, and why the others are left alone (section 1)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
 from fractions import Fraction
 
@@ -103,6 +103,16 @@ def _why_withheld(pod: Pod, snapshot: Snapshot) -> Reason | None:
     vain = [each for each in snapshot.vain_launches if each.group == pod.group]
     is_withheld = not pod.node_name and any(snapshot.now < each.retry_at for each in vain)
     return Reason.LAUNCHED_IN_VAIN if is_withheld else None
+
+
+def moved_later(batch: list[Pod], moved: Collection[str]) -> list[Pod]:
+    """Put pods that move by choice, given by their keys, after those that wait."""
+
+    def turn(pod: Pod) -> tuple[bool, bool, bool]:
+        is_costly = _count_constraints(pod.rules) > CONSTRAINTS_MAX
+        return is_costly, pod.is_virtual, pod.key in moved
+
+    return sorted(batch, key=turn) if moved else batch
 
 
 def _largest_first(pod: Pod) -> tuple[bool, int, int, object, str]:

@@ -41,6 +41,8 @@ from karpy.core.disruption.progress import (
     without_refused,
 )
 from karpy.core.lifecycle.changes import Changes
+from karpy.core.nominations import with_all_untried
+from karpy.core.announcements import created_count, created_remark
 from karpy.errors import Bug, ClusterError, KarpyError, NotFound
 from karpy.model.commands import Command, DisruptionVerdict, Stage
 from karpy.model.kinds import NODE_CLAIM
@@ -92,7 +94,7 @@ class DisruptionQueue:
         """Return everything as of now."""
         records = self._context.records
         return Observation(
-            self._state.snapshot(),
+            with_all_untried(self._state.snapshot()),
             {each.record.name: each for each in records.claims.all()},
             {each.record.name: each for each in records.nodes.all()},
         )
