@@ -42,7 +42,6 @@ from karpy.core.disruption.progress import (
 )
 from karpy.core.lifecycle.changes import Changes
 from karpy.core.nominations import with_all_untried
-from karpy.core.announcements import created_count, created_remark
 from karpy.errors import Bug, ClusterError, KarpyError, NotFound
 from karpy.model.commands import Command, DisruptionVerdict, Stage
 from karpy.model.kinds import NODE_CLAIM
