@@ -1,6 +1,6 @@
 import asyncio
 
-from karpy.controllers.triggers import Batcher
+from karpy.controllers.provisioning import Batcher
 from karpy.sim.loop import run
 
 

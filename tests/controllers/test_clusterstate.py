@@ -5,8 +5,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from karpy.controllers.clusterstate import ClusterState, Promises
-from karpy.controllers.commands import Commands
+from karpy.controllers.clusterstate import ClusterState, Commands, Promises
 from karpy.controllers.nominations import ClaimNominations, NodeNominations
 from karpy.model.commands import Command, CommandNode, Stage
 from karpy.model.kinds import NODE_CLAIM, POD

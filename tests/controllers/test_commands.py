@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from karpy.controllers.commands import Commands
+from karpy.controllers.clusterstate import Commands
 from karpy.model.commands import Command, CommandNode, Replacement, Stage
 from karpy.model.pools import DisruptionReason
 from karpy.model.verdicts import Launch

@@ -3,8 +3,7 @@
 import asyncio
 
 from karpy.adapters.telemetry.metrics import Metrics
-from karpy.controllers.nodepoolmetrics import NodePoolMetrics
-from karpy.controllers.nodepools import NodePoolController
+from karpy.controllers.nodepools import NodePoolController, NodePoolMetrics
 from karpy.errors import CloudUnavailable
 from karpy.model.instances import Catalog
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL

@@ -4,8 +4,7 @@ import asyncio
 
 from karpy.codec.fields import JsonObject
 from karpy.controllers.nodeclasses import NodeClasses
-from karpy.controllers.nodepools import NodePoolController
-from karpy.controllers.registrationhealth import RegistrationHealthController
+from karpy.controllers.nodepools import NodePoolController, RegistrationHealthController
 from karpy.core.nodepool.hash import VERSION
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE_CLAIM, NODE_POOL
 from karpy.model.labels import NODE_POOL_HASH, NODE_POOL_HASH_VERSION

@@ -3,7 +3,7 @@
 import asyncio
 
 from karpy.codec.fields import JsonObject
-from karpy.controllers.podnomination import NominationWithdrawal
+from karpy.controllers.nominations import NominationWithdrawal
 from karpy.model.kinds import NODE, NODE_CLAIM, POD
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.loop import run

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from karpy.codec.fields import JsonObject
-from karpy.controllers.podnomination import IDLE_SECONDS, LONGEST_SECONDS, PodNominator
+from karpy.controllers.nominations import IDLE_SECONDS, LONGEST_SECONDS, PodNominator
 from karpy.core.lifecycle.changes import Remark
 from karpy.core.lifecycle.registration import GatePolicy
 from karpy.errors import Forbidden

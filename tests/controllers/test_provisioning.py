@@ -9,8 +9,7 @@ from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
-from karpy.controllers.provisioning import ProvisioningController
-from karpy.controllers.triggers import Batcher
+from karpy.controllers.provisioning import Batcher, ProvisioningController
 from karpy.errors import KarpyError
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL, POD
 from karpy.model.notices import Notice

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from karpy.adapters.mirror.censusbook import CensusBook
-from karpy.adapters.mirror.shelves import Shelf
+from karpy.adapters.mirror.records import Shelf
 from karpy.core.nominations import with_nominated, with_untried
 from karpy.core.scheduling.decide import decide
 from karpy.model.census import Census, CountedPods, uncounted, with_more

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from karpy.adapters.mirror.daemonbook import AMOUNTS_MAX, DaemonBook
-from karpy.adapters.mirror.shelves import Shelf
+from karpy.adapters.mirror.censusbook import AMOUNTS_MAX, DaemonBook
+from karpy.adapters.mirror.records import Shelf
 from karpy.codec.admission import LimitRange, RuntimeClass
 from karpy.codec.fields import Fields
 from karpy.codec.pods import PodReader
