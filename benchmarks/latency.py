@@ -46,10 +46,9 @@ from karpy.errors import KarpyError, MachineNotFound, NoCapacity, NotFound
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.model.notices import Notice
-from karpy.model.options import Options
 from karpy.model.records import ClaimRecord
-from karpy.model.snapshot import Snapshot
-from karpy.model.vain import VainLaunches
+from karpy.model.settings import Options
+from karpy.model.snapshot import Snapshot, VainLaunches
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Patch, PatchType, Removal

@@ -29,8 +29,7 @@ from karpy.controllers.writer import Writer
 from karpy.errors import KarpyError
 from karpy.model.kinds import CAPACITY_BUFFER
 from karpy.model.settings import Settings
-from karpy.model.snapshot import Snapshot
-from karpy.model.vain import VainLaunches
+from karpy.model.snapshot import Snapshot, VainLaunches
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.objects import Objects
 from karpy.sim.world import World

@@ -23,7 +23,7 @@ from karpy.controllers.podevents import PodEventController
 from karpy.controllers.reboot import RebootController
 from karpy.controllers.writer import Writer
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL
-from karpy.model.repairs import RepairPolicy
+from karpy.model.nodes import RepairPolicy
 from karpy.model.settings import Settings
 from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Feed, Objects

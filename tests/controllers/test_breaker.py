@@ -16,7 +16,7 @@ from karpy.controllers.breaker import Breaker
 from karpy.errors import Unreachable
 from karpy.model.kinds import Kind
 from karpy.model.pods import Pod
-from karpy.model.vain import Vain, VainLaunches
+from karpy.model.snapshot import Vain, VainLaunches
 from karpy.model.verdicts import Launch
 from karpy.ports.records import Kept
 from karpy.sim.clock import LoopClock

@@ -15,8 +15,7 @@ from karpy.errors import KarpyError
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL, POD
 from karpy.model.notices import Notice
 from karpy.model.settings import Settings
-from karpy.model.snapshot import Snapshot
-from karpy.model.vain import VainLaunches
+from karpy.model.snapshot import Snapshot, VainLaunches
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.sim.loop import run
 from karpy.sim.world import World

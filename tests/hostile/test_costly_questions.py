@@ -17,9 +17,8 @@ from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.packers.greedy import Outcome, Packer
 from karpy.core.scheduling.podclasses import PodClass
 from karpy.model.pods import Pod
-from karpy.model.questions import DisruptionQuestion, ValidationQuestion
-from karpy.model.refusals import NodeReason
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import DisruptionQuestion, Snapshot, ValidationQuestion
+from karpy.model.verdicts import NodeReason
 from tests.builders import anti_affinity
 from tests.core.disruption.scenes import cluster, node, pod
 

@@ -4,8 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.model.constraints import NodeTerm
-from karpy.model.daemons import as_it_runs, daemon_set_of, precedence
-from karpy.model.pods import DAEMON_SET, HostPort, Pod
+from karpy.model.pods import DAEMON_SET, HostPort, Pod, as_it_runs, daemon_set_of, precedence
 from tests.builders import daemon, owner, pod
 from tests.builders.pods import daemon_pod
 

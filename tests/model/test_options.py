@@ -3,8 +3,14 @@ from msgspec.structs import replace
 
 from karpy.model.constraints import SpreadConstraint
 from karpy.model.labels import ZONE
-from karpy.model.options import Gates, Options
-from karpy.model.settings import MinValuesPolicy, Packing, PreferencePolicy, Settings
+from karpy.model.settings import (
+    Gates,
+    MinValuesPolicy,
+    Options,
+    Packing,
+    PreferencePolicy,
+    Settings,
+)
 
 
 def test_the_usual_options_give_the_usual_settings() -> None:

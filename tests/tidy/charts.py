@@ -10,8 +10,14 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from karpy.codec.fields import JsonObject
-from karpy.model.options import LogFormat, LogLevel
-from karpy.model.settings import MinValuesPolicy, Packing, PodNomination, PreferencePolicy
+from karpy.model.settings import (
+    LogFormat,
+    LogLevel,
+    MinValuesPolicy,
+    Packing,
+    PodNomination,
+    PreferencePolicy,
+)
 from karpy.wiring.clouds.registry import PROVIDERS
 from tests.tidy.definitions import DEFINITIONS
 from tests.tidy.repository import ROOT

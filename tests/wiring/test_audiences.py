@@ -12,17 +12,17 @@ from karpy.core.disruption.decide import decide_disruption, decide_nodes
 from karpy.core.staticpools import decide_pool
 from karpy.model.commands import DisruptionVerdict
 from karpy.model.pools import Headcount
-from karpy.model.questions import (
+from karpy.model.snapshot import (
     ConfirmationQuestion,
     DisruptionQuestion,
     FillUpQuestion,
     LegacyRepairQuestion,
     NodeQuestion,
     PoolQuestion,
+    Snapshot,
     ThinOutQuestion,
     ValidationQuestion,
 )
-from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import PoolVerdict, Verdict
 from karpy.wiring.audiences import DisruptionAudience, PoolAudience
 from karpy.wiring.embedded import embedded_world

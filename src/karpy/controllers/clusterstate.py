@@ -10,10 +10,9 @@ from karpy.controllers.commands import Commands
 from karpy.controllers.nominations import ClaimNominations, NodeNominations
 from karpy.core.nominations import with_nominated
 from karpy.model.census import with_more
-from karpy.model.nodes import Node
+from karpy.model.nodes import Node, RepairPolicy, RepairRules
 from karpy.model.pods import Pod
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy, RepairRules
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch
 from karpy.ports.cluster import Cluster

@@ -11,8 +11,8 @@ from karpy.controllers.queue import UNOBSERVED, OnFailure
 from karpy.controllers.writer import Writer
 from karpy.errors import AnswerMalformed
 from karpy.model.kinds import Kind
-from karpy.model.options import Options
 from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.settings import Options
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Objects

@@ -23,9 +23,9 @@ from karpy.core.disruption.taints import find_strays
 from karpy.core.lifecycle.changes import Changes, Count, joined
 from karpy.model.commands import DisruptionVerdict
 from karpy.model.conditions import INSTANCE_TERMINATING
-from karpy.model.questions import DisruptionQuestion, NodeQuestion
 from karpy.model.records import ClaimRecord
-from karpy.model.refusals import NodeReason
+from karpy.model.snapshot import DisruptionQuestion, NodeQuestion
+from karpy.model.verdicts import NodeReason
 from karpy.ports.records import Kept
 
 PERIOD: Final = timedelta(seconds=10)

@@ -18,6 +18,7 @@ from karpy.controllers.context import ControllerContext
 from karpy.controllers.nominations import NodeNominations
 from karpy.controllers.occupants import Occupants
 from karpy.controllers.offloading import decide_in_time
+from karpy.core.announcements import created_count, created_remark
 from karpy.core.disruption.confirmation import ask, unconfirmed
 from karpy.core.disruption.decide import (
     Pass,
@@ -40,13 +41,12 @@ from karpy.core.disruption.progress import (
     without_refused,
 )
 from karpy.core.lifecycle.changes import Changes
-from karpy.core.remarks import created_count, created_remark
+from karpy.core.nominations import with_all_untried
 from karpy.errors import Bug, ClusterError, KarpyError, NotFound
 from karpy.model.commands import Command, DisruptionVerdict, Stage
 from karpy.model.kinds import NODE_CLAIM
-from karpy.model.questions import NodeQuestion, ValidationQuestion
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import NodeQuestion, Snapshot, ValidationQuestion
 from karpy.ports.records import Kept
 
 REMEMBERED: Final = timedelta(hours=24)
@@ -93,7 +93,7 @@ class DisruptionQueue:
         """Return everything as of now."""
         records = self._context.records
         return Observation(
-            self._state.snapshot(),
+            with_all_untried(self._state.snapshot()),
             {each.record.name: each for each in records.claims.all()},
             {each.record.name: each for each in records.nodes.all()},
         )

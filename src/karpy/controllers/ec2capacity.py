@@ -6,7 +6,7 @@ from typing import Final
 
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.rounds import every
-from karpy.core.aws.discoveredmemory import memory_by_type
+from karpy.core.aws.capacity import memory_by_type
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.model.kinds import EC2_NODE_CLASS
 

@@ -8,7 +8,13 @@ from karpy.codec.crds import read_pool
 from karpy.codec.disruption import read_policy
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, only, read, seconds
 from karpy.controllers.queue import WorkQueue
-from karpy.core.lifecycle.changes import Changes, count_reschedulable, joined
+from karpy.core.lifecycle.changes import (
+    Changes,
+    count_reschedulable,
+    hydrate_claim,
+    hydrate_node,
+    joined,
+)
 from karpy.core.lifecycle.conditions import INITIALIZED, LAUNCHED
 from karpy.core.lifecycle.expiration import check_expiry
 from karpy.core.lifecycle.initialization import check_consistency
@@ -19,7 +25,6 @@ from karpy.core.lifecycle.markers import (
     mark_consolidatable,
     mark_drifted,
 )
-from karpy.core.lifecycle.records import hydrate_claim, hydrate_node
 from karpy.errors import MachineNotFound
 from karpy.model.kinds import NODE_POOL as POOL
 from karpy.model.labels import NODE_POOL

@@ -18,8 +18,7 @@ from karpy.core.lifecycle.launch import (
     launch_succeeded,
     launch_without_class,
 )
-from karpy.core.lifecycle.progress import ClaimInputs, advance
-from karpy.core.lifecycle.registration import GatePolicy, is_ready_but_gated
+from karpy.core.lifecycle.registration import ClaimInputs, GatePolicy, advance, is_ready_but_gated
 from karpy.core.lifecycle.termination import claim_machine_answered, terminate_claim
 from karpy.errors import (
     CloudError,

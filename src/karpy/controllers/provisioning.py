@@ -22,14 +22,13 @@ from karpy.core.announcements import (
     refusal_notices,
 )
 from karpy.core.nominations import with_untried
-from karpy.core.scheduling.apart import decide_apart
+from karpy.core.scheduling.decide import decide_apart
 from karpy.errors import Bug, KarpyError
 from karpy.model.backoff import Backoff
 from karpy.model.notices import Notice
-from karpy.model.options import Options
 from karpy.model.pods import Pod
-from karpy.model.snapshot import Snapshot
-from karpy.model.vain import VainLaunches
+from karpy.model.settings import Options
+from karpy.model.snapshot import Snapshot, VainLaunches
 from karpy.model.verdicts import Launch, Nomination, Verdict
 from karpy.ports.clock import Clock
 from karpy.ports.cluster import Cluster

@@ -6,7 +6,7 @@ from karpy.controllers.context import AFTER_CONFLICT, ControllerContext
 from karpy.controllers.nodeclasses import users_of
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.changes import Changes
-from karpy.core.nodepool.registrationhealth import (
+from karpy.core.nodepool.readiness import (
     HealthUpdate,
     RegistrationHealth,
     record_attempt,

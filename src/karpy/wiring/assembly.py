@@ -38,9 +38,8 @@ from karpy.controllers.repair import RepairController
 from karpy.controllers.staticcapacity import StaticCapacityController
 from karpy.controllers.triggers import Batcher, Triggers
 from karpy.controllers.writer import Writer
-from karpy.model.options import Options
-from karpy.model.repairs import RepairPolicy
-from karpy.model.settings import PodNomination
+from karpy.model.nodes import RepairPolicy
+from karpy.model.settings import Options, PodNomination
 from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import Launch, Verdict
 from karpy.ports.observers import Observer

@@ -6,15 +6,19 @@ from typing import Final, Generic, TypeVar
 
 from karpy.controllers.nominations import ClaimNominations
 from karpy.controllers.writer import Telling
+from karpy.core.announcements import created_count, created_remark, decision_remarks
 from karpy.core.disruption.decide import is_news
 from karpy.core.lifecycle.changes import Count, Remark
-from karpy.core.remarks import created_count, created_remark, decision_remarks
 from karpy.core.staticpools import is_news as is_news_of_pool
 from karpy.errors import KarpyError
 from karpy.model.commands import DisruptionVerdict
-from karpy.model.questions import LegacyRepairQuestion, NodeQuestion, PoolQuestion
-from karpy.model.snapshot import Snapshot
-from karpy.model.vain import VainLaunches
+from karpy.model.snapshot import (
+    LegacyRepairQuestion,
+    NodeQuestion,
+    PoolQuestion,
+    Snapshot,
+    VainLaunches,
+)
 from karpy.model.verdicts import Launch, Nomination, PoolVerdict, Verdict
 from karpy.ports.journal import Journal
 

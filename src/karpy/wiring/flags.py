@@ -5,8 +5,15 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.model.options import LogFormat, LogLevel, Options
-from karpy.model.settings import MinValuesPolicy, Packing, PodNomination, PreferencePolicy
+from karpy.model.settings import (
+    LogFormat,
+    LogLevel,
+    MinValuesPolicy,
+    Options,
+    Packing,
+    PodNomination,
+    PreferencePolicy,
+)
 from karpy.wiring.forms import (
     ADDRESS,
     DURATION,

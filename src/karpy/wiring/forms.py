@@ -13,8 +13,8 @@ from msgspec import Struct
 from karpy.codec.fields import FieldInvalid
 from karpy.codec.spreaddefaults import read_spread_defaults
 from karpy.model.constraints import SpreadConstraint
-from karpy.model.options import Gates
 from karpy.model.requirements import as_integer
+from karpy.model.settings import Gates
 from karpy.model.times import parse_duration, write_duration
 
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})

@@ -13,7 +13,7 @@ from karpy.controllers.nodeclasses import NodeClasses
 from karpy.core.lifecycle.changes import Remark
 from karpy.errors import ClusterError, CredentialsRefused, Forbidden, NotFound
 from karpy.model.kinds import CAPACITY_BUFFER, Kind
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.wiring.assembly import Assembly, View

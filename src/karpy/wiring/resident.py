@@ -15,7 +15,7 @@ from karpy.codec.fields import JsonObject
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import ManifestInvalid
 from karpy.model.kinds import KWOK_NODE_CLASS
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.journal import Journal
 from karpy.ports.notices import Notices
 from karpy.sim.kubelets.timing import Timing

@@ -4,8 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.aws.capacity import capacity, eni_pods, ephemeral_storage, memory, pods
-from karpy.model.ec2nodeclass import Disk, DiskMapping, Kubelet, NetworkInterface
-from karpy.model.ec2types import (
+from karpy.model.ec2 import (
     AMD_GPU,
     EFA,
     EFA_ONLY,
@@ -21,6 +20,7 @@ from karpy.model.ec2types import (
     InstanceTypeInfo,
     NetworkCard,
 )
+from karpy.model.ec2nodeclass import Disk, DiskMapping, Kubelet, NetworkInterface
 from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from tests.builders.ec2 import (
     C6G_LARGE,

@@ -1,16 +1,16 @@
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.aws.compatibility import is_launchable
-from karpy.model.ec2 import PlacementGroup
-from karpy.model.ec2nodeclass import NetworkInterface
-from karpy.model.ec2types import (
+from karpy.core.aws.offerings import is_launchable
+from karpy.model.ec2 import (
     EFA_ONLY,
     AmiFamily,
     InstanceSettings,
     InstanceTypeInfo,
     NetworkCard,
+    PlacementGroup,
 )
+from karpy.model.ec2nodeclass import NetworkInterface
 from tests.builders.ec2 import M5_LARGE, M5_METAL
 
 A1 = replace(M5_LARGE, name="a1.large", architectures=("arm64",))

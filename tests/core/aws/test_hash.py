@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from karpy.core.aws.hash import VERSION, hash_node_class
+from karpy.core.aws.drift import VERSION, hash_node_class
 
 BASE: Final[dict[str, Any]] = {
     "role": "role-1",

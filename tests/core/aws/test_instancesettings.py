@@ -1,6 +1,7 @@
 import pytest
 
-from karpy.core.aws.instancesettings import ami_family, settings_of, zones_of
+from karpy.core.aws.instancetypes import ami_family, settings_of, zones_of
+from karpy.model.ec2 import AmiFamily, InstanceSettings
 from karpy.model.ec2nodeclass import (
     ConnectionTracking,
     Disk,
@@ -12,7 +13,6 @@ from karpy.model.ec2nodeclass import (
     Kubelet,
     NetworkInterface,
 )
-from karpy.model.ec2types import AmiFamily, InstanceSettings
 
 
 def test_what_changes_instance_types_is_taken_from_a_node_class() -> None:

@@ -4,9 +4,16 @@ from msgspec.structs import replace
 
 from karpy.core.aws.instancetypes import frame, instance_type
 from karpy.core.aws.offerings import Places, Shop
-from karpy.model.ec2 import CapacityReservation, PlacementGroup
-from karpy.model.ec2labels import AUTO_MODE_DOMAIN, EC2_DOMAIN, EC2_LABELS
-from karpy.model.ec2types import AmiFamily, InstanceSettings, InstanceTypeInfo
+from karpy.model.ec2 import (
+    AUTO_MODE_DOMAIN,
+    EC2_DOMAIN,
+    EC2_LABELS,
+    AmiFamily,
+    CapacityReservation,
+    InstanceSettings,
+    InstanceTypeInfo,
+    PlacementGroup,
+)
 from karpy.model.instances import InstanceType
 from karpy.model.labels import WELL_KNOWN
 from tests.builders.ec2 import C6G_LARGE, M5_LARGE, OPERATOR, PLAIN, ZONES, market

@@ -4,9 +4,16 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.aws.offerings import Places, Shop
-from karpy.model.ec2 import CapacityReservation, PlacementGroup
-from karpy.model.ec2labels import CAPACITY_RESERVATION_ID, PLACEMENT_GROUP_PARTITION, ZONE_ID
-from karpy.model.ec2types import InstanceSettings, InstanceTypeInfo, Market
+from karpy.model.ec2 import (
+    CAPACITY_RESERVATION_ID,
+    PLACEMENT_GROUP_PARTITION,
+    ZONE_ID,
+    CapacityReservation,
+    InstanceSettings,
+    InstanceTypeInfo,
+    Market,
+    PlacementGroup,
+)
 from karpy.model.instances import Offering
 from tests.builders.ec2 import M5_LARGE, M5_XLARGE, PLAIN, market
 

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from karpy.model.ec2 import AmiFamily, InstanceSettings, InstanceTypeInfo
 from karpy.model.ec2nodeclass import Kubelet
-from karpy.model.ec2types import AmiFamily, InstanceSettings, InstanceTypeInfo
 from karpy.model.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from tests.builders.ec2 import (
     C6G_LARGE,

@@ -1,8 +1,8 @@
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.aws.typelabels import architecture, type_labels
-from karpy.model.ec2types import Device, InstanceTypeInfo, NetworkCard
+from karpy.core.aws.instancetypes import architecture, type_labels
+from karpy.model.ec2 import Device, InstanceTypeInfo, NetworkCard
 from tests.builders.ec2 import C6G_LARGE, M5_LARGE, M5_METAL
 
 USUAL = {

@@ -1,6 +1,6 @@
 from karpy.core.aws.catalog import CatalogMaker
-from karpy.core.aws.typemetrics import AVAILABLE, BYTES, CORES, PRICE, type_gauges
-from karpy.model.ec2types import InstanceSettings
+from karpy.core.aws.instancetypes import AVAILABLE, BYTES, CORES, PRICE, type_gauges
+from karpy.model.ec2 import InstanceSettings
 from tests.builders.ec2 import M5_LARGE, MI, ZONE_IDS, region
 
 

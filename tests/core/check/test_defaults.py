@@ -3,7 +3,7 @@ from typing import Final, Unpack
 from msgspec.structs import replace
 
 from karpy.core.check.breaches import Rule
-from karpy.core.check.defaults import hard_spreads
+from karpy.core.check.spreads import hard_spreads
 from karpy.model.constraints import LabelSelector, SpreadConstraint, WhenUnsatisfiable
 from karpy.model.labels import ZONE
 from karpy.model.pods import Owner, Pod, PodController, Service

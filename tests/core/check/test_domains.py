@@ -2,8 +2,8 @@
 
 import pytest
 
-from karpy.core.check.crowd import Tally
-from karpy.core.check.domains import Domains, as_domains, join_domains
+from karpy.core.check.constraints import Domains, as_domains, join_domains
+from karpy.core.check.scene import Tally
 from tests.builders import exists, is_in, not_in
 
 NOT_RED = as_domains(exists("team") & not_in("team", "red"))

@@ -3,7 +3,7 @@ from typing import Final
 import pytest
 
 from karpy.core.check.breaches import Rule
-from karpy.core.check.overlays import new_price, overlaid_types
+from karpy.core.check.market import new_price, overlaid_types
 from karpy.model.instances import InstanceType
 from karpy.model.labels import INSTANCE_TYPE, NODE_POOL, ON_DEMAND, ZONE
 from karpy.model.pools import NodeOverlay, NodePool

@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.disruption.balance import Balance
 from karpy.core.disruption.candidates import Candidate
+from karpy.core.disruption.consolidation import Balance
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.lifecycle.changes import Count
 from karpy.model.commands import Command, CommandNode

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpy.core.disruption.budgets import UNLIMITED, permit
-from karpy.core.disruption.calendar import (
+from karpy.core.disruption.budgets import (
+    UNLIMITED,
     WEEK,
     BudgetFault,
     Span,
@@ -15,6 +15,7 @@ from karpy.core.disruption.calendar import (
     find_next,
     find_spans,
     find_windows,
+    permit,
 )
 from karpy.model.pools import Budget, DisruptionPolicy, DisruptionReason
 from tests.builders.pods import NOON

@@ -14,9 +14,8 @@ from karpy.model.commands import Command
 from karpy.model.labels import SPOT
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
-from karpy.model.questions import DisruptionQuestion
 from karpy.model.resources import CPU, MEMORY
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import DisruptionQuestion, Snapshot
 from karpy.model.verdicts import Launch
 from tests.core.disruption.draws import roomy_cluster
 from tests.core.disruption.scenes import ALL, HOUR

@@ -7,9 +7,8 @@ from datetime import datetime
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.disruption.cost import POD
+from karpy.core.disruption.cost import POD, Prices
 from karpy.core.disruption.evaluation import Evaluation
-from karpy.core.disruption.prices import Prices
 from karpy.model.nodes import Node
 from karpy.model.settings import Settings
 from tests.builders import NOON

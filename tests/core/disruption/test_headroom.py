@@ -3,8 +3,7 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.disruption.headroom import Headroom, find_headroom
-from karpy.core.disruption.progress import FORMING_TIME, advance
+from karpy.core.disruption.progress import FORMING_TIME, Headroom, advance, find_headroom
 from karpy.model.commands import Command, CommandNode, Replacement, Stage
 from karpy.model.nodes import Node
 from karpy.model.pools import DisruptionReason

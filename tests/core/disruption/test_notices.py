@@ -2,16 +2,16 @@
 
 import pytest
 
-from karpy.core.disruption.evaluation import Evaluation
-from karpy.core.disruption.notices import (
+from karpy.core.disruption.candidates import (
     candidate_notices,
     refusal_notices,
     rejected_notices,
     subjects_of,
 )
+from karpy.core.disruption.evaluation import Evaluation
 from karpy.model.commands import Command, CommandNode
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 from tests.core.disruption.scenes import DOLLAR, cluster, node, only_claim, only_node, told
 
 HERE = Evaluation(cluster(node("a"), only_claim("b"), only_node("c")))

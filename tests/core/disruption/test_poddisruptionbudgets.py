@@ -1,7 +1,7 @@
 """Which budgets keep a pod from being evicted."""
 
-from karpy.core.disruption.poddisruptionbudgets import Blocked, PodDisruptionBudgets
-from karpy.model.refusals import NodeReason
+from karpy.core.disruption.evaluation import Blocked, PodDisruptionBudgets
+from karpy.model.verdicts import NodeReason
 from tests.builders import NOON
 from tests.core.disruption.scenes import WEB, pod, pod_budget
 

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.disruption.cost import Prices
 from karpy.core.disruption.evaluation import Evaluation
-from karpy.core.disruption.prices import Prices
 from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.instances import InstanceType
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
-from karpy.core.disruption.unhealthy import (
+from karpy.core.disruption.methods.repair import (
     DueRepair,
     Match,
     find_policy_faults,
@@ -15,8 +15,8 @@ from karpy.core.disruption.unhealthy import (
     is_unhealthy,
 )
 from karpy.model.conditions import Condition
+from karpy.model.nodes import RepairAction, RepairPolicy
 from karpy.model.records import ClaimRecord, NodeRecord
-from karpy.model.repairs import RepairAction, RepairPolicy
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import MINUTE, claim_record, node_record
 

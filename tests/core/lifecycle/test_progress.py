@@ -3,10 +3,8 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.changes import Changes, Count, Remark, joined
-from karpy.core.lifecycle.progress import ClaimInputs, advance
-from karpy.core.lifecycle.records import listed
-from karpy.core.lifecycle.registration import HEARING_TIME, GatePolicy, gate
+from karpy.core.lifecycle.changes import Changes, Count, Remark, joined, listed
+from karpy.core.lifecycle.registration import HEARING_TIME, ClaimInputs, GatePolicy, advance, gate
 from karpy.model.conditions import Conditions
 from karpy.model.constraints import Taint
 from karpy.model.records import NodeRecord

@@ -2,8 +2,9 @@ from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import (
     Changes,
+    hydrate_claim,
+    hydrate_node,
 )
-from karpy.core.lifecycle.records import hydrate_claim, hydrate_node
 from karpy.model.records import NodeClassRef
 from tests.core.lifecycle.scenes import CLASS_LABEL, claim, node
 

@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from karpy.core.lifecycle.launch import launch_failed
-from karpy.core.nodepool.registrationhealth import (
+from karpy.core.nodepool.readiness import (
     HealthUpdate,
     RegistrationHealth,
     record_attempt,

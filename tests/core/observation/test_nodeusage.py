@@ -1,6 +1,6 @@
 from msgspec.structs import replace
 
-from karpy.core.observation.nodeusage import NodeSums, find_utilization, in_units, sum_up
+from karpy.core.nodepool.usage import NodeSums, find_utilization, in_units, sum_up
 from karpy.model.labels import INITIALIZED
 from tests.builders import daemon_pod, pod
 from tests.core.lifecycle.scenes import claim, node

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from karpy.core.lifecycle.changes import Count
-from karpy.core.observation.podlatency import (
+from karpy.core.observation.scheduling import (
     NO_WAITS,
     UNKNOWN,
     PodTiming,

@@ -6,10 +6,9 @@ from karpy.core.lifecycle.changes import Count
 from karpy.core.observation.scheduling import FLEXIBLE, NOWHERE, Zones, verdict_counts
 from karpy.core.scheduling.decide import decide
 from karpy.model.labels import ZONE
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.settings import PreferencePolicy, Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.verdicts import Reason, Refusal, Verdict
 from tests.builders import (
     ZONE_A,
     ZONE_B,

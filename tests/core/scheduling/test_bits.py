@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karpy.core.scheduling.bits import dense_members, flags, from_flags, members
+from karpy.core.scheduling.instancetypes import dense_members, flags, from_flags, members
 
 sets = st.frozensets(st.integers(0, 200), max_size=40)
 

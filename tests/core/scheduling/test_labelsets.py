@@ -1,4 +1,4 @@
-from karpy.core.scheduling.labelsets import LabelSets
+from karpy.core.scheduling.interning import LabelSets
 from karpy.model.labels import ARCH, HOSTNAME
 from karpy.model.nodes import Node
 

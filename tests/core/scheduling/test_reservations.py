@@ -5,9 +5,8 @@ from msgspec.structs import replace
 
 from karpy.model.instances import InstanceType, Offering
 from karpy.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.settings import ReservedMode, Settings
-from karpy.model.verdicts import LaunchOption
+from karpy.model.verdicts import LaunchOption, Reason, Refusal
 from tests.builders import (
     FAMILY,
     RESERVATION,

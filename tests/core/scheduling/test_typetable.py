@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from karpy.core.scheduling.bits import members
-from karpy.core.scheduling.instancetypes import Thresholds, TypeTable
+from karpy.core.scheduling.instancetypes import Thresholds, TypeTable, members
 from karpy.model.instances import InstanceType, Offering, PriceList
 from karpy.model.requirements import Requirement, Requirements, why_disjoint, why_incompatible
 from tests.builders import ZONE_A, ZONE_B, instance_type, offering

@@ -64,6 +64,17 @@ def _full(cluster: Snapshot, gone: frozenset[str], mode: ReservedMode) -> Reloca
     )
 
 
+def _without_waiting(cluster: Snapshot) -> Snapshot:
+    """Leave out pods that wait for a node: a question places them first, a decision by size."""
+    deleting = {each.name for each in cluster.nodes if each.is_deleting}
+    stay = [
+        pod
+        for pod in cluster.pods
+        if pod.is_virtual or (pod.node_name and pod.node_name not in deleting)
+    ]
+    return replace(cluster, pods=tuple(stay))
+
+
 def _sets_of_nodes(cluster: Snapshot) -> Iterator[frozenset[str]]:
     """Each node with pods alone, and then two of them together."""
     names = sorted(node.name for node in cluster.nodes)
@@ -74,7 +85,7 @@ def _sets_of_nodes(cluster: Snapshot) -> Iterator[frozenset[str]]:
 @pytest.mark.parametrize("mode", ReservedMode)
 @pytest.mark.parametrize("start", range(0, len(SEEDS), 20))
 def test_a_question_is_a_full_decision_without_the_nodes(start: int, mode: ReservedMode) -> None:
-    clusters = {seed: random_snapshot(seed) for seed in SEEDS[start : start + 20]}
+    clusters = {seed: _without_waiting(random_snapshot(seed)) for seed in SEEDS[start : start + 20]}
     asked = {seed: WhatIf(Problem.of(each)) for seed, each in clusters.items()}
 
     wrong = [

@@ -9,8 +9,7 @@ from karpy.codec.admission import AS_WRITTEN, AdmissionRules, LimitRange, Runtim
 from karpy.codec.fields import FieldInvalid, Fields
 from karpy.codec.pods import PodReader
 from karpy.codec.workloads import DaemonTemplate, read_daemon_set
-from karpy.model.daemons import DaemonKey, as_it_runs, daemon_set_of, precedence
-from karpy.model.pods import DaemonSet, Pod
+from karpy.model.pods import DaemonKey, DaemonSet, Pod, as_it_runs, daemon_set_of, precedence
 
 AMOUNTS_MAX: Final = 5000
 """So many amounts are added to the DaemonSets of a namespace at a time, which takes 0.2 s."""

@@ -34,11 +34,10 @@ from karpy.model.commands import Command
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import ReservedMode
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, LaunchOption, Verdict
+from karpy.model.verdicts import Launch, LaunchOption, NodeReason, NodeRefusal, Verdict
 
 REPAIR: Final = "repair"
 EMPTINESS: Final = "emptiness"

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from karpy.barriers import Barrier
 from karpy.core.announcements import why
-from karpy.core.scheduling.costly import CONSTRAINTS_MAX, constraints_of
-from karpy.core.scheduling.effort import OutOfTime
+from karpy.core.scheduling.effort import CONSTRAINTS_MAX, OutOfTime, constraints_of
 from karpy.core.scheduling.packers.greedy import Outcome
 from karpy.core.scheduling.pending import turn
 from karpy.core.scheduling.podclasses import PodClass
@@ -19,10 +18,9 @@ from karpy.core.scheduling.state import State
 from karpy.errors import KarpyError
 from karpy.model.instances import MICROS_PER_DOLLAR, Catalog
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import MinValuesPolicy, ReservedMode
-from karpy.model.verdicts import Launch, Nomination
+from karpy.model.verdicts import Launch, Nomination, Reason, Refusal
 
 Entry = tuple[Pod, PodClass]
 _WHOLE: Final = 1000
@@ -220,9 +218,10 @@ class WhatIf:
         state = self._state
         try:
             state.leave_out(numbers, movers, changed, question.reserved_mode)
-            queue = _merged(problem.queue, movers)
-            problem.planner.compose(list({id(each): each for _, each in queue}.values()))
             moving = {pod.uid for pod, _ in movers}
+            waiting = [entry for entry in problem.queue if entry[0].uid not in moving]
+            queue = _in_turn([*waiting, *movers], moving)
+            problem.planner.compose(list({id(each): each for _, each in queue}.values()))
             return _Search(state, question, moving, kept, crowded).run(queue)
         finally:
             state.undo()
@@ -258,14 +257,15 @@ def _ask_afresh(
     other.prepare()
     queue = other.planner.classes()
     state = State(other, question.reserved_mode, len(queue))
-    return _Search(state, question, moving, kept, crowded).run(_costly_last(queue))
+    return _Search(state, question, moving, kept, crowded).run(_in_turn(queue, moving))
 
 
-def _merged(waiting: Sequence[Entry], movers: list[Entry]) -> list[Entry]:
-    """Put pending pods and those to be moved in their order."""
-    known = {pod.uid for pod, _ in waiting}
-    queue = [*waiting, *(entry for entry in movers if entry[0].uid not in known)]
-    queue.sort(key=lambda entry: turn(entry[0]))
+# Differs: a node is disrupted while pods of another one still wait for theirs: Karpenter places
+# large pods first, so that pods to be moved may take the room that was made for those that wait;
+# Karpy places pods that wait first.
+def _in_turn(queue: list[Entry], moving: Collection[str]) -> list[Entry]:
+    """Put pods that wait before those to be moved, given by UID; virtual pods come last."""
+    queue.sort(key=lambda entry: (entry[0].is_virtual, entry[0].uid in moving, turn(entry[0])))
     return _costly_last(queue)
 
 

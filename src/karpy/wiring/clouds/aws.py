@@ -53,15 +53,14 @@ from karpy.controllers.ec2claims import (
 from karpy.controllers.garbagecollection import GarbageCollector
 from karpy.controllers.rounds import every
 from karpy.core.aws.catalog import EC2_WELL_KNOWN
+from karpy.core.aws.instancetypes import type_gauges
 from karpy.core.aws.refusals import DRY_RUN
 from karpy.core.aws.reservations import lacks_partition
-from karpy.core.aws.typemetrics import type_gauges
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudUnavailable, ClusterError, OptionInvalid
 from karpy.model.instances import Catalog
 from karpy.model.kinds import DAEMON_SET, DEPLOYMENT, EC2_NODE_CLASS, SERVICE, Kind
-from karpy.model.options import Options
-from karpy.model.settings import MinValuesPolicy
+from karpy.model.settings import MinValuesPolicy, Options
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import RegistrationHook
 from karpy.wiring.clouds.registry import Cloud, Site

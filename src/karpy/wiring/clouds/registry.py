@@ -17,7 +17,7 @@ from karpy.adapters.telemetry.specs import MetricSpec
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import KarpyError, OptionInvalid
 from karpy.model.kinds import Kind
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import CloudProvider, EventfulCloud, RegistrationHook
 from karpy.ports.notices import Notices

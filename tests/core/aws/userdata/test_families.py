@@ -8,7 +8,7 @@ import pytest
 import yaml
 from msgspec.structs import replace
 
-from karpy.core.aws.userdata.bootstrap import (
+from karpy.core.aws.bootstrap import (
     Bootstrap,
     UserDataInvalid,
     is_ipv6,
@@ -16,7 +16,7 @@ from karpy.core.aws.userdata.bootstrap import (
     node_labels,
     registration_taints,
 )
-from karpy.core.aws.userdata.families import FAMILIES, encoded_user_data, family_name, family_of
+from karpy.core.aws.userdata import FAMILIES, encoded_user_data, family_name, family_of
 from karpy.model.constraints import NO_EXECUTE, NO_SCHEDULE, Taint
 from karpy.model.ec2nodeclass import Ec2NodeClassSpec, ImageTerm, Kubelet
 

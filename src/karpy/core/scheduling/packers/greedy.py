@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import TypeAlias
 
-from karpy.core.scheduling.bits import members
 from karpy.core.scheduling.effort import Effort
-from karpy.core.scheduling.limits import Limits
-from karpy.core.scheduling.packers.asks import Ask, Asks
-from karpy.core.scheduling.packers.fitting import Choice, Fitter
+from karpy.core.scheduling.instancetypes import members
+from karpy.core.scheduling.limits import Limits, Refused, Reservations
+from karpy.core.scheduling.packers.fitting import Ask, Asks, Choice, Fitter
 from karpy.core.scheduling.plannednodes import PlannedNodes
 from karpy.core.scheduling.podclasses import (
     FOR_GOOD,
@@ -19,7 +18,6 @@ from karpy.core.scheduling.podclasses import (
     Steps,
     Versioned,
 )
-from karpy.core.scheduling.reservations import Refused, Reservations
 from karpy.core.scheduling.signatures import Signatures
 from karpy.core.scheduling.templates import Template
 from karpy.core.scheduling.topologygroups import HostGroup, Kind
