@@ -204,7 +204,7 @@ class Consolidation:
             new_nodes_max=1 if stops_early else None,
             reserved_mode=ReservedMode.FALLBACK,
             stops_early=stops_early,
-            keeps_buffers=True,
+            keeps_places=True,
         )
 
     def _replaced(
