@@ -1,4 +1,9 @@
-"""The controllers that keep NodeClaims and instance types in step with what EC2 reports."""
+"""
+The controllers that keep NodeClaims and instance types in step with what EC2 reports.
+
+They are `capacityreservation.capacitytype`, `capacityreservation.expiration`, `nodeclaim.partition`
+and `providers.instancetype.capacity`.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
@@ -27,7 +32,7 @@ from karpy.model.labels import ON_DEMAND
 from karpy.model.records import ClaimRecord, Identity
 from karpy.ports.records import Kept
 
-_PERIOD: Final = timedelta(minutes=1)
+_RESERVATION_PERIOD: Final = timedelta(minutes=1)
 _PARTITION_PERIOD: Final = timedelta(seconds=2)
 Find = Callable[[str], Awaitable[Instance]]
 """Returns a machine as it is now, by its ID; raises MachineNotFound."""
@@ -47,7 +52,7 @@ class ReservationTypeController:
 
     async def run(self) -> None:
         """Look at reserved machines, until cancelled."""
-        await every(_PERIOD, self.look, self._context.on_failure)
+        await every(_RESERVATION_PERIOD, self.look, self._context.on_failure)
 
     async def look(self) -> None:
         """Look at all reserved machines once."""
@@ -71,7 +76,7 @@ class ReservationExpirationController:
 
     async def run(self) -> None:
         """Look at reserved machines, until cancelled."""
-        await every(_PERIOD, self.look, self._context.on_failure)
+        await every(_RESERVATION_PERIOD, self.look, self._context.on_failure)
 
     async def look(self) -> None:
         """Look at all reserved machines once."""

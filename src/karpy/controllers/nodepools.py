@@ -49,7 +49,7 @@ Marked = Callable[[], Collection[str]]
 """Returns the claims of commands, which are not deleted yet."""
 GenerationOf = Callable[[PoolRecord], int | None]
 """Returns the generation of a pool's node class, None if it is gone or not ours."""
-PERIOD: Final = timedelta(seconds=10)
+METRICS_PERIOD: Final = timedelta(seconds=10)
 PRICED_FOR: Final = timedelta(hours=1)
 """How long prices are taken to stay the same."""
 _Series: TypeAlias = dict[tuple[str, ...], float]
@@ -271,7 +271,7 @@ class NodePoolMetrics:
         while True:
             with Barrier(partial(self._context.on_failure, "metrics of NodePools")):
                 await self.refresh()
-            await asyncio.sleep(PERIOD.total_seconds())
+            await asyncio.sleep(METRICS_PERIOD.total_seconds())
 
     async def refresh(self) -> None:
         """Set the gauges to the present state of pools."""

@@ -40,6 +40,11 @@ from karpy.ports.records import Kept, Records
 _DECISION: Final = "decision"
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
+AGAIN: Final = timedelta(seconds=10)
+"""A pod that still waits after that asks again."""
+
+OnPod = Callable[[Pod], None]
+"""Called with a pod that asks for the first time."""
 
 
 class Audience(Protocol):
@@ -223,14 +228,6 @@ def _undecided(snapshot: Snapshot) -> Iterator[Pod]:
     """Return the pods that a verdict may name: those without a node, and those that lose theirs."""
     leaving = {node.name for node in snapshot.nodes if node.is_deleting}
     return (pod for pod in snapshot.pods if not pod.node_name or pod.node_name in leaving)
-
-
-AGAIN: Final = timedelta(seconds=10)
-"""A pod that still waits after that asks again."""
-
-
-OnPod = Callable[[Pod], None]
-"""Is told of a pod that asks for the first time."""
 
 
 class Triggers:
