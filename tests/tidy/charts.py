@@ -80,7 +80,7 @@ _PATTERNS: Final = {
 }
 """What text has to be, so that a mistake fails here and not in a pod that never gets ready."""
 _INERT: Final = ("enabled", "global", "webhook")
-"""Values of charts that have this one as a part, and one that most values files still switch off."""
+"""Values of charts around this one, and one that most values files still switch off."""
 _NOTE: Final = "# Written by `make fix` from {source}.\n"
 _ANNOTATIONS: Final = (
     "metadata:\n  {{- with .Values.additionalAnnotations }}\n  annotations:\n"
@@ -237,8 +237,9 @@ so does one of the wrong type.
 
 {values}
 
-`enabled` and `global` are for charts that this one is a part of, and have no effect here. Nor has `webhook` with
-`enabled: false`, which many values files still have: there are no webhooks. Numbers and booleans may be written as text.
+`enabled` and `global` are for charts that this one is a part of, and have no effect here. Nor has
+`webhook` with `enabled: false`, which many values files still have: there are no webhooks. Numbers
+and booleans may be written as text.
 
 ## Values of earlier charts
 
