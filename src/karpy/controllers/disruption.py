@@ -9,12 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.barriers import Barrier
-from karpy.controllers.clusterstate import ClusterState
-from karpy.controllers.commands import Commands
-from karpy.controllers.context import ControllerContext
+from karpy.controllers.clusterstate import ClusterState, Commands
+from karpy.controllers.context import ControllerContext, decide_aside, decide_in_time
 from karpy.controllers.disruptionqueue import DisruptionQueue, Observation, OnVerdict
 from karpy.controllers.nominations import NodeNominations
-from karpy.controllers.offloading import decide_aside, decide_in_time
 from karpy.controllers.queue import WorkQueue
 from karpy.core.disruption.decide import Pass
 from karpy.core.disruption.method import DisruptionMethod

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias
 from msgspec.structs import replace
 
 from karpy.controllers.context import AFTER_CONFLICT, ControllerContext, only, seconds
-from karpy.controllers.podnomination import PodNominator
+from karpy.controllers.nominations import PodNominator
 from karpy.controllers.queue import WorkQueue
 from karpy.core.lifecycle.changes import Changes, joined
 from karpy.core.lifecycle.launch import (

@@ -9,8 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from karpy.codec.crds import read_pool
-from karpy.controllers.context import ControllerContext, read, seconds
-from karpy.controllers.offloading import decide_aside
+from karpy.controllers.context import ControllerContext, decide_aside, read, seconds
 from karpy.controllers.queue import WorkQueue
 from karpy.core.announcements import created_count, created_remark
 from karpy.core.lifecycle.changes import Changes

@@ -50,9 +50,9 @@ _PASSING: Final = frozenset(
     }
 )
 """Reasons that end soon, although nothing else about the cluster changes."""
-K: Final = 2
+BALANCE_K: Final = 2
 """How much more of the pods a move may disrupt than it saves of the price."""
-THRESHOLD: Final = Fraction(1, K)
+BALANCE_THRESHOLD: Final = Fraction(1, BALANCE_K)
 
 
 class Eligible(Struct, frozen=True, gc=False):
@@ -346,7 +346,7 @@ class Balance:
 
     def is_approved(self, score: Fraction) -> bool:
         """Say whether a score is high enough."""
-        return score >= THRESHOLD
+        return score >= BALANCE_THRESHOLD
 
     def counts(
         self, candidates: Sequence[Candidate], scores: Mapping[str, Fraction]
@@ -379,8 +379,8 @@ class Balance:
         cost = sum(each.moving_cost for each in own)
         saved = savings * _share(own, candidates) / total_price
         return (
-            f"score {float(score):.2f} >= threshold {float(THRESHOLD):.2f} (k: {K}, savings"
-            f" {float(saved):.1%}, disruption {cost / total_cost:.1%})"
+            f"score {float(score):.2f} >= threshold {float(BALANCE_THRESHOLD):.2f} (k: {BALANCE_K},"
+            f" savings {float(saved):.1%}, disruption {cost / total_cost:.1%})"
         )
 
     def _subjects(self, pool: str, candidates: Sequence[Candidate]) -> list[Subject]:

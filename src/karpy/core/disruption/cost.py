@@ -1,4 +1,9 @@
-"""What the disruption of pods costs, in points, and nodes and their replacements, in money."""
+"""
+What the disruption of pods costs, in points, and nodes and their replacements, in money.
+
+Points are exact integers: a pod that nothing is known about costs `POD`. Orders then depend on
+nothing else.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

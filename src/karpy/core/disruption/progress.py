@@ -503,7 +503,7 @@ def find_headroom(command: Command, snapshot: Snapshot) -> Headroom:
                 left[node.pool][resource] -= node.capacity.get(resource, 0)
     for launch in launches:
         for resource in left.get(launch.pool, ()):
-            left[launch.pool][resource] -= _largest(resource, launch, snapshot.catalog)
+            left[launch.pool][resource] -= _largest_amount(resource, launch, snapshot.catalog)
     beyond = (
         name for name, amounts in sorted(left.items()) if min(amounts.values(), default=0) < 0
     )
@@ -514,7 +514,7 @@ def _has_machine(node: Node) -> bool:
     return any(resource != NODES for resource in node.capacity)
 
 
-def _largest(resource: str, launch: Launch, catalog: Catalog) -> int:
+def _largest_amount(resource: str, launch: Launch, catalog: Catalog) -> int:
     """Return the most that any type of a launch has of a resource."""
     if resource == NODES:
         return 1

@@ -2,6 +2,8 @@
 The hash of a NodePool, and which objects carry it: a NodeClaim with another one has drifted.
 
 The numbers are those of Karpenter: with others, every node of a cluster that is taken over drifts.
+They are those of mitchellh/hashstructure v2, FormatV2 over FNV-1 of 64 bits, with lists as sets and
+without zero values; node classes of clouds are hashed in the same way.
 """
 
 from collections.abc import Iterable, Mapping

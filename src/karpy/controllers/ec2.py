@@ -1,11 +1,11 @@
 """
-The controllers that keep NodeClaims in step with what EC2 makes of their machines.
+The controllers that keep NodeClaims and instance types in step with what EC2 reports.
 
-They are `capacityreservation.capacitytype`, `capacityreservation.expiration` and
-`nodeclaim.partition`.
+They are `capacityreservation.capacitytype`, `capacityreservation.expiration`, `nodeclaim.partition`
+and `providers.instancetype.capacity`.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Final
@@ -13,7 +13,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.controllers.context import ControllerContext
-from karpy.controllers.rounds import every, quiet
+from karpy.controllers.queue import every, quiet
+from karpy.core.aws.capacity import memory_by_type
 from karpy.core.aws.reservations import (
     demoted,
     expiring_reservations,
@@ -26,17 +27,20 @@ from karpy.core.lifecycle.changes import Changes, disruption_counts
 from karpy.errors import MachineNotFound
 from karpy.model.ec2 import Instance
 from karpy.model.ec2nodeclass import Ec2NodeClass
+from karpy.model.kinds import EC2_NODE_CLASS
 from karpy.model.labels import ON_DEMAND
 from karpy.model.records import ClaimRecord, Identity
 from karpy.ports.records import Kept
 
-_PERIOD: Final = timedelta(minutes=1)
+_RESERVATION_PERIOD: Final = timedelta(minutes=1)
 _PARTITION_PERIOD: Final = timedelta(seconds=2)
-
 Find = Callable[[str], Awaitable[Instance]]
 """Returns a machine as it is now, by its ID; raises MachineNotFound."""
 Classes = Callable[[], Iterable[Ec2NodeClass]]
 """Returns the EC2NodeClasses of the cluster."""
+_CAPACITY_PERIOD: Final = timedelta(seconds=30)
+OnMemory = Callable[[str, tuple[str, ...], Mapping[str, int]], None]
+"""Hears of a node class its images, and the bytes that their nodes report by instance type."""
 
 
 class ReservationTypeController:
@@ -48,7 +52,7 @@ class ReservationTypeController:
 
     async def run(self) -> None:
         """Look at reserved machines, until cancelled."""
-        await every(_PERIOD, self.look, self._context.on_failure)
+        await every(_RESERVATION_PERIOD, self.look, self._context.on_failure)
 
     async def look(self) -> None:
         """Look at all reserved machines once."""
@@ -72,7 +76,7 @@ class ReservationExpirationController:
 
     async def run(self) -> None:
         """Look at reserved machines, until cancelled."""
-        await every(_PERIOD, self.look, self._context.on_failure)
+        await every(_RESERVATION_PERIOD, self.look, self._context.on_failure)
 
     async def look(self) -> None:
         """Look at all reserved machines once."""
@@ -128,3 +132,35 @@ async def _relabel(
         await context.writer.carry_out(Changes(node=node), node=each)
     claim = replace(kept.record, meta=label(kept.record.meta))
     await context.writer.carry_out(Changes(claim), claim=kept)
+
+
+class CapacityController:
+    """Learns from registered nodes how much memory machines of their type have."""
+
+    def __init__(
+        self,
+        context: ControllerContext,
+        classes: Callable[[], Iterable[Ec2NodeClass]],
+        on_memory: OnMemory,
+    ) -> None:
+        self._context = context
+        self._classes = classes
+        self._on_memory = on_memory
+
+    async def run(self) -> None:
+        """Look at nodes now and then, until cancelled."""
+        await every(_CAPACITY_PERIOD, self.look, self._context.on_failure)
+
+    async def look(self) -> None:
+        """Look at all nodes once; what types that have none any more had stays known."""
+        claims = [each.record for each in self._context.records.claims.all()]
+        for each in self._classes():
+            pairs = (
+                (claim, kept.record)
+                for claim in claims
+                if (claim.node_class.kind, claim.node_class.name)
+                == (EC2_NODE_CLASS.name, each.name)
+                for kept in self._context.nodes_of(claim)
+            )
+            images = tuple(sorted(image.id for image in each.status.images))
+            self._on_memory(each.name, images, memory_by_type(each, pairs))

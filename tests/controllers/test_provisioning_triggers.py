@@ -6,9 +6,8 @@ from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
-from karpy.adapters.mirror.records import RecordBook
-from karpy.adapters.mirror.shelves import IndexedShelf
-from karpy.controllers.triggers import Batcher, Triggers
+from karpy.adapters.mirror.records import IndexedShelf, RecordBook
+from karpy.controllers.provisioning import Batcher, Triggers
 from karpy.model.constraints import DISRUPTED_TAINT, NO_SCHEDULE, Taint
 from karpy.model.pods import Pod
 from karpy.model.records import Identity, NodeRecord

@@ -24,8 +24,8 @@ from karpy.model.snapshot import (
     ValidationQuestion,
 )
 from karpy.model.verdicts import PoolVerdict, Verdict
-from karpy.wiring.audiences import DisruptionAudience, PoolAudience
 from karpy.wiring.embedded import embedded_world
+from karpy.wiring.instruments import DisruptionAudience, PoolAudience
 from karpy.wiring.resident import BRISK, apply_manifests, operating
 from tests.builders import NOON, pool
 from tests.core.disruption.methods.test_repair import broken, crowd

@@ -7,13 +7,13 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from karpy.codec.fields import JsonObject
-from karpy.controllers.ec2capacity import CapacityController
-from karpy.controllers.ec2claims import (
+from karpy.controllers.ec2 import (
+    CapacityController,
     PartitionController,
     ReservationExpirationController,
     ReservationTypeController,
 )
-from karpy.controllers.rounds import every
+from karpy.controllers.queue import every
 from karpy.errors import CloudUnavailable, KarpyError, MachineNotFound
 from karpy.model.ec2 import Instance
 from karpy.model.ec2nodeclass import FoundReservation

@@ -1,4 +1,4 @@
-from karpy.adapters.mirror.shelves import IndexedShelf, Shelf
+from karpy.adapters.mirror.records import IndexedShelf, Shelf
 
 
 def test_a_write_that_changes_nothing_is_no_change() -> None:

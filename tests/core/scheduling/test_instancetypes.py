@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from karpy.core.scheduling.instancetypes import Thresholds, TypeTable, members
+from karpy.core.scheduling.instancetypes import (
+    Thresholds,
+    TypeTable,
+    dense_members,
+    flags,
+    from_flags,
+    members,
+)
 from karpy.model.instances import InstanceType, Offering, PriceList
 from karpy.model.requirements import Requirement, Requirements, why_disjoint, why_incompatible
 from tests.builders import ZONE_A, ZONE_B, instance_type, offering
@@ -21,6 +28,7 @@ from tests.core.scheduling.drawing import (
 
 any_requirement = st.sampled_from(KEYS).flatmap(requirements_on)
 amounts = st.lists(st.integers(-3, 9), min_size=1, max_size=12)
+sets = st.frozensets(st.integers(0, 200), max_size=40)
 
 
 def _open_offerings(each: InstanceType, wanted: Requirements) -> list[Offering]:
@@ -171,3 +179,36 @@ def test_thresholds_of_nothing_reach_nothing() -> None:
     table = Thresholds([])
 
     assert (table.reaching(0), table.below(9)) == (0, 0)
+
+
+def _mask(numbers: frozenset[int]) -> int:
+    return sum(1 << number for number in numbers)
+
+
+@given(sets)
+def test_members_are_listed_smallest_first(numbers: frozenset[int]) -> None:
+    assert list(members(_mask(numbers))) == sorted(numbers)
+
+
+@given(sets)
+def test_many_members_are_listed_the_same_way(numbers: frozenset[int]) -> None:
+    assert dense_members(_mask(numbers)) == sorted(numbers)
+
+
+@given(sets, st.integers(201, 300))
+def test_flags_spell_a_set_out(numbers: frozenset[int], size: int) -> None:
+    assert list(flags(_mask(numbers), size)) == [int(each in numbers) for each in range(size)]
+
+
+@given(sets, sets)
+def test_bits_are_sets(left: frozenset[int], right: frozenset[int]) -> None:
+    assert list(members(_mask(left) & _mask(right))) == sorted(left & right)
+    assert list(members(_mask(left) | _mask(right))) == sorted(left | right)
+    assert list(members(_mask(left) & ~_mask(right))) == sorted(left - right)
+
+
+@given(st.lists(st.booleans(), max_size=100))
+def test_a_set_is_made_from_flags(are_in: list[bool]) -> None:
+    found = list(members(from_flags(are_in)))
+
+    assert found == [number for number, is_in in enumerate(are_in) if is_in]

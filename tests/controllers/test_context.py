@@ -6,7 +6,7 @@ from threading import Event, current_thread
 
 import pytest
 
-from karpy.controllers.offloading import decide_aside, decide_in_time
+from karpy.controllers.context import decide_aside, decide_in_time
 
 HOUR = 3600.0
 
