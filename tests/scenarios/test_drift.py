@@ -206,6 +206,32 @@ async def test_a_replacement_stays_while_a_budget_of_pods_delays_the_drain() -> 
 
 
 @on_virtual_time
+async def test_a_replacement_stays_though_the_operator_dies_during_the_drain() -> None:
+    async with staged(has_cloud=True) as stage:
+        ledger = Ledger(stage)
+        await furnish(stage, 2, {"nodes": "1"})
+        at_once = {"spec": {"disruption": {"consolidateAfter": "0s"}}}
+        stage.change(NODE_POOL, "default", at_once, "let empty nodes go at once")
+        stage.apply(DISRUPTION_BUDGET, budget("web", minAvailable=1))
+        await asyncio.sleep(60)
+        relabel(stage)
+        await stage.until(lambda: len(stage.claims) == 3)
+        stage.change(DISRUPTION_BUDGET, "web", {"spec": {"minAvailable": 2}}, "hold the pods")
+        await stage.until(lambda: len(ledger.names("deleted")) == 1)
+        await stage.kill()
+        stage.hire()
+        await asyncio.sleep(900)
+        created, deleted = ledger.names("created"), ledger.names("deleted")
+        stage.change(DISRUPTION_BUDGET, "web", {"spec": {"minAvailable": 1}}, "let one go")
+        await stage.until(lambda: teams(stage) == ["shop"] * 2)
+        await stage.until_running("web", 2)
+
+        assert len(created) == 3
+        assert len(deleted) == 1
+        assert deleted[0] in created[:2]
+
+
+@on_virtual_time
 async def test_drifted_nodes_of_a_static_pool_are_replaced_one_for_one() -> None:
     async with staged(options=STATIC) as stage:
         ledger = Ledger(stage)
