@@ -18,6 +18,7 @@ from karpy.core.disruption.candidates import (
 )
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
+from karpy.core.disruption.relocations import relocate_with_buffers
 from karpy.core.disruption.terminatefirst import (
     NO_RESERVED_CAPACITY,
     heads_of,
@@ -43,7 +44,6 @@ from karpy.model.labels import NODE_POOL as NODE_POOL_LABEL
 from karpy.model.nodes import RepairAction
 from karpy.model.notices import Notice, Subject
 from karpy.model.pools import DisruptionReason
-from karpy.model.settings import ReservedMode
 from karpy.model.times import write_duration, write_moment
 from karpy.model.verdicts import NodeReason, NodeRefusal
 
@@ -177,9 +177,7 @@ class Repair:
 
     def _replace_dynamic(self, broken: Broken, evaluation: Evaluation) -> Command | NodeRefusal:
         candidate = broken.candidate
-        found = evaluation.what_if.ask(
-            {candidate.name}, reserved_mode=ReservedMode.FALLBACK, stops_early=False
-        )
+        found = relocate_with_buffers(candidate, evaluation)
         if found.homeless and evaluation.snapshot.settings.terminate_first_repair:
             credited = relocate_with_credit(candidate, evaluation)
             if credited is not None:
