@@ -38,8 +38,7 @@ from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
-from karpy.controllers.provisioning import ProvisioningController
-from karpy.controllers.triggers import Batcher
+from karpy.controllers.provisioning import Batcher, ProvisioningController
 from karpy.controllers.writer import Writer
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.errors import KarpyError, MachineNotFound, NoCapacity, NotFound

@@ -8,8 +8,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from karpy.adapters.mirror.records import RecordBook
-from karpy.adapters.mirror.shelves import IndexedShelf
+from karpy.adapters.mirror.records import IndexedShelf, RecordBook
 from karpy.codec.fields import JsonObject
 from karpy.controllers import breaker as module
 from karpy.controllers.breaker import Breaker

@@ -22,8 +22,8 @@ from karpy.model.verdicts import Reason, Verdict
 from karpy.ports.objects import EVERYTHING, Change, Query, Reader, Synced
 from karpy.sim.objects import EmbeddedObjects
 from karpy.sim.world import World
-from karpy.wiring.parts import Part
-from karpy.wiring.supervision import supervise
+from karpy.wiring.operator import supervise
+from karpy.wiring.surface import Part
 from tests.builders import pod as waiting
 from tests.builders import snapshot
 from tests.hostile.ears import Ears, operated, pod

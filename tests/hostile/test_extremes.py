@@ -34,8 +34,8 @@ from karpy.core.lifecycle.changes import Changes
 from karpy.core.lifecycle.drain import DrainingNode
 from karpy.core.lifecycle.expiration import check_expiry
 from karpy.core.lifecycle.markers import mark_consolidatable
-from karpy.core.lifecycle.progress import ClaimInputs, advance
 from karpy.core.lifecycle.reboot import is_rebooting, reboot
+from karpy.core.lifecycle.registration import ClaimInputs, advance
 from karpy.core.lifecycle.termination import terminate_claim, terminate_node
 from karpy.core.nodepool.hash import hash_template
 from karpy.core.nodepool.staticcapacity import CREATES_MAX, fill_up

@@ -15,8 +15,7 @@ from karpy.model.settings import (
     Packing,
     PreferencePolicy,
 )
-from karpy.wiring.flags import FLAGS, GATE_NOTES
-from karpy.wiring.forms import GATE_FIELDS
+from karpy.wiring.flags import FLAGS, GATE_FIELDS, GATE_NOTES
 from karpy.wiring.options import OptionsRead, read_options
 
 EVERYTHING = {

@@ -20,7 +20,7 @@ from karpy.model.settings import (
     PreferencePolicy,
     Settings,
 )
-from karpy.wiring.forms import GATE_FIELDS, Unfit, read_gates
+from karpy.wiring.flags import GATE_FIELDS, Unfit, read_gates
 
 DONE: Final = 0
 FAILED: Final = 1

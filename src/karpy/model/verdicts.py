@@ -1,4 +1,9 @@
-"""What a decision says: what to do, and why not for everything left alone."""
+"""
+What a decision says: what to do, and why not for everything left alone.
+
+Every no has a reason: the member name is the interface, which JSON, events and metrics carry; the
+value is the sentence people read.
+"""
 
 from datetime import datetime
 from enum import Enum

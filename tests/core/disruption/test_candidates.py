@@ -11,11 +11,11 @@ from karpy.core.disruption.candidates import (
     as_command_node,
     best_first,
     find_candidates,
+    refusal_notices,
     refuse,
 )
 from karpy.core.disruption.cost import POD
 from karpy.core.disruption.evaluation import Evaluation
-from karpy.core.disruption.notices import refusal_notices
 from karpy.model.commands import CommandNode
 from karpy.model.constraints import Toleration
 from karpy.model.labels import NODE_POOL

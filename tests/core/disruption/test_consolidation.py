@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices
 from karpy.core.disruption.consolidation import (
     Consolidation,
     Move,
@@ -13,7 +14,6 @@ from karpy.core.disruption.consolidation import (
     is_settled,
 )
 from karpy.core.disruption.evaluation import Evaluation
-from karpy.core.disruption.notices import refusal_notices
 from karpy.core.scheduling.overlays import with_overlays
 from karpy.model.commands import Command, CommandNode
 from karpy.model.instances import InstanceType
@@ -312,6 +312,34 @@ def test_pods_on_nodes_that_are_deleted_already_take_room_too() -> None:
     given = cluster(node("a"), node("b"), node("gone", deleting=True), pods=some)
 
     assert move(given, "a").why is NodeReason.NOT_CHEAPER
+
+
+def test_moved_pods_leave_smaller_pods_that_wait_the_room_these_have() -> None:
+    some = [pod("x", on="a", cpu="3"), pod("waits", cpu="1500m")]
+
+    assert move(cluster(node("a"), node("b"), pods=some), "a").command is None
+
+
+def test_a_node_stays_if_a_pod_that_waits_has_room_on_it_alone() -> None:
+    """A new node would be launched for the pod at once."""
+    some = [pod("x", on="a", cpu="1"), pod("y", on="b", cpu="2500m"), pod("waits", cpu="2")]
+
+    found = move(cluster(node("a"), node("b"), pods=some), "a")
+
+    assert (found.why, found.pods) == (NodeReason.NOT_CHEAPER, ("shop/waits",))
+
+
+def test_moved_pods_leave_pods_of_deleting_nodes_the_room_these_have() -> None:
+    some = [pod("x", on="a", cpu="3"), pod("y", on="gone", cpu="1500m")]
+    given = cluster(node("a"), node("b"), node("gone", deleting=True), pods=some)
+
+    assert move(given, "a").command is None
+
+
+def test_a_pod_that_waits_and_has_no_room_keeps_no_node() -> None:
+    some = [pod("x", on="a", cpu="2"), pod("y", on="b", cpu="1"), pod("waits", cpu="4")]
+
+    assert move(cluster(node("a"), node("b"), pods=some), "a").command is not None
 
 
 # --- buffers -------------------------------------------------------------------------------------

@@ -50,11 +50,16 @@ def _full(cluster: Snapshot, gone: frozenset[str], mode: ReservedMode) -> Reloca
         if each.node in booting
         for key in each.pods
     }
+    uids = {pod.key: pod.uid for pod in cluster.pods if pod.key not in moved}
+    others = {
+        uids[key]: each.node for each in verdict.nominations for key in each.pods if key in uids
+    }
     return Relocation(
         launches,
         tuple(each.node for each in placements),
         tuple(sorted(f"{key}: {reason}" for key, reason in reasons.items())),
         placements,
+        others if moved else {},
         pods=len(moved),
     )
 

@@ -22,8 +22,8 @@ _RESERVED_DOMAINS: Final = ("kubernetes.io", "k8s.io", "node-restriction.kuberne
 SHELL: Final = 'text/x-shellscript; charset="us-ascii"'
 NODE_CONFIG: Final = "application/node.eks.aws"
 _BOUNDARY: Final = "//"
-_HEAD: Final = f'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="{_BOUNDARY}"\n\n'
-_STARTS: Final = ("MIME-Version:", "Content-Type:")
+_MIME_HEAD: Final = f'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="{_BOUNDARY}"\n\n'
+_MIME_STARTS: Final = ("MIME-Version:", "Content-Type:")
 _BOUNDARY_OF: Final = re.compile(
     r"""^content-type:\s*multipart/[^\n]*?boundary=(?:"([^"\n]+)"|([^\s;]+))""",
     re.IGNORECASE | re.MULTILINE,
@@ -150,7 +150,7 @@ class Part(Struct, frozen=True):
 
 def is_mime(user_data: str) -> bool:
     """Say whether user data is written in parts."""
-    return user_data.lstrip().startswith(_STARTS)
+    return user_data.lstrip().startswith(_MIME_STARTS)
 
 
 def read_parts(user_data: str) -> list[Part]:
@@ -175,7 +175,7 @@ def read_parts(user_data: str) -> list[Part]:
 
 def write_parts(parts: Iterable[Part]) -> str:
     """Put parts together."""
-    text = _HEAD
+    text = _MIME_HEAD
     for part in parts:
         headers = "".join(f"{each}\n" for each in part.headers)
         text += f"--{_BOUNDARY}\n{headers}Content-Type: {part.content_type}\n\n{part.text}\n"

@@ -1,4 +1,9 @@
-"""How a machine differs from what its EC2NodeClass asks for now, found by hash or by comparison."""
+"""
+How a machine differs from what its EC2NodeClass asks for now, found by hash or by comparison.
+
+The hashes are those of Karpenter: with others, every node of a cluster that is taken over drifts.
+An EC2NodeClass is hashed as it was written: Karpenter tells what is empty from what is absent.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -6,7 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from karpy.core.aws.images import image_for
-from karpy.core.structhash import (
+from karpy.core.nodepool.hash import (
     hash_bytes,
     hash_integer,
     hash_map,

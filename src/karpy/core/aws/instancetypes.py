@@ -71,7 +71,7 @@ _RAID0: Final = "RAID0"
 _ENABLED: Final = "enabled"
 _AMD64: Final = "amd64"
 _ARCHITECTURES: Final = {"x86_64": "amd64", "arm64": "arm64"}
-_NAME: Final = re.compile(r"([a-z]+)(?:-[0-9]+tb)?([0-9]+)", re.ASCII)
+_TYPE_FAMILY: Final = re.compile(r"([a-z]+)(?:-[0-9]+tb)?([0-9]+)", re.ASCII)
 """Category and generation at the start of a family: c7g, u-6tb1, p6-b200."""
 _FLEX: Final = "-flex"
 CORES: Final = "cloudprovider_instance_type_cpu_cores"
@@ -218,7 +218,7 @@ def _labels(info: InstanceTypeInfo) -> Iterator[tuple[str, str]]:
     yield INSTANCE_HYPERVISOR, info.hypervisor
     yield INSTANCE_ENCRYPTION, _flag(is_set=info.encrypts_in_transit)
     yield INSTANCE_CAPABILITY_FLEX, _flag(is_set=_FLEX in info.family)
-    named = _NAME.match(info.family)
+    named = _TYPE_FAMILY.match(info.family)
     if named is not None:
         yield INSTANCE_CATEGORY, named[1]
         yield INSTANCE_GENERATION, named[2]

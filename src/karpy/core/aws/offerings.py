@@ -37,10 +37,14 @@ _NOT_RESERVED: Final = (
 )
 _ARM_FIRST: Final = "a1"
 """The first Arm family; its processors lack what Amazon Linux 2023 needs."""
-_APPLIED: Final = "APPLIED"
+_SHIFT_APPLIED: Final = "APPLIED"
 _REGION: Final = re.compile(r"[a-z]{2,3}(?:-[a-z]+)+-[0-9]+", re.ASCII)
 # Pricing has endpoints in four regions; which of them is asked follows from the name of the region.
-_PRICING: Final = (("ap-", "ap-south-1"), ("cn-", "cn-northwest-1"), ("eu-", "eu-central-1"))
+_PRICING_REGIONS: Final = (
+    ("ap-", "ap-south-1"),
+    ("cn-", "cn-northwest-1"),
+    ("eu-", "eu-central-1"),
+)
 _PRICING_ELSEWHERE: Final = "us-east-1"
 
 
@@ -223,7 +227,7 @@ def read_shifts(answer: Mapping[str, Any], now: datetime) -> frozenset[str]:
         ends = each.get("expiryTime")
         moment = ends if isinstance(ends, datetime) else parse_moment(str(ends or ""))
         is_over = moment is not None and moment <= now
-        if each.get("appliedStatus") == _APPLIED and not is_over and each.get("awayFrom"):
+        if each.get("appliedStatus") == _SHIFT_APPLIED and not is_over and each.get("awayFrom"):
             found.add(str(each["awayFrom"]))
     return frozenset(found)
 
@@ -245,5 +249,5 @@ def zone_region(zone: str) -> str:
 
 def pricing_region(region: str) -> str:
     """Return the region whose Pricing endpoint knows the prices of a region."""
-    found = (where for prefix, where in _PRICING if region.startswith(prefix))
+    found = (where for prefix, where in _PRICING_REGIONS if region.startswith(prefix))
     return next(found, _PRICING_ELSEWHERE)

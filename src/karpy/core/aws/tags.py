@@ -19,7 +19,7 @@ _RESTRICTED: Final = re.compile(
     re.ASCII,
 )
 REGION_TAG: Final = "topology.kubernetes.io/region"
-_NAME_MAX: Final = 128
+_PROFILE_NAME_MAX: Final = 128
 
 
 class Owner(Struct, frozen=True, gc=False):
@@ -67,7 +67,7 @@ def profile_name(cluster: str, region: str, node_class: str, role: str) -> str:
     # the role, so that the profile is found again after a restart.
     digest = sha256(f"{region}/{node_class}/{role}".encode()).digest()
     number = int.from_bytes(digest[:8], "big")
-    return f"{cluster}_{number}"[:_NAME_MAX]
+    return f"{cluster}_{number}"[:_PROFILE_NAME_MAX]
 
 
 def profile_tags(

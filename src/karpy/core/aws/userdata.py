@@ -25,20 +25,20 @@ from karpy.core.aws.bootstrap import (
 from karpy.model.ec2nodeclass import Disk, DiskMapping, Ec2NodeClassSpec, Kubelet
 from karpy.model.times import write_duration
 
-_SCRIPT: Final = """\
+_AL2_SCRIPT: Final = """\
 #!/bin/bash -xe
 exec > >(tee /var/log/user-data.log|logger -t user-data -s 2>/dev/console) 2>&1
 """
-_COMMENT: Final = "# Karpenter Generated NodeConfig\n"
-_LENGTH_MAX: Final = 16384
+_NODE_CONFIG_COMMENT: Final = "# Karpenter Generated NodeConfig\n"
+_YAML_LENGTH_MAX: Final = 16384
 _MOUNT: Final = "000-mount-instance-storage"
 _INIT: Final = ["apiclient", "ephemeral-storage", "init"]
 _BIND: Final = ["apiclient", "ephemeral-storage", "bind"]
 _DIRS: Final = ["--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]
 _BINDS_BY_ITSELF: Final = (1, 46)
 """From this version on storage is bound where it has to be without naming directories."""
-_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
-_SCRIPT_FILE: Final = r"$env:ProgramFiles\Amazon\EKS\Start-EKSBootstrap.ps1"
+_BOTTLEROCKET_VERSION: Final = re.compile(r"v?(\d+)\.(\d+)")
+_WINDOWS_SCRIPT: Final = r"$env:ProgramFiles\Amazon\EKS\Start-EKSBootstrap.ps1"
 AL2: Final = "AL2"
 AL2023: Final = "AL2023"
 BOTTLEROCKET: Final = "Bottlerocket"
@@ -51,10 +51,12 @@ def _al2_user_data(bootstrap: Bootstrap) -> str:
     if bootstrap.user_data:
         written = bootstrap.user_data
         parts = read_parts(written) if is_mime(written) else [Part(SHELL, written)]
-    return write_parts([*parts, Part(SHELL, _SCRIPT + _command(bootstrap))]).replace("\r", "")
+    return write_parts([*parts, Part(SHELL, _AL2_SCRIPT + _bootstrap_command(bootstrap))]).replace(
+        "\r", ""
+    )
 
 
-def _command(bootstrap: Bootstrap) -> str:
+def _bootstrap_command(bootstrap: Bootstrap) -> str:
     head = (
         f"/etc/eks/bootstrap.sh '{bootstrap.cluster}' --apiserver-endpoint '{bootstrap.endpoint}'"
     )
@@ -72,7 +74,9 @@ def _command(bootstrap: Bootstrap) -> str:
 
 def _al2023_user_data(bootstrap: Bootstrap) -> str:
     """Return the user's parts, then a NodeConfig: of several the last one wins."""
-    return write_parts([*_own_parts(bootstrap.user_data), Part(NODE_CONFIG, _config(bootstrap))])
+    return write_parts(
+        [*_own_parts(bootstrap.user_data), Part(NODE_CONFIG, _node_config(bootstrap))]
+    )
 
 
 def _own_parts(text: str) -> list[Part]:
@@ -85,7 +89,7 @@ def _own_parts(text: str) -> list[Part]:
 
 def _is_mapping(text: str) -> bool:
     """Say whether user data is YAML of a mapping: a NodeConfig of the user's."""
-    if len(text) > _LENGTH_MAX:
+    if len(text) > _YAML_LENGTH_MAX:
         return False
     try:
         return isinstance(yaml.load(text, yaml.CSafeLoader), dict)
@@ -93,7 +97,7 @@ def _is_mapping(text: str) -> bool:
         return False
 
 
-def _config(bootstrap: Bootstrap) -> str:
+def _node_config(bootstrap: Bootstrap) -> str:
     is_raid = bootstrap.instance_store_policy == RAID0
     # Of the flags only the labels are left: all else is in the configuration.
     flags = [each for each in kubelet_flags(bootstrap) if each.startswith("--node-labels=")]
@@ -111,16 +115,19 @@ def _config(bootstrap: Bootstrap) -> str:
             "containerd": {},
             "instance": {"localStorage": {"strategy": RAID0} if is_raid else {}},
             "kubelet": {
-                "config": {**_kubelet_configuration(bootstrap.kubelet), **_taints(bootstrap)},
+                "config": {
+                    **_kubelet_configuration(bootstrap.kubelet),
+                    **_registered_taints(bootstrap),
+                },
                 **({"flags": flags} if flags else {}),
             },
         },
     }
-    written: str = yaml.dump(node_config, Dumper=_Dumper, sort_keys=True, width=_LENGTH_MAX)
-    return _COMMENT + written
+    written: str = yaml.dump(node_config, Dumper=_Dumper, sort_keys=True, width=_YAML_LENGTH_MAX)
+    return _NODE_CONFIG_COMMENT + written
 
 
-def _taints(bootstrap: Bootstrap) -> dict[str, Any]:
+def _registered_taints(bootstrap: Bootstrap) -> dict[str, Any]:
     return {
         "registerWithTaints": [
             {
@@ -164,12 +171,12 @@ class _Dumper(yaml.SafeDumper):
 
 def _bottlerocket_user_data(bootstrap: Bootstrap) -> str:
     """Return the user's settings with those of the cluster over them; raise UserDataInvalid."""
-    settings = _read(bootstrap.user_data)
+    settings = _read_toml(bootstrap.user_data)
     own = _table(settings, "settings")
     # Differs: settings of Kubernetes in own user data of Bottlerocket that are not known:
     # Karpenter drops them; Karpy keeps them, because Bottlerocket knows more settings by now.
     kubernetes = _table(own, "kubernetes")
-    kubernetes |= _cluster(bootstrap)
+    kubernetes |= _cluster_settings(bootstrap)
     labels = kubernetes.get("node-labels")
     known = labels if isinstance(labels, dict) else {}
     kubernetes["node-labels"] = {**known, **bootstrap.labels}
@@ -179,7 +186,7 @@ def _bottlerocket_user_data(bootstrap: Bootstrap) -> str:
     kubernetes["node-taints"] = taints
     if bootstrap.instance_store_policy == RAID0:
         commands = _table(own, "bootstrap-commands")
-        commands[_MOUNT] = _mount(bootstrap.image_version)
+        commands[_MOUNT] = _mount_commands(bootstrap.image_version)
     return tomli_w.dumps(settings)
 
 
@@ -190,14 +197,14 @@ def _table(parent: dict[str, Any], key: str) -> dict[str, Any]:
     return found
 
 
-def _read(text: str) -> dict[str, Any]:
+def _read_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserDataInvalid(f"it is no TOML: {error}") from error
 
 
-def _cluster(bootstrap: Bootstrap) -> dict[str, Any]:
+def _cluster_settings(bootstrap: Bootstrap) -> dict[str, Any]:
     kubelet = bootstrap.kubelet
     settings: dict[str, Any] = {
         "api-server": bootstrap.endpoint,
@@ -233,15 +240,15 @@ def _text(number: int | None) -> str | None:
     return None if number is None else str(number)
 
 
-def _mount(version: str) -> dict[str, Any]:
-    bind = _BIND if _is_recent(version) else [*_BIND, *_DIRS]
+def _mount_commands(version: str) -> dict[str, Any]:
+    bind = _BIND if _binds_by_itself(version) else [*_BIND, *_DIRS]
     return {"commands": [_INIT, bind], "essential": True, "mode": "always"}
 
 
-def _is_recent(version: str) -> bool:
+def _binds_by_itself(version: str) -> bool:
     if version == "latest":
         return True
-    match = _VERSION.match(version)
+    match = _BOTTLEROCKET_VERSION.match(version)
     return match is not None and (int(match[1]), int(match[2])) >= _BINDS_BY_ITSELF
 
 
@@ -257,7 +264,7 @@ def _windows_user_data(bootstrap: Bootstrap) -> str:
         call += f" -DNSClusterIP '{bootstrap.kubelet.cluster_dns[0]}'"
     return (
         f"<powershell>\n{own}"
-        f'[string]$EKSBootstrapScriptFile = "{_SCRIPT_FILE}"\n{call}\n</powershell>'
+        f'[string]$EKSBootstrapScriptFile = "{_WINDOWS_SCRIPT}"\n{call}\n</powershell>'
     )
 
 

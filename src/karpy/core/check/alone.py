@@ -5,6 +5,11 @@ Tries every NodePool, required term, volume alternative, choice of topology doma
 offering. It errs on the side of no. One thing it cannot know: the solver charges a launch with the
 types it had when it was made, this charges the types it ended with. So in a NodePool with limits it
 may find room where the solver must not look for any.
+
+The choice of domains is an incremental question, unlike the check of a whole plan: a launch counts
+wherever its requirements let it come up, and a domain of a NodePool with nothing to sell is empty.
+A launch into a reservation insists on that only once all pods are placed: until then it may be of
+any capacity type.
 """
 
 from collections.abc import Iterator, Sequence

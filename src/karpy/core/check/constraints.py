@@ -1,4 +1,9 @@
-"""What pods and DaemonSets require of a node, and what is known of the labels of a new one."""
+"""
+What pods and DaemonSets require of a node, and what it takes to be sure that it is met.
+
+A label of a node that exists has one value. A label of a node yet to be made may have several
+possible values; then a requirement counts as met only if every one of them would do.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias

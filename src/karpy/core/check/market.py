@@ -1,4 +1,15 @@
-"""What NodePools can launch: types, offerings and prices, NodeOverlays applied."""
+"""
+What NodePools can launch, NodeOverlays applied, and what a launch may turn out to be.
+
+A launch names requirements and instance types. The cloud then picks any of the types and any of
+their offerings that can be had now and that the requirements allow. Each such pick is a *machine*
+here, and a plan is only right if it is right for all of them.
+
+The requirements of a launch are a promise: the node gets a label for each key they define, with a
+value they allow (custom keys are written as labels, the cloud sees to the others). Keys that only
+the type or the offering defines become labels as well. A label whose values are only shunned
+(NotIn, DoesNotExist) is not written at all.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction

@@ -1,4 +1,26 @@
-"""Whether topology spread constraints hold, those of the operator included."""
+"""
+Topology spread: whether the plan can come true without breaking a DoNotSchedule constraint.
+
+kube-scheduler looks at a spread constraint when it binds a pod that carries it, never later, and a
+plan does not say in which order pods will be bound. So this asks whether some order works. The
+best case for a carrier is that it comes before all new pods that are selected but do not carry the
+constraint (nothing keeps those from coming later), and that every domain is as full as it will
+ever be. What is left to check is, for each domain a carrier may come to:
+
+    pods selected there before + carriers selected there - pods in the emptiest domain <= maxSkew
+
+- A carrier on a node that may come up in several domains counts in each of them; for the emptiest
+  domain only pods count whose domain is settled, on nodes that are sure to pass the node filter.
+  That is right whatever the cloud picks.
+- Domains that count are those of nodes that are there and pass the node filter (as in
+  kube-scheduler), and those that a NodePool could open: a zone without nodes is an empty domain.
+  Which of the latter pass the filter depends on the required term that a pod is placed by; for
+  carriers with several terms they do not count. Nor does a domain that only another launch opens:
+  it may come later.
+- With fewer domains than minDomains the emptiest counts as empty. Here launches that open one may
+  come first.
+- The hostname: a fresh node is always possible, so the emptiest is empty.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -150,7 +172,12 @@ def _domains_that_count(scene: Scene, asked: NodeFilter) -> frozenset[str]:
 
 
 def hard_spreads(pod: Pod, snapshot: Snapshot) -> tuple[SpreadConstraint, ...]:
-    """Return the spread constraints that kube-scheduler must obey for a pod."""
+    """
+    Return the spread constraints that kube-scheduler must obey for a pod.
+
+    By default constraints, pods that have none of their own are spread among the pods of the same
+    Services and the same controller.
+    """
     spreads = pod.rules.spreads
     if not spreads and snapshot.settings.default_spreads:
         selector = _deduce_selector(pod, snapshot)

@@ -387,7 +387,7 @@ def _is_free_without(gone: Sequence[Pod], candidate: Candidate, evaluation: Eval
         price_below=candidate.price,
         new_nodes_max=1,
         reserved_mode=ReservedMode.FALLBACK,
-        keeps_buffers=True,
+        keeps_places=True,
     )
     return not (found.homeless or found.needs_more_nodes)
 

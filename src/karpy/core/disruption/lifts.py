@@ -7,8 +7,14 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.disruption.budgets import Allowance, find_allowances
-from karpy.core.disruption.calendar import WEEK, find_next, find_spans, short_duration
+from karpy.core.disruption.budgets import (
+    WEEK,
+    Allowance,
+    find_allowances,
+    find_next,
+    find_spans,
+    short_duration,
+)
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.rollouts import ROLLOUT_TIME
 from karpy.core.lifecycle.conditions import (

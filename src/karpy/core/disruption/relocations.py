@@ -9,17 +9,18 @@ from karpy.model.pods import Pod
 from karpy.model.settings import ReservedMode
 
 
-def relocate_with_buffers(
+def relocate_with_others(
     candidate: Candidate, evaluation: Evaluation, moved: Sequence[Pod] | None = None
 ) -> Relocation:
     """
-    Find places for a candidate's pods, and for the room that CapacityBuffers have.
+    Find places for a candidate's pods, and for other pods whose room they would take.
 
-    Where there is none for all of them, buffers do without: they hold no node.
+    Among these are virtual ones of CapacityBuffers. Where there is no place for all of them, only
+    the candidate's pods count: others hold no node.
     """
-    found = _relocate(candidate, evaluation, moved, keeps_buffers=True)
-    if found.homeless or found.is_out_of_time:
-        return _relocate(candidate, evaluation, moved, keeps_buffers=False)
+    found = _relocate(candidate, evaluation, moved, keeps_places=True)
+    if found.homeless and not found.is_out_of_time:
+        return _relocate(candidate, evaluation, moved, keeps_places=False)
     return found
 
 
@@ -28,13 +29,13 @@ def _relocate(
     evaluation: Evaluation,
     moved: Sequence[Pod] | None,
     *,
-    keeps_buffers: bool,
+    keeps_places: bool,
 ) -> Relocation:
     return evaluation.what_if.ask(
         {candidate.name},
         moved=moved,
         reserved_mode=ReservedMode.FALLBACK,
         stops_early=False,
-        keeps_buffers=keeps_buffers,
+        keeps_places=keeps_places,
         closed=evaluation.awaiting,
     )

@@ -12,8 +12,16 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from karpy.core.lifecycle.changes import Changes, Count, Remark, disruption_counts, termination_mode
-from karpy.core.lifecycle.records import about_claim, about_node, with_annotations
+from karpy.core.lifecycle.changes import (
+    Changes,
+    Count,
+    Remark,
+    about_claim,
+    about_node,
+    disruption_counts,
+    termination_mode,
+    with_annotations,
+)
 from karpy.model.conditions import Condition
 from karpy.model.kinds import NODE_POOL
 from karpy.model.labels import CAPACITY_TYPE, TERMINATION_TIME

@@ -1,6 +1,6 @@
 """Where the pods of nodes would go if these nodes were gone."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypedDict, Unpack
 
 from msgspec import Struct
@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from karpy.barriers import Barrier
 from karpy.core.announcements import why
 from karpy.core.scheduling.effort import CONSTRAINTS_MAX, OutOfTime, constraints_of
-from karpy.core.scheduling.instancetypes import members
 from karpy.core.scheduling.packers.greedy import Outcome
 from karpy.core.scheduling.pending import turn
 from karpy.core.scheduling.podclasses import PodClass
@@ -39,8 +38,8 @@ class Relocation(Struct, frozen=True, gc=False):
     """The pods without a place, each as `namespace/name: reason`."""
     placements: tuple[Nomination, ...] = ()
     """Which of the pods go to which existing node."""
-    kept_on: tuple[str, ...] = ()
-    """Names of existing nodes that have the room of virtual pods which must have a place."""
+    others: Mapping[str, str] = {}
+    """The existing nodes that pending pods and those of deleting nodes go to, by their UIDs."""
     pods: int = 0
     """How many had to move."""
     needs_more_nodes: bool = False
@@ -61,8 +60,8 @@ class Terms(TypedDict, total=False):
     reserved_mode: ReservedMode
     stops_early: bool
     """Whether the search ends at the first pod that finds no place."""
-    keeps_buffers: bool
-    """Whether virtual pods that have room on a node now must have a place then, too."""
+    keeps_places: bool
+    """Whether other pods without a node that have room on one now must have a place then, too."""
 
 
 class _Question(Struct, frozen=True):
@@ -73,7 +72,7 @@ class _Question(Struct, frozen=True):
     new_nodes_max: int | None = None
     reserved_mode: ReservedMode = ReservedMode.FALLBACK
     stops_early: bool = True
-    keeps_buffers: bool = False
+    keeps_places: bool = False
 
 
 class WhatIf:
@@ -89,12 +88,14 @@ class WhatIf:
         self._state: State | None = None
         self._other: tuple[Catalog, WhatIf] | None = None
         """Answers with another catalog, the last one asked for."""
+        self.has_answered = False
+        """Whether some question was answered; the one who asks may say that none was."""
         self.was_cut = False
         """Whether time was up before a question was answered."""
         self.failures: list[KarpyError] = []
         """Errors of questions, which are answered without what may be their cause."""
         self._housed: frozenset[str] | None = None
-        """UIDs of the virtual pods that have room on a node now."""
+        """UIDs of the pods in the queue that have room on a node now."""
 
     def ask(
         self,
@@ -111,7 +112,7 @@ class WhatIf:
         and can be read. Pending pods take part, but need not find a place. New nodes are of types
         that cost less than `price_below` wherever they are launched. The search ends when it takes
         more than `new_nodes_max` new nodes, and at the first pod to be moved that finds no place,
-        unless `stops_early` is False: then each such pod gets a full reason. With `keeps_buffers`
+        unless `stops_early` is False: then each such pod gets a full reason. With `keeps_places`
         a node without pods may be asked about, too: virtual pods may have their room there.
         """
         if catalog is not None and catalog is not self._problem.snapshot.catalog:
@@ -121,7 +122,7 @@ class WhatIf:
         chosen = None if moved is None else frozenset(pod.uid for pod in moved)
         movers, refused = problem.pods_to_move(gone, chosen)
         count = len(movers) + len(refused)
-        if not count and not (question.keeps_buffers and _has_virtual(problem)):
+        if not count and not (question.keeps_places and _has_virtual(problem)):
             return Relocation()
         if refused and question.stops_early:
             return Relocation(homeless=_sorted(refused), pods=count)
@@ -144,22 +145,25 @@ class WhatIf:
     ) -> Relocation:
         try:
             self._problem.effort.check()
-            return self._beside_buffers(gone, movers, question, self._kept(question))
+            found = self._beside_buffers(gone, movers, question, self._kept(question))
         except OutOfTime:
             # Steps that were under way are made anew, should there be another question.
             self._state, self.was_cut = None, True
             return replace(_unanswered(movers, Reason.UNDECIDED), is_out_of_time=True)
+        self.has_answered = True
+        return found
 
     def _beside_buffers(
         self, gone: frozenset[str], movers: list[Entry], question: _Question, kept: frozenset[str]
     ) -> Relocation:
         """Give the answer that holds, too, if moved pods go first where buffers have their room."""
         found = self._search(gone, movers, question, kept)
-        if not (movers and found.kept_on) or found.homeless or found.needs_more_nodes:
+        rooms = self._rooms_of_buffers(found, kept) if movers else ()
+        if not rooms or found.homeless or found.needs_more_nodes:
             return found
         # Kube-scheduler puts them there. A node would be launched for the buffer, and its own node
         # could go: for ever.
-        crowded = self._search(gone, movers, question, kept, found.kept_on)
+        crowded = self._search(gone, movers, question, kept, rooms)
         homeless = tuple(f"{each} ({_CROWDED})" for each in crowded.homeless)
         return replace(crowded, homeless=homeless)
 
@@ -169,16 +173,21 @@ class WhatIf:
             self._other = catalog, WhatIf(Problem.of(snapshot, effort=self._problem.effort))
         return self._other[1]
 
+    def _rooms_of_buffers(self, found: Relocation, kept: frozenset[str]) -> tuple[str, ...]:
+        """Name the nodes that virtual pods which must have a place go to."""
+        if not kept:
+            return ()
+        virtual = (pod.uid for pod, _ in self._problem.queue if pod.is_virtual)
+        rooms = {found.others[uid] for uid in virtual if uid in kept and uid in found.others}
+        return tuple(sorted(rooms))
+
     def _kept(self, question: _Question) -> frozenset[str]:
-        """Return the UIDs of virtual pods that must have a place, too."""
-        if not question.keeps_buffers:
+        """Return the UIDs of the pods in the queue that must have a place, too."""
+        if not (question.keeps_places and self._problem.queue):
             return frozenset()
         if self._housed is None:
-            virtual = [entry for entry in self._problem.queue if entry[0].is_virtual]
-            today = _Question(reserved_mode=question.reserved_mode, stops_early=False)
-            found = self._search(frozenset(), virtual, today) if virtual else Relocation()
-            housed = {key for each in found.placements for key in each.pods}
-            self._housed = frozenset(pod.uid for pod, _ in virtual if pod.key in housed)
+            today = self._search(frozenset(), [], _Question(reserved_mode=question.reserved_mode))
+            self._housed = frozenset(today.others)
         return self._housed
 
     def _search(
@@ -291,7 +300,7 @@ class _Search:
         kept: Collection[str],
         crowded: Sequence[str],
     ) -> None:
-        """Take which pods must move, and which virtual pods need a place, by UID."""
+        """Take which pods must move, and which others need a place, by UID."""
         # Differs: consolidation while pods of deleting nodes or pending pods find no place on
         # existing nodes: Karpenter counts their new nodes against the command and moves little or
         # nothing; Karpy asks for places for the moved pods alone.
@@ -302,7 +311,7 @@ class _Search:
         self._number = state.problem.existing.number
         self._closed = self._mask(question.closed)
         self._crowded = [self._number[name] for name in crowded]
-        self._kept_on = 0
+        self._others: dict[str, int] = {}
         self._claims: dict[int, None] = {}
         """New nodes with pods that need a place."""
         self._placements: dict[int, list[str]] = {}
@@ -327,7 +336,7 @@ class _Search:
                 packer.preferred = self._emptiest_first() if is_moved else ()
                 outcome = Outcome.REFUSED if pod_class.is_hopeless else packer.place(pod_class, pod)
                 if outcome is Outcome.PLACED:
-                    if pod.uid in self._needing and self._is_over(pod):
+                    if self._is_over(pod):
                         return self._answer()
                     continue
                 if outcome is Outcome.WAITS:
@@ -389,12 +398,14 @@ class _Search:
         planned, existing = self._state.planned, self._state.problem.existing
         node = planned.last
         if node >= existing.count:
+            if pod.uid not in self._needing:
+                return False
             self._claims[node] = None
             most = self._question.new_nodes_max
             self._needs_more = most is not None and len(self._claims) > most
             return self._needs_more
         if pod.uid not in self._moving:
-            self._kept_on |= 1 << node
+            self._others[pod.uid] = node
             return False
         self._placements.setdefault(node, []).append(pod.key)
         if existing.nodes[node].is_initialized:
@@ -436,7 +447,7 @@ class _Search:
             tuple(each.node for each in placements),
             tuple(f"{key}: {reason}" for key, reason in self._homeless.items()),
             placements,
-            tuple(existing.nodes[node].name for node in members(self._kept_on)),
+            {uid: existing.nodes[node].name for uid, node in self._others.items()},
             needs_more_nodes=self._needs_more,
         )
 

@@ -23,8 +23,7 @@ from karpy.ports.cloud import CloudProvider, EventfulCloud, RegistrationHook
 from karpy.ports.notices import Notices
 from karpy.ports.objects import Feed, Objects
 from karpy.wiring.flags import Flag
-from karpy.wiring.parts import Part, Parts, no_parts
-from karpy.wiring.surface import Surface
+from karpy.wiring.surface import Part, Parts, Surface, no_parts
 
 KWOK: Final = "kwok"
 PROVIDERS: Final[Mapping[str, str]] = {

@@ -5,10 +5,10 @@ from typing import Final, Unpack
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation
 from karpy.core.disruption.methods.repair import Repair
-from karpy.core.disruption.notices import refusal_notices
 from karpy.core.disruption.terminatefirst import AT_LIMIT, FULL
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.nodepool.staticcapacity import template_launch

@@ -1,7 +1,8 @@
 """Replace nodes that differ from what their NodePool or node class asks for."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from karpy.core.disruption.budgets import Allowance, find_allowances
@@ -14,7 +15,7 @@ from karpy.core.disruption.candidates import (
 )
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
-from karpy.core.disruption.relocations import relocate_with_buffers
+from karpy.core.disruption.relocations import relocate_with_others
 from karpy.core.disruption.terminatefirst import (
     NO_RESERVED_CAPACITY,
     relocate_with_credit,
@@ -56,7 +57,7 @@ class Drift:
             return Proposal((), tuple(refusals), found.notices, (gauge,))
         allowances = find_allowances(evaluation, self.reason)
         command = None
-        for each in sorted(drifted, key=_oldest_first):
+        for each in sorted(drifted, key=partial(_oldest_first, put_off=evaluation.put_off)):
             if command is not None:
                 refusals.append(refuse(each, NodeReason.NOT_CONSIDERED, self.name))
             elif not allowances.by_pool[each.pool.name].remaining:
@@ -84,7 +85,9 @@ class Drift:
         self, candidate: Candidate, allowance: Allowance, evaluation: Evaluation
     ) -> Command | NodeRefusal:
         moved = _movable(candidate, evaluation)
-        found = relocate_with_buffers(candidate, evaluation, moved)
+        found = relocate_with_others(candidate, evaluation, moved)
+        if found.is_out_of_time:
+            return refuse(candidate, NodeReason.OUT_OF_TIME, self.name)
         if not found.homeless:
             return self._command(candidate, found, evaluation)
         if evaluation.snapshot.settings.terminate_first_drift:
@@ -116,9 +119,16 @@ class Drift:
         )
 
 
-def _oldest_first(candidate: Candidate) -> tuple[bool, datetime, str]:
-    """Put nodes without pods first, then those that drifted first; names decide ties."""
-    return bool(candidate.pods), changed(candidate.claim, DRIFTED), candidate.name
+def _oldest_first(
+    candidate: Candidate, put_off: Collection[str]
+) -> tuple[bool, bool, datetime, str]:
+    """
+    Put nodes without pods first, then those that drifted first; names decide ties.
+
+    Those that were put off, given by name, come before others.
+    """
+    is_late = candidate.name not in put_off
+    return is_late, bool(candidate.pods), changed(candidate.claim, DRIFTED), candidate.name
 
 
 def _movable(candidate: Candidate, evaluation: Evaluation) -> Sequence[Pod]:
