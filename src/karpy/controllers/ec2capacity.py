@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from karpy.controllers.context import ControllerContext
-from karpy.controllers.rounds import every
+from karpy.controllers.rounds import observed
 from karpy.core.aws.discoveredmemory import memory_by_type
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.model.kinds import EC2_NODE_CLASS
@@ -31,7 +31,7 @@ class CapacityController:
 
     async def run(self) -> None:
         """Look at nodes now and then, until cancelled."""
-        await every(_PERIOD, self.look, self._context.on_failure)
+        await observed(_PERIOD, self.look, self._context)
 
     async def look(self) -> None:
         """Look at all nodes once; what types that have none any more had stays known."""

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from karpy.controllers.context import ControllerContext
-from karpy.controllers.rounds import every, quiet
+from karpy.controllers.rounds import observed, quiet
 from karpy.core.aws.reservations import (
     demoted,
     expiring_reservations,
@@ -48,7 +48,7 @@ class ReservationTypeController:
 
     async def run(self) -> None:
         """Look at reserved machines, until cancelled."""
-        await every(_PERIOD, self.look, self._context.on_failure)
+        await observed(_PERIOD, self.look, self._context)
 
     async def look(self) -> None:
         """Look at all reserved machines once."""
@@ -72,7 +72,7 @@ class ReservationExpirationController:
 
     async def run(self) -> None:
         """Look at reserved machines, until cancelled."""
-        await every(_PERIOD, self.look, self._context.on_failure)
+        await observed(_PERIOD, self.look, self._context)
 
     async def look(self) -> None:
         """Look at all reserved machines once."""
@@ -95,7 +95,7 @@ class PartitionController:
 
     async def run(self) -> None:
         """Look for machines without a partition, until cancelled."""
-        await every(_PARTITION_PERIOD, self.look, self._context.on_failure)
+        await observed(_PARTITION_PERIOD, self.look, self._context)
 
     async def look(self) -> None:
         """Look at all machines whose partition is not known."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from karpy.barriers import Barrier
-from karpy.errors import Bug, KarpyError, LimitPassed
+from karpy.errors import KarpyError, LimitPassed
 from karpy.model.backoff import Backoff
 from karpy.ports.observers import Observer, ReconcileResult
 
@@ -180,9 +180,7 @@ class WorkQueue:
             self.done(key)
 
     def _fail(self, key: str, on_failure: OnFailure, error: KarpyError) -> None:
-        self._observer.finish(
-            key, ReconcileResult.BUG if isinstance(error, Bug) else ReconcileResult.ERROR
-        )
+        self._observer.finish(key, ReconcileResult.of(error))
         self.retry(key)
         on_failure(key, error)
 

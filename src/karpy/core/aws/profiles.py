@@ -1,13 +1,16 @@
 """Instance profiles that are made for the role of a node class: names, paths and tags."""
 
+import re
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Final
 
 from karpy.core.aws.tags import CLUSTER_NAME, NODE_CLASS, OWNED, cluster_tag
+from karpy.core.structhash import hash_text
 
 REGION_TAG: Final = "topology.kubernetes.io/region"
 _NAME_MAX: Final = 128
+_NAME: Final = re.compile(r"[\w+=,.@-]{1,128}", re.ASCII)
 
 
 def profile_path(region: str, cluster: str, uid: str = "") -> str:
@@ -22,6 +25,16 @@ def profile_name(cluster: str, region: str, node_class: str, role: str) -> str:
     digest = sha256(f"{region}/{node_class}/{role}".encode()).digest()
     number = int.from_bytes(digest[:8], "big")
     return f"{cluster}_{number}"[:_NAME_MAX]
+
+
+def legacy_name(cluster: str, region: str, node_class: str) -> str:
+    """Return the name that profiles of a node class had before each role had its own."""
+    return f"{cluster}_{hash_text(region + node_class)}"
+
+
+def is_profile_name(name: str) -> bool:
+    """Say whether IAM takes a name for a profile."""
+    return _NAME.fullmatch(name) is not None
 
 
 def profile_tags(
