@@ -10,20 +10,18 @@ from karpy.adapters.mirror.cluster import MirroredCluster
 from karpy.adapters.mirror.mirror import Mirror
 from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.fields import JsonObject
-from karpy.controllers.clusterstate import ClusterState, Promises
-from karpy.controllers.commands import Commands
+from karpy.controllers.clusterstate import ClusterState, Commands, Promises
 from karpy.controllers.context import ControllerContext
 from karpy.controllers.disruption import DisruptionController
 from karpy.controllers.evictionqueue import EvictionQueue
-from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
+from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController, PodEventController
 from karpy.controllers.nodeclaimlifecycle import LifecycleController
 from karpy.controllers.nodetermination import TerminationController
 from karpy.controllers.nominations import ClaimNominations, NodeNominations
-from karpy.controllers.podevents import PodEventController
 from karpy.controllers.reboot import RebootController
 from karpy.controllers.writer import Writer
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL
-from karpy.model.repairs import RepairPolicy
+from karpy.model.nodes import RepairPolicy
 from karpy.model.settings import Settings
 from karpy.ports.cloud import CloudProvider
 from karpy.ports.objects import Feed, Objects

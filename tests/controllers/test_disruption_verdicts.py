@@ -9,10 +9,10 @@ from karpy.core.disruption.decide import decide_nodes
 from karpy.errors import ServerFault
 from karpy.model.commands import DisruptionVerdict
 from karpy.model.kinds import NODE_CLAIM, POD, Kind
+from karpy.model.nodes import RepairAction
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import DisruptionQuestion, NodeQuestion, ValidationQuestion
-from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.repairs import RepairAction
+from karpy.model.snapshot import DisruptionQuestion, NodeQuestion, ValidationQuestion
+from karpy.model.verdicts import NodeReason, NodeRefusal
 from karpy.ports.objects import Patch
 from karpy.sim.loop import run
 from karpy.sim.objects import EmbeddedObjects

@@ -4,8 +4,7 @@ import asyncio
 from datetime import timedelta
 
 from karpy.adapters.telemetry.health import ProgressCheck
-from karpy.controllers.queue import UNOBSERVED
-from karpy.controllers.rounds import every
+from karpy.controllers.queue import UNOBSERVED, every
 from karpy.errors import CloudUnavailable, KarpyError
 from karpy.sim.loop import run
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from karpy.codec.verdicts import disruption_to_json
-from karpy.controllers import offloading
-from karpy.controllers.offloading import decide_in_time
+from karpy.controllers import context
+from karpy.controllers.context import decide_in_time
 from karpy.core.disruption.decide import Pass, validate, verdict_of_validation
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
@@ -17,9 +17,8 @@ from karpy.core.scheduling.effort import Effort
 from karpy.core.scheduling.packers.greedy import Outcome, Packer
 from karpy.core.scheduling.podclasses import PodClass
 from karpy.model.pods import Pod
-from karpy.model.questions import DisruptionQuestion, ValidationQuestion
-from karpy.model.refusals import NodeReason
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import DisruptionQuestion, Snapshot, ValidationQuestion
+from karpy.model.verdicts import NodeReason
 from tests.builders import anti_affinity
 from tests.core.disruption.scenes import cluster, node, pod
 
@@ -153,7 +152,7 @@ def test_a_pod_with_which_questions_fail_keeps_no_node_but_its_own(
 async def test_a_decision_about_nodes_ends_for_one_about_pods(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(offloading, "_YIELDS_AFTER", 0.0)
+    monkeypatch.setattr(context, "_YIELDS_AFTER", 0.0)
     ends: list[str] = []
 
     def about_nodes(keep_going: Callable[[], bool]) -> None:

@@ -9,12 +9,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from karpy.barriers import Barrier
-from karpy.controllers.clusterstate import ClusterState
-from karpy.controllers.commands import Commands
-from karpy.controllers.context import ControllerContext
+from karpy.controllers.clusterstate import ClusterState, Commands
+from karpy.controllers.context import ControllerContext, decide_aside, decide_in_time
 from karpy.controllers.disruptionqueue import DisruptionQueue, Observation, OnVerdict
 from karpy.controllers.nominations import NodeNominations
-from karpy.controllers.offloading import decide_aside, decide_in_time
 from karpy.controllers.queue import WorkQueue
 from karpy.core.disruption.decide import Pass
 from karpy.core.disruption.method import DisruptionMethod
@@ -23,9 +21,9 @@ from karpy.core.disruption.taints import find_strays
 from karpy.core.lifecycle.changes import Changes, Count, joined
 from karpy.model.commands import DisruptionVerdict
 from karpy.model.conditions import INSTANCE_TERMINATING
-from karpy.model.questions import DisruptionQuestion, NodeQuestion
 from karpy.model.records import ClaimRecord
-from karpy.model.refusals import NodeReason
+from karpy.model.snapshot import DisruptionQuestion, NodeQuestion
+from karpy.model.verdicts import NodeReason
 from karpy.ports.records import Kept
 
 PERIOD: Final = timedelta(seconds=10)

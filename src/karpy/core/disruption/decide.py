@@ -6,7 +6,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices
 from karpy.core.disruption.confirmation import confirm
+from karpy.core.disruption.consolidation import out_of_time
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import DisruptionMethod, Proposal, Validation
 from karpy.core.disruption.methods.drift import Drift
@@ -15,21 +17,19 @@ from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
 from karpy.core.disruption.methods.repair import Repair
 from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
 from karpy.core.disruption.methods.staticdrift import StaticDrift
-from karpy.core.disruption.moves import out_of_time
-from karpy.core.disruption.notices import refusal_notices
 from karpy.core.lifecycle.repair import Repair as LegacyRepair
 from karpy.core.lifecycle.repair import repair
 from karpy.core.scheduling.effort import KeepGoing, OutOfTime
 from karpy.model.commands import Command, CommandNode, DisruptionVerdict
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import (
+from karpy.model.snapshot import (
     ConfirmationQuestion,
     DisruptionQuestion,
     LegacyRepairQuestion,
     NodeQuestion,
     ValidationQuestion,
 )
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 METHODS: Final[tuple[DisruptionMethod, ...]] = (
     Repair(),

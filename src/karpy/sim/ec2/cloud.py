@@ -12,7 +12,7 @@ from karpy.adapters.clouds.awsfake.imagetable import OWNER, ImageSeed, image_of_
 from karpy.adapters.clouds.awsfake.market import Offer, counted, lifecycle_of, strategy_of
 from karpy.adapters.clouds.awsfake.tables import Tables, has_tags
 from karpy.codec.fields import JsonObject
-from karpy.core.aws.permissions import refusal_hint
+from karpy.core.aws.refusals import refusal_hint
 from karpy.errors import AwsRefused
 from karpy.model.labels import ON_DEMAND, SPOT
 from karpy.ports.clock import Clock

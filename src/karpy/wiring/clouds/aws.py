@@ -48,30 +48,27 @@ from karpy.adapters.telemetry.specs import (
     status_specs,
 )
 from karpy.controllers.context import ControllerContext
-from karpy.controllers.ec2capacity import CapacityController
-from karpy.controllers.ec2claims import (
+from karpy.controllers.ec2 import (
+    CapacityController,
     PartitionController,
     ReservationExpirationController,
     ReservationTypeController,
 )
 from karpy.controllers.garbagecollection import GarbageCollector
-from karpy.controllers.rounds import observed
 from karpy.core.aws.catalog import EC2_WELL_KNOWN
+from karpy.core.aws.instancetypes import type_gauges
 from karpy.core.aws.refusals import DRY_RUN
 from karpy.core.aws.reservations import lacks_partition
-from karpy.core.aws.typemetrics import type_gauges
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudUnavailable, ClusterError, OptionInvalid
 from karpy.model.instances import Catalog
 from karpy.model.kinds import DAEMON_SET, DEPLOYMENT, EC2_NODE_CLASS, SERVICE, Kind
-from karpy.model.options import Options
-from karpy.model.settings import MinValuesPolicy
+from karpy.model.settings import MinValuesPolicy, Options
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import RegistrationHook
 from karpy.wiring.clouds.registry import Cloud, Site
-from karpy.wiring.flags import Flag, shared
-from karpy.wiring.forms import SHARE, SWITCH, TEXT, Form, duration, number
-from karpy.wiring.parts import ContextOf, Part
+from karpy.wiring.flags import SHARE, SWITCH, TEXT, Flag, Form, duration, number, shared
+from karpy.wiring.surface import ContextOf, Part
 
 NODE_CLASSES: Final[tuple[Kind, ...]] = (EC2_NODE_CLASS,)
 
@@ -428,7 +425,7 @@ class _Made:
             yield Part(name, expiration.run)
         context = context_of("instance.garbagecollection")
         collect = GarbageCollector(context).collect_machines
-        work = partial(observed, _COLLECTED, collect, context, _COLLECTED_AT_FIRST)
+        work = partial(context.every, _COLLECTED, collect, _COLLECTED_AT_FIRST)
         yield Part("instance.garbagecollection", work)
         name = "providers.launchtemplate"
         yield Part(name, partial(self._keep_templates, context_of(name)))
@@ -451,12 +448,12 @@ class _Made:
                 * self._settings.enable_zonal_shift
             ),
         ):
-            yield Part(name, partial(observed, period, work, context_of(name)))
+            yield Part(name, partial(context_of(name).every, period, work))
 
     async def _keep_templates(self, context: ControllerContext) -> None:
         """Delete launch templates that are not used, those of the leader before among them."""
         await self.templates.adopt()
-        await observed(TEMPLATE_PERIOD, self.templates.delete_unused, context)
+        await context.every(TEMPLATE_PERIOD, self.templates.delete_unused)
 
     async def _measure(self) -> None:
         """Have metrics tell what is on sale, unless nothing of it has changed."""
@@ -493,7 +490,7 @@ def _labels_of(request: Answered | Tried) -> dict[str, str]:
 async def _collect_profiles(collector: ProfileCollector, context: ControllerContext) -> None:
     # Which profiles the leader before has just made is not known: those get time to be named.
     await asyncio.sleep(PROFILE_PERIOD.total_seconds())
-    await observed(PROFILE_PERIOD, collector.collect, context)
+    await context.every(PROFILE_PERIOD, collector.collect)
 
 
 async def _check(calls: AwsCalls) -> None:

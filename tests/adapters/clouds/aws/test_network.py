@@ -10,7 +10,7 @@ from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.adapters.clouds.aws.subnets import Subnets
 from karpy.adapters.clouds.aws.templates import Templates
 from karpy.core.aws.launchtemplates import LaunchTemplate, TemplateKind
-from karpy.core.structhash import hash_text
+from karpy.core.nodepool.hash import hash_text
 from karpy.errors import AwsRefused
 from karpy.model.ec2nodeclass import Ec2NodeClass, FoundSubnet
 from karpy.sim.loop import run

@@ -6,16 +6,17 @@ from typing import Final
 
 from karpy.adapters.clouds.aws.calls import AwsCalls, JsonObject
 from karpy.codec.aws.answers import read_tags
-from karpy.core.aws.profiles import (
+from karpy.core.aws.refusals import ALREADY_EXISTS, is_not_found, is_role_missing
+from karpy.core.aws.tags import (
+    cluster_tag,
     is_profile_name,
     legacy_name,
     profile_name,
     profile_path,
     profile_tags,
     role_name,
+    written,
 )
-from karpy.core.aws.refusals import ALREADY_EXISTS, is_not_found, is_role_missing
-from karpy.core.aws.tags import cluster_tag, written
 from karpy.errors import AwsRefused
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.ports.clock import Clock

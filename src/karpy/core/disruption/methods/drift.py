@@ -21,8 +21,8 @@ from karpy.core.scheduling.whatif import Relocation
 from karpy.model.commands import Command, Replacement
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.settings import ReservedMode
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 _SHOWN_MAX: Final = 3
 

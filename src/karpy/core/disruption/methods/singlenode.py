@@ -12,14 +12,15 @@ from karpy.core.disruption.consolidation import (
     Move,
     find_eligible,
     is_settled,
+    proposed_move,
+    validate_move,
 )
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation, eligible_count
-from karpy.core.disruption.moves import proposed_move, validate_move
 from karpy.core.lifecycle.changes import Count
-from karpy.core.scheduling.costly import is_heavy
+from karpy.core.scheduling.effort import is_heavy
 from karpy.model.commands import Command
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 
 class SingleNodeConsolidation:
