@@ -133,7 +133,7 @@ class Profiles:
             if is_not_found(error.aws_code):
                 return None
             raise
-        found: JsonObject = answer["InstanceProfile"]
+        found: JsonObject | None = answer.get("InstanceProfile")
         return found
 
     async def _delete(self, profile: JsonObject) -> None:
