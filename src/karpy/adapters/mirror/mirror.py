@@ -177,8 +177,9 @@ class Mirror:
         if kept is None:
             return True
         created = kept.record.meta.created
-        # Differs: Karpenter waits as long as a launch may take, 5 minutes: one NodeClaim that
-        # cannot be launched holds up every pod and every node.
+        # Differs: a NodeClaim without a machine: Karpenter decides about no pod and no node as
+        # long as its launch may take, 5 minutes; Karpy waits 15 seconds for it, because one
+        # NodeClaim that cannot be launched would hold up all others.
         is_late = created is not None and self._clock.now() > created + _PATIENCE
         return self._is_ours(kept.record) and not is_late
 
