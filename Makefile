@@ -1,9 +1,9 @@
 # `make` alone lists what there is. Every target prepares .venv first, with pip and any Python >= 3.11.
-# CI runs `make test install-check contract e2e swarm soak SEEDS=200`: green here is green there.
+# CI runs `make test install-check image-check contract e2e swarm soak SEEDS=200`: green here is green there.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo test check install-check lock docs contract e2e controlplane bench bench-peer fuzz fuzz-objects swarm soak fix clean
+.PHONY: help demo test check install-check image-check lock docs contract e2e controlplane bench bench-peer fuzz fuzz-objects swarm soak fix clean
 
 BIN   := .venv/bin
 PATHS := src tests $(wildcard benchmarks)
@@ -14,7 +14,7 @@ ARGS  ?=
 again = { echo "once more: what failed"; $(BIN)/pytest -q -n0 --last-failed --last-failed-no-failures none $(1); }
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 demo: .venv/.ready ## Watch nodes come and go in a cluster that exists only in memory, for 45 s; PROVIDER=aws
 	@$(BIN)/karpy demo $(PROVIDER:%=--provider %) $(ARGS)
@@ -35,6 +35,9 @@ install-check: .venv/.ready ## Do what the Dockerfile does, and uvx, in an empty
 	@$(BIN)/uv lock --quiet --check || { echo "hint: make lock"; exit 1; }
 	@$(BIN)/python -m tests.image
 	@$(BIN)/python -m tests.package
+
+image-check: .venv/.ready ## Build the image of Debian's packages, and run it read-only; needs buildah and root
+	@$(BIN)/python -m tests.image.container
 
 lock: .venv/.ready ## Lock the newest versions that pyproject.toml allows: uv.lock, deploy/
 	@$(BIN)/python -m tests.tidy.lock

@@ -12,7 +12,7 @@ from karpy.adapters.clouds.awsfake.typetable import types_of, zones_of
 from karpy.adapters.kube.events import EventRecorder
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import EC2_NODE_CLASS, EVENT, NODE, NODE_CLAIM, POD, Kind
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.objects import Patch, PatchType, Query
 from karpy.sim.crashes import Life
 from karpy.sim.ec2.calls import MemoryCalls

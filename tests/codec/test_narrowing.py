@@ -8,7 +8,7 @@ from karpy.codec.catalogs import kwok_catalog
 from karpy.codec.findings import Finding
 from karpy.codec.narrowing import Supply, find_narrowing
 from karpy.core.aws.catalog import CatalogMaker
-from karpy.model.ec2types import InstanceSettings
+from karpy.model.ec2 import InstanceSettings
 from karpy.model.instances import Catalog
 from tests.codec.plain import Json, Value, plain_pod, plain_pool, workload
 from tests.codec.reading import obj, read

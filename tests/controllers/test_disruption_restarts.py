@@ -7,7 +7,7 @@ import pytest
 from karpy.adapters.clouds.kwok.repairs import REPAIR_POLICIES
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import NODE, NODE_CLAIM, NODE_POOL, POD
-from karpy.model.repairs import RepairPolicy
+from karpy.model.nodes import RepairPolicy
 from karpy.ports.objects import Patch, PatchType
 from karpy.sim.crashes import Life
 from karpy.sim.faults import WRITES, Fault, Faults, conflict, server_fault, unreachable

@@ -7,9 +7,11 @@ import pytest
 from karpy.adapters.telemetry.metrics import Metrics
 from karpy.codec.fields import JsonObject
 from karpy.controllers.nodeclaimdisruption import NodeClaimDisruptionController
-from karpy.controllers.nodepoolmetrics import NodePoolMetrics
-from karpy.controllers.nodepools import NodePoolController
-from karpy.controllers.registrationhealth import RegistrationHealthController
+from karpy.controllers.nodepools import (
+    NodePoolController,
+    NodePoolMetrics,
+    RegistrationHealthController,
+)
 from karpy.controllers.staticcapacity import StaticCapacityController
 from karpy.model.kinds import DISRUPTION_BUDGET, NODE, NODE_CLAIM, NODE_POOL, POD
 from karpy.ports.objects import Removal

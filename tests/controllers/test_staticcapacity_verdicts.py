@@ -5,7 +5,7 @@ import asyncio
 from karpy.controllers.nodepools import NodePoolController
 from karpy.core.staticpools import decide_pool
 from karpy.model.kinds import NODE_POOL, POD
-from karpy.model.questions import PoolQuestion
+from karpy.model.snapshot import PoolQuestion
 from karpy.model.verdicts import PoolVerdict
 from karpy.sim.loop import run
 from tests.controllers.operators import Heard, node_of, until

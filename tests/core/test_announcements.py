@@ -10,8 +10,7 @@ from karpy.core.announcements import (
     refusal_notices,
 )
 from karpy.model.notices import Notice
-from karpy.model.refusals import Reason, Refusal
-from karpy.model.verdicts import Nomination, Verdict
+from karpy.model.verdicts import Nomination, Reason, Refusal, Verdict
 from tests.builders import pod
 
 WEB = pod("web")

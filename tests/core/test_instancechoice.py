@@ -8,8 +8,7 @@ from karpy.adapters.clouds.aws.builtin import builtin_region
 from karpy.codec.catalogs import kwok_catalog
 from karpy.core.aws.catalog import CatalogMaker
 from karpy.core.instancechoice import Span, Wish, choose, label, requirements_of
-from karpy.model.ec2labels import AUTO_MODE_DOMAIN, EC2_DOMAIN
-from karpy.model.ec2types import InstanceSettings
+from karpy.model.ec2 import AUTO_MODE_DOMAIN, EC2_DOMAIN, InstanceSettings
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from karpy.model.requirements import Operator, Requirement, collect, merge, one_of, require
 

@@ -12,11 +12,10 @@ from karpy.core.check.breaches import Breach
 from karpy.core.check.plan import check_plan
 from karpy.model.instances import Catalog
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Nomination, Verdict
+from karpy.model.verdicts import Nomination, Reason, Refusal, Verdict
 from tests.fidelity.clusters import Cluster
 from tests.fidelity.known import Excuses, Known
 from tests.fidelity.noderules import REQUIRED

@@ -25,8 +25,7 @@ from karpy.model.settings import (
     ReservedMode,
     Settings,
 )
-from karpy.model.snapshot import Snapshot
-from karpy.model.vain import Vain, VainLaunches
+from karpy.model.snapshot import Snapshot, Vain, VainLaunches
 from tests.builders import NOON, controller, daemon, daemon_pod, owner, pod, service
 from tests.builders.pods import PodFields
 from tests.fuzz.clouds import random_catalog, random_overlays, random_pools

@@ -13,7 +13,7 @@ from karpy.model.kinds import (
     NODE_POOL,
     POD_TEMPLATE,
 )
-from karpy.model.options import Gates, Options
+from karpy.model.settings import Gates, Options
 from tests.scenarios.manifests import deployment, node_class, pod_spec, pool
 from tests.scenarios.stage import Stage, staged
 from tests.sim.stories import on_virtual_time

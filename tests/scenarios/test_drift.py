@@ -8,7 +8,7 @@ import pytest
 from karpy.codec.fields import JsonObject
 from karpy.model.kinds import DEPLOYMENT, DISRUPTION_BUDGET, KWOK_NODE_CLASS, NODE_POOL, POD
 from karpy.model.labels import CAPACITY_TYPE, HOSTNAME
-from karpy.model.options import Gates, Options
+from karpy.model.settings import Gates, Options
 from tests.scenarios.ledger import Ledger
 from tests.scenarios.manifests import budget, deployment, node_class, one_of, pod_spec, pool
 from tests.scenarios.stage import Stage, staged
@@ -101,6 +101,32 @@ async def test_no_pod_waits_while_a_pool_is_rolled() -> None:
 
         assert least == 5
         assert stage.is_running("web", 6)
+
+
+def on_a_port(cpu: str) -> JsonObject:
+    """A pod that shares its node with no other one of its kind, whatever their sizes."""
+    spec = pod_spec(cpu)
+    spec["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    return spec
+
+
+@on_virtual_time
+async def test_each_node_of_a_roll_out_has_a_replacement_before_it_goes() -> None:
+    """Also those of large pods, while small ones of the node before are on their way."""
+    async with staged() as stage:
+        stage.apply(KWOK_NODE_CLASS, node_class())
+        disruption = {"consolidateAfter": "Never", "budgets": [{"nodes": "50%"}]}
+        eight = one_of("node.kubernetes.io/instance-type", "c-8x-amd64-linux")
+        stage.apply(NODE_POOL, pool(requirements=[eight], disruption=disruption))
+        for app, cpu in (("small", "1"), ("middle", "2"), ("large", "3")):
+            stage.apply(DEPLOYMENT, deployment(app, 2, pod=on_a_port(cpu)))
+            await stage.until_running(app, 2)
+        await asyncio.sleep(60)
+        relabel(stage)
+        await stage.until(lambda: teams(stage) == ["shop"] * 6)
+
+        assert stage.voice.counted("nodeclaims_created_total", reason="drifted") == 6
+        assert stage.voice.counted("nodeclaims_created_total", reason="provisioned") == 6
 
 
 def is_running(pod: JsonObject) -> bool:

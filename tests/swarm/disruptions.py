@@ -16,8 +16,7 @@ from karpy.model.labels import NODE_POOL as POOL_LABEL
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import NodeQuestion, PoolQuestion, ValidationQuestion
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import NodeQuestion, PoolQuestion, Snapshot, ValidationQuestion
 from karpy.model.verdicts import PoolVerdict, Verdict
 from karpy.ports.objects import EventType, WatchEvent
 from karpy.sim.store.conditions import condition_of

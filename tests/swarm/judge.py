@@ -9,10 +9,9 @@ from karpy.core.check.alone import find_hosts
 from karpy.core.scheduling.decide import decide
 from karpy.model.kinds import DISRUPTION_BUDGET, NODE, NODE_CLAIM, POD
 from karpy.model.labels import DO_NOT_DISRUPT
-from karpy.model.options import Options
-from karpy.model.refusals import Reason
+from karpy.model.settings import Options
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Verdict
+from karpy.model.verdicts import Reason, Verdict
 from karpy.ports.cloud import CloudProvider, Machine
 from karpy.sim.store.conditions import condition_of
 from karpy.sim.world import World

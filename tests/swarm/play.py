@@ -16,7 +16,7 @@ from karpy.model.kinds import (
     STATEFUL_SET,
     STORAGE_CLASS,
 )
-from karpy.model.options import Gates, Options
+from karpy.model.settings import Gates, Options
 from karpy.sim.faults import Fault, Faults
 from karpy.sim.kubelets.timing import Timing
 from karpy.sim.loop import run

@@ -9,8 +9,8 @@ from karpy.errors import BadRequest, Invalid
 from karpy.model.instances import Catalog
 from karpy.model.kinds import EVENTS_EVENT, LEASE, NODE, NODE_CLAIM, POD, Kind
 from karpy.model.labels import TERMINATION_TIME
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.model.times import span
 from karpy.ports.cloud import CloudProvider, LaunchSpec, Machine
 from karpy.ports.objects import (

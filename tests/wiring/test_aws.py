@@ -8,7 +8,7 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import AwsRefused, KarpyError, OptionInvalid
 from karpy.model.kinds import DAEMON_SET
 from karpy.model.notices import Notice
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.sim.loop import run
 from karpy.sim.world import World
 from karpy.wiring.clouds.aws import METRICS, open_with, well_known

@@ -28,8 +28,7 @@ from karpy.cli.tables import few_of
 from karpy.cli.terminal import Terminal
 from karpy.cli.timezones import Zone, find_zone
 from karpy.codec.findings import Finding, of_problem
-from karpy.core.disruption.budgets import find_allowances
-from karpy.core.disruption.calendar import WEEK, find_budget_faults, find_spans
+from karpy.core.disruption.budgets import WEEK, find_allowances, find_budget_faults, find_spans
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.errors import ManifestInvalid, ObjectNotFound, OptionInvalid
 from karpy.model.pools import DisruptionReason, NodePool

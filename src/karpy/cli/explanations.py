@@ -10,9 +10,8 @@ from karpy.cli.tables import count_of, cut, dollars, few_of, labelled
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.core.explain import GROUPS_MAX, Explanation, Fix, Outcome, PoolGroup
 from karpy.model.nodes import Node
-from karpy.model.refusals import Constraint, Exclusion, PoolRefusal, Refusal
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch
+from karpy.model.verdicts import Constraint, Exclusion, Launch, PoolRefusal, Refusal
 
 _LABEL_WIDTH: Final = 11
 _POOLS_SHOWN: Final = 3

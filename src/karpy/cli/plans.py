@@ -8,9 +8,8 @@ from karpy.cli.nodetable import catalog_lines, node_lines, total_lines
 from karpy.cli.tables import count_of, few_of, heading, labelled
 from karpy.cli.terminal import Line, Span, Style, line
 from karpy.core.explain import group_pools
-from karpy.model.refusals import Constraint, Refusal
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, Nomination, PoolNotice, Verdict
+from karpy.model.verdicts import Constraint, Launch, Nomination, PoolNotice, Refusal, Verdict
 
 BLANK: Final[Line] = ()
 _REFUSALS_MAX: Final = 10

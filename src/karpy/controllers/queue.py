@@ -1,8 +1,9 @@
-"""A work queue: one worker per key at a time, with exponential backoff after failures."""
+"""Work of controllers: a queue with one worker per key and backoff, and periodic rounds."""
 
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from functools import partial
 from typing import Final
 
@@ -12,7 +13,6 @@ from karpy.model.backoff import Backoff
 from karpy.ports.observers import Observer, ReconcileResult
 
 _KEYS_MAX: Final = 2_000_000
-
 Work = Callable[[str], Awaitable[float | None]]
 """Reconciles one object; returns after how many seconds to reconcile it again."""
 OnFailure = Callable[[str, KarpyError], None]
@@ -193,3 +193,27 @@ class WorkQueue:
     def _check_room(self) -> None:
         if len(self._waiting) + len(self._timers) >= self._keys_max:
             raise LimitPassed(what=f"{self._keys_max} keys wait in a queue to be worked on")
+
+
+async def every(
+    period: timedelta,
+    work: Callable[[], Awaitable[None]],
+    on_failure: OnFailure,
+    *,
+    often: tuple[int, timedelta] = (0, timedelta()),
+) -> None:
+    """Do some work now and then, until cancelled; `often` is for the first rounds that succeed."""
+    count, short = often
+    while True:
+        failed: list[KarpyError] = []
+        with Barrier(failed.append):
+            await work()
+        for each in failed:
+            on_failure("", each)
+        count -= not failed
+        await asyncio.sleep((short if count > 0 else period).total_seconds())
+
+
+def quiet(on_failure: OnFailure, key: str) -> Barrier:
+    """Return what keeps a failure with one object from the others."""
+    return Barrier(partial(on_failure, key))

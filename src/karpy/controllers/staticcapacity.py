@@ -9,12 +9,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from karpy.codec.crds import read_pool
-from karpy.controllers.context import ControllerContext, read, seconds
-from karpy.controllers.offloading import decide_aside
+from karpy.controllers.context import ControllerContext, decide_aside, read, seconds
 from karpy.controllers.queue import WorkQueue
+from karpy.core.announcements import created_count, created_remark
 from karpy.core.lifecycle.changes import Changes
 from karpy.core.nodepool.staticcapacity import count_claims, shortage, surplus
-from karpy.core.remarks import created_count, created_remark
 from karpy.core.staticpools import adjust, verdict_of_adjustment
 from karpy.errors import ClusterError, NotFound
 from karpy.model.backoff import Backoff
@@ -22,9 +21,8 @@ from karpy.model.conditions import READY
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL
 from karpy.model.nodes import Node
 from karpy.model.pools import Headcount
-from karpy.model.questions import FillUpQuestion, PoolQuestion, ThinOutQuestion
 from karpy.model.records import ClaimRecord, PoolRecord
-from karpy.model.snapshot import Snapshot
+from karpy.model.snapshot import FillUpQuestion, PoolQuestion, Snapshot, ThinOutQuestion
 from karpy.model.verdicts import Launch, PoolVerdict
 from karpy.ports.cluster import Cluster
 from karpy.ports.records import Kept

@@ -5,9 +5,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from karpy.model.ec2labels import (
+from karpy.model.ec2 import (
+    AMD_GPU,
     AUTO_MODE_DOMAIN,
     EC2_DOMAIN,
+    GAUDI,
     INSTANCE_CATEGORY,
     INSTANCE_CPU,
     INSTANCE_FAMILY,
@@ -15,8 +17,8 @@ from karpy.model.ec2labels import (
     INSTANCE_GPU_COUNT,
     INSTANCE_GPU_NAME,
     INSTANCE_MEMORY,
+    NVIDIA_GPU,
 )
-from karpy.model.ec2types import AMD_GPU, GAUDI, NVIDIA_GPU
 from karpy.model.instances import InstanceType, Offering
 from karpy.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from karpy.model.requirements import (

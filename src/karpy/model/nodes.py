@@ -1,7 +1,8 @@
-"""A node as the autoscaler sees it: the Node, the NodeClaim behind it, or both joined."""
+"""A node as the autoscaler sees it, and when a cloud calls it broken."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import Enum
 from typing import Final
 
 from msgspec import Struct
@@ -193,3 +194,34 @@ def _reported(field: str, node: NodeRecord | None, claim: ClaimRecord | None) ->
             if not amounts.get(name):
                 amounts[name] = amount
     return amounts
+
+
+class RepairAction(Enum):
+    """What mends a node; the later one disrupts more."""
+
+    REBOOT = "RebootNode"
+    REPLACE = "ReplaceNode"
+
+
+class RepairPolicy(Struct, frozen=True, gc=False):
+    """A condition of a node that is not put up with for ever."""
+
+    condition: str
+    """Type of the node's condition."""
+    status: str
+    toleration: timedelta
+    """For how long it is put up with."""
+    reason_pattern: str = ""
+    """A regular expression that the condition's reason contains; empty matches any."""
+    action: RepairAction = RepairAction.REPLACE
+    priority: int = 0
+    grace_period: timedelta | None = None
+    """Bounds the drain; None leaves that to the claim."""
+
+
+class RepairRules(Struct, frozen=True, gc=False):
+    """When nodes are broken, and which were rebooted lately; without policies none is repaired."""
+
+    policies: tuple[RepairPolicy, ...] = ()
+    reboots: Mapping[str, tuple[datetime, ...]] = {}
+    """When nodes were rebooted, by the UID of their NodeClaim."""

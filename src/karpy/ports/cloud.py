@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from karpy.model.constraints import Taint
 from karpy.model.instances import Catalog
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.model.requirements import Requirements
 from karpy.model.resources import Resources
 from karpy.model.verdicts import LaunchOption

@@ -41,7 +41,7 @@ from karpy.model.kinds import (
     Kind,
 )
 from karpy.model.labels import NODE_POOL as NODE_POOL_LABEL
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.clock import Clock
 from karpy.ports.objects import EVERYTHING, Objects, Query
 

@@ -35,7 +35,7 @@ from karpy.core.lifecycle.changes import Count
 from karpy.errors import KarpyError, LeadershipLost, OptionInvalid
 from karpy.model.kinds import NODE_CLAIM, NODE_POOL, Kind
 from karpy.model.notices import Notice
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.cloud import CloudProvider
 from karpy.wiring.clouds.registry import Site, find_cloud, surface_of
 from karpy.wiring.instruments import class_label

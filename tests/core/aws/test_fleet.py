@@ -16,8 +16,7 @@ from karpy.core.aws.fleet import (
     reservations_in,
 )
 from karpy.core.aws.launchtemplates import LaunchTemplate, TemplateKind, split_by_template
-from karpy.model.ec2 import CapacityReservation
-from karpy.model.ec2types import Device, InstanceSettings, InstanceTypeInfo, Region
+from karpy.model.ec2 import CapacityReservation, Device, InstanceSettings, InstanceTypeInfo, Region
 from karpy.model.instances import InstanceType
 from karpy.model.labels import (
     CAPACITY_TYPE,

@@ -8,8 +8,8 @@ from karpy.core.check.plan import find_risks
 from karpy.model.constraints import AffinityTerm, LabelSelector
 from karpy.model.labels import HOSTNAME, ZONE
 from karpy.model.pods import Pod
-from karpy.model.refusals import Reason, Refusal
 from karpy.model.requirements import Operator, one_of, require
+from karpy.model.verdicts import Reason, Refusal
 from tests.core.check.builders import (
     LARGE,
     World,

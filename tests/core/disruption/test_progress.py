@@ -24,12 +24,10 @@ from karpy.core.lifecycle.changes import Changes, Count, Remark
 from karpy.model.commands import Command, CommandNode, Replacement, Stage
 from karpy.model.conditions import TRUE, Condition
 from karpy.model.kinds import NODE
-from karpy.model.nodes import Node
+from karpy.model.nodes import Node, RepairAction
 from karpy.model.notices import Notice, Subject
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
-from karpy.model.repairs import RepairAction
-from karpy.model.verdicts import Launch, LaunchOption
+from karpy.model.verdicts import Launch, LaunchOption, NodeReason, NodeRefusal
 from tests.builders.pods import NOON
 from tests.core.disruption.scenes import (
     DISRUPTED,

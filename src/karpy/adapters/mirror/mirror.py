@@ -11,12 +11,17 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from karpy.adapters.mirror import records
-from karpy.adapters.mirror.censusbook import CensusBook
+from karpy.adapters.mirror.censusbook import CensusBook, DaemonBook
 from karpy.adapters.mirror.consolidationclock import ConsolidationClock
-from karpy.adapters.mirror.daemonbook import DaemonBook
 from karpy.adapters.mirror.nodebook import NodeBook
-from karpy.adapters.mirror.records import Entry, RecordBook
-from karpy.adapters.mirror.shelves import IndexedShelf, OnFailure, Shelf, raise_at_once
+from karpy.adapters.mirror.records import (
+    Entry,
+    IndexedShelf,
+    OnFailure,
+    RecordBook,
+    Shelf,
+    raise_at_once,
+)
 from karpy.barriers import Barrier
 from karpy.codec.clusters import name_namespaces
 from karpy.codec.fields import JsonObject

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from karpy.adapters.mirror.shelves import IndexedShelf, Shelf
+from karpy.adapters.mirror.records import IndexedShelf, Shelf
 from karpy.model.nodes import Node, join_node
 from karpy.model.records import ClaimRecord, NodeRecord
 

@@ -12,8 +12,8 @@ from karpy.cli.terminal import Line, Span, Style, line
 from karpy.codec.labelselectors import EVERYONE, Selector
 from karpy.core.overview import NodeState, NodeView, Totals, WaitingPod
 from karpy.model.instances import MICROS_PER_DOLLAR
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.resources import CPU, MEMORY, PODS
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 NONE: Final = "-"
 BAR: Final = 8

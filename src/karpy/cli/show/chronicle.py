@@ -27,13 +27,13 @@ from karpy.model.commands import DisruptionVerdict
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.notices import Notice
 from karpy.model.pools import DisruptionReason
-from karpy.model.questions import (
+from karpy.model.snapshot import (
     DisruptionQuestion,
     NodeQuestion,
     PoolQuestion,
+    Snapshot,
     ValidationQuestion,
 )
-from karpy.model.snapshot import Snapshot
 from karpy.model.verdicts import PoolVerdict, Verdict
 from karpy.ports.clock import Clock
 from karpy.sim.store.store import Store

@@ -7,11 +7,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct, structs
 
+from karpy.core.aws.bootstrap import Bootstrap
 from karpy.core.aws.images import image_for
 from karpy.core.aws.tags import CLUSTER_NAME, Owner, machine_tags, written
-from karpy.core.aws.userdata.bootstrap import Bootstrap
-from karpy.core.aws.userdata.families import ImageFamily, encoded_user_data
-from karpy.model.ec2labels import (
+from karpy.core.aws.userdata import ImageFamily, encoded_user_data
+from karpy.model.ec2 import (
     CAPACITY_RESERVATION_INTERRUPTIBLE,
     CAPACITY_RESERVATION_TYPE,
 )

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from karpy.core.aws.drift import NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION
 from karpy.core.aws.refusals import is_forbidden, is_throttled
+from karpy.core.lifecycle.changes import with_annotations
 from karpy.core.lifecycle.conditions import DRIFTED
-from karpy.core.lifecycle.records import with_annotations
 from karpy.model.conditions import FALSE, TRUE, UNKNOWN, Condition
 from karpy.model.ec2 import CapacityReservation, PlacementGroup, SecurityGroup, Subnet
 from karpy.model.ec2nodeclass import (

@@ -26,10 +26,8 @@ from datetime import datetime
 from msgspec import Struct
 
 from karpy.core.check.breaches import Breach, Rule
-from karpy.core.check.crowd import Resident, Scope, Tally, affinity_scope
-from karpy.core.check.domains import Domains
-from karpy.core.check.places import Place
-from karpy.core.check.scene import Scene
+from karpy.core.check.constraints import Domains
+from karpy.core.check.scene import Place, Resident, Scene, Scope, Tally, affinity_scope
 from karpy.model.constraints import AffinityTerm
 from karpy.model.labels import normalise
 from karpy.model.pods import Pod

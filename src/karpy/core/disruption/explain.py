@@ -34,11 +34,10 @@ from karpy.model.commands import Command
 from karpy.model.nodes import Node
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
 from karpy.model.resources import CPU, MEMORY
 from karpy.model.settings import ReservedMode
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import Launch, LaunchOption, Verdict
+from karpy.model.verdicts import Launch, LaunchOption, NodeReason, NodeRefusal, Verdict
 
 REPAIR: Final = "repair"
 EMPTINESS: Final = "emptiness"
@@ -388,7 +387,7 @@ def _is_free_without(gone: Sequence[Pod], candidate: Candidate, evaluation: Eval
         price_below=candidate.price,
         new_nodes_max=1,
         reserved_mode=ReservedMode.FALLBACK,
-        keeps_buffers=True,
+        keeps_places=True,
     )
     return not (found.homeless or found.needs_more_nodes)
 

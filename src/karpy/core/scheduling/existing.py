@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import Final
 
 from karpy.core.scheduling.instancetypes import Thresholds
-from karpy.core.scheduling.labelsets import LabelSets
+from karpy.core.scheduling.interning import LabelSets
 from karpy.core.scheduling.templates import daemon_order, daemon_terms
 from karpy.core.scheduling.topologygroups import Site
 from karpy.model.census import Census, PlacedPods, census_of

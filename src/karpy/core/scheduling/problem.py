@@ -6,8 +6,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from karpy.core.announcements import why
-from karpy.core.scheduling.costly import why_not_moved, without_costly
-from karpy.core.scheduling.effort import Effort
+from karpy.core.scheduling.effort import Effort, why_not_moved, without_costly
 from karpy.core.scheduling.existing import BoundPods, ExistingNodes
 from karpy.core.scheduling.instancetypes import TypeTable
 from karpy.core.scheduling.interning import Interner
@@ -39,11 +38,10 @@ from karpy.model.instances import Catalog, InstanceType
 from karpy.model.labels import HOSTNAME
 from karpy.model.pods import Pod, PodController, PodRules, Service
 from karpy.model.pools import NodePool
-from karpy.model.refusals import Exclusion, Reason, Refusal
 from karpy.model.requirements import Requirement, from_labels
 from karpy.model.settings import PreferencePolicy
 from karpy.model.snapshot import Snapshot
-from karpy.model.verdicts import PoolNotice
+from karpy.model.verdicts import Exclusion, PoolNotice, Reason, Refusal
 
 _REPLICATION_CONTROLLER = ("v1", "ReplicationController")
 _SELECTING = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "StatefulSet")})

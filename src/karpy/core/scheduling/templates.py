@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from karpy.core.scheduling.bits import dense_members
-from karpy.core.scheduling.instancetypes import Thresholds
-from karpy.core.scheduling.minvalues import reached, relax
+from karpy.core.scheduling.instancetypes import Thresholds, dense_members
 from karpy.core.scheduling.relaxation import alternatives_of
-from karpy.core.scheduling.signatures import Signatures
+from karpy.core.scheduling.signatures import Signatures, reached, relax
 from karpy.model.constraints import (
     PREFER_NO_SCHEDULE,
     TOLERATE_PREFERENCES,
@@ -17,11 +15,10 @@ from karpy.model.instances import InstanceType
 from karpy.model.labels import INITIALIZED, NODE_POOL, REGISTERED
 from karpy.model.pods import DaemonSet, HostPort, Pod
 from karpy.model.pools import NodePool
-from karpy.model.refusals import Constraint, Exclusion
 from karpy.model.requirements import Requirement, Requirements, collect, one_of, why_incompatible
 from karpy.model.resources import Resources, add
 from karpy.model.settings import MinValuesPolicy
-from karpy.model.verdicts import PoolNotice
+from karpy.model.verdicts import Constraint, Exclusion, PoolNotice
 
 SIMULATED = frozenset({REGISTERED, INITIALIZED})
 """Labels a template has only so that daemons that select them are counted."""

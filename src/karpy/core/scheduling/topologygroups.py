@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 
-from karpy.core.scheduling.bits import members
+from karpy.core.scheduling.instancetypes import members
 from karpy.core.scheduling.signatures import Signatures
 from karpy.model.constraints import LabelSelector, Taint
 from karpy.model.requirements import Requirement, Requirements

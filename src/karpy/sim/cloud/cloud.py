@@ -12,8 +12,8 @@ from karpy.codec.fields import JsonObject
 from karpy.errors import MachineNotFound, NoCapacity, NodeClassNotReady, RebootUnsupported
 from karpy.model.instances import Catalog, allocatable
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, SPOT, ZONE
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.model.requirements import Requirements
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import LaunchSpec, Machine

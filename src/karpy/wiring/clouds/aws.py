@@ -44,30 +44,28 @@ from karpy.adapters.telemetry.specs import (
     exponential,
     status_specs,
 )
-from karpy.controllers.ec2capacity import CapacityController
-from karpy.controllers.ec2claims import (
+from karpy.controllers.ec2 import (
+    CapacityController,
     PartitionController,
     ReservationExpirationController,
     ReservationTypeController,
 )
 from karpy.controllers.garbagecollection import GarbageCollector
-from karpy.controllers.rounds import every
+from karpy.controllers.queue import every
 from karpy.core.aws.catalog import EC2_WELL_KNOWN
+from karpy.core.aws.instancetypes import type_gauges
 from karpy.core.aws.refusals import DRY_RUN
 from karpy.core.aws.reservations import lacks_partition
-from karpy.core.aws.typemetrics import type_gauges
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import AwsRefused, CloudUnavailable, ClusterError, OptionInvalid
 from karpy.model.instances import Catalog
 from karpy.model.kinds import DAEMON_SET, DEPLOYMENT, EC2_NODE_CLASS, SERVICE, Kind
-from karpy.model.options import Options
-from karpy.model.settings import MinValuesPolicy
+from karpy.model.settings import MinValuesPolicy, Options
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import RegistrationHook
 from karpy.wiring.clouds.registry import Cloud, Site
-from karpy.wiring.flags import Flag, shared
-from karpy.wiring.forms import SHARE, SWITCH, TEXT, Form, duration, number
-from karpy.wiring.parts import ContextOf, Part
+from karpy.wiring.flags import SHARE, SWITCH, TEXT, Flag, Form, duration, number, shared
+from karpy.wiring.surface import ContextOf, Part
 
 NODE_CLASSES: Final[tuple[Kind, ...]] = (EC2_NODE_CLASS,)
 

@@ -17,14 +17,13 @@ from karpy.adapters.telemetry.specs import MetricSpec
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import KarpyError, OptionInvalid
 from karpy.model.kinds import Kind
-from karpy.model.options import Options
+from karpy.model.settings import Options
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import CloudProvider, EventfulCloud, RegistrationHook
 from karpy.ports.notices import Notices
 from karpy.ports.objects import Feed, Objects
 from karpy.wiring.flags import Flag
-from karpy.wiring.parts import Part, Parts, no_parts
-from karpy.wiring.surface import Surface
+from karpy.wiring.surface import Part, Parts, Surface, no_parts
 
 KWOK: Final = "kwok"
 PROVIDERS: Final[Mapping[str, str]] = {

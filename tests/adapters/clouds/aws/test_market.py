@@ -10,6 +10,7 @@ from karpy.adapters.clouds.aws.marketplace import Marketplace
 from karpy.adapters.clouds.aws.parametercontroller import ParameterController
 from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.errors import AwsRefused, CloudUnavailable
+from karpy.model.ec2 import Market
 from karpy.model.ec2nodeclass import (
     Ec2NodeClassSpec,
     ImageTerm,
@@ -18,7 +19,6 @@ from karpy.model.ec2nodeclass import (
     SecurityGroupTerm,
     SubnetTerm,
 )
-from karpy.model.ec2types import Market
 from karpy.sim.loop import run
 from tests.adapters.clouds.aws.accounts import Account, account
 

@@ -5,10 +5,10 @@ from typing import Final, Unpack
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation
 from karpy.core.disruption.methods.repair import Repair
-from karpy.core.disruption.notices import refusal_notices
 from karpy.core.disruption.terminatefirst import AT_LIMIT, FULL
 from karpy.core.lifecycle.changes import Count, Remark
 from karpy.core.nodepool.staticcapacity import template_launch
@@ -17,10 +17,9 @@ from karpy.model.commands import Command, CommandNode, Replacement
 from karpy.model.conditions import Condition
 from karpy.model.instances import InstanceType
 from karpy.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVED
-from karpy.model.nodes import Node
+from karpy.model.nodes import Node, RepairAction, RepairPolicy, RepairRules
 from karpy.model.pods import Pod
 from karpy.model.pools import DisruptionReason, NodeOverlay, NodePool
-from karpy.model.repairs import RepairAction, RepairPolicy, RepairRules
 from karpy.model.settings import Settings
 from karpy.model.snapshot import Snapshot
 from tests.builders import NOON, instance_type, is_in, offering

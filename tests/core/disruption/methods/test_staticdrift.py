@@ -4,10 +4,10 @@ from typing import Unpack
 import pytest
 from msgspec.structs import replace
 
+from karpy.core.disruption.candidates import refusal_notices
 from karpy.core.disruption.evaluation import Evaluation
 from karpy.core.disruption.method import Proposal, Validation
 from karpy.core.disruption.methods.staticdrift import StaticDrift
-from karpy.core.disruption.notices import refusal_notices
 from karpy.core.disruption.terminatefirst import AT_LIMIT, FULL, NOT_READY
 from karpy.core.lifecycle.changes import Count
 from karpy.core.nodepool.staticcapacity import template_launch

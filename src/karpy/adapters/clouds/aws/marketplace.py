@@ -12,7 +12,7 @@ from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.codec.aws.answers import read_offerings, read_products, read_spot_prices
 from karpy.codec.aws.instancetypes import read_instance_types
 from karpy.errors import CloudError, CloudUnavailable
-from karpy.model.ec2types import Market, Region
+from karpy.model.ec2 import Market, Region
 from karpy.ports.clock import Clock
 
 PERIOD: Final = timedelta(hours=12)

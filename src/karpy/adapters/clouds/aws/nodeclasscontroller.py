@@ -20,7 +20,7 @@ from karpy.barriers import Barrier
 from karpy.codec.aws.nodeclasses import status_writes
 from karpy.codec.fields import Fields, JsonObject
 from karpy.codec.records import claim_writes, read_claim_record
-from karpy.core.aws.hash import hash_node_class
+from karpy.core.aws.drift import hash_node_class
 from karpy.core.aws.images import why_unsupported
 from karpy.core.aws.nodeclass import (
     FINALIZER,
@@ -38,7 +38,7 @@ from karpy.core.aws.nodeclass import (
 )
 from karpy.core.aws.refusals import profile_problem
 from karpy.core.aws.tags import restricted_tags
-from karpy.core.aws.userdata.families import AL2023, family_name
+from karpy.core.aws.userdata import AL2023, family_name
 from karpy.errors import AwsRefused, CloudError, ClusterError, Conflict, KarpyError, NotFound
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.model.kinds import EC2_NODE_CLASS, NODE_CLAIM

@@ -5,9 +5,8 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from karpy.adapters.clouds.aws.calls import AwsCalls, JsonObject
-from karpy.core.aws.profiles import profile_name, profile_path, profile_tags, role_name
 from karpy.core.aws.refusals import ALREADY_EXISTS, is_not_found, is_role_missing
-from karpy.core.aws.tags import written
+from karpy.core.aws.tags import profile_name, profile_path, profile_tags, role_name, written
 from karpy.errors import AwsRefused
 from karpy.model.ec2nodeclass import Ec2NodeClass
 from karpy.ports.clock import Clock

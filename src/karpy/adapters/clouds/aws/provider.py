@@ -20,6 +20,13 @@ from karpy.adapters.clouds.aws.soldout import SoldOut
 from karpy.adapters.clouds.aws.subnets import Subnets
 from karpy.adapters.clouds.aws.templates import Templates
 from karpy.codec.aws.answers import Launched
+from karpy.core.aws.bootstrap import (
+    Bootstrap,
+    UserDataInvalid,
+    is_ipv6,
+    node_labels,
+    registration_taints,
+)
 from karpy.core.aws.catalog import CatalogMaker
 from karpy.core.aws.drift import (
     DriftUnknown,
@@ -51,7 +58,6 @@ from karpy.core.aws.launchtemplates import (
     template_tags,
 )
 from karpy.core.aws.nodeclass import validation_failure
-from karpy.core.aws.permissions import refusal_hint
 from karpy.core.aws.refusals import (
     SERVICE_LINKED_ROLE,
     SUBNET_FULL,
@@ -59,16 +65,10 @@ from karpy.core.aws.refusals import (
     is_sold_out,
     is_spread_full,
     launch_reason,
+    refusal_hint,
 )
 from karpy.core.aws.tags import Owner, machine_tags, restricted_tags
-from karpy.core.aws.userdata.bootstrap import (
-    Bootstrap,
-    UserDataInvalid,
-    is_ipv6,
-    node_labels,
-    registration_taints,
-)
-from karpy.core.aws.userdata.families import CUSTOM, family_of
+from karpy.core.aws.userdata import CUSTOM, family_of
 from karpy.core.lifecycle.changes import Count
 from karpy.errors import (
     AwsRefused,
@@ -80,16 +80,15 @@ from karpy.errors import (
     RebootUnsupported,
 )
 from karpy.model.conditions import FALSE, READY, TRUE, UNKNOWN
-from karpy.model.ec2 import FleetError, Instance
-from karpy.model.ec2labels import PLACEMENT_GROUP_PARTITION
+from karpy.model.ec2 import PLACEMENT_GROUP_PARTITION, FleetError, Instance
 from karpy.model.ec2nodeclass import Ec2NodeClass, Kubelet
 from karpy.model.instances import PRICE_MAX, Catalog, InstanceType
 from karpy.model.kinds import NODE_CLAIM
 from karpy.model.labels import ON_DEMAND, RESERVED, SPOT
+from karpy.model.nodes import RepairPolicy
 from karpy.model.notices import Notice, Subject
 from karpy.model.recent import Recent
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.model.requirements import Requirements, why_disjoint
 from karpy.model.resources import PODS
 from karpy.model.verdicts import LaunchOption

@@ -7,7 +7,7 @@ from karpy.adapters.clouds.aws.calls import AwsCalls
 from karpy.adapters.clouds.aws.classes import NodeClassBook
 from karpy.adapters.clouds.aws.marketplace import Marketplace
 from karpy.adapters.clouds.aws.reports import Reports
-from karpy.core.aws.zonalshift import is_concerned, read_shifts
+from karpy.core.aws.offerings import is_concerned, read_shifts
 from karpy.model.kinds import NODE_POOL
 from karpy.model.notices import Notice, Subject
 from karpy.ports.clock import Clock

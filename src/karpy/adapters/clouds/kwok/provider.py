@@ -31,8 +31,8 @@ from karpy.errors import (
 from karpy.model.backoff import Backoff
 from karpy.model.instances import Catalog
 from karpy.model.kinds import KWOK_NODE_CLASS, NODE, NODE_CLAIM
+from karpy.model.nodes import RepairPolicy
 from karpy.model.records import ClaimRecord
-from karpy.model.repairs import RepairPolicy
 from karpy.ports.clock import Clock
 from karpy.ports.cloud import LaunchSpec, Machine
 from karpy.ports.objects import Objects, Patch, PatchType

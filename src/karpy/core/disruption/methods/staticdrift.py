@@ -24,7 +24,7 @@ from karpy.core.lifecycle.conditions import DRIFTED
 from karpy.core.nodepool.staticcapacity import template_launch
 from karpy.model.commands import Command, Replacement
 from karpy.model.pools import DisruptionReason
-from karpy.model.refusals import NodeReason, NodeRefusal
+from karpy.model.verdicts import NodeReason, NodeRefusal
 
 
 class StaticDrift:

@@ -3,8 +3,8 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from karpy.core.scheduling.bits import members
-from karpy.core.scheduling.packers.asks import Ask
+from karpy.core.scheduling.instancetypes import members
+from karpy.core.scheduling.packers.fitting import Ask
 from karpy.core.scheduling.packers.greedy import Packer
 from karpy.core.scheduling.podclasses import PodClass
 from karpy.core.scheduling.signatures import NEVER
