@@ -76,9 +76,16 @@ class Evaluation:
     It holds memos alone: the same question has the same answer at any time.
     """
 
-    def __init__(self, snapshot: Snapshot, previous: "Evaluation | None" = None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        previous: "Evaluation | None" = None,
+        put_off: frozenset[str] = frozenset(),
+    ) -> None:
         """Take a snapshot; what the previous evaluation derived from equal parts is kept."""
         self.snapshot = snapshot
+        self.put_off = put_off
+        """Names of nodes that have their turn before others."""
         self.pools: Mapping[str, NodePool] = {each.name: each for each in snapshot.pools}
         self.nodes: Mapping[str, Node] = {each.claim: each for each in snapshot.nodes if each.claim}
         """By the name of their NodeClaim."""
@@ -101,11 +108,18 @@ class Evaluation:
         self._effort.begin(keep_going)
         if self.was_cut:
             self._problem = self._what_if = None
+        if self._what_if is not None:
+            self._what_if.has_answered = False
 
     @property
     def was_cut(self) -> bool:
         """Whether time was up before a question was answered."""
         return self._what_if is not None and self._what_if.was_cut
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether a question was answered since `begin`."""
+        return self._what_if is not None and self._what_if.has_answered
 
     def take_failures(self) -> list[KarpyError]:
         """Return the errors of questions since this was asked last."""

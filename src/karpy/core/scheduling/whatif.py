@@ -88,6 +88,8 @@ class WhatIf:
         self._state: State | None = None
         self._other: tuple[Catalog, WhatIf] | None = None
         """Answers with another catalog, the last one asked for."""
+        self.has_answered = False
+        """Whether some question was answered; the one who asks may say that none was."""
         self.was_cut = False
         """Whether time was up before a question was answered."""
         self.failures: list[KarpyError] = []
@@ -142,11 +144,13 @@ class WhatIf:
     ) -> Relocation:
         try:
             self._problem.effort.check()
-            return self._beside_buffers(gone, movers, question, self._kept(question))
+            found = self._beside_buffers(gone, movers, question, self._kept(question))
         except OutOfTime:
             # Steps that were under way are made anew, should there be another question.
             self._state, self.was_cut = None, True
             return replace(_unanswered(movers, Reason.UNDECIDED), is_out_of_time=True)
+        self.has_answered = True
+        return found
 
     def _beside_buffers(
         self, gone: frozenset[str], movers: list[Entry], question: _Question, kept: frozenset[str]

@@ -1,7 +1,8 @@
 """Replace nodes that differ from what their NodePool or node class asks for."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 from karpy.core.disruption.budgets import find_allowances
@@ -52,7 +53,7 @@ class Drift:
             return Proposal((), tuple(refusals), found.notices, (gauge,))
         allowances = find_allowances(evaluation, self.reason)
         command = None
-        for each in sorted(drifted, key=_oldest_first):
+        for each in sorted(drifted, key=partial(_oldest_first, put_off=evaluation.put_off)):
             if command is not None:
                 refusals.append(refuse(each, NodeReason.NOT_CONSIDERED, self.name))
             elif not allowances.by_pool[each.pool.name].remaining:
@@ -84,6 +85,8 @@ class Drift:
             reserved_mode=ReservedMode.FALLBACK,
             stops_early=False,
         )
+        if found.is_out_of_time:
+            return refuse(candidate, NodeReason.OUT_OF_TIME, self.name)
         if not found.homeless:
             return self._command(candidate, found, evaluation)
         if evaluation.snapshot.settings.terminate_first_drift:
@@ -112,9 +115,16 @@ class Drift:
         )
 
 
-def _oldest_first(candidate: Candidate) -> tuple[bool, datetime, str]:
-    """Put nodes without pods first, then those that drifted first; names decide ties."""
-    return bool(candidate.pods), changed(candidate.claim, DRIFTED), candidate.name
+def _oldest_first(
+    candidate: Candidate, put_off: Collection[str]
+) -> tuple[bool, bool, datetime, str]:
+    """
+    Put nodes without pods first, then those that drifted first; names decide ties.
+
+    Those that were put off, given by name, come before others.
+    """
+    is_late = candidate.name not in put_off
+    return is_late, bool(candidate.pods), changed(candidate.claim, DRIFTED), candidate.name
 
 
 def _movable(candidate: Candidate, evaluation: Evaluation) -> Sequence[Pod]:

@@ -243,6 +243,7 @@ class Repair:
         shares, notices = _UnhealthyShares(evaluation), list[Notice]()
         command, remarks = None, list[Remark]()
         broken.sort(key=lambda each: (-each.repair.score, each.cost, each.candidate.name))
+        broken.sort(key=lambda each: each.candidate.name not in evaluation.put_off)
         for each in broken:
             candidate, pool = each.candidate, each.candidate.pool.name
             if command is not None:
@@ -291,6 +292,8 @@ class Repair:
         found = evaluation.what_if.ask(
             {candidate.name}, reserved_mode=ReservedMode.FALLBACK, stops_early=False
         )
+        if found.is_out_of_time:
+            return refuse(candidate, NodeReason.OUT_OF_TIME, self.name)
         if found.homeless and evaluation.snapshot.settings.terminate_first_repair:
             credited = relocate_with_credit(candidate, evaluation)
             if credited is not None:
