@@ -43,11 +43,18 @@ def asking(key: str, operator: str = "In", *values: str) -> Json:
         CATEGORY,
         "eks.amazonaws.com/instance-family",
         "karpenter.azure.com/sku-family",
+        "kubernetes.azure.com/sku-cpu",
         "topology.k8s.aws/zone-id",
     ],
 )
 def test_a_label_of_a_provider_whose_catalog_is_not_loaded_is_an_error(key: str) -> None:
     assert told(asking(key, "In", "g")) == [("error", "KP1021", "NodePool p", FIRST)]
+
+
+def test_a_label_of_managed_node_groups_is_no_label_of_a_catalog() -> None:
+    found = told(asking("eks.amazonaws.com/nodegroup", "In", "systems"))
+
+    assert found == [("note", "OWN_LABEL", "NodePool p", FIRST)]
 
 
 @pytest.mark.parametrize(

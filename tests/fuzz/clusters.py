@@ -127,7 +127,7 @@ def _random_daemons(dice: Dice) -> list[DaemonSet]:
     daemons = []
     for number in range(dice.number(1, 3)):
         fields: PodFields = {
-            "cpu": dice.one(["100m", "300m", "900m"]),
+            "cpu": dice.one([*["100m", "300m", "900m"] * 4, "7", "300"]),
             "memory": dice.one(["64Mi", "512Mi"]),
             "tolerations": random_tolerations(dice),
             "ports": random_ports(dice),

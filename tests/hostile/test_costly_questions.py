@@ -11,6 +11,7 @@ from karpy.controllers import context
 from karpy.controllers.context import decide_in_time
 from karpy.core.disruption.decide import Pass, validate, verdict_of_validation
 from karpy.core.disruption.evaluation import Evaluation
+from karpy.core.disruption.methods.drift import Drift
 from karpy.core.disruption.methods.multinode import MultiNodeConsolidation
 from karpy.core.disruption.methods.singlenode import SingleNodeConsolidation
 from karpy.core.scheduling.effort import Effort
@@ -93,6 +94,45 @@ def test_a_method_without_time_refuses_nodes_by_name_and_is_asked_again() -> Non
     assert made.settled() == frozenset()
     assert made.considered() == frozenset()
     assert json.loads(disruption_to_json(verdict))["isComplete"] is False
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3, 5, 7])
+def test_each_node_has_its_turn_within_as_many_passes_as_it_takes(looks: int) -> None:
+    snapshot, put_off = cluster(*NODES, pods=FULL), frozenset[str]()
+    considered = list[str]()
+    for _ in range(-(-len(NODES) // looks)):
+        made = Pass(DisruptionQuestion(snapshot, put_off=put_off))
+        made.propose(SingleNodeConsolidation(), after(looks))
+        refusals, put_off = made.verdict().refusals, made.put_off()
+        considered += [each.node for each in refusals if each.why is not NodeReason.OUT_OF_TIME]
+
+    assert set(considered) == {each.name for each in NODES}
+
+
+def test_a_node_that_takes_all_the_time_there_is_comes_first_once() -> None:
+    snapshot, put_off = cluster(*NODES, pods=FULL), frozenset[str]()
+    first = list[str]()
+    for _ in NODES:
+        made = Pass(DisruptionQuestion(snapshot, put_off=put_off))
+        made.propose(SingleNodeConsolidation(), after(0))
+        first.append(made.verdict().refusals[0].node)
+        put_off = made.put_off()
+
+    assert sorted(first) == [each.name for each in NODES]
+
+
+def test_drifted_nodes_have_their_turn_in_the_next_pass_too() -> None:
+    drifted = [node(each.name, said=["Drifted"]) for each in NODES]
+    pods = [pod(each.name, on=each.name, cpu="999") for each in NODES]
+    snapshot, put_off = cluster(*drifted, pods=pods), frozenset[str]()
+    considered = list[str]()
+    for _ in range(4):
+        made = Pass(DisruptionQuestion(snapshot, put_off=put_off))
+        made.propose(Drift(), after(3))
+        refusals, put_off = made.verdict().refusals, made.put_off()
+        considered += [each.node for each in refusals if each.why is NodeReason.PODS_UNPLACED]
+
+    assert considered == [each.name for each in NODES]
 
 
 @pytest.mark.parametrize("looks", range(8))

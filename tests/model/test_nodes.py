@@ -9,6 +9,7 @@ from karpy.model.constraints import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE,
 from karpy.model.labels import HOSTNAME, INITIALIZED, NODE_POOL, REGISTERED, ZONE
 from karpy.model.nodes import Node, join_node
 from karpy.model.records import ClaimRecord, NodeRecord
+from karpy.model.resources import NODES
 from tests.builders.nodes import kube_node, node_claim
 
 DEDICATED = Taint("dedicated", NO_SCHEDULE, "web")
@@ -57,6 +58,15 @@ def test_a_claim_without_a_node_speaks_for_itself() -> None:
         is_initialized=False,
         claim="web-abc",
     )
+
+
+def test_a_claim_without_a_machine_counts_as_what_its_pods_ask_for() -> None:
+    asked = replace(node_claim("c"), requests={"cpu": 3000})
+    launched = replace(asked, provider_id="p", capacity={"cpu": 8000})
+
+    assert join_node(None, asked).capacity == {"cpu": 3000, NODES: 1}
+    assert join_node(None, asked).allocatable == {}
+    assert join_node(None, launched).capacity == {"cpu": 8000, NODES: 1}
 
 
 def test_the_claim_speaks_for_a_node_that_is_not_registered() -> None:

@@ -16,13 +16,13 @@ from karpy.controllers.nominations import NodeNominations
 from karpy.controllers.queue import WorkQueue
 from karpy.core.disruption.decide import Pass
 from karpy.core.disruption.method import DisruptionMethod
-from karpy.core.disruption.progress import PACE, NodeChange
+from karpy.core.disruption.progress import PACE, TAINTING_PACE, NodeChange
 from karpy.core.disruption.taints import find_strays
 from karpy.core.lifecycle.changes import Changes, Count, joined
-from karpy.model.commands import DisruptionVerdict
+from karpy.model.commands import Command, DisruptionVerdict
 from karpy.model.conditions import INSTANCE_TERMINATING
 from karpy.model.records import ClaimRecord
-from karpy.model.snapshot import DisruptionQuestion, NodeQuestion
+from karpy.model.snapshot import DisruptionQuestion, NodeQuestion, ValidationQuestion
 from karpy.model.verdicts import NodeReason
 from karpy.ports.records import Kept
 
@@ -108,6 +108,10 @@ class DisruptionController:
         self._listeners: list[OnVerdict] = []
         self._last: Pass | None = None
         self._settled = _Settled(None, context.clock.now())
+        self._rejected = frozenset[str]()
+        """Methods whose last command was rejected by its validation."""
+        self._put_off = frozenset[str]()
+        """Nodes that the last passes had no time for."""
         self.considered = Considered()
         self._due: datetime | None = None
         """When to look at everything again; None is now."""
@@ -140,6 +144,8 @@ class DisruptionController:
             pause = await self._look() if self._state.is_synced else UNTIL_SYNCED
             now = self._context.clock.now()
             self._due = now + pause
+            if any(each.is_forming for each in self._commands.begun()):
+                step = min(step or PERIOD, TAINTING_PACE)
         return min(self._due - now, step or PERIOD)
 
     async def _work(self, key: str) -> float:
@@ -160,7 +166,7 @@ class DisruptionController:
         """Ask the methods in their order; the first with a command ends the pass."""
         version, now = self._version(), self._context.clock.now()
         known = self._settled if self._settled.holds(version, now) else _Settled(version, now)
-        question = DisruptionQuestion(seen.snapshot, known.methods)
+        question = DisruptionQuestion(seen.snapshot, known.methods, self._rejected, self._put_off)
         made = Pass(question, self._last)
         for method in made.methods():
             # A method that fails keeps no other from its turn.
@@ -168,7 +174,9 @@ class DisruptionController:
                 await self._ask(method, made)
         self._last, self._settled = made, known.after(made)
         self.considered.note(made, now)
-        verdict = made.verdict()
+        verdict, self._put_off = made.verdict(), made.put_off()
+        if not verdict.commands:
+            self._rejected = frozenset()
         self._is_hindered = any(each.why in _PASSING for each in verdict.refusals)
         self._tell(question, verdict)
         for command in verdict.commands:
@@ -200,7 +208,12 @@ class DisruptionController:
         if _consumes(before) and not _consumes(after):
             self._note_progress()
 
+    def _note_validation(self, command: Command, verdict: DisruptionVerdict) -> None:
+        self._rejected = frozenset() if verdict.commands else self._rejected | {command.method}
+
     def _tell(self, question: NodeQuestion, verdict: DisruptionVerdict) -> None:
+        if isinstance(question, ValidationQuestion):
+            self._note_validation(question.command, verdict)
         for listener in self._listeners:
             listener(question, verdict)
 

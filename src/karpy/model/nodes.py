@@ -152,7 +152,7 @@ def join_node(
         name=name,
         labels=labels,
         taints=taints,
-        capacity={**_reported("capacity", node, None if is_initialized else claim), NODES: 1},
+        capacity={**_capacity(node, None if is_initialized else claim), NODES: 1},
         allocatable=_reported("allocatable", node, None if is_initialized else claim),
         is_initialized=is_initialized,
         claim=claim.name if claim else "",
@@ -175,6 +175,13 @@ def _goes_by_itself(taint: Taint, startup: set[tuple[str, str]]) -> bool:
     if known in _EPHEMERAL or known in startup or is_gate(taint):
         return True
     return taint.key.startswith(_EPHEMERAL_PREFIX)
+
+
+def _capacity(node: NodeRecord | None, claim: ClaimRecord | None) -> dict[str, int]:
+    if node is None and claim is not None and not claim.provider_id:
+        # The machine is not known yet. Limits count what it is to hold at least.
+        return {**claim.requests, **claim.capacity}
+    return _reported("capacity", node, claim)
 
 
 def _reported(field: str, node: NodeRecord | None, claim: ClaimRecord | None) -> dict[str, int]:

@@ -164,6 +164,20 @@ def kept_by(refusal: NodeRefusal) -> str:
     return refusal.why.value if text is None else text.format(refusal.detail)
 
 
+def alike(waiting: Iterable[WaitingPod]) -> list[list[WaitingPod]]:
+    """Put pods together that ask for the same and of which the same is said, in their order."""
+    groups: dict[tuple[str, Sequence[str]], list[WaitingPod]] = {}
+    for each in waiting:
+        groups.setdefault((waiting_text(each), each.asks), []).append(each)
+    return list(groups.values())
+
+
+def like_it(group: Sequence[WaitingPod]) -> str:
+    """Say how many more pods than the first there are; empty if it is alone."""
+    more = len(group) - 1
+    return f"and {count_of(more, 'more pod')} like it" if more else ""
+
+
 def waiting_text(pod: WaitingPod) -> str:
     """Say what is decided about a pod without a node."""
     if pod.launch is not None:

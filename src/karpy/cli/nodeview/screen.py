@@ -19,6 +19,8 @@ from karpy.cli.nodeview.rows import (
     ORDERS,
     Choice,
     age_text,
+    alike,
+    like_it,
     node_cells,
     node_columns,
     total_parts,
@@ -305,12 +307,14 @@ class WaitingScreen(PageScreen):
     def lines(self, look: Look) -> list[Line]:
         waiting = look.shown.waiting
         lines = [line(Span(count_of(len(waiting), "pending pod"), Style.STRONG)), ()]
-        for each in waiting:
-            age = age_text(each.created, look.shown.now)
-            lines.append(line(Span(each.key, waiting_style(each)), f"  {age}"))
-            lines.append(line(f"    {waiting_text(each)}"))
-            if each.asks:
-                lines.append(line(Span(f"    asks for {'; '.join(each.asks)}", Style.QUIET)))
+        for group in alike(waiting):
+            first, *_ = group
+            age = age_text(min(each.created for each in group), look.shown.now)
+            more = Span(like_it(group), Style.QUIET)
+            lines.append(line(Span(first.key, waiting_style(first)), f"  {age}  ", more))
+            lines.append(line(f"    {waiting_text(first)}"))
+            if first.asks:
+                lines.append(line(Span(f"    asks for {'; '.join(first.asks)}", Style.QUIET)))
         return lines
 
 

@@ -146,6 +146,13 @@ class Daemon(Struct, frozen=True):
     pod: Pod
     alternatives: tuple[Requirements, ...]
 
+    @property
+    def rank(self) -> tuple[bool, int, int, int, str]:
+        """Its place among others if there is no room for all."""
+        about, asks = self.pod.disruption, self.pod.requests
+        cpu, memory = asks.get("cpu", 0), asks.get("memory", 0)
+        return not about.is_critical, -about.priority, cpu, memory, self.pod.key
+
     def may_run(self, values: Values, taints: Sequence[Taint]) -> bool:
         """Say whether it runs on a node with such labels, or may do so if values are open."""
         return self._tolerates(taints) and any(
@@ -190,8 +197,26 @@ def _contradict_each_other(wants: tuple[Requirement, ...]) -> bool:
     return any(together[each.key].is_empty and not each.is_negative for each in wants)
 
 
-def still_to_come(daemons: Iterable[Daemon], bound: Iterable[Pod]) -> Resources:
+def still_to_come(
+    daemons: Sequence[Daemon], bound: Iterable[Pod], allocatable: Resources
+) -> Resources:
     """Return what daemons will request on top of those that run there, nothing below zero."""
     there = add(*(pod.requests for pod in bound if pod.is_owned_by(DAEMON_SET)))
-    expected = add(*(each.pod.requests for each in daemons))
+    rest = _on_top(add(*(each.pod.requests for each in daemons)), there)
+    if _is_room_for(rest, allocatable):
+        return rest
+    expected: Resources = {}
+    for each in sorted(daemons, key=lambda each: each.rank):
+        more = add(expected, each.pod.requests)
+        if _is_room_for(more, allocatable):
+            expected = more
+    return _on_top(expected, there)
+
+
+def _on_top(expected: Resources, there: Resources) -> Resources:
     return {name: max(0, amount - there.get(name, 0)) for name, amount in expected.items()}
+
+
+def _is_room_for(requests: Resources, allocatable: Resources) -> bool:
+    """Say whether an empty node holds so much, of what it lists."""
+    return all(amount <= allocatable.get(name, amount) for name, amount in requests.items())

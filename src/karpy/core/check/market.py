@@ -45,7 +45,7 @@ from karpy.model.requirements import (
     why_disjoint,
     why_incompatible,
 )
-from karpy.model.resources import Resources, add
+from karpy.model.resources import Resources, add, fits
 from karpy.model.snapshot import Snapshot
 
 _LATER_LABELS: Final = {
@@ -259,6 +259,7 @@ class Market:
         self.daemons = [daemon(each.pod) for each in snapshot.daemons]
         self._needs: dict[_Daemons, tuple[Resources, tuple[HostPort, ...]]] = {}
         self._expected: dict[tuple[str, str], _Daemons] = {}
+        self._hosted: dict[str, frozenset[int]] = {}
         self._stocks: dict[tuple[str, frozenset[Requirement]], Stock] = {}
 
     @cached_property
@@ -289,14 +290,19 @@ class Market:
 
     def daemons_on(self, machine: Machine, pool: NodePool) -> _Daemons:
         """Return the DaemonSets that may run a pod there."""
+        hosted = self._hosted_by(pool)
         return tuple(
             number
             for number, each in enumerate(self.daemons)
-            if each.may_run(machine.values, pool.taints)
+            if number in hosted and each.may_run(machine.values, pool.taints)
         )
 
     def daemons_expected(self, pool: NodePool, instance_type: InstanceType) -> _Daemons:
         """Return those that some node of this NodePool and type might run, wherever it comes up."""
+        hosted = self._hosted_by(pool)
+        return tuple(each for each in self._all_expected(pool, instance_type) if each in hosted)
+
+    def _all_expected(self, pool: NodePool, instance_type: InstanceType) -> _Daemons:
         if (pool.name, instance_type.name) not in self._expected:
             template = {**template_of(pool), **_LATER_LABELS}
             self._expected[pool.name, instance_type.name] = tuple(
@@ -306,6 +312,24 @@ class Market:
                 and each.is_expected(template, instance_type.requirements, self.well_known)
             )
         return self._expected[pool.name, instance_type.name]
+
+    def _hosted_by(self, pool: NodePool) -> frozenset[int]:
+        """Return the DaemonSets that some machine has room for, beside those before them."""
+        if pool.name not in self._hosted:
+            stock = self.stock(pool, {})
+            names = [name for name in stock.types if stock.machines(name)]
+            expected = {name: {*self._all_expected(pool, stock.types[name])} for name in names}
+            there: dict[str, _Daemons] = dict.fromkeys(names, ())
+            for number in sorted(range(len(self.daemons)), key=lambda at: self.daemons[at].rank):
+                more = {name: (*there[name], number) for name in names if number in expected[name]}
+                if any(
+                    fits(self.needs(daemons)[0], machine.allocatable)
+                    for name, daemons in more.items()
+                    for machine in stock.machines(name)
+                ):
+                    there |= more
+            self._hosted[pool.name] = frozenset(each for all_ in there.values() for each in all_)
+        return self._hosted[pool.name]
 
     def needs(self, daemons: _Daemons) -> tuple[Resources, tuple[HostPort, ...]]:
         """Return what daemons request together, and their host ports."""

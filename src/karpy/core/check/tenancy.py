@@ -91,8 +91,9 @@ def _check_node_room(place: NodePlace, market: Market) -> Iterator[Breach]:
     is not the plan's fault.
     """
     daemons = [each for each in market.daemons if each.may_run(place.values, place.taints)]
-    taken = add(*(pod.requests for pod in place.bound), still_to_come(daemons, place.bound))
-    left = subtract(place.node.allocatable, taken)
+    there = place.node.allocatable
+    to_come = still_to_come(daemons, place.bound, there)
+    left = subtract(there, add(*(pod.requests for pod in place.bound), to_come))
     wanted = add(*(pod.requests for pod in place.pods))
     if short := _shortage(wanted, left):
         yield Breach(Rule.RESOURCES, place.name, detail=short)

@@ -55,15 +55,17 @@ class Pass:
         # loses it until the Node changes, so that moves in Balanced NodePools get a wrong score;
         # Karpy derives all costs from the snapshot.
         before: Evaluation | None = None if previous is None else previous.evaluation
-        self.evaluation: Evaluation = Evaluation(question.snapshot, before)
+        self.evaluation: Evaluation = Evaluation(question.snapshot, before, question.put_off)
         self._proposals: dict[str, Proposal] = {}
+        self._late: set[str] = set()
+        """Names of nodes that some method had no time for."""
         self.is_complete = True
         """Whether no method ran out of time."""
 
     def methods(self) -> Iterator[DisruptionMethod]:
         """Give the methods to ask, one after the other, until one has a command."""
         for method in METHODS:
-            if method.name not in self.question.settled:
+            if method.name not in self._passed_over:
                 yield method
                 # One that failed has no proposal, and keeps no other from its turn.
                 proposal = self._proposals.get(method.name)
@@ -80,6 +82,7 @@ class Pass:
         self.evaluation.begin(keep_going)
         try:
             made = method.propose(self.evaluation)
+            self._note_late(made)
         except OutOfTime:
             made, self.is_complete = Proposal(refusals=_all_out_of_time(method, self)), False
         self.is_complete = self.is_complete and not self.evaluation.was_cut
@@ -87,6 +90,13 @@ class Pass:
         news = [each for each in made.refusals if _key(each) not in known]
         notices = (*made.notices, *refusal_notices(news, self.evaluation))
         return replace(made, refusals=tuple(news), notices=notices)
+
+    def put_off(self) -> frozenset[str]:
+        """Return the names of the nodes that come first in the next pass."""
+        if self.is_complete:
+            return self.question.put_off if self.verdict().commands else frozenset()
+        # Those that had their turn since wait until all others have had theirs.
+        return frozenset(self.question.put_off & self._late or self._late)
 
     def settled(self) -> frozenset[str]:
         """Return the methods that find nothing until the cluster changes, or `settled_until`."""
@@ -106,12 +116,21 @@ class Pass:
 
     def considered(self) -> frozenset[str]:
         """Return the names of the nodes that all methods have had their say about."""
-        unasked = {each.name for each in METHODS} - self.question.settled - self._proposals.keys()
+        unasked = {each.name for each in METHODS} - self._passed_over - self._proposals.keys()
         chosen = {node.node for node in self.verdict().nodes}
         if unasked:
             return frozenset(chosen)
         put_off = {each.node for each in self._refusals() if each.why in _PUT_OFF}
         return frozenset({each.name for each in self.question.snapshot.nodes} - put_off | chosen)
+
+    @property
+    def _passed_over(self) -> frozenset[str]:
+        return self.question.settled | self.question.rejected
+
+    def _note_late(self, made: Proposal) -> None:
+        late = [each.node for each in made.refusals if each.why is NodeReason.OUT_OF_TIME]
+        # Where no question was answered at all, the first one had all the time there is.
+        self._late.update(late if self.evaluation.has_answered else late[1:])
 
     def _refusals(self) -> Iterator[NodeRefusal]:
         return (each for made in self._proposals.values() for each in made.refusals)

@@ -76,9 +76,16 @@ class Evaluation:
     It holds memos alone: the same question has the same answer at any time.
     """
 
-    def __init__(self, snapshot: Snapshot, previous: "Evaluation | None" = None) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        previous: "Evaluation | None" = None,
+        put_off: frozenset[str] = frozenset(),
+    ) -> None:
         """Take a snapshot; what the previous evaluation derived from equal parts is kept."""
         self.snapshot = snapshot
+        self.put_off = put_off
+        """Names of nodes that have their turn before others."""
         self.pools: Mapping[str, NodePool] = {each.name: each for each in snapshot.pools}
         self.nodes: Mapping[str, Node] = {each.claim: each for each in snapshot.nodes if each.claim}
         """By the name of their NodeClaim."""
@@ -93,6 +100,7 @@ class Evaluation:
         self._what_if: WhatIf | None = None
         self._prices: Prices | None = None
         self._unsettled: frozenset[str] | None = None
+        self._awaiting: frozenset[str] | None = None
         self._rollouts: frozenset[ReplicaSet] | None = None
         self._is_scaling_out: bool | None = None
 
@@ -101,11 +109,18 @@ class Evaluation:
         self._effort.begin(keep_going)
         if self.was_cut:
             self._problem = self._what_if = None
+        if self._what_if is not None:
+            self._what_if.has_answered = False
 
     @property
     def was_cut(self) -> bool:
         """Whether time was up before a question was answered."""
         return self._what_if is not None and self._what_if.was_cut
+
+    @property
+    def has_answered(self) -> bool:
+        """Whether a question was answered since `begin`."""
+        return self._what_if is not None and self._what_if.has_answered
 
     def take_failures(self) -> list[KarpyError]:
         """Return the errors of questions since this was asked last."""
@@ -152,6 +167,20 @@ class Evaluation:
                 each.name for each in self.snapshot.nodes if self._is_unsettled(each)
             )
         return self._unsettled
+
+    # Differs: the replacement of a node that is drained at this moment: Karpenter may plan pods of
+    # the next node on it; Karpy keeps its room until its own pods have come.
+    @property
+    def awaiting(self) -> frozenset[str]:
+        """Names of nominated nodes without pods so far: no pod of another node moves there."""
+        if self._awaiting is None:
+            self._awaiting = frozenset(
+                each.name
+                for each in self.snapshot.nodes
+                if each.is_nominated(self.now)
+                and not any(pod.is_reschedulable for pod in self.pods_on(each))
+            )
+        return self._awaiting
 
     @property
     def is_scaling_out(self) -> bool:

@@ -42,6 +42,8 @@ from karpy.model.verdicts import Launch, NodeRefusal
 VALIDATION_DELAY: Final = timedelta(seconds=15)
 """How long a proposal waits before it is validated: pods come and go."""
 PACE: Final = timedelta(seconds=1)
+TAINTING_PACE: Final = timedelta(milliseconds=250)
+"""Replacements are launched before provisioning looks for other room for what was on the nodes."""
 FORMING_TIME: Final = timedelta(minutes=2)
 """Nodes are tainted and replacements launched by then: no other command is proposed meanwhile."""
 PATIENCE_LEAST: Final = timedelta(minutes=10)
@@ -230,7 +232,7 @@ def _taint(command: Command, snapshot: Snapshot) -> Progress:
         return _go_on_tainted(command, snapshot)
     if _is_late_to_form(command, snapshot):
         return _without_untainted(command, changes.keys(), snapshot)
-    return Progress(command, tuple(changes.values()), outcome=Changes(requeue_after=PACE))
+    return Progress(command, tuple(changes.values()), outcome=Changes(requeue_after=TAINTING_PACE))
 
 
 def _go_on_tainted(command: Command, snapshot: Snapshot) -> Progress:
