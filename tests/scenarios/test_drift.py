@@ -131,15 +131,18 @@ async def test_each_node_of_a_roll_out_has_a_replacement_before_it_goes() -> Non
 
 
 class Waits:
-    """Measures how long pods wait for a node from now on."""
+    """Measures how long pods wait for a node from now on, and how many nodes there are at most."""
 
     def __init__(self, stage: Stage) -> None:
+        self._stage = stage
         self._created: dict[str, float] = {}
         self.longest = 0.0
+        self.most_nodes = 0
         stage.store.subscribe(POD, self._hear)
 
     def _hear(self, event: WatchEvent, before: JsonObject | None) -> None:
         del before
+        self.most_nodes = max(self.most_nodes, len(self._stage.nodes))
         name, now = event.object["metadata"]["name"], asyncio.get_running_loop().time()
         if event.type is EventType.ADDED:
             self._created[name] = now
@@ -147,16 +150,16 @@ class Waits:
             self.longest = max(self.longest, now - self._created.pop(name, now))
 
 
-@pytest.mark.parametrize(("nodes", "most"), [("10%", 4), ("50%", 16), ("100%", 31)])
+@pytest.mark.parametrize("share", [10, 50, 100])
 @pytest.mark.parametrize("has_cloud", [True, False])
 @on_virtual_time
 async def test_a_large_roll_out_launches_hardly_more_than_it_replaces(
-    nodes: str, most: int, *, has_cloud: bool
+    share: int, *, has_cloud: bool
 ) -> None:
     """Pods of three sizes share the nodes, and kube-scheduler puts them where it likes."""
     async with staged(has_cloud=has_cloud) as stage:
         stage.apply(KWOK_NODE_CLASS, node_class())
-        disruption = {"consolidateAfter": "Never", "budgets": [{"nodes": nodes}]}
+        disruption = {"consolidateAfter": "Never", "budgets": [{"nodes": f"{share}%"}]}
         four = one_of("node.kubernetes.io/instance-type", "c-4x-amd64-linux")
         stage.apply(NODE_POOL, pool(requirements=[four], disruption=disruption))
         apps = {"small": ("500m", 60), "middle": ("1", 30), "large": ("3", 15)}
@@ -172,8 +175,9 @@ async def test_a_large_roll_out_launches_hardly_more_than_it_replaces(
             await stage.until_running(app, count)
 
         assert before == 30
-        assert len(ledger.names("created")) <= before + 2
-        assert ledger.most_deleting <= most
+        assert len(ledger.names("created")) <= before + 3
+        # Replacements are nodes of the pool, too.
+        assert ledger.most_deleting <= -(-share * waits.most_nodes // 100)
         # A batch takes ten seconds at most, and a machine some forty to boot.
         assert waits.longest < (60 if has_cloud else 20)
 
