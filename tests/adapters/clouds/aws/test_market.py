@@ -9,6 +9,7 @@ from karpy.adapters.clouds.aws.finders import Finders
 from karpy.adapters.clouds.aws.marketplace import Marketplace
 from karpy.adapters.clouds.aws.parametercontroller import ParameterController
 from karpy.adapters.clouds.aws.soldout import SoldOut
+from karpy.core.lifecycle.changes import Remark
 from karpy.errors import AwsRefused, CloudUnavailable
 from karpy.model.ec2 import Market
 from karpy.model.ec2nodeclass import (
@@ -253,6 +254,25 @@ def test_the_version_of_the_control_plane_is_followed() -> None:
 
     with account() as some:
         assert run(story(some)) == ["1.34", "10.100.0.0/16", "1.34", "1.35"]
+
+
+def test_a_version_that_the_provider_was_not_made_for_is_told_once() -> None:
+    async def story(some: Account) -> list[str]:
+        said, told = ["1.25", "1.25", "1.36", "1.37", "1.37"], list[str]()
+
+        async def server_version() -> str:
+            return said.pop(0)
+
+        def hear(remark: Remark) -> None:
+            told.append(remark.fields["version"])
+
+        watch = ClusterWatch(some.calls, "demo", server_version, hear)
+        for _ in range(5):
+            await watch.refresh()
+        return told
+
+    with account() as some:
+        assert run(story(some)) == ["1.25", "1.37"]
 
 
 def test_the_api_server_knows_the_version_best() -> None:
