@@ -194,7 +194,7 @@ async def test_user_data_that_is_almost_too_long_is_remarked() -> None:
         await with_pods(stage, ec2_node_class(userData="#!/bin/sh\n#" + "x" * 14_000))
 
         (said, *_) = [each for each in stage.voice.remarks if "user data" in each.event]
-        assert said.event == "user data is almost too long"
+        assert said.event == "user data takes 90 % of the limit or more"
         assert (said.fields["EC2NodeClass"], said.fields["limit"]) == ("default", "16384")
         assert 14_746 < int(said.fields["bytes"]) < 16_384
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from karpy.adapters.clouds.aws.cluster import ClusterWatch
-from karpy.adapters.clouds.aws.finders import Finders
+from karpy.adapters.clouds.aws.finders import Finders, FoundImages
 from karpy.adapters.clouds.aws.marketplace import Marketplace
 from karpy.adapters.clouds.aws.parametercontroller import ParameterController
 from karpy.adapters.clouds.aws.soldout import SoldOut
@@ -171,7 +171,7 @@ def test_images_of_an_alias_are_found_by_parameters_that_are_asked_for_once_a_da
         first = some.made("GetParameter")
         await finders.images(ALIAS, "1.34")
         assert some.made("GetParameter") - first <= 5
-        return len(found), first, len(finders.parameters.mutable())
+        return len(found.chosen), first, len(finders.parameters.mutable())
 
     with account() as some:
         images, asked, mutable = run(story(some))
@@ -221,7 +221,18 @@ def test_terms_that_name_nothing_find_nothing() -> None:
         ]
 
     with account() as some:
-        assert run(story(some)) == [[], [], [], None, ()]
+        assert run(story(some)) == [[], [], [], None, FoundImages((), ())]
+
+
+def test_images_without_an_architecture_are_named_and_not_chosen() -> None:
+    spec = Ec2NodeClassSpec(image_family="AL2023", image_terms=(ImageTerm(id="ami-1"),))
+
+    async def story(some: Account) -> FoundImages:
+        some.cloud.images["ami-1"] = {"ImageId": "ami-1", "Name": "bare", "State": "available"}
+        return await Finders(some.calls, some.clock).images(spec, "1.34")
+
+    with account() as some:
+        assert run(story(some)) == FoundImages((), ("ami-1",))
 
 
 def test_a_subnet_that_two_terms_select_is_found_once() -> None:

@@ -442,13 +442,13 @@ class AwsProvider:
         return made
 
     def _template(self, machines: Batch, kind: TemplateKind) -> LaunchTemplate:
-        """Return a template; one whose user data is almost too long is reported."""
+        """Return a template; one with very long user data is reported."""
         made = launch_template(machines, kind)
         size = user_data_bytes(made)
         if size >= USER_DATA_LARGE:
             name = machines.node_class.name
             fields = {"EC2NodeClass": name, "bytes": str(size), "limit": str(USER_DATA_MAX)}
-            self._reports.remark(Remark("user data is almost too long", fields))
+            self._reports.remark(Remark("user data takes 90 % of the limit or more", fields))
         return made
 
     def _template_machines(self, launch: "_Launch") -> Batch:
