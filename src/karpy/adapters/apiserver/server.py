@@ -25,8 +25,8 @@ class ApiServer:
     """
     Serves a backend on loopback for as long as it is entered.
 
-    Port 0 is any that is free. Whoever has the token may do everything; without one there are only
-    health and version.
+    Port 0 is any that is free. A request with the token may do everything; without it there
+    are only health and version.
     """
 
     def __init__(

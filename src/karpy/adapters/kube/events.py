@@ -1,4 +1,4 @@
-"""Events for people: said once, not too often, and never in anybody's way."""
+"""Events for people: emitted once, at a limited rate, and never ahead of other requests."""
 
 import asyncio
 from collections import deque

@@ -433,5 +433,5 @@ class Scene:
 
     @cached_property
     def crowd(self) -> Crowd:
-        """Everybody who will be somewhere."""
+        """All pods that will have a place."""
         return Crowd(self.places)

@@ -35,7 +35,7 @@ class Ledger:
     def __init__(self, history: int) -> None:
         self.version = 0
         self.after_removal: Callable[[Table, JsonObject], None] | None = None
-        """Called once everybody has been told that an object is gone; may write."""
+        """Called once all listeners know that an object is gone; may write."""
         self._history = history
         self._tables: dict[Kind, Table] = {}
         self._owned: dict[str, dict[Kind, dict[Address, bool]]] = {}

@@ -250,7 +250,7 @@ class Writer:
 
 
 def check_guard(served: Served, new: JsonObject, old: JsonObject, *, is_guarded: bool) -> None:
-    """Raise Conflict if somebody was faster, or if it is another object of the same name."""
+    """Raise Conflict if another write was faster, or if it is another object of the same name."""
     version = new.get("resourceVersion")
     name = old["name"]
     if version:

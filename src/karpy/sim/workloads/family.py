@@ -1,4 +1,4 @@
-"""Objects of one kind by who controls them, and those that nobody controls."""
+"""Objects of one kind by their controller, and those without one."""
 
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -34,7 +34,7 @@ class Listener(Struct, frozen=True):
     changed: Callable[[str], None]
     """Takes the key of an owner whose object has changed."""
     orphaned: Callable[[JsonObject], None]
-    """Takes an object that nobody controls now."""
+    """Takes an object that has lost its controller."""
 
 
 class Family:
@@ -54,7 +54,7 @@ class Family:
         """By group and kind of the owner."""
         self._listener = cache(self._find_listener)
         self._orphans: dict[str, dict[str, None]] = {}
-        """The names of those that nobody controls, by namespace."""
+        """The names of those without a controller, by namespace."""
         self._end: Callable[[], None] | None = None
 
     def listen(self, listener: Listener) -> None:
@@ -92,8 +92,8 @@ class Family:
         """
         Return what an owner controls once its selector has been obeyed.
 
-        What it selects and nobody controls becomes its own; what it does not select any more is let
-        go. An owner on its way out does neither.
+        What it selects and has no controller becomes its own; what it no longer selects is
+        released. A deleting owner does neither.
         """
         children = self.of(owner)
         if selector is None:
