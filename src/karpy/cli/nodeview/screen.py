@@ -272,8 +272,9 @@ class PageScreen(Screen[None]):
     def draw(self) -> None:
         """Write the page anew."""
         look = self.viewer.latest
-        if look is not None and self.is_mounted:
-            self.query_one("#page", Static).update(self.viewer.texts(self.lines(look)))
+        # A screen that has just been pushed has no page yet; it draws itself once it has one.
+        if look is not None and (page := self.query("#page")):
+            page.first(Static).update(self.viewer.texts(self.lines(look)))
 
     def lines(self, look: Look) -> list[Line]:
         """Return what the page says."""
